@@ -1,0 +1,140 @@
+# nopl: `make help` lists targets and variables.
+
+ARCHES := x86_64 riscv mips
+ARCH ?= x86_64
+SMP ?= 4
+V ?= 0
+PYTHON := /usr/bin/python3
+
+.DEFAULT_GOAL := all
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+.DELETE_ON_ERROR:
+SHELL := /bin/bash
+
+ifeq ($(filter $(ARCH),$(ARCHES)),)
+$(error ARCH=$(ARCH) is unknown; choose one of: $(ARCHES))
+endif
+
+include arch/$(ARCH)/port.mk
+
+# Every way of building that differs from the port's default has its own folder.
+variant := $(if $(filter-out $(SITES_DEFAULT),$(SITES)),-$(SITES))$(if $(BREAK),-break-$(BREAK))
+O ?= build/$(ARCH)$(variant)
+H := build/host
+ELF := $(O)/nopl.elf
+
+Q := $(if $(filter 0,$(V)),@)
+say = $(if $(filter 0,$(V)),@echo '  $(1)	$(2)')
+
+CC := $(CROSS_COMPILE)gcc
+OBJDUMP := $(CROSS_COMPILE)objdump
+HOSTCC ?= gcc
+
+CFLAGS := -std=gnu2x -O2 -g -ffreestanding -fno-common -fno-pic -fno-ipa-ra \
+	-fno-stack-protector -fno-asynchronous-unwind-tables \
+	-fno-strict-aliasing -fno-jump-tables -fno-delete-null-pointer-checks \
+	-Wall -Wextra -Wmissing-prototypes -Wvla -Werror=implicit \
+	-I. -Iarch/$(ARCH) $(ARCH_CFLAGS) $(if $(BREAK),-DBREAK_$(BREAK))
+LDFLAGS := -nostdlib -static -Wl,--build-id=none -Wl,-z,max-page-size=4096 \
+	-Wl,--no-warn-rwx-segments -Wl,--orphan-handling=error \
+	-Wl,-z,noexecstack $(ARCH_LDFLAGS)
+HOSTCFLAGS := -std=gnu11 -O2 -g -Wall -Wextra
+
+# Only kernel/ has sites: everything below it and the tracer itself has none.
+SRCS := $(wildcard boot/*.c boot/$(ARCH)/*.[cS] arch/*.c arch/$(ARCH)/*.[cS] \
+	tracer/*.c kernel/*.c)
+OBJS := $(patsubst %,$(O)/%.o,$(SRCS))
+$(O)/kernel/%.o: SITEFLAGS := $(SITE_CFLAGS)
+
+.PHONY: all
+all: $(ELF)
+
+$(O)/%.c.o: %.c Makefile arch/$(ARCH)/port.mk
+	$(call say,CC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) $(SITEFLAGS) -MMD -MP -c $< -o $@
+
+$(O)/%.S.o: %.S Makefile arch/$(ARCH)/port.mk
+	$(call say,AS,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) -D__ASSEMBLER__ -MMD -MP -c $< -o $@
+
+$(O)/nopl.ld: linker/nopl.ld.S arch/$(ARCH)/layout.h
+	@mkdir -p $(@D)
+	$(Q)$(CC) -E -P -x c $(CFLAGS) -D__ASSEMBLER__ -D__LINKER__ $< -o $@
+
+link = $(CC) $(CFLAGS) $(LDFLAGS) -T $(O)/nopl.ld $(OBJS) $(1) -lgcc -o $(2)
+
+# First link without tables; tables from its disassembly; second link with them;
+# and the proof that the second link moved nothing and that the tables are true.
+$(O)/empty.S: $(H)/mksites
+	@mkdir -p $(@D)
+	$(Q)$(H)/mksites --empty -o $@
+
+$(O)/tables.o $(O)/empty.o: $(O)/%.o: $(O)/%.S
+	$(Q)$(CC) $(CFLAGS) -c $< -o $@
+
+$(O)/first.elf: $(OBJS) $(O)/empty.o $(O)/nopl.ld
+	$(call say,LINK,$@)
+	$(Q)$(call link,$(O)/empty.o,$@)
+
+mksites = $(H)/mksites --arch $(ARCH) --sites $(SITES) --objdump $(OBJDUMP)
+
+$(O)/tables.S: $(O)/first.elf $(H)/mksites
+	$(call say,SITES,$@)
+	$(Q)$(mksites) $< -o $@
+
+$(ELF): $(O)/first.elf $(O)/tables.o $(H)/mksites $(H)/patchpath
+	$(call say,LINK,$@)
+	$(Q)$(call link,$(O)/tables.o,$@.new) -Wl,-Map=$(O)/nopl.map
+	$(call say,VERIFY,$@)
+	$(Q)$(mksites) --verify $(O)/first.elf $@.new
+	$(Q)$(H)/patchpath --arch $(ARCH) --objdump $(OBJDUMP) $@.new
+	$(Q)mv $@.new $@
+
+$(H)/%: tools/%.c
+	$(call say,HOSTCC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(HOSTCC) $(HOSTCFLAGS) -MMD -MP -MF $@.d $< -o $@ -lelf
+
+-include $(OBJS:.o=.d) $(wildcard $(H)/*.d)
+
+.PHONY: setup run test bench debug check clean help
+setup: ## install what is missing from Debian's packages, and say what
+	$(Q)tools/setup
+
+run: all ## boot ARCH with SMP CPUs, console on this terminal (Ctrl-A x ends)
+	$(Q)tools/run --arch $(ARCH) --smp $(SMP) --elf $(ELF) --interactive \
+		$(if $(APPEND),--append '$(APPEND)')
+
+test: ## build all architectures, boot them, run every test
+	$(Q)$(PYTHON) -m pytest -q -n 2 tests $(PYTEST_ARGS)
+
+bench: ## instructions of everything that has a limit, on every architecture
+	$(Q)for a in $(ARCHES); do $(MAKE) ARCH=$$a all || exit 1; done
+	$(Q)tools/bench
+
+debug: all ## QEMU stopped at the first instruction, gdb-multiarch on it
+	$(Q)tools/run --arch $(ARCH) --smp $(SMP) --elf $(ELF) --debug
+
+check: ## format and static checks
+	$(Q)tools/check
+
+compile_commands.json: ## for editors and static analysers, of ARCH
+	$(Q)$(PYTHON) tools/compile_commands.py '$(CC) $(CFLAGS)' \
+		'$(SITE_CFLAGS)' $(filter %.c,$(SRCS)) > $@
+
+clean: ## remove build/
+	$(Q)rm -rf build compile_commands.json
+
+help: ## this list
+	@echo 'make TARGET [VARIABLE=...]'
+	@sed -n 's/^\([a-z_.]*\):[^#]*## /  \1\t/p' Makefile | expand -t 26
+	@echo 'Variables'
+	@echo '  ARCH           $(ARCHES) (default x86_64)'
+	@echo '  SMP            CPUs for run and debug, 1 to 8 (default 4)'
+	@echo '  SITES          compiler front end of ARCH: $(SITES_CHOICES) (default $(SITES_DEFAULT))'
+	@echo '  APPEND         kernel command line for run'
+	@echo '  CROSS_COMPILE  toolchain prefix (default $(CROSS_COMPILE))'
+	@echo '  O              build folder (default build/ARCH)'
+	@echo '  V              1 shows the commands'

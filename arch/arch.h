@@ -1,0 +1,220 @@
+/*
+ * The contract between nopl and a port: every function that a port supplies to
+ * the kernel. arch_trace.h is the tracer's half. Each comment says what the
+ * function must do, what it may assume, and what breaks otherwise. The port's
+ * arch_inline.h, included at the bottom, defines those marked "inline"; the
+ * rest stands in its .c and .S files. A function that is missing fails the
+ * build; one that is wrong fails its test in arch/conform.c.
+ *
+ * Words: a CPU index is a dense unsigned int, an hwid_t is what the hardware
+ * calls a CPU. "Interrupts off" means on the calling CPU.
+ */
+#ifndef ARCH_ARCH_H
+#define ARCH_ARCH_H
+
+#include <arch/cpu_head.h>
+#include <kernel/types.h>
+
+struct cpu;
+struct task;
+struct trap_frame; /* the port's frame.h; generic code uses the accessors */
+
+/* ---- Boot and end ------------------------------------------------------ */
+
+/* Name as in `make ARCH=`, for the banner and for tests. */
+extern const char arch_name[];
+
+/*
+ * Make arch_console_putc() work, from boot_info alone. First of all calls, may
+ * assume nothing; before it, boot/<arch> prints through the same function.
+ */
+void arch_console_init(void);
+
+/* Send one byte, polled. Any context, traps and NMIs included; takes no lock. */
+void arch_console_putc(char c);
+
+/* The next byte received, or -1. Never waits. Called from the console event. */
+int arch_console_getc(void);
+
+/*
+ * Let received bytes raise an interrupt: the port then calls
+ * irq_event(IRQ_CONSOLE) (kernel/irq.h) until arch_console_getc() says -1.
+ * Called once, on the boot CPU, after arch_irq_init(). A polled console would
+ * keep an idle CPU busy.
+ */
+void arch_console_irq_enable(void);
+
+/*
+ * End the machine with an exit status: 0 is success, 1..127 failure. Under
+ * tools/run QEMU's own status tells which. Never returns; any context.
+ */
+noreturn void arch_power_off(int status);
+
+/* ---- CPUs -------------------------------------------------------------- */
+
+/* inline: this CPU's struct, one instruction, so exact even when preemptible
+ * (the answer may be stale at once unless preemption is off). */
+static inline struct cpu *arch_this_cpu(void);
+
+/* inline: the running task: one load relative to the CPU register, so right
+ * whatever preempts it. */
+static inline struct task *arch_current(void);
+
+/* inline: point this CPU's register at cpu. Boot and CPU start only. */
+static inline void arch_set_this_cpu(struct cpu *cpu);
+
+/*
+ * Per-CPU set-up on the calling CPU, interrupts off: trap vectors and anything
+ * a trap needs (descriptor tables, emergency stack head.trap_stack). After it a
+ * fault on this CPU reaches trap_fault(), stack overflow included.
+ */
+void arch_trap_init(void);
+
+/*
+ * Start CPU `cpu`, whose struct (index, hwid, idle task with its stack) is
+ * ready. It must enter cpu_secondary_main() (kernel/cpu.h) on its idle task's
+ * stack, arch_this_cpu() set, paging as on the boot CPU, interrupts off, its
+ * instruction fetch synchronised. Returns at once: 0, or -EIO when the firmware
+ * refused. Boot CPU, preemptible.
+ */
+int arch_cpu_start(unsigned int cpu);
+
+/*
+ * Wait for an interrupt. Called with interrupts off and returns with them on;
+ * enabling and waiting must be one step: an interrupt that is pending or that
+ * comes in between ends the wait. Otherwise a wake-up is lost until the next
+ * tick.
+ */
+void arch_cpu_idle(void);
+
+/* inline: a hint in a spin loop; also lets QEMU run another CPU. No store. */
+static inline void arch_cpu_relax(void);
+
+/* Stop this CPU for good: interrupts off, asleep. Any context. Has no site. */
+noreturn void arch_cpu_halt(void);
+
+/* ---- Interrupts -------------------------------------------------------- */
+
+/* inline: turn interrupts off, return what they were; and put that back. A
+ * compiler barrier both. */
+static inline irq_state_t arch_irq_save(void);
+static inline void arch_irq_restore(irq_state_t state);
+/* inline: unconditional forms. */
+static inline void arch_irq_enable(void);
+static inline void arch_irq_disable(void);
+/* inline: are interrupts off now? */
+static inline bool arch_irqs_off(void);
+
+/*
+ * Interrupt controller and inter-processor interrupts on the calling CPU,
+ * interrupts off. The boot CPU's call comes first and also does what is global.
+ */
+void arch_irq_init(void);
+
+/*
+ * Raise the inter-processor interrupt on CPU `cpu` (never the caller itself).
+ * There its port calls irq_event(IRQ_IPI). What it is for stands in memory;
+ * stores before the call must be visible to the CPU that takes it. Any context.
+ */
+void arch_ipi_send(unsigned int cpu);
+
+/* ---- Time -------------------------------------------------------------- */
+
+/*
+ * inline: ticks of a 64-bit clock that never runs backwards and is the same on
+ * all CPUs. Any context; used before arch_clock_init() for differences only.
+ */
+static inline u64 arch_clock(void);
+
+/* Ticks a second of arch_clock(), measured if boot_info does not say. */
+u64 arch_clock_init(void);
+
+/* The one-shot timer of the calling CPU, interrupts off: made ready, silent. */
+void arch_timer_init(void);
+
+/*
+ * Raise irq_event(IRQ_TIMER) on the calling CPU once, when arch_clock() reaches
+ * `deadline`, replacing any earlier request; a deadline that has passed fires at
+ * once. Interrupts off. Losing one hangs every sleeper of this CPU.
+ */
+void arch_timer_set(u64 deadline);
+
+/* inline: instructions that this CPU executed under `-icount shift=0`, as near
+ * as the machine has it; only differences count. For `make bench`. */
+static inline u64 arch_instructions(void);
+
+/* ---- Memory ------------------------------------------------------------ */
+
+/*
+ * Replace the boot page tables: text read-only and executable, everything else
+ * never executable, text never writable by any other mapping of the same
+ * memory, address 0 unmapped. Called once with the page allocator ready,
+ * interrupts off, before other CPUs. On a machine where text cannot be
+ * protected: nothing, and arch_protects_text is false.
+ */
+void arch_mmu_init(void);
+
+/* inline constant: are text and guard pages protected by hardware here? */
+extern const bool arch_protects_text;
+
+/* inline: physical address of a pointer into the kernel's direct map or image,
+ * and back. */
+static inline u64 arch_virt_to_phys(const void *va);
+static inline void *arch_phys_to_virt(u64 pa);
+
+/*
+ * Make the page at `page` (direct map, owned by the caller) fault on any access
+ * on every CPU, or (on = false) usable again. -ENOSYS where hardware cannot:
+ * then kernel/task.c keeps a canary. Preemptible, interrupts on, once SMP is
+ * up; before that any context.
+ */
+int arch_guard_page(void *page, bool on);
+
+/* ---- Tasks ------------------------------------------------------------- */
+
+/*
+ * Prepare t->context (the port's struct arch_context, first in struct task) so
+ * that the first arch_switch() to t calls task_start() (kernel/task.h) on t's
+ * stack, interrupts off, with nothing above it for an unwinder to follow.
+ */
+void arch_task_init(struct task *t, void *stack_top);
+
+/*
+ * Save what a call must preserve into prev, load next's, set this CPU's
+ * `current`; returns, in next's context, the task that ran before. Interrupts
+ * off, preemption off. The CPU register is not part of a context.
+ */
+struct task *arch_switch(struct task *prev, struct task *next);
+
+/* ---- Traps ------------------------------------------------------------- */
+
+/* inline: the interrupted or faulting instruction's address; set it anew. */
+static inline unsigned long arch_frame_pc(const struct trap_frame *f);
+static inline void arch_frame_set_pc(struct trap_frame *f, unsigned long pc);
+/* inline: the stack pointer as it was at that instruction. */
+static inline unsigned long arch_frame_sp(const struct trap_frame *f);
+/* inline: were interrupts off there? */
+static inline bool arch_frame_irqs_off(const struct trap_frame *f);
+
+/* Print all registers of a frame with printk(), several on a line. */
+void arch_frame_print(const struct trap_frame *f);
+
+/*
+ * Walk a stack outwards. start: from a frame, or from a task that is not
+ * running (t->context), or from the caller itself (both NULL). Each step: true
+ * and u->pc a return address (the first: the pc itself), or false at the end.
+ * Must never touch memory outside [u->lo, u->hi) except kernel text, and must
+ * end on any garbage. Any context.
+ */
+struct arch_unwind {
+	unsigned long pc, sp, fp, ra;
+	unsigned long lo, hi; /* the stack's bounds, filled by the caller */
+	unsigned int depth;
+};
+void arch_unwind_start(struct arch_unwind *u, const struct trap_frame *f,
+		       const struct task *t);
+bool arch_unwind_next(struct arch_unwind *u);
+
+#include <arch_inline.h>
+
+#endif

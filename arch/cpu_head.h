@@ -1,0 +1,72 @@
+/*
+ * The part of struct cpu that assembly uses: offsets and struct in one place.
+ * The port's CPU register (gs base, tp, gp) points at it for the life of the
+ * CPU; a task that moves to another CPU must come back with that CPU's value,
+ * so trap returns and context switches never restore this register.
+ */
+#ifndef ARCH_CPU_HEAD_H
+#define ARCH_CPU_HEAD_H
+
+/*
+ * preempt_count, one 32-bit word:
+ *   bits 0..7   depth of preempt_disable()
+ *   bits 8..11  depth of interrupts being handled
+ *   bit  12     in an NMI
+ *   bit  15     a task switch is wanted (need_resched)
+ * The entry trampoline copies its low 16 bits into the event, bit 14 replaced by
+ * "interrupts were off" (arch/ring_event.h); so no other bit may be used.
+ */
+#define PREEMPT_DEPTH_MASK 0xff
+#define PREEMPT_IRQ_ONE 0x100
+#define PREEMPT_IRQ_MASK 0xf00
+#define PREEMPT_NMI 0x1000
+#define PREEMPT_RESCHED 0x8000
+
+/* Byte offsets into struct cpu_head, P = size of a pointer (4 or 8). */
+#define CPU_HEAD_SELF 0
+#define CPU_HEAD_CURRENT(P) (P)
+#define CPU_HEAD_RING_CUR(P) (2 * (P))
+#define CPU_HEAD_RING_END(P) (3 * (P))
+#define CPU_HEAD_SCRATCH(P) (4 * (P))
+#define CPU_HEAD_TRAP_STACK(P) (8 * (P))
+#define CPU_HEAD_TEXT(P) (9 * (P))
+#define CPU_HEAD_RING_BASE(P) (10 * (P))
+#define CPU_HEAD_PREEMPT(P) (10 * (P) + 8)
+#define CPU_HEAD_INDEX(P) (10 * (P) + 12)
+
+#ifndef __ASSEMBLER__
+#include <kernel/types.h>
+
+struct task;
+
+struct cpu_head {
+	struct cpu_head *self;
+	struct task *current;
+	/*
+	 * The function tracer's ring, for the entry trampoline: the next free
+	 * 12-byte slot, the end of the page's slots (equal to or below
+	 * ring_cur whenever C has to decide: page full, CPU masked, tracing
+	 * off, already inside the tracer).
+	 */
+	char *ring_cur;
+	char *ring_end;
+	unsigned long scratch[4]; /* the port's trap entry */
+	unsigned long trap_stack; /* top of this CPU's emergency stack */
+	unsigned long text;       /* address of _text, to make offsets from */
+	u64 ring_base;            /* arch_clock() that the page's times count from */
+	u32 preempt_count;
+	u32 index; /* CPU index */
+};
+
+static_assert(offsetof(struct cpu_head, self) == CPU_HEAD_SELF, "asm");
+static_assert(offsetof(struct cpu_head, current) == CPU_HEAD_CURRENT(sizeof(long)), "asm");
+static_assert(offsetof(struct cpu_head, ring_cur) == CPU_HEAD_RING_CUR(sizeof(long)), "asm");
+static_assert(offsetof(struct cpu_head, ring_end) == CPU_HEAD_RING_END(sizeof(long)), "asm");
+static_assert(offsetof(struct cpu_head, scratch) == CPU_HEAD_SCRATCH(sizeof(long)), "asm");
+static_assert(offsetof(struct cpu_head, trap_stack) == CPU_HEAD_TRAP_STACK(sizeof(long)), "asm");
+static_assert(offsetof(struct cpu_head, text) == CPU_HEAD_TEXT(sizeof(long)), "asm");
+static_assert(offsetof(struct cpu_head, ring_base) == CPU_HEAD_RING_BASE(sizeof(long)), "asm");
+static_assert(offsetof(struct cpu_head, preempt_count) == CPU_HEAD_PREEMPT(sizeof(long)), "asm");
+static_assert(offsetof(struct cpu_head, index) == CPU_HEAD_INDEX(sizeof(long)), "asm");
+#endif
+#endif

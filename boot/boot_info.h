@@ -1,0 +1,75 @@
+/*
+ * What firmware told us, in one form for every architecture. boot/<arch>
+ * fills it before kernel_main(); nothing later reads a device tree, ACPI,
+ * argv or a coherence manager's registers to learn what the machine is.
+ */
+#ifndef BOOT_BOOT_INFO_H
+#define BOOT_BOOT_INFO_H
+
+#include <kernel/types.h>
+#include <boot_port.h> /* the port's struct boot_port */
+
+#define BOOT_MEM_RANGES 16
+#define BOOT_CMDLINE 1024
+
+struct boot_range {
+	u64 start; /* physical, bytes */
+	u64 end;   /* first byte past it */
+};
+
+struct boot_info {
+	/* CPUs found; index 0 is the one that boots. */
+	unsigned int nr_cpus;
+	hwid_t cpu_hwid[MAX_CPUS];
+	/* Found beyond MAX_CPUS, or that cannot be started: said at boot. */
+	unsigned int cpus_ignored;
+
+	/*
+	 * RAM that the page allocator may have, without the kernel image,
+	 * firmware and boot data; and the RAM there is in all, in bytes.
+	 */
+	unsigned int nr_mem;
+	struct boot_range mem[BOOT_MEM_RANGES];
+	u64 ram_bytes;
+
+	/* An initrd, or start == end. */
+	struct boot_range initrd;
+
+	/* Ticks a second of arch_clock(); 0 = arch_clock_init() measures. */
+	u64 clock_hz;
+
+	/* Truncation is said at boot; the text is NUL-terminated. */
+	char cmdline[BOOT_CMDLINE];
+	bool cmdline_truncated;
+
+	/* Interrupt controllers, console and whatever else the port found. */
+	struct boot_port port;
+};
+
+extern struct boot_info boot_info;
+
+/*
+ * The kernel's entry, called once by boot/<arch> on the boot CPU with boot_info
+ * filled, interrupts off, on the boot stack, with this_cpu() set to cpus[0].
+ */
+noreturn void kernel_main(void);
+
+/*
+ * boot_fail(): firmware data is missing or makes no sense. Prints one line on
+ * the polled console and stops the machine with a failing status.
+ */
+noreturn void boot_fail(const char *fmt, ...) printf_like(1, 2);
+
+/*
+ * boot_add_memory(): record usable RAM [start, end), physical bytes, clipped to
+ * whole pages; boot_remove_memory(): take [start, end) out of what has been
+ * added, splitting ranges. Both fail the boot when the table is full.
+ * Context: boot, single CPU. Added ranges must not overlap.
+ */
+void boot_add_memory(u64 start, u64 end);
+void boot_remove_memory(u64 start, u64 end);
+
+/* Copy a command line of at most len bytes, or up to its NUL. */
+void boot_set_cmdline(const char *text, size_t len);
+
+#endif

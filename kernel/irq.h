@@ -1,0 +1,37 @@
+/* What a port calls when an interrupt or a fault arrives, and what for. */
+#ifndef KERNEL_IRQ_H
+#define KERNEL_IRQ_H
+
+#include <kernel/types.h>
+
+struct trap_frame;
+
+enum irq_kind { IRQ_TIMER, IRQ_IPI, IRQ_CONSOLE, IRQ_SPURIOUS, NR_IRQ_KINDS };
+extern const char *const irq_kind_names[NR_IRQ_KINDS];
+
+/*
+ * A port's interrupt path, interrupts off all along:
+ *	irq_enter(frame); acknowledge; irq_event(kind) ...; end of interrupt;
+ *	irq_exit(frame);
+ * irq_exit() may switch tasks: on return the frame may be resumed much later
+ * and on another CPU, so nothing about the CPU may be kept across it, and the
+ * controller must have been told before.
+ */
+void irq_enter(struct trap_frame *f);
+void irq_event(enum irq_kind kind);
+void irq_exit(struct trap_frame *f);
+
+/* Is this an interrupt handler (or an NMI)? */
+bool in_interrupt(void);
+
+/*
+ * A port's fault path: `what` names the fault ("page fault (write)"), addr is
+ * the address concerned or 0. Kills an expendable task, or panics; returns only
+ * if the frame has been mended and is to be resumed.
+ */
+void trap_fault(struct trap_frame *f, const char *what, unsigned long addr);
+
+/* The frame of the innermost interrupt on this CPU, or NULL. */
+struct trap_frame *irq_frame(void);
+
+#endif

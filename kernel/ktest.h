@@ -1,0 +1,82 @@
+/*
+ * In-kernel tests: self-registered, run by `test [glob]`, reported as KTAP.
+ * The runner compares free pages, kmalloc objects, tasks and (through a hook)
+ * enabled sites before and after each; a difference fails the test.
+ */
+#ifndef KERNEL_KTEST_H
+#define KERNEL_KTEST_H
+
+#include <kernel/printk.h>
+#include <kernel/types.h>
+
+struct ktest_run;
+
+struct ktest {
+	const char *name; /* "sched.priority": subsystem.what */
+	void (*fn)(struct ktest_run *t);
+};
+
+struct ktest_run {
+	const char *name;
+	unsigned int failures;
+	const char *skip; /* reason, if skipped */
+};
+
+#define KTEST(ident, test_name)                                                \
+	static void ktest_##ident(struct ktest_run *t);                        \
+	static const struct ktest ktest_reg_##ident                            \
+		REGISTER(ktests) = { test_name, ktest_##ident };               \
+	static void ktest_##ident(struct ktest_run *t)
+
+/* Record a failure with file, line and text; the test goes on. */
+#define KEXPECT(t, cond)                                                       \
+	do {                                                                   \
+		if (!(cond))                                                   \
+			ktest_fail(t, __FILE__, __LINE__, #cond);              \
+	} while (0)
+/* The same for integers; prints both. */
+#define KEXPECT_EQ(t, a, b)                                                    \
+	ktest_expect_eq(t, __FILE__, __LINE__, #a " == " #b,                   \
+			(long long)(a), (long long)(b))
+/* As KEXPECT, but leaves the test function. */
+#define KASSERT(t, cond)                                                       \
+	do {                                                                   \
+		if (!(cond)) {                                                 \
+			ktest_fail(t, __FILE__, __LINE__, #cond);              \
+			return;                                                \
+		}                                                              \
+	} while (0)
+#define KSKIP(t, why)                                                          \
+	do {                                                                   \
+		(t)->skip = (why);                                             \
+		return;                                                        \
+	} while (0)
+
+void ktest_fail(struct ktest_run *t, const char *file, int line,
+		const char *text);
+void ktest_expect_eq(struct ktest_run *t, const char *file, int line,
+		     const char *text, long long a, long long b);
+
+/*
+ * Run tests whose name matches the glob (NULL: all). KTAP ends with the marker
+ * line "# nopl tests: P passed, F failed, S skipped". Returns failures, or
+ * -ENOENT when nothing matches. The result becomes poweroff's exit status.
+ */
+int ktest_run_all(const char *glob);
+/* 0 if every test since boot passed; else 1. What `poweroff` ends with. */
+int ktest_status(void);
+
+/* Under -icount? Tests that claim something about preemption skip without: set
+ * by the kernel parameter icount=1, which tools/run passes with --icount. */
+extern bool ktest_icount;
+
+/* A count that must be the same after a test as before. */
+struct ktest_resource {
+	const char *name;
+	unsigned long (*count)(void);
+};
+#define KTEST_RESOURCE(ident, res_name, fn)                                    \
+	static const struct ktest_resource ktest_resource_##ident              \
+		REGISTER(ktest_resources) = { res_name, fn }
+
+#endif

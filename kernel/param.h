@@ -1,0 +1,23 @@
+/* Kernel parameters: name=value words of the command line. */
+#ifndef KERNEL_PARAM_H
+#define KERNEL_PARAM_H
+
+#include <kernel/types.h>
+
+struct kernel_param {
+	const char *name;
+	/* What it accepts, for the line that names a bad value. */
+	const char *accepts;
+	/* 0, or an error: said, with `accepts`, and the default stays. Called at
+	 * boot before anything is allocated; value stays valid for ever. */
+	int (*set)(const char *value);
+};
+
+#define KERNEL_PARAM(ident, param_name, param_accepts, fn)                     \
+	static const struct kernel_param kernel_param_##ident                  \
+		REGISTER(kernel_params) = { param_name, param_accepts, fn }
+
+/* Parse boot_info.cmdline; double quotes group; bad ones are said and skipped. */
+void param_parse(void);
+
+#endif

@@ -1,0 +1,30 @@
+/*
+ * The rendezvous: every CPU held with interrupts off, in the middle of whatever
+ * it runs, while one changes what none may see half-changed.
+ */
+#ifndef KERNEL_STOP_H
+#define KERNEL_STOP_H
+
+#include <kernel/types.h>
+
+struct stop_work {
+	/* Runs on the calling CPU alone, all others held. */
+	void (*change)(void *arg);
+	/* Runs on every CPU, the caller's too, after change and before it leaves. */
+	void (*sync)(void *arg);
+	void *arg;
+	u64 held_ns; /* result: longest time that a CPU was held */
+};
+
+/*
+ * Carry out w. 0; -EDEADLK with interrupts off or in interrupt context; -EBUSY
+ * from within a stop. Others who stop at the same time wait for their turn.
+ * Neither function may wait for another CPU, take a lock, or have a site.
+ * Context: a task, preemptible or not.
+ */
+int stop_cpus(struct stop_work *w);
+
+/* Is this CPU inside a rendezvous? For those who must refuse to wait. */
+bool stop_active(void);
+
+#endif

@@ -1,0 +1,30 @@
+/* The C library's part that a kernel needs; semantics as in C and POSIX. */
+#ifndef KERNEL_STRING_H
+#define KERNEL_STRING_H
+
+#include <kernel/types.h>
+
+void *memset(void *d, int c, size_t n);
+void *memcpy(void *d, const void *s, size_t n);
+void *memmove(void *d, const void *s, size_t n);
+int memcmp(const void *a, const void *b, size_t n);
+size_t strlen(const char *s);
+size_t strnlen(const char *s, size_t n);
+int strcmp(const char *a, const char *b);
+int strncmp(const char *a, const char *b, size_t n);
+char *strchr(const char *s, int c);
+char *strrchr(const char *s, int c);
+char *strstr(const char *s, const char *what);
+/* Copies at most size - 1 bytes and terminates; returns strlen(s). */
+size_t strlcpy(char *d, const char *s, size_t size);
+
+/*
+ * Parse a whole unsigned number, 0x for hex, with an optional K or M suffix;
+ * 0, -EINVAL (not a number, or text after it) or -ERANGE.
+ */
+int parse_u64(const char *s, u64 *value);
+
+/* Linux's glob_match(): * ? [a-z] [!a-z] and backslash; the whole string. */
+bool glob_match(const char *pattern, const char *text);
+
+#endif

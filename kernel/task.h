@@ -1,0 +1,109 @@
+/* Kernel tasks. */
+#ifndef KERNEL_TASK_H
+#define KERNEL_TASK_H
+
+#include <arch/arch.h>
+#include <kernel/list.h>
+#include <kernel/lock.h>
+#include <kernel/sched.h>
+#include <kernel/time.h>
+
+#define TASK_NAME_LEN 16
+#define TASK_STACK_SIZE (4 * PAGE_SIZE) /* without the guard page below */
+
+enum task_state {
+	TASK_READY,    /* on a run queue, or running */
+	TASK_BLOCKED,  /* waits to be woken */
+	TASK_HELD,     /* taken off its CPU at a chosen pc: task_hold() */
+	TASK_DEAD,     /* exited; waits to be joined */
+};
+
+struct task {
+	struct arch_context context; /* first: arch_switch() */
+	int pid;		     /* idle tasks: 0 */
+	char name[TASK_NAME_LEN];
+	int prio;
+	enum task_state state;	     /* under its run queue's lock */
+	bool on_cpu;		     /* running, or its stack still in use */
+	bool expendable;	     /* a fault kills it, not the kernel */
+	bool killed;		     /* by a fault, or task_kill() */
+	bool preempted;		     /* switched away by irq_exit() */
+	unsigned int cpu;	     /* whose queue it is on */
+	cpumask_t affinity;
+	char *stack;		     /* lowest usable byte */
+	struct list run_link, wait_link, all_link;
+	struct wait_queue *waiting_on;
+	struct timer timer;	     /* task_sleep() */
+	struct trap_frame *frame;    /* of the interrupt that preempted it */
+	unsigned long hold_lo, hold_hi; /* task_hold() */
+	void (*fn)(void *arg);
+	void *arg;
+	int exit_code;
+	struct wait_queue exit_wait;
+	u64 run_ticks;		     /* arch_clock() ticks on a CPU */
+	u64 switches;
+};
+
+static inline struct task *current_task(void)
+{
+	return arch_current();
+}
+
+/*
+ * Make a task that runs fn(arg) and then exits with 0. prio 1..31; affinity: any
+ * online CPU in the mask. It runs from now on. NULL when out of memory (said).
+ * Everyone who creates a task joins it, or detaches it.
+ */
+struct task *task_create(const char *name, int prio, cpumask_t affinity,
+			 void (*fn)(void *arg), void *arg);
+/* The same, expendable: for tests and the lab. */
+struct task *task_create_expendable(const char *name, int prio,
+				    cpumask_t affinity, void (*fn)(void *arg),
+				    void *arg);
+/* Wait for its end, free it; returns its exit code (-EFAULT: killed by a fault). */
+int task_join(struct task *t);
+/* Nobody will join it: freed when it ends. */
+void task_detach(struct task *t);
+noreturn void task_exit(int code);
+/* Ask a task to end: it wakes, and task_should_stop() says true to it. */
+void task_stop(struct task *t);
+bool task_should_stop(void);
+/* Move to the CPUs of mask; 0 or -EINVAL when none of them is online. */
+int task_set_affinity(struct task *t, cpumask_t mask);
+
+/* Sleep at least ns; woken early by task_stop() and task_wake(). */
+void task_sleep(u64 ns);
+/* Block until task_wake(); after wait_prepare(), see lock.h. */
+void task_block(void);
+/* Make a blocked task ready. Any context. True if it was blocked. */
+bool task_wake(struct task *t);
+
+/*
+ * The lab's hand: when an interrupt finds t at a pc in [lo, hi), irq_exit()
+ * takes it off the CPU, TASK_HELD, its frame in t->frame, until
+ * task_release(); lo = hi = 0: no more. Its creator's duty to release it.
+ */
+void task_hold(struct task *t, unsigned long lo, unsigned long hi);
+void task_release(struct task *t);
+/* Wait, at most ns, until t is held (true) or dead or time is up. */
+bool task_wait_held(struct task *t, u64 ns);
+
+/*
+ * Call fn for every task, idle ones included, with the task list locked and
+ * interrupts off, until it returns false.
+ */
+void task_for_each(bool (*fn)(struct task *t, void *arg), void *arg);
+
+/* Tasks that exist (tests compare before and after), idle ones included. */
+unsigned int task_count(void);
+
+/*
+ * Where a task that is not running stands: the frame's pc if it was preempted,
+ * else the address that it will return to from schedule(). 0 if it runs.
+ */
+unsigned long task_pc(const struct task *t);
+
+/* First code of every task, from arch_task_init(). */
+noreturn void task_start(void);
+
+#endif

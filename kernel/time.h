@@ -1,0 +1,40 @@
+/* Time: nanoseconds since boot, timers, the tick. */
+#ifndef KERNEL_TIME_H
+#define KERNEL_TIME_H
+
+#include <kernel/list.h>
+#include <kernel/types.h>
+
+#define NSEC_PER_SEC 1000000000ull
+#define NSEC_PER_MSEC 1000000ull
+#define NSEC_PER_USEC 1000ull
+#define TICK_NS (4 * NSEC_PER_MSEC) /* the time slice; idle CPUs have no tick */
+
+/* Nanoseconds since time_init(), the same on every CPU, never backwards. Any
+ * context; notrace. */
+u64 time_ns(void);
+/* Convert ticks of arch_clock(): absolute, and a difference; and back. */
+u64 clock_to_ns(u64 clock);
+u64 clock_delta_to_ns(u64 ticks);
+u64 ns_to_clock_delta(u64 ns);
+
+struct timer {
+	struct list link;
+	u64 deadline;		/* arch_clock() */
+	void (*fn)(struct timer *t); /* interrupts off, in interrupt context */
+	unsigned int cpu;	/* where it is queued */
+	bool armed;		/* under that CPU's timer lock */
+};
+
+void timer_setup(struct timer *t, void (*fn)(struct timer *t));
+/* Fire fn on the calling CPU ns from now; replaces an earlier request. */
+void timer_start(struct timer *t, u64 ns);
+/* Undo; when it returns fn neither runs nor will. Not from fn itself. */
+void timer_cancel(struct timer *t);
+
+void time_init(void);	    /* boot CPU */
+void time_init_cpu(void);   /* every CPU, interrupts off */
+void timer_interrupt(void); /* from irq_event(IRQ_TIMER) */
+void time_program(void);    /* set the one-shot for the soonest need; irqs off */
+
+#endif

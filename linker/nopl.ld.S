@@ -1,0 +1,107 @@
+/*
+ * The one linker script, preprocessed with the port's layout.h. The tables that
+ * tools/mksites makes from the linked image stand at the very end, so that the
+ * second link, which has them, moves nothing of what the first one placed.
+ */
+#include <layout.h>
+
+#define REGISTRY(name)                                                         \
+	__start_##name = .;                                                    \
+	KEEP(*(name))                                                          \
+	__stop_##name = .;
+
+PHDRS
+{
+	boot PT_LOAD FLAGS(7);
+	text PT_LOAD FLAGS(5);
+	rodata PT_LOAD FLAGS(4);
+	data PT_LOAD FLAGS(6);
+	tables PT_LOAD FLAGS(4);
+	note PT_NOTE FLAGS(4);
+}
+
+ENTRY(_entry)
+
+SECTIONS
+{
+	/* What runs before the image is where it was linked. */
+	. = KERNEL_PHYS;
+	.boot : { KEEP(*(.boot.*)) } :boot
+	. = ALIGN(4096);
+	_boot_end = .;
+
+	. += KERNEL_OFFSET;
+	_text = .;
+	.text : AT(ADDR(.text) - KERNEL_OFFSET) {
+		*(.text.start)
+		*(.text.vectors)
+		*(.text .text.*)
+		. = ALIGN(4096);
+	} :text
+	_etext = .;
+
+	_rodata = .;
+	.rodata : AT(ADDR(.rodata) - KERNEL_OFFSET) {
+		*(.rodata .rodata.* .srodata .srodata.*)
+		. = ALIGN(16);
+		REGISTRY(kernel_params)
+		REGISTRY(init_hooks)
+		REGISTRY(ktests)
+		REGISTRY(ktest_resources)
+		REGISTRY(ctl_files)
+		REGISTRY(shell_cmds)
+		REGISTRY(tracers)
+		REGISTRY(patch_roots)
+		REGISTRY(patch_indirect)
+	} :rodata
+	.notes : AT(ADDR(.notes) - KERNEL_OFFSET) { KEEP(*(.note.nopl)) } :rodata :note
+	. = ALIGN(4096);
+	_erodata = .;
+
+	_data = .;
+	.data : AT(ADDR(.data) - KERNEL_OFFSET) {
+		*(.data.page_aligned)
+		*(.data .data.*)
+		. = ALIGN(16);
+		__global_pointer$ = . + 0x800;
+		*(.sdata .sdata.* .got .got.*)
+	} :data
+	. = ALIGN(4096);
+	.bss (NOLOAD) : AT(ADDR(.bss) - KERNEL_OFFSET) {
+		_bss = .;
+		*(.sbss .sbss.* .scommon)
+		*(.bss.page_aligned)
+		*(.bss .bss.* COMMON)
+		. = ALIGN(4096);
+		_ebss = .;
+	} :data
+
+	_tables = .;
+	.tables : AT(ADDR(.tables) - KERNEL_OFFSET) {
+		*(.tables)
+		. = ALIGN(4096);
+	} :tables
+	_etables = .;
+	_end = .;
+
+	/* The compiler's own record of sites: read by tools/, not loaded. */
+	__patchable_function_entries 0 (INFO) : {
+		KEEP(*(__patchable_function_entries))
+	}
+
+	/DISCARD/ : {
+		*(.comment .eh_frame .eh_frame_hdr .note.GNU-stack .note.gnu.*)
+		*(.interp .dynamic .dynsym .dynstr .hash .gnu.hash)
+		*(.reginfo .MIPS.abiflags .pdr .mdebug.* .gnu.attributes)
+		*(.riscv.attributes .MIPS.options)
+	}
+}
+
+#ifdef ENTRY_IS_PHYSICAL
+_entry = _start;
+#else
+_entry = _start - KERNEL_OFFSET;
+#endif
+
+/* An event keeps 24 bits of a text offset, less its own types: ring_event.h. */
+ASSERT(_etext - _text < 0x1000000 - 256, "text too large for the ring's events")
