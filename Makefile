@@ -17,6 +17,16 @@ endif
 
 include arch/$(ARCH)/port.mk
 
+RECORD ?= link
+ifneq ($(RECORD),link)
+$(error RECORD=$(RECORD) is unknown; choose one of: link)
+endif
+
+# `make -j setup test`: what is installed must be there before it is used.
+ifneq ($(filter setup,$(MAKECMDGOALS)),)
+.NOTPARALLEL:
+endif
+
 # Every way of building that differs from the port's default has its own folder.
 variant := $(if $(filter-out $(SITES_DEFAULT),$(SITES)),-$(SITES))$(if $(BREAK),-break-$(BREAK))
 O ?= build/$(ARCH)$(variant)
@@ -30,11 +40,18 @@ CC := $(CROSS_COMPILE)gcc
 OBJDUMP := $(CROSS_COMPILE)objdump
 HOSTCC ?= gcc
 
+# One line, not one for each file; `make setup` itself must run without.
+ifeq ($(filter setup help clean,$(MAKECMDGOALS)),)
+ifeq ($(shell command -v $(CC)),)
+$(error $(CC) is missing; make setup installs what is)
+endif
+endif
+
 CFLAGS := -std=gnu2x -O2 -g -ffreestanding -fno-common -fno-pic -fno-ipa-ra \
 	-fno-stack-protector -fno-asynchronous-unwind-tables \
 	-fno-strict-aliasing -fno-jump-tables -fno-delete-null-pointer-checks \
 	-Wall -Wextra -Wmissing-prototypes -Wvla -Werror=implicit \
-	-I. -Iarch/$(ARCH) $(ARCH_CFLAGS) $(if $(BREAK),-DBREAK_$(BREAK))
+	-I. -Iarch/$(ARCH) $(ARCH_CFLAGS)
 LDFLAGS := -nostdlib -static -Wl,--build-id=none -Wl,-z,max-page-size=4096 \
 	-Wl,--no-warn-rwx-segments -Wl,--orphan-handling=error \
 	-Wl,-z,noexecstack $(ARCH_LDFLAGS)
@@ -45,9 +62,13 @@ SRCS := $(wildcard boot/*.c boot/$(ARCH)/*.[cS] arch/*.c arch/$(ARCH)/*.[cS] \
 	tracer/*.c kernel/*.c)
 OBJS := $(patsubst %,$(O)/%.o,$(SRCS))
 $(O)/kernel/%.o: SITEFLAGS := $(SITE_CFLAGS)
+# BREAK=patchpath gives sites to what writes text: the build must then fail.
+ifeq ($(BREAK),patchpath)
+$(O)/arch/$(ARCH)/patch.c.o: SITEFLAGS := $(SITE_CFLAGS)
+endif
 
 .PHONY: all
-all: $(ELF)
+all: $(ELF) ## build the kernel of ARCH, its tables made and proved (default)
 
 $(O)/%.c.o: %.c Makefile arch/$(ARCH)/port.mk
 	$(call say,CC,$<)
@@ -92,12 +113,12 @@ $(ELF): $(O)/first.elf $(O)/tables.o $(H)/mksites $(H)/patchpath
 	$(Q)$(H)/patchpath --arch $(ARCH) --objdump $(OBJDUMP) $@.new
 	$(Q)mv $@.new $@
 
-$(H)/%: tools/%.c
+$(H)/%: tools/%.c tools/image.c tools/image.h
 	$(call say,HOSTCC,$<)
 	@mkdir -p $(@D)
-	$(Q)$(HOSTCC) $(HOSTCFLAGS) -MMD -MP -MF $@.d $< -o $@ -lelf
+	$(Q)$(HOSTCC) $(HOSTCFLAGS) $< tools/image.c -o $@ -lelf
 
--include $(OBJS:.o=.d) $(wildcard $(H)/*.d)
+-include $(OBJS:.o=.d)
 
 .PHONY: setup run test bench debug check clean help
 setup: ## install what is missing from Debian's packages, and say what
@@ -133,8 +154,9 @@ help: ## this list
 	@echo 'Variables'
 	@echo '  ARCH           $(ARCHES) (default x86_64)'
 	@echo '  SMP            CPUs for run and debug, 1 to 8 (default 4)'
-	@echo '  SITES          compiler front end of ARCH: $(SITES_CHOICES) (default $(SITES_DEFAULT))'
+	@echo '  SITES          compiler front end of ARCH: $(SITES_CHOICES)'
 	@echo '  APPEND         kernel command line for run'
+	@echo '  RECORD         who records the sites: link'
 	@echo '  CROSS_COMPILE  toolchain prefix (default $(CROSS_COMPILE))'
 	@echo '  O              build folder (default build/ARCH)'
 	@echo '  V              1 shows the commands'

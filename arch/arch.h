@@ -87,7 +87,13 @@ int arch_cpu_start(unsigned int cpu);
  */
 void arch_cpu_idle(void);
 
-/* inline: a hint in a spin loop; also lets QEMU run another CPU. No store. */
+/*
+ * inline: in a spin loop: let others run. Under -icount (ktest_icount, a boot
+ * parameter) QEMU runs one CPU at a time until its next timer: there it must
+ * make that soon, or every rendezvous costs a time slice. Changes nothing that
+ * the kernel sees.
+ */
+extern bool ktest_icount;
 static inline void arch_cpu_relax(void);
 
 /* Stop this CPU for good: interrupts off, asleep. Any context. Has no site. */

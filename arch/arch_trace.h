@@ -17,11 +17,11 @@
 
 /* What the compiler and linker leave at a recorded address. */
 struct site_format {
-	const char *name;      /* as in `make features`: "fentry", "mcount" */
-	u8 length;             /* bytes of the whole site */
-	u8 live_offset;        /* of the live instruction from the site */
-	u8 live_length;        /* bytes of the live instruction */
-	u8 live_align;         /* alignment at which a store of it is atomic;
+	const char *name; /* as in `make features`: "fentry", "mcount" */
+	u8 length;	  /* bytes of the whole site */
+	u8 live_offset;	  /* of the live instruction from the site */
+	u8 live_length;	  /* bytes of the live instruction */
+	u8 live_align;	  /* alignment at which a store of it is atomic;
 				  0: never */
 };
 
@@ -45,6 +45,10 @@ const char *arch_nop_describe(void);
  * a wrong answer is a wild write. Any context.
  */
 const struct site_format *arch_site_recognise(unsigned long site);
+
+/* What arch_site_recognise() accepts, for the line that names a bad site:
+ * "e8 and the distance to __fentry__". */
+extern const char arch_site_expected[];
 
 /*
  * Boot: recognise the site, write its fixed part and its live instruction "off"
@@ -112,7 +116,10 @@ void arch_text_sync(void);
  *                ->entry; one of the three below.
  * trace_entry_off   returns at once: at most 15 instructions site to return.
  * trace_entry_ring  records one 12-byte event (struct ring_event) with
- *                interrupts off, by itself; when ring_cur >= ring_end or the
+ *                interrupts off, by itself; ring_cur is stored last, after the
+ *                event's words (a store-store fence where stores may pass each
+ *                other): pairs with the reader's acquire in ring_read.c, which
+ *                else prints what is not there yet. When ring_cur >= ring_end or the
  *                clock is 2^32 ticks or more past ring_base, it calls
  *                trace_ring_slow(ip, parent, flags) instead.
  * trace_entry_call  saves all, interrupts as they were, and calls
@@ -133,7 +140,9 @@ void trace_entry_ring(void);
 void trace_entry_call(void);
 
 /*
- * Supplied by the tracer, called by trace_entry_ring with interrupts off.
+ * Supplied by the tracer, called by trace_entry_ring with interrupts off. Where
+ * the machine has NMIs, one may interrupt anything that writes the ring, this
+ * too: with PREEMPT_NMI in the context it may only count the loss.
  * context: preempt_count's low 16 bits with bit 15 (RESCHED) as is, and
  * RING_CONTEXT_IRQS_OFF set if interrupts were off at the site.
  */

@@ -52,21 +52,37 @@ struct cpu_head {
 	char *ring_end;
 	unsigned long scratch[4]; /* the port's trap entry */
 	unsigned long trap_stack; /* top of this CPU's emergency stack */
-	unsigned long text;       /* address of _text, to make offsets from */
-	u64 ring_base;            /* arch_clock() that the page's times count from */
+	unsigned long text;	  /* address of _text, to make offsets from */
+	u64 ring_base; /* arch_clock() that the page's times count from */
 	u32 preempt_count;
 	u32 index; /* CPU index */
 };
 
 static_assert(offsetof(struct cpu_head, self) == CPU_HEAD_SELF, "asm");
-static_assert(offsetof(struct cpu_head, current) == CPU_HEAD_CURRENT(sizeof(long)), "asm");
-static_assert(offsetof(struct cpu_head, ring_cur) == CPU_HEAD_RING_CUR(sizeof(long)), "asm");
-static_assert(offsetof(struct cpu_head, ring_end) == CPU_HEAD_RING_END(sizeof(long)), "asm");
-static_assert(offsetof(struct cpu_head, scratch) == CPU_HEAD_SCRATCH(sizeof(long)), "asm");
-static_assert(offsetof(struct cpu_head, trap_stack) == CPU_HEAD_TRAP_STACK(sizeof(long)), "asm");
-static_assert(offsetof(struct cpu_head, text) == CPU_HEAD_TEXT(sizeof(long)), "asm");
-static_assert(offsetof(struct cpu_head, ring_base) == CPU_HEAD_RING_BASE(sizeof(long)), "asm");
-static_assert(offsetof(struct cpu_head, preempt_count) == CPU_HEAD_PREEMPT(sizeof(long)), "asm");
-static_assert(offsetof(struct cpu_head, index) == CPU_HEAD_INDEX(sizeof(long)), "asm");
+static_assert(offsetof(struct cpu_head, current) ==
+		      CPU_HEAD_CURRENT(sizeof(long)),
+	      "asm");
+static_assert(offsetof(struct cpu_head, ring_cur) ==
+		      CPU_HEAD_RING_CUR(sizeof(long)),
+	      "asm");
+static_assert(offsetof(struct cpu_head, ring_end) ==
+		      CPU_HEAD_RING_END(sizeof(long)),
+	      "asm");
+static_assert(offsetof(struct cpu_head, scratch) ==
+		      CPU_HEAD_SCRATCH(sizeof(long)),
+	      "asm");
+static_assert(offsetof(struct cpu_head, trap_stack) ==
+		      CPU_HEAD_TRAP_STACK(sizeof(long)),
+	      "asm");
+static_assert(offsetof(struct cpu_head, text) == CPU_HEAD_TEXT(sizeof(long)),
+	      "asm");
+static_assert(offsetof(struct cpu_head, ring_base) ==
+		      CPU_HEAD_RING_BASE(sizeof(long)),
+	      "asm");
+static_assert(offsetof(struct cpu_head, preempt_count) ==
+		      CPU_HEAD_PREEMPT(sizeof(long)),
+	      "asm");
+static_assert(offsetof(struct cpu_head, index) == CPU_HEAD_INDEX(sizeof(long)),
+	      "asm");
 #endif
 #endif

@@ -12,7 +12,7 @@
 #define ARCH_RING_EVENT_H
 
 #define RING_EVENT_SIZE 12
-#define RING_IRQS_OFF 0x40 /* in the flags byte */
+#define RING_IRQS_OFF 0x40	     /* in the flags byte */
 #define RING_CONTEXT_IRQS_OFF 0x4000 /* the same bit in the 16-bit context */
 #define RING_TYPES 256
 #define RING_TYPE(n) (0x1000000 - RING_TYPES + (n))

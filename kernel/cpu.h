@@ -14,11 +14,14 @@ struct cpu {
 	u64 irq_counts[NR_IRQ_KINDS]; /* written by this CPU alone */
 	u32 ipi_pending;	      /* enum ipi bits, atomic */
 	struct timer_queue timers;
+	struct trap_frame *irq_frame; /* of the interrupt being handled */
+	bool in_stop;		      /* inside a rendezvous */
+	bool in_fault;		      /* inside trap_fault() */
 };
 
 extern struct cpu cpus[MAX_CPUS];
-extern unsigned int nr_cpus;	/* present; set once at boot */
-extern cpumask_t cpus_online;	/* changes only while CPUs come up */
+extern unsigned int nr_cpus;  /* present; set once at boot */
+extern cpumask_t cpus_online; /* changes only while CPUs come up */
 
 /* The CPU that this runs on. Exact only with preemption or interrupts off. */
 static inline unsigned int cpu_index(void)
@@ -29,6 +32,24 @@ static inline unsigned int cpu_index(void)
 #define for_each_online_cpu(c)                                                 \
 	for ((c) = 0; (c) < MAX_CPUS; (c)++)                                   \
 		if (READ_ONCE(cpus_online) & (1u << (c)))
+
+/* Why a CPU was interrupted: bits of ipi_pending. */
+enum ipi {
+	IPI_RESCHED = 1, /* look at the run queue */
+	IPI_CALL = 2,	 /* cpu_call() has work */
+	IPI_STOP = 4,	 /* stop_cpus() gathers */
+	IPI_PANIC = 8,	 /* somebody panics: be quiet for good */
+};
+
+/* Make the CPUs' structs usable, and the boot CPU the one online. First of all. */
+void cpu_init_boot(void);
+/* Set nr_cpus from boot_info and maxcpus=; says what is left out. */
+void cpu_count(void);
+
+/* Tell a CPU, not this one. Any context; never while CPUs are stopped. */
+void ipi_send(unsigned int cpu, enum ipi why);
+/* From irq_event(IRQ_IPI). */
+void ipi_interrupt(void);
 
 /* Where a secondary CPU arrives from arch_cpu_start(). */
 noreturn void cpu_secondary_main(void);
@@ -42,6 +63,14 @@ void cpu_start_others(void);
  * are off or in interrupt context (it would wait for a CPU that waits for us).
  */
 int cpu_call(cpumask_t mask, void (*fn)(void *arg), void *arg);
+
+/*
+ * Take and give back one's turn at something that one CPU does with others'
+ * help: preemption off in between, interrupts as they were (on). *turn starts
+ * as 0. Context: a task, interrupts on.
+ */
+void cpu_turn_take(u32 *turn);
+void cpu_turn_give(u32 *turn);
 
 /* Ask a CPU to look at its run queue. Any context. */
 void cpu_kick(unsigned int cpu);

@@ -45,18 +45,22 @@ struct ctl_file {
 
 struct ctl_handle {
 	const struct ctl_file *file;
-	unsigned int cpu;	/* for %u paths */
+	unsigned int cpu; /* for %u paths */
 	bool truncate;
 	unsigned long pos;
 	void *priv;
-	char error[160];	/* one line: what was wrong, what is accepted */
-	struct seq seq;		/* the layer's */
+	char error[160]; /* what was wrong, what is accepted; not the
+				   file's name: whoever prints it says that */
+	/* the layer's: */
+	struct seq seq; /* the record being handed out, from seq_at on */
 	size_t seq_at;
+	char *text; /* what was written so far; NULL: reading */
+	size_t text_len;
 };
 
 #define CTL_FILE(ident, ...)                                                   \
-	static const struct ctl_file ctl_file_##ident                          \
-		REGISTER(ctl_files) = { __VA_ARGS__ }
+	static const struct ctl_file ctl_file_##ident REGISTER(                \
+		ctl_files) = { __VA_ARGS__ }
 
 /* Set the line that explains an error, and return the error. */
 int ctl_error(struct ctl_handle *h, int err, const char *fmt, ...)
@@ -66,12 +70,15 @@ int ctl_error(struct ctl_handle *h, int err, const char *fmt, ...)
  * -EISDIR, -EPERM (not readable or not writable), -ENOMEM. */
 int ctl_open(const char *path, bool write, bool truncate,
 	     struct ctl_handle **h);
-/* Up to n bytes; 0 at the end; or an error. */
+/* 1 to n bytes, of one record; 0 at the end; or an error. */
 ssize_t ctl_read(struct ctl_handle *h, char *buf, size_t n);
 /* Collects; the file's write runs at close. -E2BIG past CTL_WRITE_MAX. */
 int ctl_write(struct ctl_handle *h, const char *buf, size_t n);
 /* Carries out a write; err_text (may be NULL) gets the explaining line. */
 int ctl_close(struct ctl_handle *h, char *err_text, size_t err_size);
+
+/* Ends a write that is not to happen, or a read: the file is as before. */
+void ctl_abandon(struct ctl_handle *h);
 
 /* Whole write in one call, for kernel code and tests; same errors. */
 int ctl_echo(const char *path, const char *text, bool append, char *err_text,
@@ -83,5 +90,13 @@ int ctl_echo(const char *path, const char *text, bool append, char *err_text,
  */
 int ctl_list(const char *dir, unsigned int i, char *name, size_t size);
 bool ctl_is_dir(const char *path);
+
+/* What may be done with a file: CTL_READ | CTL_WRITE, or -ENOENT, -EISDIR. */
+#define CTL_READ 4
+#define CTL_WRITE 2
+int ctl_mode(const char *path);
+
+/* The words for an error that a file did not explain itself. */
+const char *ctl_error_text(int err);
 
 #endif

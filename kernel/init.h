@@ -8,8 +8,8 @@
 #include <kernel/types.h>
 
 enum init_stage {
-	INIT_SITES,   /* boot CPU, interrupts off, pages and kmalloc ready */
-	INIT_LATE,    /* all CPUs up, a task, may sleep; before tests and shell */
+	INIT_SITES, /* boot CPU, interrupts off, pages and kmalloc ready */
+	INIT_LATE,  /* all CPUs up, a task, may sleep; before tests and shell */
 };
 
 struct init_hook {
@@ -19,7 +19,7 @@ struct init_hook {
 };
 
 #define INIT_HOOK(st, func)                                                    \
-	static const struct init_hook init_hook_##func                         \
-		REGISTER(init_hooks) = { st, #func, func }
+	static const struct init_hook init_hook_##func REGISTER(               \
+		init_hooks) = { st, #func, func }
 
 #endif

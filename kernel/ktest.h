@@ -24,8 +24,8 @@ struct ktest_run {
 
 #define KTEST(ident, test_name)                                                \
 	static void ktest_##ident(struct ktest_run *t);                        \
-	static const struct ktest ktest_reg_##ident                            \
-		REGISTER(ktests) = { test_name, ktest_##ident };               \
+	static const struct ktest ktest_reg_##ident REGISTER(                  \
+		ktests) = { test_name, ktest_##ident };                        \
 	static void ktest_##ident(struct ktest_run *t)
 
 /* Record a failure with file, line and text; the test goes on. */
@@ -36,8 +36,8 @@ struct ktest_run {
 	} while (0)
 /* The same for integers; prints both. */
 #define KEXPECT_EQ(t, a, b)                                                    \
-	ktest_expect_eq(t, __FILE__, __LINE__, #a " == " #b,                   \
-			(long long)(a), (long long)(b))
+	ktest_expect_eq(t, __FILE__, __LINE__, #a " == " #b, (long long)(a),   \
+			(long long)(b))
 /* As KEXPECT, but leaves the test function. */
 #define KASSERT(t, cond)                                                       \
 	do {                                                                   \
@@ -51,6 +51,25 @@ struct ktest_run {
 		(t)->skip = (why);                                             \
 		return;                                                        \
 	} while (0)
+
+/*
+ * Sleep until cond is true: true; or false after 10 s of waiting, which says
+ * that something hangs, never that a machine is slow. Longer and longer sleeps:
+ * under -icount QEMU runs the other CPUs from the moment that a timer is set
+ * until it fires, unless their tick comes first; with short sleeps only, no
+ * other task of this CPU would ever run.
+ */
+#define KWAIT_NS (10 * NSEC_PER_SEC)
+#define KWAIT(cond)                                                            \
+	({                                                                     \
+		u64 kwait_end = time_ns() + KWAIT_NS;                          \
+		u64 kwait_sleep = NSEC_PER_MSEC / 4;                           \
+		while (!(cond) && time_ns() < kwait_end) {                     \
+			task_sleep(kwait_sleep);                               \
+			kwait_sleep = min(2 * kwait_sleep, 8 * TICK_NS);       \
+		}                                                              \
+		(cond);                                                        \
+	})
 
 void ktest_fail(struct ktest_run *t, const char *file, int line,
 		const char *text);
@@ -76,7 +95,7 @@ struct ktest_resource {
 	unsigned long (*count)(void);
 };
 #define KTEST_RESOURCE(ident, res_name, fn)                                    \
-	static const struct ktest_resource ktest_resource_##ident              \
-		REGISTER(ktest_resources) = { res_name, fn }
+	static const struct ktest_resource ktest_resource_##ident REGISTER(    \
+		ktest_resources) = { res_name, fn }
 
 #endif

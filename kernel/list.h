@@ -8,7 +8,10 @@ struct list {
 	struct list *next, *prev;
 };
 
-#define LIST_INIT(name) { &(name), &(name) }
+#define LIST_INIT(name)                                                        \
+	{                                                                      \
+		&(name), &(name)                                               \
+	}
 
 static inline void list_init(struct list *l)
 {
@@ -41,6 +44,7 @@ static inline void list_del(struct list *n)
 #define list_for_each(pos, head, member)                                       \
 	for ((pos) = list_entry((head)->next, __typeof__(*(pos)), member);     \
 	     &(pos)->member != (head);                                         \
-	     (pos) = list_entry((pos)->member.next, __typeof__(*(pos)), member))
+	     (pos) = list_entry((pos)->member.next, __typeof__(*(pos)),        \
+				member))
 
 #endif

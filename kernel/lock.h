@@ -8,17 +8,25 @@
 
 /*
  * A ticket lock. Taken with interrupts off, so handlers may take it too. A CPU
- * that spins longer than a second says once who holds the lock, and since which
+ * that spins longer than spin_complain_ms says once who holds the lock, and since which
  * PC, and goes on waiting; taking it twice on one CPU panics.
  */
 struct spinlock {
-	u32 next, owner;	/* tickets; atomic */
-	int holder;		/* CPU index + 1, or 0 */
+	u32 next, owner; /* tickets; atomic */
+	int holder;	 /* CPU index + 1, or 0 */
 	unsigned long holder_pc;
 	const char *name;
 };
 
-#define SPINLOCK_INIT(n) { .name = (n) }
+#define SPINLOCK_INIT(n)                                                       \
+	{                                                                      \
+		.name = (n)                                                    \
+	}
+
+/* After how long a CPU complains, and how often any has; tests lower the first
+ * and look at the second. */
+extern u32 spin_complain_ms;
+extern u32 spin_complaints;
 
 void spin_init(struct spinlock *l, const char *name);
 irq_state_t spin_lock(struct spinlock *l);
@@ -26,13 +34,23 @@ irq_state_t spin_lock(struct spinlock *l);
 int spin_trylock(struct spinlock *l, irq_state_t *state);
 void spin_unlock(struct spinlock *l, irq_state_t state);
 
+/*
+ * The bare lock, for the scheduler, which hands a held lock from one task to the
+ * next: interrupts are off already, and preempt_count is left alone.
+ */
+void spin_acquire(struct spinlock *l);
+void spin_release(struct spinlock *l);
+
 /* Tasks that wait for something; see wait_event(). */
 struct wait_queue {
 	struct spinlock lock;
 	struct list tasks; /* struct task.wait_link */
 };
 
-#define WAIT_QUEUE_INIT(w) { SPINLOCK_INIT("wait_queue"), LIST_INIT((w).tasks) }
+#define WAIT_QUEUE_INIT(w)                                                     \
+	{                                                                      \
+		SPINLOCK_INIT("wait_queue"), LIST_INIT((w).tasks)              \
+	}
 
 void wait_init(struct wait_queue *w);
 /* Put the running task on w, to be woken; undone by wait_finish(). */
@@ -63,7 +81,10 @@ struct mutex {
 	struct wait_queue waiters;
 };
 
-#define MUTEX_INIT(m) { NULL, WAIT_QUEUE_INIT((m).waiters) }
+#define MUTEX_INIT(m)                                                          \
+	{                                                                      \
+		NULL, WAIT_QUEUE_INIT((m).waiters)                             \
+	}
 
 void mutex_init(struct mutex *m);
 void mutex_lock(struct mutex *m);

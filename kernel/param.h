@@ -14,10 +14,12 @@ struct kernel_param {
 };
 
 #define KERNEL_PARAM(ident, param_name, param_accepts, fn)                     \
-	static const struct kernel_param kernel_param_##ident                  \
-		REGISTER(kernel_params) = { param_name, param_accepts, fn }
+	static const struct kernel_param kernel_param_##ident REGISTER(        \
+		kernel_params) = { param_name, param_accepts, fn }
 
 /* Parse boot_info.cmdline; double quotes group; bad ones are said and skipped. */
 void param_parse(void);
+/* The same with a text, which is taken apart in place: values point into it. */
+void param_parse_text(char *text);
 
 #endif

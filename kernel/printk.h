@@ -20,6 +20,10 @@ int snprintf(char *buf, size_t size, const char *fmt, ...) printf_like(3, 4);
 /* One message, whole: lines of two CPUs never mix. Any context. */
 void printk(const char *fmt, ...) printf_like(1, 2);
 
+/* The same for a CPU that cannot rely on locks (a panic, a lock's complaint): it
+ * waits for the console's lock a tenth of a second, then writes all the same. */
+void printk_urgent(const char *fmt, ...) printf_like(1, 2);
+
 /* The same without formatting; what the shell's output goes through. */
 void console_write(const char *text, size_t len);
 
@@ -27,7 +31,11 @@ void console_write(const char *text, size_t len);
 int console_read(void);
 /* Has Ctrl-C been typed since console_clear_interrupt()? */
 bool console_interrupted(void);
+/* Forget it, with all that was typed up to it. */
 void console_clear_interrupt(void);
+/* Console input has arrived; from irq_event(IRQ_CONSOLE). */
+void console_interrupt(void);
+void console_write_urgent(const char *text, size_t len);
 
 /*
  * A broken invariant. Prints, with a backtrace; stops the other CPUs; ends the

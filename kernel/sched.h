@@ -14,20 +14,30 @@
 #define PRIO_HIGH 16
 #define PRIO_MAX 31
 
+struct task;
+
 struct run_queue {
 	struct spinlock lock;
 	/* under lock: */
-	u32 ready;			      /* bit p: queue[p] not empty */
+	u32 ready; /* bit p: queue[p] not empty */
 	struct list queue[NR_PRIORITIES];
 	unsigned int nr_ready;
-	u64 slice_end;			      /* arch_clock() */
+	int running_prio; /* of the task that runs */
 	u64 switches;
+	/* by this CPU alone, interrupts off; arch_clock(): */
+	u64 slice_end;
+	u64 switched_at;
+	struct task *prev; /* ran before; for a task's first moment */
+	unsigned int ticks;
+	bool expired; /* the running task has used its slice up */
 };
 
 struct timer;
 struct timer_queue {
 	struct spinlock lock;
-	struct list timers; /* under lock; soonest first */
+	struct list timers;    /* under lock; soonest first */
+	struct timer *running; /* whose fn runs now */
+	u64 programmed; /* what the one-shot is set to; by this CPU alone */
 };
 
 /*

@@ -14,6 +14,22 @@ struct sink {
 };
 int sink_printf(struct sink *s, const char *fmt, ...) printf_like(2, 3);
 
+/*
+ * One stage of a pipeline that consumes what the stage before it writes. Made
+ * by a command's filter(), on the heap, embedded in what the command needs.
+ */
+struct filter {
+	struct sink sink; /* first: its input */
+	struct sink *out;
+	/* All input has come: write what was kept. NULL: nothing. */
+	int (*end)(struct filter *f);
+	/* Free what it kept, f itself excluded. NULL: nothing. */
+	void (*release)(struct filter *f);
+	int max_files;	  /* FILE arguments it takes */
+	const char *file; /* the one being read, NULL in a pipe */
+	bool many;	  /* there is more than one */
+};
+
 struct shell_cmd {
 	const char *name;
 	const char *usage; /* arguments: "[-n COUNT] [FILE]" */
@@ -21,11 +37,21 @@ struct shell_cmd {
 	/* 0 or an error; the command has said, by shell_error(), what is wrong.
 	 * argv[0] is its name, argv[argc] NULL. */
 	int (*run)(struct sink *out, int argc, char **argv);
+	/*
+	 * Instead of run, for a command that reads FILEs or, after |, its input:
+	 * a filter that writes to out, *first the index of the first FILE in
+	 * argv; NULL, having said why, if the arguments are wrong.
+	 */
+	struct filter *(*filter)(struct sink *out, int argc, char **argv,
+				 int *first);
 };
 
 #define SHELL_CMD(ident, cmd_name, cmd_usage, cmd_help, fn)                    \
-	static const struct shell_cmd shell_cmd_##ident                        \
-		REGISTER(shell_cmds) = { cmd_name, cmd_usage, cmd_help, fn }
+	static const struct shell_cmd shell_cmd_##ident REGISTER(              \
+		shell_cmds) = { cmd_name, cmd_usage, cmd_help, fn, NULL }
+#define SHELL_FILTER(ident, cmd_name, cmd_usage, cmd_help, fn)                 \
+	static const struct shell_cmd shell_cmd_##ident REGISTER(              \
+		shell_cmds) = { cmd_name, cmd_usage, cmd_help, NULL, fn }
 
 /* "name: text", one line on the console, whatever the output; returns err. */
 int shell_error(int err, const char *name, const char *fmt, ...)
@@ -36,7 +62,11 @@ int shell_run_line(const char *line);
 /* The interactive loop; a task's function. */
 void shell_task(void *arg);
 
-/* Make path absolute against the shell's current directory. */
+/* Copy a control file to out; its errors are said as from command `name`. */
+int shell_copy_file(struct sink *out, const char *name, const char *file);
+
+/* Make path absolute against the shell's current directory, without
+ * "." and ".."; 0, or -ERANGE when it does not fit. */
 int shell_resolve(const char *path, char *abs, size_t size);
 
 #endif

@@ -24,6 +24,15 @@ struct stop_work {
  */
 int stop_cpus(struct stop_work *w);
 
+/*
+ * What runs while CPUs are held: on each other CPU, from its IPI, and on the
+ * caller, once `others` CPUs are held. For kernel/patch_path.h: whoever writes a
+ * change() or sync() says PATCH_INDIRECT(stop_lead, change), (stop_lead, sync)
+ * and (stop_hold, sync).
+ */
+void stop_hold(void);
+void stop_lead(unsigned int others);
+
 /* Is this CPU inside a rendezvous? For those who must refuse to wait. */
 bool stop_active(void);
 

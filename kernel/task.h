@@ -9,13 +9,15 @@
 #include <kernel/time.h>
 
 #define TASK_NAME_LEN 16
-#define TASK_STACK_SIZE (4 * PAGE_SIZE) /* without the guard page below */
+/* Guard page below and stack are one allocation of 2^TASK_STACK_ORDER pages. */
+#define TASK_STACK_ORDER 3
+#define TASK_STACK_SIZE ((PAGE_SIZE << TASK_STACK_ORDER) - PAGE_SIZE)
 
 enum task_state {
-	TASK_READY,    /* on a run queue, or running */
-	TASK_BLOCKED,  /* waits to be woken */
-	TASK_HELD,     /* taken off its CPU at a chosen pc: task_hold() */
-	TASK_DEAD,     /* exited; waits to be joined */
+	TASK_READY,   /* on a run queue, or running */
+	TASK_BLOCKED, /* waits to be woken */
+	TASK_HELD,    /* taken off its CPU at a chosen pc: task_hold() */
+	TASK_DEAD,    /* exited; waits to be joined */
 };
 
 struct task {
@@ -23,24 +25,28 @@ struct task {
 	int pid;		     /* idle tasks: 0 */
 	char name[TASK_NAME_LEN];
 	int prio;
-	enum task_state state;	     /* under its run queue's lock */
-	bool on_cpu;		     /* running, or its stack still in use */
-	bool expendable;	     /* a fault kills it, not the kernel */
-	bool killed;		     /* by a fault, or task_kill() */
-	bool preempted;		     /* switched away by irq_exit() */
-	unsigned int cpu;	     /* whose queue it is on */
+	enum task_state state; /* under its run queue's lock */
+	bool on_cpu;	       /* running, or its stack still in use */
+	bool expendable;       /* a fault kills it, not the kernel */
+	bool killed;	       /* by a fault or a stack overflow */
+	bool should_stop;      /* task_stop() */
+	bool detached;	       /* under its run queue's lock */
+	bool guarded;	       /* by a page that faults; else a canary */
+	bool preempted;	       /* switched away by irq_exit() */
+	unsigned int cpu;      /* whose queue it is on */
 	cpumask_t affinity;
-	char *stack;		     /* lowest usable byte */
+	char *stack; /* lowest usable byte */
 	struct list run_link, wait_link, all_link;
 	struct wait_queue *waiting_on;
-	struct timer timer;	     /* task_sleep() */
-	struct trap_frame *frame;    /* of the interrupt that preempted it */
+	struct timer timer;		/* task_sleep() */
+	struct trap_frame *frame;	/* of the interrupt that preempted it */
+	unsigned long sched_pc;		/* where schedule() returns to */
 	unsigned long hold_lo, hold_hi; /* task_hold() */
 	void (*fn)(void *arg);
 	void *arg;
 	int exit_code;
 	struct wait_queue exit_wait;
-	u64 run_ticks;		     /* arch_clock() ticks on a CPU */
+	u64 run_ticks; /* arch_clock() ticks on a CPU */
 	u64 switches;
 };
 
@@ -102,6 +108,12 @@ unsigned int task_count(void);
  * else the address that it will return to from schedule(). 0 if it runs.
  */
 unsigned long task_pc(const struct task *t);
+
+/*
+ * A higher floor's answer to whether pc lies on a site, so that ps can mark
+ * tasks that were preempted there; NULL while nobody knows. Any context.
+ */
+extern bool (*task_on_site)(unsigned long pc);
 
 /* First code of every task, from arch_task_init(). */
 noreturn void task_start(void);

@@ -20,10 +20,10 @@ u64 ns_to_clock_delta(u64 ns);
 
 struct timer {
 	struct list link;
-	u64 deadline;		/* arch_clock() */
+	u64 deadline;		     /* arch_clock() */
 	void (*fn)(struct timer *t); /* interrupts off, in interrupt context */
-	unsigned int cpu;	/* where it is queued */
-	bool armed;		/* under that CPU's timer lock */
+	unsigned int cpu;	     /* where it is queued */
+	bool armed;		     /* under that CPU's timer lock */
 };
 
 void timer_setup(struct timer *t, void (*fn)(struct timer *t));
@@ -34,7 +34,7 @@ void timer_cancel(struct timer *t);
 
 void time_init(void);	    /* boot CPU */
 void time_init_cpu(void);   /* every CPU, interrupts off */
-void timer_interrupt(void); /* from irq_event(IRQ_TIMER) */
-void time_program(void);    /* set the one-shot for the soonest need; irqs off */
+void timer_interrupt(void); /* from irq_event(IRQ_TIMER), interrupts off */
+void time_program(void); /* set the one-shot for the soonest need; irqs off */
 
 #endif

@@ -40,10 +40,10 @@ typedef struct {
 #define PAGE_SIZE (1ul << PAGE_SHIFT)
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
-#define ALIGN_UP(x, a) (((x) + (a) - 1) & ~((__typeof__(x))(a) - 1))
-#define ALIGN_DOWN(x, a) ((x) & ~((__typeof__(x))(a) - 1))
+#define ALIGN_UP(x, a) (((x) + (a)-1) & ~((__typeof__(x))(a)-1))
+#define ALIGN_DOWN(x, a) ((x) & ~((__typeof__(x))(a)-1))
 #define container_of(ptr, type, member)                                        \
-	((type *)((char *)(ptr) - offsetof(type, member)))
+	((type *)((char *)(ptr)-offsetof(type, member)))
 #define min(a, b)                                                              \
 	({                                                                     \
 		__typeof__(a) min_a = (a);                                     \
@@ -79,8 +79,7 @@ typedef struct {
  */
 #define REGISTER(name)                                                         \
 	__attribute__((section(#name), used, aligned(sizeof(void *))))
-#define REGISTRY(type, name)                                                   \
-	extern const type __start_##name[], __stop_##name[]
+#define REGISTRY(type, name) extern const type __start_##name[], __stop_##name[]
 #define for_each_registered(p, name)                                           \
 	for ((p) = __start_##name; (p) < __stop_##name; (p)++)
 

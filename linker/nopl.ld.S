@@ -12,7 +12,8 @@
 
 PHDRS
 {
-	boot PT_LOAD FLAGS(7);
+	/* Its address also when it is empty: QEMU enters riscv at the lowest. */
+	boot PT_LOAD AT(KERNEL_PHYS) FLAGS(7);
 	text PT_LOAD FLAGS(5);
 	rodata PT_LOAD FLAGS(4);
 	data PT_LOAD FLAGS(6);
@@ -64,7 +65,7 @@ SECTIONS
 		*(.data .data.*)
 		. = ALIGN(16);
 		__global_pointer$ = . + 0x800;
-		*(.sdata .sdata.* .got .got.*)
+		*(.sdata .sdata.* .got .got.* .igot .igot.*)
 	} :data
 	. = ALIGN(4096);
 	.bss (NOLOAD) : AT(ADDR(.bss) - KERNEL_OFFSET) {
@@ -89,7 +90,23 @@ SECTIONS
 		KEEP(*(__patchable_function_entries))
 	}
 
+	/* For debuggers, not loaded. */
+	.debug_info 0 : { *(.debug_info) }
+	.debug_abbrev 0 : { *(.debug_abbrev) }
+	.debug_aranges 0 : { *(.debug_aranges) }
+	.debug_line 0 : { *(.debug_line) }
+	.debug_line_str 0 : { *(.debug_line_str) }
+	.debug_str 0 : { *(.debug_str) }
+	.debug_str_offsets 0 : { *(.debug_str_offsets) }
+	.debug_addr 0 : { *(.debug_addr) }
+	.debug_ranges 0 : { *(.debug_ranges) }
+	.debug_rnglists 0 : { *(.debug_rnglists) }
+	.debug_loc 0 : { *(.debug_loc) }
+	.debug_loclists 0 : { *(.debug_loclists) }
+	.debug_frame 0 : { *(.debug_frame) }
+
 	/DISCARD/ : {
+		*(.rela.* .rel.* .iplt .plt)
 		*(.comment .eh_frame .eh_frame_hdr .note.GNU-stack .note.gnu.*)
 		*(.interp .dynamic .dynsym .dynstr .hash .gnu.hash)
 		*(.reginfo .MIPS.abiflags .pdr .mdebug.* .gnu.attributes)

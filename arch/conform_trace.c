@@ -1,0 +1,530 @@
+/*
+ * Conformance of a port with arch_trace.h: a test for every function there, by
+ * its name. They show that a port recognises its sites and nothing else, that
+ * the live instruction is all that differs between on and off, that text is
+ * written through the alias alone, and that the trampolines keep what the ABI
+ * may carry. Whether a port synchronises enough cannot be seen under QEMU:
+ * tracer/sweep_test.c and the port's author have the rest.
+ */
+#include <tracer/testing.h>
+
+#include <kernel/symbols.h>
+#include <tracer/ring.h>
+
+/* ---- Sites ---------------------------------------------------------------------- */
+
+static u64 buffer[8];
+
+static void fill(u8 byte)
+{
+	memset(buffer, byte, sizeof(buffer));
+}
+
+static bool filled(u8 byte, size_t from, size_t to)
+{
+	const u8 *b = (const u8 *)buffer;
+
+	for (; from < to; from++)
+		if (b[from] != byte)
+			return false;
+	return true;
+}
+
+/* The first word of s. */
+static void first_word(char *word, size_t size, const char *s)
+{
+	const char *end = strchr(s, ' ');
+
+	strlcpy(word, s, end ? min(size, (size_t)(end - s) + 1) : size);
+}
+
+KTEST(nop_select, "arch_trace.arch_nop_select")
+{
+	char now[32], name[32];
+	const char *p = arch_nop_names;
+	irq_state_t state;
+
+	/* Nobody may patch while the choice is another than the sites'. */
+	mutex_lock(&trace_mutex);
+	state = arch_irq_save();
+	first_word(now, sizeof(now), arch_nop_describe());
+	KEXPECT_EQ(t, arch_nop_select("no-such-nop"), -EINVAL);
+	KEXPECT_EQ(t, arch_nop_select(""), -EINVAL);
+	while (p) {
+		first_word(name, sizeof(name), p);
+		KEXPECT_EQ(t, arch_nop_select(name), 0);
+		KEXPECT(t, !strncmp(arch_nop_describe(), name, strlen(name)));
+		p = strchr(p, ' ');
+		p += !!p;
+	}
+	KEXPECT_EQ(t, arch_nop_select(now), 0);
+	arch_irq_restore(state);
+	mutex_unlock(&trace_mutex);
+}
+
+KTEST(nop_names, "arch_trace.arch_nop_names")
+{
+	char now[32];
+
+	first_word(now, sizeof(now), arch_nop_describe());
+	KEXPECT(t, arch_nop_names[0] && arch_nop_names[0] != ' ');
+	KEXPECT(t, strstr(arch_nop_names, now));
+}
+
+/* "p6 0f1f440000": the name and the bytes of "off". */
+KTEST(nop_describe, "arch_trace.arch_nop_describe")
+{
+	const char *blank = strchr(arch_nop_describe(), ' ');
+
+	KASSERT(t, blank);
+	KEXPECT_EQ(t, strlen(blank + 1), 2 * arch_live_length);
+}
+
+KTEST(recognise, "arch_trace.arch_site_recognise")
+{
+	struct symbol s;
+	unsigned int i;
+
+	fill(0x00);
+	KEXPECT(t, !arch_site_recognise((unsigned long)(buffer + 4)));
+	fill(0xff);
+	KEXPECT(t, !arch_site_recognise((unsigned long)(buffer + 4)));
+	/* A site that has been prepared is no site as the linker left it. */
+	for (i = 0; i < site_count; i++)
+		if (site_test(site_bits.patchable, i))
+			KEXPECT(t, !arch_site_recognise(site_address(i)));
+	for (i = 0; symbol_get(i, &s); i++)
+		KEXPECT(t, !arch_site_recognise(s.start) ||
+				   site_find(s.start) >= 0);
+}
+
+KTEST(expected, "arch_trace.arch_site_expected")
+{
+	KEXPECT(t, arch_site_expected[0]);
+}
+
+KTEST(prepare, "arch_trace.arch_site_prepare")
+{
+	unsigned int i;
+
+	fill(0xa5);
+	KEXPECT_EQ(t, arch_site_prepare((unsigned long)(buffer + 4), 0),
+		   -EINVAL);
+	KEXPECT(t, filled(0xa5, 0, sizeof(buffer)));
+	KEXPECT_EQ(t, arch_site_prepare(site_address(0), 0), -EINVAL);
+	KEXPECT(t, site_boot.patched > 0);
+	for (i = 0; i < site_count; i++) {
+		unsigned long live = arch_site_live(site_address(i));
+
+		if (site_test(site_bits.patchable, i))
+			KEXPECT_EQ(t, arch_live_read(live),
+				   arch_live_off(live));
+	}
+}
+
+KTEST(live, "arch_trace.arch_site_live")
+{
+	unsigned long site = site_address(0), live = arch_site_live(site);
+	unsigned long length = 0 - arch_site_from_return(0);
+
+	KEXPECT(t, live >= site);
+	KEXPECT(t, live + arch_live_length <= site + length);
+}
+
+KTEST(live_off, "arch_trace.arch_live_off")
+{
+	unsigned long live = arch_site_live(site_address(0));
+	unsigned int i;
+
+	for (i = 0; i < site_count; i++)
+		KEXPECT_EQ(t, arch_live_off(arch_site_live(site_address(i))),
+			   arch_live_off(live));
+	KEXPECT_EQ(t, arch_live_off(live) >> (8 * arch_live_length - 1) >> 1,
+		   0);
+}
+
+KTEST(live_on, "arch_trace.arch_live_on")
+{
+	unsigned int i;
+
+	for (i = 0; i < site_count; i++) {
+		unsigned long live = arch_site_live(site_address(i));
+
+		KEXPECT(t, arch_live_on(live) != arch_live_off(live));
+		KEXPECT_EQ(t,
+			   arch_live_on(live) >> (8 * arch_live_length - 1) >>
+				   1,
+			   0);
+	}
+}
+
+KTEST(live_read, "arch_trace.arch_live_read")
+{
+	unsigned long at = (unsigned long)(buffer + 4);
+
+	fill(0x00);
+	arch_live_write(at, arch_live_on(at));
+	KEXPECT_EQ(t, arch_live_read(at), arch_live_on(at));
+	arch_live_write(at, arch_live_off(at));
+	KEXPECT_EQ(t, arch_live_read(at), arch_live_off(at));
+}
+
+/* The live instruction's bytes and not one more. */
+KTEST(live_write, "arch_trace.arch_live_write")
+{
+	unsigned long at = (unsigned long)(buffer + 4);
+	size_t from = at - (unsigned long)buffer;
+
+	fill(0x5a);
+	arch_live_write(at, arch_live_on(at));
+	KEXPECT(t, filled(0x5a, 0, from));
+	KEXPECT(t, filled(0x5a, from + arch_live_length, sizeof(buffer)));
+	KEXPECT(t, !filled(0x5a, from, from + arch_live_length));
+}
+
+KTEST(live_length, "arch_trace.arch_live_length")
+{
+	KEXPECT(t, arch_live_length >= 1 && arch_live_length <= sizeof(u64));
+}
+
+/* ---- Writing text ------------------------------------------------------------------ */
+
+static u32 hits; /* atomic: calls of hit() */
+static struct {
+	unsigned long ip, parent;
+	bool irqs_off;
+} last;
+
+/* Uses registers as a compiler does that expects nothing of its caller. */
+static void hit(unsigned long ip, unsigned long parent, struct trace_ops *ops)
+{
+	char text[40];
+
+	(void)ops;
+	snprintf(text, sizeof(text), "%lx %lx %d", ip, parent, 12345);
+	last.ip = ip;
+	last.parent = parent;
+	last.irqs_off = arch_irqs_off();
+	__atomic_fetch_add(&hits, 1, __ATOMIC_RELAXED);
+}
+static struct trace_ops hit_ops = { trace_entry_call, hit };
+
+/*
+ * Switch victim_other()'s site by hand, on this CPU alone, interrupts off: no
+ * other CPU runs it meanwhile. Returns how often a call then hits.
+ */
+static unsigned int write_and_call(u64 (*bytes)(unsigned long live))
+{
+	int site = trace_test_site(victim_other);
+	unsigned long live = arch_site_live(site_address(site));
+	irq_state_t state = arch_irq_save();
+	u32 before = hits;
+	long delta = arch_text_open();
+
+	arch_live_write(live + delta, bytes(live));
+	arch_text_close();
+	if (arch_sync_each_site)
+		arch_text_sync_site(live);
+	arch_text_sync();
+	victim_other(1);
+	arch_irq_restore(state);
+	return hits - before;
+}
+
+static u64 bytes_on(unsigned long live)
+{
+	return arch_live_on(live);
+}
+
+static u64 bytes_off(unsigned long live)
+{
+	return arch_live_off(live);
+}
+
+/* On and off several times: each call obeys what was written last. */
+static void expect_obeyed(struct ktest_run *t)
+{
+	mutex_lock(&trace_mutex);
+	trace_ops = &hit_ops;
+	for (unsigned int i = 0; i < 10; i++) {
+		KEXPECT_EQ(t, write_and_call(bytes_on), 1);
+		KEXPECT_EQ(t, write_and_call(bytes_off), 0);
+	}
+	trace_ops = &trace_ops_off;
+	mutex_unlock(&trace_mutex);
+}
+
+KTEST(text_open, "arch_trace.arch_text_open")
+{
+	unsigned long live = arch_site_live(site_address(0));
+	irq_state_t state = arch_irq_save();
+	long delta = arch_text_open();
+	u64 seen = arch_live_read(live + delta);
+
+	arch_text_close();
+	arch_irq_restore(state);
+	KEXPECT_EQ(t, seen, arch_live_off(live));
+	KEXPECT_EQ(t, delta != 0, arch_protects_text);
+	expect_obeyed(t);
+}
+
+/* It can be opened again, and what was written stays. */
+KTEST(text_close, "arch_trace.arch_text_close")
+{
+	unsigned long live = arch_site_live(site_address(0));
+	irq_state_t state;
+
+	for (unsigned int i = 0; i < 100; i++) {
+		state = arch_irq_save();
+		arch_live_write(live + arch_text_open(), arch_live_off(live));
+		arch_text_close();
+		arch_irq_restore(state);
+	}
+	KEXPECT_EQ(t, arch_live_read(live), arch_live_off(live));
+}
+
+KTEST(text_sync_site, "arch_trace.arch_text_sync_site")
+{
+	arch_text_sync_site(arch_site_live(site_address(0)));
+	expect_obeyed(t);
+}
+
+KTEST(sync_each_site, "arch_trace.arch_sync_each_site")
+{
+	KEXPECT(t, arch_sync_each_site == 0 || arch_sync_each_site == 1);
+}
+
+static void sync_and_call(void *arg)
+{
+	(void)arg;
+	arch_text_sync();
+	victim_call(1);
+}
+
+/* On every CPU, after the batch, the new instruction is what runs. */
+KTEST(text_sync, "arch_trace.arch_text_sync")
+{
+	int site = trace_test_site(victim_call);
+	unsigned int cpu, online = 0;
+	struct patch_batch b;
+	u32 before = hits;
+
+	KASSERT(t, site >= 0);
+	for_each_online_cpu (cpu)
+		online++;
+	mutex_lock(&trace_mutex);
+	trace_ops = &hit_ops;
+	KEXPECT_EQ(t, patch_site(&b, site, true), 0);
+	KEXPECT_EQ(t, cpu_call(cpus_online, sync_and_call, NULL), 0);
+	KEXPECT_EQ(t, hits - before, online);
+	KEXPECT_EQ(t, patch_site(&b, site, false), 0);
+	KEXPECT_EQ(t, cpu_call(cpus_online, sync_and_call, NULL), 0);
+	KEXPECT_EQ(t, hits - before, online);
+	trace_ops = &trace_ops_off;
+	mutex_unlock(&trace_mutex);
+}
+
+/* ---- Trampolines ---------------------------------------------------------------- */
+
+/* Every site in kernel/victim.c, its nested function's included. */
+static int switch_victims(bool on)
+{
+	struct patch_batch b;
+	unsigned int i;
+
+	for (i = 0; i < site_count; i++) {
+		const char *name = site_function(i);
+
+		if (strncmp(name, "victim_", 7) && strncmp(name, "inner", 5))
+			continue;
+		if (on && site_test(site_bits.patchable, i))
+			site_bits.want[i / 32] |= 1u << (i % 32);
+		else
+			site_bits.want[i / 32] &= ~(1u << (i % 32));
+	}
+	return patch_apply(&b, 0, site_words);
+}
+
+static void expect_values(struct ktest_run *t)
+{
+	const u64 big = 0x123456789abcdef0ull;
+	struct victim_pair p = victim_struct(77);
+
+	KEXPECT_EQ(t, victim_call(5), 8);
+	KEXPECT_EQ(t, victim_outer(5), 9);
+	KEXPECT_EQ(t,
+		   victim_arguments(1, big, 3, 4, 5, ~big, 7, big + 1, 9, 10),
+		   victim_arguments_notrace(1, big, 3, 4, 5, ~big, 7, big + 1,
+					    9, 10));
+	KEXPECT(t, p.first == 78 && p.second == ~0ull - 77 && p.third == 154);
+	KEXPECT_EQ(t, victim_varargs(9, 1, 2, 3, 4, 5, 6, 7, 8, 9), 45);
+	KEXPECT_EQ(t, victim_nested(10), 15 + 1 + 20 + 2);
+}
+
+/* All victims through `ops`, with interrupts on and off. */
+static void expect_kept(struct ktest_run *t, struct trace_ops *ops)
+{
+	irq_state_t state;
+
+	mutex_lock(&trace_mutex);
+	trace_ops = ops;
+	KEXPECT_EQ(t, switch_victims(true), 0);
+	for (unsigned int i = 0; i < 100; i++)
+		expect_values(t);
+	state = arch_irq_save();
+	expect_values(t);
+	KEXPECT(t, arch_irqs_off());
+	arch_irq_restore(state);
+	KEXPECT(t, !arch_irqs_off());
+	KEXPECT_EQ(t, switch_victims(false), 0);
+	trace_ops = &trace_ops_off;
+	mutex_unlock(&trace_mutex);
+}
+
+/*
+ * What compiled calls reach before conversion: every traced function that ran
+ * before INIT_SITES went through it, and returned. Here: it is not trace_entry,
+ * and no site itself.
+ */
+KTEST(stub, "arch_trace.trace_stub")
+{
+	struct symbol s;
+
+	KEXPECT(t, trace_stub != trace_entry);
+	KEXPECT(t, symbol_at((unsigned long)trace_stub, &s));
+	KEXPECT(t, site_lower_bound(s.start) ==
+			   site_lower_bound(s.start + s.size));
+}
+
+/* The target is a datum: changing it changes what the next call does. */
+KTEST(entry, "arch_trace.trace_entry")
+{
+	int site = trace_test_site(victim_call);
+	struct patch_batch b;
+	u32 before = hits;
+
+	KASSERT(t, site >= 0);
+	mutex_lock(&trace_mutex);
+	KEXPECT_EQ(t, patch_site(&b, site, true), 0);
+	for (unsigned int i = 0; i < 10; i++) {
+		trace_ops = i % 2 ? &hit_ops : &trace_ops_off;
+		KEXPECT_EQ(t, victim_call(i), i + 3);
+		KEXPECT_EQ(t, hits - before, (i + 1) / 2);
+	}
+	trace_ops = &trace_ops_off;
+	KEXPECT_EQ(t, patch_site(&b, site, false), 0);
+	mutex_unlock(&trace_mutex);
+}
+
+KTEST(entry_off, "arch_trace.trace_entry_off")
+{
+	struct ring_stats s;
+
+	trace_test_reset();
+	expect_kept(t, &trace_ops_off);
+	KEXPECT(t, trace_test_books(&s));
+	KEXPECT_EQ(t, s.written, 0);
+}
+
+KTEST(entry_ring, "arch_trace.trace_entry_ring")
+{
+	static struct trace_ops ring_ops = { .entry = trace_entry_ring };
+	const struct ring_entry *e;
+	unsigned int wrong = 0;
+	struct ring_stats s;
+	struct symbol sym;
+	struct trace_iter *it;
+
+	trace_test_reset();
+	expect_kept(t, &ring_ops);
+	KEXPECT(t, trace_test_books(&s));
+	KEXPECT_EQ(t, s.dropped, 0);
+	KEXPECT(t, s.written > 100 * 8);
+	it = trace_iter_open(ALL_CPUS, true);
+	KASSERT(t, it);
+	while ((e = trace_iter_peek(it))) {
+		int site = site_find(arch_site_from_return(e->ip));
+
+		/*
+		 * The compiler may have made expect_values.isra.0 of it. And in
+		 * a nested function GCC for x86-64 pushes the static chain
+		 * before the site, where the parent's address should be.
+		 */
+		wrong +=
+			site < 0 || (strncmp(site_function(site), "inner", 5) &&
+				     (!symbol_at(e->parent - 1, &sym) ||
+				      (strncmp(sym.name, "expect_", 7) &&
+				       strncmp(sym.name, "victim_", 7))));
+		trace_iter_next(it);
+	}
+	trace_iter_close(it);
+	KEXPECT_EQ(t, wrong, 0);
+	trace_test_reset();
+}
+
+/* The slow path: every event must ask C, as on a page that is full. */
+KTEST(ring_slow, "arch_trace.trace_ring_slow")
+{
+	struct ring_stats s;
+	irq_state_t state;
+
+	KEXPECT_EQ(t, trace_test_victim(), 0);
+	for (unsigned int i = 0; i < 2 * RING_SLOTS; i++) {
+		state = arch_irq_save();
+		arch_this_cpu()->head.ring_end = NULL;
+		KEXPECT_EQ(t, victim_call(i), i + 3);
+		arch_irq_restore(state);
+	}
+	KEXPECT(t, trace_test_books(&s));
+	KEXPECT_EQ(t, s.written, 2 * RING_SLOTS);
+	trace_test_reset();
+}
+
+KTEST(entry_call, "arch_trace.trace_entry_call")
+{
+	int site = trace_test_site(victim_call);
+	struct patch_batch b;
+	struct symbol s;
+	irq_state_t state;
+
+	KASSERT(t, site >= 0);
+	expect_kept(t, &hit_ops);
+	mutex_lock(&trace_mutex);
+	trace_ops = &hit_ops;
+	KEXPECT_EQ(t, patch_site(&b, site, true), 0);
+	victim_outer(1);
+	KEXPECT(t, symbol_at(last.parent - 1, &s));
+	KEXPECT(t, s.start == (unsigned long)victim_outer);
+	KEXPECT(t, !last.irqs_off);
+	state = arch_irq_save();
+	victim_outer(1);
+	arch_irq_restore(state);
+	KEXPECT(t, last.irqs_off);
+	KEXPECT_EQ(t, patch_site(&b, site, false), 0);
+	trace_ops = &trace_ops_off;
+	mutex_unlock(&trace_mutex);
+}
+
+/* What the live call hands over leads back to its site. */
+KTEST(from_return, "arch_trace.arch_site_from_return")
+{
+	int site = trace_test_site(victim_call);
+	struct patch_batch b;
+
+	KASSERT(t, site >= 0);
+	mutex_lock(&trace_mutex);
+	trace_ops = &hit_ops;
+	KEXPECT_EQ(t, patch_site(&b, site, true), 0);
+	victim_call(1);
+	KEXPECT_EQ(t, arch_site_from_return(last.ip), site_address(site));
+	KEXPECT_EQ(t, patch_site(&b, site, false), 0);
+	trace_ops = &trace_ops_off;
+	mutex_unlock(&trace_mutex);
+}
+
+KTEST(ops, "arch_trace.trace_ops")
+{
+	KEXPECT(t, trace_ops == &trace_ops_off);
+	KEXPECT(t, trace_ops->entry == trace_entry_off);
+	KEXPECT_EQ(t, offsetof(struct trace_ops, entry), 0);
+}

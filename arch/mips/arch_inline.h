@@ -1,0 +1,182 @@
+/* The inline half of arch.h: CPU register, interrupts, clock, addresses. */
+#ifndef ARCH_INLINE_H
+#define ARCH_INLINE_H
+
+#include <frame.h>
+#include <layout.h>
+#include <regs.h>
+
+/* s0..s7, s8, sp, ra: what a call preserves, less gp (cpu_head.h). */
+struct arch_context {
+	u32 s[9];
+	u32 sp, ra;
+};
+
+static_assert(offsetof(struct arch_context, s[8]) == CONTEXT_S(8), "asm");
+static_assert(offsetof(struct arch_context, sp) == CONTEXT_SP, "asm");
+static_assert(offsetof(struct arch_context, ra) == CONTEXT_RA, "asm");
+
+static inline struct cpu *arch_this_cpu(void)
+{
+	struct cpu *cpu;
+
+	asm volatile("move %0, $28" : "=r"(cpu));
+	return cpu;
+}
+
+static inline struct task *arch_current(void)
+{
+	struct task *task;
+
+	asm volatile("lw %0, %1($28)" : "=r"(task) : "i"(CPU_HEAD_CURRENT(4)));
+	return task;
+}
+
+static inline void arch_set_this_cpu(struct cpu *cpu)
+{
+	asm volatile("move $28, %0" : : "r"(cpu) : "memory");
+}
+
+/* ehb: no instruction after it is still interrupted. */
+static inline irq_state_t arch_irq_save(void)
+{
+	irq_state_t state;
+
+	asm volatile("di %0\n\tehb" : "=r"(state.opaque) : : "memory");
+	return state;
+}
+
+static inline void arch_irq_enable(void)
+{
+	asm volatile("ei\n\tehb" : : : "memory");
+}
+
+static inline void arch_irq_disable(void)
+{
+	asm volatile("di\n\tehb" : : : "memory");
+}
+
+static inline void arch_irq_restore(irq_state_t state)
+{
+	if (state.opaque & STATUS_IE)
+		arch_irq_enable();
+	else
+		arch_irq_disable();
+}
+
+static inline bool arch_irqs_off(void)
+{
+	return !(read_c0(C0_STATUS) & STATUS_IE);
+}
+
+/*
+ * The clock: 32 bits from the GIC's shared counter, or from Count where there is
+ * no GIC, and a high word in memory. Bit 31 of that word says which half of the
+ * low word's range it was last seen with; whoever sees the other half carries.
+ * That is right as long as somebody reads the clock in every half (21 s of the
+ * GIC's at 100 MHz): every CPU's timer sees to it, clock.c. It takes no lock
+ * and needs no interrupts off: all that see one carry compute the same word.
+ */
+extern volatile u32 *arch_clock_counter; /* NULL: Count */
+extern u32 arch_clock_high;
+
+/* The high word of the half after that of `high`, which `low` is in; stores it.
+ * Any context. */
+u32 arch_clock_carry(u32 high, u32 low);
+
+static inline u32 arch_clock_low(void)
+{
+	volatile u32 *counter = arch_clock_counter;
+
+	return counter ? *counter : read_c0(C0_COUNT);
+}
+
+static inline u64 arch_clock(void)
+{
+	u32 high = READ_ONCE(arch_clock_high);
+	u32 low = arch_clock_low();
+
+	if ((s32)(high ^ low) < 0)
+		high = arch_clock_carry(high, low);
+	return (u64)(high & 0x7fffffff) << 32 | low;
+}
+
+/*
+ * Under icount shift=0 one instruction is 1 ns and the clock ticks every 10 ns
+ * (GIC) or 6 ns (Count): nanoseconds made of ticks, so in steps of that.
+ * Fixed point, 16 bits of fraction; set by boot/mips.
+ */
+extern u32 arch_ns_per_tick_16;
+
+static inline u64 arch_instructions(void)
+{
+	return arch_clock() * arch_ns_per_tick_16 >> 16;
+}
+
+void arch_relax_nap(u32 status); /* clock.c */
+
+/* Interrupts come back on inline: what ended a nap is taken in the function that
+ * waits. */
+static inline void arch_cpu_relax(void)
+{
+	irq_state_t state = arch_irq_save();
+
+	arch_relax_nap(state.opaque);
+	arch_irq_restore(state);
+}
+
+static inline u64 arch_virt_to_phys(const void *va)
+{
+	return (u32)va - KSEG0;
+}
+
+static inline void *arch_phys_to_virt(u64 pa)
+{
+	return (void *)((u32)pa + KSEG0);
+}
+
+static inline unsigned long arch_frame_pc(const struct trap_frame *f)
+{
+	return f->epc;
+}
+
+/* EPC alone: with Cause.BD it is the branch, which the return runs again. */
+static inline void arch_frame_set_pc(struct trap_frame *f, unsigned long pc)
+{
+	f->epc = pc;
+}
+
+static inline unsigned long arch_frame_sp(const struct trap_frame *f)
+{
+	return f->reg[REG_SP];
+}
+
+static inline bool arch_frame_irqs_off(const struct trap_frame *f)
+{
+	return !(f->status & STATUS_IE);
+}
+
+/* Between files of this port. */
+void trap_handle(struct trap_frame *f);	 /* trap.c, from entry.S */
+void irq_dispatch(struct trap_frame *f); /* irq.c: Cause.ExcCode 0 */
+void clock_interrupt(void);		 /* clock.c */
+u64 clock_measure(void);		 /* clock.c: ticks a second, or 0 */
+extern char trap_return[];		 /* entry.S */
+extern char idle_window[], idle_window_end[];
+extern char relax_window[], relax_window_end[];
+void relax_wait(void);
+extern u32 trap_stack_span;
+void task_entry(void);
+
+/* Where the VPs that arch_cpu_start() starts find themselves: secondary.S. */
+struct secondary_boot {
+	struct cpu *cpu;
+	u32 sp;
+	u32 config; /* the boot CPU's: cache attribute of kseg0 */
+	u32 pad;
+};
+static_assert(sizeof(struct secondary_boot) == 16, "asm: index << 4");
+extern struct secondary_boot secondary_boot[MAX_CPUS]; /* by VP number */
+void secondary_entry(void);
+
+#endif

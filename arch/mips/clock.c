@@ -1,0 +1,245 @@
+/*
+ * The clock's carry and its measurement, and the one-shot timer, which is each
+ * CPU's own Count/Compare also where the clock is the GIC's counter: QEMU's GIC
+ * has compare registers too, but when one matches it sets its timer anew to the
+ * same instant, and under -icount, where no time passes meanwhile, that never
+ * ends (hw/timer/mips_gictimer.c of QEMU 7.2). So none may ever match.
+ */
+#include <arch/arch.h>
+#include <boot/boot_info.h>
+#include <kernel/cpu.h>
+#include <kernel/irq.h>
+
+#define NEVER (~0ull)
+
+/*
+ * Compare is 32 bits wide, so a timer reaches less than one turn of Count; and
+ * the clock wants to be read in every half turn (arch_inline.h). So every CPU's
+ * timer is always set, at most this many ticks of the clock ahead: 5 s or so.
+ */
+#define TIMER_REACH 0x20000000
+
+/* The i8254 of the 82371AB: 1193182 Hz, 16 bits, counting down. */
+#define PIT_HZ 1193182
+#define PIT_MODE_0 0x30	   /* channel 0, both bytes, stop at the end */
+#define PIT_MODE_2 0x34	   /* ... begin again */
+#define PIT_READ_BACK 0xc2 /* channel 0: status, then count */
+#define PIT_STATUS_OUT 0x80
+#define PIT_MEASURE (PIT_HZ / 100)
+#define PIT_COMMAND 3
+
+#define NAP 2000u /* ticks of the clock: 12 to 20 us */
+#define SPINS_A_NAP 64
+
+volatile u32 *arch_clock_counter;
+u32 arch_clock_high;
+u32 arch_ns_per_tick_16;
+
+/* Ticks of Count for one of the clock, 16 bits of fraction. */
+static u32 count_per_tick_16;
+
+/* What the kernel asked for, by CPU index; written by that CPU alone. */
+static u64 timer_deadline[MAX_CPUS];
+/* Calls of arch_cpu_relax(), likewise. */
+static u32 relaxed[MAX_CPUS];
+
+/* Put off all VPs' GIC compare by a whole turn, those of VPs that nobody started
+ * too. At every carry, so each half turn; from reset on they are 0. */
+static void gic_compare_put_off(u32 low)
+{
+	const struct boot_port *port = &boot_info.port;
+
+	for (u32 vp = 0; port->gic && vp < port->vps; vp++) {
+		reg_write(port->gic, GIC_VL_OTHER, vp);
+		reg_write(port->gic, GIC_VO_COMPARE_LO, low - 1);
+	}
+}
+
+/*
+ * Compare and exchange, so that a CPU that was held up for a whole turn between
+ * its look and its store cannot turn the clock back for all.
+ */
+u32 arch_clock_carry(u32 high, u32 low)
+{
+	u32 next = (high & 0x80000000) ? (high & 0x7fffffff) + 1 :
+					 high | 0x80000000;
+
+	if (__atomic_compare_exchange_n(&arch_clock_high, &high, next, false,
+					__ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		gic_compare_put_off(low);
+	return next;
+}
+
+struct pit_sample {
+	u64 clock;
+	u32 count;  /* of the CPU */
+	u32 spread; /* ticks of the clock that reading took */
+	u32 pit;
+	bool ended; /* the PIT has been through 0 */
+};
+
+static struct pit_sample pit_read(void)
+{
+	struct pit_sample s;
+	u64 before = arch_clock();
+	u8 status;
+
+	isa_out(PIT + PIT_COMMAND, PIT_READ_BACK);
+	s.clock = arch_clock();
+	s.count = read_c0(C0_COUNT);
+	s.spread = arch_clock() - before;
+	status = isa_in(PIT);
+	s.pit = isa_in(PIT);
+	s.pit |= isa_in(PIT) << 8;
+	s.ended = status & PIT_STATUS_OUT;
+	return s;
+}
+
+/* The best of a few: an emulator may be held up at any point. */
+static struct pit_sample pit_sample(void)
+{
+	struct pit_sample best = pit_read();
+
+	for (int i = 0; i < 4; i++) {
+		struct pit_sample s = pit_read();
+
+		if (s.spread < best.spread || s.ended)
+			best = s;
+	}
+	return best;
+}
+
+static void pit_start(u8 mode)
+{
+	isa_out(PIT + PIT_COMMAND, mode);
+	isa_out(PIT, 0xff);
+	isa_out(PIT, 0xff);
+}
+
+/* False if the 55 ms that the PIT can count were over before we looked. */
+static bool measure_once(struct pit_sample *a, struct pit_sample *b)
+{
+	pit_start(PIT_MODE_0);
+	*a = pit_sample();
+	do {
+		*b = pit_read();
+	} while (!b->ended && a->pit - b->pit < PIT_MEASURE);
+	*b = pit_sample();
+	return !a->ended && !b->ended && b->pit < a->pit;
+}
+
+/* 10 ms of the PIT, whose tick is 838 ns: better than 0.02 %. */
+u64 clock_measure(void)
+{
+	struct pit_sample a, b;
+	u32 ticks;
+
+	for (int attempt = 0; !measure_once(&a, &b); attempt++)
+		if (attempt == 10)
+			return 0;
+	ticks = b.clock - a.clock;
+	count_per_tick_16 = ((u64)(b.count - a.count) << 16) / ticks;
+	return (u64)ticks * PIT_HZ / (a.pit - b.pit);
+}
+
+u64 arch_clock_init(void)
+{
+	return boot_info.clock_hz;
+}
+
+/*
+ * Raise the timer's interrupt so many ticks of Count from now. Compare matches
+ * by equality: a time that has gone by when it is written matches a whole turn
+ * later. So look afterwards, and if it may have been missed aim again, further
+ * ahead each time. Writing takes back an interrupt that was raised, which aiming
+ * again makes up for.
+ */
+static void compare_set(u32 ticks)
+{
+	u32 at;
+
+	do {
+		at = read_c0(C0_COUNT) + ticks;
+		write_c0(C0_COMPARE, at);
+		ticks = 2 * ticks + 16;
+	} while ((s32)(read_c0(C0_COUNT) - at) >= 0);
+}
+
+static void timer_program(u64 deadline)
+{
+	u64 now = arch_clock();
+	u64 left = deadline > now ? deadline - now : 0;
+
+	left = min(left, (u64)TIMER_REACH) * count_per_tick_16;
+	compare_set((left + 0xffff) >> 16);
+}
+
+/*
+ * Under -icount ...,sleep=off QEMU lets the clock jump to the next timer of the
+ * machine when all CPUs wait; and it looks for that while Count's own timer is
+ * set anew after a match, just before it raises the interrupt (cp0_timer.c). So
+ * one of the machine's must always be sooner than Count's 25 s: the PIT's, whose
+ * interrupt is masked.
+ */
+void arch_timer_init(void)
+{
+	if (ktest_icount && cpu_index() == 0)
+		pit_start(PIT_MODE_2);
+	timer_deadline[cpu_index()] = NEVER;
+	timer_program(NEVER);
+}
+
+void arch_timer_set(u64 deadline)
+{
+	timer_deadline[cpu_index()] = deadline;
+	timer_program(deadline);
+}
+
+/*
+ * From irq_dispatch(): due; or too early, because TIMER_REACH was over, a CPU has
+ * napped, or the two clocks' ratio is not exact. Any write to Compare takes the
+ * interrupt back; it comes first because QEMU goes slow ways, through a lock of
+ * all its CPUs, as long as one is pending.
+ */
+void clock_interrupt(void)
+{
+	u64 *deadline = &timer_deadline[cpu_index()];
+
+	write_c0(C0_COMPARE, read_c0(C0_COMPARE) - 1);
+	if (arch_clock() >= *deadline) {
+		*deadline = NEVER;
+		irq_event(IRQ_TIMER); /* sets the next, as a rule */
+		if (*deadline != NEVER)
+			return;
+	}
+	timer_program(*deadline);
+}
+
+/*
+ * A nap in a spin loop: a timer, and `wait`. Under -icount QEMU runs one CPU at a
+ * time, until its next timer or for 100 ms of guest time, an age for who spins;
+ * without, CPUs that spin take the host's cores from the one they wait for. So
+ * the first always naps, the second now and then.
+ *
+ * Interrupts are off, and stay off in effect: `wait` needs them on, so only the
+ * timer's is (all, if the caller's were on), and irq_dispatch() returns from one
+ * that comes in the window to its end, off again, with nothing done. The real
+ * deadline is put back by clock_interrupt(), whose turn it is as soon as
+ * interrupts are on. An interrupt that the caller may take now is not put off.
+ */
+void arch_relax_nap(u32 status)
+{
+	bool irqs_on = status & STATUS_IE;
+	u32 *naps = &relaxed[cpu_index()];
+
+	if (!(status & IP_TIMER) || (!ktest_icount && ++*naps % SPINS_A_NAP))
+		return;
+	if (irqs_on && ((read_c0(C0_CAUSE) & status & STATUS_IM) ||
+			timer_deadline[cpu_index()] < arch_clock() + NAP))
+		return;
+	compare_set((NAP * count_per_tick_16) >> 16);
+	if (!irqs_on)
+		write_c0(C0_STATUS, (status & ~STATUS_IM) | IP_TIMER);
+	relax_wait();
+	write_c0(C0_STATUS, status & ~STATUS_IE);
+}

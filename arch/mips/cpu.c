@@ -1,0 +1,55 @@
+/* CPUs and tasks: starting a VP, halting one, a new task's context. */
+#include <arch/arch.h>
+#include <boot/boot_info.h>
+#include <kernel/cpu.h>
+#include <kernel/errno.h>
+#include <kernel/task.h>
+
+const char arch_name[] = "mips";
+
+struct secondary_boot secondary_boot[MAX_CPUS];
+
+/*
+ * A VP leaves reset at its BEV base, which must be 4 KiB aligned and is entered
+ * through kseg1 or kseg0; there secondary_entry takes its stack and struct cpu
+ * from secondary_boot[]. All VPs are of the boot CPU's core, so that its caches
+ * are in use and coherent already, and the bit number in VP_RUN is the VP's.
+ */
+int arch_cpu_start(unsigned int cpu)
+{
+	const struct boot_port *port = &boot_info.port;
+	struct cpu *c = &cpus[cpu];
+	u32 vp = c->hwid.id;
+
+	if (!port->cpc || vp >= MAX_CPUS)
+		return -EIO;
+	secondary_boot[vp] = (struct secondary_boot){
+		.cpu = c,
+		.sp = (u32)c->idle->stack + TASK_STACK_SIZE - 16,
+		.config = read_c0(C0_CONFIG),
+	};
+	reg_write(port->gcr, GCR_CL_OTHER, vp);
+	reg_write(port->gcr, GCR_CO_RESET_BASE,
+		  ((u32)secondary_entry & 0x1ffff000) | KSEG0);
+	/* What the VP will read is in memory before it runs. */
+	asm volatile("sync" : : : "memory");
+	reg_write(port->cpc, CPC_CL_VP_RUN, 1u << vp);
+	return 0;
+}
+
+/* Count stops too: nobody would answer its interrupts. */
+noreturn void arch_cpu_halt(void)
+{
+	arch_irq_disable();
+	write_c0(C0_CAUSE, CAUSE_DC);
+	for (;;)
+		asm volatile("wait" : : : "memory");
+}
+
+void arch_task_init(struct task *t, void *stack_top)
+{
+	t->context = (struct arch_context){
+		.sp = (u32)stack_top - 16, /* o32: room for a0..a3 */
+		.ra = (u32)task_entry,
+	};
+}

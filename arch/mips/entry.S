@@ -1,0 +1,176 @@
+/*
+ * Exception vectors, the way in and out of a trap, task switch and idle.
+ *
+ * gp is struct cpu before, during and after: no trap and no switch restores it.
+ * k0 and k1 are used only while Status.EXL holds interrupts off.
+ */
+#include <arch/cpu_head.h>
+#include <frame.h>
+#include <layout.h>
+#include <regs.h>
+
+	.set noreorder
+	.set noat
+
+	/* All but k0, k1, which are lost, sp, kept apart, and gp. */
+	.macro	each_register op
+	.irp	n, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, \
+		18, 19, 20, 21, 22, 23, 24, 25, 30, 31
+	\op	$\n, FRAME_REG(\n)($sp)
+	.endr
+	.endm
+
+	/* Saved by arch_switch() at base, as in struct arch_context. */
+	.macro	each_saved op, base
+	.irp	n, 0, 1, 2, 3, 4, 5, 6, 7, 8
+	\op	$s\n, CONTEXT_S(\n)(\base)
+	.endr
+	.endm
+
+/*
+ * EBase points here. 0x000: TLB refill, so any access to kuseg or kseg2: nothing
+ * is mapped there. 0x180: all else, interrupts too, since Cause.IV is 0.
+ */
+	.section .text.vectors, "ax", @progbits
+	.balign 4096
+	.globl trap_vectors
+trap_vectors:
+	b	trap_entry
+	nop
+	.org	0x100
+	b	cache_error_entry
+	nop
+	.org	0x180
+	/*
+	 * Is sp usable: 8-byte aligned, in RAM, and above text and read-only
+	 * data? A store through a wrong one would trap again, without end.
+	 */
+	.type trap_entry, @function
+trap_entry:
+	lui	$k0, %hi(_data)
+	addiu	$k0, %lo(_data)
+	subu	$k0, $sp, $k0
+	lui	$k1, %hi(trap_stack_span)
+	lw	$k1, %lo(trap_stack_span)($k1)
+	sltu	$k1, $k0, $k1
+	ext	$k0, $sp, 0, 3
+	sltiu	$k0, $k0, 1
+	and	$k1, $k1, $k0
+	bnez	$k1, 1f
+	move	$k0, $sp
+	lw	$sp, CPU_HEAD_TRAP_STACK(4)($gp)
+1:	addiu	$sp, $sp, -FRAME_SIZE
+	sw	$k0, FRAME_REG(29)($sp)
+	each_register sw
+	sw	$gp, FRAME_REG(28)($sp)	/* to print */
+	mflo	$t0
+	sw	$t0, FRAME_LO($sp)
+	mfhi	$t0
+	sw	$t0, FRAME_HI($sp)
+	mfc0	$t0, C0_CAUSE
+	sw	$t0, FRAME_CAUSE($sp)
+	mfc0	$t0, C0_EPC
+	sw	$t0, FRAME_EPC($sp)
+	mfc0	$t0, C0_BADVADDR
+	sw	$t0, FRAME_BADVADDR($sp)
+	mfc0	$t0, C0_STATUS
+	sw	$t0, FRAME_STATUS($sp)
+	/* Interrupts off, EXL clear: a trap in the handler is a trap like any. */
+	ins	$t0, $zero, 0, 5
+	mtc0	$t0, C0_STATUS
+	ehb
+	jal	trap_handle
+	move	$a0, $sp
+
+	/*
+	 * trap_return: perhaps much later, on another CPU. The saved Status has
+	 * EXL set, which holds interrupts off until eret clears it.
+	 */
+	.globl trap_return
+trap_return:
+	lw	$t0, FRAME_STATUS($sp)
+	mtc0	$t0, C0_STATUS
+	ehb
+	lw	$t1, FRAME_EPC($sp)
+	mtc0	$t1, C0_EPC
+	lw	$t0, FRAME_HI($sp)
+	mthi	$t0
+	lw	$t0, FRAME_LO($sp)
+	mtlo	$t0
+	each_register lw
+	lw	$sp, FRAME_REG(29)($sp)
+	ehb
+	eret
+	.size trap_entry, . - trap_entry
+
+/* A cache error sets ERL, not EXL, and no EPC: there is nothing to go back to. */
+	.type cache_error_entry, @function
+cache_error_entry:
+	lw	$sp, CPU_HEAD_TRAP_STACK(4)($gp)
+	mfc0	$t0, C0_STATUS
+	ins	$t0, $zero, 0, 5
+	mtc0	$t0, C0_STATUS
+	ehb
+	jal	trap_cache_error
+	addiu	$sp, $sp, -16
+	.size cache_error_entry, . - cache_error_entry
+
+	.text
+
+/* struct task *arch_switch(struct task *prev, struct task *next): prev stays
+ * in v0 from one task to the other. */
+	.globl arch_switch
+	.type arch_switch, @function
+arch_switch:
+	each_saved sw, $a0
+	sw	$sp, CONTEXT_SP($a0)
+	sw	$ra, CONTEXT_RA($a0)
+	sw	$a1, CPU_HEAD_CURRENT(4)($gp)
+	move	$v0, $a0
+	each_saved lw, $a1
+	lw	$ra, CONTEXT_RA($a1)
+	jr	$ra
+	lw	$sp, CONTEXT_SP($a1)
+	.size arch_switch, . - arch_switch
+
+/* First instruction of a task: ra = 0 ends every backtrace. */
+	.globl task_entry
+	.type task_entry, @function
+task_entry:
+	j	task_start
+	move	$ra, $zero
+	.size task_entry, . - task_entry
+
+/*
+ * void arch_cpu_idle(void): an interrupt in the window has done what the wait
+ * would wait for, so irq_dispatch() returns to the window's end. What is
+ * pending already is taken at the latest at the ehb, inside the window.
+ */
+	.globl arch_cpu_idle, idle_window, idle_window_end
+	.type arch_cpu_idle, @function
+arch_cpu_idle:
+	ei
+idle_window:
+	ehb
+	wait
+idle_window_end:
+	jr	$ra
+	nop
+	.size arch_cpu_idle, . - arch_cpu_idle
+
+/*
+ * void relax_wait(void): the same for arch_relax_nap(). Whatever ends it,
+ * interrupts are off at the end; an interrupt in the window is not handled.
+ */
+	.globl relax_wait, relax_window, relax_window_end
+	.type relax_wait, @function
+relax_wait:
+	ei
+relax_window:
+	ehb
+	wait
+	di
+relax_window_end:
+	jr	$ra
+	ehb
+	.size relax_wait, . - relax_wait

@@ -1,0 +1,180 @@
+/*
+ * Where sites call. On entry: ra = the site + 8 (ip), at = the function's own
+ * return address (parent), sp as the prologue left it. The way back is `jr ra`
+ * with `move ra, at` in its delay slot: a leaf has ra nowhere else. The two are
+ * one for a preemption, since an interrupt in the slot returns to the `jr`.
+ *
+ * Kept: a0..a3, t7 (static chain), v0 (holds it at the site), s0..s8, sp, gp;
+ * t0..t6, t8, t9, v1, hi, lo are free: GCC emits the call as one of unknown
+ * clobbers, behind a barrier that keeps the body's instructions after it.
+ *
+ * In brackets: instructions from the site's `move` on.
+ */
+#include <arch/cpu_head.h>
+#include <arch/ring_event.h>
+#include <frame.h>
+#include <regs.h>
+
+#ifdef __MIPSEL__
+#define BASE_LOW 0 /* in the 64-bit ring_base */
+#define BASE_HIGH 4
+#else
+#define BASE_LOW 4
+#define BASE_HIGH 0
+#endif
+
+	.set noreorder
+	.set noat
+	.text
+
+	.globl trace_trampolines, trace_trampolines_end
+trace_trampolines:
+
+/* Before boot conversion: the delay slot at the site has taken 8 bytes. */
+	.globl trace_stub, _mcount
+	.type trace_stub, @function
+	.type _mcount, @function
+trace_stub:
+_mcount:
+	addiu	$sp, $sp, 8
+	jr	$ra
+	move	$ra, $at
+	.size trace_stub, . - trace_stub
+	.size _mcount, . - _mcount
+
+/* t0 = ops for all that follow; trace_ops is loaded once. */
+	.globl trace_entry
+	.type trace_entry, @function
+trace_entry:
+	lui	$t0, %hi(trace_ops)		/* [4] */
+	lw	$t0, %lo(trace_ops)($t0)
+	lw	$t1, 0($t0)			/* ops->entry */
+	jr	$t1
+	nop					/* [8] */
+	.size trace_entry, . - trace_entry
+
+	.globl trace_entry_off
+	.type trace_entry_off, @function
+trace_entry_off:
+	jr	$ra				/* [9] */
+	move	$ra, $at			/* [10] */
+	.size trace_entry_off, . - trace_entry_off
+
+/*
+ * One event, interrupts off: t1 = Status before, t2 = the slot. The clock is
+ * read as arch_clock() does, but a carry is left to C. The page's base is
+ * subtracted in 64 bits, so an event 2^32 ticks or more past it is not mistaken
+ * for a younger one: the high words' difference must equal the low words'
+ * borrow.
+ */
+	.globl trace_entry_ring
+	.type trace_entry_ring, @function
+trace_entry_ring:
+	di	$t1				/* [9] */
+	ehb
+	lw	$t2, CPU_HEAD_RING_CUR(4)($gp)
+	lw	$t3, CPU_HEAD_RING_END(4)($gp)
+	sltu	$t3, $t2, $t3
+	beqz	$t3, trace_ring_full
+	lui	$t4, %hi(arch_clock_counter)	/* [15] */
+	lw	$t4, %lo(arch_clock_counter)($t4)
+	lui	$t6, %hi(arch_clock_high)
+	lw	$t6, %lo(arch_clock_high)($t6)
+	beqz	$t4, 2f				/* no GIC: Count */
+	lw	$t8, (CPU_HEAD_RING_BASE(4) + BASE_LOW)($gp)
+	lw	$t5, 0($t4)			/* [21] */
+1:	xor	$t3, $t6, $t5
+	bltz	$t3, trace_ring_full		/* a carry is due */
+	lw	$t9, (CPU_HEAD_RING_BASE(4) + BASE_HIGH)($gp)
+	ext	$t6, $t6, 0, 31
+	subu	$t6, $t6, $t9
+	sltu	$t9, $t5, $t8
+	bne	$t6, $t9, trace_ring_full
+	subu	$t3, $t5, $t8			/* [29] word 0: delta */
+	lw	$t4, CPU_HEAD_TEXT(4)($gp)
+	lw	$t6, CPU_HEAD_PREEMPT(4)($gp)
+	sw	$t3, 0($t2)
+	subu	$t5, $ra, $t4
+	sll	$t5, $t5, 8
+	ins	$t5, $t6, 0, 8
+	sw	$t5, 4($t2)			/* [36] word 1: ip, depth */
+	xori	$t8, $t1, STATUS_IE
+	srl	$t6, $t6, 8
+	ins	$t6, $t8, 6, 1			/* RING_IRQS_OFF = !IE */
+	subu	$t5, $at, $t4
+	sll	$t5, $t5, 8
+	ins	$t5, $t6, 0, 8
+	sw	$t5, 8($t2)			/* [43] word 2: parent, flags */
+	addiu	$t2, $t2, RING_EVENT_SIZE
+	sync	4				/* the event before its count;
+						   pairs with readers' acquire
+						   of ring_cur */
+	sw	$t2, CPU_HEAD_RING_CUR(4)($gp)
+	mtc0	$t1, C0_STATUS
+	jr	$ra				/* [48] */
+	move	$ra, $at			/* [49] */
+2:	b	1b
+	mfc0	$t5, C0_COUNT			/* [51] with this detour */
+	.size trace_entry_ring, . - trace_entry_ring
+
+	/* Registers that C may change and the function may need; t1 keeps the
+	 * caller's Status. */
+	.macro	trace_frame_save
+	addiu	$sp, $sp, -TRACE_FRAME_SIZE
+	sw	$ra, TRACE_FRAME_RA($sp)
+	sw	$at, TRACE_FRAME_AT($sp)
+	sw	$a0, 16($sp)
+	sw	$a1, 20($sp)
+	sw	$a2, 24($sp)
+	sw	$a3, 28($sp)
+	sw	$v0, 32($sp)
+	sw	$t7, 36($sp)
+	sw	$t1, 40($sp)
+	.endm
+
+	.macro	trace_frame_restore
+	lw	$ra, TRACE_FRAME_RA($sp)
+	lw	$at, TRACE_FRAME_AT($sp)
+	lw	$a0, 16($sp)
+	lw	$a1, 20($sp)
+	lw	$a2, 24($sp)
+	lw	$a3, 28($sp)
+	lw	$v0, 32($sp)
+	lw	$t7, 36($sp)
+	lw	$t1, 40($sp)
+	addiu	$sp, $sp, TRACE_FRAME_SIZE
+	.endm
+
+/* trace_ring_slow(ip, parent, context), interrupts still off. */
+	.type trace_ring_full, @function
+trace_ring_full:
+	trace_frame_save
+	lw	$a2, CPU_HEAD_PREEMPT(4)($gp)
+	xori	$t8, $t1, STATUS_IE
+	ins	$a2, $t8, 14, 1			/* RING_CONTEXT_IRQS_OFF */
+	ext	$a2, $a2, 0, 16
+	move	$a0, $ra
+	jal	trace_ring_slow
+	move	$a1, $at
+	trace_frame_restore
+	mtc0	$t1, C0_STATUS
+	jr	$ra
+	move	$ra, $at
+	.size trace_ring_full, . - trace_ring_full
+
+/* ops->func(ip, parent, ops), interrupts as they were. */
+	.globl trace_entry_call
+	.type trace_entry_call, @function
+trace_entry_call:
+	trace_frame_save
+	lw	$t9, 4($t0)
+	move	$a0, $ra
+	move	$a1, $at
+	jalr	$t9
+	move	$a2, $t0
+	trace_frame_restore
+	jr	$ra
+	move	$ra, $at
+	.size trace_entry_call, . - trace_entry_call
+
+trace_trampolines_end:

@@ -1,0 +1,139 @@
+/* RISC-V: the inline half of arch/arch.h. */
+#ifndef ARCH_RISCV_ARCH_INLINE_H
+#define ARCH_RISCV_ARCH_INLINE_H
+
+#include <frame.h>
+#include <layout.h>
+#include <regs.h>
+
+#define arch_protects_text true
+
+/* Does the firmware let supervisor mode read instret? Set by arch_clock_init(). */
+extern bool riscv_has_instret;
+
+/* ---- Between the port's own files: nothing else uses these --------------- */
+
+void trap_entry(void); /* entry.S */
+void trap_handler(struct trap_frame *f, bool stack_lost);
+extern char trap_resume[]; /* return address of trap_handler()'s one call */
+void task_first(void);
+bool csr_probe_instret(void);
+bool csr_probe_stimecmp(void);
+void plic_enable(u32 irq); /* irq.c; to the calling CPU */
+void plic_interrupt(void);
+void ipi_acknowledge(void);
+void timer_silence(void);	    /* clock.c */
+void riscv_relax(void);		    /* interrupts off */
+extern char boot_stack[STACK_SIZE]; /* start.S; a page below it is its guard */
+extern char boot_stack_guard[];
+void secondary_start(void); /* secondary.S */
+extern u64 riscv_satp; /* mmu.c: the kernel's page tables, for secondary.S */
+
+/* ---- The contract -------------------------------------------------------- */
+
+static inline struct cpu *arch_this_cpu(void)
+{
+	struct cpu *cpu;
+
+	/* Volatile: after a task switch the answer may be another. */
+	asm volatile("mv %0, tp" : "=r"(cpu));
+	return cpu;
+}
+
+static inline struct task *arch_current(void)
+{
+	struct task *t;
+
+	asm volatile("ld %0, %1(tp)" : "=r"(t) : "i"(CPU_HEAD_CURRENT(8)));
+	return t;
+}
+
+static inline void arch_set_this_cpu(struct cpu *cpu)
+{
+	asm volatile("mv tp, %0" ::"r"(cpu) : "memory");
+}
+
+static inline irq_state_t arch_irq_save(void)
+{
+	unsigned long old;
+
+	asm volatile("csrrci %0, sstatus, %1"
+		     : "=r"(old)
+		     : "i"(SSTATUS_SIE)
+		     : "memory");
+	return (irq_state_t){ old & SSTATUS_SIE };
+}
+
+static inline void arch_irq_enable(void)
+{
+	csr_set(sstatus, SSTATUS_SIE);
+}
+
+static inline void arch_irq_disable(void)
+{
+	csr_clear(sstatus, SSTATUS_SIE);
+}
+
+static inline void arch_irq_restore(irq_state_t state)
+{
+	if (state.opaque)
+		arch_irq_enable();
+	else
+		arch_irq_disable();
+}
+
+static inline void arch_cpu_relax(void)
+{
+	irq_state_t state = arch_irq_save();
+
+	riscv_relax();
+	/* Inline: what ended the wait is taken in the function that waits. */
+	arch_irq_restore(state);
+}
+
+static inline bool arch_irqs_off(void)
+{
+	return !(csr_read(sstatus) & SSTATUS_SIE);
+}
+
+static inline u64 arch_clock(void)
+{
+	return csr_read(time);
+}
+
+static inline u64 arch_instructions(void)
+{
+	return riscv_has_instret ? csr_read(instret) : csr_read(time);
+}
+
+static inline u64 arch_virt_to_phys(const void *va)
+{
+	return (u64)va - KERNEL_OFFSET;
+}
+
+static inline void *arch_phys_to_virt(u64 pa)
+{
+	return (void *)(pa + KERNEL_OFFSET);
+}
+
+static inline unsigned long arch_frame_pc(const struct trap_frame *f)
+{
+	return f->reg[0];
+}
+
+static inline void arch_frame_set_pc(struct trap_frame *f, unsigned long pc)
+{
+	f->reg[0] = pc;
+}
+
+static inline unsigned long arch_frame_sp(const struct trap_frame *f)
+{
+	return f->reg[REG_SP];
+}
+
+static inline bool arch_frame_irqs_off(const struct trap_frame *f)
+{
+	return !(f->status & SSTATUS_SPIE);
+}
+
+#endif

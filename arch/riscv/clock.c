@@ -1,0 +1,77 @@
+/* The `time` register, and the one-shot timer: stimecmp (Sstc) or the SBI's. */
+#include <arch/arch.h>
+#include <boot/boot_info.h>
+#include <kernel/cpu.h>
+
+#define NEVER (~0ull)
+#define RELAX_HZ 100000 /* 10 us */
+
+bool riscv_has_instret;
+static bool has_stimecmp;
+static u64 relax_ticks;
+
+/* By CPU index, each its own: what arch_timer_set() asked for. */
+static u64 deadlines[MAX_CPUS] = { [0 ... MAX_CPUS - 1] = NEVER };
+
+u64 arch_clock_init(void)
+{
+	irq_state_t state = arch_irq_save();
+
+	/* What the device tree promises, the firmware must still allow. */
+	has_stimecmp = boot_info.port.sstc && csr_probe_stimecmp();
+	riscv_has_instret = csr_probe_instret();
+	relax_ticks = boot_info.clock_hz / RELAX_HZ;
+	arch_irq_restore(state);
+	return boot_info.clock_hz;
+}
+
+static void compare_set(u64 when)
+{
+	if (has_stimecmp)
+		asm volatile("csrw %0, %1" ::"i"(CSR_STIMECMP), "r"(when));
+	else
+		sbi_call(SBI_TIME, SBI_TIME_SET, when, 0, 0, 0);
+}
+
+void arch_timer_init(void)
+{
+	timer_silence();
+}
+
+void arch_timer_set(u64 deadline)
+{
+	deadlines[cpu_index()] = deadline;
+	compare_set(deadline);
+	csr_set(sie, SIE_STIE);
+}
+
+/* It stays pending until the next arch_timer_set(), so it is masked. */
+void timer_silence(void)
+{
+	deadlines[cpu_index()] = NEVER;
+	csr_clear(sie, SIE_STIE);
+}
+
+/*
+ * Sleep for 10 us or until an interrupt, which is taken later. Under QEMU wfi is
+ * the one way to let another hart run: with -icount all share a thread and a
+ * spinning one keeps it for 0.1 s; without, on a busy host, whoever is waited
+ * for may need this hart's processor (a rendezvous of 8 harts on 2 processors
+ * took 40 times longer with `pause`). Nobody promises an interrupt, so the timer
+ * is set for one, and set back.
+ */
+void riscv_relax(void)
+{
+	u64 deadline = deadlines[cpu_index()],
+	    soon = arch_clock() + relax_ticks;
+
+	if (soon < deadline) {
+		compare_set(soon);
+		csr_set(sie, SIE_STIE);
+	}
+	asm volatile("wfi" ::: "memory");
+	if (deadline == NEVER)
+		csr_clear(sie, SIE_STIE);
+	if (soon < deadline)
+		compare_set(deadline);
+}

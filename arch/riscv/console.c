@@ -1,0 +1,48 @@
+/* The console: an ns16550, or the firmware's before the device tree is read. */
+#include <arch/arch.h>
+#include <boot/boot_info.h>
+
+enum { UART_DATA = 0, UART_IER = 1, UART_FCR = 2, UART_MCR = 4, UART_LSR = 5 };
+#define UART_IER_RECEIVE 0x01
+#define UART_FCR_ENABLE 0x01
+#define UART_MCR_OUT2 0x08 /* lets the interrupt line out on PC-like boards */
+#define UART_LSR_DATA 0x01
+#define UART_LSR_EMPTY 0x20
+
+static u64 uart(unsigned int reg)
+{
+	const struct boot_port *p = &boot_info.port;
+
+	return (u64)arch_phys_to_virt(p->uart) + ((u64)reg << p->uart_shift);
+}
+
+void arch_console_init(void)
+{
+	mmio_write8(uart(UART_IER), 0);
+	mmio_write8(uart(UART_FCR), UART_FCR_ENABLE);
+}
+
+void arch_console_putc(char c)
+{
+	if (!boot_info.port.uart) {
+		sbi_call(SBI_CONSOLE_PUTCHAR, 0, (u8)c, 0, 0, 0);
+		return;
+	}
+	while (!(mmio_read8(uart(UART_LSR)) & UART_LSR_EMPTY))
+		arch_cpu_relax();
+	mmio_write8(uart(UART_DATA), (u8)c);
+}
+
+int arch_console_getc(void)
+{
+	if (!(mmio_read8(uart(UART_LSR)) & UART_LSR_DATA))
+		return -1;
+	return mmio_read8(uart(UART_DATA));
+}
+
+void arch_console_irq_enable(void)
+{
+	mmio_write8(uart(UART_MCR), UART_MCR_OUT2);
+	mmio_write8(uart(UART_IER), UART_IER_RECEIVE);
+	plic_enable(boot_info.port.uart_irq);
+}

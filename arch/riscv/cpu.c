@@ -1,0 +1,45 @@
+/* CPUs and tasks: start, idle, halt, first context. */
+#include <arch/arch.h>
+#include <boot/boot_info.h>
+#include <kernel/cpu.h>
+#include <kernel/errno.h>
+#include <kernel/task.h>
+
+const char arch_name[] = "riscv";
+
+int arch_cpu_start(unsigned int cpu)
+{
+	struct cpu *c = &cpus[cpu];
+
+	c->head.scratch[SCRATCH_START] =
+		(unsigned long)c->idle->stack + STACK_SIZE;
+	if (sbi_call(SBI_HSM, SBI_HSM_START, c->hwid.id,
+		     arch_virt_to_phys(secondary_start), (unsigned long)c, 0))
+		return -EIO;
+	return 0;
+}
+
+void arch_cpu_idle(void)
+{
+	/* wfi ends when an interrupt is pending, even while they are off; it
+	 * is taken at the enabling. So none can slip in between. */
+	asm volatile("wfi" ::: "memory");
+	arch_irq_enable();
+}
+
+noreturn void arch_cpu_halt(void)
+{
+	arch_irq_disable();
+	csr_write(sie, 0);
+	for (;;)
+		asm volatile("wfi" ::: "memory");
+}
+
+void arch_task_init(struct task *t, void *stack_top)
+{
+	t->context = (struct arch_context){
+		.ra = (unsigned long)task_first,
+		.sp = (unsigned long)stack_top,
+		.stack = (unsigned long)stack_top - STACK_SIZE,
+	};
+}

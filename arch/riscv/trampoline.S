@@ -1,0 +1,164 @@
+/*
+ * Where live sites lead. At a function's entry the ABI lets a0..a7, ra, sp, the
+ * saved registers and t2 (static chain) carry something; t0 is the site's own
+ * return address. Free: t1, t3..t6.
+ */
+#include <arch/cpu_head.h>
+#include <arch/ring_event.h>
+#include <frame.h>
+#include <regs.h>
+
+#define FUNCTION(name) \
+	.globl	name; .type name, @function; .balign 4; name:
+#define END(name) .size name, . - name
+
+	.text
+/* The recording stub of -pg: called through ra, after the prologue. */
+	.globl	_mcount
+	.type	_mcount, @function
+FUNCTION(trace_stub)
+_mcount:
+	ret
+END(_mcount)
+END(trace_stub)
+
+/* t3 keeps what was loaded: trace_entry_call passes that on, and no other. */
+FUNCTION(trace_entry)
+	ld	t3, trace_ops
+	ld	t1, (t3)
+	jr	t1
+END(trace_entry)
+
+FUNCTION(trace_entry_off)
+	jr	t0
+END(trace_entry_off)
+
+/*
+ * One event; the CPU is fixed and the ring ours alone while interrupts are off.
+ * A reader on another CPU that sees the new ring_cur must see the event too: the
+ * fence pairs with the reader's acquire of ring_cur.
+ */
+FUNCTION(trace_entry_ring)
+	csrrci	t1, sstatus, SSTATUS_SIE
+	ld	t3, CPU_HEAD_RING_CUR(8)(tp)
+	ld	t4, CPU_HEAD_RING_END(8)(tp)
+	bgeu	t3, t4, 1f
+	rdtime	t5
+	ld	t4, CPU_HEAD_RING_BASE(8)(tp)
+	sub	t5, t5, t4
+	srli	t4, t5, 32
+	bnez	t4, 1f
+	sw	t5, 0(t3)
+	ld	t6, CPU_HEAD_TEXT(8)(tp)
+	lbu	t5, CPU_HEAD_PREEMPT(8)(tp)
+	sub	t4, t0, t6
+	slli	t4, t4, 8
+	or	t4, t4, t5
+	sw	t4, 4(t3)
+	lbu	t5, CPU_HEAD_PREEMPT(8)+1(tp)
+	sub	t4, ra, t6
+	slli	t4, t4, 8
+	or	t4, t4, t5
+	andi	t1, t1, SSTATUS_SIE
+	xori	t5, t1, SSTATUS_SIE
+	slli	t5, t5, 5		/* SSTATUS_SIE -> RING_IRQS_OFF */
+	or	t4, t4, t5
+	sw	t4, 8(t3)
+	addi	t3, t3, RING_EVENT_SIZE
+	fence	w, w
+	sd	t3, CPU_HEAD_RING_CUR(8)(tp)
+	csrs	sstatus, t1
+	jr	t0
+
+1:	andi	t1, t1, SSTATUS_SIE
+	tail	call_slow
+END(trace_entry_ring)
+
+/*
+ * What the rare paths keep, below two frame records, so that a walk from the
+ * called C function shows the traced function and its caller:
+ *	s0 -> the first: traced function (t0), and the second
+ *	      the second: its caller (ra), and the caller's s0
+ */
+#define SAVE_A(n) (8 * (n))
+#define SAVE_T2 64
+#define SAVE_SIE 72
+#define SAVE_FP 80
+#define SAVE_T0 88
+#define SAVE_CALLER_FP 96
+#define SAVE_RA 104
+#define SAVE_SIZE 112
+
+.macro arguments op
+	.irp	n, 0, 1, 2, 3, 4, 5, 6, 7
+	\op	a\n, SAVE_A(\n)(sp)
+	.endr
+.endm
+
+.macro save
+	addi	sp, sp, -SAVE_SIZE
+	sd	ra, SAVE_RA(sp)
+	sd	s0, SAVE_CALLER_FP(sp)
+	addi	s0, sp, SAVE_SIZE
+	sd	t0, SAVE_T0(sp)
+	sd	s0, SAVE_FP(sp)
+	addi	s0, sp, SAVE_CALLER_FP
+	sd	t1, SAVE_SIE(sp)
+	sd	t2, SAVE_T2(sp)
+	arguments sd
+.endm
+
+.macro restore
+	ld	ra, SAVE_RA(sp)
+	ld	s0, SAVE_CALLER_FP(sp)
+	ld	t0, SAVE_T0(sp)
+	ld	t1, SAVE_SIE(sp)
+	ld	t2, SAVE_T2(sp)
+	arguments ld
+	addi	sp, sp, SAVE_SIZE
+.endm
+
+/* Interrupts are off; t1: SSTATUS_SIE if they were on at the site. */
+FUNCTION(call_slow)
+	save
+	lhu	a2, CPU_HEAD_PREEMPT(8)(tp)
+	xori	t1, t1, SSTATUS_SIE
+	slli	t1, t1, 13		/* SSTATUS_SIE -> RING_CONTEXT_IRQS_OFF */
+	or	a2, a2, t1
+	mv	a0, t0
+	mv	a1, ra
+	call	trace_ring_slow
+	restore
+	csrs	sstatus, t1
+	jr	t0
+END(call_slow)
+
+FUNCTION(trace_entry_call)
+	save
+	mv	a2, t3
+	ld	t1, 8(t3)		/* func */
+	mv	a0, t0
+	mv	a1, ra
+	jalr	t1
+	restore
+	jr	t0
+END(trace_entry_call)
+
+/*
+ * void nop_measure_*(unsigned long turns): each turn runs eight switched-off
+ * sites of that shape.
+ */
+.macro measure name, word0:req, word1:req
+FUNCTION(\name)
+1:	.rept	8
+	.4byte	\word0
+	.4byte	\word1
+	.endr
+	addi	a0, a0, -1
+	bnez	a0, 1b
+	ret
+END(\name)
+.endm
+
+measure nop_measure_auipc, 0x00000297, 0x00000013
+measure nop_measure_jump, 0x0080006f, 0x000282e7

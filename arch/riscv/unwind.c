@@ -1,0 +1,123 @@
+/*
+ * Stack walk by frame pointer: s0 points past a frame whose last two words are
+ * the return address (s0 - 8) and the caller's s0 (s0 - 16). A leaf function
+ * saves only s0, at s0 - 8, and before its prologue has run a function has saved
+ * nothing; both can only be the innermost function of a trap frame, where the
+ * return address is still in ra.
+ */
+#include <arch/arch.h>
+#include <kernel/symbols.h>
+#include <kernel/task.h>
+
+static bool is_text(unsigned long a)
+{
+	return a >= (unsigned long)_text && a < (unsigned long)_etext;
+}
+
+static bool on_stack(const struct arch_unwind *u, unsigned long a,
+		     unsigned long size)
+{
+	return a % 8 == 0 && a >= u->lo && a <= u->hi && u->hi - a >= size;
+}
+
+static void from_frame(struct arch_unwind *u, const struct trap_frame *f)
+{
+	u->pc = f->reg[0];
+	u->sp = f->reg[REG_SP];
+	u->fp = f->reg[REG_FP];
+	u->ra = f->reg[REG_RA];
+}
+
+noinline void arch_unwind_start(struct arch_unwind *u,
+				const struct trap_frame *f,
+				const struct task *t)
+{
+	u->depth = 0;
+	if (f) {
+		from_frame(u, f);
+		return;
+	}
+	u->ra = 0;
+	if (t) {
+		u->pc = t->context.ra;
+		u->sp = t->context.sp;
+		u->fp = t->context.s[0];
+	} else {
+		unsigned long *frame = __builtin_frame_address(0);
+
+		/* The clobber makes the compiler save ra, so this is no leaf. */
+		asm volatile("" ::: "ra", "memory");
+		u->pc = frame[-1];
+		u->sp = (unsigned long)frame;
+		u->fp = frame[-2];
+	}
+}
+
+/*
+ * Has the function at pc not yet saved ra, or already restored it? Then ra is in
+ * its caller; otherwise it points into the function itself, after its last call,
+ * or equals what the frame holds.
+ */
+static bool ra_is_caller(unsigned long pc, unsigned long ra,
+			 unsigned long saved)
+{
+	struct symbol s;
+
+	if (!is_text(ra) || ra == saved)
+		return false;
+	return !symbol_at(pc, &s) || ra < s.start || ra > s.start + s.size;
+}
+
+/* One step by u->fp alone. */
+static bool step_record(struct arch_unwind *u)
+{
+	const unsigned long *fp = (const unsigned long *)u->fp;
+
+	if (!on_stack(u, u->fp - 16, 16) || !is_text(fp[-1]))
+		return false;
+	if (fp[-2] && fp[-2] <= u->fp)
+		return false; /* would go round in circles */
+	u->pc = fp[-1];
+	u->sp = u->fp;
+	u->fp = fp[-2];
+	return true;
+}
+
+/* The step out of the function that a trap interrupted. */
+static bool step_interrupted(struct arch_unwind *u)
+{
+	const unsigned long *fp = (const unsigned long *)u->fp;
+	unsigned long ra = u->ra;
+	bool have_fp = on_stack(u, u->fp - 16, 16);
+
+	u->ra = 0;
+	if (have_fp && on_stack(u, fp[-1], 0) && fp[-1] > u->fp &&
+	    is_text(ra)) {
+		u->sp = u->fp; /* a leaf */
+		u->fp = fp[-1];
+		u->pc = ra;
+		return true;
+	}
+	if (ra_is_caller(u->pc, ra, have_fp ? fp[-1] : 0)) {
+		u->pc = ra; /* s0 is still the caller's */
+		return true;
+	}
+	return step_record(u);
+}
+
+bool arch_unwind_next(struct arch_unwind *u)
+{
+	/* A stack has no more records than this; garbage may pretend to. */
+	if (u->depth >= STACK_SIZE / 16)
+		return false;
+	if (u->depth++ == 0)
+		return is_text(u->pc) || is_text(u->ra);
+	if (u->pc == (unsigned long)trap_resume) {
+		/* s0 is where trap_entry's frame ends. */
+		if (!on_stack(u, u->fp - FRAME_SIZE, FRAME_SIZE))
+			return false;
+		from_frame(u, (struct trap_frame *)(u->fp - FRAME_SIZE));
+		return true;
+	}
+	return u->ra ? step_interrupted(u) : step_record(u);
+}

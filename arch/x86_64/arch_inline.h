@@ -1,0 +1,126 @@
+/* The inline part of the contract in arch.h. */
+#ifndef X86_64_ARCH_INLINE_H
+#define X86_64_ARCH_INLINE_H
+
+#include <frame.h>
+#include <layout.h>
+#include <regs.h>
+
+static inline struct cpu *arch_this_cpu(void)
+{
+	struct cpu *cpu;
+
+	asm volatile("movq %%gs:%c1, %0" : "=r"(cpu) : "i"(CPU_HEAD_SELF));
+	return cpu;
+}
+
+static inline struct task *arch_current(void)
+{
+	struct task *t;
+
+	asm volatile("movq %%gs:%c1, %0" : "=r"(t) : "i"(CPU_HEAD_CURRENT(8)));
+	return t;
+}
+
+static inline void arch_set_this_cpu(struct cpu *cpu)
+{
+	struct cpu_head *head = (struct cpu_head *)cpu;
+
+	head->self = head; /* what arch_this_cpu() reads */
+	wrmsr(MSR_GS_BASE, (u64)cpu);
+}
+
+void clock_icount_yield(void); /* clock.c */
+
+static inline void arch_cpu_relax(void)
+{
+	if (ktest_icount)
+		clock_icount_yield();
+	else
+		asm volatile("pause" : : : "memory");
+}
+
+static inline irq_state_t arch_irq_save(void)
+{
+	irq_state_t state;
+
+	asm volatile("pushfq; popq %0; cli" : "=r"(state.opaque) : : "memory");
+	return state;
+}
+
+static inline void arch_irq_restore(irq_state_t state)
+{
+	asm volatile("pushq %0; popfq" : : "r"(state.opaque) : "memory", "cc");
+}
+
+static inline void arch_irq_enable(void)
+{
+	asm volatile("sti" : : : "memory");
+}
+
+static inline void arch_irq_disable(void)
+{
+	asm volatile("cli" : : : "memory");
+}
+
+static inline bool arch_irqs_off(void)
+{
+	unsigned long flags;
+
+	asm volatile("pushfq; popq %0" : "=r"(flags) : : "memory");
+	return !(flags & RFLAGS_IF);
+}
+
+static inline u64 rdtsc(void)
+{
+	u32 lo, hi;
+
+	asm volatile("rdtsc" : "=a"(lo), "=d"(hi) : : "memory");
+	return (u64)hi << 32 | lo;
+}
+
+/* LFENCE: else the counter may be read before earlier loads, and a time taken
+ * on another CPU and handed over in memory would seem to lie in the future. */
+static inline u64 arch_clock(void)
+{
+	asm volatile("lfence" : : : "memory");
+	return rdtsc();
+}
+
+/* Under -icount QEMU's TSC is guest time in nanoseconds: one an instruction. */
+static inline u64 arch_instructions(void)
+{
+	return rdtsc();
+}
+
+static inline u64 arch_virt_to_phys(const void *va)
+{
+	return (u64)va - KERNEL_OFFSET;
+}
+
+static inline void *arch_phys_to_virt(u64 pa)
+{
+	return (void *)(pa + KERNEL_OFFSET);
+}
+
+static inline unsigned long arch_frame_pc(const struct trap_frame *f)
+{
+	return f->rip;
+}
+
+static inline void arch_frame_set_pc(struct trap_frame *f, unsigned long pc)
+{
+	f->rip = pc;
+}
+
+static inline unsigned long arch_frame_sp(const struct trap_frame *f)
+{
+	return f->rsp;
+}
+
+static inline bool arch_frame_irqs_off(const struct trap_frame *f)
+{
+	return !(f->rflags & RFLAGS_IF);
+}
+
+#endif

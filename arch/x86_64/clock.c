@@ -1,0 +1,159 @@
+/*
+ * The clock is the TSC, the one-shot timer the local APIC's. Their rates are
+ * measured together against the ACPI timer, which firmware always describes.
+ */
+#include <arch/arch.h>
+#include <boot/boot_info.h>
+#include <kernel/cpu.h>
+#include <kernel/printk.h>
+
+#define PM_TIMER_HZ 3579545
+#define PM_TIMER_MASK 0xffffff /* 24 bits count; it wraps after 4.7 s */
+#define CALIBRATION_PM_TICKS (PM_TIMER_HZ / 100)
+#define STUCK_TSC_TICKS (10ull << 30) /* seconds on any CPU */
+#define CPUID_TSC_DEADLINE (1u << 24)
+#define TIMER_DIVIDE_BY_1 0xb
+#define ICOUNT_TURN 10000 /* TSC ticks, each one instruction: 10 us */
+
+static bool tsc_deadline;	     /* the APIC compares with the TSC itself */
+static u64 apic_ticks_per_tsc_tick;  /* times 2^32 */
+static u64 timer_deadline[MAX_CPUS]; /* of that CPU alone */
+
+struct sample {
+	u32 pm;
+	u32 apic; /* counts down */
+	u64 tsc;
+};
+
+/*
+ * Read all three. The host may stop us between any two, so the closest of
+ * several tries counts.
+ */
+static struct sample take_sample(void)
+{
+	struct sample best = { 0 };
+	u64 best_width = ~0ull;
+
+	for (int i = 0; i < 5; i++) {
+		u64 before = arch_clock();
+		u32 pm = inl(boot_info.port.pm_timer);
+		u32 apic = lapic_read(LAPIC_TIMER_CURRENT);
+		u64 width = arch_clock() - before;
+
+		if (width < best_width) {
+			best_width = width;
+			best = (struct sample){ pm, apic, before + width / 2 };
+		}
+	}
+	return best;
+}
+
+static u32 pm_elapsed(const struct sample *from)
+{
+	return (inl(boot_info.port.pm_timer) - from->pm) & PM_TIMER_MASK;
+}
+
+static void calibrate(void)
+{
+	struct sample a, b;
+	u64 pm;
+
+	lapic_write(LAPIC_TIMER_DIVIDE, TIMER_DIVIDE_BY_1);
+	lapic_write(LAPIC_LVT_TIMER, LVT_MASKED | VECTOR_TIMER);
+	lapic_write(LAPIC_TIMER_INITIAL, ~0u);
+	a = take_sample();
+	/* Port reads leave the virtual machine; spinning in between is cheap. */
+	while (pm_elapsed(&a) < CALIBRATION_PM_TICKS) {
+		for (int i = 0; i < 2000; i++)
+			asm volatile("");
+		if (arch_clock() - a.tsc > STUCK_TSC_TICKS)
+			panic("the ACPI PM timer does not count");
+	}
+	b = take_sample();
+	lapic_write(LAPIC_TIMER_INITIAL, 0);
+
+	pm = (b.pm - a.pm) & PM_TIMER_MASK;
+	boot_info.clock_hz = (b.tsc - a.tsc) * PM_TIMER_HZ / pm;
+	apic_ticks_per_tsc_tick =
+		((u64)(a.apic - b.apic) << 32) / (b.tsc - a.tsc);
+	if (!apic_ticks_per_tsc_tick)
+		panic("the local APIC's timer does not count");
+}
+
+u64 arch_clock_init(void)
+{
+	lapic_map();
+	calibrate();
+	tsc_deadline = cpuid(1).ecx & CPUID_TSC_DEADLINE;
+	return boot_info.clock_hz;
+}
+
+void arch_timer_init(void)
+{
+	lapic_write(LAPIC_TIMER_DIVIDE, TIMER_DIVIDE_BY_1);
+	lapic_write(LAPIC_TIMER_INITIAL, 0);
+	lapic_write(LAPIC_LVT_TIMER,
+		    VECTOR_TIMER | (tsc_deadline ? LVT_TSC_DEADLINE : 0));
+	/* SDM 3A, 10.5.4.1: else the MSR may be written in the old mode. */
+	asm volatile("mfence" : : : "memory");
+	timer_deadline[cpu_index()] = ~0ull;
+}
+
+/* One tick more than the product: rounded down it would come too early. */
+static u32 apic_ticks(u64 tsc_ticks)
+{
+	unsigned __int128 ticks =
+		(unsigned __int128)tsc_ticks * apic_ticks_per_tsc_tick;
+
+	ticks = (ticks >> 32) + 1;
+	return ticks > 0xffffffff ? 0xffffffff : (u32)ticks;
+}
+
+static void timer_program(u64 deadline)
+{
+	u64 now;
+
+	if (tsc_deadline) {
+		wrmsr(MSR_TSC_DEADLINE, deadline ? deadline : 1); /* 0: off */
+		return;
+	}
+	now = arch_clock();
+	lapic_write(LAPIC_TIMER_INITIAL,
+		    apic_ticks(deadline > now ? deadline - now : 0));
+}
+
+void arch_timer_set(u64 deadline)
+{
+	timer_deadline[cpu_index()] = deadline;
+	timer_program(deadline);
+}
+
+/*
+ * Under -icount QEMU runs one CPU at a time, until its next timer: 4 ms of guest
+ * time where tasks are busy, an age for who spins. A timer that is sooner than
+ * all others makes it look for the next CPU at once. The real deadline is put
+ * back by the interrupt, which comes at most a turn later; so nothing is lost if
+ * one comes in between here, or the task moves to another CPU.
+ */
+void clock_icount_yield(void)
+{
+	timer_program(
+		min(timer_deadline[cpu_index()], arch_clock() + ICOUNT_TURN));
+	asm volatile("pause" : : : "memory");
+}
+
+/*
+ * The count has 32 bits and the rates are measured, so that the interrupt may
+ * come before its time; then the rest is waited for.
+ */
+bool clock_timer_expired(void)
+{
+	u64 deadline = timer_deadline[cpu_index()];
+
+	if (arch_clock() < deadline) {
+		arch_timer_set(deadline);
+		return false;
+	}
+	timer_deadline[cpu_index()] = ~0ull;
+	return true;
+}

@@ -1,0 +1,82 @@
+/* Starting, idling and stopping CPUs; the first stack of a task. */
+#include <arch/arch.h>
+#include <boot/boot_info.h>
+#include <kernel/cpu.h>
+#include <kernel/string.h>
+#include <kernel/task.h>
+
+#include <arch/arch_trace.h>
+
+/* secondary.S: what runs in SECONDARY_PAGE, in real mode. */
+extern const char secondary_begin[], secondary_end[];
+
+/* Where each starting CPU finds itself by its APIC id. */
+struct secondary_slot secondary_slots[SECONDARY_SLOTS];
+
+static void delay_us(u64 us)
+{
+	u64 end = arch_clock() + us * boot_info.clock_hz / 1000000;
+
+	while (arch_clock() < end)
+		arch_cpu_relax();
+}
+
+/*
+ * INIT, then STARTUP twice (SDM 3A, 8.4.4.1). The manual's wait of 10 ms after
+ * INIT is for APICs outside of the processor, which no 64-bit CPU has; Linux
+ * does not wait at all there.
+ */
+int arch_cpu_start(unsigned int cpu)
+{
+	hwid_t id = cpus[cpu].hwid;
+	struct secondary_slot *slot = &secondary_slots[cpu];
+
+	memcpy(arch_phys_to_virt(SECONDARY_PAGE), secondary_begin,
+	       secondary_end - secondary_begin);
+	slot->stack = (u64)cpus[cpu].idle->stack + TASK_STACK_SIZE;
+	slot->cpu = &cpus[cpu];
+	slot->key = id.id | SLOT_VALID;
+
+	lapic_command(id, ICR_INIT);
+	delay_us(200);
+	lapic_command(id, ICR_STARTUP | SECONDARY_PAGE >> PAGE_SHIFT);
+	delay_us(200);
+	/* Ignored by a CPU that runs already. */
+	lapic_command(id, ICR_STARTUP | SECONDARY_PAGE >> PAGE_SHIFT);
+	return 0;
+}
+
+void secondary_main(struct cpu *cpu)
+{
+	arch_set_this_cpu(cpu);
+	arch_text_sync();
+	cpu_secondary_main();
+}
+
+/* STI takes effect after the next instruction: nothing comes before HLT. */
+void arch_cpu_idle(void)
+{
+	asm volatile("sti; hlt" : : : "memory");
+}
+
+void arch_cpu_halt(void)
+{
+	for (;;)
+		asm volatile("cli; hlt" : : : "memory");
+}
+
+/*
+ * rbp = 0 and a return address of 0 above task_start() end every walk; the
+ * stack is aligned there as after a call.
+ */
+void arch_task_init(struct task *t, void *stack_top)
+{
+	u64 *top = stack_top;
+	struct switch_frame *s;
+
+	*--top = 0;
+	*--top = 0;
+	s = (struct switch_frame *)(top + 1) - 1;
+	*s = (struct switch_frame){ .ret = (unsigned long)task_start };
+	t->context.sp = (unsigned long)s;
+}

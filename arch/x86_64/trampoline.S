@@ -1,0 +1,147 @@
+/*
+ * What sites call. On entry: [rsp] the return address into the traced function
+ * (ip), [rsp+8] the traced function's own (parent). All registers but r11 may
+ * carry something: arguments, al the number of vector arguments, r10 the
+ * static chain, the others the caller's. Flags carry nothing.
+ */
+#include <arch/cpu_head.h>
+#include <arch/ring_event.h>
+#include <regs.h>
+
+	.text
+	.globl trampoline_begin
+trampoline_begin:
+
+/* Compiled calls, before boot has turned them into NOPs. */
+	.globl __fentry__, trace_stub
+	.type __fentry__, @function
+	.type trace_stub, @function
+__fentry__:
+trace_stub:
+	ret
+	.size __fentry__, . - __fentry__
+	.size trace_stub, . - trace_stub
+
+/* One load of trace_ops: entry and func then belong together. r11 = ops. */
+	.globl trace_entry
+	.type trace_entry, @function
+trace_entry:
+	movq trace_ops(%rip), %r11
+	jmp *(%r11)
+	.size trace_entry, . - trace_entry
+
+	.globl trace_entry_off
+	.type trace_entry_off, @function
+trace_entry_off:
+	ret
+	.size trace_entry_off, . - trace_entry_off
+
+/*
+ * Save what C may change, in a way that an unwinder can follow: two frames, one
+ * of the traced function, which has none yet, and one of the trampoline.
+ * above: bytes on the stack above ip.
+ */
+.macro call_begin above
+	pushq \above + 8(%rsp)		/* parent */
+	pushq %rbp
+	movq %rsp, %rbp
+	pushq \above + 16(%rsp)		/* ip */
+	pushq %rbp
+	movq %rsp, %rbp
+	.irp reg, rax, rcx, rdx, rsi, rdi, r8, r9, r10
+	pushq %\reg
+	.endr
+	movq 8(%rbp), %rdi
+	movq 24(%rbp), %rsi
+.endm
+
+.macro call_end
+	.irp reg, r10, r9, r8, rdi, rsi, rdx, rcx, rax
+	popq %\reg
+	.endr
+	popq %rbp			/* the traced function's frame */
+	addq $8, %rsp
+	popq %rbp
+	addq $8, %rsp
+.endm
+
+/*
+ * One event into this CPU's ring. Interrupts are off, because one that came
+ * between reading ring_cur and advancing it would write into the same slot; an
+ * NMI does come, and is sent to C, which drops it.
+ */
+	.globl trace_entry_ring
+	.type trace_entry_ring, @function
+trace_entry_ring:
+	pushfq
+	cli
+	pushq %rax
+	pushq %rcx
+	pushq %rdx
+	movq %gs:CPU_HEAD_RING_CUR(8), %rcx
+	cmpq %gs:CPU_HEAD_RING_END(8), %rcx
+	jae trace_ring_leave
+	movl %gs:CPU_HEAD_PREEMPT(8), %r11d
+	testl $PREEMPT_NMI, %r11d
+	jnz trace_ring_leave
+	rdtsc
+	shlq $32, %rdx
+	orq %rdx, %rax
+	subq %gs:CPU_HEAD_RING_BASE(8), %rax
+	movq %rax, %rdx
+	shrq $32, %rdx
+	jnz trace_ring_leave
+	movl %eax, (%rcx)
+	movl %r11d, %edx
+	testl $RFLAGS_IF, 24(%rsp)
+	jnz 1f
+	orb $RING_IRQS_OFF, %dh
+1:	movl 32(%rsp), %eax
+	subl %gs:CPU_HEAD_TEXT(8), %eax
+	shll $8, %eax
+	movb %dl, %al
+	movl %eax, 4(%rcx)
+	movl 40(%rsp), %eax
+	subl %gs:CPU_HEAD_TEXT(8), %eax
+	shll $8, %eax
+	movb %dh, %al
+	movl %eax, 8(%rcx)
+	addq $RING_EVENT_SIZE, %rcx
+	movq %rcx, %gs:CPU_HEAD_RING_CUR(8)
+	popq %rdx
+	popq %rcx
+	popq %rax
+	popfq
+	ret
+
+/* trace_ring_slow(ip, parent, context), interrupts still off. */
+trace_ring_leave:
+	popq %rdx
+	popq %rcx
+	popq %rax
+	call_begin 8			/* the flags */
+	movzwl %gs:CPU_HEAD_PREEMPT(8), %edx
+	testl $RFLAGS_IF, 32(%rbp)
+	jnz 1f
+	orl $RING_CONTEXT_IRQS_OFF, %edx
+1:	subq $8, %rsp			/* 16-byte alignment */
+	call trace_ring_slow
+	addq $8, %rsp
+	call_end
+	popfq
+	ret
+	.size trace_entry_ring, . - trace_entry_ring
+
+/* ops->func(ip, parent, ops) */
+	.globl trace_entry_call
+	.type trace_entry_call, @function
+trace_entry_call:
+	call_begin 0
+	movq %r11, %rdx
+	call *8(%r11)
+	call_end
+	ret
+	.size trace_entry_call, . - trace_entry_call
+
+	.globl trampoline_end
+trampoline_end:

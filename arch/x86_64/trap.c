@@ -1,0 +1,224 @@
+/* Descriptor tables, and what each vector means. */
+#include <arch/arch.h>
+#include <kernel/cpu.h>
+#include <kernel/irq.h>
+#include <kernel/printk.h>
+#include <kernel/task.h>
+
+const char arch_name[] = "x86_64";
+
+struct gate {
+	u16 offset_0;
+	u16 selector;
+	u8 ist;
+	u8 type;
+	u16 offset_16;
+	u32 offset_32;
+	u32 reserved;
+};
+static_assert(sizeof(struct gate) == 16, "SDM 3A, 6.14.1");
+
+struct tss {
+	u32 reserved_0;
+	u64 rsp[3];
+	u64 reserved_28;
+	u64 ist[7];
+	u64 reserved_92;
+	u16 reserved_100;
+	u16 io_map;
+} __attribute__((packed));
+static_assert(sizeof(struct tss) == 104, "SDM 3A, 7.7");
+
+struct table_pointer {
+	u16 limit;
+	u64 base;
+} __attribute__((packed));
+
+#define GATE_INTERRUPT 0x8e /* present, ring 0, clears IF */
+#define IST_DOUBLE_FAULT 1
+#define IST_NMI 2
+#define EMERGENCY_STACK_SIZE (2 * PAGE_SIZE)
+#define NMI_STACK_SIZE PAGE_SIZE
+
+enum {
+	VECTOR_NMI = 2,
+	VECTOR_DOUBLE_FAULT = 8,
+	VECTOR_PAGE_FAULT = 14,
+	NR_EXCEPTIONS = 32,
+};
+
+static const char *const exception_names[NR_EXCEPTIONS] = {
+	"divide error",
+	"debug exception",
+	"NMI",
+	"breakpoint",
+	"overflow",
+	"bound range exceeded",
+	"invalid opcode",
+	"device not available",
+	"double fault",
+	"coprocessor overrun",
+	"invalid TSS",
+	"segment not present",
+	"stack segment fault",
+	"general protection fault",
+	"page fault",
+	NULL,
+	"x87 error",
+	"alignment check",
+	"machine check",
+	"SIMD error",
+	"virtualisation exception",
+	"control protection exception"
+};
+
+static struct gate idt[NR_VECTORS];
+static struct tss tss[MAX_CPUS];
+static u64 gdt[MAX_CPUS][6];
+static char emergency_stacks[MAX_CPUS][EMERGENCY_STACK_SIZE]
+	__attribute__((aligned(16)));
+static char nmi_stacks[MAX_CPUS][NMI_STACK_SIZE] __attribute__((aligned(16)));
+
+/* The same bytes from every CPU, so that it does not matter who comes last. */
+static void idt_fill(void)
+{
+	for (unsigned int v = 0; v < NR_VECTORS; v++) {
+		u64 stub = (u64)trap_vectors + v * VECTOR_STUB_SIZE;
+
+		idt[v] = (struct gate){
+			.offset_0 = stub,
+			.offset_16 = stub >> 16,
+			.offset_32 = stub >> 32,
+			.selector = SEG_CODE64,
+			.type = GATE_INTERRUPT,
+		};
+	}
+	idt[VECTOR_DOUBLE_FAULT].ist = IST_DOUBLE_FAULT;
+	idt[VECTOR_NMI].ist = IST_NMI;
+}
+
+/* The segments stay loaded: their selectors mean the same in this table. */
+static void load_tables(u64 *table)
+{
+	struct table_pointer gdtr = { sizeof(gdt[0]) - 1, (u64)table };
+	struct table_pointer idtr = { sizeof(idt) - 1, (u64)idt };
+
+	asm volatile("lgdt %0; lidt %1; ltr %w2"
+		     :
+		     : "m"(gdtr), "m"(idtr), "r"(SEG_TSS)
+		     : "memory");
+}
+
+/*
+ * A page fault for want of a stack becomes a double fault, because the CPU
+ * cannot push its frame; that one has a stack of its own. An NMI must have
+ * one, because it may come while no other is to be trusted.
+ */
+void arch_trap_init(void)
+{
+	struct cpu *cpu = arch_this_cpu();
+	unsigned int i = cpu->head.index;
+	struct tss *t = &tss[i];
+	u64 base = (u64)t;
+
+	if (i == 0)
+		idt_fill();
+	cpu->head.trap_stack =
+		(unsigned long)emergency_stacks[i] + EMERGENCY_STACK_SIZE;
+	t->ist[IST_DOUBLE_FAULT - 1] = cpu->head.trap_stack;
+	t->ist[IST_NMI - 1] = (u64)nmi_stacks[i] + NMI_STACK_SIZE;
+	t->io_map = sizeof(*t);
+
+	gdt[i][SEG_CODE32 / 8] = DESC_CODE32;
+	gdt[i][SEG_CODE64 / 8] = DESC_CODE64;
+	gdt[i][SEG_DATA / 8] = DESC_DATA;
+	/* Available 64-bit TSS, its base in three pieces (SDM 3A, 7.2.3). */
+	gdt[i][SEG_TSS / 8] = (sizeof(*t) - 1) | (base & 0xffffff) << 16 |
+			      0x89ull << 40 | (base >> 24 & 0xff) << 56;
+	gdt[i][SEG_TSS / 8 + 1] = base >> 32;
+	load_tables(gdt[i]);
+}
+
+static const char *page_fault_name(const struct trap_frame *f)
+{
+	if (f->error & 0x10)
+		return "page fault (execute)";
+	return f->error & 2 ? "page fault (write)" : "page fault (read)";
+}
+
+static void exception(struct trap_frame *f, unsigned long cr2)
+{
+	const char *what = exception_names[f->vector];
+	unsigned long addr = 0;
+
+	if (f->vector == VECTOR_PAGE_FAULT) {
+		what = page_fault_name(f);
+		addr = cr2;
+	} else if (f->vector == VECTOR_DOUBLE_FAULT) {
+		/* Pushing the first fault's frame failed just below rsp. */
+		if (f->rsp - cr2 <= sizeof(*f)) {
+			what = "stack overflow";
+			addr = cr2;
+		}
+	}
+	trap_fault(f, what ? what : "reserved exception", addr);
+}
+
+/*
+ * Anything may have been interrupted, a lock's holder and the entry trampoline
+ * included. The mark in preempt_count tells everybody not to trust interrupts
+ * being off.
+ */
+static void nmi(struct cpu *cpu)
+{
+	cpu->head.preempt_count |= PREEMPT_NMI;
+	cpu->irq_counts[IRQ_SPURIOUS]++;
+	cpu->head.preempt_count &= ~PREEMPT_NMI;
+}
+
+static void interrupt(struct trap_frame *f)
+{
+	unsigned int v = f->vector;
+
+	irq_enter(f);
+	if (v == VECTOR_CONSOLE)
+		irq_event(IRQ_CONSOLE);
+	else if (v == VECTOR_IPI)
+		irq_event(IRQ_IPI);
+	else if (v != VECTOR_TIMER)
+		irq_event(IRQ_SPURIOUS);
+	else if (clock_timer_expired())
+		irq_event(IRQ_TIMER);
+	/* A spurious one sets no bit in service: ending it would end another. */
+	if (v >= VECTOR_CONSOLE && v != VECTOR_SPURIOUS)
+		lapic_write(LAPIC_EOI, 0);
+	irq_exit(f);
+}
+
+void trap_dispatch(struct trap_frame *f)
+{
+	/* First: any further fault overwrites it. */
+	unsigned long cr2 = read_cr2();
+
+	if (f->vector == VECTOR_NMI)
+		nmi(arch_this_cpu());
+	else if (f->vector < NR_EXCEPTIONS)
+		exception(f, cr2);
+	else
+		interrupt(f);
+}
+
+void arch_frame_print(const struct trap_frame *f)
+{
+	printk("rip %016lx %pS\n", f->rip, (void *)f->rip);
+	printk("rax %016lx rbx %016lx rcx %016lx rdx %016lx\n", f->rax, f->rbx,
+	       f->rcx, f->rdx);
+	printk("rsi %016lx rdi %016lx rbp %016lx rsp %016lx\n", f->rsi, f->rdi,
+	       f->rbp, f->rsp);
+	printk("r8  %016lx r9  %016lx r10 %016lx r11 %016lx\n", f->r8, f->r9,
+	       f->r10, f->r11);
+	printk("r12 %016lx r13 %016lx r14 %016lx r15 %016lx\n", f->r12, f->r13,
+	       f->r14, f->r15);
+	printk("rflags %08lx vector %lu error %lx cs %lx ss %lx\n", f->rflags,
+	       f->vector, f->error, f->cs, f->ss);
+}

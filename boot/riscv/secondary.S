@@ -1,0 +1,44 @@
+/*
+ * A hart that arch_cpu_start() started: a0 hart id, a1 its struct cpu (linked
+ * address), interrupts and paging off, this code at its physical address. To
+ * cpu_secondary_main() at its linked address, on its idle task's stack.
+ */
+#include <arch/cpu_head.h>
+#include <frame.h>
+#include <layout.h>
+#include <regs.h>
+
+	.option	norelax
+	.text
+	.globl	secondary_start
+	.type	secondary_start, @function
+	.balign	4
+secondary_start:
+	csrw	sie, zero
+	li	t0, SSTATUS_SIE | SSTATUS_FS_VS
+	csrc	sstatus, t0
+	/*
+	 * The kernel's page tables do not map this code where it runs: the fetch
+	 * after the change of satp faults, and stvec leads on at the linked
+	 * address. So no executable alias of the text is needed.
+	 */
+	li	t1, KERNEL_OFFSET
+	lla	t0, 1f
+	add	t0, t0, t1
+	csrw	stvec, t0
+	ld	t0, riscv_satp
+	sfence.vma
+	csrw	satp, t0
+	.balign	4
+1:	sfence.vma
+	/* Sites were written before this hart ran: forget what it prefetched,
+	 * before its first instruction that could be a site. */
+	fence	rw, rw
+	fence.i
+	lla	gp, __global_pointer$
+	mv	tp, a1
+	ld	sp, CPU_HEAD_SCRATCH(8) + 8 * SCRATCH_START(tp)
+	li	s0, 0
+	li	ra, 0
+	tail	cpu_secondary_main
+	.size	secondary_start, . - secondary_start

@@ -1,0 +1,171 @@
+/* The console: output whose lines stay whole, and input by interrupt. */
+#include <kernel/cpu.h>
+#include <kernel/errno.h>
+#include <kernel/panic.h>
+#include <kernel/printk.h>
+#include <kernel/string.h>
+#include <kernel/task.h>
+#include <kernel/time.h>
+
+#define CTRL_C 3
+#define URGENT_NS (100 * NSEC_PER_MSEC)
+
+static struct spinlock output_lock = SPINLOCK_INIT("console_output");
+/* under output_lock: who wrote the unfinished line that the cursor is in */
+static struct task *line_owner;
+
+#define INPUT_SIZE 4096 /* a power of two; a pasted script must fit */
+static struct spinlock input_lock = SPINLOCK_INIT("console_input");
+static struct wait_queue input_wait = WAIT_QUEUE_INIT(input_wait);
+/* under input_lock: */
+static char input[INPUT_SIZE];
+static unsigned int input_head, input_tail;
+static bool interrupted;
+
+static void put(char c)
+{
+	if (c == '\n')
+		arch_console_putc('\r');
+	arch_console_putc(c);
+}
+
+/* Somebody else's unfinished line is finished before ours begins. */
+static void write_locked(const char *text, size_t len)
+{
+	if (!len)
+		return;
+	if (line_owner && line_owner != current_task())
+		put('\n');
+	for (size_t i = 0; i < len; i++)
+		put(text[i]);
+	line_owner = text[len - 1] == '\n' ? NULL : current_task();
+}
+
+void console_write_urgent(const char *text, size_t len)
+{
+	u64 start = arch_clock();
+	irq_state_t state;
+
+	while (spin_trylock(&output_lock, &state)) {
+		if (clock_delta_to_ns(arch_clock() - start) > URGENT_NS ||
+		    output_lock.holder == (int)cpu_index() + 1) {
+			write_locked(text, len);
+			return;
+		}
+		arch_cpu_relax();
+	}
+	write_locked(text, len);
+	spin_unlock(&output_lock, state);
+}
+
+/* One piece, whole, however the machine fares. */
+static void write_whole(const char *text, size_t len)
+{
+	irq_state_t state;
+
+	if (panic_here() ||
+	    (arch_this_cpu()->head.preempt_count & PREEMPT_NMI)) {
+		console_write_urgent(text, len);
+		return;
+	}
+	state = spin_lock(&output_lock);
+	write_locked(text, len);
+	spin_unlock(&output_lock, state);
+}
+
+/* A line at a time, so that interrupts are not off for a whole file. */
+void console_write(const char *text, size_t len)
+{
+	while (len) {
+		const char *end = text;
+
+		while ((size_t)(end - text) < len && *end++ != '\n')
+			;
+		write_whole(text, end - text);
+		len -= end - text;
+		text = end;
+	}
+}
+
+#define PRINTK_MAX 400 /* longer messages are cut, and end in "...\n" */
+
+static size_t format_message(char *text, const char *fmt, va_list ap)
+{
+	int n = vsnprintf(text, PRINTK_MAX, fmt, ap);
+
+	if (n < PRINTK_MAX)
+		return n;
+	memcpy(text + PRINTK_MAX - 5, "...\n", 5);
+	return PRINTK_MAX - 1;
+}
+
+void printk(const char *fmt, ...)
+{
+	char text[PRINTK_MAX];
+	va_list ap;
+
+	va_start(ap, fmt);
+	write_whole(text, format_message(text, fmt, ap));
+	va_end(ap);
+}
+
+void printk_urgent(const char *fmt, ...)
+{
+	char text[PRINTK_MAX];
+	va_list ap;
+
+	va_start(ap, fmt);
+	console_write_urgent(text, format_message(text, fmt, ap));
+	va_end(ap);
+}
+
+/* Bytes that find the buffer full are lost, as on any serial line. */
+void console_interrupt(void)
+{
+	irq_state_t state = spin_lock(&input_lock);
+	int c;
+
+	while ((c = arch_console_getc()) >= 0) {
+		if (c == CTRL_C)
+			interrupted = true;
+		if (input_head - input_tail < INPUT_SIZE)
+			input[input_head++ % INPUT_SIZE] = c;
+	}
+	spin_unlock(&input_lock, state);
+	wake_all(&input_wait);
+}
+
+static int input_take(void)
+{
+	irq_state_t state = spin_lock(&input_lock);
+	int c = -1;
+
+	if (input_tail != input_head)
+		c = (u8)input[input_tail++ % INPUT_SIZE];
+	spin_unlock(&input_lock, state);
+	return c;
+}
+
+int console_read(void)
+{
+	int c;
+
+	wait_event(&input_wait, (c = input_take()) >= 0 || task_should_stop());
+	return c >= 0 ? c : -EINTR;
+}
+
+bool console_interrupted(void)
+{
+	return READ_ONCE(interrupted);
+}
+
+void console_clear_interrupt(void)
+{
+	irq_state_t state = spin_lock(&input_lock);
+
+	for (unsigned int i = input_tail; interrupted && i != input_head; i++)
+		if (input[i % INPUT_SIZE] == CTRL_C)
+			input_tail = i + 1;
+	interrupted = false;
+	spin_unlock(&input_lock, state);
+}

@@ -1,0 +1,212 @@
+/* CPUs: bringing them up, interrupting one another, calls on all of them. */
+#include <arch/arch_trace.h>
+#include <boot/boot_info.h>
+#include <kernel/cpu.h>
+#include <kernel/errno.h>
+#include <kernel/panic.h>
+#include <kernel/param.h>
+#include <kernel/printk.h>
+#include <kernel/sched_internal.h>
+#include <kernel/stop.h>
+#include <kernel/string.h>
+#include <kernel/symbols.h>
+#include <kernel/time.h>
+
+#define CPU_START_NS (10 * NSEC_PER_SEC)
+
+struct cpu cpus[MAX_CPUS];
+unsigned int nr_cpus;
+cpumask_t cpus_online;
+
+static unsigned int maxcpus = MAX_CPUS;
+
+static int maxcpus_set(const char *value)
+{
+	u64 n;
+
+	if (parse_u64(value, &n) || n < 1 || n > MAX_CPUS)
+		return -EINVAL;
+	maxcpus = n;
+	return 0;
+}
+static_assert(MAX_CPUS == 8, "the line below says so");
+KERNEL_PARAM(maxcpus, "maxcpus", "1 to 8", maxcpus_set);
+
+/* ---- bringing up ---- */
+
+void cpu_init_boot(void)
+{
+	for (unsigned int c = 0; c < MAX_CPUS; c++) {
+		cpus[c].head.self = &cpus[c].head;
+		cpus[c].head.text = (unsigned long)_text;
+		cpus[c].head.index = c;
+		cpus[c].hwid = boot_info.cpu_hwid[c];
+	}
+	cpus_online = 1;
+	nr_cpus = 1;
+}
+
+void cpu_count(void)
+{
+	nr_cpus = min(boot_info.nr_cpus, maxcpus);
+	if (boot_info.cpus_ignored)
+		printk("cpu: %u more CPUs are left out: nopl runs on %d at "
+		       "most\n",
+		       boot_info.cpus_ignored, MAX_CPUS);
+}
+
+static bool cpu_online(unsigned int c)
+{
+	/* Acquire: pairs with the release in cpu_secondary_main(). */
+	return __atomic_load_n(&cpus_online, __ATOMIC_ACQUIRE) & (1u << c);
+}
+
+static void cpu_start(unsigned int c)
+{
+	u64 end = time_ns() + CPU_START_NS;
+	int err = task_init_idle(c);
+
+	if (!err) {
+		cpus[c].head.current = cpus[c].idle;
+		cpus[c].idle->on_cpu = true;
+		err = arch_cpu_start(c);
+	}
+	if (err) {
+		printk("cpu: CPU %u (hardware id %u) was not started: error "
+		       "%d\n",
+		       c, cpus[c].hwid.id, err);
+		return;
+	}
+	while (!cpu_online(c) && time_ns() < end)
+		task_sleep(20 * NSEC_PER_USEC);
+	if (!cpu_online(c))
+		printk("cpu: CPU %u (hardware id %u) did not come up\n", c,
+		       cpus[c].hwid.id);
+}
+
+void cpu_start_others(void)
+{
+	for (unsigned int c = 1; c < nr_cpus; c++)
+		cpu_start(c);
+}
+
+/*
+ * No site may run before the fetch is synchronised: the text was changed, by the
+ * boot CPU, when this one did not listen yet. No stop_cpus() can miss this CPU
+ * by coming too early: the first comes after cpu_start_others() has returned.
+ */
+notrace void cpu_secondary_main(void)
+{
+	struct cpu *cpu;
+
+	arch_trap_init();
+	arch_text_sync();
+	cpu = arch_this_cpu();
+	arch_irq_init();
+	time_init_cpu();
+	cpu->rq.switched_at = arch_clock();
+	/* Release: pairs with the acquire in cpu_online(). */
+	__atomic_fetch_or(&cpus_online, 1u << cpu->head.index,
+			  __ATOMIC_RELEASE);
+	sched_idle();
+}
+
+/* ---- interrupting one another ---- */
+
+/* Not sent again while the other has not yet looked: one interrupt is enough.
+ * Release: pairs with the acquire in ipi_interrupt(). */
+void ipi_send(unsigned int cpu, enum ipi why)
+{
+	BUG_ON(stop_active());
+	if (!(__atomic_fetch_or(&cpus[cpu].ipi_pending, why, __ATOMIC_ACQ_REL) &
+	      why))
+		arch_ipi_send(cpu);
+}
+
+static void call_here(void);
+
+void ipi_interrupt(void)
+{
+	struct cpu *cpu = arch_this_cpu();
+	u32 why = __atomic_exchange_n(&cpu->ipi_pending, 0, __ATOMIC_ACQ_REL);
+
+	if (why & IPI_PANIC)
+		panic_stop_cpu();
+	if (why & IPI_RESCHED)
+		sched_need_resched();
+	if (why & IPI_CALL)
+		call_here();
+	if (why & IPI_STOP)
+		stop_hold();
+}
+
+/*
+ * A turn is held by a CPU with preemption off and interrupts on: so its holder
+ * always runs, and who waits for it still answers interrupts; neither a mutex
+ * (who waits may not be able to sleep) nor a spinlock gives that.
+ */
+void cpu_turn_take(u32 *turn)
+{
+	for (;;) {
+		u32 free = 0;
+
+		preempt_disable();
+		if (__atomic_compare_exchange_n(turn, &free, 1, false,
+						__ATOMIC_ACQUIRE,
+						__ATOMIC_RELAXED))
+			return;
+		preempt_enable();
+		arch_cpu_relax();
+	}
+}
+
+void cpu_turn_give(u32 *turn)
+{
+	__atomic_store_n(turn, 0, __ATOMIC_RELEASE);
+	preempt_enable();
+}
+
+/* ---- calls ---- */
+
+static struct {
+	u32 turn;
+	/* written by whose turn it is: */
+	void (*fn)(void *arg);
+	void *arg;
+	u32 todo; /* CPUs that have not yet run it */
+} call;
+
+/* Release: pairs with the acquire in cpu_call(). */
+static void call_here(void)
+{
+	call.fn(call.arg);
+	__atomic_fetch_and(&call.todo, ~(1u << cpu_index()), __ATOMIC_RELEASE);
+}
+
+int cpu_call(cpumask_t mask, void (*fn)(void *arg), void *arg)
+{
+	irq_state_t state;
+	cpumask_t me, others;
+	unsigned int c;
+
+	if (arch_irqs_off() || in_interrupt())
+		return -EDEADLK;
+	cpu_turn_take(&call.turn);
+	me = 1u << cpu_index();
+	others = mask & READ_ONCE(cpus_online) & ~me;
+	call.fn = fn;
+	call.arg = arg;
+	WRITE_ONCE(call.todo, others);
+	for_each_online_cpu (c)
+		if (others & (1u << c))
+			ipi_send(c, IPI_CALL);
+	if (mask & me) {
+		state = arch_irq_save();
+		fn(arg);
+		arch_irq_restore(state);
+	}
+	while (__atomic_load_n(&call.todo, __ATOMIC_ACQUIRE))
+		arch_cpu_relax();
+	cpu_turn_give(&call.turn);
+	return 0;
+}

@@ -1,0 +1,275 @@
+/*
+ * Proves of the control-file layer: any chunk size reads the same bytes (H25),
+ * directories list what paths name, a write arrives once, whole, at close, and
+ * every refusal changes nothing. Its files under /sys/kernel/selftest serve
+ * the shell's tests too.
+ */
+#include <kernel/cpu.h>
+#include <kernel/ctl.h>
+#include <kernel/errno.h>
+#include <kernel/ktest.h>
+#include <kernel/mm.h>
+#include <kernel/string.h>
+
+#define DIR "/sys/kernel/selftest"
+#define NR_LINES 60
+
+static int handles; /* open ones of `lines`: each must be released */
+
+static int lines_open(struct ctl_handle *h)
+{
+	(void)h;
+	handles++;
+	return 0;
+}
+
+static void lines_release(struct ctl_handle *h)
+{
+	(void)h;
+	handles--;
+}
+
+/* Lines of many lengths, an empty record, one of two lines, one too long. */
+static int lines_read(struct ctl_handle *h, struct seq *s)
+{
+	unsigned long i = h->pos++;
+
+	if (i == NR_LINES)
+		return 0;
+	if (i == 7)
+		return 1;
+	if (i == 9)
+		for (int k = 0; k < 200; k++)
+			seq_printf(s, "0123456789");
+	seq_printf(s, "%lu:%*s\n", i, (int)(i * 3 % 50), "x");
+	if (i == 8)
+		seq_printf(s, "8 again\n");
+	return 1;
+}
+CTL_FILE(selftest_lines, .path = DIR "/lines", .open = lines_open,
+	 .release = lines_release, .read = lines_read);
+
+static int endless_read(struct ctl_handle *h, struct seq *s)
+{
+	seq_printf(s, "%lu\n", h->pos++);
+	return 1;
+}
+CTL_FILE(selftest_endless, .path = DIR "/endless", .read = endless_read);
+
+static int index_read(struct ctl_handle *h, struct seq *s)
+{
+	if (h->pos++)
+		return 0;
+	seq_printf(s, "%u\n", h->cpu);
+	return 1;
+}
+CTL_FILE(selftest_index, .path = DIR "/cpu%u/index", .read = index_read);
+
+/* Keeps what is written; >> appends with a +; refuses "bad...". */
+static char note[CTL_WRITE_MAX * 2];
+static unsigned int note_writes;
+
+static int note_write(struct ctl_handle *h, char *text)
+{
+	size_t n = h->truncate ? 0 : strlen(note);
+
+	if (!strncmp(text, "bad", 3))
+		return ctl_error(h, -EINVAL, "%.8s: not good; good is accepted",
+				 text);
+	if (!strcmp(text, "mute"))
+		return -EBUSY;
+	note_writes++;
+	if (n)
+		note[n++] = '+';
+	strlcpy(note + n, text, sizeof(note) - n);
+	return 0;
+}
+
+static int note_read(struct ctl_handle *h, struct seq *s)
+{
+	if (h->pos++)
+		return 0;
+	seq_printf(s, "%s\n", note);
+	return 1;
+}
+CTL_FILE(selftest_note, .path = DIR "/note", .read = note_read,
+	 .write = note_write);
+
+static int sink_file_write(struct ctl_handle *h, char *text)
+{
+	(void)h;
+	(void)text;
+	return 0;
+}
+CTL_FILE(selftest_writeonly, .path = DIR "/writeonly",
+	 .write = sink_file_write);
+
+struct digest {
+	u32 hash, len, lines;
+};
+
+static struct digest read_by(struct ktest_run *t, const char *path, size_t n)
+{
+	struct digest d = { 2166136261u, 0, 0 };
+	struct ctl_handle *h;
+	static char buf[4096];
+	ssize_t got;
+
+	KEXPECT_EQ(t, ctl_open(path, false, false, &h), 0);
+	while ((got = ctl_read(h, buf, n)) > 0) {
+		KEXPECT(t, (size_t)got <= n);
+		for (ssize_t i = 0; i < got; i++) {
+			d.hash = (d.hash ^ (u8)buf[i]) * 16777619u;
+			d.lines += buf[i] == '\n';
+		}
+		d.len += got;
+	}
+	KEXPECT_EQ(t, got, 0);
+	KEXPECT_EQ(t, ctl_close(h, NULL, 0), 0);
+	return d;
+}
+
+static void same_by_any_chunk(struct ktest_run *t, const char *path)
+{
+	static const size_t chunks[] = { 1, 7, 100, 1023 };
+	struct digest whole = read_by(t, path, 4096), d;
+
+	KEXPECT(t, whole.len > 0);
+	for (unsigned int i = 0; i < ARRAY_SIZE(chunks); i++) {
+		d = read_by(t, path, chunks[i]);
+		KEXPECT_EQ(t, d.len, whole.len);
+		KEXPECT_EQ(t, d.lines, whole.lines);
+		KEXPECT_EQ(t, d.hash, whole.hash);
+	}
+}
+
+KTEST(ctl_read_chunks, "ctl.read_chunks")
+{
+	same_by_any_chunk(t, DIR "/lines");
+	same_by_any_chunk(t, "/proc/kallsyms");
+	same_by_any_chunk(t, "/proc/cmdline");
+	/* All 60 records, less the empty one, and one had two lines. */
+	KEXPECT_EQ(t, read_by(t, DIR "/lines", 33).lines, NR_LINES);
+	KEXPECT_EQ(t, handles, 0);
+}
+
+KTEST(ctl_list, "ctl.list")
+{
+	char name[64], last[64] = "";
+	unsigned int i;
+
+	for (i = 0; !ctl_list(DIR, i, name, sizeof(name)); i++) {
+		KEXPECT(t, strcmp(name, last) > 0);
+		strlcpy(last, name, sizeof(last));
+	}
+	KEXPECT_EQ(t, i, 4 + nr_cpus);
+	KEXPECT_EQ(t, ctl_list(DIR, 0, name, sizeof(name)), 0);
+	KEXPECT(t, !strcmp(name, "cpu0/"));
+	KEXPECT_EQ(t, ctl_list(DIR "/cpu0", 0, name, sizeof(name)), 0);
+	KEXPECT(t, !strcmp(name, "index"));
+	KEXPECT_EQ(t, ctl_list(DIR "/cpu0", 1, name, sizeof(name)), -ENOENT);
+	KEXPECT_EQ(t, ctl_list("/nowhere", 0, name, sizeof(name)), -ENOENT);
+	KEXPECT(t, ctl_is_dir("/") && ctl_is_dir("/sys") && ctl_is_dir(DIR));
+	KEXPECT(t, !ctl_is_dir("/sy") && !ctl_is_dir(DIR "/note"));
+	KEXPECT(t, !ctl_is_dir(DIR "/cpu%u"));
+}
+
+KTEST(ctl_percpu, "ctl.percpu")
+{
+	char path[64], text[8], want[8];
+	struct ctl_handle *h;
+	ssize_t n;
+
+	for (unsigned int c = 0; c < nr_cpus; c++) {
+		snprintf(path, sizeof(path), DIR "/cpu%u/index", c);
+		KASSERT(t, !ctl_open(path, false, false, &h));
+		n = ctl_read(h, text, sizeof(text) - 1);
+		ctl_close(h, NULL, 0);
+		KASSERT(t, n > 0);
+		text[n] = '\0';
+		snprintf(want, sizeof(want), "%u\n", c);
+		KEXPECT(t, !strcmp(text, want));
+	}
+	snprintf(path, sizeof(path), DIR "/cpu%u/index", nr_cpus);
+	KEXPECT_EQ(t, ctl_open(path, false, false, &h), -ENOENT);
+}
+
+KTEST(ctl_open_errors, "ctl.open_errors")
+{
+	struct ctl_handle *h;
+
+	KEXPECT_EQ(t, ctl_open(DIR "/nothing", false, false, &h), -ENOENT);
+	KEXPECT_EQ(t, ctl_open(DIR, false, false, &h), -EISDIR);
+	KEXPECT_EQ(t, ctl_open(DIR "/lines", true, true, &h), -EPERM);
+	KEXPECT_EQ(t, ctl_open(DIR "/writeonly", false, false, &h), -EPERM);
+	KEXPECT_EQ(t, ctl_mode(DIR "/note"), CTL_READ | CTL_WRITE);
+	KEXPECT_EQ(t, ctl_mode(DIR "/writeonly"), CTL_WRITE);
+	KEXPECT_EQ(t, ctl_mode(DIR), -EISDIR);
+}
+
+KTEST(ctl_write_whole, "ctl.write_whole")
+{
+	struct ctl_handle *h;
+
+	ctl_echo(DIR "/note", "before", false, NULL, 0);
+	note_writes = 0;
+	KASSERT(t, !ctl_open(DIR "/note", true, true, &h));
+	KEXPECT_EQ(t, ctl_write(h, "one ", 4), 0);
+	KEXPECT_EQ(t, ctl_write(h, "two\n\n", 5), 0);
+	KEXPECT(t, !strcmp(note, "before"));
+	KEXPECT_EQ(t, ctl_close(h, NULL, 0), 0);
+	KEXPECT(t, !strcmp(note, "one two\n")); /* one newline is cut */
+	KEXPECT_EQ(t, note_writes, 1);
+	KEXPECT_EQ(t, ctl_echo(DIR "/note", "more", true, NULL, 0), 0);
+	KEXPECT(t, !strcmp(note, "one two\n+more"));
+	KASSERT(t, !ctl_open(DIR "/note", true, true, &h));
+	ctl_write(h, "never", 5);
+	ctl_abandon(h);
+	KEXPECT_EQ(t, note_writes, 2);
+	KASSERT(t, !ctl_open(DIR "/note", true, true, &h));
+	KEXPECT_EQ(t, ctl_close(h, NULL, 0), 0);
+	KEXPECT(t, !note[0]); /* opening with > is a write of nothing */
+}
+
+KTEST(ctl_write_errors, "ctl.write_errors")
+{
+	char *big = kmalloc(CTL_WRITE_MAX + 1), text[160];
+
+	KASSERT(t, big);
+	memset(big, 'b', CTL_WRITE_MAX);
+	big[CTL_WRITE_MAX] = '\0';
+	KEXPECT_EQ(t, ctl_echo(DIR "/note", "good", false, text, sizeof(text)),
+		   0);
+	KEXPECT(t, !text[0]);
+	KEXPECT_EQ(t,
+		   ctl_echo(DIR "/note", "bad one", false, text, sizeof(text)),
+		   -EINVAL);
+	KEXPECT(t, !strcmp(text, "bad one: not good; good is accepted"));
+	KEXPECT_EQ(t, ctl_echo(DIR "/note", "mute", false, text, sizeof(text)),
+		   -EBUSY);
+	KEXPECT(t, !strcmp(text, "busy"));
+	big[0] = 'B';
+	KEXPECT_EQ(t,
+		   ctl_echo(DIR "/writeonly", big, false, text, sizeof(text)),
+		   0);
+	kfree(big);
+	KEXPECT(t, !strcmp(note, "good"));
+}
+
+KTEST(ctl_write_too_long, "ctl.write_too_long")
+{
+	struct ctl_handle *h;
+	char text[160];
+	int err = 0;
+
+	ctl_echo(DIR "/note", "kept", false, NULL, 0);
+	KASSERT(t, !ctl_open(DIR "/note", true, true, &h));
+	for (int i = 0; i < CTL_WRITE_MAX / 16; i++)
+		err |= ctl_write(h, "0123456789abcdef", 16);
+	KEXPECT_EQ(t, err, 0);
+	KEXPECT_EQ(t, ctl_write(h, "x", 1), -E2BIG);
+	KEXPECT_EQ(t, ctl_write(h, "x", 1), -E2BIG);
+	KEXPECT_EQ(t, ctl_close(h, text, sizeof(text)), -E2BIG);
+	KEXPECT(t, !strcmp(text, "more than 2048 bytes; nothing was written"));
+	KEXPECT(t, !strcmp(note, "kept"));
+}

@@ -1,0 +1,73 @@
+/* What an interrupt does, whatever the port: count, handle, maybe switch. */
+#include <kernel/cpu.h>
+#include <kernel/irq.h>
+#include <kernel/printk.h>
+#include <kernel/sched_internal.h>
+#include <kernel/time.h>
+
+const char *const irq_kind_names[NR_IRQ_KINDS] = {
+	[IRQ_TIMER] = "timer",
+	[IRQ_IPI] = "ipi",
+	[IRQ_CONSOLE] = "console",
+	[IRQ_SPURIOUS] = "spurious",
+};
+
+notrace bool in_interrupt(void)
+{
+	return arch_this_cpu()->head.preempt_count &
+	       (PREEMPT_IRQ_MASK | PREEMPT_NMI);
+}
+
+struct trap_frame *irq_frame(void)
+{
+	return arch_this_cpu()->irq_frame;
+}
+
+void irq_enter(struct trap_frame *f)
+{
+	struct cpu *cpu = arch_this_cpu();
+
+	cpu->head.preempt_count += PREEMPT_IRQ_ONE;
+	cpu->irq_frame = f;
+}
+
+void irq_event(enum irq_kind kind)
+{
+	arch_this_cpu()->irq_counts[kind]++;
+	switch (kind) {
+	case IRQ_TIMER:
+		timer_interrupt();
+		break;
+	case IRQ_IPI:
+		ipi_interrupt();
+		break;
+	case IRQ_CONSOLE:
+		console_interrupt();
+		break;
+	default:
+		break;
+	}
+}
+
+/*
+ * The interrupted task may be switched away right here, and come back to here on
+ * another CPU; the port then returns through the frame, on the task's stack.
+ */
+void irq_exit(struct trap_frame *f)
+{
+	struct cpu *cpu = arch_this_cpu();
+	struct task *t = cpu->head.current;
+	u32 left = cpu->head.preempt_count -= PREEMPT_IRQ_ONE;
+
+	cpu->irq_frame = NULL;
+	if (left & ~PREEMPT_RESCHED)
+		return;
+	task_check_stack(t);
+	if (!task_hold_here(t, f) && !left)
+		return;
+	t->frame = f;
+	t->preempted = true;
+	sched_preempt();
+	t->preempted = false;
+	t->frame = NULL;
+}

@@ -1,0 +1,91 @@
+/* From boot_info to the first task: the boot order, in one place. */
+#include <boot/boot_info.h>
+#include <kernel/cpu.h>
+#include <kernel/init.h>
+#include <kernel/mm.h>
+#include <kernel/param.h>
+#include <kernel/printk.h>
+#include <kernel/sched_internal.h>
+#include <kernel/shell.h>
+#include <kernel/time.h>
+
+#define NOPL_VERSION "0.1"
+
+REGISTRY(struct init_hook, init_hooks);
+
+static const char *run_line;
+
+static int run_param(const char *value)
+{
+	run_line = value;
+	return 0;
+}
+KERNEL_PARAM(run, "run", "a shell line in double quotes", run_param);
+
+static void run_hooks(enum init_stage stage)
+{
+	const struct init_hook *h;
+
+	for_each_registered (h, init_hooks)
+		if (h->stage == stage)
+			h->fn();
+}
+
+/* The first task: the rest of the boot, which may sleep, then the shell. */
+static void init_main(void *arg)
+{
+	(void)arg;
+	arch_console_irq_enable();
+	cpu_start_others();
+	task_set_affinity(current_task(), ~0u);
+	run_hooks(INIT_LATE);
+	if (run_line)
+		shell_run_line(run_line);
+	shell_task(NULL);
+}
+
+static void banner(void)
+{
+	printk("nopl %s %s: %u CPUs, %llu MiB\n", NOPL_VERSION, arch_name,
+	       nr_cpus,
+	       (unsigned long long)(boot_info.ram_bytes + (1 << 19)) >> 20);
+}
+
+/*
+ * The boot context becomes a dead task: the first switch leaves it, and its
+ * stack, for good. CPU 0's idle task has a stack of its own like all others.
+ */
+static noreturn void start_tasks(void)
+{
+	struct cpu *cpu = &cpus[0];
+
+	if (task_init_idle(0))
+		panic("no memory for the first tasks");
+	task_start_reaper();
+	if (!task_create("init", PRIO_NORMAL, 1, init_main, NULL))
+		panic("no memory for the first tasks");
+	cpu->rq.switched_at = arch_clock();
+	cpu->head.current->state = TASK_DEAD;
+	cpu->head.preempt_count++;
+	schedule();
+	panic("the boot context runs again");
+}
+
+void kernel_main(void)
+{
+	cpu_init_boot();
+	sched_init();
+	task_init_boot();
+	arch_console_init();
+	param_parse();
+	cpu_count();
+	banner();
+	arch_trap_init();
+	mm_init();
+	arch_mmu_init();
+	run_hooks(INIT_SITES);
+	time_init();
+	arch_irq_init();
+	time_init_cpu();
+	start_tasks();
+}

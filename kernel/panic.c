@@ -1,0 +1,99 @@
+/* The end of the machine, with a reason. */
+#include <kernel/cpu.h>
+#include <kernel/errno.h>
+#include <kernel/panic.h>
+#include <kernel/param.h>
+#include <kernel/printk.h>
+#include <kernel/string.h>
+#include <kernel/task.h>
+#include <kernel/time.h>
+
+#define PANIC_STOP_NS (100 * NSEC_PER_MSEC)
+
+static int panic_cpu = -1; /* atomic: who panics first */
+static u32 panic_stopped;  /* atomic: CPUs that are quiet */
+static bool panic_exits;
+
+static int panic_param(const char *value)
+{
+	if (!strcmp(value, "exit"))
+		panic_exits = true;
+	else if (!strcmp(value, "halt"))
+		panic_exits = false;
+	else
+		return -EINVAL;
+	return 0;
+}
+KERNEL_PARAM(panic, "panic", "exit or halt", panic_param);
+
+bool panic_here(void)
+{
+	int who = READ_ONCE(panic_cpu);
+
+	return who >= 0 && (unsigned int)who == cpu_index();
+}
+
+void panic_stop_cpu(void)
+{
+	__atomic_fetch_or(&panic_stopped, 1u << cpu_index(), __ATOMIC_RELAXED);
+	arch_cpu_halt();
+}
+
+/* A CPU that has interrupts off does not answer; it is not waited for long. */
+static void stop_others(void)
+{
+	cpumask_t others = READ_ONCE(cpus_online) & ~(1u << cpu_index());
+	u64 start = arch_clock();
+	unsigned int c;
+
+	for_each_online_cpu (c) {
+		if (!(others & (1u << c)))
+			continue;
+		__atomic_fetch_or(&cpus[c].ipi_pending, IPI_PANIC,
+				  __ATOMIC_RELEASE);
+		arch_ipi_send(c);
+	}
+	while ((READ_ONCE(panic_stopped) & others) != others &&
+	       clock_delta_to_ns(arch_clock() - start) < PANIC_STOP_NS)
+		arch_cpu_relax();
+}
+
+static noreturn void end(void)
+{
+	if (panic_exits)
+		arch_power_off(1);
+	printk("panic: halted\n");
+	arch_cpu_halt();
+}
+
+static void say(const char *fmt, va_list ap)
+{
+	char text[256];
+
+	vsnprintf(text, sizeof(text), fmt, ap);
+	printk("panic: %s (CPU %u, task %s)\n", text, cpu_index(),
+	       current_task()->name);
+}
+
+void panic(const char *fmt, ...)
+{
+	int nobody = -1;
+	bool first;
+	va_list ap;
+
+	arch_irq_disable();
+	first = __atomic_compare_exchange_n(&panic_cpu, &nobody,
+					    (int)cpu_index(), false,
+					    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+	if (!first && !panic_here())
+		panic_stop_cpu();
+	if (first)
+		stop_others();
+	va_start(ap, fmt);
+	say(fmt, ap);
+	va_end(ap);
+	/* A fault has shown where it was; a second panic shows no more. */
+	if (first && !arch_this_cpu()->in_fault)
+		backtrace_print(NULL, NULL);
+	end();
+}

@@ -1,0 +1,13 @@
+/* What a panic changes for the rest of the kernel. */
+#ifndef KERNEL_PANIC_H
+#define KERNEL_PANIC_H
+
+#include <kernel/types.h>
+
+/* Is this CPU the one that panics? It takes locks that are not released. */
+bool panic_here(void);
+
+/* The end of every CPU but the panicking one: from its IPI. */
+noreturn void panic_stop_cpu(void);
+
+#endif

@@ -1,0 +1,91 @@
+/* Kernel parameters: the command line taken apart. */
+#include <boot/boot_info.h>
+#include <kernel/errno.h>
+#include <kernel/param.h>
+#include <kernel/printk.h>
+#include <kernel/string.h>
+
+REGISTRY(struct kernel_param, kernel_params);
+
+/* Values point into it for ever. */
+static char cmdline[BOOT_CMDLINE];
+
+static void say_unknown(const char *name)
+{
+	const struct kernel_param *p;
+	char known[256] = "";
+	size_t n = 0;
+
+	for_each_registered (p, kernel_params)
+		n += snprintf(known + n, sizeof(known) - min(n, sizeof(known)),
+			      " %s", p->name);
+	printk("param: unknown '%s' (known:%s)\n", name, known);
+}
+
+static void param_set(const char *name, const char *value)
+{
+	const struct kernel_param *p;
+
+	for_each_registered (p, kernel_params) {
+		if (strcmp(p->name, name))
+			continue;
+		if (p->set(value))
+			printk("param: bad value '%s' for %s; it takes %s\n",
+			       value, name, p->accepts);
+		return;
+	}
+	say_unknown(name);
+}
+
+/*
+ * Cut the word at *at, quotes removed, NUL-terminated in place; *at moves past
+ * it. Quotes group blanks and may stand around the value or the whole word.
+ */
+static char *next_word(char **at)
+{
+	char *from = *at, *to, *word;
+	bool quoted = false;
+
+	while (*from == ' ' || *from == '\t' || *from == '\n')
+		from++;
+	word = to = from;
+	for (; *from &&
+	       (quoted || (*from != ' ' && *from != '\t' && *from != '\n'));
+	     from++) {
+		if (*from == '"')
+			quoted = !quoted;
+		else
+			*to++ = *from;
+	}
+	if (quoted)
+		printk("param: a double quote is not closed\n");
+	*at = *from ? from + 1 : from;
+	/* word == from: nothing but blanks was left. */
+	if (word == from)
+		return NULL;
+	*to = '\0';
+	return word;
+}
+
+void param_parse_text(char *text)
+{
+	char *at = text, *word;
+
+	while ((word = next_word(&at))) {
+		char *value = strchr(word, '=');
+
+		if (value)
+			*value++ = '\0';
+		param_set(word, value ? value : "");
+	}
+}
+
+void param_parse(void)
+{
+	if (boot_info.cmdline_truncated)
+		printk("param: the command line was longer: only its first %zu "
+		       "bytes are here\n",
+		       strlen(boot_info.cmdline));
+	strlcpy(cmdline, boot_info.cmdline, sizeof(cmdline));
+	param_parse_text(cmdline);
+}

@@ -1,0 +1,36 @@
+/*
+ * Proves that the command line is taken apart as documented, on a parameter
+ * that is of no consequence for a while: icount=.
+ */
+#include <kernel/ktest.h>
+#include <kernel/param.h>
+#include <kernel/string.h>
+
+static bool after(const char *line)
+{
+	static char text[64];
+
+	strlcpy(text, line, sizeof(text));
+	param_parse_text(text);
+	return ktest_icount;
+}
+
+KTEST(param_words, "param.words")
+{
+	bool was = ktest_icount;
+
+	KEXPECT(t, after("icount=1"));
+	KEXPECT(t, !after("  icount=0  "));
+	KEXPECT(t, after("icount=\"1\""));
+	KEXPECT(t, !after("\"icount=0\""));
+	KEXPECT(t, after("icount=0 icount=1"));
+	KEXPECT(t, after(""));
+	/* Each of these is said, in one line, and changes nothing. */
+	KEXPECT(t, after("icount=2"));
+	KEXPECT(t, after("icount"));
+	KEXPECT(t, after("icount=\"0 \""));
+	KEXPECT(t, after("count=0 =0 ="));
+	/* The rest of the line counts all the same. */
+	KEXPECT(t, !after("nonsense icount=x icount=0"));
+	ktest_icount = was;
+}

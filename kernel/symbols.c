@@ -1,0 +1,71 @@
+/* Look-ups in the table that tools/mksites makes from the linked image. */
+#include <kernel/printk.h>
+#include <kernel/string.h>
+#include <kernel/symbols.h>
+
+static notrace void fill(struct symbol *s, unsigned int i)
+{
+	s->index = i;
+	s->name = symbol_names + symbol_name[i];
+	s->start = (unsigned long)_text + symbol_offset[i];
+	s->size = symbol_size[i];
+}
+
+bool symbol_get(unsigned int index, struct symbol *s)
+{
+	if (index >= symbol_count)
+		return false;
+	fill(s, index);
+	return true;
+}
+
+/* The last symbol at or below addr, by bisection; then: is it long enough? */
+notrace bool symbol_at(unsigned long addr, struct symbol *s)
+{
+	unsigned int lo = 0, hi = symbol_count;
+	unsigned long offset = addr - (unsigned long)_text;
+
+	if (addr < (unsigned long)_text || addr >= (unsigned long)_etext)
+		return false;
+	while (lo < hi) {
+		unsigned int mid = (lo + hi) / 2;
+
+		if (symbol_offset[mid] <= offset)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (!lo || offset - symbol_offset[lo - 1] >= symbol_size[lo - 1])
+		return false;
+	fill(s, lo - 1);
+	return true;
+}
+
+bool symbol_find(const char *name, struct symbol *s)
+{
+	unsigned int lo = 0, hi = symbol_count;
+
+	while (lo < hi) {
+		unsigned int mid = (lo + hi) / 2;
+
+		fill(s, symbol_by_name[mid]);
+		if (strcmp(s->name, name) < 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (lo == symbol_count)
+		return false;
+	fill(s, symbol_by_name[lo]);
+	return !strcmp(s->name, name);
+}
+
+int symbol_format(char *buf, size_t size, unsigned long addr)
+{
+	struct symbol s;
+
+	if (!symbol_at(addr, &s))
+		return snprintf(buf, size, "0x%lx", addr);
+	return snprintf(buf, size, "%.64s+0x%lx/0x%lx", s.name, addr - s.start,
+			s.size);
+}

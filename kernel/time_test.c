@@ -1,0 +1,167 @@
+/*
+ * Proves that time is the same on every CPU and never goes back, that clock
+ * conversion neither overflows nor drifts, and that timers fire in order, not
+ * early, and not at all once they are cancelled.
+ */
+#include <kernel/cpu.h>
+#include <kernel/ktest.h>
+#include <kernel/task.h>
+#include <kernel/time.h>
+
+/* ---- time ---- */
+
+static struct spinlock last_lock = SPINLOCK_INIT("time_test");
+static u64 last_ns; /* under last_lock */
+static u32 backwards;
+
+static void look_often(void *arg)
+{
+	(void)arg;
+	for (int i = 0; i < 100; i++) {
+		irq_state_t state = spin_lock(&last_lock);
+		u64 now = time_ns();
+
+		backwards += now < last_ns;
+		last_ns = now;
+		spin_unlock(&last_lock, state);
+	}
+}
+
+KTEST(time_monotonic, "time.monotonic_across_cpus")
+{
+	struct task *task[MAX_CPUS];
+	unsigned int c, n = 0;
+
+	last_ns = 0;
+	backwards = 0;
+	for_each_online_cpu (c)
+		task[n++] = task_create("looker", PRIO_LOW, 1u << c, look_often,
+					NULL);
+	while (n)
+		task_join(task[--n]);
+	KEXPECT_EQ(t, backwards, 0);
+	KEXPECT(t, last_ns > 0);
+}
+
+KTEST(time_convert, "time.conversion")
+{
+	u64 hz = ns_to_clock_delta(NSEC_PER_SEC), ns;
+
+	KEXPECT(t, hz >= 1000000);
+	/* A day, a year: to within a part in a thousand million. */
+	ns = clock_delta_to_ns((hz - 1) * 86400);
+	KEXPECT(t, ns / 86400 >= NSEC_PER_SEC - 2 * NSEC_PER_SEC / hz - 2);
+	KEXPECT(t, ns / 86400 <= NSEC_PER_SEC);
+	KEXPECT(t, clock_delta_to_ns(hz * 86400 * 365) / 86400 / 365 >=
+			   NSEC_PER_SEC - 2);
+	/* More ticks are never less time; there and back is never sooner. */
+	for (u64 ticks = 1, last = 0; ticks < 1ull << 56; ticks *= 3) {
+		ns = clock_delta_to_ns(ticks);
+		KEXPECT(t, ns >= last);
+		KEXPECT(t, clock_delta_to_ns(ticks + 1) >= ns);
+		last = ns;
+	}
+	for (ns = 1; ns < 1ull << 56; ns *= 3)
+		KEXPECT(t, ns_to_clock_delta(ns) >= ns_to_clock_delta(ns - 1));
+	KEXPECT_EQ(t, clock_to_ns(0), 0);
+}
+
+/* ---- timers ---- */
+
+struct shot {
+	struct timer timer;
+	u64 due, fired;
+	unsigned int nr, cpu;
+	bool wrong_context;
+};
+static u32 nr_fired;
+
+static void shot_fire(struct timer *timer)
+{
+	struct shot *s = container_of(timer, struct shot, timer);
+
+	s->fired = time_ns();
+	s->cpu = cpu_index();
+	s->wrong_context = !arch_irqs_off() || !in_interrupt();
+	s->nr = ++nr_fired;
+}
+
+static void shot_start(struct shot *s, u64 ns)
+{
+	s->due = time_ns() + ns;
+	s->fired = 0;
+	timer_start(&s->timer, ns);
+}
+
+/* On one CPU: the order of firing is that of the deadlines. */
+KTEST(time_timers, "time.timers")
+{
+	static struct shot shot[4];
+	static const u8 ms[4] = { 30, 10, 40, 20 };
+
+	task_set_affinity(current_task(), 1);
+	nr_fired = 0;
+	for (int i = 0; i < 4; i++) {
+		timer_setup(&shot[i].timer, shot_fire);
+		shot_start(&shot[i], ms[i] * NSEC_PER_MSEC);
+	}
+	timer_cancel(&shot[0].timer);
+	/* Started anew: only the second time counts. */
+	shot_start(&shot[1], 50 * NSEC_PER_MSEC);
+	KEXPECT(t, KWAIT(READ_ONCE(nr_fired) == 3));
+	KEXPECT(t, !shot[0].fired);
+	KEXPECT(t, shot[3].nr == 1 && shot[2].nr == 2 && shot[1].nr == 3);
+	for (int i = 1; i < 4; i++) {
+		KEXPECT(t, shot[i].fired >= shot[i].due);
+		KEXPECT(t, !shot[i].wrong_context);
+		KEXPECT_EQ(t, shot[i].cpu, 0);
+	}
+	timer_cancel(&shot[1].timer);
+	task_set_affinity(current_task(), ~0u);
+}
+
+static void restart(struct timer *timer)
+{
+	if (++nr_fired < 10)
+		timer_start(timer, 100 * NSEC_PER_USEC);
+}
+
+KTEST(time_restart, "time.timer_restarts_itself")
+{
+	static struct timer timer;
+
+	nr_fired = 0;
+	timer_setup(&timer, restart);
+	timer_start(&timer, 0);
+	KEXPECT(t, KWAIT(READ_ONCE(nr_fired) == 10));
+	timer_cancel(&timer);
+}
+
+static void restart_for_ever(struct timer *timer)
+{
+	nr_fired++;
+	timer_start(timer, 20 * NSEC_PER_USEC);
+}
+
+/* Cancelled from another CPU while it fires: then it is quiet. */
+KTEST(time_cancel, "time.cancel_from_elsewhere")
+{
+	static struct timer timer;
+	unsigned int c;
+
+	timer_setup(&timer, restart_for_ever);
+	for_each_online_cpu (c) {
+		u32 fired;
+
+		task_set_affinity(current_task(), 1);
+		nr_fired = 0;
+		timer_start(&timer, 0);
+		task_set_affinity(current_task(), 1u << c);
+		KEXPECT(t, KWAIT(READ_ONCE(nr_fired) > 5));
+		timer_cancel(&timer);
+		fired = READ_ONCE(nr_fired);
+		task_sleep(NSEC_PER_MSEC);
+		KEXPECT_EQ(t, nr_fired, fired);
+	}
+	task_set_affinity(current_task(), ~0u);
+}

@@ -1,0 +1,46 @@
+/* A fault: what is said about it, and whom it ends. */
+#include <kernel/cpu.h>
+#include <kernel/errno.h>
+#include <kernel/irq.h>
+#include <kernel/panic.h>
+#include <kernel/printk.h>
+#include <kernel/sched_internal.h>
+
+static void report(const struct trap_frame *f, const char *what,
+		   unsigned long addr)
+{
+	printk("fault: %s, address 0x%lx, at %pS, CPU %u, task %s (%d)\n", what,
+	       addr, (void *)arch_frame_pc(f), cpu_index(),
+	       current_task()->name, current_task()->pid);
+	arch_frame_print(f);
+	backtrace_print(f, NULL);
+}
+
+/* Only a task that holds nothing of the kernel's can be taken out of it. */
+static bool may_kill(const struct cpu *cpu)
+{
+	return cpu->head.current->expendable &&
+	       !(cpu->head.preempt_count & ~PREEMPT_RESCHED);
+}
+
+/*
+ * This may run on the emergency stack, which the next fault on this CPU begins
+ * anew; nothing on it is needed once the task is dead.
+ */
+void trap_fault(struct trap_frame *f, const char *what, unsigned long addr)
+{
+	struct cpu *cpu = arch_this_cpu();
+	struct task *t = cpu->head.current;
+
+	if (cpu->in_fault)
+		panic("%s, address 0x%lx, at %pS, while handling a fault", what,
+		      addr, (void *)arch_frame_pc(f));
+	cpu->in_fault = true;
+	report(f, what, addr);
+	if (!may_kill(cpu))
+		panic("%s at %pS", what, (void *)arch_frame_pc(f));
+	printk("fault: task %s (%d) is expendable: killed\n", t->name, t->pid);
+	cpu->in_fault = false;
+	t->killed = true;
+	task_die(-EFAULT);
+}

@@ -1,0 +1,134 @@
+/*
+ * Proves that a fault in an expendable task ends that task and nothing else, on
+ * every CPU: wild accesses, stores to text, execution of data, and a stack that
+ * overflows into its guard page or canary.
+ */
+#include <arch/arch.h>
+#include <kernel/cpu.h>
+#include <kernel/errno.h>
+#include <kernel/ktest.h>
+#include <kernel/mm.h>
+#include <kernel/symbols.h>
+#include <kernel/task.h>
+
+static unsigned int survived;
+
+static void store_to(void *arg)
+{
+	*(volatile u32 *)arg = 0;
+	WRITE_ONCE(survived, survived + 1);
+}
+
+static void load_from(void *arg)
+{
+	(void)*(volatile u32 *)arg;
+	WRITE_ONCE(survived, survived + 1);
+}
+
+static void run_at(void *arg)
+{
+	((void (*)(void))arg)();
+	WRITE_ONCE(survived, survived + 1);
+}
+
+static int run_expendable(void (*fn)(void *arg), void *arg, cpumask_t where)
+{
+	struct task *v =
+		task_create_expendable("victim", PRIO_LOW, where, fn, arg);
+
+	return v ? task_join(v) : -ENOMEM;
+}
+
+KTEST(trap_null, "trap.kills_expendable")
+{
+	unsigned int c;
+
+	survived = 0;
+	for_each_online_cpu (c) {
+		KEXPECT_EQ(t, run_expendable(store_to, NULL, 1u << c), -EFAULT);
+		KEXPECT_EQ(t, run_expendable(load_from, NULL, 1u << c),
+			   -EFAULT);
+		KEXPECT_EQ(t, run_expendable(run_at, NULL, 1u << c), -EFAULT);
+	}
+	KEXPECT_EQ(t, survived, 0);
+}
+
+KTEST(trap_wx, "trap.text_is_not_writable")
+{
+	static u32 data[16];
+	u32 before = *(volatile u32 *)_text;
+
+	if (!arch_protects_text)
+		KSKIP(t, "text cannot be protected here");
+	survived = 0;
+	KEXPECT_EQ(t, run_expendable(store_to, _text, ~0u), -EFAULT);
+	KEXPECT_EQ(t, run_expendable(store_to, (void *)schedule, ~0u), -EFAULT);
+	KEXPECT_EQ(t, run_expendable(run_at, data, ~0u), -EFAULT);
+	KEXPECT_EQ(t, run_expendable(store_to, (void *)&symbol_count, ~0u),
+		   -EFAULT);
+	KEXPECT_EQ(t, *(volatile u32 *)_text, before);
+	KEXPECT_EQ(t, survived, 0);
+}
+
+/* Each round uses a little stack; 40 KiB in all is more than any task has. */
+static noinline unsigned int recurse(unsigned int depth)
+{
+	volatile unsigned int pad[16];
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(pad); i++)
+		pad[i] = depth;
+	return depth ? recurse(depth - 1) + pad[depth % 16] : pad[0];
+}
+
+static void overflow_guard(void *arg)
+{
+	(void)arg;
+	recurse(40 * 1024 / (16 * 4));
+	WRITE_ONCE(survived, survived + 1);
+}
+
+/*
+ * Where only a canary tells, what lies below it is to be left alone: this goes
+ * a little beyond the stack's end, and is found out when it gives up the CPU.
+ */
+static void overflow_canary(void *arg)
+{
+	char *end = current_task()->stack - 64;
+
+	(void)arg;
+	for (volatile char *p = (char *)__builtin_frame_address(0) - 256;
+	     p >= end; p--)
+		*p = 0x11;
+	for (;;)
+		sched_yield();
+}
+
+KTEST(trap_overflow, "trap.stack_overflow")
+{
+	unsigned int c;
+
+	survived = 0;
+	for_each_online_cpu (c)
+		KEXPECT_EQ(t,
+			   run_expendable(arch_protects_text ? overflow_guard :
+							       overflow_canary,
+					  NULL, 1u << c),
+			   -EFAULT);
+	KEXPECT_EQ(t, survived, 0);
+}
+
+/* Killed while it waits for something with a time limit: nothing of it is left
+ * in the queue or among the timers, which later would wake freed memory. */
+static struct wait_queue never = WAIT_QUEUE_INIT(never);
+
+static void die_waiting(void *arg)
+{
+	wait_prepare(&never);
+	store_to(arg);
+}
+
+KTEST(trap_waiting, "trap.killed_while_waiting")
+{
+	KEXPECT_EQ(t, run_expendable(die_waiting, NULL, ~0u), -EFAULT);
+	KEXPECT(t, list_empty(&never.tasks));
+}

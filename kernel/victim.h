@@ -1,0 +1,41 @@
+/*
+ * Small functions that tests, conformance and bench trace: in kernel/, so that
+ * they have sites; each has a twin without, which shows what a site costs.
+ */
+#ifndef KERNEL_VICTIM_H
+#define KERNEL_VICTIM_H
+
+#include <kernel/types.h>
+
+/* x + 3; calls a function without a site, so that it keeps its return address
+ * on the stack with or without a site of its own. */
+unsigned long victim_call(unsigned long x);
+notrace unsigned long victim_call_notrace(unsigned long x);
+
+/* Another with the same result, for a second name to filter by. */
+unsigned long victim_other(unsigned long x);
+
+/* Calls victim_call(x), so that it is a traced function's traced parent. */
+unsigned long victim_outer(unsigned long x);
+
+/* A weighted sum of more arguments than any port passes in registers. */
+u64 victim_arguments(u32 a, u64 b, u32 c, unsigned long d, u16 e, u64 f, u32 g,
+		     u64 h, unsigned long i, u8 j);
+notrace u64 victim_arguments_notrace(u32 a, u64 b, u32 c, unsigned long d,
+				     u16 e, u64 f, u32 g, u64 h,
+				     unsigned long i, u8 j);
+
+/* A struct returned through memory or several registers. */
+struct victim_pair {
+	u64 first, second;
+	unsigned long third;
+};
+struct victim_pair victim_struct(unsigned long x);
+
+/* The sum of n unsigned ints: variable arguments. */
+unsigned int victim_varargs(unsigned int n, ...);
+
+/* A nested function's result: the static chain register at its entry. */
+unsigned long victim_nested(unsigned long x);
+
+#endif

@@ -1,0 +1,95 @@
+/*
+ * A linked kernel image as the host tools see it: symbols and bytes through
+ * libelf, instructions through objdump, which is the only disassembler that
+ * knows every architecture the compiler does. Errors end the program with one
+ * line that begins with its name.
+ */
+#ifndef TOOLS_IMAGE_H
+#define TOOLS_IMAGE_H
+
+#include <gelf.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A function. One per address: of aliases the one that sorts first. */
+struct symbol {
+	uint64_t addr,
+		size; /* bytes; up to the next where assembly gave none */
+	const char *name;
+	bool global;
+};
+
+/* Where an instruction may go next. */
+enum flow {
+	FLOW_NEXT,   /* only to the next one */
+	FLOW_BRANCH, /* to target, or to the next one */
+	FLOW_JUMP,   /* to target */
+	FLOW_CALL,   /* to target, and back */
+	FLOW_INDIRECT_JUMP,
+	FLOW_INDIRECT_CALL,
+	FLOW_STOP, /* returns, traps, or waits for ever */
+};
+
+struct insn {
+	uint64_t addr;
+	const char *mnemonic, *operands;
+	enum flow flow;
+	uint64_t target; /* of FLOW_BRANCH, FLOW_JUMP, FLOW_CALL */
+};
+
+struct image {
+	const char *path;
+	Elf *elf;
+	unsigned int pointer_size;
+	bool big_endian;
+	uint64_t text, etext;	/* _text, _etext */
+	struct symbol *symbols; /* in [text, etext), ascending */
+	size_t nr_symbols;
+	struct insn *insns; /* of all executable sections, ascending */
+	size_t nr_insns;
+};
+
+/*
+ * The rows that differ between architectures, all the tools know of them. How
+ * a control transfer is written: prefixes of mnemonics.
+ */
+struct arch {
+	const char *name;
+	const char *call;	  /* mnemonic of a direct call */
+	const char *const *jumps; /* unconditional; others with a target branch */
+	const char *const *calls;
+	const char *const *indirect; /* jumps and calls through a register */
+	const char *const *stops;
+	const char *return_operand; /* of an indirect jump that returns */
+	bool delay_slots;	    /* one instruction runs after a jump */
+};
+
+/* The row of that name, or the end of the program. */
+const struct arch *arch_find(const char *name);
+
+/* Read image and its disassembly. */
+void image_open(struct image *im, const char *path, const struct arch *arch,
+		const char *objdump);
+
+/* Symbol that contains addr, and symbol by exact name; NULL if none. */
+const struct symbol *image_symbol_at(const struct image *im, uint64_t addr);
+const char *image_name(const struct image *im, uint64_t addr);
+/* Value of any symbol, aliases and labels too; false if there is none. */
+bool image_value(const struct image *im, const char *name, uint64_t *value);
+/* Index of the instruction at exactly addr, or of the first after it. */
+size_t image_insn(const struct image *im, uint64_t addr);
+/* len bytes at a loaded address, NULL if the file has none. */
+const uint8_t *image_bytes(const struct image *im, uint64_t addr, size_t len);
+/* The contents of a section, loaded or not; NULL if there is none. */
+const uint8_t *image_section(const struct image *im, const char *name,
+			     size_t *len);
+/* A number of the target's byte order. */
+uint64_t image_number(const struct image *im, const uint8_t *p, unsigned int n);
+
+extern const char *program;
+void die(const char *fmt, ...) __attribute__((noreturn, format(printf, 1, 2)));
+/* realloc() for arrays, counted in elements; never returns NULL. */
+void *array_grow(void *array, size_t count, size_t size);
+
+#endif

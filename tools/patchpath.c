@@ -1,0 +1,251 @@
+/*
+ * patchpath: proves on the linked image that nothing that runs while text is
+ * being patched, or while CPUs are stopped for it, is a site itself. It would
+ * execute an instruction that is just being changed (hazard seen on MIPS in
+ * 2013 and on RISC-V in 2020). The closure is computed from the disassembly:
+ * nobody keeps a list by hand.
+ *
+ *   patchpath --arch A --objdump P image.elf
+ *
+ * Roots are in the section patch_roots (function addresses), calls through
+ * pointers in patch_indirect (pairs of caller and target); kernel/patch_path.h
+ * fills both. Sites come from the image's own site_table, which mksites has
+ * proved. An indirect call or jump in the closure that nobody annotated is an
+ * error: it could lead anywhere.
+ */
+#include "image.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *program = "patchpath";
+
+/*
+ * Calls of these are not followed: they never come back, so that no patching
+ * goes on after them.
+ */
+static const char *const ends[] = { "panic" };
+
+#define NOT_REACHED ((size_t)-1)
+#define ROOT ((size_t)-2)
+
+struct graph {
+	struct image im;
+	const struct arch *arch;
+	bool *is_site; /* by index of im.symbols */
+	size_t *from;  /* who led here: index, ROOT or NOT_REACHED */
+	size_t *queue;
+	size_t head, tail;
+	uint64_t *pairs; /* patch_indirect: caller, target, caller, ... */
+	size_t nr_pairs;
+	unsigned int errors;
+};
+
+static size_t index_of(const struct graph *g, const struct symbol *s)
+{
+	return s - g->im.symbols;
+}
+
+/* "stop_cpus -> foo -> bar", outermost first. */
+static void print_path(const struct graph *g, size_t i)
+{
+	if (g->from[i] != ROOT) {
+		print_path(g, g->from[i]);
+		fprintf(stderr, " -> ");
+	}
+	fprintf(stderr, "%s", g->im.symbols[i].name);
+}
+
+static void complain(struct graph *g, size_t i, const char *what)
+{
+	fprintf(stderr, "patchpath: %s: ", what);
+	print_path(g, i);
+	g->errors++;
+}
+
+static void reach(struct graph *g, uint64_t addr, size_t from)
+{
+	const struct symbol *s = image_symbol_at(&g->im, addr);
+	size_t i;
+
+	if (!s) {
+		if (from == ROOT)
+			die("root %#llx is no function",
+			    (unsigned long long)addr);
+		complain(g, from, "leads out of all functions");
+		fprintf(stderr, " -> %#llx\n", (unsigned long long)addr);
+		return;
+	}
+	i = index_of(g, s);
+	if (g->from[i] != NOT_REACHED)
+		return;
+	for (size_t e = 0; e < sizeof(ends) / sizeof(ends[0]); e++)
+		if (!strcmp(s->name, ends[e]))
+			return;
+	g->from[i] = from;
+	g->queue[g->tail++] = i;
+}
+
+/* Follow what the source says an indirect call of function i may reach. */
+static bool reach_annotated(struct graph *g, size_t i)
+{
+	bool found = false;
+	size_t p;
+
+	for (p = 0; p + 1 < g->nr_pairs; p += 2)
+		if (image_symbol_at(&g->im, g->pairs[p]) == &g->im.symbols[i]) {
+			reach(g, g->pairs[p + 1], i);
+			found = true;
+		}
+	return found;
+}
+
+static void visit_insn(struct graph *g, size_t i, const struct insn *in)
+{
+	const struct symbol *s = &g->im.symbols[i];
+
+	switch (in->flow) {
+	case FLOW_BRANCH:
+	case FLOW_JUMP:
+	case FLOW_CALL:
+		if (in->target < s->addr || in->target >= s->addr + s->size)
+			reach(g, in->target, i);
+		break;
+	case FLOW_INDIRECT_CALL:
+	case FLOW_INDIRECT_JUMP:
+		if (reach_annotated(g, i))
+			break;
+		complain(g, i, "indirect call that nobody annotated");
+		fprintf(stderr,
+			" (at %#llx; PATCH_INDIRECT(%s, target) says where "
+			"it leads)\n",
+			(unsigned long long)in->addr, s->name);
+		break;
+	case FLOW_NEXT:
+	case FLOW_STOP:
+		break;
+	}
+}
+
+/*
+ * Does control run off the end of the function into the one that follows, as
+ * it may in assembly? Trailing NOPs are padding.
+ */
+static bool falls_through(const struct graph *g, const struct symbol *s)
+{
+	size_t first = image_insn(&g->im, s->addr);
+	size_t i = image_insn(&g->im, s->addr + s->size);
+
+	while (i > first && !strcmp(g->im.insns[i - 1].mnemonic, "nop"))
+		i--;
+	if (i == first || g->im.insns[i - 1].flow != FLOW_NEXT)
+		return false;
+	return !g->arch->delay_slots || i - 1 == first ||
+	       g->im.insns[i - 2].flow == FLOW_NEXT;
+}
+
+static void visit(struct graph *g, size_t i)
+{
+	const struct symbol *s = &g->im.symbols[i];
+	size_t n;
+
+	if (g->is_site[i]) {
+		complain(g, i, "site on the patching path");
+		fprintf(stderr, " (%s is a site)\n", s->name);
+		return;
+	}
+	for (n = image_insn(&g->im, s->addr);
+	     n < g->im.nr_insns && g->im.insns[n].addr < s->addr + s->size; n++)
+		visit_insn(g, i, &g->im.insns[n]);
+	if (i + 1 < g->im.nr_symbols && falls_through(g, s))
+		reach(g, s[1].addr, i);
+}
+
+static void mark_sites(struct graph *g)
+{
+	struct image *im = &g->im;
+	uint64_t count, at;
+	const uint8_t *p;
+	size_t i;
+
+	if (!image_value(im, "site_count", &count) ||
+	    !image_value(im, "site_table", &at) ||
+	    !(p = image_bytes(im, count, 4)))
+		die("%s: no site table", im->path);
+	count = image_number(im, p, 4);
+	p = image_bytes(im, at, 4 * count);
+	if (!count || !p)
+		die("%s: the site table is empty", im->path);
+	for (i = 0; i < count; i++) {
+		uint64_t site =
+			im->text + (image_number(im, p + 4 * i, 4) & 0xffffff);
+		const struct symbol *s = image_symbol_at(im, site);
+
+		if (!s)
+			die("%s: site %#llx is in no function", im->path,
+			    (unsigned long long)site);
+		g->is_site[index_of(g, s)] = true;
+	}
+}
+
+/* The pointers between __start_NAME and __stop_NAME; how many. */
+static size_t read_registry(const struct image *im, const char *start,
+			    const char *stop, uint64_t **values)
+{
+	uint64_t a, b;
+	const uint8_t *p;
+	size_t n, i;
+
+	if (!image_value(im, start, &a) || !image_value(im, stop, &b))
+		die("%s: no symbols %s and %s", im->path, start, stop);
+	n = (b - a) / im->pointer_size;
+	p = image_bytes(im, a, b - a);
+	*values = calloc(n + 1, sizeof(**values));
+	if (!*values || (n && !p))
+		die("%s: cannot read %s", im->path, start);
+	for (i = 0; i < n; i++)
+		(*values)[i] = image_number(im, p + i * im->pointer_size,
+					    im->pointer_size);
+	return n;
+}
+
+static void check(struct graph *g)
+{
+	size_t n = g->im.nr_symbols + 1, i;
+	uint64_t *roots;
+
+	g->is_site = calloc(n, sizeof(*g->is_site));
+	g->from = malloc(n * sizeof(*g->from));
+	g->queue = malloc(n * sizeof(*g->queue));
+	if (!g->is_site || !g->from || !g->queue)
+		die("out of memory");
+	for (i = 0; i < n; i++)
+		g->from[i] = NOT_REACHED;
+	mark_sites(g);
+	g->nr_pairs = read_registry(&g->im, "__start_patch_indirect",
+				    "__stop_patch_indirect", &g->pairs);
+	n = read_registry(&g->im, "__start_patch_roots", "__stop_patch_roots",
+			  &roots);
+	if (!n)
+		die("%s: section patch_roots is empty: nothing to prove",
+		    g->im.path);
+	for (i = 0; i < n; i++)
+		reach(g, roots[i], ROOT);
+	while (g->head < g->tail)
+		visit(g, g->queue[g->head++]);
+	free(roots);
+}
+
+int main(int argc, char **argv)
+{
+	struct graph g = { 0 };
+
+	if (argc != 6 || strcmp(argv[1], "--arch") ||
+	    strcmp(argv[3], "--objdump"))
+		die("usage: patchpath --arch NAME --objdump PROGRAM IMAGE");
+	g.arch = arch_find(argv[2]);
+	image_open(&g.im, argv[5], g.arch, argv[4]);
+	check(&g);
+	return g.errors != 0;
+}

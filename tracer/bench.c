@@ -1,0 +1,182 @@
+/*
+ * The shell's `bench`: instructions of everything that has a limit, counted by
+ * the machine under `-icount shift=0`, where they are the same in every run. One
+ * line a figure, for tools/bench:
+ *
+ *	bench: NAME VALUE UNIT LIMIT
+ */
+#include <tracer/tracer.h>
+
+#include <kernel/errno.h>
+#include <kernel/ktest.h>
+#include <kernel/shell.h>
+#include <kernel/time.h>
+#include <kernel/victim.h>
+#include <tracer/patch.h>
+#include <tracer/sites.h>
+
+#define CALLS 10000u
+#define TURNS 8
+
+/* Written to by the tracer's functions when something is wrong: nobody reads. */
+static struct ctl_handle errors;
+
+/* All figures are kept in tenths. */
+static int put(struct sink *out, const char *name, u64 tenths, const char *unit,
+	       unsigned int limit)
+{
+	return sink_printf(out, "bench: %s %llu.%llu %s %u\n", name,
+			   (unsigned long long)tenths / 10,
+			   (unsigned long long)tenths % 10, unit, limit);
+}
+
+/* Instructions of CALLS calls, interrupts off. */
+static noinline u64 count_calls(unsigned long (*fn)(unsigned long x))
+{
+	irq_state_t state = arch_irq_save();
+	unsigned long x = 0;
+	unsigned int i;
+	u64 start;
+
+	fn(0);
+	start = arch_instructions();
+	for (i = 0; i < CALLS; i++)
+		x = fn(x);
+	start = arch_instructions() - start;
+	arch_irq_restore(state);
+	return start;
+}
+
+/* What the site, and all that it calls, adds to a call. */
+static u64 cost_of_site(void)
+{
+	u64 with = count_calls(victim_call);
+	u64 without = count_calls(victim_call_notrace);
+
+	return (with - without) * 10 / CALLS;
+}
+
+static u64 cost_with(bool recording)
+{
+	u64 cost;
+
+	trace_record(recording, trace_state.cpumask);
+	cost = cost_of_site();
+	trace_record(true, trace_state.cpumask);
+	return cost;
+}
+
+static u64 count_batch(bool on)
+{
+	struct patch_batch b;
+	unsigned int w;
+	u64 start;
+
+	for (w = 0; w < site_words; w++)
+		site_bits.want[w] = on ? site_bits.patchable[w] : 0;
+	start = arch_instructions();
+	patch_apply(&b, 0, site_words);
+	return arch_instructions() - start;
+}
+
+/* Batches of every site: the least of some, which the tick did not interrupt. */
+static void cost_of_batches(u64 *enable, u64 *disable)
+{
+	unsigned int i, sites = max(site_boot.patched, 1u);
+
+	*enable = *disable = ~0ull;
+	for (i = 0; i < TURNS; i++) {
+		*enable = min(*enable, count_batch(true));
+		*disable = min(*disable, count_batch(false));
+	}
+	*enable = *enable * 10 / sites;
+	*disable = *disable * 10 / sites;
+}
+
+/* A function by name, added to those traced, while the tracer runs. */
+static u64 cost_of_name(void)
+{
+	u64 start, least = ~0ull;
+	unsigned int i;
+
+	for (i = 0; i < TURNS; i++) {
+		char add[] = "victim_other", drop[] = "!victim_other";
+
+		start = arch_instructions();
+		filter_write(&errors, &filter_trace, add, true);
+		start = arch_instructions() - start;
+		filter_write(&errors, &filter_trace, drop, true);
+		least = min(least, start);
+	}
+	return least * 10;
+}
+
+static int put_sites(struct sink *out)
+{
+	u64 enable, disable;
+
+	cost_of_batches(&enable, &disable);
+	/* One instruction is one nanosecond: the clock had no rate yet then,
+	 * and arch_instructions() need not work that early. */
+	put(out, "boot_conversion",
+	    clock_delta_to_ns(site_boot.clock) * 10 / max(site_count, 1u),
+	    "instructions/site", 60);
+	put(out, "site_table", site_bytes() * 10 / max(site_count, 1u),
+	    "bytes/site", 5);
+	put(out, "stop_enable_all", enable, "instructions/site", 60);
+	return put(out, "stop_disable_all", disable, "instructions/site", 60);
+}
+
+static int put_calls(struct sink *out)
+{
+	char filter[] = "victim_call";
+	int err;
+
+	/* As much as the longest port may; tools/bench knows each port's. */
+	put(out, "disabled_site", cost_of_site(), "instructions", 3);
+	err = filter_write(&errors, &filter_trace, filter, false);
+	if (!err)
+		err = trace_select(&errors, "function");
+	if (err)
+		return shell_error(err, "bench", "%s", errors.error);
+	put(out, "function_event", cost_with(true), "instructions", 60);
+	put(out, "tracing_off", cost_with(false), "instructions", 15);
+	return put(out, "enable_one_name", cost_of_name(), "instructions",
+		   5000);
+}
+
+static int measure(struct sink *out)
+{
+	char none[] = "";
+	int err;
+
+	if (trace_state.tracer->ops || filter_trace.count ||
+	    filter_notrace.count)
+		return shell_error(-EBUSY, "bench",
+				   "the tracer is in use; "
+				   "`trace reset` first");
+	put_sites(out);
+	err = put_calls(out);
+	trace_select(&errors, "nop");
+	filter_write(&errors, &filter_trace, none, false);
+	return err;
+}
+
+static int cmd_bench(struct sink *out, int argc, char **argv)
+{
+	int err;
+
+	(void)argv;
+	if (argc > 1)
+		return shell_error(-EINVAL, "bench", "takes no arguments");
+	if (!ktest_icount)
+		return shell_error(-EINVAL, "bench",
+				   "counts instructions, "
+				   "which needs -icount: use `make bench`");
+	mutex_lock(&trace_mutex);
+	err = measure(out);
+	mutex_unlock(&trace_mutex);
+	return err;
+}
+SHELL_CMD(bench, "bench", "", "instructions of everything that has a limit",
+	  cmd_bench);

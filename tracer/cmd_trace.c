@@ -1,0 +1,236 @@
+/* The shell's `trace`: trace-cmd's verbs over the control files, so that both
+ * ways always mean the same. */
+#include <tracer/tracer.h>
+
+#include <kernel/cpu.h>
+#include <kernel/errno.h>
+#include <kernel/mm.h>
+#include <kernel/printk.h>
+#include <kernel/shell.h>
+#include <kernel/string.h>
+#include <tracer/patch.h>
+#include <tracer/ring.h>
+#include <tracer/sites.h>
+
+/* Write text into a control file of the tracer; its error is ours. */
+static int put(const char *file, const char *text)
+{
+	char path[64], error[160];
+	int err;
+
+	snprintf(path, sizeof(path), TRACING "%s", file);
+	err = ctl_echo(path, text, false, error, sizeof(error));
+	return err ? shell_error(err, "trace", "%s: %s", file, error) : 0;
+}
+
+static int show_file(struct sink *out, const char *file)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), TRACING "%s", file);
+	return shell_copy_file(out, "trace", path);
+}
+
+/* ---- start ------------------------------------------------------------------ */
+
+struct start {
+	const char *tracer;
+	/* What -l and -n name, separated by blanks; and room to check it. */
+	char filter[CTL_WRITE_MAX], left_out[CTL_WRITE_MAX];
+	char scratch[CTL_WRITE_MAX];
+	struct ctl_handle errors;
+};
+
+static int add_word(char *list, const char *word)
+{
+	size_t len = strlen(list);
+
+	if (len + strlen(word) + 2 > CTL_WRITE_MAX)
+		return shell_error(-E2BIG, "trace",
+				   "start: too many functions");
+	if (len)
+		list[len++] = ' ';
+	strlcpy(list + len, word, CTL_WRITE_MAX - len);
+	return 0;
+}
+
+static int start_option(struct start *st, const char *option, const char *value)
+{
+	if (!strcmp(option, "-p") && value)
+		st->tracer = value;
+	else if (!strcmp(option, "-l") && value)
+		return add_word(st->filter, value);
+	else if (!strcmp(option, "-n") && value)
+		return add_word(st->left_out, value);
+	else
+		return shell_error(-EINVAL, "trace",
+				   "start '%.32s': accepted "
+				   "are -p TRACER, -l FUNCTION, -n FUNCTION",
+				   option);
+	return 0;
+}
+
+static int check_list(struct start *st, struct site_filter *f, const char *list)
+{
+	strlcpy(st->scratch, list, CTL_WRITE_MAX);
+	return filter_check(&st->errors, f, st->scratch);
+}
+
+/* All of it before any of it changes something. */
+static int start_check(struct start *st)
+{
+	int err;
+
+	if (!st->tracer)
+		return shell_error(-EINVAL, "trace",
+				   "start needs -p TRACER; "
+				   "`trace list -p` names them");
+	err = trace_find(st->tracer) ? 0 :
+				       trace_unknown(&st->errors, st->tracer);
+	if (!err)
+		err = check_list(st, &filter_trace, st->filter);
+	if (!err)
+		err = check_list(st, &filter_notrace, st->left_out);
+	return err ? shell_error(err, "trace", "%s", st->errors.error) : 0;
+}
+
+/* As trace-cmd: what is not asked for with -l and -n is not filtered. */
+static int start_apply(const struct start *st)
+{
+	int err = put("set_ftrace_filter", st->filter);
+
+	if (!err)
+		err = put("set_ftrace_notrace", st->left_out);
+	if (!err)
+		err = put("tracing_on", "1");
+	return err ? err : put("current_tracer", st->tracer);
+}
+
+static int verb_start(struct sink *out, int argc, char **argv)
+{
+	struct start *st = kzalloc(sizeof(*st));
+	int i, err = 0;
+
+	(void)out;
+	if (!st)
+		return shell_error(-ENOMEM, "trace", "out of memory");
+	for (i = 0; !err && i < argc; i += 2)
+		err = start_option(st, argv[i], argv[i + 1]);
+	if (!err)
+		err = start_check(st);
+	if (!err)
+		err = start_apply(st);
+	kfree(st);
+	return err;
+}
+
+/* ---- The others --------------------------------------------------------------- */
+
+static int verb_stop(struct sink *out, int argc, char **argv)
+{
+	(void)out, (void)argc, (void)argv;
+	return put("tracing_on", "0");
+}
+
+static int verb_show(struct sink *out, int argc, char **argv)
+{
+	(void)argc, (void)argv;
+	return show_file(out, "trace");
+}
+
+static int verb_clear(struct sink *out, int argc, char **argv)
+{
+	(void)out, (void)argc, (void)argv;
+	return put("trace", "");
+}
+
+static int verb_reset(struct sink *out, int argc, char **argv)
+{
+	char mask[12];
+	int err = put("current_tracer", "nop");
+
+	snprintf(mask, sizeof(mask), "%x", (1u << nr_cpus) - 1);
+	if (!err)
+		err = put("set_ftrace_filter", "");
+	if (!err)
+		err = put("set_ftrace_notrace", "");
+	if (!err)
+		err = put("tracing_cpumask", mask);
+	if (!err)
+		err = put("tracing_on", "1");
+	return err ? err : verb_clear(out, argc, argv);
+}
+
+static int verb_stat(struct sink *out, int argc, char **argv)
+{
+	struct patch_stats p;
+	char file[40];
+	unsigned int cpu;
+	int err;
+
+	(void)argc, (void)argv;
+	patch_stats(&p);
+	err = sink_printf(out,
+			  "tracer: %s\ntracing_on: %d\nfunctions: %u of "
+			  "%u on\nbuffer: %lu KiB on each of %u CPUs\n",
+			  trace_state.tracer->name, trace_state.on, p.enabled,
+			  site_boot.patched, ring_kb(), nr_cpus);
+	for (cpu = 0; !err && cpu < nr_cpus; cpu++) {
+		err = sink_printf(out, "\nCPU: %u\n", cpu);
+		snprintf(file, sizeof(file), "per_cpu/cpu%u/stats", cpu);
+		if (!err)
+			err = show_file(out, file);
+	}
+	return err;
+}
+
+static int verb_list(struct sink *out, int argc, char **argv)
+{
+	const char *what = argc ? argv[0] : "";
+
+	if (!strcmp(what, "-p"))
+		return show_file(out, "available_tracers");
+	if (!strcmp(what, "-l"))
+		return show_file(out, "available_filter_functions");
+	if (!strcmp(what, "-n"))
+		return show_file(out, "set_ftrace_notrace");
+	return shell_error(-EINVAL, "trace",
+			   "list '%.32s': accepted are -p "
+			   "(tracers), -l (functions), -n (those left out)",
+			   what);
+}
+
+static const struct verb {
+	const char *name;
+	int max_args;
+	int (*run)(struct sink *out, int argc, char **argv);
+} verbs[] = {
+	{ "start", 64, verb_start }, { "stop", 0, verb_stop },
+	{ "show", 0, verb_show },    { "clear", 0, verb_clear },
+	{ "reset", 0, verb_reset },  { "stat", 0, verb_stat },
+	{ "list", 1, verb_list },
+};
+
+static int cmd_trace(struct sink *out, int argc, char **argv)
+{
+	const char *name = argc > 1 ? argv[1] : "";
+	const struct verb *v;
+
+	for (v = verbs; v < verbs + ARRAY_SIZE(verbs); v++) {
+		if (strcmp(v->name, name))
+			continue;
+		if (argc - 2 <= v->max_args)
+			return v->run(out, argc - 2, argv + 2);
+		return shell_error(-EINVAL, "trace", "%s takes no %s", name,
+				   v->max_args ? "second argument" :
+						 "arguments");
+	}
+	return shell_error(-EINVAL, "trace",
+			   "'%.32s': accepted are start stop "
+			   "show clear reset stat list",
+			   name);
+}
+SHELL_CMD(trace, "trace",
+	  "start -p TRACER [-l FUNC]... [-n FUNC]... | stop | show | clear | "
+	  "reset | stat | list -p|-l|-n",
+	  "trace functions, in trace-cmd's words", cmd_trace);

@@ -1,0 +1,72 @@
+/* Which name went with a pid: events hold pids only, and outlive their tasks. */
+#include <tracer/tracer.h>
+
+#include <kernel/printk.h>
+#include <kernel/string.h>
+#include <kernel/task.h>
+
+#define COMM_SLOTS 256
+
+static struct comm {
+	s32 pid;
+	char name[TASK_NAME_LEN];
+} comms[COMM_SLOTS];
+
+/*
+ * Guards comms. A writer that finds it taken goes away: it may be the scheduler,
+ * and it will come by again. Acquire and release pair with each other.
+ */
+static u32 busy;
+
+static bool try_lock(void)
+{
+	return !__atomic_exchange_n(&busy, 1, __ATOMIC_ACQUIRE);
+}
+
+static void unlock(void)
+{
+	__atomic_store_n(&busy, 0, __ATOMIC_RELEASE);
+}
+
+void comm_save(const struct task *t)
+{
+	struct comm *c = &comms[(u32)t->pid % COMM_SLOTS];
+	irq_state_t state;
+
+	if (!t->pid || READ_ONCE(c->pid) == t->pid)
+		return;
+	state = arch_irq_save();
+	if (try_lock()) {
+		c->pid = t->pid;
+		memcpy(c->name, t->name, sizeof(c->name));
+		unlock();
+	}
+	arch_irq_restore(state);
+}
+
+static bool save_one(struct task *t, void *arg)
+{
+	(void)arg;
+	comm_save(t);
+	return true;
+}
+
+void comm_save_all(void)
+{
+	task_for_each(save_one, NULL);
+}
+
+void comm_find(s32 pid, char *name, size_t size)
+{
+	const struct comm *c = &comms[(u32)pid % COMM_SLOTS];
+	irq_state_t state;
+
+	strlcpy(name, pid ? "<...>" : "<idle>", size);
+	state = arch_irq_save();
+	while (!try_lock())
+		arch_cpu_relax();
+	if (pid && c->pid == pid)
+		strlcpy(name, c->name, min(size, sizeof(c->name)));
+	unlock();
+	arch_irq_restore(state);
+}

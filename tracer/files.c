@@ -1,0 +1,249 @@
+/* Control files that set the tracer up: /sys/kernel/tracing, Linux's names and
+ * formats. Those that show events are in files_buffer.c. */
+#include <tracer/tracer.h>
+
+#include <kernel/cpu.h>
+#include <kernel/errno.h>
+#include <kernel/string.h>
+#include <kernel/time.h>
+#include <tracer/output.h>
+#include <tracer/patch.h>
+
+/* For files of one record: true the first time. */
+static bool once(struct ctl_handle *h)
+{
+	return h->pos++ == 0;
+}
+
+/* ---- Tracers ------------------------------------------------------------------ */
+
+static int available_tracers_read(struct ctl_handle *h, struct seq *s)
+{
+	const struct tracer *t;
+
+	if (!once(h))
+		return 0;
+	for_each_registered (t, tracers)
+		seq_printf(s, t == __start_tracers ? "%s" : " %s", t->name);
+	seq_printf(s, "\n");
+	return 1;
+}
+CTL_FILE(available_tracers, .path = TRACING "available_tracers",
+	 .read = available_tracers_read);
+
+static int current_tracer_read(struct ctl_handle *h, struct seq *s)
+{
+	if (!once(h))
+		return 0;
+	seq_printf(s, "%s\n", READ_ONCE(trace_state.tracer)->name);
+	return 1;
+}
+
+static int current_tracer_write(struct ctl_handle *h, char *text)
+{
+	int err;
+
+	mutex_lock(&trace_mutex);
+	err = trace_select(h, text);
+	mutex_unlock(&trace_mutex);
+	return err;
+}
+CTL_FILE(current_tracer, .path = TRACING "current_tracer",
+	 .read = current_tracer_read, .write = current_tracer_write);
+
+static int tracing_on_read(struct ctl_handle *h, struct seq *s)
+{
+	if (!once(h))
+		return 0;
+	seq_printf(s, "%d\n", READ_ONCE(trace_state.on));
+	return 1;
+}
+
+static int tracing_on_write(struct ctl_handle *h, char *text)
+{
+	u64 v;
+
+	if (parse_u64(text, &v) || v > 1)
+		return ctl_error(h, -EINVAL, "'%.32s' is neither 0 nor 1",
+				 text);
+	mutex_lock(&trace_mutex);
+	trace_record(v, trace_state.cpumask);
+	mutex_unlock(&trace_mutex);
+	return 0;
+}
+CTL_FILE(tracing_on, .path = TRACING "tracing_on", .read = tracing_on_read,
+	 .write = tracing_on_write);
+
+static int tracing_cpumask_read(struct ctl_handle *h, struct seq *s)
+{
+	if (!once(h))
+		return 0;
+	seq_printf(s, "%x\n", READ_ONCE(trace_state.cpumask));
+	return 1;
+}
+
+static int tracing_cpumask_write(struct ctl_handle *h, char *text)
+{
+	cpumask_t all = (1u << nr_cpus) - 1;
+	char hex[20] = "0x";
+	u64 mask;
+
+	strlcpy(hex + 2, text, sizeof(hex) - 2);
+	if (parse_u64(!strncmp(text, "0x", 2) ? text : hex, &mask) ||
+	    mask & ~(u64)all)
+		return ctl_error(h, -EINVAL,
+				 "'%.32s' is no "
+				 "hexadecimal mask of CPUs within %x",
+				 text, all);
+	mutex_lock(&trace_mutex);
+	trace_record(trace_state.on, mask);
+	mutex_unlock(&trace_mutex);
+	return 0;
+}
+CTL_FILE(tracing_cpumask, .path = TRACING "tracing_cpumask",
+	 .read = tracing_cpumask_read, .write = tracing_cpumask_write);
+
+static int trace_clock_read(struct ctl_handle *h, struct seq *s)
+{
+	if (!once(h))
+		return 0;
+	trace_clock_show(s);
+	return 1;
+}
+
+static int trace_clock_write(struct ctl_handle *h, char *text)
+{
+	if (!trace_clock_select(text))
+		return 0;
+	return ctl_error(h, -EINVAL, "'%.32s' is none of: %s", text,
+			 trace_clock_names);
+}
+CTL_FILE(trace_clock, .path = TRACING "trace_clock", .read = trace_clock_read,
+	 .write = trace_clock_write);
+
+/* ---- Filters, and lists of functions -------------------------------------------- */
+
+/* One record a site whose bit is set; h->pos is the site to look at next. */
+static bool next_site(struct ctl_handle *h, const u32 *bits)
+{
+	while (h->pos < site_count && !site_test(bits, h->pos))
+		h->pos++;
+	return h->pos < site_count;
+}
+
+static int list_sites(struct ctl_handle *h, struct seq *s, const u32 *bits,
+		      const char *format)
+{
+	if (!next_site(h, bits))
+		return 0;
+	seq_printf(s, format, site_function(h->pos));
+	h->pos++;
+	return 1;
+}
+
+static int filter_read(struct ctl_handle *h, struct seq *s,
+		       const struct site_filter *f)
+{
+	if (READ_ONCE(f->count))
+		return list_sites(h, s, *f->bits, "%s\n");
+	if (!once(h))
+		return 0;
+	seq_printf(s, "%s\n", f->empty);
+	return 1;
+}
+
+static int filter_write_locked(struct ctl_handle *h, struct site_filter *f,
+			       char *text)
+{
+	int err;
+
+	mutex_lock(&trace_mutex);
+	err = filter_write(h, f, text, !h->truncate);
+	mutex_unlock(&trace_mutex);
+	return err;
+}
+
+static int set_ftrace_filter_read(struct ctl_handle *h, struct seq *s)
+{
+	return filter_read(h, s, &filter_trace);
+}
+
+static int set_ftrace_filter_write(struct ctl_handle *h, char *text)
+{
+	return filter_write_locked(h, &filter_trace, text);
+}
+CTL_FILE(set_ftrace_filter, .path = TRACING "set_ftrace_filter",
+	 .read = set_ftrace_filter_read, .write = set_ftrace_filter_write);
+
+static int set_ftrace_notrace_read(struct ctl_handle *h, struct seq *s)
+{
+	return filter_read(h, s, &filter_notrace);
+}
+
+static int set_ftrace_notrace_write(struct ctl_handle *h, char *text)
+{
+	return filter_write_locked(h, &filter_notrace, text);
+}
+CTL_FILE(set_ftrace_notrace, .path = TRACING "set_ftrace_notrace",
+	 .read = set_ftrace_notrace_read, .write = set_ftrace_notrace_write);
+
+static int available_functions_read(struct ctl_handle *h, struct seq *s)
+{
+	return list_sites(h, s, site_bits.patchable, "%s\n");
+}
+CTL_FILE(available_functions, .path = TRACING "available_filter_functions",
+	 .read = available_functions_read);
+
+static int enabled_functions_read(struct ctl_handle *h, struct seq *s)
+{
+	return list_sites(h, s, site_bits.enabled, "%s (1)\n");
+}
+CTL_FILE(enabled_functions, .path = TRACING "enabled_functions",
+	 .read = enabled_functions_read);
+
+static int total_info_read(struct ctl_handle *h, struct seq *s)
+{
+	struct patch_stats p;
+
+	if (!once(h))
+		return 0;
+	patch_stats(&p);
+	seq_printf(s, "%u pages:%lu groups: 1\n", site_boot.patched,
+		   (site_bytes() + PAGE_SIZE - 1) / PAGE_SIZE);
+	seq_printf(s, "ftrace boot update time = %llu (ns)\n",
+		   (unsigned long long)clock_delta_to_ns(site_boot.clock));
+	seq_printf(s, "patch strategy: %s, batches: %u, sites written: %llu\n",
+		   p.strategy, p.batches, (unsigned long long)p.sites_written);
+	seq_printf(s, "longest time a CPU was held = %llu (ns)\n",
+		   (unsigned long long)p.held_ns_max);
+	return 1;
+}
+CTL_FILE(dyn_ftrace_total_info, .path = TRACING "dyn_ftrace_total_info",
+	 .read = total_info_read);
+
+/* clang-format off */
+static const char readme[] =
+"  available_tracers   what current_tracer takes; nop is off\n"
+"  tracing_on          0 stops recording, sites stay as they are\n"
+"  trace               what was recorded; > clears it\n"
+"  trace_pipe          the same, consuming, waits for more\n"
+"  set_ftrace_filter   functions to trace; > replaces, >> adds, !name\n"
+"                      removes; * ? [a-z] match; a number is a line of\n"
+"                      available_filter_functions; empty is all\n"
+"  set_ftrace_notrace  functions never to trace\n"
+"  enabled_functions   functions whose call is on now\n"
+"  buffer_size_kb      KiB of buffer a CPU\n"
+"  trace_clock         local global counter\n"
+"  tracing_cpumask     CPUs that record, hexadecimal\n"
+"  trace_marker        text to put into the trace\n"
+"  per_cpu/cpuN/       trace and stats of one CPU\n";
+/* clang-format on */
+
+static int readme_read(struct ctl_handle *h, struct seq *s)
+{
+	if (!once(h))
+		return 0;
+	seq_printf(s, "%s", readme);
+	return 1;
+}
+CTL_FILE(readme, .path = TRACING "README", .read = readme_read);

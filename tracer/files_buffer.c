@@ -1,0 +1,245 @@
+/* Control files that show what was recorded: trace, trace_pipe, per_cpu, and the
+ * buffer's size. */
+#include <tracer/tracer.h>
+
+#include <kernel/cpu.h>
+#include <kernel/errno.h>
+#include <kernel/printk.h>
+#include <kernel/string.h>
+#include <kernel/task.h>
+#include <tracer/output.h>
+
+#define PIPE_WAIT_NS (20 * NSEC_PER_MSEC)
+
+static cpumask_t all_cpus(void)
+{
+	return (1u << nr_cpus) - 1;
+}
+
+/* ---- trace: a look that leaves everything where it is ----------------------- */
+
+static int iter_open(struct ctl_handle *h, cpumask_t mask, bool bounded)
+{
+	h->priv = trace_iter_open(mask, bounded);
+	return h->priv ? 0 : -ENOMEM;
+}
+
+static void iter_release(struct ctl_handle *h)
+{
+	trace_iter_close(h->priv);
+}
+
+static void put_lost(struct seq *s, unsigned int cpu, u64 lost)
+{
+	if (lost)
+		seq_printf(s, "CPU:%u [LOST %llu EVENTS]\n", cpu,
+			   (unsigned long long)lost);
+}
+
+static int read_entries(struct ctl_handle *h, struct seq *s, cpumask_t mask)
+{
+	struct trace_iter *it = h->priv;
+	const struct ring_entry *e;
+
+	if (h->pos++ == 0) {
+		trace_header(s, mask);
+		return 1;
+	}
+	e = trace_iter_peek(it);
+	if (!e)
+		return 0;
+	put_lost(s, e->cpu, trace_iter_lost(it));
+	trace_line(s, e);
+	trace_iter_next(it);
+	return 1;
+}
+
+static int clear(struct ctl_handle *h, cpumask_t mask)
+{
+	if (!h->truncate)
+		return 0;
+	mutex_lock(&trace_mutex);
+	ring_clear(mask);
+	mutex_unlock(&trace_mutex);
+	return 0;
+}
+
+static int trace_open(struct ctl_handle *h)
+{
+	return iter_open(h, all_cpus(), true);
+}
+
+static int trace_read(struct ctl_handle *h, struct seq *s)
+{
+	return read_entries(h, s, all_cpus());
+}
+
+static int trace_write(struct ctl_handle *h, char *text)
+{
+	(void)text;
+	return clear(h, all_cpus());
+}
+CTL_FILE(trace, .path = TRACING "trace", .open = trace_open,
+	 .release = iter_release, .read = trace_read, .write = trace_write);
+
+static int cpu_trace_open(struct ctl_handle *h)
+{
+	return iter_open(h, 1u << h->cpu, true);
+}
+
+static int cpu_trace_read(struct ctl_handle *h, struct seq *s)
+{
+	return read_entries(h, s, 1u << h->cpu);
+}
+
+static int cpu_trace_write(struct ctl_handle *h, char *text)
+{
+	(void)text;
+	return clear(h, 1u << h->cpu);
+}
+CTL_FILE(cpu_trace, .path = TRACING "per_cpu/cpu%u/trace",
+	 .open = cpu_trace_open, .release = iter_release,
+	 .read = cpu_trace_read, .write = cpu_trace_write);
+
+static void put_stat_time(struct seq *s, const char *name, u64 clock)
+{
+	seq_printf(s, "%s: ", name);
+	trace_time(s, clock);
+	seq_printf(s, "\n");
+}
+
+static int cpu_stats_read(struct ctl_handle *h, struct seq *s)
+{
+	struct ring_stats r;
+
+	if (h->pos++)
+		return 0;
+	ring_stats(h->cpu, &r);
+	seq_printf(s, "entries: %llu\n", (unsigned long long)r.held);
+	seq_printf(s, "overrun: %llu\n", (unsigned long long)r.overwritten);
+	seq_printf(s, "commit overrun: 0\n");
+	seq_printf(s, "bytes: %llu\n",
+		   (unsigned long long)r.held * RING_EVENT_SIZE);
+	put_stat_time(s, "oldest event ts", r.oldest);
+	put_stat_time(s, "now ts", arch_clock());
+	seq_printf(s, "dropped events: %llu\n", (unsigned long long)r.dropped);
+	seq_printf(s, "read events: %llu\n", (unsigned long long)r.read);
+	/* = entries + overrun + dropped events + read events */
+	seq_printf(s, "written: %llu\n", (unsigned long long)r.written);
+	return 1;
+}
+CTL_FILE(cpu_stats, .path = TRACING "per_cpu/cpu%u/stats",
+	 .read = cpu_stats_read);
+
+/* ---- trace_pipe: consumes, and waits for more --------------------------------- */
+
+static int pipe_open(struct ctl_handle *h)
+{
+	return iter_open(h, all_cpus(), false);
+}
+
+/*
+ * Nothing wakes a reader: a wake-up from inside a traced function would be a
+ * hazard of its own. As in Linux, the end comes when tracing has been turned off
+ * and everything has been read.
+ */
+static int pipe_wait(struct ctl_handle *h)
+{
+	if (console_interrupted() || task_should_stop())
+		return -EINTR;
+	if (h->pos && !READ_ONCE(trace_state.on))
+		return -EPIPE;
+	task_sleep(PIPE_WAIT_NS);
+	return 0;
+}
+
+static int pipe_read(struct ctl_handle *h, struct seq *s)
+{
+	struct trace_iter *it = h->priv;
+	const struct ring_entry *e;
+	struct ring_entry entry;
+	int err;
+
+	for (;;) {
+		e = trace_iter_peek(it);
+		if (e) {
+			entry = *e;
+			put_lost(s, entry.cpu, trace_iter_lost(it));
+			if (trace_iter_consume(it))
+				break;
+			continue;
+		}
+		err = pipe_wait(h);
+		if (err)
+			return err == -EPIPE ? 0 : err;
+	}
+	trace_line(s, &entry);
+	h->pos++;
+	return 1;
+}
+CTL_FILE(trace_pipe, .path = TRACING "trace_pipe", .open = pipe_open,
+	 .release = iter_release, .read = pipe_read);
+
+/* ---- Size and markers --------------------------------------------------------- */
+
+static int buffer_size_read(struct ctl_handle *h, struct seq *s)
+{
+	if (h->pos++)
+		return 0;
+	seq_printf(s, "%lu\n", ring_kb());
+	return 1;
+}
+
+static int buffer_size_write(struct ctl_handle *h, char *text)
+{
+	unsigned long old = ring_kb();
+	int err = 0;
+	u64 kb;
+
+	if (parse_u64(text, &kb) || !kb || kb >> 30)
+		return ctl_error(h, -EINVAL,
+				 "'%.32s' is no "
+				 "number of KiB from 1 on",
+				 text);
+	mutex_lock(&trace_mutex);
+	if (ring_resize(kb))
+		err = ctl_error(h, -ENOMEM,
+				"no memory for "
+				"%llu KiB on each of %u CPUs; it stays %lu",
+				(unsigned long long)kb, nr_cpus, old);
+	mutex_unlock(&trace_mutex);
+	return err;
+}
+CTL_FILE(buffer_size_kb, .path = TRACING "buffer_size_kb",
+	 .read = buffer_size_read, .write = buffer_size_write);
+
+static int buffer_total_read(struct ctl_handle *h, struct seq *s)
+{
+	if (h->pos++)
+		return 0;
+	seq_printf(s, "%lu\n", ring_kb() * nr_cpus);
+	return 1;
+}
+CTL_FILE(buffer_total_size_kb, .path = TRACING "buffer_total_size_kb",
+	 .read = buffer_total_read);
+
+static int marker_write(struct ctl_handle *h, char *text)
+{
+	size_t len = strlen(text);
+
+	if (!len)
+		return ctl_error(h, -EINVAL, "no text");
+	if (len > RING_MARK_MAX)
+		return ctl_error(h, -EINVAL,
+				 "%lu bytes; at most "
+				 "%u are accepted",
+				 (unsigned long)len, RING_MARK_MAX);
+	comm_save(current_task());
+	if (ring_mark(text, len))
+		return ctl_error(h, -EBUSY,
+				 "not recorded: "
+				 "tracing_on is 0, or tracing_cpumask excludes "
+				 "this CPU");
+	return 0;
+}
+CTL_FILE(trace_marker, .path = TRACING "trace_marker", .write = marker_write);

@@ -1,0 +1,227 @@
+/*
+ * Proves of the control files: Linux's formats to the letter, the same bytes in
+ * chunks of any size (H25), clear errors, and that every event shown is a call
+ * of a function that was on.
+ */
+#include <tracer/testing.h>
+
+#include <kernel/mm.h>
+
+#define TEXT 65536
+
+/* clang-format off */
+static const char header[] =
+"# tracer: function\n"
+"#\n"
+"# entries-in-buffer/entries-written: 3/3   #P:";
+
+static const char legend[] =
+"#\n"
+"#                                _-----=> irqs-off/BH-disabled\n"
+"#                               / _----=> need-resched\n"
+"#                              | / _---=> hardirq/softirq\n"
+"#                              || / _--=> preempt-depth\n"
+"#                              ||| / _-=> migrate-disable\n"
+"#                              |||| /     delay\n"
+"#           TASK-PID     CPU#  |||||  TIMESTAMP  FUNCTION\n"
+"#              | |         |   |||||     |         |\n";
+/* clang-format on */
+
+/* Digits become 9, so that a line can be compared with its pattern. */
+static void blur(char *s)
+{
+	for (; *s; s++)
+		if (*s >= '0' && *s <= '9')
+			*s = '9';
+}
+
+static void record_three(void)
+{
+	irq_state_t state;
+
+	trace_test_victim();
+	victim_outer(1);
+	state = arch_irq_save();
+	victim_call(2);
+	arch_irq_restore(state);
+	ring_mark("hello", 5);
+	trace_test_put("tracing_on", "0");
+}
+
+KTEST(files_trace, "tracefs.trace_format")
+{
+	char want[80], *text = kmalloc(TEXT), *line;
+	struct task *me = current_task();
+
+	KASSERT(t, text);
+	record_three();
+	KEXPECT(t, trace_test_read("trace", text, TEXT, 4096) > 0);
+	KEXPECT(t, !strncmp(text, header, sizeof(header) - 1));
+	line = strstr(text, legend);
+	KASSERT(t, line);
+	line += sizeof(legend) - 1;
+	snprintf(want, sizeof(want), "%16s-%-7d [999] ..... ", me->name,
+		 me->pid);
+	blur(want);
+	blur(line);
+	KEXPECT(t, !strncmp(line, want, strlen(want)));
+	line += strlen(want);
+	KEXPECT(t, !strncmp(line + 12, ": victim_call <-victim_outer\n", 29));
+	line = strchr(line, '\n') + 1;
+	KEXPECT(t, strstr(line, "] d.... ") == line + 29);
+	KEXPECT(t, strstr(line, ": victim_call <-record_three\n") == line + 49);
+	line = strchr(line, '\n') + 1;
+	KEXPECT(t, strstr(line, ": tracing_mark_write: hello\n") == line + 49);
+	kfree(text);
+	trace_test_reset();
+}
+
+/* Not consuming: twice the same. trace_pipe: once, and then the end. */
+KTEST(files_pipe, "tracefs.trace_pipe_consumes")
+{
+	char *one = kmalloc(TEXT), *two = kmalloc(TEXT);
+
+	KASSERT(t, one && two);
+	record_three();
+	KEXPECT(t, trace_test_read("trace", one, TEXT, 100) > 0);
+	KEXPECT(t, trace_test_read("trace", two, TEXT, 4096) > 0);
+	KEXPECT(t, !strcmp(one, two));
+	KEXPECT(t, trace_test_read("trace_pipe", two, TEXT, 4096) > 0);
+	KEXPECT(t, strstr(one, two)); /* all of it but the header */
+	KEXPECT(t, trace_test_read("trace", two, TEXT, 4096) > 0);
+	KEXPECT(t, strstr(two, "entries-written: 0/0 "));
+	kfree(one);
+	kfree(two);
+	trace_test_reset();
+}
+
+KTEST(files_chunks, "tracefs.any_chunk_size")
+{
+	static const char *const files[] = {
+		"trace",
+		"available_filter_functions",
+		"enabled_functions",
+		"set_ftrace_filter",
+		"set_ftrace_notrace",
+		"README",
+		"available_tracers",
+		"per_cpu/cpu0/trace",
+		"trace_clock",
+		"dyn_ftrace_total_info",
+		"buffer_size_kb",
+	};
+	static const size_t chunks[] = { 1, 7, 100 };
+	char *one = kmalloc(TEXT), *two = kmalloc(TEXT);
+
+	KASSERT(t, one && two);
+	trace_test_reset();
+	trace_test_put("set_ftrace_filter", "victim_* mutex_*");
+	trace_test_put("current_tracer", "function");
+	for (unsigned int i = 0; i < 100; i++)
+		victim_outer(i);
+	trace_test_put("tracing_on", "0");
+	for (unsigned int f = 0; f < ARRAY_SIZE(files); f++) {
+		KEXPECT(t, trace_test_read(files[f], one, TEXT, 4096) > 0);
+		for (unsigned int c = 0; c < ARRAY_SIZE(chunks); c++) {
+			trace_test_read(files[f], two, TEXT, chunks[c]);
+			KEXPECT(t, !strcmp(one, two));
+		}
+	}
+	kfree(one);
+	kfree(two);
+	trace_test_reset();
+}
+
+static u64 number_after(const char *text, const char *name)
+{
+	const char *p = strstr(text, name);
+	char digits[24];
+	u64 v = ~0ull;
+
+	if (p) {
+		p += strlen(name);
+		strlcpy(digits, p,
+			min((size_t)(strchr(p, '\n') - p) + 1, sizeof(digits)));
+		parse_u64(digits, &v);
+	}
+	return v;
+}
+
+KTEST(files_stats, "tracefs.stats_add_up")
+{
+	char text[512], file[40];
+	u64 written = 0;
+
+	record_three();
+	for (unsigned int cpu = 0; cpu < nr_cpus; cpu++) {
+		snprintf(file, sizeof(file), "per_cpu/cpu%u/stats", cpu);
+		KEXPECT(t, trace_test_read(file, text, sizeof(text), 64) > 0);
+		KEXPECT_EQ(t, number_after(text, "written: "),
+			   number_after(text, "entries: ") +
+				   number_after(text, "overrun: ") +
+				   number_after(text, "dropped events: ") +
+				   number_after(text, "read events: "));
+		written += number_after(text, "written: ");
+		KEXPECT(t, strstr(text, "\noldest event ts: "));
+		KEXPECT(t, strstr(text, "\nnow ts: "));
+		KEXPECT(t, strstr(text, "\ncommit overrun: 0\n"));
+	}
+	KEXPECT_EQ(t, written, 3);
+	trace_test_reset();
+}
+
+KTEST(files_small, "tracefs.small_files")
+{
+	char text[256];
+
+	trace_test_reset();
+	trace_test_read("available_tracers", text, sizeof(text), 64);
+	KEXPECT(t, strstr(text, "function") && strstr(text, "nop"));
+	KEXPECT_EQ(t, trace_test_put("trace_clock", "counter"), 0);
+	trace_test_read("trace_clock", text, sizeof(text), 64);
+	KEXPECT(t, !strcmp(text, "local global [counter]\n"));
+	KEXPECT_EQ(t, trace_test_put("trace_clock", "sundial"), -EINVAL);
+	KEXPECT(t, strstr(trace_test_error, "local global counter"));
+	KEXPECT_EQ(t, trace_test_put("trace_clock", "local"), 0);
+	KEXPECT_EQ(t, trace_test_put("tracing_on", "2"), -EINVAL);
+	KEXPECT_EQ(t, trace_test_put("tracing_on", ""), -EINVAL);
+	trace_test_read("tracing_on", text, sizeof(text), 64);
+	KEXPECT(t, !strcmp(text, "1\n"));
+	trace_test_read("dyn_ftrace_total_info", text, sizeof(text), 64);
+	KEXPECT(t, strstr(text, " pages:") && strstr(text, "patch strategy: "
+							   "stop"));
+}
+
+/* Everything on, every CPU at work: each event names a site that was on. */
+KTEST(files_events, "tracefs.every_event_is_a_site")
+{
+	struct trace_worker w[MAX_CPUS];
+	const struct ring_entry *e;
+	struct trace_iter *it;
+	unsigned int wrong = 0, n = 0;
+
+	trace_test_reset();
+	trace_test_put("set_ftrace_notrace", "victim_other");
+	KEXPECT_EQ(t, trace_test_put("current_tracer", "function"), 0);
+	KASSERT(t, trace_workers_start(w, 2000));
+	trace_workers_join(w);
+	trace_test_put("tracing_on", "0");
+	it = trace_iter_open(ALL_CPUS, true);
+	KASSERT(t, it);
+	for (; (e = trace_iter_peek(it)); n++) {
+		int site = site_find(arch_site_from_return(e->ip));
+
+		bool known = site >= 0 && site_test(site_bits.enabled, site);
+
+		/* Nobody called a task's first function. */
+		if (known && strcmp(site_function(site), "task_start"))
+			known = e->parent >= (unsigned long)_text &&
+				e->parent < (unsigned long)_etext;
+		wrong += !known;
+		trace_iter_next(it);
+	}
+	trace_iter_close(it);
+	KEXPECT_EQ(t, wrong, 0);
+	KEXPECT(t, n > 2000);
+	trace_test_reset();
+}

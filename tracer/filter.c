@@ -1,0 +1,256 @@
+/*
+ * set_ftrace_filter and set_ftrace_notrace: bitmaps of sites, changed by words
+ * that name functions. A write is checked whole before it changes anything, and
+ * touches only the bitmap words that it concerns, so that adding one function
+ * costs the same however many there are.
+ */
+#include <tracer/tracer.h>
+
+#include <kernel/errno.h>
+#include <kernel/mm.h>
+#include <kernel/string.h>
+#include <kernel/symbols.h>
+#include <tracer/sites.h>
+
+struct site_filter filter_trace = {
+	.name = "set_ftrace_filter",
+	.empty = "#### all functions enabled ####",
+	.bits = &site_bits.filter,
+};
+struct site_filter filter_notrace = {
+	.name = "set_ftrace_notrace",
+	.empty = "#### no functions disabled ####",
+	.bits = &site_bits.excluded,
+};
+
+/* What is done with each site that a word matches. */
+struct match {
+	void (*fn)(struct match *m, unsigned int site);
+	struct site_filter *f;
+	bool remove;
+	unsigned int lo, hi; /* words that are concerned */
+	unsigned int matched;
+	unsigned int last;  /* of the sites matched */
+	unsigned int words; /* words of text that there are */
+};
+
+static void match_site(struct match *m, unsigned int site)
+{
+	if (!site_test(site_bits.patchable, site))
+		return;
+	m->matched++;
+	m->last = site;
+	m->fn(m, site);
+}
+
+static void widen(struct match *m, unsigned int lo, unsigned int hi)
+{
+	if (lo >= hi)
+		return;
+	m->lo = m->lo < m->hi ? min(m->lo, lo) : lo;
+	m->hi = max(m->hi, hi);
+}
+
+static void note_words(struct match *m, unsigned int site)
+{
+	widen(m, site / 32, site / 32 + 1);
+}
+
+static void change_bit(struct match *m, unsigned int site)
+{
+	u32 *word = &(*m->f->bits)[site / 32], bit = 1u << (site % 32);
+
+	if (m->remove) {
+		m->f->count -= !!(*word & bit);
+		*word &= ~bit;
+	} else {
+		m->f->count += !(*word & bit);
+		*word |= bit;
+	}
+}
+
+static const char *name_at(unsigned int i)
+{
+	return symbol_names + symbol_name[symbol_by_name[i]];
+}
+
+/* Static functions of two files may have one name: all of them match. */
+static void match_name(struct match *m, const char *name)
+{
+	unsigned int lo = 0, hi = symbol_count, mid, site;
+	unsigned long end;
+
+	while (lo < hi) {
+		mid = (lo + hi) / 2;
+		if (strcmp(name_at(mid), name) < 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	for (; lo < symbol_count && !strcmp(name_at(lo), name); lo++) {
+		mid = symbol_by_name[lo];
+		site = site_lower_bound((unsigned long)_text +
+					symbol_offset[mid]);
+		end = (unsigned long)_text + symbol_offset[mid] +
+		      symbol_size[mid];
+		for (; site < site_count && site_address(site) < end; site++)
+			match_site(m, site);
+	}
+}
+
+static void match_glob(struct match *m, const char *pattern)
+{
+	unsigned int site;
+
+	for (site = 0; site < site_count; site++)
+		if (glob_match(pattern, site_function(site)))
+			match_site(m, site);
+}
+
+/* The n-th line of available_filter_functions, from 1. */
+static void match_index(struct match *m, u64 n)
+{
+	unsigned int site;
+
+	for (site = 0; site < site_count; site++)
+		if (site_test(site_bits.patchable, site) && !--n) {
+			match_site(m, site);
+			return;
+		}
+}
+
+static bool is_glob(const char *word)
+{
+	for (; *word; word++)
+		if (*word == '*' || *word == '?' || *word == '[')
+			return true;
+	return false;
+}
+
+static void match_word(struct match *m, const char *word)
+{
+	u64 n;
+
+	m->remove = *word == '!';
+	word += m->remove;
+	m->matched = 0;
+	if (*word >= '0' && *word <= '9' && !parse_u64(word, &n)) {
+		if (n)
+			match_index(m, n);
+	} else if (is_glob(word)) {
+		match_glob(m, word);
+	} else {
+		match_name(m, word);
+	}
+}
+
+/* Cut text into words, each NUL-terminated; returns where it ends. */
+static char *cut(char *text)
+{
+	for (; *text; text++)
+		if (*text == ' ' || *text == '\t' || *text == '\n')
+			*text = '\0';
+	return text;
+}
+
+static char *next_word(char *p, const char *end)
+{
+	while (p < end && !*p)
+		p++;
+	return p < end ? p : NULL;
+}
+
+static int check_words(struct ctl_handle *h, struct match *m, char *text,
+		       const char *end)
+{
+	char *word = text;
+
+	m->fn = note_words;
+	for (m->words = 0; (word = next_word(word, end)); m->words++) {
+		match_word(m, word);
+		if (!m->matched)
+			return ctl_error(h, -EINVAL,
+					 "'%.64s' matches none of "
+					 "available_filter_functions",
+					 word);
+		word += strlen(word);
+	}
+	return 0;
+}
+
+int filter_check(struct ctl_handle *h, struct site_filter *f, char *text)
+{
+	struct match m = { .f = f };
+
+	return check_words(h, &m, text, cut(text));
+}
+
+static void carry_out(struct match *m, char *text, const char *end, bool append)
+{
+	struct site_filter *f = m->f;
+	char *word = text;
+	unsigned int w;
+
+	if (!append) {
+		for (w = f->lo; w < f->hi; w++)
+			(*f->bits)[w] = 0;
+		f->count = f->lo = f->hi = 0;
+	}
+	/* One function by name is common, and need not be looked up again. */
+	if (m->words == 1 && m->matched == 1) {
+		change_bit(m, m->last);
+		end = text;
+	}
+	m->fn = change_bit;
+	while ((word = next_word(word, end))) {
+		match_word(m, word);
+		word += strlen(word);
+	}
+	/* m's range is what check_words() noted. */
+	widen(m, f->lo, f->hi);
+	f->lo = f->count ? m->lo : 0;
+	f->hi = f->count ? m->hi : 0;
+}
+
+/* From none to some functions, or back, all sites are concerned. */
+static int update_sites(struct ctl_handle *h, const struct match *m,
+			const struct site_filter *old)
+{
+	if (!trace_state.tracer->ops)
+		return 0;
+	if (m->f == &filter_trace && !old->count != !m->f->count)
+		return trace_update(h, 0, site_words);
+	return trace_update(h, m->lo, m->hi);
+}
+
+int filter_write(struct ctl_handle *h, struct site_filter *f, char *text,
+		 bool append)
+{
+	struct site_filter old = *f;
+	struct match words = { .f = f }, all;
+	const char *end = cut(text);
+	u32 few[8], *saved = few, *bits = *f->bits;
+	int err = check_words(h, &words, text, end);
+
+	if (err)
+		return err;
+	all = words;
+	if (!append)
+		widen(&all, f->lo, f->hi);
+	if (all.lo >= all.hi)
+		return 0;
+	if (all.hi - all.lo > ARRAY_SIZE(few))
+		saved = kmalloc((all.hi - all.lo) * sizeof(u32));
+	if (!saved)
+		return ctl_error(h, -ENOMEM, "out of memory");
+	memcpy(saved, bits + all.lo, (all.hi - all.lo) * sizeof(u32));
+	carry_out(&words, text, end, append);
+	err = update_sites(h, &all, &old);
+	if (err) {
+		memcpy(bits + all.lo, saved, (all.hi - all.lo) * sizeof(u32));
+		*f = old;
+	}
+	if (saved != few)
+		kfree(saved);
+	return err;
+}

@@ -1,0 +1,149 @@
+/*
+ * Proves of set_ftrace_filter and set_ftrace_notrace that they take what Linux's
+ * take: names, globs, numbers, `!`, `>` and `>>`; that a bad word changes
+ * nothing; and that sites follow at once while the tracer runs.
+ */
+#include <tracer/testing.h>
+
+#include <kernel/mm.h>
+
+#define TEXT 32768
+
+/* Does a file hold exactly this? */
+static bool holds(const char *file, const char *what)
+{
+	char text[512];
+
+	return trace_test_read(file, text, sizeof(text), 64) >= 0 &&
+	       !strcmp(text, what);
+}
+
+static bool filter_is(const char *what)
+{
+	return holds("set_ftrace_filter", what);
+}
+
+#define NONE "#### all functions enabled ####\n"
+#define BOTH "victim_call\nvictim_other\n"
+
+KTEST(filter_words, "filter.names_globs_removal")
+{
+	trace_test_reset();
+	KEXPECT(t, filter_is(NONE));
+	KEXPECT(t, holds("set_ftrace_notrace",
+			 "#### no functions disabled ####\n"));
+	KEXPECT_EQ(t, trace_test_put("set_ftrace_filter", "victim_call"), 0);
+	KEXPECT(t, filter_is("victim_call\n"));
+	KEXPECT_EQ(t, trace_test_add("set_ftrace_filter", "victim_other"), 0);
+	KEXPECT(t, filter_is(BOTH));
+	KEXPECT_EQ(t, trace_test_add("set_ftrace_filter", "!victim_call"), 0);
+	KEXPECT(t, filter_is("victim_other\n"));
+	KEXPECT_EQ(t,
+		   trace_test_put("set_ftrace_filter",
+				  " victim_call\tvictim_ot*  "),
+		   0);
+	KEXPECT(t, filter_is(BOTH));
+	KEXPECT_EQ(t, trace_test_put("set_ftrace_filter", "victim_[co][at]*"),
+		   0);
+	KEXPECT(t, filter_is(BOTH));
+	KEXPECT_EQ(t, trace_test_put("set_ftrace_filter", "*ctim_?all"), 0);
+	KEXPECT(t, filter_is("victim_call\n"));
+	KEXPECT_EQ(t,
+		   trace_test_put("set_ftrace_filter",
+				  "victim_[co][at]* !*_other"),
+		   0);
+	KEXPECT(t, filter_is("victim_call\n"));
+	KEXPECT_EQ(t, trace_test_add("set_ftrace_filter", ""), 0);
+	KEXPECT(t, filter_is("victim_call\n"));
+	KEXPECT_EQ(t, trace_test_put("set_ftrace_filter", ""), 0);
+	KEXPECT(t, filter_is(NONE));
+	trace_test_reset();
+}
+
+KTEST(filter_errors, "filter.errors_change_nothing")
+{
+	static const char *const bad[] = {
+		"no_such_function",
+		"victim_call no_such_function",
+		"no_such_*",
+		"0",
+		"999999",
+		"!no_such_function",
+		"victim_cal",
+		"victim_call_notrace",
+		"victim_call:traceoff",
+		"!",
+	};
+
+	trace_test_reset();
+	KEXPECT_EQ(t, trace_test_put("set_ftrace_filter", "victim_other"), 0);
+	for (unsigned int i = 0; i < ARRAY_SIZE(bad); i++) {
+		KEXPECT_EQ(t, trace_test_put("set_ftrace_filter", bad[i]),
+			   -EINVAL);
+		KEXPECT(t,
+			strstr(trace_test_error, "available_filter_functions"));
+		KEXPECT_EQ(t, trace_test_add("set_ftrace_notrace", bad[i]),
+			   -EINVAL);
+		KEXPECT(t, filter_is("victim_other\n"));
+	}
+	KEXPECT(t, holds("set_ftrace_notrace",
+			 "#### no functions disabled ####\n"));
+	KEXPECT_EQ(t, trace_test_put("current_tracer", "functions"), -EINVAL);
+	KEXPECT(t, strstr(trace_test_error, " function"));
+	KEXPECT(t, strstr(trace_test_error, " nop"));
+	KEXPECT(t, holds("current_tracer", "nop\n"));
+	trace_test_reset();
+}
+
+/* A number is a line of available_filter_functions, counted from 1. */
+KTEST(filter_number, "filter.number")
+{
+	char *text = kmalloc(TEXT), *line, *end, number[12];
+	unsigned int n = 0;
+
+	KASSERT(t, text);
+	trace_test_reset();
+	trace_test_read("available_filter_functions", text, TEXT, TEXT);
+	for (line = text; *line; line = end + 1) {
+		end = strchr(line, '\n');
+		if (!end)
+			break;
+		n++;
+		if (!strncmp(line, "victim_call\n", 12))
+			break;
+	}
+	snprintf(number, sizeof(number), "%u", n);
+	KEXPECT_EQ(t, trace_test_put("set_ftrace_filter", number), 0);
+	KEXPECT(t, filter_is("victim_call\n"));
+	kfree(text);
+	trace_test_reset();
+}
+
+/* While the tracer runs: sites on are what the two filters leave, each time. */
+KTEST(filter_live, "filter.applies_at_once")
+{
+	unsigned int all = site_boot.patched;
+
+	trace_test_reset();
+	KEXPECT_EQ(t, trace_test_put("current_tracer", "function"), 0);
+	KEXPECT_EQ(t, site_weight(site_bits.enabled), all);
+	KEXPECT_EQ(t, trace_test_put("set_ftrace_notrace", "victim_*"), 0);
+	KEXPECT(t, site_weight(site_bits.enabled) < all);
+	KEXPECT_EQ(t,
+		   trace_test_put("set_ftrace_filter", "victim_call sched_*"),
+		   0);
+	KEXPECT_EQ(t, trace_test_put("set_ftrace_notrace", "sched_*"), 0);
+	KEXPECT(t, holds("enabled_functions", "victim_call (1)\n"));
+	KEXPECT_EQ(t, trace_test_add("set_ftrace_filter", "!sched_*"), 0);
+	KEXPECT_EQ(t, trace_test_put("set_ftrace_notrace", ""), 0);
+	KEXPECT(t, holds("enabled_functions", "victim_call (1)\n"));
+	KEXPECT_EQ(t, trace_test_put("set_ftrace_filter", ""), 0);
+	KEXPECT_EQ(t, site_weight(site_bits.enabled), all);
+	KEXPECT_EQ(t, trace_test_put("set_ftrace_filter", "victim_other"), 0);
+	KEXPECT_EQ(t, trace_test_put("current_tracer", "nop"), 0);
+	KEXPECT(t, holds("enabled_functions", ""));
+	KEXPECT_EQ(t, trace_test_put("current_tracer", "function"), 0);
+	KEXPECT(t, holds("enabled_functions", "victim_other (1)\n"));
+	trace_test_reset();
+	KEXPECT_EQ(t, site_weight(site_bits.enabled), 0);
+}

@@ -1,0 +1,201 @@
+/* Events as text: the merge over CPUs, and Linux's line format. */
+#include <tracer/output.h>
+
+#include <kernel/cpu.h>
+#include <kernel/mm.h>
+#include <kernel/string.h>
+#include <kernel/symbols.h>
+#include <kernel/task.h>
+#include <kernel/time.h>
+#include <tracer/tracer.h>
+
+/* ---- Merging ---------------------------------------------------------------- */
+
+struct trace_iter *trace_iter_open(cpumask_t mask, bool bounded)
+{
+	struct trace_iter *it = kzalloc(sizeof(*it));
+	unsigned int cpu;
+
+	for (cpu = 0; it && cpu < nr_cpus; cpu++) {
+		if (!(mask & 1u << cpu))
+			continue;
+		if (ring_cursor_open(&it->cursors[it->nr], cpu, bounded)) {
+			trace_iter_close(it);
+			return NULL;
+		}
+		it->nr++;
+	}
+	return it;
+}
+
+void trace_iter_close(struct trace_iter *it)
+{
+	if (!it)
+		return;
+	while (it->nr)
+		ring_cursor_close(&it->cursors[--it->nr]);
+	kfree(it);
+}
+
+const struct ring_entry *trace_iter_peek(struct trace_iter *it)
+{
+	unsigned int i;
+
+	it->next = NULL;
+	for (i = 0; i < it->nr; i++) {
+		struct ring_cursor *c = &it->cursors[i];
+
+		if (ring_cursor_peek(c) &&
+		    (!it->next || c->entry.clock < it->next->entry.clock))
+			it->next = c;
+	}
+	return it->next ? &it->next->entry : NULL;
+}
+
+void trace_iter_next(struct trace_iter *it)
+{
+	ring_cursor_next(it->next);
+}
+
+bool trace_iter_consume(struct trace_iter *it)
+{
+	return ring_cursor_take(it->next);
+}
+
+u64 trace_iter_lost(struct trace_iter *it)
+{
+	u64 lost = it->next->lost;
+
+	it->next->lost = 0;
+	return lost;
+}
+
+/* ---- Clocks ----------------------------------------------------------------- */
+
+/*
+ * local and global are the same here: one clock for all CPUs, in nanoseconds.
+ * counter shows that clock's ticks, unconverted.
+ */
+const char trace_clock_names[] = "local global counter";
+static const char *const clocks[] = { "local", "global", "counter" };
+#define CLOCK_COUNTER 2
+static unsigned int clock_used;
+
+void trace_clock_show(struct seq *s)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(clocks); i++)
+		seq_printf(s, i == clock_used ? "%s[%s]" : "%s%s", i ? " " : "",
+			   clocks[i]);
+	seq_printf(s, "\n");
+}
+
+int trace_clock_select(const char *name)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(clocks); i++)
+		if (!strcmp(clocks[i], name)) {
+			clock_used = i;
+			return 0;
+		}
+	return -1;
+}
+
+void trace_time(struct seq *s, u64 clock)
+{
+	u64 us = clock_to_ns(clock) / NSEC_PER_USEC;
+
+	if (clock_used == CLOCK_COUNTER)
+		seq_printf(s, "%12llu", (unsigned long long)clock);
+	else
+		seq_printf(s, "%5lu.%06lu", (unsigned long)(us / 1000000),
+			   (unsigned long)(us % 1000000));
+}
+
+/* ---- Lines ------------------------------------------------------------------ */
+
+/* clang-format off */
+static const char legend[] =
+"#                                _-----=> irqs-off/BH-disabled\n"
+"#                               / _----=> need-resched\n"
+"#                              | / _---=> hardirq/softirq\n"
+"#                              || / _--=> preempt-depth\n"
+"#                              ||| / _-=> migrate-disable\n"
+"#                              |||| /     delay\n"
+"#           TASK-PID     CPU#  |||||  TIMESTAMP  FUNCTION\n"
+"#              | |         |   |||||     |         |\n";
+/* clang-format on */
+
+void trace_header(struct seq *s, cpumask_t mask)
+{
+	u64 entries = 0, written = 0;
+	struct ring_stats stats;
+	unsigned int cpu;
+
+	for (cpu = 0; cpu < nr_cpus; cpu++) {
+		if (!(mask & 1u << cpu))
+			continue;
+		ring_stats(cpu, &stats);
+		entries += stats.held;
+		written += stats.held + stats.overwritten;
+	}
+	seq_printf(s, "# tracer: %s\n#\n", READ_ONCE(trace_state.tracer)->name);
+	seq_printf(s,
+		   "# entries-in-buffer/entries-written: %llu/%llu   #P:%u\n",
+		   (unsigned long long)entries, (unsigned long long)written,
+		   nr_cpus);
+	seq_printf(s, "#\n%s", legend);
+}
+
+/* Linux's five characters; there are no bottom halves, and no task is kept from
+ * migrating but by preempt_disable(). */
+static void put_flags(struct seq *s, u32 context)
+{
+	unsigned int depth = min(context & PREEMPT_DEPTH_MASK, 15u);
+	bool irq = context & PREEMPT_IRQ_MASK, nmi = context & PREEMPT_NMI;
+
+	seq_printf(s, "%c%c%c%c. ", context & RING_CONTEXT_IRQS_OFF ? 'd' : '.',
+		   context & PREEMPT_RESCHED ? 'N' : '.',
+		   nmi ? (irq ? 'Z' : 'z') :
+		   irq ? 'h' :
+			 '.',
+		   depth ? "0123456789abcdef"[depth] : '.');
+}
+
+static void put_function(struct seq *s, unsigned long addr, unsigned long at)
+{
+	struct symbol sym;
+
+	if (symbol_at(at, &sym))
+		seq_printf(s, "%s", sym.name);
+	else
+		seq_printf(s, "0x%08lx", addr);
+}
+
+/* A parent is a return address: after a call that ends a function it lies in the
+ * next one, so look a byte before it. */
+static void put_call(struct seq *s, const struct ring_entry *e)
+{
+	put_function(s, e->ip, e->ip);
+	seq_printf(s, " <-");
+	put_function(s, e->parent, e->parent - 1);
+	seq_printf(s, "\n");
+}
+
+void trace_line(struct seq *s, const struct ring_entry *e)
+{
+	char comm[TASK_NAME_LEN];
+
+	comm_find(e->pid, comm, sizeof(comm));
+	seq_printf(s, "%16s-%-7d [%03u] ", comm, e->pid, e->cpu);
+	put_flags(s, e->context);
+	trace_time(s, e->clock);
+	seq_printf(s, ": ");
+	if (!e->text)
+		put_call(s, e);
+	else
+		seq_printf(s, "tracing_mark_write: %.*s\n", (int)e->len,
+			   e->text);
+}

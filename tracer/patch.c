@@ -1,0 +1,107 @@
+/* Batches: verification, and the books about what is on. */
+#include <tracer/patch.h>
+
+#include <arch/arch_trace.h>
+#include <kernel/errno.h>
+#include <kernel/ktest.h>
+#include <kernel/printk.h>
+
+static const struct patch_strategy *strategy = &patch_stop;
+static struct patch_stats stats;
+
+/*
+ * The text is written by nobody else while trace_mutex is held, so what has been
+ * verified here still stands when the strategy writes.
+ */
+static int verify(struct patch_batch *b)
+{
+	unsigned int w, n_on = 0, n = 0;
+	const u32 *entry;
+	u32 diff, on;
+
+	patch_for_each (b, w, entry, diff, on) {
+		unsigned long live = arch_site_live(site_entry_address(entry));
+		u64 found = arch_live_read(live);
+		u64 expected =
+			on & 1 ? arch_live_off(live) : arch_live_on(live);
+
+		if (found != expected) {
+			b->bad_site = entry - site_table;
+			b->found = found;
+			b->expected = expected;
+			return -EIO;
+		}
+		n_on += on & 1;
+		n++;
+	}
+	b->on = n_on;
+	b->off = n - n_on;
+	return 0;
+}
+
+static void settle(u32 *to, const u32 *from, const struct patch_batch *b)
+{
+	unsigned int w;
+
+	for (w = b->lo; w < b->hi; w++)
+		to[w] = from[w];
+}
+
+int patch_apply(struct patch_batch *b, unsigned int lo, unsigned int hi)
+{
+	int err;
+
+	b->lo = lo;
+	b->hi = hi;
+	b->held_ns = 0;
+	err = verify(b);
+	if (!err && b->on + b->off)
+		err = strategy->carry_out(b);
+	if (err) {
+		settle(site_bits.want, site_bits.enabled, b);
+		return err;
+	}
+	if (!(b->on + b->off))
+		return 0;
+	settle(site_bits.enabled, site_bits.want, b);
+	stats.enabled += b->on - b->off;
+	stats.batches++;
+	stats.sites_written += b->on + b->off;
+	stats.held_ns_max = max(stats.held_ns_max, b->held_ns);
+	return 0;
+}
+
+int patch_site(struct patch_batch *b, unsigned int site, bool on)
+{
+	u32 bit = 1u << (site % 32);
+
+	if (on)
+		site_bits.want[site / 32] |= bit;
+	else
+		site_bits.want[site / 32] &= ~bit;
+	return patch_apply(b, site / 32, site / 32 + 1);
+}
+
+int patch_explain(const struct patch_batch *b, char *buf, size_t size)
+{
+	unsigned long live = arch_site_live(site_address(b->bad_site));
+	int digits = 2 * (int)arch_live_length;
+
+	return snprintf(buf, size,
+			"%pS: found %0*llx, expected %0*llx; "
+			"nothing was written",
+			(void *)live, digits, (unsigned long long)b->found,
+			digits, (unsigned long long)b->expected);
+}
+
+void patch_stats(struct patch_stats *s)
+{
+	*s = stats;
+	s->strategy = strategy->name;
+}
+
+static unsigned long enabled_sites(void)
+{
+	return stats.enabled;
+}
+KTEST_RESOURCE(enabled_sites, "enabled sites", enabled_sites);

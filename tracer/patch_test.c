@@ -1,0 +1,206 @@
+/*
+ * Proves of switching sites: that text which is not as it should be stops a
+ * batch before its first byte is written, with the site and the bytes named;
+ * that hundreds of switches under load lose no task and no call; that a tracer's
+ * function never sees another's data (H24).
+ */
+#include <tracer/testing.h>
+
+/* Under -icount CPUs take turns, and a rendezvous costs seconds of patience. */
+#define TOGGLES (ktest_icount ? 40u : 200u)
+
+static int set_all(struct patch_batch *b, bool on)
+{
+	unsigned int w;
+
+	for (w = 0; w < site_words; w++)
+		site_bits.want[w] = on ? site_bits.patchable[w] : 0;
+	return patch_apply(b, 0, site_words);
+}
+
+/* Sites whose live instruction is off in memory. */
+static unsigned int count_off(void)
+{
+	unsigned int i, n = 0;
+
+	for (i = 0; i < site_count; i++) {
+		unsigned long live = arch_site_live(site_address(i));
+
+		n += arch_live_read(live) == arch_live_off(live);
+	}
+	return n;
+}
+
+static void overwrite(unsigned long live, u64 bytes)
+{
+	irq_state_t state = arch_irq_save();
+	long delta = arch_text_open();
+
+	arch_live_write(live + delta, bytes);
+	if (arch_sync_each_site)
+		arch_text_sync_site(live);
+	arch_text_close();
+	arch_text_sync();
+	arch_irq_restore(state);
+}
+
+KTEST(patch_refuses, "patch.refuses_unexpected_bytes")
+{
+	int site = trace_test_site(victim_other);
+	struct patch_batch b;
+	unsigned long live;
+	char text[160];
+
+	KASSERT(t, site >= 0);
+	trace_test_reset();
+	live = arch_site_live(site_address(site));
+	mutex_lock(&trace_mutex);
+	overwrite(live, arch_live_on(live));
+	KEXPECT_EQ(t, set_all(&b, true), -EIO);
+	KEXPECT_EQ(t, b.bad_site, site);
+	KEXPECT_EQ(t, b.found, arch_live_on(live));
+	KEXPECT_EQ(t, b.expected, arch_live_off(live));
+	KEXPECT_EQ(t, count_off(), site_boot.patched - 1);
+	KEXPECT_EQ(t, site_weight(site_bits.enabled), 0);
+	KEXPECT_EQ(t, site_weight(site_bits.want), 0);
+	mutex_unlock(&trace_mutex);
+	/* The same through the control file: one line, and nothing changes. */
+	KEXPECT_EQ(t, trace_test_put("current_tracer", "function"), -EIO);
+	KEXPECT(t, strstr(trace_test_error, "victim_other"));
+	KEXPECT(t, trace_test_read("current_tracer", text, sizeof(text), 99));
+	KEXPECT(t, !strcmp(text, "nop\n"));
+	KEXPECT_EQ(t, trace_test_put("set_ftrace_filter", "victim_call"), 0);
+	KEXPECT_EQ(t, trace_test_put("current_tracer", "function"), 0);
+	KEXPECT_EQ(t, trace_test_add("set_ftrace_filter", "victim_o*"), -EIO);
+	trace_test_read("set_ftrace_filter", text, sizeof(text), 99);
+	KEXPECT(t, !strcmp(text, "victim_call\n"));
+	overwrite(live, arch_live_off(live));
+	trace_test_reset();
+	KEXPECT_EQ(t, count_off(), site_boot.patched);
+}
+
+/* A batch with interrupts off is an error, not a hang; nothing is written. */
+KTEST(patch_irqs_off, "patch.refuses_irqs_off")
+{
+	struct patch_batch b;
+	irq_state_t state;
+	int err;
+
+	trace_test_reset();
+	mutex_lock(&trace_mutex);
+	state = arch_irq_save();
+	err = set_all(&b, true);
+	arch_irq_restore(state);
+	mutex_unlock(&trace_mutex);
+	KEXPECT_EQ(t, err, -EDEADLK);
+	KEXPECT_EQ(t, site_weight(site_bits.want), 0);
+	KEXPECT_EQ(t, count_off(), site_boot.patched);
+}
+
+/* Every CPU busy, tasks preempted wherever they are, all sites on and off. */
+KTEST(patch_toggle, "patch.toggle_under_load")
+{
+	struct trace_worker w[MAX_CPUS];
+	unsigned long before[MAX_CPUS];
+	struct patch_stats old, new;
+	unsigned int i, cpu;
+
+	trace_test_reset();
+	patch_stats(&old);
+	KASSERT(t, trace_workers_start(w, 0));
+	for (i = 0; i < TOGGLES; i++)
+		KEXPECT_EQ(t,
+			   trace_test_put("current_tracer",
+					  i % 2 ? "nop" : "function"),
+			   0);
+	for_each_online_cpu (cpu)
+		before[cpu] = READ_ONCE(w[cpu].done);
+	for_each_online_cpu (cpu) {
+		KEXPECT(t, KWAIT(READ_ONCE(w[cpu].done) > before[cpu]));
+		KEXPECT_EQ(t, w[cpu].wrong, 0);
+		KEXPECT(t, !w[cpu].task->killed);
+	}
+	trace_workers_join(w);
+	patch_stats(&new);
+	KEXPECT_EQ(t, new.batches - old.batches, TOGGLES);
+	KEXPECT_EQ(t, new.sites_written - old.sites_written,
+		   (u64)TOGGLES * site_boot.patched);
+	KEXPECT(t, new.held_ns_max > 0);
+	KEXPECT_EQ(t, count_off(), site_boot.patched);
+	trace_test_reset();
+}
+
+/* With one function on, each of its calls is an event and nothing else is. */
+KTEST(patch_calls, "patch.every_call_is_an_event")
+{
+	struct trace_worker w[MAX_CPUS];
+	struct ring_stats sum;
+	unsigned long calls;
+
+	KEXPECT_EQ(t, trace_test_victim(), 0);
+	KASSERT(t, trace_workers_start(w, 3000));
+	calls = trace_workers_join(w);
+	KEXPECT(t, trace_test_books(&sum));
+	KEXPECT_EQ(t, sum.written, calls);
+	trace_test_reset();
+}
+
+/* ---- H24 ---------------------------------------------------------------------- */
+
+static struct counted {
+	struct trace_ops ops;
+	u32 magic;
+	u32 calls, mixed; /* atomic */
+} pair[2];
+
+static void count(struct counted *c, u32 magic)
+{
+	__atomic_fetch_add(&c->calls, 1, __ATOMIC_RELAXED);
+	if (c->magic != magic)
+		__atomic_fetch_add(&c->mixed, 1, __ATOMIC_RELAXED);
+}
+
+static void call_first(unsigned long ip, unsigned long parent,
+		       struct trace_ops *ops)
+{
+	(void)ip, (void)parent;
+	count(container_of(ops, struct counted, ops), 1);
+}
+
+static void call_second(unsigned long ip, unsigned long parent,
+			struct trace_ops *ops)
+{
+	(void)ip, (void)parent;
+	count(container_of(ops, struct counted, ops), 2);
+}
+
+KTEST(patch_pair, "patch.function_and_its_data")
+{
+	int site = trace_test_site(victim_call);
+	struct trace_worker w[MAX_CPUS];
+	struct patch_batch b;
+	unsigned long calls;
+	unsigned int i;
+
+	KASSERT(t, site >= 0);
+	trace_test_reset();
+	pair[0] = (struct counted){ { trace_entry_call, call_first }, 1, 0, 0 };
+	pair[1] =
+		(struct counted){ { trace_entry_call, call_second }, 2, 0, 0 };
+	mutex_lock(&trace_mutex);
+	trace_ops = &pair[0].ops;
+	KEXPECT_EQ(t, patch_site(&b, site, true), 0);
+	KASSERT(t, trace_workers_start(w, 0));
+	for (i = 0; i < TOGGLES; i++) {
+		__atomic_store_n(&trace_ops, &pair[i % 2].ops,
+				 __ATOMIC_RELEASE);
+		task_sleep(NSEC_PER_MSEC / 10);
+	}
+	calls = trace_workers_join(w);
+	KEXPECT_EQ(t, patch_site(&b, site, false), 0);
+	trace_ops = &trace_ops_off;
+	mutex_unlock(&trace_mutex);
+	KEXPECT(t, pair[0].calls > 0 && pair[1].calls > 0);
+	KEXPECT_EQ(t, pair[0].mixed + pair[1].mixed, 0);
+	KEXPECT_EQ(t, pair[0].calls + pair[1].calls, calls);
+}

@@ -1,0 +1,435 @@
+/*
+ * Proves of the trace buffer: that its books add up, against counts kept
+ * elsewhere, with readers and writers at work at once, in the smallest ring too;
+ * that recursion is dropped and counted; that time, task and interrupt of an
+ * event are right; that resizing and clearing lose nothing unsaid.
+ */
+#include <tracer/testing.h>
+
+#define TINY "8"
+
+static void restore_size(unsigned long kb)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%lu", kb);
+	trace_test_put("buffer_size_kb", text);
+}
+
+/* Entries that a look through the whole buffer finds; consuming or not. */
+static u64 walk(bool consume)
+{
+	struct trace_iter *it = trace_iter_open(ALL_CPUS, true);
+	u64 n = 0;
+
+	while (it && trace_iter_peek(it)) {
+		if (!consume)
+			trace_iter_next(it);
+		n += !consume || trace_iter_consume(it);
+	}
+	trace_iter_close(it);
+	return n;
+}
+
+static void call(unsigned int n)
+{
+	while (n--)
+		victim_call(n);
+}
+
+KTEST(ring_books, "ring.books_add_up")
+{
+	unsigned long kb = ring_kb();
+	struct ring_stats s;
+
+	KEXPECT_EQ(t, trace_test_victim(), 0);
+	call(1000);
+	KEXPECT(t, trace_test_books(&s));
+	KEXPECT_EQ(t, s.held, 1000);
+	KEXPECT_EQ(t, walk(false), 1000);
+	KEXPECT_EQ(t, walk(true), 1000);
+	KEXPECT(t, trace_test_books(&s));
+	KEXPECT_EQ(t, s.read, 1000);
+	KEXPECT_EQ(t, walk(false), 0);
+	KEXPECT_EQ(t, trace_test_put("buffer_size_kb", TINY), 0);
+	call(10000);
+	KEXPECT(t, trace_test_books(&s));
+	KEXPECT_EQ(t, s.written, 10000);
+	KEXPECT(t, s.overwritten > 0 && s.held <= nr_cpus * 2 * RING_SLOTS);
+	KEXPECT_EQ(t, walk(true), s.held);
+	KEXPECT(t, trace_test_books(&s));
+	KEXPECT_EQ(t, s.held, 0);
+	trace_test_reset();
+	KEXPECT(t, trace_test_books(&s));
+	KEXPECT_EQ(t, s.written, 0);
+	restore_size(kb);
+}
+
+/* ---- Readers while all CPUs write ------------------------------------------- */
+
+struct reader {
+	struct task *task;
+	bool consume;
+	u64 read, disorder, strangers;
+};
+
+static void look(struct reader *r, const struct ring_entry *e, u64 *last)
+{
+	int site = site_find(arch_site_from_return(e->ip));
+
+	r->strangers += site < 0 || strcmp(site_function(site), "victim_call");
+	r->disorder += e->clock < last[e->cpu];
+	last[e->cpu] = e->clock;
+}
+
+static void read_on(void *arg)
+{
+	struct trace_iter *it = trace_iter_open(ALL_CPUS, false);
+	const struct ring_entry *e;
+	struct reader *r = arg;
+	u64 last[MAX_CPUS] = { 0 };
+
+	while (it && !task_should_stop()) {
+		e = trace_iter_peek(it);
+		if (!e) {
+			arch_cpu_relax();
+			sched_yield();
+			continue;
+		}
+		look(r, e, last);
+		if (r->consume)
+			r->read += trace_iter_consume(it);
+		else
+			trace_iter_next(it);
+	}
+	trace_iter_close(it);
+}
+
+static void with_readers(struct ktest_run *t, const char *kb)
+{
+	struct reader readers[3] = { { .consume = true }, { .consume = true } };
+	struct trace_worker w[MAX_CPUS];
+	struct ring_stats s;
+	unsigned long calls;
+	unsigned int i;
+
+	KEXPECT_EQ(t, trace_test_put("buffer_size_kb", kb), 0);
+	KEXPECT_EQ(t, trace_test_victim(), 0);
+	for (i = 0; i < ARRAY_SIZE(readers); i++)
+		readers[i].task = task_create("reader", PRIO_LOW, ALL_CPUS,
+					      read_on, &readers[i]);
+	KEXPECT(t, trace_workers_start(w, 5000));
+	calls = trace_workers_join(w);
+	for (i = 0; i < ARRAY_SIZE(readers); i++) {
+		task_stop(readers[i].task);
+		task_join(readers[i].task);
+		KEXPECT_EQ(t, readers[i].strangers, 0);
+		KEXPECT_EQ(t, readers[i].disorder, 0);
+	}
+	KEXPECT(t, trace_test_books(&s));
+	KEXPECT_EQ(t, s.written, calls);
+	KEXPECT_EQ(t, s.read, readers[0].read + readers[1].read);
+	KEXPECT_EQ(t, walk(false), s.held);
+}
+
+KTEST(ring_readers, "ring.readers_and_writers")
+{
+	unsigned long kb = ring_kb();
+
+	with_readers(t, TINY);
+	with_readers(t, "64");
+	trace_test_reset();
+	restore_size(kb);
+}
+
+/* ---- Size, clearing ------------------------------------------------------------ */
+
+KTEST(ring_resize, "ring.resize")
+{
+	unsigned long kb = ring_kb();
+	struct trace_worker w[MAX_CPUS];
+	struct ring_stats s;
+	unsigned int i;
+
+	KEXPECT_EQ(t, trace_test_put("buffer_size_kb", "500000000"), -ENOMEM);
+	KEXPECT_EQ(t, trace_test_put("buffer_size_kb", "0"), -EINVAL);
+	KEXPECT_EQ(t, trace_test_put("buffer_size_kb", "much"), -EINVAL);
+	KEXPECT_EQ(t, ring_kb(), kb);
+	KEXPECT_EQ(t, trace_test_put("buffer_size_kb", "1"), 0);
+	KEXPECT_EQ(t, ring_kb(), 8);
+	KEXPECT_EQ(t, trace_test_victim(), 0);
+	KASSERT(t, trace_workers_start(w, 0));
+	for (i = 0; i < 12; i++) {
+		KEXPECT_EQ(t,
+			   trace_test_put("buffer_size_kb", i % 2 ? "9" : "40"),
+			   0);
+		KEXPECT_EQ(t, ring_kb(), i % 2 ? 12 : 40);
+		KEXPECT(t, trace_test_books(&s));
+		walk(i % 3);
+		if (i % 4 == 0)
+			trace_test_put("trace", "");
+	}
+	trace_workers_join(w);
+	trace_test_reset();
+	restore_size(kb);
+	KEXPECT_EQ(t, ring_kb(), kb);
+}
+
+static void near_the_end(unsigned int cpu, void *arg)
+{
+	(void)arg;
+	rings[cpu].head = ~0u - 4;
+}
+
+/* After 2^32 pages their numbers start again; the books go on. */
+KTEST(ring_wrap, "ring.page_numbers_run_over")
+{
+	unsigned long kb = ring_kb();
+	struct trace_worker w[MAX_CPUS];
+	struct ring_stats s;
+	unsigned long calls;
+
+	KEXPECT_EQ(t, trace_test_put("buffer_size_kb", "16"), 0);
+	KEXPECT_EQ(t, trace_test_victim(), 0);
+	ring_call(ALL_CPUS, near_the_end, NULL);
+	trace_test_put("trace", "");
+	KASSERT(t, trace_workers_start(w, 10 * RING_SLOTS));
+	calls = trace_workers_join(w);
+	for (unsigned int cpu = 0; cpu < nr_cpus; cpu++)
+		KEXPECT(t, !w[cpu].task || rings[cpu].head < 10);
+	KEXPECT(t, trace_test_books(&s));
+	KEXPECT_EQ(t, s.written, calls);
+	KEXPECT_EQ(t, walk(true), s.held);
+	trace_test_reset();
+	restore_size(kb);
+}
+
+/* ---- Recursion -------------------------------------------------------------------- */
+
+KTEST(ring_recursion, "ring.recursion_is_counted")
+{
+	struct ring_stats s;
+	irq_state_t state;
+
+	KEXPECT_EQ(t, trace_test_victim(), 0);
+	KASSERT(t, ring_enter(&state));
+	call(5); /* the tracer "calls" a traced function */
+	ring_leave(state);
+	call(7);
+	KEXPECT(t, trace_test_books(&s));
+	KEXPECT_EQ(t, s.dropped, 5);
+	KEXPECT_EQ(t, s.held, 7);
+	trace_test_reset();
+}
+
+static u32 callback_runs; /* atomic */
+
+static void recurse(unsigned long ip, unsigned long parent,
+		    struct trace_ops *ops)
+{
+	irq_state_t state;
+
+	(void)ip, (void)parent, (void)ops;
+	if (!ring_enter(&state))
+		return;
+	__atomic_fetch_add(&callback_runs, 1, __ATOMIC_RELAXED);
+	victim_call(1);
+	ring_leave(state);
+}
+
+KTEST(ring_callback, "ring.callback_recursion")
+{
+	static struct trace_ops ops = { trace_entry_call, recurse };
+	int site = trace_test_site(victim_call);
+	struct patch_batch b;
+	struct ring_stats s;
+
+	KASSERT(t, site >= 0);
+	trace_test_reset();
+	mutex_lock(&trace_mutex);
+	callback_runs = 0;
+	trace_ops = &ops;
+	KEXPECT_EQ(t, patch_site(&b, site, true), 0);
+	call(9);
+	KEXPECT_EQ(t, patch_site(&b, site, false), 0);
+	trace_ops = &trace_ops_off;
+	mutex_unlock(&trace_mutex);
+	KEXPECT_EQ(t, callback_runs, 9);
+	KEXPECT(t, trace_test_books(&s));
+	KEXPECT_EQ(t, s.dropped, 9);
+	trace_test_reset();
+}
+
+/* ---- What an event says --------------------------------------------------------- */
+
+/* The clock's difference from the page's base does not fit into 32 bits. */
+KTEST(ring_time, "ring.time_beyond_32_bits")
+{
+	const struct ring_entry *e;
+	struct trace_iter *it;
+	irq_state_t state;
+	u64 start, end;
+
+	KEXPECT_EQ(t, trace_test_victim(), 0);
+	start = arch_clock();
+	victim_call(1);
+	state = arch_irq_save();
+	arch_this_cpu()->head.ring_base -= 3ull << 32;
+	victim_call(2);
+	victim_call(3);
+	arch_irq_restore(state);
+	end = arch_clock();
+	it = trace_iter_open(ALL_CPUS, true);
+	KASSERT(t, it);
+	for (unsigned int i = 0; i < 3; i++) {
+		e = trace_iter_peek(it);
+		KEXPECT(t, e && e->clock >= start && e->clock <= end);
+		if (!e)
+			break;
+		start = e->clock;
+		trace_iter_next(it);
+	}
+	trace_iter_close(it);
+	trace_test_reset();
+}
+
+struct caller {
+	struct task *task;
+	unsigned int calls;
+};
+
+static void call_and_yield(void *arg)
+{
+	struct caller *c = arg;
+
+	for (unsigned int i = 0; i < c->calls; i++) {
+		victim_call(i);
+		sched_yield();
+	}
+}
+
+/* Two tasks take turns on one CPU: each event has the pid of its caller. */
+KTEST(ring_pid, "ring.task_of_an_event")
+{
+	struct caller c[2] = { { .calls = 500 }, { .calls = 700 } };
+	unsigned int seen[3] = { 0 };
+	const struct ring_entry *e;
+	struct trace_iter *it;
+	int pid[2];
+
+	KEXPECT_EQ(t, trace_test_victim(), 0);
+	for (int i = 0; i < 2; i++) {
+		c[i].task = task_create("caller", PRIO_NORMAL, 1,
+					call_and_yield, &c[i]);
+		KASSERT(t, c[i].task);
+		pid[i] = c[i].task->pid;
+	}
+	task_join(c[0].task);
+	task_join(c[1].task);
+	it = trace_iter_open(ALL_CPUS, true);
+	KASSERT(t, it);
+	while ((e = trace_iter_peek(it))) {
+		seen[e->pid == pid[0] ? 0 : e->pid == pid[1] ? 1 : 2]++;
+		trace_iter_next(it);
+	}
+	trace_iter_close(it);
+	KEXPECT_EQ(t, seen[0], 500);
+	KEXPECT_EQ(t, seen[1], 700);
+	KEXPECT_EQ(t, seen[2], 0);
+	trace_test_reset();
+}
+
+static bool timer_came;
+
+static void in_timer(struct timer *timer)
+{
+	(void)timer;
+	victim_call(0);
+	WRITE_ONCE(timer_came, true);
+}
+
+/* An interrupt between two calls: its call says so, the task's do not. */
+KTEST(ring_interrupt, "ring.nesting_from_interrupts")
+{
+	u64 end = time_ns() + KWAIT_NS;
+	const struct ring_entry *e;
+	struct trace_iter *it;
+	struct timer timer;
+	unsigned int irq = 0, task = 0;
+
+	timer_came = false;
+	timer_setup(&timer, in_timer);
+	KEXPECT_EQ(t, trace_test_victim(), 0);
+	timer_start(&timer, NSEC_PER_MSEC);
+	while (!READ_ONCE(timer_came) && time_ns() < end)
+		victim_call(1);
+	timer_cancel(&timer);
+	it = trace_iter_open(ALL_CPUS, true);
+	KASSERT(t, it);
+	while ((e = trace_iter_peek(it))) {
+		bool off = e->context & RING_CONTEXT_IRQS_OFF;
+
+		irq += (e->context & PREEMPT_IRQ_MASK) && off;
+		task += !(e->context & PREEMPT_IRQ_MASK) && !off;
+		trace_iter_next(it);
+	}
+	trace_iter_close(it);
+	KEXPECT(t, irq > 0);
+	KEXPECT(t, task > 0);
+	trace_test_reset();
+}
+
+/* Markers of all lengths, across page borders, come back as they were. */
+KTEST(ring_marks, "ring.markers")
+{
+	char text[RING_MARK_MAX + 2];
+	const struct ring_entry *e;
+	struct trace_iter *it;
+	unsigned int i, n = 0;
+
+	trace_test_reset();
+	for (i = 1; i <= RING_MARK_MAX; i += 31) {
+		memset(text, 'a' + i % 26, i);
+		text[i] = '\0';
+		KEXPECT_EQ(t, ring_mark(text, i), 0);
+	}
+	it = trace_iter_open(ALL_CPUS, true);
+	KASSERT(t, it);
+	for (i = 1; (e = trace_iter_peek(it)); i += 31, n++) {
+		KEXPECT_EQ(t, e->len, i);
+		KEXPECT(t, e->text && e->text[0] == (char)('a' + i % 26) &&
+				   e->text[e->len - 1] == e->text[0]);
+		KEXPECT_EQ(t, e->pid, current_task()->pid);
+		trace_iter_next(it);
+	}
+	trace_iter_close(it);
+	KEXPECT_EQ(t, n, (RING_MARK_MAX + 30) / 31);
+	memset(text, 'x', RING_MARK_MAX + 1);
+	text[RING_MARK_MAX + 1] = '\0';
+	KEXPECT_EQ(t, trace_test_put("trace_marker", text), -EINVAL);
+	trace_test_put("tracing_on", "0");
+	KEXPECT_EQ(t, trace_test_put("trace_marker", "late"), -EBUSY);
+	trace_test_reset();
+}
+
+/* A CPU outside tracing_cpumask records nothing; tracing_on = 0: none does. */
+KTEST(ring_mask, "ring.cpumask_and_tracing_on")
+{
+	struct trace_worker w[MAX_CPUS];
+	struct ring_stats s;
+
+	KEXPECT_EQ(t, trace_test_victim(), 0);
+	trace_test_put("tracing_cpumask", "1");
+	KASSERT(t, trace_workers_start(w, 100));
+	trace_workers_join(w);
+	KEXPECT(t, trace_test_books(&s));
+	KEXPECT_EQ(t, s.written, 100);
+	trace_test_put("tracing_on", "0");
+	KASSERT(t, trace_workers_start(w, 100));
+	trace_workers_join(w);
+	KEXPECT(t, trace_test_books(&s));
+	KEXPECT_EQ(t, s.written, 100);
+	KEXPECT_EQ(t, trace_test_put("tracing_cpumask", "100"), -EINVAL);
+	KEXPECT_EQ(t, trace_test_put("tracing_cpumask", "x"), -EINVAL);
+	trace_test_reset();
+}

@@ -1,0 +1,79 @@
+/*
+ * The site table and what is known of each site: 4 bytes a site for the table,
+ * made by tools/mksites after the link, and one bit in each of five bitmaps.
+ */
+#ifndef TRACER_SITES_H
+#define TRACER_SITES_H
+
+#include <kernel/symbols.h>
+#include <kernel/types.h>
+
+/*
+ * From build/<arch>/tables.S: bits 0..23 of a word are the site's offset from
+ * _text, ascending; bits 24..31 are the recorder's note for the port.
+ */
+extern const u32 site_count;
+extern const u32 site_table[];
+
+/*
+ * Bitmaps over the sites, bit i % 32 of word i / 32. All but `patchable`, which
+ * stands from boot on, change only under trace_mutex (tracer/tracer.h).
+ */
+struct site_bits {
+	u32 *patchable; /* prepared at boot: may be switched */
+	u32 *enabled;	/* the live instruction is "on" in memory */
+	u32 *want;	/* what the next batch makes of `enabled` */
+	u32 *filter;	/* set_ftrace_filter; meaningless when it is empty */
+	u32 *excluded;	/* set_ftrace_notrace */
+};
+extern struct site_bits site_bits;
+extern unsigned int site_words; /* in each bitmap */
+
+/* Of a word of the table: two shifts are cheaper than a mask for most CPUs. */
+static inline unsigned long site_entry_address(const u32 *entry)
+{
+	const unsigned int note = 8 * sizeof(long) - 24;
+
+	return (unsigned long)_text + ((unsigned long)*entry << note >> note);
+}
+
+static inline unsigned long site_address(unsigned int i)
+{
+	return site_entry_address(&site_table[i]);
+}
+
+static inline bool site_test(const u32 *bits, unsigned int i)
+{
+	return bits[i / 32] >> (i % 32) & 1;
+}
+
+/* First site at or above an address; site_count when there is none. */
+unsigned int site_lower_bound(unsigned long addr);
+
+/* The site at exactly `addr`, or -1. */
+int site_find(unsigned long addr);
+
+/* The name of the function that has site i, "?" if no symbol covers it. */
+const char *site_function(unsigned int i);
+
+/* How many bits of a bitmap are set. */
+unsigned int site_weight(const u32 *bits);
+
+/* What boot conversion did; patched + skipped + failed = site_count. */
+struct site_boot {
+	unsigned int patched, skipped, failed;
+	u64 clock; /* arch_clock() ticks that it took; choosing the NOP, which
+		      does not depend on the sites, is not in it */
+};
+extern struct site_boot site_boot;
+
+/* Bytes of table and bitmaps together. */
+unsigned long site_bytes(void);
+
+/*
+ * Print the boot line, and a line for each site that was left alone. Once the
+ * clock's rate is known. Any task.
+ */
+void sites_report(void);
+
+#endif

@@ -1,0 +1,146 @@
+/* What the tracer's tests have in common: testing.h. */
+#include <tracer/testing.h>
+
+#include <kernel/mm.h>
+#include <kernel/symbols.h>
+
+char trace_test_error[160];
+
+static int put(const char *file, const char *text, bool append)
+{
+	char path[64];
+
+	trace_test_error[0] = '\0';
+	snprintf(path, sizeof(path), TRACING "%s", file);
+	return ctl_echo(path, text, append, trace_test_error,
+			sizeof(trace_test_error));
+}
+
+int trace_test_put(const char *file, const char *text)
+{
+	return put(file, text, false);
+}
+
+int trace_test_add(const char *file, const char *text)
+{
+	return put(file, text, true);
+}
+
+void trace_test_reset(void)
+{
+	char mask[12];
+
+	snprintf(mask, sizeof(mask), "%x", ALL_CPUS);
+	trace_test_put("current_tracer", "nop");
+	trace_test_put("set_ftrace_filter", "");
+	trace_test_put("set_ftrace_notrace", "");
+	trace_test_put("tracing_cpumask", mask);
+	trace_test_put("tracing_on", "1");
+	trace_test_put("trace", "");
+}
+
+ssize_t trace_test_read(const char *file, char *text, size_t size, size_t chunk)
+{
+	struct ctl_handle *h;
+	size_t len = 0;
+	char path[64];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), TRACING "%s", file);
+	n = ctl_open(path, false, false, &h);
+	if (n)
+		return n;
+	while (len + 1 < size &&
+	       (n = ctl_read(h, text + len, min(chunk, size - 1 - len))) > 0)
+		len += n;
+	text[len] = '\0';
+	ctl_abandon(h);
+	return n < 0 ? n : (ssize_t)len;
+}
+
+int trace_test_victim(void)
+{
+	trace_test_reset();
+	if (trace_test_put("set_ftrace_filter", "victim_call"))
+		return -EINVAL;
+	return trace_test_put("current_tracer", "function");
+}
+
+int trace_test_site(unsigned long (*fn)(unsigned long x))
+{
+	unsigned int i = site_lower_bound((unsigned long)fn);
+	struct symbol s;
+
+	if (i == site_count || !symbol_at(site_address(i), &s) ||
+	    s.start != (unsigned long)fn)
+		return -1;
+	return i;
+}
+
+bool trace_test_books(struct ring_stats *sum)
+{
+	struct ring_stats s;
+	bool right = true;
+	unsigned int cpu;
+
+	*sum = (struct ring_stats){ 0 };
+	for (cpu = 0; cpu < nr_cpus; cpu++) {
+		ring_stats(cpu, &s);
+		right &= s.written ==
+			 s.read + s.overwritten + s.dropped + s.held;
+		sum->written += s.written;
+		sum->read += s.read;
+		sum->overwritten += s.overwritten;
+		sum->dropped += s.dropped;
+		sum->held += s.held;
+	}
+	return right;
+}
+
+static void work(void *arg)
+{
+	struct trace_worker *w = arg;
+	unsigned long x;
+
+	while (w->calls ? w->done < w->calls : !task_should_stop()) {
+		x = w->done;
+		if (victim_call(x) != x + 3)
+			w->wrong++;
+		WRITE_ONCE(w->done, x + 1);
+		/* Under icount the CPUs take turns: this gives one away. */
+		if (x % 64 == 0)
+			arch_cpu_relax();
+	}
+	WRITE_ONCE(w->finished, true);
+}
+
+bool trace_workers_start(struct trace_worker *w, unsigned int calls)
+{
+	unsigned int cpu;
+	bool all = true;
+
+	memset(w, 0, MAX_CPUS * sizeof(*w));
+	for_each_online_cpu (cpu) {
+		w[cpu].calls = calls;
+		w[cpu].task = task_create_expendable("worker", PRIO_LOW,
+						     1u << cpu, work, &w[cpu]);
+		all &= !!w[cpu].task;
+	}
+	return all;
+}
+
+unsigned long trace_workers_join(struct trace_worker *w)
+{
+	unsigned long sum = 0;
+	unsigned int cpu;
+
+	for (cpu = 0; cpu < MAX_CPUS; cpu++) {
+		if (!w[cpu].task)
+			continue;
+		if (!w[cpu].calls)
+			task_stop(w[cpu].task);
+		task_join(w[cpu].task);
+		sum += w[cpu].done;
+	}
+	return sum;
+}

@@ -1,0 +1,53 @@
+/* What the tracer's tests have in common. */
+#ifndef TRACER_TESTING_H
+#define TRACER_TESTING_H
+
+#include <kernel/cpu.h>
+#include <kernel/errno.h>
+#include <kernel/ktest.h>
+#include <kernel/string.h>
+#include <kernel/task.h>
+#include <kernel/victim.h>
+#include <tracer/output.h>
+#include <tracer/patch.h>
+#include <tracer/tracer.h>
+
+#define ALL_CPUS ((1u << nr_cpus) - 1)
+
+/* Everything as after boot: nop, no filters, on, all CPUs, empty buffer. */
+void trace_test_reset(void);
+
+/* Write a control file of the tracer; the explaining line stays in
+ * trace_test_error. */
+int trace_test_put(const char *file, const char *text);
+int trace_test_add(const char *file, const char *text); /* as >> */
+extern char trace_test_error[160];
+
+/* Read a control file `chunk` bytes at a time; length, text NUL-terminated. */
+ssize_t trace_test_read(const char *file, char *text, size_t size,
+			size_t chunk);
+
+/* Trace victim_call() and nothing else, into an empty buffer. */
+int trace_test_victim(void);
+
+/* The site of a function that is known by its address. */
+int trace_test_site(unsigned long (*fn)(unsigned long x));
+
+/* All CPUs' books together; false if one does not add up. */
+bool trace_test_books(struct ring_stats *sum);
+
+/* A task on each online CPU that runs fn over and over (its address in `arg` of
+ * struct trace_worker), or `calls` times, and counts. */
+struct trace_worker {
+	struct task *task;
+	unsigned int calls;  /* to make; 0: until stopped */
+	unsigned long done;  /* made so far; the task writes */
+	unsigned long wrong; /* of these with a wrong result */
+	bool finished;
+};
+/* False when one could not be made. */
+bool trace_workers_start(struct trace_worker *w, unsigned int calls);
+/* Stop and join them all; the sum of calls made. */
+unsigned long trace_workers_join(struct trace_worker *w);
+
+#endif

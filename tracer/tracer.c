@@ -1,0 +1,211 @@
+/* Selecting tracers, starting and stopping: from the state that users set to
+ * what sites, trace_ops and rings must be. */
+#include <tracer/tracer.h>
+
+#include <kernel/cpu.h>
+#include <kernel/errno.h>
+#include <kernel/init.h>
+#include <kernel/param.h>
+#include <kernel/printk.h>
+#include <kernel/string.h>
+#include <kernel/task.h>
+#include <tracer/patch.h>
+#include <tracer/ring.h>
+
+struct mutex trace_mutex = MUTEX_INIT(trace_mutex);
+
+struct trace_ops trace_ops_off = { .entry = trace_entry_off };
+static struct trace_ops trace_ops_ring = { .entry = trace_entry_ring };
+
+/* One pointer to a pair, so that no call ever sees one tracer's function with
+ * another's data (H24). Trampolines load it once. */
+struct trace_ops *trace_ops = &trace_ops_off;
+
+TRACER(nop, .name = "nop");
+TRACER(function, .name = "function", .ops = &trace_ops_ring);
+
+struct trace_state trace_state = { .tracer = &tracer_nop, .on = true };
+
+static void on_switch(struct task *prev, struct task *next)
+{
+	(void)prev;
+	comm_save(next);
+	ring_task(next->pid);
+}
+
+/*
+ * Starting: the hook first, so that ring_record() marks each CPU's task when no
+ * switch can be missed any more; live calls last. Stopping: live calls first. A
+ * task that was preempted inside a trampoline comes out of it with the old ops
+ * much later; ring_end tells it then whether to record.
+ */
+static void apply(bool clear)
+{
+	bool calls = trace_state.on && trace_state.tracer->ops;
+	struct trace_ops *ops =
+		calls ? trace_state.tracer->ops : &trace_ops_off;
+
+	if (!calls)
+		WRITE_ONCE(trace_ops, ops);
+	else
+		comm_save_all();
+	WRITE_ONCE(sched_switch_hook, calls ? on_switch : NULL);
+	ring_record(trace_state.on ? trace_state.cpumask : 0, clear);
+	/* Release: the pair behind the pointer is complete. */
+	__atomic_store_n(&trace_ops, ops, __ATOMIC_RELEASE);
+}
+
+void trace_record(bool on, cpumask_t mask)
+{
+	trace_state.on = on;
+	trace_state.cpumask = mask;
+	apply(false);
+}
+
+static u32 wanted(unsigned int w)
+{
+	u32 bits = site_bits.patchable[w] & ~site_bits.excluded[w];
+
+	return filter_trace.count ? bits & site_bits.filter[w] : bits;
+}
+
+int trace_update(struct ctl_handle *h, unsigned int lo, unsigned int hi)
+{
+	bool active = trace_state.tracer->ops;
+	struct patch_batch b;
+	char text[120];
+	unsigned int w;
+	int err;
+
+	for (w = lo; w < hi; w++)
+		site_bits.want[w] = active ? wanted(w) : 0;
+	err = patch_apply(&b, lo, hi);
+	if (err == -EIO) {
+		patch_explain(&b, text, sizeof(text));
+		return ctl_error(h, err, "%s", text);
+	}
+	if (err)
+		ctl_error(h, err, "cannot hold the CPUs from here");
+	return err;
+}
+
+const struct tracer *trace_find(const char *name)
+{
+	const struct tracer *t;
+
+	for_each_registered (t, tracers)
+		if (!strcmp(t->name, name))
+			return t;
+	return NULL;
+}
+
+int trace_unknown(struct ctl_handle *h, const char *name)
+{
+	const struct tracer *t;
+	char names[80];
+	size_t n = 0;
+
+	for_each_registered (t, tracers)
+		n += snprintf(names + n, sizeof(names) - n, " %s", t->name);
+	return ctl_error(h, -EINVAL, "no tracer '%.32s'; there are:%s", name,
+			 names);
+}
+
+int trace_select(struct ctl_handle *h, const char *name)
+{
+	const struct tracer *t = trace_find(name), *old = trace_state.tracer;
+	bool some = filter_trace.count;
+	int err;
+
+	if (!t)
+		return trace_unknown(h, name);
+	if (t == old)
+		return 0;
+	trace_state.tracer = t;
+	if (!t->ops != !old->ops) {
+		/* Outside the filter's words nothing is or becomes "on". */
+		err = trace_update(h, some ? filter_trace.lo : 0,
+				   some ? filter_trace.hi : site_words);
+		if (err) {
+			trace_state.tracer = old;
+			return err;
+		}
+	}
+	apply(true);
+	return 0;
+}
+
+/* ---- Boot ------------------------------------------------------------------ */
+
+static const char *boot_tracer, *boot_filter, *boot_notrace;
+static unsigned long boot_kb = RING_DEFAULT_KB;
+
+static int set_tracer(const char *value)
+{
+	if (!trace_find(value))
+		return -EINVAL;
+	boot_tracer = value;
+	return 0;
+}
+KERNEL_PARAM(ftrace, "ftrace", "a tracer: function nop", set_tracer);
+
+static int set_filter(const char *value)
+{
+	boot_filter = value;
+	return 0;
+}
+KERNEL_PARAM(ftrace_filter, "ftrace_filter",
+	     "functions and globs, separated by commas", set_filter);
+
+static int set_notrace(const char *value)
+{
+	boot_notrace = value;
+	return 0;
+}
+KERNEL_PARAM(ftrace_notrace, "ftrace_notrace",
+	     "functions and globs, separated by commas", set_notrace);
+
+static int set_size(const char *value)
+{
+	u64 bytes;
+
+	if (parse_u64(value, &bytes) || !bytes || bytes >> 30)
+		return -EINVAL;
+	boot_kb = (bytes + 1023) / 1024;
+	return 0;
+}
+KERNEL_PARAM(trace_buf_size, "trace_buf_size",
+	     "bytes for each CPU, with K or M, below 1024M", set_size);
+
+static void boot_echo(const char *file, const char *value)
+{
+	char text[CTL_WRITE_MAX], error[160], *p;
+
+	if (!value)
+		return;
+	strlcpy(text, value, sizeof(text));
+	for (p = text; *p; p++)
+		if (*p == ',')
+			*p = ' ';
+	if (ctl_echo(file, text, false, error, sizeof(error)))
+		printk("%s: %s\n", file, error);
+}
+
+static void tracer_start(void)
+{
+	sites_report();
+	if (ring_resize(boot_kb)) {
+		printk("trace buffer: no memory for %lu KiB a CPU; %lu "
+		       "instead\n",
+		       boot_kb, RING_MIN_PAGES * PAGE_SIZE / 1024);
+		if (ring_resize(0))
+			panic("no memory for the smallest trace buffer");
+	}
+	mutex_lock(&trace_mutex);
+	trace_record(true, (1u << nr_cpus) - 1);
+	mutex_unlock(&trace_mutex);
+	boot_echo(TRACING "set_ftrace_filter", boot_filter);
+	boot_echo(TRACING "set_ftrace_notrace", boot_notrace);
+	boot_echo(TRACING "current_tracer", boot_tracer);
+}
+INIT_HOOK(INIT_LATE, tracer_start);

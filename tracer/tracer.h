@@ -1,0 +1,90 @@
+/*
+ * The tracer's state: which tracer, on or off, on which CPUs, through which
+ * filters; and what they make of the sites, trace_ops and the rings. All under
+ * trace_mutex, taken first of the tracer's locks.
+ */
+#ifndef TRACER_TRACER_H
+#define TRACER_TRACER_H
+
+#include <arch/arch_trace.h>
+#include <kernel/ctl.h>
+#include <kernel/lock.h>
+#include <kernel/types.h>
+
+#define TRACING "/sys/kernel/tracing/"
+
+struct tracer {
+	const char *name;
+	/* What live calls do while recording; NULL: it needs no site. */
+	struct trace_ops *ops;
+};
+#define TRACER(ident, ...)                                                     \
+	static const struct tracer tracer_##ident REGISTER(                    \
+		tracers) = { __VA_ARGS__ }
+REGISTRY(struct tracer, tracers);
+
+struct trace_state {
+	const struct tracer *tracer;
+	bool on;	   /* tracing_on */
+	cpumask_t cpumask; /* tracing_cpumask, of CPUs present */
+};
+extern struct trace_state trace_state;
+extern struct mutex trace_mutex;
+
+/* What live calls do when nothing is recorded: return at once. */
+extern struct trace_ops trace_ops_off;
+
+/*
+ * Errors of what follows are explained in h (ctl_error()); on an error nothing
+ * has changed. Context: a task, interrupts on, trace_mutex held.
+ */
+
+/* A tracer by name, or NULL; any context. And the error that says so. */
+const struct tracer *trace_find(const char *name);
+int trace_unknown(struct ctl_handle *h, const char *name);
+
+/* Select a tracer by name; clears the buffer. -EINVAL: unknown. */
+int trace_select(struct ctl_handle *h, const char *name);
+
+/* Set tracing_on and tracing_cpumask. */
+void trace_record(bool on, cpumask_t mask);
+
+/*
+ * Filters have changed in words [lo, hi) of the site bitmaps: switch the sites
+ * there to what they now should be. 0, or patch_apply()'s error.
+ */
+int trace_update(struct ctl_handle *h, unsigned int lo, unsigned int hi);
+
+/* ---- Filters (filter.c) -------------------------------------------------- */
+
+struct site_filter {
+	const char *name;  /* the control file's */
+	const char *empty; /* what it shows when nothing is in it */
+	u32 **bits;
+	unsigned int count;  /* sites in it */
+	unsigned int lo, hi; /* words outside [lo, hi) are 0 */
+};
+extern struct site_filter filter_trace, filter_notrace;
+
+/*
+ * What was written to a filter's control file: patterns separated by blanks
+ * (text is cut up), added, or with append false replacing what is there.
+ * -EINVAL: a pattern that matches no function.
+ */
+int filter_write(struct ctl_handle *h, struct site_filter *f, char *text,
+		 bool append);
+/* Would it be accepted? Changes nothing but text. */
+int filter_check(struct ctl_handle *h, struct site_filter *f, char *text);
+
+/* ---- Names of tasks, also of those that are gone (comm.c) ---------------- */
+
+struct task;
+
+/* Remember a task's name. Any context but NMI, never waits. */
+void comm_save(const struct task *t);
+/* Remember those of all tasks. */
+void comm_save_all(void);
+/* The name of pid, "<idle>" for 0, "<...>" when it is not known. */
+void comm_find(s32 pid, char *name, size_t size);
+
+#endif
