@@ -1,0 +1,149 @@
+"""The linked kernel as tests see it: a reading of its own, apart from tools/*.c,
+so that a mistake there is not repeated here."""
+
+import functools
+import re
+import struct
+import subprocess
+from pathlib import Path
+
+CROSS = {"x86_64": "x86_64-linux-gnu-", "riscv": "riscv64-linux-gnu-",
+         "mips": "mipsel-linux-gnu-"}
+# Where one port's site begins at its recorded address: tests that look at a
+# site's instruction add this (arch_trace.h, struct site_format).
+STUB = {"x86_64": "__fentry__", "riscv": None, "mips": "_mcount"}
+
+
+class Function:
+    """One function: its addresses and its instructions' text."""
+
+    def __init__(self, name: str, addr: int, size: int):
+        self.name, self.addr, self.size = name, addr, size
+        self.code: list[tuple[int, str, str]] = []
+
+    def transfers(self) -> list[tuple[int, str, int | None]]:
+        """(address, mnemonic, target or None if through a register)."""
+        found = []
+        for addr, mnemonic, operands in self.code:
+            target = re.search(r"(?:^|[ ,])([0-9a-f]+) <[^>]*>$", operands)
+            if "*" in operands or re.fullmatch(r"(jalr|jr)(\.hb)?", mnemonic):
+                found.append((addr, mnemonic,
+                              int(target[1], 16)
+                              if target and "*" not in operands else None))
+            elif target and re.match(r"call|j|b", mnemonic):
+                found.append((addr, mnemonic, int(target[1], 16)))
+        return found
+
+
+class Image:
+    """An ELF file of one architecture."""
+
+    def __init__(self, arch: str, path: Path):
+        self.arch, self.path = arch, Path(path)
+        self.data = self.path.read_bytes()
+        self.bits = 64 if self.data[4] == 2 else 32
+        self.segments = self._segments()
+
+    def _segments(self) -> list[tuple[int, int, int]]:
+        """(address, file offset, bytes in the file) of what is loaded."""
+        if self.bits == 64:
+            phoff, = struct.unpack_from("<Q", self.data, 32)
+            size, count = struct.unpack_from("<HH", self.data, 54)
+            heads = [struct.unpack_from("<IIQQQQ", self.data, phoff + i * size)
+                     for i in range(count)]
+            return [(h[3], h[2], h[5]) for h in heads if h[0] == 1]
+        phoff, = struct.unpack_from("<I", self.data, 28)
+        size, count = struct.unpack_from("<HH", self.data, 42)
+        heads = [struct.unpack_from("<IIIII", self.data, phoff + i * size)
+                 for i in range(count)]
+        return [(h[2], h[1], h[4]) for h in heads if h[0] == 1]
+
+    def offset(self, addr: int) -> int:
+        """Where in the file the byte at a linked address stands."""
+        for start, at, size in self.segments:
+            if start <= addr < start + size:
+                return at + addr - start
+        raise KeyError(f"{addr:#x} is not in {self.path}")
+
+    def read(self, addr: int, size: int) -> bytes:
+        """Bytes at a linked address."""
+        at = self.offset(addr)
+        return self.data[at:at + size]
+
+    def u32(self, addr: int, count: int = 1) -> tuple[int, ...]:
+        """Little-endian words."""
+        return struct.unpack(f"<{count}I", self.read(addr, 4 * count))
+
+    def tool(self, name: str, *args: str) -> str:
+        """Output of one of the architecture's binutils."""
+        return subprocess.run([CROSS[self.arch] + name, *args, str(self.path)],
+                              check=True, text=True, capture_output=True
+                              ).stdout
+
+    @functools.cached_property
+    def symbols(self) -> dict[str, int]:
+        """Every symbol's value."""
+        found = {}
+        for line in self.tool("nm").splitlines():
+            value, _, name = line.rpartition(" ")
+            if value.strip()[:1] not in ("", "U"):
+                # GNU nm extends a 32-bit MIPS address by its sign.
+                found[name] = int(value.split()[0], 16) % (1 << self.bits)
+        return found
+
+    @functools.cached_property
+    def functions(self) -> list[Function]:
+        """All functions in text with their code, ascending."""
+        lo, hi = self.symbols["_text"], self.symbols["_etext"]
+        found = {}
+        for line in self.tool("readelf", "-sW").splitlines():
+            word = line.split()
+            if len(word) == 8 and word[3] == "FUNC" and word[6] != "UND":
+                addr = int(word[1], 16)
+                if lo <= addr < hi:
+                    found.setdefault(addr, Function(word[7], addr,
+                                                    int(word[2], 0)))
+        functions = [found[addr] for addr in sorted(found)]
+        self._read_code(functions)
+        return functions
+
+    def _read_code(self, functions: list[Function]) -> None:
+        at = -1
+        line_re = re.compile(r"\s*([0-9a-f]+):\t(?:notrack |bnd )?(\S+)\s*(.*)")
+        for line in self.tool("objdump", "-dzw", "--no-show-raw-insn"
+                              ).splitlines():
+            match = line_re.match(line)
+            if not match:
+                continue
+            addr = int(match[1], 16)
+            while at + 1 < len(functions) and \
+                    addr >= functions[at + 1].addr:
+                at += 1
+            if at >= 0:
+                functions[at].code.append((addr, match[2], match[3]))
+
+    def function_at(self, addr: int) -> Function | None:
+        """The function whose code holds an address."""
+        lo, hi = 0, len(self.functions)
+        while lo < hi:
+            mid = (lo + hi) // 2
+            if self.functions[mid].addr <= addr:
+                lo = mid + 1
+            else:
+                hi = mid
+        return self.functions[lo - 1] if lo else None
+
+    @functools.cached_property
+    def by_name(self) -> dict[str, list[Function]]:
+        """Functions of a name; static ones may share it."""
+        found: dict[str, list[Function]] = {}
+        for f in self.functions:
+            found.setdefault(f.name, []).append(f)
+        return found
+
+    @functools.cached_property
+    def sites(self) -> list[int]:
+        """Sites' addresses, from the image's own table."""
+        count, = self.u32(self.symbols["site_count"])
+        words = self.u32(self.symbols["site_table"], count)
+        return [self.symbols["_text"] + (w & 0xffffff) for w in words]

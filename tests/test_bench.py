@@ -1,0 +1,30 @@
+"""make bench: every figure that has a limit is there, on every architecture, and
+under it; the same twice, for they are counted, not timed."""
+
+import json
+import subprocess
+
+from conftest import ROOT
+
+FIGURES = {"boot_conversion", "site_table", "stop_enable_all",
+           "stop_disable_all", "disabled_site", "function_event",
+           "tracing_off", "enable_one_name", "boot_to_prompt"}
+
+
+def bench(arch: str) -> dict[str, dict]:
+    """One architecture's figures, by name; all must be under their limits."""
+    done = subprocess.run([str(ROOT / "tools" / "bench"), arch], text=True,
+                          capture_output=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    line = next(x for x in done.stdout.splitlines() if x.startswith("{"))
+    return {f["name"]: f for f in json.loads(line)["bench"]}
+
+
+def test_figures(arch):
+    first = bench(arch)
+    assert FIGURES <= set(first)
+    counted = FIGURES - {"boot_to_prompt"}
+    assert all(first[name]["limit"] for name in counted)
+    second = bench(arch)
+    for name in counted:
+        assert first[name]["value"] == second[name]["value"], name

@@ -1,0 +1,106 @@
+"""Every architecture boots with 1, 2, 4 and 8 CPUs and passes its in-kernel
+tests; under -icount too, where an interrupt may come between any two
+instructions; and the boot line keeps its promises."""
+
+import re
+import subprocess
+
+import pytest
+from conftest import ROOT
+
+SITES = re.compile(
+    r"^sites: (\d+) = (\d+) patched \+ (\d+) skipped \+ (\d+) failed, "
+    r"nop=(.+), (\d+) us, (\d+) ns/site$", re.M)
+
+
+@pytest.mark.parametrize("smp", [1, 2, 4, 8])
+def test_kernel_tests(arch, smp, run_tool, request):
+    if smp >= 4:
+        request.getfixturevalue("alone")
+    done = run_tool("--arch", arch, "--smp", str(smp), "--timeout", "180")
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("smp", [1, 2])
+def test_kernel_tests_icount(arch, smp, run_tool):
+    done = run_tool("--arch", arch, "--smp", str(smp), "--icount",
+                    "--timeout", "300")
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("smp", [1, 8])
+def test_boot_lines(arch, smp, image, guest):
+    g = guest(arch, smp=smp)
+    text = g.boot_text
+    assert re.search(rf"^nopl \d+\.\d+ {arch}: {smp} CPUs?, 256 MiB$", text,
+                     re.M), text
+    counts = SITES.search(text)
+    assert counts, text
+    total, patched, skipped, failed = map(int, counts.groups()[:4])
+    assert total == len(image.sites) == patched + skipped + failed
+    assert failed == 0 and patched > 100
+    assert g.poweroff() == 0
+
+
+def test_more_cpus_than_supported(arch, guest):
+    """16 CPUs asked for: 8 run, and the rest is said, where QEMU has so many."""
+    if arch != "x86_64" and arch != "riscv":
+        pytest.skip("QEMU's malta has a coherence manager for 8 at most")
+    g = guest(arch, smp=12)
+    assert re.search(rf"^nopl \S+ {arch}: 8 CPUs", g.boot_text, re.M)
+    assert re.search(r"4 .*CPU|CPUs? .*ignored", g.boot_text), g.boot_text
+    assert g.poweroff() == 0
+
+
+def test_maxcpus(arch, guest):
+    g = guest(arch, smp=4, append="maxcpus=2")
+    assert re.search(rf"^nopl \S+ {arch}: 2 CPUs", g.boot_text, re.M)
+    online = [x for x in g.lines("cpus") if re.match(r"\s*\d+ .* online ", x)]
+    assert len(online) == 2
+    assert g.poweroff() == 0
+
+
+def test_debug(arch):
+    """make debug: stopped at the first instruction, gdb finds kernel_main."""
+    done = subprocess.run(
+        [str(ROOT / "tools" / "run"), "--arch", arch, "--smp", "2", "--debug"],
+        input="break kernel_main\ncontinue\nbacktrace\nkill\nquit\n",
+        text=True, capture_output=True, timeout=60)
+    assert re.search(r"Breakpoint 1.* kernel_main \(\)", done.stdout), \
+        done.stdout + done.stderr
+
+
+# The NOP that each CPU model must get: by CPUID, as arch/x86_64/patch.c's table
+# says, and what nop= makes of it.
+MODELS = [
+    ("qemu64", "", "6666666690"),  # says AuthenticAMD, family 15: a K8
+    ("max", "", "6666666690"),     # QEMU 7.2's says the same
+    ("Nehalem", "", "0f1f440000"),
+    ("phenom", "", "0f1f440000"),
+    ("Opteron_G1", "", "6666666690"),
+    ("Nehalem", "nop=k8", "6666666690"),
+    ("Nehalem", "nop=generic", "3e488d7600"),
+    ("Opteron_G1", "nop=p6", "0f1f440000"),
+]
+
+
+@pytest.mark.parametrize("cpu,append,expected", MODELS)
+def test_x86_nop(cpu, append, expected, guest):
+    g = guest("x86_64", cpu=cpu, append=append)
+    assert expected in SITES.search(g.boot_text)[5]
+    assert g.poweroff() == 0
+
+
+def test_nop_choice_runs(arch, guest, run_tool):
+    """Every NOP that a port offers works: trace with it."""
+    offered = re.search(r"accepted: (.*)|takes (.*)",
+                        guest(arch, append="nop=none-such").boot_text)
+    names = (offered[1] or offered[2]).replace(",", " ").split()
+    assert names
+    for name in names:
+        g = guest(arch, smp=2, append=f"nop={name}")
+        assert name in SITES.search(g.boot_text)[5]
+        g.run("echo function > /sys/kernel/tracing/current_tracer")
+        assert " <-" in g.run("cat /sys/kernel/tracing/trace | head -20")
+        g.run("echo nop > /sys/kernel/tracing/current_tracer")
+        assert g.poweroff() == 0

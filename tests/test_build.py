@@ -1,0 +1,168 @@
+"""The build and the tree: errors of one line, guides that leave nothing out,
+generic code that names no architecture."""
+
+import re
+import subprocess
+
+import pytest
+from conftest import ARCHES, ROOT, built, make
+
+HEADERS = ["arch/arch.h", "arch/arch_trace.h"]
+
+
+def contract(header: str) -> list[str]:
+    """Functions that a contract header declares."""
+    text = re.sub(r"/\*.*?\*/", "", (ROOT / header).read_text(), flags=re.S)
+    text = re.sub(r"^#.*$", "", text, flags=re.M)
+    # Members of structs are no functions of the contract.
+    text = re.sub(r"\{[^{}]*\}", "{}", text)
+    return sorted(set(re.findall(
+        r"^(?:static inline|noreturn|extern|const|unsigned|struct|void|int|u64|"
+        r"bool|long|char)[\w \n\t*]*?\b(\w+)\([^;]*\);", text, re.M)))
+
+
+def test_contract_is_read_right():
+    names = contract("arch/arch.h") + contract("arch/arch_trace.h")
+    assert 30 <= len(names) <= 80
+    for name in ("arch_this_cpu", "arch_unwind_next", "arch_timer_set",
+                 "arch_site_prepare", "arch_live_write", "trace_entry_ring",
+                 "arch_power_off", "arch_nop_describe"):
+        assert name in names
+    assert "entry" not in names and "func" not in names
+
+
+@pytest.mark.parametrize("header", HEADERS)
+def test_guide_names_the_whole_contract(header):
+    guide = (ROOT / "arch" / "README.md").read_text()
+    missing = [n for n in contract(header)
+               if not re.search(rf"\b{n}\b", guide)]
+    assert missing == []
+
+
+def ktests() -> set[str]:
+    """Names of all in-kernel tests."""
+    found = set()
+    for folder in ("arch", "boot", "kernel", "tracer"):
+        for path in (ROOT / folder).rglob("*.[ch]"):
+            found |= set(re.findall(r'^KTEST\(\w+,\s*"([^"]+)"\)',
+                                    path.read_text(), re.M))
+    return found
+
+
+@pytest.mark.parametrize("header", HEADERS)
+def test_conformance_covers_the_whole_contract(header):
+    """A test arch.<function> or arch_trace.<function>, arch_ left out."""
+    prefix = header.removeprefix("arch/").removesuffix(".h")
+    names = ktests()
+    missing = []
+    for function in contract(header):
+        short = function.removeprefix("arch_")
+        if not any(re.fullmatch(rf"{prefix}\.({function}|{short})(\..*)?", n)
+                   for n in names):
+            missing.append(function)
+    assert missing == []
+
+
+def one_line_error(*args: str) -> str:
+    """Make must fail, saying one line of its own."""
+    done = make(*args, check=False)
+    assert done.returncode != 0
+    lines = [x for x in done.stderr.splitlines() if x.strip()]
+    assert len(lines) == 1, lines
+    return lines[0]
+
+
+def test_unknown_arch():
+    line = one_line_error("ARCH=vax")
+    assert "vax" in line and all(a in line for a in ARCHES)
+
+
+def test_unknown_sites():
+    line = one_line_error("ARCH=riscv", "SITES=none", "all")
+    assert "SITES=none" in line and "patchable" in line
+
+
+def test_missing_tool():
+    line = one_line_error("ARCH=riscv", "CROSS_COMPILE=none-", "all")
+    assert "none-gcc" in line and "setup" in line
+
+
+def test_help_names_all_targets():
+    text = make("help").stdout
+    for target in ("all", "setup", "run", "test", "bench", "debug", "check",
+                   "clean", "help", "compile_commands.json", "ARCH", "SMP"):
+        assert re.search(rf"^ +{re.escape(target)}\b", text, re.M), target
+
+
+def test_checks_pass():
+    """make check: format, static checks, and the rules of the tree."""
+    done = make("check", check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_no_warnings(arch, tmp_path):
+    """A build from nothing prints none."""
+    done = make(f"ARCH={arch}", f"O={tmp_path}", "all")
+    assert "warning:" not in done.stdout + done.stderr
+
+
+def test_second_make_does_nothing(arch):
+    done = make(f"ARCH={arch}", "all")
+    assert "CC" not in done.stdout and "LINK" not in done.stdout, done.stdout
+
+
+def readme_lines() -> list[str]:
+    """Lines of the README's indented and fenced blocks."""
+    text = (ROOT / "README.md").read_text()
+    fenced = "\n".join(re.findall(r"^```\w*\n(.*?)^```", text, re.M | re.S))
+    return fenced.splitlines() + re.findall(r"^(?: {4}|\t)(.*)$", text, re.M)
+
+
+def readme_commands() -> list[str]:
+    """What it tells to type at the host's shell, without comments."""
+    return [re.sub(r"^\$ ", "", line).partition("  #")[0].strip()
+            for line in readme_lines()
+            if re.match(r"(\$ )?(make|tools/\w+)\b", line)]
+
+
+def test_readme_commands_exist():
+    """Every make target that the README shows is one."""
+    known = make("help").stdout
+    shown = [c for c in readme_commands() if c.startswith("make")]
+    assert shown
+    for command in shown:
+        for word in command.split()[1:]:
+            if "=" not in word:
+                assert re.search(rf"^ +{re.escape(word)}\b", known, re.M), word
+
+
+def test_readme_tools_work():
+    """The runner's command lines, as printed, pass."""
+    shown = [c for c in readme_commands() if c.startswith("tools/run")]
+    assert shown
+    for command in shown:
+        built(re.search(r"--arch (\w+)", command)[1])
+        done = subprocess.run(command, shell=True, cwd=ROOT, text=True,
+                              capture_output=True)
+        assert done.returncode == 0, command + "\n" + done.stdout
+
+
+def test_readme_shell_lines_work(guest):
+    """What the README types at the prompt gives no error."""
+    lines = [match[1] for line in readme_lines()
+             if (match := re.match(r"nopl:\S*# (.+)$", line))]
+    assert lines
+    g = guest("riscv", smp=4)
+    for line in lines:
+        output = g.run(line.partition("  # ")[0].strip())
+        assert not re.match(r"\w+: .*(unknown|no such|cannot|usage)", output), \
+            (line, output)
+
+
+def test_compile_commands(tmp_path):
+    make("ARCH=riscv", "compile_commands.json")
+    import json
+    entries = json.loads((ROOT / "compile_commands.json").read_text())
+    assert any(e["file"].endswith("kernel/sched.c") for e in entries)
+    subprocess.run(["git", "check-ignore", "-q", "compile_commands.json"],
+                   cwd=ROOT, check=True)

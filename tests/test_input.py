@@ -1,0 +1,137 @@
+"""Bad input: one clear line that says what was wrong and what is accepted, and
+nothing changes."""
+
+import re
+
+import pytest
+
+TRACING = "/sys/kernel/tracing"
+
+# What is typed, and words that the line must have.
+SHELL = [
+    ("frobnicate", ["frobnicate", "help"]),
+    ("cd /nowhere", ["/nowhere"]),
+    ("cat /nowhere", ["/nowhere"]),
+    ("cat", ["usage"]),
+    ("echo 'open", ["quote|'"]),
+    ("echo x |", ["|"]),
+    ("echo x > /proc/uptime", ["uptime", "cannot be written"]),
+    ("echo x > /nowhere", ["no such file"]),
+    ("echo x | frobnicate", ["frobnicate"]),
+    ("head -n x /proc/uptime", ["x", "number|usage"]),
+    ("sleep soon", ["number"]),
+    ("stress", ["start", "stop"]),
+    ("stress start 0", ["at least 1"]),
+    ("test none.such", ["none.such"]),
+    ("trace frobnicate", ["frobnicate|start"]),
+]
+
+# File, text, and words that the line must have.
+CONTROL = [
+    ("current_tracer", "frobnicator", ["frobnicator", "nop", "function"]),
+    ("set_ftrace_filter", "no_such_function", ["no_such_function"]),
+    ("set_ftrace_filter", "'no_such_*'", ["no_such_"]),
+    ("set_ftrace_notrace", "no_such_function", ["no_such_function"]),
+    ("tracing_on", "2", ["0", "1"]),
+    ("tracing_on", "on", ["0", "1"]),
+    ("buffer_size_kb", "0", ["buffer_size_kb"]),
+    ("buffer_size_kb", "many", ["many|number"]),
+    ("buffer_size_kb", "99999999", ["memory|to|most|max"]),
+    ("trace_clock", "sundial", ["sundial", "local|global"]),
+    ("tracing_cpumask", "xyz", ["mask|hex"]),
+]
+
+
+def has_words(line: str, words: list[str]) -> bool:
+    """Each word, or one of those that | separates, is in the line."""
+    return all(any(w in line for w in word.split("|")) or word in line
+               for word in words)
+
+
+@pytest.fixture(scope="module", params=["x86_64", "riscv", "mips"])
+def shared(request):
+    """One guest for all lines that must change nothing."""
+    from conftest import built
+    from guest import Guest
+    built(request.param)
+    with Guest(request.param, smp=2) as g:
+        yield g
+
+
+def test_shell_lines(shared):
+    wrong = [(line, said) for line, words in SHELL
+             if not has_words(said := shared.error(line), words)]
+    assert wrong == []
+
+
+def test_control_files(shared):
+    shared.run(f"cd {TRACING}")
+    wrong = []
+    for file, text, words in CONTROL:
+        before = shared.run(f"cat {file}")
+        said = shared.error(f"echo {text} > {file}")
+        if not has_words(said, [file, *words]):
+            wrong.append((file, text, said))
+        if shared.run(f"cat {file}") != before:
+            wrong.append((file, text, "changed"))
+    shared.run("cd /")
+    assert wrong == []
+
+
+def test_too_long(shared):
+    """A line longer than the editor's, and a write longer than a file takes."""
+    assert "long" in shared.error("echo " + "x" * 1500)
+    words = " ".join(["sched_yield"] * 60)
+    assert shared.run(f"echo {words} > {TRACING}/set_ftrace_filter") == ""
+    assert shared.run(f"echo > {TRACING}/set_ftrace_filter") == ""
+
+
+def test_machine_is_unharmed(shared):
+    assert shared.lines(f"cat {TRACING}/current_tracer") == ["nop"]
+    assert shared.lines(f"cat {TRACING}/enabled_functions") == []
+    assert "none lost" in shared.run("stress start 1; stress stop")
+
+
+PARAMETERS = [
+    ("frobnicate=1", ["frobnicate", "known"]),
+    ("nop=none-such", ["none-such", "nop"]),
+    ("maxcpus=0", ["maxcpus", "0"]),
+    ("maxcpus=many", ["maxcpus", "many"]),
+    ("ftrace=frobnicator", ["frobnicator", "function"]),
+    ("ftrace_filter=no_such_function", ["no_such_function"]),
+    ("trace_buf_size=none", ["trace_buf_size", "none"]),
+    ("panic=maybe", ["panic", "exit"]),
+]
+
+
+def test_parameters(arch, guest):
+    """All at once: each named in a line of its own, and the boot goes on."""
+    g = guest(arch, smp=2,
+              append=" ".join(p for p, _ in PARAMETERS))
+    lines = g.boot_text.splitlines()
+    for parameter, words in PARAMETERS:
+        assert any(has_words(line, words) for line in lines), \
+            (parameter, lines)
+    assert re.search(r"^nopl \S+ \S+: 2 CPUs", g.boot_text, re.M)
+    assert g.lines(f"cat {TRACING}/current_tracer") == ["nop"]
+    assert g.poweroff() == 0
+
+
+def test_editing(arch, guest):
+    """Backspace, history, Ctrl-C, Ctrl-U, and Tab over commands, paths and
+    function names."""
+    g = guest(arch)
+    assert g.run("echo abX\x7fc") == "abc\n".replace("\n", "\r\n") \
+        or "abc" in g.run("echo abX\x7fc")
+    assert "abc" in g.run("\x1b[A")
+    assert "hello" in g.run("rubbish\x15echo hello")
+    g.send("sleep 100\r")
+    g.expect("sleep 100")
+    g.send("\x03")
+    g.expect_prompt(10)
+    assert "up " in g.run("upt\t")
+    g.run("cat /proc/upt\t")
+    assert re.search(r"^\d+\.\d+", g.text_before().split("\n", 1)[1])
+    g.run("echo sched_yie\t > /sys/kernel/tracing/set_ftrace_filter")
+    assert g.lines(f"cat {TRACING}/set_ftrace_filter") == ["sched_yield"]
+    assert g.poweroff() == 0

@@ -1,0 +1,159 @@
+"""tools/run's verdicts: whatever is not a whole, passing report with the right
+exit status is never a pass. Most cases are consoles made up here; the last ones
+are machines that really end that way."""
+
+import struct
+
+import pytest
+import qemu
+from qemu import Verdict
+
+GOOD = """SBI noise
+KTAP version 1
+1..3
+ok 1 sched.priority
+# a diagnostic
+ok 2 mm.pages # SKIP needs icount
+ok 3 ring.order
+# nopl tests: 2 passed, 0 failed, 1 skipped
+"""
+FAILED = """KTAP version 1
+1..2
+ok 1 a.a
+# kernel/b_test.c:12: x == 3 (x is 4)
+not ok 2 b.b
+# nopl tests: 1 passed, 1 failed, 0 skipped
+"""
+
+
+def judged(text: str, status: int | None, qemu_status: int | None = 0,
+           expect: tuple = ()) -> tuple[Verdict, str]:
+    """The verdict on a console and a status."""
+    console = qemu.Console()
+    for chunk in range(0, len(text), 7):  # whole lines must not matter
+        console.feed(text[chunk:chunk + 7].replace("\n", "\r\n").encode())
+    console.close()
+    return qemu.judge(qemu.Boot(console, status, qemu_status, 1.0), expect)
+
+
+def test_pass():
+    assert judged(GOOD, 0) == (Verdict.PASS, "2 passed, 0 failed, 1 skipped")
+    assert judged(GOOD + GOOD, 0)[0] == Verdict.PASS
+
+
+def test_failed_test():
+    assert judged(FAILED, 1)[0] == Verdict.FAIL
+    assert judged(FAILED, 0)[0] == Verdict.FAIL
+    assert judged(GOOD + FAILED, 1)[0] == Verdict.FAIL
+
+
+def test_failure_is_named():
+    console = qemu.Console()
+    console.feed(FAILED.encode())
+    assert console.runs[0].failed == ["b.b"]
+    assert "x is 4" in console.runs[0].diagnostics["b.b"][0]
+
+
+@pytest.mark.parametrize("text,reason", [
+    ("", "no test ran"),
+    ("KTAP version 1\n", "no plan"),
+    (GOOD.replace("ok 3 ring.order\n", ""), "2 of 3"),
+    (GOOD.replace("# nopl tests: 2 passed, 0 failed, 1 skipped\n", ""),
+     "end marker"),
+    (GOOD.replace("# nopl tests: 2", "# nopl tests: 3"), "marker says"),
+    (GOOD + "KTAP version 1\n1..1\n", "0 of 1"),
+])
+def test_incomplete_report_is_broken(text, reason):
+    verdict, why = judged(text, 0)
+    assert verdict == Verdict.BROKEN and reason in why
+
+
+def test_status_counts():
+    assert judged(GOOD, 1)[0] == Verdict.BROKEN
+    # A triple fault under -no-reboot, or a guest's reset: QEMU says 0, the
+    # kernel nothing.
+    assert judged(GOOD, None)[0] == Verdict.BROKEN
+    verdict, why = judged(GOOD + "panic: CPU 1: bug\n", 1)
+    assert verdict == Verdict.BROKEN and "panic: CPU 1: bug" in why
+
+
+def test_killed_is_timeout():
+    assert judged(GOOD, None, None)[0] == Verdict.TIMEOUT
+
+
+def test_expect():
+    assert judged("one\ntwo\n", 0, expect=("^one$", "^two$"))[0] == 0
+    assert judged("one\ntwo\n", 0, expect=("two", "one"))[0] == Verdict.BROKEN
+    assert judged("one\n", 1, expect=("one",))[0] == Verdict.BROKEN
+    assert judged("one\n" + FAILED, 1, expect=("one",))[0] == Verdict.FAIL
+
+
+def test_real_panic(arch, run_tool):
+    done = run_tool("--arch", arch, "--append", 'run="panic"')
+    assert done.returncode == Verdict.BROKEN, done.stdout
+    assert "panic" in done.stdout.splitlines()[-1]
+
+
+def test_real_panic_after_tests(arch, run_tool):
+    done = run_tool("--arch", arch, "--smp", "2", "--append",
+                    'run="test printk.*; test string.*; panic"')
+    assert done.returncode == Verdict.BROKEN, done.stdout
+
+
+def test_real_hang(arch, run_tool):
+    done = run_tool("--arch", arch, "--append", 'run="sleep 1000"',
+                    "--timeout", "4")
+    assert done.returncode == Verdict.TIMEOUT, done.stdout
+    assert "TIMEOUT" in done.stdout.splitlines()[-1]
+
+
+def test_real_triple_fault(image, run_tool, tmp_path):
+    """An illegal instruction before there are vectors: q35 resets, and QEMU
+    ends with 0; the others stand still."""
+    data = bytearray(image.data)
+    for name in ("_start", "_start32"):
+        if name in image.symbols:
+            break
+    at = image.offset(image.symbols[name])
+    data[at:at + 16] = (b"\x0f\x0b" * 8 if image.arch == "x86_64"
+                        else b"\xff" * 16)  # zeros would be MIPS's nop
+    elf = tmp_path / "broken.elf"
+    elf.write_bytes(data)
+    done = run_tool("--arch", image.arch, "--elf", str(elf), "--timeout", "5")
+    assert done.returncode in (Verdict.BROKEN, Verdict.TIMEOUT), done.stdout
+    if image.arch == "x86_64":
+        assert done.returncode == Verdict.BROKEN
+
+
+def test_real_failing_test(image, run_tool, tmp_path):
+    """A kernel whose index of names is not in order any more: the in-kernel test
+    that proves the order must fail, and tools/run must name it."""
+    data = bytearray(image.data)
+    at = image.offset(image.symbols["symbol_by_name"])
+    count, = image.u32(image.symbols["symbol_count"])
+    order = struct.unpack_from(f"<{count}H", data, at)
+    struct.pack_into(f"<{count}H", data, at, *reversed(order))
+    elf = tmp_path / "broken.elf"
+    elf.write_bytes(data)
+    done = run_tool("--arch", image.arch, "--elf", str(elf), "--append",
+                    'run="test symbols.sorted; poweroff"')
+    assert done.returncode == Verdict.FAIL, done.stdout
+    assert "not ok symbols.sorted" in done.stdout
+
+
+@pytest.mark.parametrize("args,says", [
+    (("--arch", "vax"), "choose one of: mips riscv x86_64"),
+    (("--arch", "riscv", "--elf", "/none.elf"), "make ARCH=riscv"),
+    (("--arch", "riscv", "--smp", "0"), "--smp 0"),
+    ((), "--arch"),
+])
+def test_usage(args, says, run_tool):
+    done = run_tool(*args)
+    assert done.returncode == Verdict.USAGE
+    assert says in done.stderr
+
+
+def test_missing_qemu_names_its_package(monkeypatch):
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(qemu.UsageError, match="apt-get install qemu-system-"):
+        qemu.find_program("qemu-system-riscv64")

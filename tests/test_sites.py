@@ -1,0 +1,171 @@
+"""The site table: true to the text, and checked on every path by which it could
+become wrong: by mksites when it is built, by patchpath against the call graph,
+by the kernel at boot against the bytes in memory."""
+
+import re
+import subprocess
+
+import pytest
+from conftest import ROOT, built, make
+from image import CROSS, STUB
+
+HOST = ROOT / "build" / "host"
+FORMAT = {"x86_64": "fentry", "riscv": "patchable", "mips": "mcount"}
+
+
+def tool(name: str, image, *args: str) -> subprocess.CompletedProcess:
+    """mksites or patchpath with an architecture's arguments."""
+    sites = ["--sites", FORMAT[image.arch]] if name == "mksites" else []
+    return subprocess.run(
+        [str(HOST / name), "--arch", image.arch, *sites, "--objdump",
+         CROSS[image.arch] + "objdump", *args], text=True, capture_output=True)
+
+
+def changed(image, tmp_path, addr: int, new: bytes):
+    """A copy of the image with other bytes at an address."""
+    data = bytearray(image.data)
+    at = image.offset(addr)
+    data[at:at + len(new)] = new
+    elf = tmp_path / "changed.elf"
+    elf.write_bytes(data)
+    return elf
+
+
+def entry(image, index: int) -> int:
+    """Address of an entry of the site table."""
+    return image.symbols["site_table"] + 4 * index
+
+
+def test_table_is_the_disassembly(image):
+    """A scan of this test's own finds exactly the table's sites."""
+    found = set()
+    stub = STUB[image.arch]
+    for f in image.functions:
+        if stub:
+            found |= {addr for addr, mnemonic, target in f.transfers()
+                      if target == image.symbols[stub]}
+        elif image.read(f.addr, 8) == b"\x01\x00" * 4:
+            found.add(f.addr)
+    assert found == set(image.sites)
+    assert image.sites == sorted(image.sites)
+
+
+def test_every_site_is_in_the_kernel_folder(image):
+    """tracer/, arch/ and boot/ have none, by directory."""
+    objects = [str(p) for p in (image.path.parent / "kernel").glob("*.o")]
+    listing = subprocess.run([CROSS[image.arch] + "nm", *objects], text=True,
+                             capture_output=True, check=True).stdout
+    kernel = set(re.findall(r"^[0-9a-f]+ [tTwW] (.+)$", listing, re.M))
+    sites = {image.function_at(a).name for a in image.sites}
+    assert sites - kernel == set()
+
+
+def test_symbol_table(image):
+    count, = image.u32(image.symbols["symbol_count"])
+    offsets = image.u32(image.symbols["symbol_offset"], count)
+    starts = [f.addr - image.symbols["_text"] for f in image.functions]
+    assert list(offsets) == starts
+
+
+def test_verify_sees_a_missing_site(image, tmp_path):
+    """One entry becomes the next one's neighbour: one lacks, one is false."""
+    word, = image.u32(entry(image, 3))
+    elf = changed(image, tmp_path, entry(image, 3),
+                  (word + 1).to_bytes(4, "little"))
+    done = tool("mksites", image, "--verify", str(image.path), str(elf))
+    assert done.returncode == 1
+    name = image.function_at(image.sites[3]).name
+    lines = done.stderr.splitlines()
+    assert len(lines) == 2 and all(f"({name}" in x for x in lines)
+    assert "that the table lacks" in lines[0]
+    assert "in the table, but no site" in lines[1]
+
+
+def test_verify_sees_moved_text(image, tmp_path):
+    """An instruction of another kind where the first link had a site."""
+    nop = {"x86_64": "0f1f440000", "riscv": "13000000", "mips": "00000000"}
+    elf = changed(image, tmp_path, image.sites[5],
+                  bytes.fromhex(nop[image.arch]))
+    done = tool("mksites", image, "--verify", str(image.path), str(elf))
+    assert done.returncode == 1
+    assert image.function_at(image.sites[5]).name in done.stderr
+
+
+def test_verify_passes(image):
+    done = tool("mksites", image, "--verify", str(image.path),
+                str(image.path))
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_compiler_record_is_compared(tmp_path):
+    """RISC-V: a site that the compiler did not record is an error."""
+    image = built("riscv")
+    section = re.search(r"__patchable_function_entries\s+PROGBITS\s+\S+\s+"
+                        r"([0-9a-f]+)", image.tool("readelf", "-SW"))
+    at = int(section[1], 16)
+    data = bytearray(image.data)
+    data[at:at + 8] = data[at + 8:at + 16]
+    elf = tmp_path / "changed.elf"
+    elf.write_bytes(data)
+    done = tool("mksites", image, str(elf), "-o", str(tmp_path / "t.S"))
+    assert done.returncode == 1
+    assert "recorded by the compiler" in done.stderr or \
+        "did not record" in done.stderr
+
+
+def test_patchpath_passes(image):
+    done = tool("patchpath", image, str(image.path))
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_patchpath_fails_on_an_unannotated_call(image, tmp_path):
+    """Without patch_indirect, the rendezvous' calls through pointers lead
+    anywhere; without roots there is nothing to prove. Both are errors."""
+    start, stop = (image.symbols[f"__{x}_patch_indirect"]
+                   for x in ("start", "stop"))
+    elf = changed(image, tmp_path, start, bytes(stop - start))
+    done = tool("patchpath", image, str(elf))
+    assert done.returncode == 1
+    assert "patchpath: indirect call that nobody annotated: " in done.stderr
+
+
+def test_patchpath_fails_on_a_planted_site(arch):
+    """BREAK=patchpath gives a function of the rendezvous a site: the build must
+    fail and name the way to it."""
+    done = make(f"ARCH={arch}", "BREAK=patchpath", check=False)
+    assert done.returncode != 0
+    assert re.search(r"patchpath: site on the patching path: \w+ -> .*"
+                     r"\(\w+ is a site\)", done.stderr), done.stderr
+
+
+# What is put over a site: harmless to execute, but none that a port knows.
+STRANGE = {"x86_64": bytes.fromhex("0f1f440008"),
+           "riscv": bytes.fromhex("1300000013000000"),
+           "mips": bytes(8)}
+
+
+@pytest.mark.parametrize("name", ["stress_leaf", "glob_match"])
+def test_corrupted_site_is_left_alone(image, name, tmp_path, guest):
+    """The kernel says which site does not look as recorded, does not touch it,
+    and everything else works."""
+    f = image.by_name[name][0]
+    site = next(s for s in image.sites if f.addr <= s < f.addr + f.size)
+    elf = changed(image, tmp_path, site, STRANGE[image.arch])
+    g = guest(image.arch, smp=2, elf=elf)
+    assert re.search(r" 1 failed", g.boot_text), g.boot_text
+    line = re.search(rf"^sites: failed {name}\+0x\S+: (.*)$", g.boot_text,
+                     re.M)
+    assert line and "expected" in line[1], g.boot_text
+    found = STRANGE[image.arch].hex(" ")[:11]
+    assert found in line[1]
+    g.run("cd /sys/kernel/tracing")
+    assert name not in g.run("cat available_filter_functions").split()
+    g.run("echo function > current_tracer")
+    g.run("stress start 1")
+    g.run("sleep 0.05")
+    assert "none lost" in g.run("stress stop")
+    g.run("echo 0 > tracing_on")
+    called = re.findall(r": (\S+) <-", g.run("cat trace | tail -5000"))
+    assert called and name not in called
+    g.run("echo nop > current_tracer")
+    assert g.poweroff() == 0

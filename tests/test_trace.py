@@ -1,0 +1,331 @@
+"""Tracing while the machine runs: what the README shows; hundreds of switches
+under load without a task lost; and every event checked against witnesses that
+do not depend on the tracer: the disassembly, and an emulator that counts."""
+
+import re
+import struct
+import subprocess
+import time
+
+import pytest
+from conftest import ROOT
+from guest import function_events
+from qmp import Qmp
+
+TRACING = "/sys/kernel/tracing"
+
+
+def stats(g, cpus: int) -> dict[str, int]:
+    """per_cpu/cpuN/stats, summed over the CPUs."""
+    total: dict[str, int] = {}
+    for cpu in range(cpus):
+        for line in g.lines(f"cat {TRACING}/per_cpu/cpu{cpu}/stats"):
+            name, _, value = line.partition(":")
+            number = re.match(r"\s*(\d+)$", value)
+            if number:
+                total[name] = total.get(name, 0) + int(number[1])
+    return total
+
+
+def test_readme_session(arch, guest):
+    """The session that the README shows, typed by a person."""
+    g = guest(arch, smp=4)
+    assert g.run("cd /sys/kernel/tracing") == ""
+    assert g.cwd_shown == TRACING
+    assert g.run("echo 'sched_*' > set_ftrace_filter") == ""
+    assert g.run("echo function > current_tracer") == ""
+    g.run("stress start 1")
+    g.run("sleep 0.1")
+    g.run("stress stop")
+    lines = g.lines("cat trace | head -20")
+    assert lines[0] == "# tracer: function" and len(lines) == 20
+    names = {e["callee"] for e in function_events(lines)}
+    assert names and all(n.startswith("sched_") for n in names), names
+    assert g.run("echo nop > current_tracer") == ""
+    assert g.lines("cat current_tracer") == ["nop"]
+    assert g.poweroff() == 0
+
+
+def test_trace_header(arch, guest):
+    """The header is Linux's, to the byte."""
+    g = guest(arch, smp=2, append="ftrace=function")
+    lines = g.lines(f"cat {TRACING}/trace | head -12")
+    assert re.fullmatch(
+        r"# entries-in-buffer/entries-written: \d+/\d+   #P:2", lines[2])
+    assert lines[:2] == ["# tracer: function", "#"]
+    assert lines[3:] == [
+        "#",
+        "#                                _-----=> irqs-off/BH-disabled",
+        "#                               / _----=> need-resched",
+        "#                              | / _---=> hardirq/softirq",
+        "#                              || / _--=> preempt-depth",
+        "#                              ||| / _-=> migrate-disable",
+        "#                              |||| /     delay",
+        "#           TASK-PID     CPU#  |||||  TIMESTAMP  FUNCTION",
+        "#              | |         |   |||||     |         |",
+    ]
+
+
+def test_toggle_under_stress(arch, guest, alone):
+    """All sites on and off, hundreds of times, every CPU busy all the while."""
+    g = guest(arch, smp=4, timeout=120)
+    tasks = re.search(r"(\d+) tasks", g.run("uptime"))[1]
+    g.run(f"cd {TRACING}")
+    g.run("stress start 2")
+    for _ in range(5):
+        assert g.run("repeat 50 'echo function > current_tracer; "
+                     "echo nop > current_tracer'") == ""
+    assert g.lines("cat enabled_functions") == []
+    report = g.run("stress stop")
+    assert "none lost" in report, report
+    loops = [int(n) for line in report.splitlines() if "loops" in line
+             for n in re.findall(r" (\d+)", line.split(":")[1])]
+    assert loops and all(loops), report
+    assert re.search(r"(\d+) tasks", g.run("uptime"))[1] == tasks
+    assert g.poweroff() == 0
+
+
+def test_toggle_from_two_sides(arch, guest):
+    """Filters change while all CPUs run: written = read + lost + held."""
+    g = guest(arch, smp=4)
+    g.run(f"cd {TRACING}")
+    g.run("stress start 1")
+    g.run("echo function > current_tracer")
+    for pattern in ("stress_*", "*lock*", "sched_*", "task_*", "*"):
+        g.run(f"echo '{pattern}' > set_ftrace_filter")
+        g.run("sleep 0.02")
+    g.run("echo 0 > tracing_on")
+    assert "none lost" in g.run("stress stop")
+    total = stats(g, 4)
+    assert total["written"] > 1000
+    assert total["written"] == (total["read events"] + total["overrun"]
+                                + total["dropped events"]
+                                + total["entries"]), total
+    assert g.poweroff() == 0
+
+
+class Calls:
+    """Which calls the text can make, for checking events."""
+
+    def __init__(self, image):
+        self.image = image
+        # What stands at a return address: the call before it.
+        self.before: dict[int, tuple[str, int | None]] = {}
+        # Out of each function by a jump: tail calls. None: anywhere.
+        self.jumps: dict[int, set[int | None]] = {}
+        for f in image.functions:
+            found = {addr: (m, t) for addr, m, t in f.transfers()}
+            ends = [addr for addr, _, _ in f.code[1:]]
+            ends.append(f.addr + f.size)
+            for i, (addr, mnemonic, operands) in enumerate(f.code):
+                if addr not in found:
+                    continue
+                _, target = found[addr]
+                if mnemonic in ("call", "jal", "jalr", "bal", "jalr.hb"):
+                    # MIPS returns behind the delay slot.
+                    at = i + (image.arch == "mips")
+                    if at < len(ends):
+                        self.before[ends[at]] = (mnemonic, target)
+                elif operands != "ra" and (target is None or not
+                                           f.addr <= target < f.addr + f.size):
+                    self.jumps.setdefault(f.addr, set()).add(target)
+
+    def leads_to(self, parent: int, callee: int) -> bool:
+        """Does the call before return address parent reach callee, at once or
+        through functions that jump on?"""
+        if parent not in self.before:
+            return False
+        todo = {self.before[parent][1]}
+        seen: set[int | None] = set()
+        while todo:
+            target = todo.pop()
+            if target is None:
+                return True
+            function = self.image.function_at(target)
+            if function.addr == callee:
+                return True
+            seen.add(target)
+            todo |= self.jumps.get(function.addr, set()) - seen
+        return False
+
+
+# From a site to the return address of its live call.
+RETURN = {"x86_64": 5, "riscv": 8, "mips": 8}
+RING_TYPES = 0x1000000 - 256
+
+
+def full_pages(qmp, image, cpus: int, folder) -> list[tuple[int, int]]:
+    """(ip, parent) of the events in all pages that the rings' writers have
+    left, read from the guest's memory (tracer/ring.h)."""
+    word = image.bits // 8
+    pointer = "<Q" if word == 8 else "<I"
+    size = 56 if word == 8 else 48
+    events = []
+    rings = qmp.read(image.symbols["rings"], cpus * size, folder)
+    for cpu in range(cpus):
+        at = cpu * size
+        pages, = struct.unpack_from(pointer, rings, at)
+        count, head, tail = struct.unpack_from("<III", rings, at + word)
+        table = qmp.read(pages, count * word, folder)
+        for seq in range(tail, head):
+            page, = struct.unpack_from(pointer, table, seq % count * word)
+            data = qmp.read(page, 4096, folder)
+            used, _inner, _pid, its_seq = struct.unpack_from("<HHiI", data, 20)
+            assert its_seq == seq
+            for slot in range(used):
+                _, ip, parent = struct.unpack_from("<III", data,
+                                                   32 + 12 * slot)
+                if ip >> 8 < RING_TYPES:
+                    events.append((ip >> 8, parent >> 8))
+    return events
+
+
+def test_events_against_disassembly(arch, image, guest, tmp_path):
+    """Every event: its ip is the return address of a site's live call, and the
+    instruction before its parent is a call that leads to that function."""
+    g = guest(arch, smp=4, extra=Qmp.args(tmp_path / "qmp"))
+    qmp = Qmp(tmp_path / "qmp")
+    g.run(f"cd {TRACING}")
+    g.run("echo function > current_tracer")
+    g.run("stress start 1")
+    g.run("sleep 0.05")
+    g.run("echo 0 > tracing_on")
+    assert "none lost" in g.run("stress stop")
+    qmp.command("stop")
+    pairs = set(full_pages(qmp, image, 4, tmp_path))
+    assert len(pairs) > 40
+    text = image.symbols["_text"]
+    sites = {s + RETURN[arch]: image.function_at(s) for s in image.sites}
+    calls = Calls(image)
+    wrong = []
+    for ip, parent in sorted(pairs):
+        callee = sites.get(text + ip)
+        if callee and callee.name == "task_start" and \
+                (text + parent) % 0x1000000 == 0:
+            continue  # return address 0: the first code of every task
+        if not callee or not calls.leads_to(text + parent, callee.addr):
+            wrong.append(f"ip {text + ip:#x} ({callee and callee.name}), "
+                         f"parent {text + parent:#x} "
+                         f"({image.function_at(text + parent).name})")
+    assert wrong == []
+
+
+def test_trace_text(arch, image, guest):
+    """What `trace` prints: names of sites' functions; per CPU, time never runs
+    backwards; as many lines as its header says."""
+    g = guest(arch, smp=4, append="trace_buf_size=32")
+    g.run(f"cd {TRACING}")
+    g.run("echo function > current_tracer")
+    g.run("stress start 1")
+    g.run("sleep 0.05")
+    g.run("echo 0 > tracing_on")
+    assert "none lost" in g.run("stress stop")
+    lines = g.lines("cat trace", timeout=120)
+    events = function_events(lines)
+    held, written = map(int, re.search(r"written: (\d+)/(\d+)",
+                                       lines[2]).groups())
+    assert 1000 < held == len(events) <= written
+    names = {image.function_at(a).name for a in image.sites}
+    assert {e["callee"] for e in events} - names == set()
+    strange = {(e["callee"], e["caller"]) for e in events
+               if e["caller"] not in image.by_name}
+    # The first code of a task was called by nobody.
+    assert {callee for callee, _ in strange} <= {"task_start"}, strange
+    last: dict[str, int] = {}
+    for e in events:
+        now = int(e["seconds"]) * 10**6 + int(e["micros"])
+        assert now >= last.get(e["cpu"], 0), e
+        last[e["cpu"]] = now
+
+
+@pytest.fixture(scope="session")
+def witness_plugin(tmp_path_factory):
+    """tests/plugin/witness.c, built."""
+    out = tmp_path_factory.mktemp("plugin") / "witness.so"
+    subprocess.run(["gcc", "-O2", "-Wall", "-Wextra", "-shared", "-fPIC", "-o",
+                    str(out), str(ROOT / "tests" / "plugin" / "witness.c")],
+                   check=True)
+    return out
+
+
+class Witness:
+    """Counts of executed sites, from the plugin's mapped file."""
+
+    def __init__(self, image, plugin, folder):
+        self.image = image
+        low = {a & 0xffffffff: a for a in image.sites}
+        self.order = [low[a] for a in sorted(low)]
+        self.counts_file = folder / "counts"
+        self.counts_file.write_bytes(bytes(8 * len(low)))
+        addrs = folder / "addrs"
+        addrs.write_bytes(struct.pack(f"<{len(low)}I", *sorted(low)))
+        self.qemu_args = ["-plugin", f"file={plugin},addrs={addrs},"
+                                     f"counts={self.counts_file}"]
+
+    def read(self) -> dict[str, int]:
+        """Executions since the start, by function; static twins left out."""
+        data = self.counts_file.read_bytes()
+        found: dict[str, int] = {}
+        for addr, n in zip(self.order, struct.unpack(f"<{len(data) // 8}Q",
+                                                     data)):
+            name = self.image.function_at(addr).name
+            if len(self.image.by_name[name]) == 1:
+                found[name] = n
+        return found
+
+
+def difference(before: dict[str, int], after: dict[str, int]) -> dict[str, int]:
+    """What was executed in between."""
+    return {name: after[name] - before[name] for name in after
+            if after[name] != before[name]}
+
+
+WORKLOAD = "test sched.*"
+
+
+def test_events_against_witness(arch, image, guest, witness_plugin, tmp_path):
+    """The tracer records each call of a function exactly as often as the
+    emulator executes its site: none lost, none invented, on 2 CPUs.
+
+    Functions that typing and switching tracing on and off execute too are left
+    out: found by a rehearsal of exactly that."""
+    witness = Witness(image, witness_plugin, tmp_path)
+    g = guest(arch, smp=2, extra=witness.qemu_args)
+    g.run(f"cd {TRACING}")
+    g.run("echo 4096 > buffer_size_kb")
+    start = witness.read()
+    for line in ("echo 0 > tracing_on", "echo kfree > set_ftrace_filter",
+                 "echo function > current_tracer", "echo 1 > tracing_on",
+                 "echo 0 > tracing_on", "echo > trace", "cat trace | tail -2"):
+        g.run(line)
+    time.sleep(0.5)
+    rehearsed = difference(start, witness.read())
+    start = witness.read()
+    g.run(WORKLOAD, timeout=120)
+    wanted = sorted(set(difference(start, witness.read())) - set(rehearsed))
+    assert len(wanted) > 5, wanted
+    g.run("echo 0 > tracing_on")
+    g.run("echo > set_ftrace_filter")
+    for i in range(0, len(wanted), 20):
+        g.run(f"echo {' '.join(wanted[i:i + 20])} >> set_ftrace_filter")
+    g.run("echo > trace")
+    g.run("echo 1 > tracing_on")
+    before = witness.read()
+    g.run(WORKLOAD, timeout=120)
+    executed = difference(before, witness.read())
+    g.run("echo 0 > tracing_on")
+    recorded: dict[str, int] = {}
+    for e in function_events(g.lines("cat trace", timeout=120)):
+        recorded[e["callee"]] = recorded.get(e["callee"], 0) + 1
+    assert recorded == {n: c for n, c in executed.items() if n in wanted}
+    assert stats(g, 2)["overrun"] == 0
+
+
+def test_ps_marks_tasks_preempted_on_a_site(arch, guest):
+    """ps shows each task, where it stands, and says so when that is a site."""
+    g = guest(arch, smp=2)
+    g.run("stress start 2")
+    lines = g.lines("ps")
+    assert len([x for x in lines if "spin" in x or "yield" in x]) >= 4
+    assert any("+0x" in x for x in lines)
+    assert "none lost" in g.run("stress stop")
