@@ -126,14 +126,33 @@ static struct task *pick(struct cpu *cpu)
 	return t;
 }
 
-/* Round robin: the tail if its slice is used up, else where it came from. */
+/*
+ * Round robin: the tail if its slice is used up, else where it came from, with
+ * what is left of the slice. Were it given a whole one each time, a task that is
+ * preempted more often than slices end would keep its equals from running.
+ */
 static void requeue(struct cpu *cpu, struct task *prev)
 {
+	u64 now = arch_clock();
+
+	prev->slice_left = 0;
 	if (prev == cpu->idle || prev->state != TASK_READY)
 		return;
+	if (now >= cpu->rq.slice_end)
+		cpu->rq.expired = true;
+	if (!cpu->rq.expired)
+		prev->slice_left = cpu->rq.slice_end - now;
 	if (!(prev->affinity & (1u << cpu->head.index)))
 		return; /* sched_finish_switch() places it elsewhere */
 	rq_add(&cpu->rq, prev, !cpu->rq.expired);
+}
+
+static void begin_slice(struct run_queue *rq, const struct task *t)
+{
+	rq->slice_end =
+		arch_clock() +
+		(t->slice_left ? t->slice_left : ns_to_clock_delta(TICK_NS));
+	rq->expired = false;
 }
 
 /* ---- the switch ---- */
@@ -203,10 +222,8 @@ noinline void schedule(void)
 	cpu->head.preempt_count &= ~PREEMPT_RESCHED;
 	requeue(cpu, prev);
 	next = pick(cpu);
-	if (next != prev || cpu->rq.expired) {
-		cpu->rq.slice_end = arch_clock() + ns_to_clock_delta(TICK_NS);
-		cpu->rq.expired = false;
-	}
+	if (next != prev || cpu->rq.expired)
+		begin_slice(&cpu->rq, next);
 	if (next != prev)
 		switch_to(cpu, prev, next);
 	else

@@ -90,6 +90,35 @@ KTEST(sched_round_robin, "sched.round_robin")
 			turns[i] + 1 >= turns[0] && turns[i] <= turns[0] + 1);
 }
 
+static void wake_often(void *arg)
+{
+	(void)arg;
+	while (!task_should_stop())
+		task_sleep(TICK_NS / 4);
+}
+
+/* Who is preempted in each of its slices still comes to the end of one. */
+KTEST(sched_slice, "sched.slice_survives_preemption")
+{
+	struct task *often =
+		task_create("often", PRIO_HIGH, HERE, wake_often, NULL);
+	struct task *task[2];
+
+	last_turn = ~0u;
+	for (unsigned long i = 0; i < 2; i++) {
+		turns[i] = 0;
+		task[i] = task_create("turns", PRIO_LOW, HERE, take_turns,
+				      (void *)i);
+	}
+	KEXPECT(t, KWAIT(READ_ONCE(turns[0]) >= 4 && READ_ONCE(turns[1]) >= 4));
+	for (int i = 0; i < 2; i++)
+		task_stop(task[i]);
+	for (int i = 0; i < 2; i++)
+		task_join(task[i]);
+	task_stop(often);
+	task_join(often);
+}
+
 /* ---- preemption ---- */
 
 struct waiter {

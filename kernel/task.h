@@ -46,7 +46,8 @@ struct task {
 	void *arg;
 	int exit_code;
 	struct wait_queue exit_wait;
-	u64 run_ticks; /* arch_clock() ticks on a CPU */
+	u64 slice_left; /* arch_clock() ticks, of a task preempted within it */
+	u64 run_ticks;	/* arch_clock() ticks on a CPU */
 	u64 switches;
 };
 

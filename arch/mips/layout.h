@@ -13,7 +13,6 @@
 #define ENTRY_IS_PHYSICAL
 
 #define KSEG0 0x80000000
-#define KSEG0_SIZE 0x20000000
 #define KSEG1 0xa0000000 /* the same memory, uncached: devices */
 
 /*

@@ -25,11 +25,8 @@
 #define C0_CONFIG3 $16, 3
 
 #define STATUS_IE 0x00000001
-#define STATUS_EXL 0x00000002
-#define STATUS_ERL 0x00000004
 #define STATUS_IM 0x0000ff00 /* as Cause.IP */
 #define STATUS_BEV 0x00400000
-#define STATUS_CU0 0x10000000
 
 #define CAUSE_EXCCODE(c) (((c) >> 2) & 31)
 #define CAUSE_IP(n) (0x100 << (n))
