@@ -7,7 +7,7 @@
 #include <kernel/string.h>
 #include <kernel/symbols.h>
 
-/* Oldest and newest page that a reader may look for now. */
+/* Oldest and newest page that a reader may look for at this moment. */
 static void live_pages(const struct ring *r, u32 *tail, u32 *head)
 {
 	/* Acquire: pairs with begin_page()'s release of head. */
