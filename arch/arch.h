@@ -99,6 +99,25 @@ static inline void arch_cpu_relax(void);
 /* Stop this CPU for good: interrupts off, asleep. Any context. Has no site. */
 noreturn void arch_cpu_halt(void);
 
+/*
+ * Take this CPU, not the boot CPU, out of the machine so that arch_cpu_start()
+ * can start it again, as if for the first time. Interrupts off, on its idle
+ * task's stack; nothing is pending that anybody waits for. Has no site.
+ * arch_cpu_parked(), from another CPU: has it let go of its stack and of all
+ * memory, so that it may be started again? Started too early, two CPUs would run
+ * on one stack.
+ */
+noreturn void arch_cpu_park(void);
+bool arch_cpu_parked(unsigned int cpu);
+
+/*
+ * The kernel's atomic instructions from now on need (smp) or need not be atomic
+ * for other CPUs: where that is a prefix of an instruction, change it in place
+ * everywhere; elsewhere empty. One CPU is online, interrupts are off, any task
+ * may be preempted anywhere.
+ */
+void arch_smp_atomics(bool smp);
+
 /* ---- Interrupts -------------------------------------------------------- */
 
 /* inline: turn interrupts off, return what they were; and put that back. A

@@ -80,6 +80,49 @@ static inline void arch_live_write(unsigned long alias, u64 bytes);
 /* inline constants: bytes of the live instruction. */
 extern const unsigned int arch_live_length;
 
+/* ---- Without stopping anybody -------------------------------------------- */
+
+/*
+ * Strategy `word`. inline: may the live instruction at `live` be replaced by
+ * ONE store while other CPUs fetch it, so that each sees the old or the new one
+ * whole? And that store, at an alias address: it may write neighbouring bytes as
+ * they are. arch_word_refused(): NULL where that can be true on this CPU, else
+ * why the architecture promises it for no site.
+ */
+static inline bool arch_live_word(unsigned long live);
+static inline void arch_live_write_word(unsigned long alias, u64 bytes);
+const char *arch_word_refused(void);
+
+/*
+ * Strategy `breakpoint`. A live instruction is a first unit of arch_break_length
+ * bytes, which can be stored at once wherever a site may stand, and a tail, none
+ * where the unit is all of it. arch_break_insn: the breakpoint instruction that
+ * fits the unit, as arch_live_read() would find it in the low bits.
+ * arch_unit_write() stores the first unit, from the low bits of `bytes` (a live
+ * instruction, or arch_break_insn); arch_tail_write() stores the tail, from what
+ * lies above it. Both at an alias address. inline, all of them.
+ */
+extern const unsigned int arch_break_length;
+extern const u64 arch_break_insn;
+static inline void arch_unit_write(unsigned long alias, u64 bytes);
+static inline void arch_tail_write(unsigned long alias, u64 bytes);
+
+/*
+ * Make f, whose pc is `live`, the frame of a CPU that has just executed the live
+ * instruction in state `on` there: a call's return address where the ABI of the
+ * site wants it, pc at its target; or pc behind what was left out. Context: the
+ * breakpoint's trap, an NMI's too. No site.
+ */
+void arch_break_resume(struct trap_frame *f, unsigned long live, bool on);
+
+/*
+ * Supplied by the tracer. The port's trap calls it first of all for every
+ * breakpoint exception, interrupts off, from code that has no site, with
+ * arch_frame_pc(f) at the breakpoint itself. True: dealt with, return to f.
+ * False: no breakpoint of the tracer's: a fault like any other.
+ */
+bool patch_trap(struct trap_frame *f);
+
 /*
  * Make kernel text writable for this CPU alone: returns delta, so that the
  * alias of text address a is a + delta. Until arch_text_close() interrupts stay
@@ -147,6 +190,14 @@ void trace_entry_call(void);
  * RING_CONTEXT_IRQS_OFF set if interrupts were off at the site.
  */
 void trace_ring_slow(unsigned long ip, unsigned long parent, u32 context);
+
+/*
+ * Supplied by the tracer where RECORD=runtime (RECORD_RUNTIME is then defined):
+ * trace_stub calls it for every call that boot has not converted, with the
+ * compiled call's return address and every register kept that the ABI may carry
+ * at a site. Any context but NMI, where the stub returns at once; no site.
+ */
+void site_seen(unsigned long ip);
 
 #include <arch_trace_inline.h>
 

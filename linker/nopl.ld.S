@@ -52,6 +52,8 @@ SECTIONS
 		REGISTRY(ctl_files)
 		REGISTRY(shell_cmds)
 		REGISTRY(tracers)
+		REGISTRY(patch_strategies)
+		REGISTRY(lab_schemes)
 		REGISTRY(patch_roots)
 		REGISTRY(patch_indirect)
 	} :rodata

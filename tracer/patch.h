@@ -24,9 +24,45 @@ struct patch_batch {
  */
 struct patch_strategy {
 	const char *name;
+	/* NULL, or why this machine cannot use it. */
+	const char *(*refused)(void);
 	int (*carry_out)(struct patch_batch *b);
 };
+#define PATCH_STRATEGY(ident, ...)                                             \
+	static const struct patch_strategy patch_strategy_##ident REGISTER(    \
+		patch_strategies) = { __VA_ARGS__ }
+REGISTRY(struct patch_strategy, patch_strategies);
 extern const struct patch_strategy patch_stop;
+
+/*
+ * Choose the strategy of all later batches. -EINVAL: none of that name; -ENOSYS:
+ * refused here. Context: trace_mutex held. And its name.
+ */
+int patch_strategy_set(const char *name);
+const char *patch_strategy_name(void);
+
+/*
+ * The steps of a strategy that stops nobody, in their order; each is first
+ * written (synced false), then every CPU has synchronised (true).
+ */
+enum patch_step {
+	PATCH_BREAK, /* a breakpoint on each first unit */
+	PATCH_TAIL,  /* the new tails behind it */
+	PATCH_FIRST, /* the new first units */
+	PATCH_WORD,  /* whole live instructions, one store each */
+};
+
+/*
+ * Called after each write and each sync of a step, by the task that patches,
+ * interrupts on: the lab runs the site on another CPU from it. NULL: nobody.
+ */
+extern void (*patch_step_hook)(enum patch_step step, bool synced);
+
+/*
+ * Asked first by patch_trap(); true: dealt with. For the lab's own breakpoints.
+ * Trap context, no site (PATCH_INDIRECT(patch_trap, ...)). NULL: nobody.
+ */
+extern bool (*patch_trap_hook)(struct trap_frame *f);
 
 /*
  * Go through the sites of batch b: word w, entry in site_table, and in the lowest

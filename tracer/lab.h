@@ -1,0 +1,119 @@
+/*
+ * The lab: every way of patching a site that the ports use, and those that
+ * history has tried and regretted, enumerated on the running machine. A victim
+ * task is held at each instruction boundary of a site and its surroundings, the
+ * site is patched under it, it goes on, and what then happens is compared with
+ * what the scheme claims.
+ *
+ * Schemes are data, in each port's lab.c; their victims are assembly, in its
+ * lab.S. tests/README.md says how to add one.
+ */
+#ifndef TRACER_LAB_H
+#define TRACER_LAB_H
+
+#include <arch/arch_trace.h>
+
+#define LAB_SITE_MAX 24 /* bytes of a site */
+#define LAB_FORMS 4
+#define LAB_STORES 6
+#define LAB_INSNS 8
+
+/* What can be seen to go wrong. */
+enum lab_damage {
+	LAB_FAULT = 1,	 /* a trap that is not the strategy's */
+	LAB_HUNG = 2,	 /* it never came to its end */
+	LAB_SP = 4,	 /* the stack pointer was off behind the site */
+	LAB_REGS = 8,	 /* a register that the ABI keeps has changed */
+	LAB_RETURN = 16, /* it came back to the wrong place */
+	LAB_CALLS = 32,	 /* called twice; or not, though the new form, or the
+			    old one, was there as a whole */
+	LAB_ATOMIC = 64, /* an instruction ran without its lock prefix */
+};
+
+/*
+ * Victim: an assembly function that runs one site once.
+ *
+ * run() makes `twos` turns of a loop of two instructions and `threes` of one of
+ * three, so that every number of instructions from 2 on can pass before the
+ * site; puts canaries into every register that the ABI lets it hold at the site
+ * and notes sp; runs two instructions of its own, the site, and two more; checks
+ * all that, puts the caller's registers back and returns the damage that it saw
+ * (LAB_SP, LAB_REGS, LAB_RETURN). Canaries are addresses that nothing is mapped
+ * at, so that a stray instruction faults rather than writes. What it returns
+ * through must be saved where sp cannot matter.
+ *
+ * boundary: the two instructions before the site, and the two behind it.
+ */
+struct lab_victim {
+	u32 (*run)(unsigned long twos, unsigned long threes);
+	unsigned long site;
+	unsigned long boundary[4];
+};
+
+/*
+ * What "on" forms call, in the port's lab.S: as trace_entry is called from a
+ * site of that kind, it counts in lab_calls[0] (or [1]: a second target, to
+ * retarget to), changes every register that it may, and returns.
+ */
+extern u32 lab_calls[2];
+
+/* One form of a site: off, on, or something in between. */
+struct lab_form {
+	const char *name;
+	/* Bytes of each instruction, in order, 0 behind the last. The sign is
+	 * for those that control never stands on in this form, because a jump
+	 * passes over them or they are in a delay slot: negative. */
+	s8 insn[LAB_INSNS];
+	/* Calls that a run through the whole of it makes: of lab_calls[0], [1]. */
+	u8 calls[2];
+};
+
+/* One store: bytes [offset, offset + length) of form `form`. */
+struct lab_store {
+	u8 offset, length, form;
+};
+
+/* How the stores are brought about. */
+enum lab_way {
+	LAB_STOP,  /* all within one rendezvous; each CPU synchronises */
+	LAB_LIVE,  /* one after another while others run; all CPUs synchronise
+		      after each */
+	LAB_BREAK, /* arch_break_insn on the first unit; then the stores, all
+		      but the first; then the first: each step synchronised */
+};
+
+struct lab_scheme {
+	const char *name; /* "5x90"; the port's name is printed before it */
+	const char *from; /* "seed 0", "H5b" */
+	const struct lab_victim *victim;
+	u8 length; /* of the site */
+	struct lab_form form[LAB_FORMS];
+	/* The bytes of a form at address `site`. */
+	void (*encode)(unsigned long site, unsigned int form, u8 *bytes);
+	u8 old, new; /* the transition, as forms */
+	enum lab_way way;
+	struct lab_store store[LAB_STORES]; /* in order; length 0 ends */
+	/* 0: claimed safe. Else claimed unsafe: at least one of these must be
+	 * seen at one boundary, or by the CPU that runs in between. */
+	u32 breaks;
+	const char *because; /* one line for `lab list`: why, or what cures it */
+	/* Optional: what this scheme wants of every trap return that would
+	 * resume in the site (the step back of the three-step retarget). */
+	void (*trap_return)(struct trap_frame *f, unsigned long site);
+	/* LAB_BREAK: what the trap does: act as that form would. */
+	void (*resume)(struct trap_frame *f, unsigned long site,
+		       unsigned int form);
+};
+#define LAB_SCHEME(ident, ...)                                                 \
+	static const struct lab_scheme lab_scheme_##ident REGISTER(            \
+		lab_schemes) = { __VA_ARGS__ }
+REGISTRY(struct lab_scheme, lab_schemes);
+
+/*
+ * A victim whose site is one of the port's own, as the compiler makes them
+ * (SITES=), so that it stands in the site table: the lab switches it with each
+ * strategy of the tracer, in both directions.
+ */
+extern const struct lab_victim lab_victim_own;
+
+#endif
