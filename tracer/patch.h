@@ -8,6 +8,8 @@
 
 #include <tracer/sites.h>
 
+struct trap_frame;
+
 struct patch_batch {
 	unsigned int lo, hi;  /* words of the bitmaps: [lo, hi) */
 	unsigned int on, off; /* sites that become on, and off */
