@@ -88,6 +88,52 @@ static inline void arch_live_write(unsigned long alias, u64 bytes)
 	half[1] = (u16)(bytes >> 16);
 }
 
+/*
+ * Ziccif (RISC-V profiles): main memory's naturally aligned instruction fetches
+ * of up to 32 bits are atomic, and so is a naturally aligned store.
+ */
+static inline bool arch_live_word(unsigned long live)
+{
+	return live % 4 == 0;
+}
+
+static inline void arch_live_write_word(unsigned long alias, u64 bytes)
+{
+	*(volatile u32 *)alias = (u32)bytes;
+}
+
+/*
+ * With compressed instructions the unit is a halfword, which no site can have
+ * misaligned; without them every instruction is an aligned word.
+ */
+#ifdef __riscv_compressed
+#define arch_break_length 2u
+#define arch_break_insn 0x9002ull /* c.ebreak */
+
+static inline void arch_unit_write(unsigned long alias, u64 bytes)
+{
+	*(volatile u16 *)alias = (u16)bytes;
+}
+
+static inline void arch_tail_write(unsigned long alias, u64 bytes)
+{
+	*(volatile u16 *)(alias + 2) = (u16)(bytes >> 16);
+}
+#else
+#define arch_break_length 4u
+#define arch_break_insn 0x00100073ull /* ebreak */
+
+static inline void arch_unit_write(unsigned long alias, u64 bytes)
+{
+	arch_live_write_word(alias, bytes);
+}
+
+static inline void arch_tail_write(unsigned long alias, u64 bytes)
+{
+	(void)alias, (void)bytes;
+}
+#endif
+
 static inline void arch_text_sync_site(unsigned long a)
 {
 	(void)a;

@@ -143,6 +143,26 @@ int arch_site_prepare(unsigned long site, long delta)
 	return 0;
 }
 
+const char *arch_word_refused(void)
+{
+	return NULL;
+}
+
+void arch_break_resume(struct trap_frame *f, unsigned long live, bool on)
+{
+	unsigned long site = live - riscv_nop.live_offset;
+
+	if (on && riscv_nop.live_offset) { /* jalr t0, lo(t0) */
+		f->reg[REG_T0] = site + SITE_LENGTH;
+		arch_frame_set_pc(f, (unsigned long)trace_entry);
+		return;
+	}
+	if (on) /* auipc t0, hi */
+		f->reg[REG_T0] =
+			site + (site_distance_rounded(site) & ~0xffful);
+	arch_frame_set_pc(f, on ? site + 4 : site + SITE_LENGTH);
+}
+
 void arch_text_sync(void)
 {
 	/*
