@@ -14,7 +14,7 @@
 #define INSN_JAL_TARGET 0x03ffffffu
 
 /* `break`, with a code that no compiler emits: GCC's are 6 and 7. */
-#define INSN_BREAK 0x0339000dull
+#define INSN_BREAK 0x0339000du
 
 static inline u32 insn_jal(unsigned long target)
 {

@@ -3,7 +3,6 @@
 #include <boot/boot_info.h>
 #include <kernel/cpu.h>
 #include <kernel/irq.h>
-#include <kernel/patch_path.h>
 #include <kernel/printk.h>
 
 enum { CODE_INTERRUPT = 0, CODE_BREAK = 9 };
@@ -94,8 +93,6 @@ void trap_handle(struct trap_frame *f)
 	trap_fault(f, name ? name : "reserved exception code",
 		   code <= 5 ? f->badvaddr : 0);
 }
-
-PATCH_ROOT(patch_trap);
 
 noreturn void trap_cache_error(void);
 noreturn void trap_cache_error(void)
