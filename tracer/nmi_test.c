@@ -12,8 +12,8 @@
 
 static struct {
 	unsigned long live;
-	bool on;	       /* what the trap acts as */
-	u32 traps, hits;       /* breakpoints taken; traced calls */
+	bool on;	 /* what the trap acts as */
+	u32 traps, hits; /* breakpoints taken; traced calls */
 	u32 nmis, wrong, depth, deepest;
 	bool again; /* raise another from inside */
 } n;
