@@ -48,6 +48,8 @@ struct format {
 static const struct format formats[] = {
 	{ "x86_64", "fentry", "__fentry__", 0, false },
 	{ "riscv", "patchable", NULL, 8, false },
+	{ "riscv", "patchable-nc", NULL, 8, false },
+	{ "riscv", "mcount", "_mcount", 0, false },
 	{ "mips", "mcount", "_mcount", 0, true },
 };
 
