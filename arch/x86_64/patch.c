@@ -103,9 +103,10 @@ int patch_word_last = -1;
  */
 const char *arch_word_refused(void)
 {
-	return cpu_is_amd() ? NULL :
-			      "only AMD promises that others may fetch 8 aligned "
-			      "bytes while they are stored";
+	return cpu_is_amd() ?
+		       NULL :
+		       "only AMD promises that others may fetch 8 aligned "
+		       "bytes while they are stored";
 }
 
 int arch_nop_select(const char *wanted)
