@@ -26,13 +26,12 @@ ARCH_CFLAGS := -march=rv64ima$(if $(filter %-nc,$(SITES)),,c)_zicsr_zifencei \
 	-mabi=lp64 -mcmodel=medany -fno-omit-frame-pointer
 ARCH_LDFLAGS := -Wl,--$(if $(filter %-far,$(SITES)),no-)relax
 
-# A recorder needs something to go by.
-ifneq ($(filter patchable%,$(SITES)),)
-ifeq ($(RECORD),runtime)
-$(error riscv: patchable sites are NOPs that call nothing, so nothing can \
-	record at run time; use SITES=mcount or mcount-far)
-endif
-else ifeq ($(RECORD),compiler)
-$(error riscv: -pg leaves no record of its sites, GCC has no -mrecord-mcount \
-	here; use SITES=patchable or patchable-nc)
-endif
+compiled_nops := patchable sites are NOPs that call nothing, so nothing can \
+	record at run time; use SITES=mcount or mcount-far
+no_record := GCC leaves no record of the sites of -pg here; use \
+	SITES=patchable or patchable-nc
+REFUSED_patchable_runtime := $(compiled_nops)
+REFUSED_patchable-nc_runtime := $(compiled_nops)
+REFUSED_mcount_compiler := $(no_record)
+REFUSED_mcount-far_compiler := $(no_record)
+REFUSED_big := QEMU has no big-endian RISC-V
