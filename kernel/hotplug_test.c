@@ -538,7 +538,7 @@ static u32 toggle_cpus(u32 seed, u32 rounds)
 	return done;
 }
 
-#define TOGGLES 60
+#define TOGGLES 24
 
 KTEST(hotplug_meetings, "hotplug.while_others_meet")
 {
