@@ -15,7 +15,7 @@ extern bool riscv_has_instret;
 
 void trap_entry(void); /* entry.S */
 void trap_handler(struct trap_frame *f, bool stack_lost);
-extern char trap_resume[]; /* return address of trap_handler()'s one call */
+extern char trap_called[], trap_resume[]; /* return addresses of trap_entry */
 void task_first(void);
 bool csr_probe_instret(void);
 bool csr_probe_stimecmp(void);

@@ -35,6 +35,28 @@ noreturn void arch_cpu_halt(void)
 		asm volatile("wfi" ::: "memory");
 }
 
+noreturn void arch_cpu_park(void)
+{
+	arch_irq_disable();
+	sbi_call(SBI_HSM, SBI_HSM_STOP, 0, 0, 0, 0);
+	arch_cpu_halt(); /* refused: it never counts as parked */
+}
+
+/* A stopped hart runs in the firmware's memory alone, on its own stack there. */
+bool arch_cpu_parked(unsigned int cpu)
+{
+	struct sbi_answer a =
+		sbi_ask(SBI_HSM, SBI_HSM_STATUS, cpus[cpu].hwid.id, 0, 0, 0);
+
+	return !a.error && a.value == SBI_HSM_STOPPED;
+}
+
+/* Read-modify-write instructions have no form for one CPU alone. */
+void arch_smp_atomics(bool smp)
+{
+	(void)smp;
+}
+
 void arch_task_init(struct task *t, void *stack_top)
 {
 	t->context = (struct arch_context){

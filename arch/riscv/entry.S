@@ -50,15 +50,25 @@ FUNCTION(trap_entry)
 	sd	t0, FRAME_PC(sp)
 	csrr	t0, sstatus
 	sd	t0, FRAME_STATUS(sp)
-	csrr	t0, scause
-	sd	t0, FRAME_CAUSE(sp)
 	csrr	t0, stval
 	sd	t0, FRAME_TVAL(sp)
+	csrr	t0, scause
+	sd	t0, FRAME_CAUSE(sp)
 	/* The unwinder finds the frame below the frame pointer of whoever has
-	 * trap_resume as its return address. */
+	 * trap_called..trap_resume as its return address. */
 	addi	s0, sp, FRAME_SIZE
 	mv	a0, sp
-	mv	a1, t1
+	mv	s1, t1
+	/* A breakpoint may stand in any site: nothing that has one comes first,
+	 * not even on a stack that is lost, for a call would not have lost it. */
+	li	t1, SCAUSE_BREAKPOINT
+	bne	t0, t1, 4f
+	call	patch_trap
+	.globl	trap_called
+trap_called:
+	bnez	a0, trap_resume
+	mv	a0, sp
+4:	mv	a1, s1
 	call	trap_handler
 	.globl	trap_resume
 trap_resume:

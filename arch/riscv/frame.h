@@ -59,6 +59,13 @@ static_assert(offsetof(struct arch_context, sp) == CONTEXT_SP, "asm");
 static_assert(offsetof(struct arch_context, s[11]) == CONTEXT_S(11), "asm");
 static_assert(offsetof(struct arch_context, stack) == CONTEXT_STACK, "asm");
 
-enum reg_index { REG_RA = 1, REG_SP = 2, REG_GP = 3, REG_FP = 8, REG_A0 = 10 };
+enum reg_index {
+	REG_RA = 1,
+	REG_SP = 2,
+	REG_GP = 3,
+	REG_T0 = 5,
+	REG_FP = 8,
+	REG_A0 = 10,
+};
 #endif
 #endif

@@ -18,6 +18,7 @@
 #define SIE_SEIE (1 << 9) /* external: PLIC */
 
 #define SCAUSE_INTERRUPT (1ul << 63)
+#define SCAUSE_BREAKPOINT 3
 
 #define CSR_STIMECMP 0x14d
 
@@ -41,6 +42,9 @@
 #define SBI_RFENCE_SFENCE_VMA 1
 #define SBI_HSM 0x48534d
 #define SBI_HSM_START 0
+#define SBI_HSM_STOP 1
+#define SBI_HSM_STATUS 2
+#define SBI_HSM_STOPPED 1
 #define SBI_SRST 0x53525354
 #define SBI_SRST_RESET 0
 
@@ -60,13 +64,18 @@
 #define csr_set(csr, v) asm volatile("csrs " #csr ", %0" ::"rK"(v) : "memory")
 #define csr_clear(csr, v) asm volatile("csrc " #csr ", %0" ::"rK"(v) : "memory")
 
+struct sbi_answer {
+	long error; /* 0 for success */
+	long value;
+};
+
 /*
- * Call the firmware. Returns the SBI's error, 0 for success. Earlier stores are
- * visible to whoever the call concerns (another hart's interrupt, a device).
+ * Call the firmware. Earlier stores are visible to whoever the call concerns
+ * (another hart's interrupt, a device).
  */
-static inline long sbi_call(unsigned long ext, unsigned long fn,
-			    unsigned long arg0, unsigned long arg1,
-			    unsigned long arg2, unsigned long arg3)
+static inline struct sbi_answer sbi_ask(unsigned long ext, unsigned long fn,
+					unsigned long arg0, unsigned long arg1,
+					unsigned long arg2, unsigned long arg3)
 {
 	register unsigned long a0 asm("a0") = arg0;
 	register unsigned long a1 asm("a1") = arg1;
@@ -79,7 +88,15 @@ static inline long sbi_call(unsigned long ext, unsigned long fn,
 		     : "+r"(a0), "+r"(a1)
 		     : "r"(a2), "r"(a3), "r"(a6), "r"(a7)
 		     : "memory");
-	return (long)a0;
+	return (struct sbi_answer){ (long)a0, (long)a1 };
+}
+
+/* The same where only the error matters. */
+static inline long sbi_call(unsigned long ext, unsigned long fn,
+			    unsigned long arg0, unsigned long arg1,
+			    unsigned long arg2, unsigned long arg3)
+{
+	return sbi_ask(ext, fn, arg0, arg1, arg2, arg3).error;
 }
 
 /* Device registers: ordered among themselves and against memory. */

@@ -1,6 +1,7 @@
 /* Traps: set-up on each CPU, and which of the kernel's entries each one is for. */
-#include <arch/arch.h>
+#include <arch/arch_trace.h>
 #include <kernel/cpu.h>
+#include <kernel/patch_path.h>
 #include <kernel/printk.h>
 #include <kernel/task.h>
 
@@ -10,16 +11,17 @@ static char trap_stacks[MAX_CPUS][TRAP_STACK_SIZE] __attribute__((aligned(16)));
 
 /* scause without its interrupt bit. */
 enum { IRQ_SOFTWARE = 1, IRQ_SUPERVISOR_TIMER = 5, IRQ_EXTERNAL = 9 };
-enum { FAULT_BREAKPOINT = 3 };
-
 static const char *const fault_names[] = {
 	[0] = "misaligned jump",       [1] = "bus error (execute)",
-	[2] = "illegal instruction",   [FAULT_BREAKPOINT] = "breakpoint",
+	[2] = "illegal instruction",   [SCAUSE_BREAKPOINT] = "breakpoint",
 	[4] = "misaligned load",       [5] = "bus error (read)",
 	[6] = "misaligned store",      [7] = "bus error (write)",
 	[12] = "page fault (execute)", [13] = "page fault (read)",
 	[15] = "page fault (write)",
 };
+
+/* trap_entry calls it before anything else. */
+PATCH_ROOT(patch_trap);
 
 void arch_trap_init(void)
 {

@@ -112,7 +112,8 @@ bool arch_unwind_next(struct arch_unwind *u)
 		return false;
 	if (u->depth++ == 0)
 		return is_text(u->pc) || is_text(u->ra);
-	if (u->pc == (unsigned long)trap_resume) {
+	if (u->pc == (unsigned long)trap_resume ||
+	    u->pc == (unsigned long)trap_called) {
 		/* s0 is where trap_entry's frame ends. */
 		if (!on_stack(u, u->fp - FRAME_SIZE, FRAME_SIZE))
 			return false;
