@@ -62,4 +62,86 @@ bool lab_hold(struct lab_task *l, unsigned long pc);
 /* Let it go on, to its end. */
 enum lab_end lab_finish(struct lab_task *l);
 
+/* ---- lab_run.c: every boundary of every state, and what came of it ---- */
+
+#define LAB_FINDINGS 12
+#define LAB_BOUNDARIES 160
+
+/* What was seen to go wrong in the same way, wherever it was held. */
+struct lab_finding {
+	u32 damage;
+	const char *what;     /* the fault, or NULL */
+	unsigned long at;     /* its pc */
+	unsigned int state;   /* that the text was in */
+	bool between;	      /* another CPU's run, not a held task's */
+	unsigned int nr_held; /* where it was held, ascending */
+	unsigned long held[LAB_SITE_MAX + 4];
+};
+
+/*
+ * A transition under test: from state 0 by steps to state `last`. What lies in
+ * between has a form, or not: it is what the stores make of it.
+ */
+struct lab_case {
+	const char *name, *from, *strategy, *old, *new, *because;
+	const struct lab_victim *victim;
+	const struct lab_scheme *scheme;      /* NULL: the port's own site */
+	const struct lab_form *before, *after; /* NULL: no such declaration */
+	u32 breaks;
+	unsigned int last;
+	bool live; /* others run between the steps: a second CPU is needed */
+	/* Bring the text into a state, with nobody inside; make one step. */
+	int (*set)(struct lab_case *c, unsigned int state);
+	int (*step)(struct lab_case *c, unsigned int from);
+	void *arg;
+	unsigned long lo, hi; /* where boundaries are looked for */
+	unsigned int span;    /* of the sweep */
+	/* Results. */
+	unsigned int held, boundaries; /* of all states together */
+	unsigned int runs;	       /* victims held and released, or run */
+	u8 bytes[2][LAB_SITE_MAX];     /* of the old and new form, as tested */
+	u32 seen;		       /* damage */
+	const char *incomplete;	       /* why, or NULL */
+	unsigned long incomplete_at;
+	const char *wrong; /* the scheme itself: its forms do not do as they say */
+	unsigned int nr_findings;
+	struct lab_finding finding[LAB_FINDINGS];
+};
+
+/* Enumerate it. The two CPUs' tasks; `other` NULL: there is no second CPU. */
+void lab_enumerate(struct lab_case *c, struct lab_task *l,
+		   struct lab_task *other);
+/* Run the site on the other CPU, now, between two writes. True: all was well. */
+bool lab_run_between(struct lab_case *c, unsigned int state);
+
+/* ---- lab_report.c: a case in words ---- */
+
+enum lab_verdict { LAB_HOLDS, LAB_BROKEN, LAB_SURPRISE, LAB_INCOMPLETE };
+enum lab_verdict lab_judge(const struct lab_case *c);
+void lab_header(struct sink *out);
+void lab_row(struct sink *out, const struct lab_case *c);
+/* One line for programs; forms in the bytes that the text has now. */
+void lab_json(struct sink *out, const struct lab_case *c);
+
+/* ---- lab_scheme.c, lab_own.c: what makes cases ---- */
+
+void lab_case_scheme(struct lab_case *c, const struct lab_scheme *s);
+/* The port's own site, number i of its ways; false: there are no more. */
+bool lab_case_own(struct lab_case *c, unsigned int i);
+/* Around all of those that are run; false: that site is in no table. */
+bool lab_own_begin(void);
+void lab_own_end(void);
+/* Somebody was held at pc; a case is done. */
+void lab_own_held(unsigned long pc);
+void lab_own_done(struct lab_case *c);
+
+/* For tests of the lab: what it is to get wrong on purpose. */
+enum lab_wrong {
+	LAB_WRONG_NOTHING,
+	LAB_WRONG_CLAIM,    /* the claims are turned round */
+	LAB_WRONG_BOUNDARY, /* a boundary is never held */
+	LAB_WRONG_FORM,	    /* an instruction is declared that is none */
+};
+extern enum lab_wrong lab_wrong;
+
 #endif
