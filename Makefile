@@ -28,7 +28,7 @@ ifneq ($(filter setup,$(MAKECMDGOALS)),)
 endif
 
 # Every way of building that differs from the port's default has its own folder.
-variant := $(if $(filter-out $(SITES_DEFAULT),$(SITES)),-$(SITES))$(if $(BREAK),-break-$(BREAK))
+variant := $(if $(filter big,$(ENDIAN)),-big)$(if $(filter-out $(SITES_DEFAULT),$(SITES)),-$(SITES))$(if $(BREAK),-break-$(BREAK))
 O ?= build/$(ARCH)$(variant)
 H := build/host
 ELF := $(O)/nopl.elf
@@ -51,7 +51,7 @@ CFLAGS := -std=gnu2x -O2 -g -ffreestanding -fno-common -fno-pic -fno-ipa-ra \
 	-fno-stack-protector -fno-asynchronous-unwind-tables \
 	-fno-strict-aliasing -fno-jump-tables -fno-delete-null-pointer-checks \
 	-Wall -Wextra -Wmissing-prototypes -Wvla -Werror=implicit \
-	-I. -Iarch/$(ARCH) $(ARCH_CFLAGS)
+	-I. -Iarch/$(ARCH) -DSITES_$(subst -,_,$(SITES)) $(ARCH_CFLAGS)
 LDFLAGS := -nostdlib -static -Wl,--build-id=none -Wl,-z,max-page-size=4096 \
 	-Wl,--no-warn-rwx-segments -Wl,--orphan-handling=error \
 	-Wl,-z,noexecstack $(ARCH_LDFLAGS)
@@ -155,6 +155,7 @@ help: ## this list
 	@echo '  ARCH           $(ARCHES) (default x86_64)'
 	@echo '  SMP            CPUs for run and debug, 1 to 8 (default 4)'
 	@echo '  SITES          compiler front end of ARCH: $(SITES_CHOICES)'
+	@echo '  ENDIAN         byte order: $(or $(ENDIAN_CHOICES),that of ARCH)'
 	@echo '  APPEND         kernel command line for run'
 	@echo '  RECORD         who records the sites: link'
 	@echo '  CROSS_COMPILE  toolchain prefix (default $(CROSS_COMPILE))'

@@ -43,12 +43,16 @@ struct format {
 	const char *stub;
 	unsigned int length; /* of entry NOPs, in bytes */
 	bool note_ra;
+	const char *far_call; /* mnemonic, if it is not the direct one */
+	unsigned int lead;    /* bytes of the site before that */
 };
 
 static const struct format formats[] = {
-	{ "x86_64", "fentry", "__fentry__", 0, false },
-	{ "riscv", "patchable", NULL, 8, false },
-	{ "mips", "mcount", "_mcount", 0, true },
+	{ "x86_64", "fentry", "__fentry__", 0, false, NULL, 0 },
+	{ "riscv", "patchable", NULL, 8, false, NULL, 0 },
+	{ "mips", "mcount", "_mcount", 0, true, NULL, 0 },
+	{ "mips", "mcount-ra", "_mcount", 0, true, NULL, 0 },
+	{ "mips", "mcount-long", "_mcount", 0, true, "jalr", 12 },
 };
 
 #define NR_FORMATS (sizeof(formats) / sizeof(formats[0]))
@@ -123,6 +127,7 @@ static unsigned int saved_ra(const struct image *im, size_t site)
 static void scan_calls(const struct image *im, const struct arch *arch,
 		       const struct format *format, struct sites *s)
 {
+	const char *call = format->far_call ? format->far_call : arch->call;
 	uint64_t stub;
 	size_t i;
 
@@ -138,12 +143,12 @@ static void scan_calls(const struct image *im, const struct arch *arch,
 			continue;
 		if (in->addr < im->text || in->addr >= im->etext)
 			complain(im, in->addr, "a site outside kernel text");
-		else if (strcmp(in->mnemonic, arch->call))
+		else if (strcmp(in->mnemonic, call))
 			complain(im, in->addr,
 				 "reaches the stub by another instruction "
 				 "than a site's");
 		else
-			add_site(s, in->addr,
+			add_site(s, in->addr - format->lead,
 				 format->note_ra ? saved_ra(im, i) : 0);
 	}
 }
