@@ -43,16 +43,15 @@ struct format {
 	const char *stub;
 	unsigned int length; /* of entry NOPs, in bytes */
 	bool note_ra;
-	const char *far_call; /* mnemonic, if it is not the direct one */
-	unsigned int lead;    /* bytes of the site before that */
 };
 
 static const struct format formats[] = {
-	{ "x86_64", "fentry", "__fentry__", 0, false, NULL, 0 },
-	{ "riscv", "patchable", NULL, 8, false, NULL, 0 },
-	{ "mips", "mcount", "_mcount", 0, true, NULL, 0 },
-	{ "mips", "mcount-ra", "_mcount", 0, true, NULL, 0 },
-	{ "mips", "mcount-long", "_mcount", 0, true, "jalr", 12 },
+	{ "x86_64", "fentry", "__fentry__", 0, false },
+	{ "riscv", "patchable", NULL, 8, false },
+	{ "riscv", "patchable-nc", NULL, 8, false },
+	{ "riscv", "mcount", "_mcount", 0, false },
+	{ "riscv", "mcount-far", "_mcount", 0, false },
+	{ "mips", "mcount", "_mcount", 0, true },
 };
 
 #define NR_FORMATS (sizeof(formats) / sizeof(formats[0]))
@@ -127,7 +126,6 @@ static unsigned int saved_ra(const struct image *im, size_t site)
 static void scan_calls(const struct image *im, const struct arch *arch,
 		       const struct format *format, struct sites *s)
 {
-	const char *call = format->far_call ? format->far_call : arch->call;
 	uint64_t stub;
 	size_t i;
 
@@ -143,12 +141,16 @@ static void scan_calls(const struct image *im, const struct arch *arch,
 			continue;
 		if (in->addr < im->text || in->addr >= im->etext)
 			complain(im, in->addr, "a site outside kernel text");
-		else if (strcmp(in->mnemonic, call))
+		else if (!strcmp(format->name, "mcount-far") &&
+			 !strcmp(in->mnemonic, "jalr") && i &&
+			 !strcmp(im->insns[i - 1].mnemonic, "auipc"))
+			add_site(s, im->insns[i - 1].addr, 0);
+		else if (strcmp(in->mnemonic, arch->call))
 			complain(im, in->addr,
 				 "reaches the stub by another instruction "
 				 "than a site's");
 		else
-			add_site(s, in->addr - format->lead,
+			add_site(s, in->addr,
 				 format->note_ra ? saved_ra(im, i) : 0);
 	}
 }

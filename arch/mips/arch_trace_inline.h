@@ -10,8 +10,8 @@
 #define INSN_NOP 0x00000000u
 #define INSN_JAL 0x0c000000u /* | bits 27..2 of the target, in its 256 MiB */
 #define INSN_JAL_TARGET 0x03ffffffu
-#define INSN_LUI_V1 0x3c030000u	 /* lui v1, hi */
-#define INSN_BRANCH 0x10000000u	 /* b . + 4 | words */
+#define INSN_LUI_V1 0x3c030000u /* lui v1, hi */
+#define INSN_BRANCH 0x10000000u /* b . + 4 | words */
 
 /* `break`, with a code that no compiler emits: GCC's are 6 and 7. */
 #define INSN_BREAK 0x0339000du

@@ -114,9 +114,9 @@ static bool has_chain(const u32 *insn)
 static bool is_site(const u32 *insn)
 {
 	return insn[3] == INSN_JALR_V1 && insn[4] == INSN_ADDIU_SP_8 &&
-	       (has_chain(insn) ? loads_stub(insn - 1) &&
-					  insn[5] == INSN_MOVE_T7_V0 :
-				  loads_stub(insn));
+	       (has_chain(insn) ?
+			loads_stub(insn - 1) && insn[5] == INSN_MOVE_T7_V0 :
+			loads_stub(insn));
 }
 
 static bool in_reach(unsigned long site, unsigned long target)
