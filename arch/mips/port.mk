@@ -1,39 +1,26 @@
 # MIPS32r5, o32, in kseg0; read by the Makefile.
 
-# The byte order: a GCC for either serves, but its libgcc is of one.
-ENDIAN_CHOICES := little big
-ENDIAN ?= little
-ifeq ($(ENDIAN),little)
-CROSS_COMPILE ?= mipsel-linux-gnu-
-ENDIAN_FLAG := -EL
-else ifeq ($(ENDIAN),big)
-CROSS_COMPILE ?= mips-linux-gnu-
-ENDIAN_FLAG := -EB
-else
-$(error ENDIAN=$(ENDIAN) is unknown for mips; choose one of: $(ENDIAN_CHOICES))
-endif
+CROSS_COMPILE ?= $(if $(filter big,$(ENDIAN)),mips,mipsel)-linux-gnu-
 
 SITES_DEFAULT := mcount
 SITES_CHOICES := mcount mcount-ra mcount-long
-SITES ?= $(SITES_DEFAULT)
 
 # -mno-abicalls -G0: nothing may use gp, which holds struct cpu. Without shrink
 # wrapping a function's frame is made before its first branch: unwind.c decodes
 # it there. libgcc is built for hard float; its integer functions, all that is
 # used, neither care nor touch gp.
-ARCH_CFLAGS := $(ENDIAN_FLAG) -march=mips32r5 -mabi=32 -msoft-float \
-	-mno-abicalls -G0 -mno-mips16 -mno-micromips -fno-shrink-wrap
+ARCH_CFLAGS := $(if $(filter big,$(ENDIAN)),-EB,-EL) -march=mips32r5 \
+	-mabi=32 -msoft-float -mno-abicalls -G0 -mno-mips16 -mno-micromips -fno-shrink-wrap
 ARCH_LDFLAGS := -Wl,--no-warn-mismatch
 
-ifeq ($(SITES),mcount)
-SITE_CFLAGS := -pg
-else ifeq ($(SITES),mcount-ra)
-SITE_CFLAGS := -pg -mmcount-ra-address
-else ifeq ($(SITES),mcount-long)
-SITE_CFLAGS := -pg -mlong-calls
-else ifeq ($(SITES),patchable)
-$(error mips: -fpatchable-function-entry puts its NOPs before the function's \
-	label; choose one of: $(SITES_CHOICES))
-else
-$(error SITES=$(SITES) is unknown for mips; choose one of: $(SITES_CHOICES))
-endif
+SITE_CFLAGS_mcount := -pg
+SITE_CFLAGS_mcount-ra := -pg -mmcount-ra-address
+SITE_CFLAGS_mcount-long := -pg -mlong-calls
+
+REFUSED_patchable := -fpatchable-function-entry puts its NOPs before the \
+	function's label
+REFUSED_mcount_compiler := GCC records no sites of -pg there
+REFUSED_mcount-ra_compiler := $(REFUSED_mcount_compiler)
+REFUSED_mcount-long_compiler := $(REFUSED_mcount_compiler)
+REFUSED_mcount-long_runtime := a task preempted between lui and jalr would \
+	take one half of each call, were the site converted while tasks run
