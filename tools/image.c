@@ -25,6 +25,7 @@ static const struct arch arches[] = {
 		.name = "riscv",
 		.call = "jal",
 		.far_call = "jalr",
+		.far_first = "auipc",
 		.jumps = LIST("j", "jr"),
 		.calls = LIST("jal", "jalr"),
 		.indirect = LIST("jr", "jalr"),
@@ -35,6 +36,8 @@ static const struct arch arches[] = {
 	{
 		.name = "mips",
 		.call = "jal",
+		.far_call = "jalr",
+		.far_first = "lui",
 		.jumps = LIST("j", "b", "bc"),
 		.calls = LIST("jal", "bal", "jalx", "balc"),
 		.indirect = LIST("jr", "jalr", "jr.hb", "jalr.hb"),

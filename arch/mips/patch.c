@@ -45,8 +45,8 @@
  * In a function with a static chain GCC keeps it in v0 over the call: `move v0,
  * t7` stands before the call (or the addiu t4), `move t7, v0` behind the site.
  * Our trampolines keep t7. With mcount both moves stay; with mcount-long, where
- * "off" would pass over the first, neither: the site is shifted up to its jalr,
- * and what is left over before and behind it is nops.
+ * "off" would pass over the first, neither: the jalr moves up to +12, and what
+ * is left over behind the site is nops.
  *
  * The recorder notes with each site where the prologue saved ra: bits 24..31 of
  * its table word are the offset from sp / 4, as in `sw ra, 20(sp)` = 5, or 0 in
@@ -105,18 +105,17 @@ static bool loads_stub(const u32 *insn)
 	       insn[2] == INSN_MOVE_AT_RA;
 }
 
-/* What comes one word earlier, for its last is this: */
 static bool has_chain(const u32 *insn)
 {
-	return insn[2] == INSN_MOVE_V0_T7;
+	return insn[3] == INSN_MOVE_V0_T7 && insn[6] == INSN_MOVE_T7_V0;
 }
 
 static bool is_site(const u32 *insn)
 {
-	return insn[3] == INSN_JALR_V1 && insn[4] == INSN_ADDIU_SP_8 &&
-	       (has_chain(insn) ?
-			loads_stub(insn - 1) && insn[5] == INSN_MOVE_T7_V0 :
-			loads_stub(insn));
+	const u32 *call = insn + (has_chain(insn) ? 4 : 3);
+
+	return loads_stub(insn) && call[0] == INSN_JALR_V1 &&
+	       call[1] == INSN_ADDIU_SP_8;
 }
 
 static bool in_reach(unsigned long site, unsigned long target)
@@ -128,9 +127,9 @@ static bool in_reach(unsigned long site, unsigned long target)
 static void write_fixed(volatile u32 *insn)
 {
 	if (has_chain((const u32 *)insn))
-		insn[-1] = insn[5] = INSN_NOP;
+		insn[5] = insn[6] = INSN_NOP;
 	insn[1] = insn_addiu_v1((unsigned long)trace_entry);
-	insn[2] = INSN_MOVE_AT_RA;
+	insn[3] = INSN_JALR_V1;
 	insn[4] = INSN_NOP;
 }
 
