@@ -139,34 +139,37 @@ static bool at_live(unsigned long pc)
 	       arch_site_live(site_address(i)) == pc;
 }
 
-static bool holds_break(unsigned long live)
-{
-	u64 unit = (1ull << 8 * arch_break_length) - 1;
-
-	return (arch_live_read(live) & unit) == (arch_break_insn & unit);
-}
-
 /*
- * A CPU that fetched a breakpoint which is no longer in memory, because it was
- * late, goes on where it is: it will find what is there now. Only at a live
- * instruction: anywhere else it would come here for ever.
+ * A CPU that trapped on a breakpoint which is no longer in memory goes on as
+ * memory says now; to return to the same address could be to trap for ever, with
+ * interrupts off, while others wait for it. Only at a live instruction: any other
+ * breakpoint is somebody else's.
+ *
+ * Memory is read first, the vector then: a breakpoint that is found in memory
+ * has been published before, and stays so while this CPU has interrupts off.
  */
 bool patch_trap(struct trap_frame *f)
 {
 	bool (*hook)(struct trap_frame * f) = READ_ONCE(patch_trap_hook);
 	unsigned long pc;
 	bool on;
+	u64 now;
 
 	if (hook && hook(f))
 		return true;
 	pc = arch_frame_pc(f);
+	if (!at_live(pc))
+		return false;
+	now = arch_live_read(pc);
 	if (patch_break_find(pc, &on)) {
 		arch_break_resume(f, pc, on);
 		count(&stats.traps);
 		return true;
 	}
-	if (!at_live(pc) || holds_break(pc))
+	on = now == arch_live_on(pc);
+	if (!on && now != arch_live_off(pc))
 		return false;
+	arch_break_resume(f, pc, on);
 	count(&stats.late);
 	return true;
 }

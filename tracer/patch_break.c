@@ -75,6 +75,7 @@ void patch_break_flush(void)
 	if (arch_break_length < arch_live_length)
 		patch_chunk_step(&chunk, PATCH_TAIL);
 	patch_chunk_step(&chunk, PATCH_FIRST);
+	patch_chunk_settle(&chunk, PATCH_FIRST);
 	publish(0);
 	chunk.count = 0;
 }

@@ -111,6 +111,19 @@ static void step_done(enum patch_step step, bool synced)
 		patch_step_hook(step, synced);
 }
 
+/*
+ * QEMU drops its translations of an instruction shortly before it stores to it.
+ * A CPU that translates in between keeps what was there before for ever, no
+ * matter how it synchronises; the next store to the instruction ends that. After
+ * the last step there is none, so the same bytes are stored once more: no CPU
+ * translates any longer what it began before it answered the interrupt of the
+ * synchronisation. On a machine without that fault these stores change nothing.
+ */
+void patch_chunk_settle(const struct patch_chunk *c, enum patch_step last)
+{
+	patch_count_window(patch_chunk_write(c, last));
+}
+
 void patch_chunk_step(const struct patch_chunk *c, enum patch_step step)
 {
 	patch_count_window(patch_chunk_write(c, step));

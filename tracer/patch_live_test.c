@@ -36,7 +36,7 @@ static void call_victim(void *arg)
 {
 	(void)arg;
 	for (unsigned int i = 0; i < CALLS; i++)
-		if (victim_other(i) != i + 2)
+		if (victim_other(i) != i + 3)
 			__atomic_fetch_add(&wrong, 1, __ATOMIC_RELAXED);
 }
 

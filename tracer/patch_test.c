@@ -1,13 +1,13 @@
 /*
  * Proves of switching sites: that text which is not as it should be stops a
  * batch before its first byte is written, with the site and the bytes named;
- * that hundreds of switches under load lose no task and no call; that a tracer's
+ * that many switches under load lose no task and no call; that a tracer's
  * function never sees another's data (H24).
  */
 #include <tracer/testing.h>
 
 /* Under -icount CPUs take turns, and a rendezvous costs seconds of patience. */
-#define TOGGLES (ktest_icount ? 40u : 200u)
+#define TOGGLES (ktest_icount ? 20u : 60u)
 
 static void overwrite(unsigned long live, u64 bytes)
 {

@@ -12,8 +12,10 @@ static struct patch_chunk chunk;
 
 static void word_flush(void)
 {
-	if (chunk.count)
-		patch_chunk_step(&chunk, PATCH_WORD);
+	if (!chunk.count)
+		return;
+	patch_chunk_step(&chunk, PATCH_WORD);
+	patch_chunk_settle(&chunk, PATCH_WORD);
 	chunk.count = 0;
 }
 
