@@ -37,7 +37,7 @@ static struct {
 	struct sink *out;
 	const char *glob;
 	bool json, list;
-	bool own; /* the port's own site is in the site table */
+	bool second; /* there is another CPU than the victim's */
 	unsigned int count[LAB_INCOMPLETE + 1], total;
 } run;
 
@@ -67,7 +67,7 @@ static void do_one(struct lab_case *c, bool able)
 	else if (!able)
 		c->incomplete = "the site is not in the site table";
 	else if (!c->wrong)
-		lab_enumerate(c, &victims, others.task ? &others : NULL);
+		lab_enumerate(c, &victims, run.second ? &others : NULL);
 	lab_own_done(c);
 	run.count[lab_judge(c)]++;
 	if (run.json)
@@ -76,11 +76,12 @@ static void do_one(struct lab_case *c, bool able)
 		lab_row(run.out, c);
 }
 
+/* GCC lays a file's objects out from the last to the first. */
 static void do_schemes(void)
 {
-	const struct lab_scheme *s;
+	const struct lab_scheme *s = __stop_lab_schemes;
 
-	for_each_registered (s, lab_schemes) {
+	while (s-- > __start_lab_schemes) {
 		if (!wanted(s->name) || console_interrupted())
 			continue;
 		lab_case_scheme(&the_case, s);
@@ -110,6 +111,7 @@ static int begin(void)
 
 	for_each_online_cpu (cpu)
 		last = cpu;
+	run.second = last;
 	if (last && lab_task_start(&others, 0))
 		return -ENOMEM;
 	return lab_task_start(&victims, last);

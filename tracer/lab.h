@@ -12,23 +12,12 @@
 #define TRACER_LAB_H
 
 #include <arch/arch_trace.h>
+#include <tracer/lab_damage.h>
 
 #define LAB_SITE_MAX 24 /* bytes of a site */
 #define LAB_FORMS 4
 #define LAB_STORES 6
 #define LAB_INSNS 8
-
-/* What can be seen to go wrong. */
-enum lab_damage {
-	LAB_FAULT = 1,	 /* a trap that is not the strategy's */
-	LAB_HUNG = 2,	 /* it never came to its end */
-	LAB_SP = 4,	 /* the stack pointer was off behind the site */
-	LAB_REGS = 8,	 /* a register that the ABI keeps has changed */
-	LAB_RETURN = 16, /* it came back to the wrong place */
-	LAB_CALLS = 32,	 /* called twice; or not, though the new form, or the
-			    old one, was there as a whole */
-	LAB_ATOMIC = 64, /* an instruction ran without its lock prefix */
-};
 
 /*
  * Victim: an assembly function that runs one site once.

@@ -87,7 +87,9 @@ static size_t finding_text(char *buf, size_t size, const struct lab_case *c,
 
 	if (f->between) {
 		n += used(snprintf(buf + n, size - n,
-				   " on another CPU between the writes"),
+				   f->state && f->state < c->last ?
+					   " on another CPU between the writes" :
+					   " at rest"),
 			  size - n);
 		return n;
 	}
@@ -132,7 +134,7 @@ static void outcome(char *buf, size_t size, const struct lab_case *c)
 
 void lab_header(struct sink *out)
 {
-	sink_printf(out, "%-26s%-10s%-12s%-16s%-9s%-44s%-8s%s\n", "scheme",
+	sink_printf(out, "%-26s%-10s%-12s%-16s%-9s%-60s%-8s%s\n", "scheme",
 		    "from", "strategy", "transition", "held", "outcome",
 		    "claim", "verdict");
 }
@@ -145,7 +147,7 @@ void lab_row(struct sink *out, const struct lab_case *c)
 	snprintf(transition, sizeof(transition), "%s->%s", c->old, c->new);
 	snprintf(count, sizeof(count), "%u/%u", c->held, c->boundaries);
 	outcome(text, sizeof(text), c);
-	sink_printf(out, "%-25s %-9s %-11s %-15s %-8s %-43s %-7s ", name,
+	sink_printf(out, "%-25s %-9s %-11s %-15s %-8s %-59s %-7s ", name,
 		    c->from, c->strategy, transition, count, text,
 		    c->breaks ? "unsafe" : "safe");
 	sink_printf(out, "%s\n", verdicts[lab_judge(c)]);

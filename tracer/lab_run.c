@@ -240,27 +240,39 @@ static void hold_all(struct lab_case *c, unsigned int s)
 
 /* ---- one state after the other ---- */
 
-/* At rest in its first or last form, a scheme does as that form says. */
-static void check_form(struct lab_case *c, unsigned int state,
+/*
+ * At rest in its first or last form a scheme does as that form says, and has a
+ * boundary exactly where it says. Only a scheme that is claimed to be unsafe may
+ * do harm at rest: then nothing more is to be shown. True: go on.
+ */
+static bool check_form(struct lab_case *c, unsigned int state,
 		       const struct lab_form *form)
 {
 	enum lab_end end;
+	u32 damage;
 
 	if (c->set(c, state))
 		incomplete(c, "the text could not be written", 0);
 	memcpy(c->bytes[state != 0], (void *)c->victim->site, LAB_SITE_MAX);
 	held->scheme = c->scheme;
 	end = lab_once(held, c->victim);
-	if (damage_of(c, held, end, state == 0, state != 0))
+	damage = damage_of(c, held, end, state == 0, state != 0);
+	if (damage && !(damage & c->breaks))
 		c->wrong = form->name;
-	c->runs++;
-	if (c->wrong || !form->insn[0])
-		return;
+	else
+		record(c, held, end, damage, state, 0);
+	if (end != LAB_DONE || c->wrong)
+		return false;
 	if (!sweep(c))
 		incomplete(c, "the sweep did not end in form", 0);
+	if (!form->insn[0]) {
+		list_seen();
+		return true;
+	}
 	list_declared(c, form);
 	check_unlisted(c);
 	check_missing(c);
+	return true;
 }
 
 /* Step by step, the other CPU running in between; which states it survives. */
@@ -294,14 +306,8 @@ void lab_enumerate(struct lab_case *c, struct lab_task *l, struct lab_task *o)
 
 	held = l;
 	other = o;
-	check_form(c, c->last, c->after);
-	if (c->wrong)
+	if (!check_form(c, c->last, c->after) || !check_form(c, 0, c->before))
 		return;
-	check_form(c, 0, c->before);
-	if (c->wrong)
-		return;
-	if (!c->before->insn[0])
-		list_seen();
 	if (c->live && !other)
 		incomplete(c, "needs a second CPU", 0);
 	hold_all(c, 0);
