@@ -89,6 +89,9 @@ int ktest_status(void);
  * by the kernel parameter icount=1, which tools/run passes with --icount. */
 extern bool ktest_icount;
 
+/* 24 bits, the same ones again from the same seed. */
+u32 ktest_random(u32 *seed);
+
 /* A count that must be the same after a test as before. */
 struct ktest_resource {
 	const char *name;
