@@ -99,7 +99,7 @@ FUNCTION(trace_entry_ring)
 	jr	IP
 
 1:	andi	t1, t1, SSTATUS_SIE
-	tail	call_slow
+	j	call_slow		/* not tail: unrelaxed, that takes t1 */
 END(trace_entry_ring)
 
 /*
