@@ -67,7 +67,7 @@ static inline unsigned long arch_site_from_return(unsigned long ret);
 
 /*
  * inline: the live instruction's bytes, in the low bits, as arch_live_read()
- * would find them: off (one constant for all sites after select) and on.
+ * would find them: off and on.
  */
 static inline u64 arch_live_off(unsigned long live);
 static inline u64 arch_live_on(unsigned long live);

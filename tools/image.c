@@ -24,11 +24,13 @@ static const struct arch arches[] = {
 	{
 		.name = "riscv",
 		.call = "jal",
+		.far_call = "jalr",
 		.jumps = LIST("j", "jr"),
 		.calls = LIST("jal", "jalr"),
 		.indirect = LIST("jr", "jalr"),
 		.stops = LIST("ret", "sret", "mret", "ebreak", "unimp"),
 		.return_operand = "ra",
+		.relaxes = true,
 	},
 	{
 		.name = "mips",
@@ -184,6 +186,8 @@ static bool for_each_symbol(const struct image *im,
 
 struct wanted {
 	const char *name;
+	const char *file; /* that has the local symbol; NULL: any symbol */
+	bool here;	  /* the symbols seen now are that file's */
 	uint64_t value;
 };
 
@@ -191,13 +195,22 @@ static bool is_wanted(const char *name, const GElf_Sym *sym, void *arg)
 {
 	struct wanted *w = arg;
 
+	if (w->file && GELF_ST_TYPE(sym->st_info) == STT_FILE)
+		w->here = !strcmp(name, w->file);
 	w->value = sym->st_value;
-	return sym->st_shndx != SHN_UNDEF && !strcmp(name, w->name);
+	return sym->st_shndx != SHN_UNDEF && !strcmp(name, w->name) &&
+	       (!w->file || w->here);
 }
 
 bool image_value(const struct image *im, const char *name, uint64_t *value)
 {
-	struct wanted w = { .name = name };
+	return image_value_in(im, NULL, name, value);
+}
+
+bool image_value_in(const struct image *im, const char *file, const char *name,
+		    uint64_t *value)
+{
+	struct wanted w = { .name = name, .file = file };
 
 	if (!for_each_symbol(im, is_wanted, &w))
 		return false;
@@ -371,6 +384,7 @@ static bool parse_line(char *line, struct insn *in)
 	in->addr = strtoull(line, &end, 16);
 	if (end == line || end[0] != ':' || end[1] != '\t')
 		return false;
+	in->lock = !strncmp(end + 2, "lock ", 5);
 	text = strdup(skip_prefixes(end + 2));
 	if (!text)
 		die("out of memory");

@@ -68,7 +68,7 @@ END(trace_entry_off)
  */
 FUNCTION(trace_entry_ring)
 	csrrci	t1, sstatus, SSTATUS_SIE
-	ld	t3, CPU_HEAD_RING_CUR(8)(tp)
+7:	ld	t3, CPU_HEAD_RING_CUR(8)(tp)
 	ld	t4, CPU_HEAD_RING_END(8)(tp)
 	bgeu	t3, t4, 1f
 	rdtime	t5
@@ -96,9 +96,10 @@ FUNCTION(trace_entry_ring)
 	fence	w, w
 	sd	t3, CPU_HEAD_RING_CUR(8)(tp)
 	csrs	sstatus, t1
-	jr	IP
+8:	jr	IP
 
-1:	andi	t1, t1, SSTATUS_SIE
+1:
+9:	andi	t1, t1, SSTATUS_SIE
 	j	call_slow		/* not tail: unrelaxed, that takes t1 */
 END(trace_entry_ring)
 
@@ -186,7 +187,7 @@ FUNCTION(call_slow)
 	call	trace_ring_slow
 	restore
 	csrs	sstatus, t1
-	jr	IP
+10:	jr	IP
 END(call_slow)
 
 FUNCTION(trace_entry_call)
@@ -198,6 +199,16 @@ FUNCTION(trace_entry_call)
 	restore
 	jr	IP
 END(trace_entry_call)
+	.globl	trampoline_end
+trampoline_end:
+
+	/* Where interrupts are off: tracer/lab.h. */
+	.pushsection .rodata
+	.balign	8
+	.globl	trampoline_masked
+trampoline_masked:
+	.8byte	7b, 8b, 9b, 10b, 0
+	.popsection
 
 #ifdef RECORD_RUNTIME
 FUNCTION(stub_record)

@@ -2,13 +2,19 @@
 #include <arch/arch.h>
 #include <boot/boot_info.h>
 #include <kernel/cpu.h>
+#include <kernel/patch_path.h>
+#include <kernel/printk.h>
 #include <kernel/string.h>
+#include <kernel/symbols.h>
 #include <kernel/task.h>
 
 #include <arch/arch_trace.h>
 
 /* secondary.S: what runs in SECONDARY_PAGE, in real mode. */
 extern const char secondary_begin[], secondary_end[];
+
+/* Set by arch_cpu_park(), cleared before the CPU is started again. */
+static u32 parked[MAX_CPUS];
 
 /* Where each starting CPU finds itself by its APIC id. */
 struct secondary_slot secondary_slots[SECONDARY_SLOTS];
@@ -36,6 +42,7 @@ int arch_cpu_start(unsigned int cpu)
 	slot->stack = (u64)cpus[cpu].idle->stack + TASK_STACK_SIZE;
 	slot->cpu = &cpus[cpu];
 	slot->key = id.id | SLOT_VALID;
+	parked[cpu] = 0;
 
 	lapic_command(id, ICR_INIT);
 	delay_us(200);
@@ -52,6 +59,67 @@ void secondary_main(struct cpu *cpu)
 	arch_text_sync();
 	cpu_secondary_main();
 }
+
+/*
+ * Once `parked` is set another CPU may give the idle task's stack away, so the
+ * stack pointer has left it by then, for a machine check's sake, and nothing is
+ * stored any more. NMIs that the machine raises on all CPUs are masked; INIT
+ * ends the halt and undoes the mask.
+ */
+void arch_cpu_park(void)
+{
+	struct cpu *cpu = arch_this_cpu();
+
+	lapic_write(LAPIC_LVT_LINT1, LVT_MASKED);
+	/* Stores stay in order: pairs with the acquire in arch_cpu_parked(). */
+	asm volatile("cli\n\t"
+		     "movq %1, %%rsp\n\t"
+		     "movl $1, %0\n"
+		     "1:\thlt\n\t"
+		     "jmp 1b"
+		     : "=m"(parked[cpu->head.index])
+		     : "r"(cpu->head.trap_stack)
+		     : "memory");
+	__builtin_unreachable();
+}
+
+bool arch_cpu_parked(unsigned int cpu)
+{
+	/* Acquire: pairs with the store in arch_cpu_park(). */
+	return __atomic_load_n(&parked[cpu], __ATOMIC_ACQUIRE);
+}
+
+/*
+ * f0 becomes 3e and back, never 90: DS: in front of such an instruction means
+ * nothing in 64-bit code (SDM 1, 3.4.2.1; AMD APM vol. 3, 1.2.4), so it
+ * stays ONE instruction, whole again for a task that was preempted before it.
+ * 90 would be one of its own: a task preempted behind it would run what follows
+ * without its lock when that is put back.
+ */
+#define PREFIX_LOCK 0xf0
+#define PREFIX_DS 0x3e
+
+void arch_smp_atomics(bool smp)
+{
+	u8 from = smp ? PREFIX_DS : PREFIX_LOCK;
+	u8 to = smp ? PREFIX_LOCK : PREFIX_DS;
+	long delta = arch_text_open();
+
+	for (unsigned int i = 0; i < lock_count; i++) {
+		unsigned long at = (unsigned long)_text + lock_table[i];
+		u8 found = *(const u8 *)at;
+
+		if (found == to)
+			continue;
+		if (found != from)
+			panic("%pS: found %02x, expected a lock prefix",
+			      (void *)at, found);
+		*(volatile u8 *)(at + delta) = to;
+	}
+	arch_text_close();
+	arch_text_sync();
+}
+PATCH_ROOT(arch_smp_atomics);
 
 /* STI takes effect after the next instruction: nothing comes before HLT. */
 void arch_cpu_idle(void)
