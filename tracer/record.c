@@ -68,9 +68,9 @@ static bool try_record(u32 *place, u32 offset)
 	u32 now = READ_ONCE(*place);
 
 	/* Relaxed: a record is one word, and only read with all CPUs held. */
-	if (!now && __atomic_compare_exchange_n(place, &now, offset, false,
-						__ATOMIC_RELAXED,
-						__ATOMIC_RELAXED)) {
+	if (!now &&
+	    __atomic_compare_exchange_n(place, &now, offset, false,
+					__ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
 		count(&stats.waiting);
 		return true;
 	}
@@ -172,8 +172,8 @@ static void sort(u32 *a, unsigned int n)
 	for (i = 1; i < n; i++) {
 		u32 word = a[i];
 
-		for (j = i; j && (a[j - 1] & FOUND_OFFSET) >
-					 (word & FOUND_OFFSET);
+		for (j = i;
+		     j && (a[j - 1] & FOUND_OFFSET) > (word & FOUND_OFFSET);
 		     j--)
 			a[j] = a[j - 1];
 		a[j] = word;
@@ -416,7 +416,8 @@ static int record_info_read(struct ctl_handle *h, struct seq *s)
 		   "%u found = %u converted + %u left alone + %u known before "
 		   "+ %u waiting\n"
 		   "%u calls skipped, %u records, %u turns\n",
-		   n.found, n.converted, n.left, n.known, n.waiting, n.skipped, n.records, n.turns);
+		   n.found, n.converted, n.left, n.known, n.waiting, n.skipped,
+		   n.records, n.turns);
 	return 1;
 }
 CTL_FILE(record_info, .path = TRACING "record_info", .read = record_info_read);

@@ -79,18 +79,25 @@ int trace_test_victim(void)
 	return trace_test_put("current_tracer", "function");
 }
 
-int trace_test_site(unsigned long (*fn)(unsigned long x))
+static int site_of(unsigned long (*fn)(unsigned long x))
 {
+	unsigned int i = site_lower_bound((unsigned long)fn);
 	struct symbol s;
-	unsigned int i;
 
-	if (!sites_all_known)
-		call_victims();
-	i = site_lower_bound((unsigned long)fn);
 	if (i == site_count || !symbol_at(site_address(i), &s) ||
 	    s.start != (unsigned long)fn)
 		return -1;
 	return i;
+}
+
+int trace_test_site(unsigned long (*fn)(unsigned long x))
+{
+	int site = site_of(fn);
+
+	if (site >= 0 || sites_all_known)
+		return site;
+	call_victims();
+	return site_of(fn);
 }
 
 bool trace_test_books(struct ring_stats *sum)
