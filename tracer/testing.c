@@ -71,6 +71,43 @@ ssize_t trace_test_read(const char *file, char *text, size_t size, size_t chunk)
 	return n < 0 ? n : (ssize_t)len;
 }
 
+void trace_test_strategy(struct ktest_run *t, const char *name,
+			 void (*test)(struct ktest_run *t))
+{
+	const char *before = patch_strategy_name(), *why;
+	int err;
+
+	mutex_lock(&trace_mutex);
+	err = patch_strategy_set(name, &why);
+	mutex_unlock(&trace_mutex);
+	if (err == -ENOSYS)
+		KSKIP(t, why);
+	KASSERT(t, !err);
+	test(t);
+	KEXPECT_EQ(t, trace_test_put("patch_strategy", before), 0);
+}
+
+int trace_test_switch_all(struct patch_batch *b, bool on)
+{
+	unsigned int w;
+
+	for (w = 0; w < site_words; w++)
+		site_bits.want[w] = on ? site_bits.patchable[w] : 0;
+	return patch_apply(b, 0, site_words);
+}
+
+unsigned int trace_test_count_off(void)
+{
+	unsigned int i, n = 0;
+
+	for (i = 0; i < site_count; i++) {
+		unsigned long live = arch_site_live(site_address(i));
+
+		n += arch_live_read(live) == arch_live_off(live);
+	}
+	return n;
+}
+
 int trace_test_victim(void)
 {
 	trace_test_reset();
