@@ -98,7 +98,7 @@ KTEST(recognise, "arch_trace.arch_site_recognise")
 	KEXPECT(t, n == 0 || n == site_boot.patched);
 	for (i = 0; symbol_get(i, &s); i++)
 		KEXPECT(t, !arch_site_recognise(s.start) ||
-				   site_find(s.start) >= 0);
+				   site_find(s.start) >= 0 || !sites_all_known);
 }
 
 KTEST(expected, "arch_trace.arch_site_expected")
@@ -191,6 +191,17 @@ KTEST(live_write, "arch_trace.arch_live_write")
 KTEST(live_length, "arch_trace.arch_live_length")
 {
 	KEXPECT(t, arch_live_length >= 1 && arch_live_length <= sizeof(u64));
+}
+
+/* Never the live instruction, nor what follows the site. */
+KTEST(site_hidden, "arch_trace.arch_site_hidden")
+{
+	unsigned long site = site_address(0);
+	unsigned long length = 0 - arch_site_from_return(0);
+	unsigned long live = arch_site_live(site) - site;
+
+	KEXPECT(t, !(arch_site_hidden >> live / arch_live_length & 1));
+	KEXPECT_EQ(t, arch_site_hidden >> length / arch_live_length, 0);
 }
 
 /* ---- Writing text ------------------------------------------------------------------ */

@@ -98,6 +98,8 @@ static void compare(struct ktest_run *t, const unsigned long *before)
 	}
 }
 
+bool ktest_running;
+
 /* ---- what tests say ---- */
 
 void ktest_fail(struct ktest_run *t, const char *file, int line,
@@ -144,9 +146,11 @@ static void run_one(const struct ktest *test, struct totals *sum)
 	unsigned long before[RESOURCES_MAX] = { 0 };
 	struct ktest_run t = { .name = test->name };
 
+	WRITE_ONCE(ktest_running, true);
 	count_all(before);
 	test->fn(&t);
 	compare(&t, before);
+	WRITE_ONCE(ktest_running, false);
 	report(&t, sum);
 }
 

@@ -58,7 +58,8 @@ struct image {
 struct arch {
 	const char *name;
 	const char *call;	  /* mnemonic of a direct call */
-	const char *far_call;	  /* the same of an auipc's other half */
+	const char *far_call;	  /* of one through a register, whose ... */
+	const char *far_first;	  /* ... upper half this loads */
 	const char *const *jumps; /* unconditional; others with a target branch */
 	const char *const *calls;
 	const char *const *indirect; /* jumps and calls through a register */

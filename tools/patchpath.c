@@ -9,8 +9,9 @@
  *
  * Roots are in the section patch_roots (function addresses), calls through
  * pointers in patch_indirect (pairs of caller and target); kernel/patch_path.h
- * fills both. Sites are what the scan finds, and mksites puts into the table. An indirect call or jump in the closure that nobody annotated is an
- * error: it could lead anywhere.
+ * fills both. Sites are what the scan finds, and mksites puts into the table. An
+ * indirect call or jump in the closure that nobody annotated is an error: it
+ * could lead anywhere.
  */
 #include "scan.h"
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define NOTE_MAX 255
+#define FAR_CALL_MAX 5 /* instructions */
 
 #define NO_RECORD_PG "GCC records no sites of -pg there"
 
@@ -134,26 +135,38 @@ static void add_call(const struct image *im, const struct format *format,
 		add_site(s, addr, format->note_ra ? saved_ra(im, i) : 0);
 }
 
-/* Is instruction i "auipc ra", so that a jalr behind it makes a far call? */
-static bool is_auipc_ra(const struct image *im, size_t i)
+/*
+ * The first instruction of the call at i, which is the site: itself, or of a far
+ * call what begins its address, with the saving of ra and of a static chain in
+ * between; nr_insns: it is not called as a site calls.
+ */
+static size_t call_start(const struct image *im, const struct arch *arch,
+			 const struct format *format, size_t i)
 {
-	return !strcmp(im->insns[i].mnemonic, "auipc") &&
-	       !strncmp(im->insns[i].operands, "ra,", 3);
+	const char *call = format->far ? arch->far_call : arch->call;
+	size_t n;
+
+	if (!call || strcmp(im->insns[i].mnemonic, call))
+		return im->nr_insns;
+	if (!format->far)
+		return i;
+	for (n = i; n-- > 0 && n + FAR_CALL_MAX > i;)
+		if (!strcmp(im->insns[n].mnemonic, arch->far_first))
+			return n;
+	return im->nr_insns;
 }
 
 /*
- * Calls of the stub in one instruction, or two with auipc, where the first is
- * the site. The stub's address is compared, not its name: of several names for
+ * Calls of the stub. Its address is compared, not its name: of several names for
  * one address objdump shows any one.
  */
 static void scan_calls(const struct image *im, const struct arch *arch,
 		       const struct format *format, uint64_t stub,
 		       struct sites *s)
 {
-	const char *call = format->far ? arch->far_call : arch->call;
-	size_t i;
+	size_t i, start;
 
-	for (i = 1; i < im->nr_insns; i++) {
+	for (i = 0; i < im->nr_insns; i++) {
 		const struct insn *in = &im->insns[i];
 
 		if (in->flow != FLOW_CALL && in->flow != FLOW_JUMP &&
@@ -161,53 +174,13 @@ static void scan_calls(const struct image *im, const struct arch *arch,
 			continue;
 		if (in->target != stub)
 			continue;
-		if (!call || strcmp(in->mnemonic, call) ||
-		    (format->far && !is_auipc_ra(im, i - 1)))
+		start = call_start(im, arch, format, i);
+		if (start == im->nr_insns)
 			complain(im, in->addr,
 				 "reaches the stub by another instruction "
 				 "than a site's");
 		else
-			add_call(im, format, i - format->far, s);
-	}
-}
-
-/* Does "lui R,hi; addiu R,R,lo" at i load value? R: "v1". */
-static bool loads(const struct image *im, size_t i, const char *reg,
-		  uint64_t value)
-{
-	const struct insn *lui = &im->insns[i], *addiu = lui + 1;
-	size_t n = strlen(reg);
-
-	if (i + 1 >= im->nr_insns || strcmp(lui->mnemonic, "lui") ||
-	    strcmp(addiu->mnemonic, "addiu") ||
-	    strncmp(lui->operands, reg, n) || lui->operands[n] != ',' ||
-	    strncmp(addiu->operands, reg, n) || addiu->operands[n] != ',' ||
-	    strncmp(addiu->operands + n + 1, reg, n) ||
-	    addiu->operands[2 * n + 1] != ',')
-		return false;
-	return (uint32_t)(strtol(lui->operands + n + 1, NULL, 0) * 65536 +
-			  strtol(addiu->operands + 2 * n + 2, NULL, 0)) ==
-	       (uint32_t)value;
-}
-
-/* "lui v1; addiu v1; move at,ra; [move v0,t7;] jalr v1": the lui is the site. */
-static void scan_long_calls(const struct image *im, const struct format *format,
-			    uint64_t stub, struct sites *s)
-{
-	size_t i, n;
-
-	for (i = 0; i + 4 < im->nr_insns; i++) {
-		if (!loads(im, i, "v1", stub))
-			continue;
-		for (n = i + 2; n < i + 5 && n < im->nr_insns; n++) {
-			const struct insn *in = &im->insns[n];
-
-			if (strcmp(in->mnemonic, "jalr") ||
-			    strcmp(in->operands, "v1"))
-				continue;
-			add_call(im, format, i, s);
-			break;
-		}
+			add_call(im, format, start, s);
 	}
 }
 
@@ -266,8 +239,6 @@ void scan_sites(const struct image *im, const struct arch *arch,
 		scan_entries(im, format, s);
 	else
 		scan_calls(im, arch, format, stub, s);
-	if (format->stub && format->far && !arch->far_call)
-		scan_long_calls(im, format, stub, s);
 	for (i = 0; i < s->count; i++)
 		if (!image_symbol_at(im, s->site[i].addr))
 			complain(im, s->site[i].addr, "a site in no function");
