@@ -20,6 +20,10 @@ static const char *strategy_before;
 static struct trace_ops *ops_before;
 static int own_site = -1;
 
+/* A port without victims has no own one either. */
+#pragma weak lab_victim_own
+#pragma weak lab_own_form
+
 /* ---- counting ---- */
 
 static void count_call(unsigned long ip, unsigned long parent,
@@ -216,6 +220,8 @@ void lab_own_done(struct lab_case *c)
 /* With RECORD=runtime a site is known a second after its first call. */
 static bool find_own(void)
 {
+	if (!&lab_victim_own)
+		return false;
 	lab_victim_own.run(0, 0);
 	for (int i = 0; i < 30 && own_site < 0; i++) {
 		own_site = site_find(lab_victim_own.site);
@@ -250,6 +256,8 @@ bool lab_case_own(struct lab_case *c, unsigned int i)
 {
 	const struct patch_strategy *s;
 
+	if (!lab_own_form)
+		return false;
 	for_each_registered (s, patch_strategies) {
 		if (patch_refused(s))
 			continue;

@@ -215,6 +215,7 @@ bool lab_trap(struct trap_frame *f)
 	return true;
 }
 PATCH_INDIRECT(patch_trap, lab_trap);
+PATCH_INDIRECT(lab_trap, patch_trap);
 
 /* ---- the case ---- */
 
