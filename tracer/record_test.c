@@ -76,6 +76,9 @@ static bool daemon_converts(unsigned int lo, unsigned int hi)
 	WRITE_ONCE(record_in_tests, true);
 	done = KWAIT(converted(lo, hi) == hi - lo);
 	WRITE_ONCE(record_in_tests, false);
+	/* Its turn is over, the new sites' states too. */
+	mutex_lock(&trace_mutex);
+	mutex_unlock(&trace_mutex);
 	return done;
 }
 
