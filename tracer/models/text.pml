@@ -1,0 +1,102 @@
+/*
+ * Text as the CPUs of the models may fetch it: weaker than any real machine's.
+ * Until a CPU synchronises, each of its fetches may return any value that the
+ * unit has had since, in any order; and a store that no fence has followed may
+ * be missed by a CPU that synchronises.
+ *
+ * UNITS is given: how many stores it takes to write the live instruction.
+ */
+#define CPUS 3
+
+/* Values of a unit of the live instruction, as members of a set. */
+#define OFF 1
+#define ON 2
+#define BREAK 4
+
+byte latest[UNITS];	/* value stored last */
+byte text[UNITS];	/* what a CPU that synchronises now may get */
+byte may[CPUS * UNITS]; /* what a fetch may return, for each CPU */
+byte want = OFF;	/* the batch's new state */
+bool settled;		/* all CPUs know that nothing older than want is left */
+
+#define view(c, u) may[(c) * UNITS + (u)]
+
+bool ipi[CPUS];
+byte batches;		/* done: on, and off again, so that what the first */
+#define BATCHES 2	/* leaves behind meets the second */
+
+byte u_, c_; /* loop counters, used inside d_step alone */
+
+inline store(unit, value)
+{
+	d_step {
+		latest[unit] = value;
+		text[unit] = text[unit] | value;
+		for (c_ : 0 .. CPUS - 1) {
+			view(c_, unit) = view(c_, unit) | value
+		}
+		c_ = 0
+	}
+}
+
+/* Stores before it are seen by whoever synchronises after it. */
+inline fence()
+{
+	d_step {
+		for (u_ : 0 .. UNITS - 1) {
+			text[u_] = latest[u_]
+		}
+		u_ = 0
+	}
+}
+
+/* arch_text_sync() on CPU c. */
+inline sync(c)
+{
+	d_step {
+		for (u_ : 0 .. UNITS - 1) {
+			view(c, u_) = text[u_]
+		}
+		u_ = 0
+	}
+}
+
+inline batch_begin()
+{
+	atomic {
+		want = (batches % 2 -> OFF : ON);
+		settled = false
+	}
+}
+
+/* It is declared done: nobody can fetch anything but its new text. */
+inline batch_end()
+{
+	d_step {
+		for (u_ : 0 .. UNITS - 1) {
+			for (c_ : 0 .. CPUS - 1) {
+				assert(view(c_, u_) == want) /* synced */
+			}
+		}
+		u_ = 0;
+		c_ = 0;
+		settled = true;
+		batches++
+	}
+}
+
+inline machine_init()
+{
+	d_step {
+		for (u_ : 0 .. UNITS - 1) {
+			latest[u_] = OFF;
+			text[u_] = OFF;
+			for (c_ : 0 .. CPUS - 1) {
+				view(c_, u_) = OFF
+			}
+		}
+		u_ = 0;
+		c_ = 0
+	}
+}
+
