@@ -51,7 +51,7 @@ CFLAGS := -std=gnu2x -O2 -g -ffreestanding -fno-common -fno-pic -fno-ipa-ra \
 	-fno-stack-protector -fno-asynchronous-unwind-tables \
 	-fno-strict-aliasing -fno-jump-tables -fno-delete-null-pointer-checks \
 	-Wall -Wextra -Wmissing-prototypes -Wvla -Werror=implicit \
-	-I. -Iarch/$(ARCH) $(ARCH_CFLAGS)
+	-I. -Iarch/$(ARCH) -DSITES_$(subst -,_,$(SITES)) $(ARCH_CFLAGS)
 LDFLAGS := -nostdlib -static -Wl,--build-id=none -Wl,-z,max-page-size=4096 \
 	-Wl,--no-warn-rwx-segments -Wl,--orphan-handling=error \
 	-Wl,-z,noexecstack $(ARCH_LDFLAGS)

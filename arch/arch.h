@@ -143,6 +143,13 @@ void arch_irq_init(void);
  */
 void arch_ipi_send(unsigned int cpu);
 
+/*
+ * Raise a non-maskable interrupt on CPU `cpu`, the caller itself included; there
+ * irq_nmi_hook (kernel/irq.h) is called. 0, or -ENOSYS where the machine has
+ * none. Any context; from an NMI only while what it interrupted sends nothing.
+ */
+int arch_nmi_send(unsigned int cpu);
+
 /* ---- Time -------------------------------------------------------------- */
 
 /*

@@ -12,6 +12,8 @@ const char *const irq_kind_names[NR_IRQ_KINDS] = {
 	[IRQ_SPURIOUS] = "spurious",
 };
 
+void (*irq_nmi_hook)(void);
+
 notrace bool in_interrupt(void)
 {
 	return arch_this_cpu()->head.preempt_count &

@@ -31,6 +31,14 @@ bool in_interrupt(void);
  */
 void trap_fault(struct trap_frame *f, const char *what, unsigned long addr);
 
+/*
+ * Called inside every NMI, for tests; NULL: nobody. Nothing on a port's way there
+ * has a site, which the build proves; what the hook calls may have some only
+ * while no batch can be carried out by `stop`, whose stores an NMI can see half
+ * done. It takes no lock.
+ */
+extern void (*irq_nmi_hook)(void);
+
 /* The frame of the innermost interrupt on this CPU, or NULL. */
 struct trap_frame *irq_frame(void);
 

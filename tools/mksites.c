@@ -48,6 +48,9 @@ struct format {
 static const struct format formats[] = {
 	{ "x86_64", "fentry", "__fentry__", 0, false },
 	{ "riscv", "patchable", NULL, 8, false },
+	{ "riscv", "patchable-nc", NULL, 8, false },
+	{ "riscv", "mcount", "_mcount", 0, false },
+	{ "riscv", "mcount-far", "_mcount", 0, false },
 	{ "mips", "mcount", "_mcount", 0, true },
 };
 
@@ -138,6 +141,10 @@ static void scan_calls(const struct image *im, const struct arch *arch,
 			continue;
 		if (in->addr < im->text || in->addr >= im->etext)
 			complain(im, in->addr, "a site outside kernel text");
+		else if (!strcmp(format->name, "mcount-far") &&
+			 !strcmp(in->mnemonic, "jalr") && i &&
+			 !strcmp(im->insns[i - 1].mnemonic, "auipc"))
+			add_site(s, im->insns[i - 1].addr, 0);
 		else if (strcmp(in->mnemonic, arch->call))
 			complain(im, in->addr,
 				 "reaches the stub by another instruction "

@@ -60,15 +60,19 @@ extern u32 lab_calls[2];
 /* One form of a site: off, on, or something in between. */
 struct lab_form {
 	const char *name;
-	/* Bytes of each instruction, in order, 0 behind the last. The sign is
-	 * for those that control never stands on in this form, because a jump
-	 * passes over them or they are in a delay slot: negative. */
+	/* Bytes of each instruction, in order, 0 behind the last; together the
+	 * whole site. Negative: control never stands on these in this form,
+	 * because a jump passes over them or they are in a delay slot. */
 	s8 insn[LAB_INSNS];
 	/* Calls that a run through the whole of it makes: of lab_calls[0], [1]. */
 	u8 calls[2];
 };
 
-/* One store: bytes [offset, offset + length) of form `form`. */
+/*
+ * One store: bytes [offset, offset + length) of form `form`; 1, 2, 4 or 8 bytes at
+ * an aligned address are one instruction, others go byte by byte (torn stores
+ * that matter are two of these).
+ */
 struct lab_store {
 	u8 offset, length, form;
 };
@@ -78,8 +82,9 @@ enum lab_way {
 	LAB_STOP,  /* all within one rendezvous; each CPU synchronises */
 	LAB_LIVE,  /* one after another while others run; all CPUs synchronise
 		      after each */
-	LAB_BREAK, /* arch_break_insn on the first unit; then the stores, all
-		      but the first; then the first: each step synchronised */
+	LAB_BREAK, /* arch_break_insn where the first store goes; then the
+		      stores, all but the first; then the first: all CPUs
+		      synchronise after each of the three */
 };
 
 struct lab_scheme {
@@ -103,6 +108,10 @@ struct lab_scheme {
 	/* LAB_BREAK: what the trap does: act as that form would. */
 	void (*resume)(struct trap_frame *f, unsigned long site,
 		       unsigned int form);
+	/* Optional: f is a fault of the victim's. If it belongs to the scheme (a
+	 * page that is absent so that each access shows which instruction made
+	 * it): put f behind the instruction, add to *damage, true. */
+	bool (*fault)(struct trap_frame *f, unsigned long site, u32 *damage);
 };
 #define LAB_SCHEME(ident, ...)                                                 \
 	static const struct lab_scheme lab_scheme_##ident REGISTER(            \
@@ -115,5 +124,15 @@ REGISTRY(struct lab_scheme, lab_schemes);
  * strategy of the tracer, in both directions.
  */
 extern const struct lab_victim lab_victim_own;
+/* What arch_live_off() and _on() make of that site, as it is after boot. */
+const struct lab_form *lab_own_form(bool on);
+
+/*
+ * In each port's trampoline.S, with trace_entry first and trampoline_end behind
+ * the last: pairs of addresses [from, to) between which interrupts are off, so
+ * that no task can be held there; 0 ends.
+ */
+extern const unsigned long trampoline_masked[];
+extern const char trampoline_end[];
 
 #endif

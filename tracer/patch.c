@@ -4,9 +4,12 @@
 #include <arch/arch_trace.h>
 #include <kernel/errno.h>
 #include <kernel/ktest.h>
+#include <kernel/param.h>
+#include <kernel/patch_path.h>
 #include <kernel/printk.h>
+#include <kernel/string.h>
 
-static const struct patch_strategy *strategy = &patch_stop;
+static const struct patch_strategy *strategy = &patch_strategy_stop;
 static struct patch_stats stats;
 
 /*
@@ -70,6 +73,63 @@ int patch_apply(struct patch_batch *b, unsigned int lo, unsigned int hi)
 	stats.held_ns_max = max(stats.held_ns_max, b->held_ns);
 	return 0;
 }
+
+/* ---- Strategies ---------------------------------------------------------- */
+
+const char *patch_refused(const struct patch_strategy *s)
+{
+	return s->refused ? s->refused() : NULL;
+}
+
+int patch_strategy_set(const char *name, const char **why)
+{
+	const struct patch_strategy *s;
+
+	for_each_registered (s, patch_strategies) {
+		if (strcmp(s->name, name))
+			continue;
+		*why = patch_refused(s);
+		if (*why)
+			return -ENOSYS;
+		strategy = s;
+		return 0;
+	}
+	return -EINVAL;
+}
+
+const char *patch_strategy_name(void)
+{
+	return READ_ONCE(strategy)->name;
+}
+
+/* Boot, alone: nothing is patched before it. */
+static int strategy_param(const char *value)
+{
+	const char *why;
+	int err = patch_strategy_set(value, &why);
+
+	if (err != -ENOSYS)
+		return err;
+	printk("param: patch_strategy=%s is not possible on this CPU: %s; %s "
+	       "it is\n",
+	       value, why, strategy->name);
+	return 0;
+}
+KERNEL_PARAM(patch_strategy, "patch_strategy", "stop breakpoint word",
+	     strategy_param);
+
+/* ---- Traps ---------------------------------------------------------------- */
+
+void (*patch_step_hook)(enum patch_step step, bool synced);
+bool (*patch_trap_hook)(struct trap_frame *f);
+
+bool patch_trap(struct trap_frame *f)
+{
+	bool (*hook)(struct trap_frame * f) = READ_ONCE(patch_trap_hook);
+
+	return hook && hook(f);
+}
+PATCH_ROOT(patch_trap);
 
 int patch_site(struct patch_batch *b, unsigned int site, bool on)
 {

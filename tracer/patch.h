@@ -8,6 +8,8 @@
 
 #include <tracer/sites.h>
 
+struct trap_frame;
+
 struct patch_batch {
 	unsigned int lo, hi;  /* words of the bitmaps: [lo, hi) */
 	unsigned int on, off; /* sites that become on, and off */
@@ -29,16 +31,19 @@ struct patch_strategy {
 	int (*carry_out)(struct patch_batch *b);
 };
 #define PATCH_STRATEGY(ident, ...)                                             \
-	static const struct patch_strategy patch_strategy_##ident REGISTER(    \
+	const struct patch_strategy patch_strategy_##ident REGISTER(           \
 		patch_strategies) = { __VA_ARGS__ }
 REGISTRY(struct patch_strategy, patch_strategies);
-extern const struct patch_strategy patch_stop;
+extern const struct patch_strategy patch_strategy_stop; /* the default */
+
+/* Why this machine cannot use a strategy, or NULL. */
+const char *patch_refused(const struct patch_strategy *s);
 
 /*
  * Choose the strategy of all later batches. -EINVAL: none of that name; -ENOSYS:
- * refused here. Context: trace_mutex held. And its name.
+ * refused here, *why says why. Context: trace_mutex held. And its name.
  */
-int patch_strategy_set(const char *name);
+int patch_strategy_set(const char *name, const char **why);
 const char *patch_strategy_name(void);
 
 /*

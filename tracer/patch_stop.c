@@ -63,7 +63,4 @@ PATCH_INDIRECT(stop_lead, stop_change);
 PATCH_INDIRECT(stop_lead, stop_sync);
 PATCH_INDIRECT(stop_hold, stop_sync);
 
-const struct patch_strategy patch_stop = {
-	.name = "stop",
-	.carry_out = stop_carry_out,
-};
+PATCH_STRATEGY(stop, .name = "stop", .carry_out = stop_carry_out);

@@ -4,12 +4,17 @@
 
 #define arch_live_length 4u
 #define arch_sync_each_site true
+#define arch_break_length 4u
+#define arch_break_insn INSN_BREAK
 
 #define SITE_LENGTH 8
 
 #define INSN_NOP 0x00000000u
 #define INSN_JAL 0x0c000000u /* | bits 27..2 of the target, in its 256 MiB */
 #define INSN_JAL_TARGET 0x03ffffffu
+
+/* `break`, with a code that no compiler emits: GCC's are 6 and 7. */
+#define INSN_BREAK 0x0339000du
 
 static inline u32 insn_jal(unsigned long target)
 {
@@ -48,6 +53,32 @@ static inline u64 arch_live_read(unsigned long live)
 static inline void arch_live_write(unsigned long alias, u64 bytes)
 {
 	*(volatile u32 *)alias = (u32)bytes;
+}
+
+/*
+ * A word at a multiple of 4 is fetched at once, so that another CPU executes the
+ * old one or the new one; and no instruction is longer or elsewhere.
+ */
+static inline bool arch_live_word(unsigned long live)
+{
+	return live % 4 == 0;
+}
+
+static inline void arch_live_write_word(unsigned long alias, u64 bytes)
+{
+	arch_live_write(alias, bytes);
+}
+
+/* The unit is the whole of the live instruction: there is no tail. */
+static inline void arch_unit_write(unsigned long alias, u64 bytes)
+{
+	arch_live_write(alias, bytes);
+}
+
+static inline void arch_tail_write(unsigned long alias, u64 bytes)
+{
+	(void)alias;
+	(void)bytes;
 }
 
 /*

@@ -20,6 +20,7 @@ int arch_cpu_start(unsigned int cpu)
 	const struct boot_port *port = &boot_info.port;
 	struct cpu *c = &cpus[cpu];
 	u32 vp = c->hwid.id;
+	irq_state_t state;
 
 	if (!port->cpc || vp >= MAX_CPUS)
 		return -EIO;
@@ -28,9 +29,12 @@ int arch_cpu_start(unsigned int cpu)
 		.sp = (u32)c->idle->stack + TASK_STACK_SIZE - 16,
 		.config = read_c0(C0_CONFIG),
 	};
+	/* CL_OTHER is the calling VP's own: no other may do the second half. */
+	state = arch_irq_save();
 	reg_write(port->gcr, GCR_CL_OTHER, vp);
 	reg_write(port->gcr, GCR_CO_RESET_BASE,
 		  ((u32)secondary_entry & 0x1ffff000) | KSEG0);
+	arch_irq_restore(state);
 	/* What the VP will read is in memory before it runs. */
 	asm volatile("sync" : : : "memory");
 	reg_write(port->cpc, CPC_CL_VP_RUN, 1u << vp);
@@ -44,6 +48,51 @@ noreturn void arch_cpu_halt(void)
 	write_c0(C0_CAUSE, CAUSE_DC);
 	for (;;)
 		asm volatile("wait" : : : "memory");
+}
+
+/*
+ * A VP stops itself; starting it resets it, CP0 and all. Its own Count starts
+ * anew then, which the timer alone reads, relative to now; the clock is the GIC's
+ * counter, which goes on. Count stands meanwhile and interrupts are off: in
+ * QEMU one that is taken would wake a stopped VP. VP_RUNNING is clear from the
+ * store on, a few instructions before the VP stands: those use registers alone.
+ */
+noreturn void arch_cpu_park(void)
+{
+	const struct boot_port *port = &boot_info.port;
+
+	arch_irq_disable();
+	write_c0(C0_CAUSE, CAUSE_DC);
+	/* sync: its last stores are in memory before anybody sees it parked;
+	 * pairs with the acquire in arch_cpu_parked(). */
+	asm volatile("	.set push\n"
+		     "	.set noreorder\n"
+		     "	sync\n"
+		     "	sw	%0, %1\n"
+		     "1:	wait\n"
+		     "	b	1b\n"
+		     "	nop\n"
+		     "	.set pop\n"
+		     :
+		     : "r"(1u << arch_this_cpu()->hwid.id),
+		       "m"(*(volatile u32 *)(port->cpc + CPC_CL_VP_STOP))
+		     : "memory");
+	__builtin_unreachable();
+}
+
+bool arch_cpu_parked(unsigned int cpu)
+{
+	u32 running = reg_read(boot_info.port.cpc, CPC_CL_VP_RUNNING);
+
+	/* Acquire: pairs with the sync in arch_cpu_park(). */
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return !(running & 1u << cpus[cpu].hwid.id);
+}
+
+/* ll and sc are what they are. */
+void arch_smp_atomics(bool smp)
+{
+	(void)smp;
 }
 
 void arch_task_init(struct task *t, void *stack_top)

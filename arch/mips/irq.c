@@ -7,6 +7,7 @@
 #include <arch/arch.h>
 #include <boot/boot_info.h>
 #include <kernel/cpu.h>
+#include <kernel/errno.h>
 #include <kernel/irq.h>
 
 enum { PIN_I8259, PIN_IPI }; /* pin n is IP(n + 2) */
@@ -147,4 +148,10 @@ void irq_dispatch(struct trap_frame *f)
 	if (!(pending & IP_ALL))
 		irq_event(IRQ_SPURIOUS);
 	irq_exit(f);
+}
+
+int arch_nmi_send(unsigned int cpu)
+{
+	(void)cpu;
+	return -ENOSYS;
 }

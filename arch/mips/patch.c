@@ -92,6 +92,28 @@ int arch_site_prepare(unsigned long site, long delta)
 	return 0;
 }
 
+const char *arch_word_refused(void)
+{
+	return NULL;
+}
+
+/*
+ * As the `jal` and its delay slot leave it: a call's ra is behind both. "Off":
+ * behind the `nop`. The live instruction is never in a delay slot, so EPC is its
+ * own address, and Cause.BD is clear.
+ */
+void arch_break_resume(struct trap_frame *f, unsigned long live, bool on)
+{
+	if (!on) {
+		f->epc = live + 4;
+		return;
+	}
+	f->reg[REG_RA] = live + SITE_LENGTH;
+	f->epc = (u32)trace_entry;
+}
+/* The strategy's trap is its only caller. */
+PATCH_ROOT(arch_break_resume);
+
 /* kseg0 has no protection: text is written where it stands. */
 long arch_text_open(void)
 {

@@ -52,7 +52,10 @@
 #define GIC_PHYS 0x1bdc0000
 #define CPC_PHYS 0x1bde0000
 
+/* Bit masks of VPs: a 1 written stops or starts one. */
+#define CPC_CL_VP_STOP 0x2020
 #define CPC_CL_VP_RUN 0x2028
+#define CPC_CL_VP_RUNNING 0x2030
 
 /* Interrupt controller: shared section, section of the calling VP, and of the VP
  * that the calling one's OTHER names. */

@@ -27,8 +27,8 @@
 	.set noat
 	.text
 
-	.globl trace_trampolines, trace_trampolines_end
-trace_trampolines:
+	.globl trampoline_begin, trampoline_end
+trampoline_begin:
 
 /* Before boot conversion: the delay slot at the site has taken 8 bytes. */
 	.globl trace_stub, _mcount
@@ -71,7 +71,7 @@ trace_entry_off:
 	.type trace_entry_ring, @function
 trace_entry_ring:
 	di	$t1				/* [9] */
-	ehb
+7:	ehb
 	lw	$t2, CPU_HEAD_RING_CUR(4)($gp)
 	lw	$t3, CPU_HEAD_RING_END(4)($gp)
 	sltu	$t3, $t2, $t3
@@ -111,9 +111,10 @@ trace_entry_ring:
 						   of ring_cur */
 	sw	$t2, CPU_HEAD_RING_CUR(4)($gp)
 	mtc0	$t1, C0_STATUS
-	jr	$ra				/* [48] */
+8:	jr	$ra				/* [48] */
 	move	$ra, $at			/* [49] */
-2:	b	1b
+2:
+9:	b	1b
 	mfc0	$t5, C0_COUNT			/* [51] with this detour */
 	.size trace_entry_ring, . - trace_entry_ring
 
@@ -158,7 +159,7 @@ trace_ring_full:
 	move	$a1, $at
 	trace_frame_restore
 	mtc0	$t1, C0_STATUS
-	jr	$ra
+10:	jr	$ra
 	move	$ra, $at
 	.size trace_ring_full, . - trace_ring_full
 
@@ -177,4 +178,11 @@ trace_entry_call:
 	move	$ra, $at
 	.size trace_entry_call, . - trace_entry_call
 
-trace_trampolines_end:
+trampoline_end:
+
+	/* Where interrupts are off: tracer/lab.h. */
+	.section .rodata
+	.balign	4
+	.globl	trampoline_masked
+trampoline_masked:
+	.4byte	7b, 8b, 9b, 10b, 0

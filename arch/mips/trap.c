@@ -1,9 +1,11 @@
 /* From an exception to the generic kernel, and frames in print. */
-#include <arch/arch.h>
+#include <arch/arch_trace.h>
 #include <boot/boot_info.h>
 #include <kernel/cpu.h>
 #include <kernel/irq.h>
 #include <kernel/printk.h>
+
+enum { CODE_INTERRUPT = 0, CODE_BREAK = 9 };
 
 /* Cause.ExcCode, PRA table "Cause Register ExcCode Field". */
 static const char *const exception_names[32] = {
@@ -80,7 +82,10 @@ void trap_handle(struct trap_frame *f)
 	unsigned int code = CAUSE_EXCCODE(f->cause);
 	const char *name = exception_names[code];
 
-	if (code == 0) {
+	/* Before anything that could have a site, which might be this one. */
+	if (code == CODE_BREAK && patch_trap(f))
+		return;
+	if (code == CODE_INTERRUPT) {
 		irq_dispatch(f);
 		return;
 	}

@@ -12,7 +12,7 @@
 #define PROLOGUE_MAX 64 /* instructions looked at, before and after the pc */
 #define DEPTH_MAX 256
 
-extern char trace_trampolines[], trace_trampolines_end[];
+extern char trampoline_begin[], trampoline_end[];
 
 /* What the function has on the stack at a certain instruction. */
 struct stack_use {
@@ -163,8 +163,8 @@ static bool step_function(struct arch_unwind *u)
 	if (!symbol_at(exact ? u->pc : u->pc - 8, &s))
 		return false;
 	use = prologue((const u32 *)s.start, (const u32 *)u->pc);
-	if (s.start >= (unsigned long)trace_trampolines &&
-	    s.start < (unsigned long)trace_trampolines_end)
+	if (s.start >= (unsigned long)trampoline_begin &&
+	    s.start < (unsigned long)trampoline_end)
 		return step_trampoline(u, use);
 	if (exact && use.size &&
 	    frame_is_gone((const u32 *)u->pc, (const u32 *)(s.start + s.size)))

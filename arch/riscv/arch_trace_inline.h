@@ -5,12 +5,90 @@
 #define arch_live_length 4u
 #define arch_sync_each_site false
 
-#define SITE_LENGTH 8
-
 #define INSN_NOP 0x00000013u
-#define INSN_JUMP_8 0x0080006fu	  /* j . + 8 */
-#define INSN_AUIPC_T0 0x00000297u /* | bits 31..12 of the distance */
-#define INSN_JALR_T0 0x000282e7u  /* jalr t0, lo(t0); | lo << 20 */
+#define INSN_JUMP_8 0x0080006fu /* j . + 8 */
+#define INSN_AUIPC 0x00000017u	/* | rd << 7 | bits 31..12 of the distance */
+#define INSN_JALR 0x00000067u	/* | rd << 7 | rs1 << 15 | lo << 20 */
+#define INSN_JAL_RA 0x000000efu
+
+/* `jal ra`: bits 20, 10..1, 11, 19..12 of the distance, in that order. */
+static inline u32 insn_jal_ra(long distance)
+{
+	u32 d = (u32)distance;
+
+	return (d & 0x100000) << 11 | (d & 0x7fe) << 20 | (d & 0x800) << 9 |
+	       (d & 0xff000) | INSN_JAL_RA;
+}
+
+/* Does `jal` reach as far? */
+static inline bool jal_reaches(long distance)
+{
+	return !((distance + (1l << 20)) >> 21);
+}
+
+/*
+ * The two words of a far call through register `link`. The second adds its 12
+ * bits sign-extended, so the first takes the distance rounded: plus 0x800.
+ */
+static inline long distance_rounded(unsigned long from, const void *to)
+{
+	return (long)((unsigned long)to + 0x800 - from);
+}
+
+static inline u32 insn_auipc(unsigned int link, long rounded)
+{
+	return (u32)rounded >> 12 << 12 | link << 7 | INSN_AUIPC;
+}
+
+static inline u32 insn_jalr(unsigned int link, long rounded)
+{
+	return ((u32)rounded << 20) +
+	       ((0x800u << 20) + (link << 15 | link << 7 | INSN_JALR));
+}
+
+/*
+ * A site: its bytes, where the live word is, which register the call returns
+ * through, and the live word off and on.
+ */
+#if defined(SITES_mcount)
+#define SITE_LENGTH 4
+#define SITE_LIVE 0
+#define SITE_LINK REG_RA
+#define SITE_OFF INSN_NOP
+
+static inline u32 site_on(unsigned long site)
+{
+	return insn_jal_ra((long)((unsigned long)trace_entry - site));
+}
+#elif defined(SITES_mcount_far)
+#define SITE_LENGTH 8
+#define SITE_LIVE 4
+#define SITE_LINK REG_RA
+#define SITE_OFF INSN_NOP
+
+void trace_entry_below(void); /* trampoline.S: goes on to trace_entry */
+
+/*
+ * The compiled auipc, made for the stub, stays: it is right for the neighbours
+ * above and below as well, but for the one that 12 bits may just not reach.
+ */
+static inline u32 site_on(unsigned long site)
+{
+	unsigned long above =
+		(unsigned long)trace_entry - (unsigned long)trace_stub;
+	long rounded = distance_rounded(site, trace_stub);
+	bool beyond = (rounded & 0xfff) + above > 0xfff;
+
+	return insn_jalr(REG_RA,
+			 distance_rounded(site, beyond ? trace_entry_below :
+							 trace_entry));
+}
+#else
+#define SITE_AT_ENTRY
+#define SITE_LENGTH 8
+#define SITE_LIVE riscv_nop.live_offset
+#define SITE_LINK REG_T0
+#define SITE_OFF riscv_nop.off
 
 /* How a site is left out, chosen once by arch_nop_select(). */
 struct riscv_nop {
@@ -23,28 +101,18 @@ extern struct riscv_nop riscv_nop;
 void nop_measure_auipc(unsigned long turns);
 void nop_measure_jump(unsigned long turns);
 
-/*
- * The two words of `auipc t0; jalr t0`. The second adds its 12 bits sign-extended,
- * so the first takes the distance to trace_entry rounded: plus 0x800.
- */
-static inline long site_distance_rounded(unsigned long site)
+static inline u32 site_on(unsigned long site)
 {
-	return (long)((unsigned long)trace_entry + 0x800 - site);
-}
+	long rounded = distance_rounded(site, trace_entry);
 
-static inline u32 insn_auipc_t0(long rounded)
-{
-	return (u32)rounded >> 12 << 12 | INSN_AUIPC_T0;
+	return SITE_LIVE ? insn_jalr(REG_T0, rounded) :
+			   insn_auipc(REG_T0, rounded);
 }
-
-static inline u32 insn_jalr_t0(long rounded)
-{
-	return ((u32)rounded << 20) + ((0x800u << 20) + INSN_JALR_T0);
-}
+#endif
 
 static inline unsigned long arch_site_live(unsigned long site)
 {
-	return site + riscv_nop.live_offset;
+	return site + SITE_LIVE;
 }
 
 static inline unsigned long arch_site_from_return(unsigned long ret)
@@ -55,15 +123,12 @@ static inline unsigned long arch_site_from_return(unsigned long ret)
 static inline u64 arch_live_off(unsigned long live)
 {
 	(void)live;
-	return riscv_nop.off;
+	return SITE_OFF;
 }
 
 static inline u64 arch_live_on(unsigned long live)
 {
-	u32 offset = riscv_nop.live_offset;
-	long rounded = site_distance_rounded(live - offset);
-
-	return offset ? insn_jalr_t0(rounded) : insn_auipc_t0(rounded);
+	return site_on(live - SITE_LIVE);
 }
 
 /* With compressed instructions around, a site may stand 2-aligned (H10). */

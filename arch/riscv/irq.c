@@ -5,6 +5,7 @@
 #include <arch/arch.h>
 #include <boot/boot_info.h>
 #include <kernel/cpu.h>
+#include <kernel/errno.h>
 
 #define PLIC_PRIORITY(irq) (4ul * (irq))
 #define PLIC_ENABLE(context) (0x2000ul + 0x80ul * (context))
@@ -61,4 +62,10 @@ void ipi_acknowledge(void)
 	/* First the bit, then what it is for: a later IPI sets it again. */
 	csr_clear(sip, SIE_SSIE);
 	asm volatile("fence rw, rw" ::: "memory");
+}
+
+int arch_nmi_send(unsigned int cpu)
+{
+	(void)cpu;
+	return -ENOSYS;
 }

@@ -1,7 +1,10 @@
 /*
- * Sites. Four c.nop at a function's entry (-fpatchable-function-entry=4) are two
- * words; t0 carries the return address, site + 8. Two ways to leave it out, one
- * chosen for all sites at boot; in each, one row differs between off and on:
+ * Sites, one kind in an image (SITES=). In each, one row differs between off and
+ * on: the live word, all that is written after boot.
+ *
+ * patchable: four c.nop at a function's entry, or in an image without compressed
+ * instructions (patchable-nc) two nop. t0 carries the return address, site + 8.
+ * Two ways to leave the call out, one chosen for all sites at boot:
  *
  *	nop=auipc	compiled	fixed		off	on
  *	site + 0	c.nop; c.nop	auipc t0, hi
@@ -15,16 +18,42 @@
  * nop=auipc it finds either second word, and t0 is right for both. With nop=jump
  * it is there only if the first was auipc, so jalr finds its t0, whatever the
  * first word has become since.
+ *
+ * mcount: behind the prologue; a0 holds the function's return address, and every
+ * other register that a call may change is dead or saved.
+ *
+ *			compiled	fixed		off	on
+ *	site + 0	jal ra, _mcount			nop	jal ra, trace_entry
+ *
+ * mcount-far: the same call where the linker did not relax it.
+ *
+ *			compiled	fixed		off	on
+ *	site + 0	auipc ra, hi	as compiled
+ *	site + 4	jalr ra, lo(ra)			nop	jalr ra, near(ra)
+ *
+ * Its auipc, made for _mcount, also reaches trace_entry, which stands right
+ * behind _mcount, or else trace_entry_below, right before it. So nothing fixed
+ * has to be written, and a task that stands between the words while a site is
+ * converted (RECORD=runtime) has the same ra as after it. ra itself is lost in
+ * either state, as the compiler expects of its call.
+ *
+ * With compressed instructions a site may be 2-aligned: cold functions' at their
+ * entry, and any behind a prologue. Its live word is then no single store (H10)
+ * and is left to the strategies that need none.
  */
 #include <arch/arch_trace.h>
 #include <kernel/errno.h>
 #include <kernel/printk.h>
 #include <kernel/string.h>
 
-#define C_NOP_TWICE 0x00010001u
-
-const char arch_nop_names[] = "auipc jump";
+#ifdef SITE_AT_ENTRY
+#ifdef __riscv_compressed
+#define COMPILED 0x00010001u /* c.nop; c.nop */
 const char arch_site_expected[] = "01 00 four times, four c.nop";
+#else
+#define COMPILED INSN_NOP
+const char arch_site_expected[] = "13 00 00 00 twice, two nop";
+#endif
 
 struct nop_choice {
 	const char *name;
@@ -44,6 +73,7 @@ static const struct nop_choice choices[] = {
 	{ "auipc", { 4, INSN_NOP }, FORMAT(4), nop_measure_auipc },
 	{ "jump", { 0, INSN_JUMP_8 }, FORMAT(0), nop_measure_jump },
 };
+const char arch_nop_names[] = "auipc jump";
 
 struct riscv_nop riscv_nop = { 4, INSN_NOP };
 static const struct nop_choice *choice = &choices[0];
@@ -103,8 +133,8 @@ const char *arch_nop_describe(void)
 
 const struct site_format *arch_site_recognise(unsigned long site)
 {
-	if (site % 2 || arch_live_read(site) != C_NOP_TWICE ||
-	    arch_live_read(site + 4) != C_NOP_TWICE)
+	if (site % 2 || arch_live_read(site) != COMPILED ||
+	    arch_live_read(site + 4) != COMPILED)
 		return NULL;
 	return &choice->format;
 }
@@ -122,7 +152,7 @@ static noinline int prepare_unaligned(unsigned long site, long delta, u32 first,
 
 int arch_site_prepare(unsigned long site, long delta)
 {
-	long rounded = site_distance_rounded(site);
+	long rounded = distance_rounded(site, trace_entry);
 	const u32 *word = (const u32 *)site;
 	u32 *alias = (u32 *)(site + delta);
 	u32 first = INSN_JUMP_8, second = INSN_NOP;
@@ -130,18 +160,92 @@ int arch_site_prepare(unsigned long site, long delta)
 	/* The two words reach 2 GiB. Nothing is that far; half will do. */
 	if ((rounded + (1l << 30)) >> 31)
 		return arch_site_recognise(site) ? -ERANGE : -EINVAL;
-	if (riscv_nop.live_offset)
-		first = insn_auipc_t0(rounded);
+	if (SITE_LIVE)
+		first = insn_auipc(REG_T0, rounded);
 	else
-		second = insn_jalr_t0(rounded);
+		second = insn_jalr(REG_T0, rounded);
 	if (site % 4)
 		return prepare_unaligned(site, delta, first, second);
-	if (word[0] != C_NOP_TWICE || word[1] != C_NOP_TWICE)
+	if (word[0] != COMPILED || word[1] != COMPILED)
 		return -EINVAL;
 	alias[0] = first;
 	alias[1] = second;
 	return 0;
 }
+#else /* -pg */
+const char arch_nop_names[] = "nop";
+
+/* There is one: `addi x0, x0, 0`, which the manual reserves for it. */
+int arch_nop_select(const char *wanted)
+{
+	return wanted && strcmp(wanted, arch_nop_names) ? -EINVAL : 0;
+}
+
+const char *arch_nop_describe(void)
+{
+	return "nop 00000013";
+}
+
+#ifdef SITES_mcount
+#define FORMAT_NAME "mcount"
+const char arch_site_expected[] = "jal ra,_mcount; a call that the linker "
+				  "could not relax needs SITES=mcount-far";
+
+static bool is_compiled_call(unsigned long site)
+{
+	long distance = (long)((unsigned long)trace_stub - site);
+
+	return jal_reaches(distance) &&
+	       arch_live_read(site) == insn_jal_ra(distance);
+}
+
+static bool in_reach(unsigned long site)
+{
+	return jal_reaches((long)((unsigned long)trace_entry - site));
+}
+#else
+#define FORMAT_NAME "mcount-far"
+const char arch_site_expected[] = "auipc ra; jalr ra to _mcount";
+
+static bool is_compiled_call(unsigned long site)
+{
+	long rounded = distance_rounded(site, trace_stub);
+
+	return arch_live_read(site) == insn_auipc(REG_RA, rounded) &&
+	       arch_live_read(site + 4) == insn_jalr(REG_RA, rounded);
+}
+
+/* What the auipc is made for has both neighbours in reach, or one of them. */
+static bool in_reach(unsigned long site)
+{
+	(void)site;
+	return true;
+}
+#endif
+
+const struct site_format *arch_site_recognise(unsigned long site)
+{
+	static const struct site_format format = {
+		.name = FORMAT_NAME,
+		.length = SITE_LENGTH,
+		.live_offset = SITE_LIVE,
+		.live_length = arch_live_length,
+		.live_align = 4,
+	};
+
+	return site % 2 == 0 && is_compiled_call(site) ? &format : NULL;
+}
+
+int arch_site_prepare(unsigned long site, long delta)
+{
+	if (site % 2 || !is_compiled_call(site))
+		return -EINVAL;
+	if (!in_reach(site))
+		return -ERANGE;
+	arch_live_write(arch_site_live(site) + delta, SITE_OFF);
+	return 0;
+}
+#endif
 
 const char *arch_word_refused(void)
 {
@@ -150,17 +254,19 @@ const char *arch_word_refused(void)
 
 void arch_break_resume(struct trap_frame *f, unsigned long live, bool on)
 {
-	unsigned long site = live - riscv_nop.live_offset;
+	unsigned long site = live - SITE_LIVE;
+	unsigned long behind = site + SITE_LENGTH, pc = behind;
 
-	if (on && riscv_nop.live_offset) { /* jalr t0, lo(t0) */
-		f->reg[REG_T0] = site + SITE_LENGTH;
-		arch_frame_set_pc(f, (unsigned long)trace_entry);
-		return;
+	if (on && arch_live_on(live) % 128 == INSN_AUIPC) {
+		long rounded = distance_rounded(site, trace_entry);
+
+		f->reg[SITE_LINK] = site + ALIGN_DOWN(rounded, 4096l);
+		pc = site + 4; /* where the fixed jalr goes on */
+	} else if (on) {
+		f->reg[SITE_LINK] = behind;
+		pc = (unsigned long)trace_entry;
 	}
-	if (on) /* auipc t0, hi */
-		f->reg[REG_T0] =
-			site + (site_distance_rounded(site) & ~0xffful);
-	arch_frame_set_pc(f, on ? site + 4 : site + SITE_LENGTH);
+	arch_frame_set_pc(f, pc);
 }
 
 void arch_text_sync(void)

@@ -1,19 +1,37 @@
 # RISC-V: QEMU `virt`, OpenSBI, rv64imac, Sv39. No floating point registers, so
 # that the compiler cannot move integers through them.
 CROSS_COMPILE ?= riscv64-linux-gnu-
-ARCH_CFLAGS := -march=rv64imac_zicsr_zifencei -mabi=lp64 -mcmodel=medany \
-	-fno-omit-frame-pointer
-ARCH_LDFLAGS := -Wl,--relax
 
-# patchable: four c.nop = 8 bytes at a function's entry. -falign-functions=4
-# keeps the live word in one naturally aligned store; GCC ignores it for cold
-# functions, which patch.c then writes by halves.
+# Front ends; patch.c has the layout of each.
+#   patchable     four c.nop at a function's entry. -falign-functions=4 keeps the
+#                 live word in one naturally aligned store; GCC ignores it for
+#                 cold functions, which patch.c then writes by halves
+#   patchable-nc  the same without compressed instructions: two nop
+#   mcount        -pg: jal ra,_mcount behind the prologue, relaxed by the linker
+#   mcount-far    -pg unrelaxed, for text of more than 1 MiB: auipc ra; jalr ra
 SITES_DEFAULT := patchable
-SITES_CHOICES := patchable
+SITES_CHOICES := patchable patchable-nc mcount mcount-far
 SITES ?= $(SITES_DEFAULT)
 SITE_CFLAGS_patchable := -fpatchable-function-entry=4 -falign-functions=4
+SITE_CFLAGS_patchable-nc := -fpatchable-function-entry=2
+SITE_CFLAGS_mcount := -pg
+SITE_CFLAGS_mcount-far := -pg
 
 ifeq ($(filter $(SITES),$(SITES_CHOICES)),)
 $(error SITES=$(SITES) is unknown on riscv; choose one of: $(SITES_CHOICES))
 endif
 SITE_CFLAGS := $(SITE_CFLAGS_$(SITES))
+
+ARCH_CFLAGS := -march=rv64ima$(if $(filter %-nc,$(SITES)),,c)_zicsr_zifencei \
+	-mabi=lp64 -mcmodel=medany -fno-omit-frame-pointer
+ARCH_LDFLAGS := -Wl,--$(if $(filter %-far,$(SITES)),no-)relax
+
+compiled_nops := patchable sites are NOPs that call nothing, so nothing can \
+	record at run time; use SITES=mcount or mcount-far
+no_record := GCC leaves no record of the sites of -pg here; use \
+	SITES=patchable or patchable-nc
+REFUSED_patchable_runtime := $(compiled_nops)
+REFUSED_patchable-nc_runtime := $(compiled_nops)
+REFUSED_mcount_compiler := $(no_record)
+REFUSED_mcount-far_compiler := $(no_record)
+REFUSED_big := QEMU has no big-endian RISC-V

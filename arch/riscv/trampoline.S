@@ -1,7 +1,9 @@
 /*
- * Where live sites lead. At a function's entry the ABI lets a0..a7, ra, sp, the
- * saved registers and t2 (static chain) carry something; t0 is the site's own
- * return address. Free: t1, t3..t6.
+ * Where live sites lead. A site at a function's entry returns through t0; there
+ * the ABI lets a0..a7, ra, sp, the saved registers and t2 (static chain) carry
+ * something. A site of -pg is a call like any other, through ra, with the
+ * function's return address in a0: it may change what a call may. Free in both:
+ * t1, t3..t6.
  */
 #include <arch/cpu_head.h>
 #include <arch/ring_event.h>
@@ -12,15 +14,41 @@
 	.globl	name; .type name, @function; .balign 4; name:
 #define END(name) .size name, . - name
 
+#if defined(SITES_mcount) || defined(SITES_mcount_far)
+#define IP ra
+#define PARENT a0
+#else
+#define IP t0
+#define PARENT ra
+#define SITE_AT_ENTRY
+#endif
+
 	.text
-/* The recording stub of -pg: called through ra, after the prologue. */
+/*
+ * The stub of -pg, called through ra, behind the prologue. An auipc that was made
+ * for it has its neighbours in reach of a jalr too, the word before it or the one
+ * behind: so both lead to trace_entry.
+ */
+	.option	push
+	.option	norvc
+#ifdef SITES_mcount_far
+FUNCTION(trace_entry_below)
+	j	trace_entry
+END(trace_entry_below)
+#endif
+
 	.globl	_mcount
 	.type	_mcount, @function
 FUNCTION(trace_stub)
 _mcount:
+#ifdef RECORD_RUNTIME
+	j	stub_record
+#else
 	ret
+#endif
 END(_mcount)
 END(trace_stub)
+	.option	pop
 
 /* t3 keeps what was loaded: trace_entry_call passes that on, and no other. */
 FUNCTION(trace_entry)
@@ -30,7 +58,7 @@ FUNCTION(trace_entry)
 END(trace_entry)
 
 FUNCTION(trace_entry_off)
-	jr	t0
+	jr	IP
 END(trace_entry_off)
 
 /*
@@ -40,7 +68,7 @@ END(trace_entry_off)
  */
 FUNCTION(trace_entry_ring)
 	csrrci	t1, sstatus, SSTATUS_SIE
-	ld	t3, CPU_HEAD_RING_CUR(8)(tp)
+7:	ld	t3, CPU_HEAD_RING_CUR(8)(tp)
 	ld	t4, CPU_HEAD_RING_END(8)(tp)
 	bgeu	t3, t4, 1f
 	rdtime	t5
@@ -51,12 +79,12 @@ FUNCTION(trace_entry_ring)
 	sw	t5, 0(t3)
 	ld	t6, CPU_HEAD_TEXT(8)(tp)
 	lbu	t5, CPU_HEAD_PREEMPT(8)(tp)
-	sub	t4, t0, t6
+	sub	t4, IP, t6
 	slli	t4, t4, 8
 	or	t4, t4, t5
 	sw	t4, 4(t3)
 	lbu	t5, CPU_HEAD_PREEMPT(8)+1(tp)
-	sub	t4, ra, t6
+	sub	t4, PARENT, t6
 	slli	t4, t4, 8
 	or	t4, t4, t5
 	andi	t1, t1, SSTATUS_SIE
@@ -68,18 +96,21 @@ FUNCTION(trace_entry_ring)
 	fence	w, w
 	sd	t3, CPU_HEAD_RING_CUR(8)(tp)
 	csrs	sstatus, t1
-	jr	t0
+8:	jr	IP
 
-1:	andi	t1, t1, SSTATUS_SIE
+1:
+9:	andi	t1, t1, SSTATUS_SIE
 	tail	call_slow
 END(trace_entry_ring)
 
 /*
- * What the rare paths keep, below two frame records, so that a walk from the
+ * What the paths through C keep, below two frame records, so that a walk from the
  * called C function shows the traced function and its caller:
  *	s0 -> the first: traced function (t0), and the second
  *	      the second: its caller (ra), and the caller's s0
+ * Behind a prologue the second is the traced function's own.
  */
+#ifdef SITE_AT_ENTRY
 #define SAVE_A(n) (8 * (n))
 #define SAVE_T2 64
 #define SAVE_SIE 72
@@ -117,6 +148,33 @@ END(trace_entry_ring)
 	arguments ld
 	addi	sp, sp, SAVE_SIZE
 .endm
+#else
+#define SAVE_SIE 8
+#define SAVE_FP 16
+#define SAVE_RA 24
+#define SAVE_SIZE 32
+
+.macro save
+	addi	sp, sp, -SAVE_SIZE
+	sd	ra, SAVE_RA(sp)
+	sd	s0, SAVE_FP(sp)
+	sd	t1, SAVE_SIE(sp)
+	addi	s0, sp, SAVE_SIZE
+.endm
+
+.macro restore
+	ld	ra, SAVE_RA(sp)
+	ld	s0, SAVE_FP(sp)
+	ld	t1, SAVE_SIE(sp)
+	addi	sp, sp, SAVE_SIZE
+.endm
+#endif
+
+/* a0 = ip, a1 = parent, which may come in a0. */
+.macro ip_and_parent
+	mv	a1, PARENT
+	mv	a0, IP
+.endm
 
 /* Interrupts are off; t1: SSTATUS_SIE if they were on at the site. */
 FUNCTION(call_slow)
@@ -125,25 +183,44 @@ FUNCTION(call_slow)
 	xori	t1, t1, SSTATUS_SIE
 	slli	t1, t1, 13		/* SSTATUS_SIE -> RING_CONTEXT_IRQS_OFF */
 	or	a2, a2, t1
-	mv	a0, t0
-	mv	a1, ra
+	ip_and_parent
 	call	trace_ring_slow
 	restore
 	csrs	sstatus, t1
-	jr	t0
+10:	jr	IP
 END(call_slow)
 
 FUNCTION(trace_entry_call)
 	save
 	mv	a2, t3
 	ld	t1, 8(t3)		/* func */
-	mv	a0, t0
-	mv	a1, ra
+	ip_and_parent
 	jalr	t1
 	restore
-	jr	t0
+	jr	IP
 END(trace_entry_call)
+	.globl	trampoline_end
+trampoline_end:
 
+	/* Where interrupts are off: tracer/lab.h. */
+	.pushsection .rodata
+	.balign	8
+	.globl	trampoline_masked
+trampoline_masked:
+	.8byte	7b, 8b, 9b, 10b, 0
+	.popsection
+
+#ifdef RECORD_RUNTIME
+FUNCTION(stub_record)
+	save
+	ip_and_parent
+	call	site_seen
+	restore
+	jr	IP
+END(stub_record)
+#endif
+
+#ifdef SITE_AT_ENTRY
 /*
  * void nop_measure_*(unsigned long turns): each turn runs eight switched-off
  * sites of that shape.
@@ -162,3 +239,4 @@ END(\name)
 
 measure nop_measure_auipc, 0x00000297, 0x00000013
 measure nop_measure_jump, 0x0080006f, 0x000282e7
+#endif

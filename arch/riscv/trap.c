@@ -20,13 +20,6 @@ static const char *const fault_names[] = {
 	[15] = "page fault (write)",
 };
 
-/* Until the tracer's own stands in tracer/. */
-bool patch_trap(struct trap_frame *f)
-{
-	(void)f;
-	return false;
-}
-
 /* trap_entry calls it before anything else. */
 PATCH_ROOT(patch_trap);
 

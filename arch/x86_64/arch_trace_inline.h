@@ -5,6 +5,7 @@
 
 #define SITE_LENGTH 5
 #define OPCODE_CALL 0xe8
+#define OPCODE_INT3 0xcc
 
 extern u64 patch_nop; /* the chosen NOP, as arch_live_read() would find it */
 
@@ -42,13 +43,47 @@ static inline u64 arch_live_read(unsigned long live)
 	return low | (u64)high << 32;
 }
 
-/* Two stores: nobody may be fetching here, see live_align in patch.c. */
+/* Two stores: nobody may be fetching here. */
 static inline void arch_live_write(unsigned long alias, u64 bytes)
 {
 	u32 low = bytes;
 
 	__builtin_memcpy((void *)alias, &low, 4);
 	*(volatile u8 *)(alias + 4) = bytes >> 32;
+}
+
+/*
+ * How far into its aligned 8 bytes a live instruction may begin that one store
+ * of them replaces while others fetch it; -1: none may. Set by
+ * arch_nop_select(); arch_word_refused() says why.
+ */
+extern int patch_word_last;
+
+static inline bool arch_live_word(unsigned long live)
+{
+	return (int)(live & 7) <= patch_word_last;
+}
+
+static inline void arch_live_write_word(unsigned long alias, u64 bytes)
+{
+	volatile u64 *word = (volatile u64 *)(alias & ~7ul);
+	unsigned int shift = 8 * (alias & 7);
+	u64 mask = ((1ull << 8 * SITE_LENGTH) - 1) << shift;
+
+	*word = (*word & ~mask) | bytes << shift;
+}
+
+/* The first unit is the first byte: a store of one is whole wherever it is. */
+static inline void arch_unit_write(unsigned long alias, u64 bytes)
+{
+	*(volatile u8 *)alias = bytes;
+}
+
+static inline void arch_tail_write(unsigned long alias, u64 bytes)
+{
+	u32 tail = bytes >> 8;
+
+	__builtin_memcpy((void *)(alias + 1), &tail, 4);
 }
 
 static inline void arch_text_sync_site(unsigned long a)

@@ -10,6 +10,9 @@
 /* secondary.S: what runs in SECONDARY_PAGE, in real mode. */
 extern const char secondary_begin[], secondary_end[];
 
+/* Set by arch_cpu_park(), cleared before the CPU is started again. */
+static u32 parked[MAX_CPUS];
+
 /* Where each starting CPU finds itself by its APIC id. */
 struct secondary_slot secondary_slots[SECONDARY_SLOTS];
 
@@ -36,6 +39,7 @@ int arch_cpu_start(unsigned int cpu)
 	slot->stack = (u64)cpus[cpu].idle->stack + TASK_STACK_SIZE;
 	slot->cpu = &cpus[cpu];
 	slot->key = id.id | SLOT_VALID;
+	parked[cpu] = 0;
 
 	lapic_command(id, ICR_INIT);
 	delay_us(200);
@@ -51,6 +55,35 @@ void secondary_main(struct cpu *cpu)
 	arch_set_this_cpu(cpu);
 	arch_text_sync();
 	cpu_secondary_main();
+}
+
+/*
+ * Once `parked` is set another CPU may give the idle task's stack away, so the
+ * stack pointer has left it by then, for a machine check's sake, and nothing is
+ * stored any more. NMIs that the machine raises on all CPUs are masked; INIT
+ * ends the halt and undoes the mask.
+ */
+void arch_cpu_park(void)
+{
+	struct cpu *cpu = arch_this_cpu();
+
+	lapic_write(LAPIC_LVT_LINT1, LVT_MASKED);
+	/* Stores stay in order: pairs with the acquire in arch_cpu_parked(). */
+	asm volatile("cli\n\t"
+		     "movq %1, %%rsp\n\t"
+		     "movl $1, %0\n"
+		     "1:\thlt\n\t"
+		     "jmp 1b"
+		     : "=m"(parked[cpu->head.index])
+		     : "r"(cpu->head.trap_stack)
+		     : "memory");
+	__builtin_unreachable();
+}
+
+bool arch_cpu_parked(unsigned int cpu)
+{
+	/* Acquire: pairs with the store in arch_cpu_park(). */
+	return __atomic_load_n(&parked[cpu], __ATOMIC_ACQUIRE);
 }
 
 /* STI takes effect after the next instruction: nothing comes before HLT. */

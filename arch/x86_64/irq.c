@@ -118,3 +118,9 @@ void arch_ipi_send(unsigned int cpu)
 {
 	lapic_command(cpus[cpu].hwid, ICR_FIXED | VECTOR_IPI);
 }
+
+int arch_nmi_send(unsigned int cpu)
+{
+	lapic_command(cpus[cpu].hwid, ICR_NMI);
+	return 0;
+}

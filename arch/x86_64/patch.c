@@ -8,11 +8,13 @@
  * |        |                          |       |                | trace_entry |
  *
  * The whole site is the live instruction. It may lie across a cache line, so
- * that no store of it is atomic for other CPUs that fetch (live_align 0).
+ * that no alignment makes a store of it atomic for other CPUs that fetch
+ * (live_align 0); arch_live_word() asks for more than that.
  */
 #include <arch/arch_trace.h>
 #include <kernel/cpu.h>
 #include <kernel/errno.h>
+#include <kernel/patch_path.h>
 #include <kernel/printk.h>
 #include <kernel/string.h>
 
@@ -27,6 +29,10 @@ static const struct site_format fentry_format = {
 const char arch_site_expected[] = "e8 and the distance to __fentry__";
 const unsigned int arch_live_length = SITE_LENGTH;
 const bool arch_sync_each_site = false;
+
+/* int3. The unit is its one byte: what follows may be across a cache line. */
+const unsigned int arch_break_length = 1;
+const u64 arch_break_insn = OPCODE_INT3;
 
 /*
  * NOPs of one instruction: several short ones would let a preempted task stand
@@ -65,13 +71,20 @@ static void nop_choose(const struct nop *nop)
 		 b[4]);
 }
 
+static bool cpu_is_amd(void)
+{
+	struct cpuid vendor = cpuid(0);
+
+	return vendor.ebx == 0x68747541 && vendor.edx == 0x69746e65 &&
+	       vendor.ecx == 0x444d4163; /* "Auth" "enti" "cAMD" */
+}
+
 /* By the vendor and family of CPUID (SDM 2A, CPUID; AMD 25481). */
 static const struct nop *nop_best(void)
 {
-	struct cpuid vendor = cpuid(0);
 	u32 signature = cpuid(1).eax;
 	unsigned int family = signature >> 8 & 0xf;
-	bool amd = vendor.ebx == 0x68747541; /* "Auth"enticAMD */
+	bool amd = cpu_is_amd();
 
 	if (family == 0xf)
 		family += signature >> 20 & 0xff;
@@ -80,8 +93,25 @@ static const struct nop *nop_best(void)
 	return family >= 6 ? &nops[0] : &nops[2];
 }
 
+int patch_word_last = -1;
+
+/*
+ * AMD (APM vol. 2, 7.6.1, asynchronous modification): other CPUs may fetch
+ * while code is modified by one store within a naturally aligned quadword: each
+ * executes the old or the new. Intel (SDM 3A, 8.1.3) promises nothing to a CPU
+ * that has not executed a serialising instruction in between.
+ */
+const char *arch_word_refused(void)
+{
+	return cpu_is_amd() ?
+		       NULL :
+		       "only AMD promises that others may fetch 8 aligned "
+		       "bytes while they are stored";
+}
+
 int arch_nop_select(const char *wanted)
 {
+	patch_word_last = arch_word_refused() ? -1 : 8 - SITE_LENGTH;
 	if (!wanted) {
 		nop_choose(nop_best());
 		return 0;
@@ -128,6 +158,21 @@ int arch_site_prepare(unsigned long site, long delta)
 	arch_live_write(site + delta, patch_nop);
 	return 0;
 }
+
+/*
+ * The call's return address goes below the interrupted stack pointer, where
+ * trap_breakpoint (entry.S) has left room.
+ */
+void arch_break_resume(struct trap_frame *f, unsigned long live, bool on)
+{
+	f->rip = live + SITE_LENGTH;
+	if (!on)
+		return;
+	f->rsp -= sizeof(f->rip);
+	*(unsigned long *)f->rsp = f->rip;
+	f->rip = (unsigned long)trace_entry;
+}
+PATCH_ROOT(arch_break_resume);
 
 /* Interrupt state between open and close; each CPU touches its own. */
 static irq_state_t text_irq_state[MAX_CPUS];

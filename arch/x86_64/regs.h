@@ -41,6 +41,8 @@
 #define PTE_LARGE 0x80
 
 /* Interrupt vectors; a higher 16 is served first. */
+#define VECTOR_NMI 2
+#define VECTOR_BREAKPOINT 3
 #define VECTOR_PIC 0x20 /* to 0x2f: masked, but a spurious one can come */
 #define VECTOR_CONSOLE 0x30
 #define VECTOR_TIMER 0xe0
@@ -150,6 +152,7 @@ extern u64 kernel_root, patch_root;
 #define ICR_INIT 0x4500 /* assert */
 #define ICR_STARTUP 0x4600
 #define ICR_FIXED 0x4000
+#define ICR_NMI 0x4400
 
 u32 lapic_read(unsigned int reg);
 void lapic_write(unsigned int reg, u32 v);

@@ -75,6 +75,7 @@ trace_entry_off:
 trace_entry_ring:
 	pushfq
 	cli
+7:
 	pushq %rax
 	pushq %rcx
 	pushq %rdx
@@ -112,11 +113,11 @@ trace_entry_ring:
 	popq %rcx
 	popq %rax
 	popfq
-	ret
+8:	ret
 
 /* trace_ring_slow(ip, parent, context), interrupts still off. */
 trace_ring_leave:
-	popq %rdx
+9:	popq %rdx
 	popq %rcx
 	popq %rax
 	call_begin 8			/* the flags */
@@ -129,8 +130,16 @@ trace_ring_leave:
 	addq $8, %rsp
 	call_end
 	popfq
-	ret
+10:	ret
 	.size trace_entry_ring, . - trace_entry_ring
+
+	/* Where interrupts are off: tracer/lab.h. */
+	.pushsection .rodata
+	.balign 8
+	.globl trampoline_masked
+trampoline_masked:
+	.quad 7b, 8b, 9b, 10b, 0
+	.popsection
 
 /* ops->func(ip, parent, ops) */
 	.globl trace_entry_call
