@@ -10,21 +10,18 @@
  *	TAIL_FIRST	the tail is written before the breakpoint
  *	FIRST_EARLY	the first unit before the tail
  *	NO_FENCE	the interrupts may overtake the stores (H9)
- *	NO_WAIT		nobody waits until all have synchronised
+ *	SYNC_THEN_JOIN	a CPU that comes synchronises before it is online (H19)
  *	VECTOR_LATE	the vector is published behind the breakpoint
  *	VECTOR_SHORT	and withdrawn before the last sync
  *	TRAP_AS_OLD	the trap acts as the old state (H13)
  */
+#ifndef UNITS
 #define UNITS 2
+#include "text.pml"
+#endif
 #ifndef RUNS
 #define RUNS 1
 #endif
-
-#include "text.pml"
-
-#define BREAK_STEP 1
-#define TAIL_STEP 2
-#define FIRST_STEP 4
 
 #if defined(NO_SYNC)
 #define SYNCED 0
@@ -35,7 +32,7 @@
 #elif defined(NO_SYNC_FIRST)
 #define SYNCED (BREAK_STEP | TAIL_STEP)
 #else
-#define SYNCED (BREAK_STEP | TAIL_STEP | FIRST_STEP)
+#define SYNCED (BREAK_STEP | TAIL_STEP | FIRST_STEP | WORD_STEP)
 #endif
 
 bool vector;  /* says that the site's breakpoint is ours */
@@ -54,15 +51,10 @@ inline sync_all(step)
 #ifndef NO_FENCE
 		fence();
 #endif
-		atomic {
-			pending = CPUS;
-			ipi[0] = true;
-			ipi[1] = true;
-			ipi[2] = true
-		};
-#ifndef NO_WAIT
-		pending == 0
-#endif
+		atomic { !turn -> turn = true };
+		atomic { interrupt(0); pending = others };
+		pending == 0;
+		turn = false
 	:: else
 	fi
 }
@@ -92,7 +84,9 @@ inline write_break()
 
 inline write_tail()
 {
+#if UNITS > 1
 	store(1, want);
+#endif
 	sync_all(TAIL_STEP)
 }
 
@@ -102,6 +96,7 @@ inline write_first()
 	sync_all(FIRST_STEP)
 }
 
+/* What all do once the first breakpoint is known is as the new state says. */
 inline batch()
 {
 #if defined(TAIL_FIRST)
@@ -116,7 +111,7 @@ inline batch()
 	write_tail();
 #else
 	write_break();
-	settled = true; /* from here on, all act as the new state */
+	settled = true;
 	write_tail();
 #ifdef VECTOR_SHORT
 	vector = false;
@@ -126,12 +121,16 @@ inline batch()
 	vector = false
 }
 
+#ifndef carry_out
+#define carry_out() batch()
+#endif
+
 proctype patcher()
 {
 	do
 	:: batches < BATCHES ->
 		batch_begin();
-		batch();
+		carry_out();
 		batch_end()
 	:: else -> break
 	od

@@ -50,6 +50,31 @@ inline execute()
 }
 
 /*
+ * kernel/hotplug.c: a CPU that comes enters the set while no rendezvous and no
+ * call is under way, and synchronises before it may run a site (H19).
+ */
+inline join(me)
+{
+#ifdef SYNC_THEN_JOIN
+	sync(me);
+#endif
+	atomic {
+#ifndef JOIN_ANYTIME
+		!turn ->
+		turn = true;
+#endif
+		online = online | (1 << me)
+	};
+	atomic {
+#ifndef SYNC_THEN_JOIN
+		sync(me);
+#endif
+		turn = false;
+		ready = online
+	}
+}
+
+/*
  * Runs of the site are bounded, so that a CPU ends up waiting for interrupts,
  * and whoever waits for it in vain is seen as an invalid end state. A task that
  * has its interrupts off has them off from the site's fixed part to its end.
@@ -59,6 +84,10 @@ proctype cpu(byte me)
 	byte pc, did, tail, runs = RUNS;
 	bool irqs_off;
 
+	if
+	:: me == LATE -> join(me)
+	:: else
+	fi;
 	do
 	:: atomic { ipi[me] && !irqs_off -> ipi[me] = false }; take_ipi(me)
 #ifdef LEADER
@@ -72,8 +101,8 @@ proctype cpu(byte me)
 	:: atomic { pc != IDLE && !irqs_off && held == IDLE ->
 		held = pc; pc = IDLE }
 	:: atomic { pc == IDLE && held != IDLE -> pc = held; held = IDLE }
-	:: batches == BATCHES && !ipi[me] && pc == IDLE && runs == 0 && held == IDLE ->
-		break
+	:: batches == BATCHES && !ipi[me] && pc == IDLE && runs == 0 &&
+		held == IDLE -> break
 	od
 }
 

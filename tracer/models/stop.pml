@@ -9,11 +9,13 @@
  *	NO_GATHER	the leader changes before all have arrived
  *	NO_LEAVE	it does not wait until all have left
  *	NO_FENCE	the step to SYNC is no release
+ *	JOIN_ANYTIME	a CPU comes online during the rendezvous (H19)
+ *	SYNC_THEN_JOIN	it synchronises before it can be held
  *	SYNC_BY_IPI	the leader has others synchronise by IPI (H7)
  */
 #define UNITS 2
 #ifndef RUNS
-#define RUNS 1
+#define RUNS 2 /* one by each batch */
 #endif
 
 #include "text.pml"
@@ -47,12 +49,11 @@ inline gather()
 	atomic {
 		arrived = 0;
 		gone = 0;
-		state = STOP_GATHER;
-		ipi[1] = true;
-		ipi[2] = true
+		state = STOP_GATHER
 	};
+	interrupt(1);
 #ifndef NO_GATHER
-	arrived == CPUS - 1
+	arrived == others
 #endif
 }
 
@@ -76,7 +77,7 @@ inline stop_lead()
 	state = STOP_SYNC;
 	sync(LEADER);
 #ifndef NO_LEAVE
-	gone == CPUS - 1;
+	gone == others;
 #endif
 	state = STOP_IDLE
 }
@@ -84,10 +85,12 @@ inline stop_lead()
 /* Between two instructions of whatever CPU LEADER runs, which stays as it is. */
 inline lead()
 {
+	atomic { !turn -> turn = true };
 	batch_begin();
 	gather();
 	stop_lead();
-	batch_end()
+	batch_end();
+	turn = false
 }
 
 #include "cpu.pml"
