@@ -15,11 +15,28 @@ ifeq ($(filter $(ARCH),$(ARCHES)),)
 $(error ARCH=$(ARCH) is unknown; choose one of: $(ARCHES))
 endif
 
+RECORDS := link compiler object runtime
+RECORD ?= link
+ifeq ($(filter $(RECORD),$(RECORDS)),)
+$(error RECORD=$(RECORD) is unknown; choose one of: $(RECORDS))
+endif
+ENDIAN ?= little
+ifeq ($(filter $(ENDIAN),little big),)
+$(error ENDIAN=$(ENDIAN) is unknown; choose one of: little big)
+endif
+
+# The port's flags, its front ends (SITES_CHOICES), and what it cannot have, with
+# the reason: REFUSED_<value of SITES or ENDIAN>, REFUSED_<SITES>_<RECORD>.
 include arch/$(ARCH)/port.mk
 
-RECORD ?= link
-ifneq ($(RECORD),link)
-$(error RECORD=$(RECORD) is unknown; choose one of: link)
+SITES ?= $(SITES_DEFAULT)
+refused := $(firstword $(foreach x,$(SITES) $(ENDIAN) $(SITES)_$(RECORD),\
+	$(if $(REFUSED_$(x)),$(x))))
+ifneq ($(refused),)
+$(error $(ARCH): $(REFUSED_$(refused)))
+endif
+ifeq ($(filter $(SITES),$(SITES_CHOICES)),)
+$(error SITES=$(SITES) is unknown on $(ARCH); choose one of: $(SITES_CHOICES))
 endif
 
 # `make -j setup test`: what is installed must be there before it is used.
@@ -28,7 +45,10 @@ ifneq ($(filter setup,$(MAKECMDGOALS)),)
 endif
 
 # Every way of building that differs from the port's default has its own folder.
-variant := $(if $(filter-out $(SITES_DEFAULT),$(SITES)),-$(SITES))$(if $(BREAK),-break-$(BREAK))
+variant := $(if $(filter big,$(ENDIAN)),-big)$(\
+	)$(if $(filter-out $(SITES_DEFAULT),$(SITES)),-$(SITES))$(\
+	)$(if $(filter-out link,$(RECORD)),-$(RECORD))$(\
+	)$(if $(BREAK),-break-$(BREAK))
 O ?= build/$(ARCH)$(variant)
 H := build/host
 ELF := $(O)/nopl.elf
@@ -51,7 +71,9 @@ CFLAGS := -std=gnu2x -O2 -g -ffreestanding -fno-common -fno-pic -fno-ipa-ra \
 	-fno-stack-protector -fno-asynchronous-unwind-tables \
 	-fno-strict-aliasing -fno-jump-tables -fno-delete-null-pointer-checks \
 	-Wall -Wextra -Wmissing-prototypes -Wvla -Werror=implicit \
-	-I. -Iarch/$(ARCH) -DSITES_$(subst -,_,$(SITES)) $(ARCH_CFLAGS)
+	-I. -Iarch/$(ARCH) -DSITES_$(subst -,_,$(SITES)) \
+	-DRECORD_$(shell tr a-z A-Z <<< $(RECORD)) $(ARCH_CFLAGS)
+SITE_CFLAGS := $(SITE_CFLAGS_$(SITES))
 LDFLAGS := -nostdlib -static -Wl,--build-id=none -Wl,-z,max-page-size=4096 \
 	-Wl,--no-warn-rwx-segments -Wl,--orphan-handling=error \
 	-Wl,-z,noexecstack $(ARCH_LDFLAGS)
@@ -60,6 +82,9 @@ HOSTCFLAGS := -std=gnu11 -O2 -g -Wall -Wextra
 # Only kernel/ has sites: everything below it and the tracer itself has none.
 SRCS := $(wildcard boot/*.c boot/$(ARCH)/*.[cS] arch/*.c arch/$(ARCH)/*.[cS] \
 	tracer/*.c kernel/*.c)
+ifneq ($(RECORD),runtime)
+SRCS := $(filter-out %/record.c %/record_test.c %/record_victim.c,$(SRCS))
+endif
 OBJS := $(patsubst %,$(O)/%.o,$(SRCS))
 $(O)/kernel/%.o: SITEFLAGS := $(SITE_CFLAGS)
 # BREAK=patchpath gives sites to what writes text: the build must then fail.
@@ -88,9 +113,15 @@ link = $(CC) $(CFLAGS) $(LDFLAGS) -T $(O)/nopl.ld $(OBJS) $(1) -lgcc -o $(2)
 
 # First link without tables; tables from its disassembly; second link with them;
 # and the proof that the second link moved nothing and that the tables are true.
+record := $(if $(filter object,$(RECORD)),$(O)/object.sites,$(RECORD))
+
 $(O)/empty.S: $(H)/mksites
 	@mkdir -p $(@D)
-	$(Q)$(H)/mksites --empty -o $@
+	$(Q)$(H)/mksites --empty --record $(record) -o $@
+
+$(O)/object.sites: $(OBJS) $(H)/mkrecord
+	$(call say,RECORD,$@)
+	$(Q)$(H)/mkrecord --arch $(ARCH) --sites $(SITES) -o $@ $(OBJS)
 
 $(O)/tables.o $(O)/empty.o: $(O)/%.o: $(O)/%.S
 	$(Q)$(CC) $(CFLAGS) -c $< -o $@
@@ -99,9 +130,10 @@ $(O)/first.elf: $(OBJS) $(O)/empty.o $(O)/nopl.ld
 	$(call say,LINK,$@)
 	$(Q)$(call link,$(O)/empty.o,$@)
 
-mksites = $(H)/mksites --arch $(ARCH) --sites $(SITES) --objdump $(OBJDUMP)
+tool_args = --arch $(ARCH) --sites $(SITES) --objdump $(OBJDUMP)
+mksites = $(H)/mksites $(tool_args) --record $(record)
 
-$(O)/tables.S: $(O)/first.elf $(H)/mksites
+$(O)/tables.S: $(O)/first.elf $(filter %.sites,$(record)) $(H)/mksites
 	$(call say,SITES,$@)
 	$(Q)$(mksites) $< -o $@
 
@@ -110,13 +142,14 @@ $(ELF): $(O)/first.elf $(O)/tables.o $(H)/mksites $(H)/patchpath
 	$(Q)$(call link,$(O)/tables.o,$@.new) -Wl,-Map=$(O)/nopl.map
 	$(call say,VERIFY,$@)
 	$(Q)$(mksites) --verify $(O)/first.elf $@.new
-	$(Q)$(H)/patchpath --arch $(ARCH) --objdump $(OBJDUMP) $@.new
+	$(Q)$(H)/patchpath $(tool_args) $@.new
 	$(Q)mv $@.new $@
 
-$(H)/%: tools/%.c tools/image.c tools/image.h
+tool_srcs := tools/image.c tools/scan.c tools/record.c
+$(H)/%: tools/%.c $(tool_srcs) $(tool_srcs:.c=.h)
 	$(call say,HOSTCC,$<)
 	@mkdir -p $(@D)
-	$(Q)$(HOSTCC) $(HOSTCFLAGS) $< tools/image.c -o $@ -lelf
+	$(Q)$(HOSTCC) $(HOSTCFLAGS) $< $(tool_srcs) -o $@ -lelf
 
 -include $(OBJS:.o=.d)
 
@@ -156,7 +189,8 @@ help: ## this list
 	@echo '  SMP            CPUs for run and debug, 1 to 8 (default 4)'
 	@echo '  SITES          compiler front end of ARCH: $(SITES_CHOICES)'
 	@echo '  APPEND         kernel command line for run'
-	@echo '  RECORD         who records the sites: link'
+	@echo '  RECORD         who records the sites: $(RECORDS)'
+	@echo '  ENDIAN         little or, on mips, big'
 	@echo '  CROSS_COMPILE  toolchain prefix (default $(CROSS_COMPILE))'
 	@echo '  O              build folder (default build/ARCH)'
 	@echo '  V              1 shows the commands'

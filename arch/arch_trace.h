@@ -67,7 +67,7 @@ static inline unsigned long arch_site_from_return(unsigned long ret);
 
 /*
  * inline: the live instruction's bytes, in the low bits, as arch_live_read()
- * would find them: off (one constant for all sites after select) and on.
+ * would find them: off and on.
  */
 static inline u64 arch_live_off(unsigned long live);
 static inline u64 arch_live_on(unsigned long live);
@@ -77,8 +77,10 @@ static inline u64 arch_live_on(unsigned long live);
 static inline u64 arch_live_read(unsigned long live);
 static inline void arch_live_write(unsigned long alias, u64 bytes);
 
-/* inline constants: bytes of the live instruction. */
+/* inline constants: bytes of the live instruction; and bit n if nobody ever
+ * stands n times as many behind the site, on or off: in a delay slot. */
 extern const unsigned int arch_live_length;
+extern const u32 arch_site_hidden;
 
 /* ---- Without stopping anybody -------------------------------------------- */
 

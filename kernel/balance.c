@@ -58,10 +58,23 @@ static unsigned int crowding(const struct cpu *cpu, const struct task *t)
 	return (running < t->prio ? running : NR_PRIORITIES) * 1024 + ready;
 }
 
+static cpumask_t allowed_cpus(const struct task *t)
+{
+	cpumask_t active = READ_ONCE(cpus_active);
+	cpumask_t allowed = READ_ONCE(t->affinity) & active;
+
+	return allowed ? allowed : active;
+}
+
+bool sched_may_run(const struct task *t, unsigned int c)
+{
+	return allowed_cpus(t) & (1u << c);
+}
+
 /* The CPU where t last ran wins a draw. */
 static unsigned int select_cpu(const struct task *t)
 {
-	cpumask_t allowed = READ_ONCE(t->affinity) & READ_ONCE(cpus_online);
+	cpumask_t allowed = allowed_cpus(t);
 	unsigned int best = MAX_CPUS, best_crowd = 0;
 
 	for (unsigned int i = 0; i < MAX_CPUS; i++) {
@@ -98,13 +111,13 @@ static void put_on(unsigned int c, struct task *t)
 		cpu_kick(c);
 }
 
-/* Its affinity may change until both locks are held: then choose again. */
+/* Where it may run can change until both locks are held: then choose again. */
 void sched_place(struct task *t)
 {
 	for (;;) {
 		unsigned int from = t->cpu, to = select_cpu(t);
 		irq_state_t state = lock_two(from, to);
-		bool fits = t->affinity & (1u << to);
+		bool fits = sched_may_run(t, to);
 
 		if (fits)
 			put_on(to, t);
@@ -145,10 +158,11 @@ void sched_set_affinity(struct task *t, cpumask_t mask)
 {
 	irq_state_t state;
 	struct run_queue *rq = sched_lock_task(t, &state);
-	bool wrong = !(mask & (1u << t->cpu));
 	bool queued = !list_empty(&t->run_link);
+	bool wrong;
 
 	WRITE_ONCE(t->affinity, mask);
+	wrong = !sched_may_run(t, t->cpu);
 	if (wrong && queued)
 		rq_del(rq, t);
 	else if (wrong && t->on_cpu)
@@ -160,6 +174,51 @@ void sched_set_affinity(struct task *t, cpumask_t mask)
 	preempt_enable();
 }
 
+/* ---- CPUs that come and go ---- */
+
+/*
+ * What put_on() another CPU puts there is put under the queue's lock, after a
+ * look at cpus_active: so a task came before the last pass here, which takes it
+ * along, or found the CPU gone.
+ */
+void sched_cpu_drain(unsigned int c)
+{
+	struct run_queue *rq = &cpus[c].rq;
+	struct task *t;
+
+	do {
+		irq_state_t state = spin_lock(&rq->lock);
+		int p = rq_top_prio(rq);
+
+		t = p < 0 ? NULL :
+			    list_entry(rq->queue[p].next, struct task,
+				       run_link);
+		if (t)
+			rq_del(rq, t);
+		preempt_disable();
+		spin_unlock(&rq->lock, state);
+		if (t)
+			sched_place(t);
+		preempt_enable();
+	} while (t);
+}
+
+static bool check_place(struct task *t, void *arg)
+{
+	(void)arg;
+	if (t->prio != PRIO_IDLE)
+		sched_set_affinity(t, t->affinity);
+	return true;
+}
+
+void sched_cpu_back(unsigned int c)
+{
+	task_for_each(check_place, NULL);
+	cpu_kick(c); /* it is idle: perhaps others have too much to do */
+}
+
+/* ---- pulling ---- */
+
 /* Under both locks: the first task that may move, of priority `least` or more. */
 static struct task *find_movable(struct run_queue *rq, unsigned int to,
 				 int least)
@@ -168,7 +227,7 @@ static struct task *find_movable(struct run_queue *rq, unsigned int to,
 
 	for (int p = rq_top_prio(rq); p >= least; p--)
 		list_for_each (t, &rq->queue[p], run_link)
-			if (t->affinity & (1u << to))
+			if (sched_may_run(t, to))
 				return t;
 	return NULL;
 }

@@ -154,7 +154,7 @@ static bool start_set(struct stress *s, unsigned int i)
 	for (unsigned int k = 0; k < NR_KINDS; k++, w++) {
 		w->kind = &kinds[k];
 		w->set = &s->set[i];
-		w->task = task_create(kinds[k].name, kinds[k].prio, cpus_online,
+		w->task = task_create(kinds[k].name, kinds[k].prio, ~0u,
 				      worker_main, w);
 		if (!w->task)
 			return false;

@@ -1,5 +1,5 @@
-/* CPUs: bringing them up, interrupting one another, calls on all of them. */
-#include <arch/arch_trace.h>
+/* CPUs: their structs, interrupting one another, calls on all of them. */
+#include <arch/arch.h>
 #include <boot/boot_info.h>
 #include <kernel/cpu.h>
 #include <kernel/errno.h>
@@ -12,11 +12,9 @@
 #include <kernel/symbols.h>
 #include <kernel/time.h>
 
-#define CPU_START_NS (10 * NSEC_PER_SEC)
-
 struct cpu cpus[MAX_CPUS];
 unsigned int nr_cpus;
-cpumask_t cpus_online;
+cpumask_t cpus_online, cpus_active;
 
 static unsigned int maxcpus = MAX_CPUS;
 
@@ -32,8 +30,6 @@ static int maxcpus_set(const char *value)
 static_assert(MAX_CPUS == 8, "the line below says so");
 KERNEL_PARAM(maxcpus, "maxcpus", "1 to 8", maxcpus_set);
 
-/* ---- bringing up ---- */
-
 void cpu_init_boot(void)
 {
 	for (unsigned int c = 0; c < MAX_CPUS; c++) {
@@ -42,7 +38,7 @@ void cpu_init_boot(void)
 		cpus[c].head.index = c;
 		cpus[c].hwid = boot_info.cpu_hwid[c];
 	}
-	cpus_online = 1;
+	cpus_online = cpus_active = 1;
 	nr_cpus = 1;
 }
 
@@ -53,62 +49,6 @@ void cpu_count(void)
 		printk("cpu: %u more CPUs are left out: nopl runs on %d at "
 		       "most\n",
 		       boot_info.cpus_ignored, MAX_CPUS);
-}
-
-static bool cpu_online(unsigned int c)
-{
-	/* Acquire: pairs with the release in cpu_secondary_main(). */
-	return __atomic_load_n(&cpus_online, __ATOMIC_ACQUIRE) & (1u << c);
-}
-
-static void cpu_start(unsigned int c)
-{
-	u64 end = time_ns() + CPU_START_NS;
-	int err = task_init_idle(c);
-
-	if (!err) {
-		cpus[c].head.current = cpus[c].idle;
-		cpus[c].idle->on_cpu = true;
-		err = arch_cpu_start(c);
-	}
-	if (err) {
-		printk("cpu: CPU %u (hardware id %u) was not started: error "
-		       "%d\n",
-		       c, cpus[c].hwid.id, err);
-		return;
-	}
-	while (!cpu_online(c) && time_ns() < end)
-		task_sleep(20 * NSEC_PER_USEC);
-	if (!cpu_online(c))
-		printk("cpu: CPU %u (hardware id %u) did not come up\n", c,
-		       cpus[c].hwid.id);
-}
-
-void cpu_start_others(void)
-{
-	for (unsigned int c = 1; c < nr_cpus; c++)
-		cpu_start(c);
-}
-
-/*
- * No site may run before the fetch is synchronised: the text was changed, by the
- * boot CPU, when this one did not listen yet. No stop_cpus() can miss this CPU
- * by coming too early: the first comes after cpu_start_others() has returned.
- */
-notrace void cpu_secondary_main(void)
-{
-	struct cpu *cpu;
-
-	arch_trap_init();
-	arch_text_sync();
-	cpu = arch_this_cpu();
-	arch_irq_init();
-	time_init_cpu();
-	cpu->rq.switched_at = arch_clock();
-	/* Release: pairs with the acquire in cpu_online(). */
-	__atomic_fetch_or(&cpus_online, 1u << cpu->head.index,
-			  __ATOMIC_RELEASE);
-	sched_idle();
 }
 
 /* ---- interrupting one another ---- */
@@ -183,6 +123,16 @@ static void call_here(void)
 	__atomic_fetch_and(&call.todo, ~(1u << cpu_index()), __ATOMIC_RELEASE);
 }
 
+void call_turn_take(void)
+{
+	cpu_turn_take(&call.turn);
+}
+
+void call_turn_give(void)
+{
+	cpu_turn_give(&call.turn);
+}
+
 int cpu_call(cpumask_t mask, void (*fn)(void *arg), void *arg)
 {
 	irq_state_t state;
@@ -191,7 +141,7 @@ int cpu_call(cpumask_t mask, void (*fn)(void *arg), void *arg)
 
 	if (arch_irqs_off() || in_interrupt())
 		return -EDEADLK;
-	cpu_turn_take(&call.turn);
+	call_turn_take();
 	me = 1u << cpu_index();
 	others = mask & READ_ONCE(cpus_online) & ~me;
 	call.fn = fn;
@@ -207,6 +157,6 @@ int cpu_call(cpumask_t mask, void (*fn)(void *arg), void *arg)
 	}
 	while (__atomic_load_n(&call.todo, __ATOMIC_ACQUIRE))
 		arch_cpu_relax();
-	cpu_turn_give(&call.turn);
+	call_turn_give();
 	return 0;
 }

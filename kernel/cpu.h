@@ -20,8 +20,13 @@ struct cpu {
 };
 
 extern struct cpu cpus[MAX_CPUS];
-extern unsigned int nr_cpus;  /* present; set once at boot */
-extern cpumask_t cpus_online; /* changes only while CPUs come up */
+extern unsigned int nr_cpus; /* present; set once at boot */
+/*
+ * Who answers interrupts, and who of them is given tasks (kernel/hotplug.c). The
+ * first changes only while the turns of cpu_call() and stop_cpus() are both
+ * taken, so whoever has either may count on it. CPU 0 is always in both.
+ */
+extern cpumask_t cpus_online, cpus_active;
 
 /* The CPU that this runs on. Exact only with preemption or interrupts off. */
 static inline unsigned int cpu_index(void)
@@ -29,9 +34,15 @@ static inline unsigned int cpu_index(void)
 	return arch_this_cpu()->head.index;
 }
 
+/* Is it online now? In a moment it may be otherwise. */
+static inline bool cpu_online(unsigned int c)
+{
+	return READ_ONCE(cpus_online) & (1u << c);
+}
+
 #define for_each_online_cpu(c)                                                 \
 	for ((c) = 0; (c) < MAX_CPUS; (c)++)                                   \
-		if (READ_ONCE(cpus_online) & (1u << (c)))
+		if (cpu_online(c))
 
 /* Why a CPU was interrupted: bits of ipi_pending. */
 enum ipi {
@@ -54,13 +65,15 @@ void ipi_interrupt(void);
 /* Where a secondary CPU arrives from arch_cpu_start(). */
 noreturn void cpu_secondary_main(void);
 
-/* Start all CPUs that boot_info lists, up to maxcpus=; says what failed. */
+/* Bring up all CPUs present; says what failed. Boot. */
 void cpu_start_others(void);
 
 /*
- * cpu_call(): run fn(arg) on every CPU of `mask`, the caller's own included,
- * with interrupts off, and wait until all have. 0, or -EDEADLK when interrupts
- * are off or in interrupt context (it would wait for a CPU that waits for us).
+ * cpu_call(): run fn(arg) on every CPU of `mask` that is online when the call
+ * has its turn, the caller's own included, with interrupts off, and wait until
+ * all have. 0, or -EDEADLK when interrupts are off or in interrupt context (it
+ * would wait for a CPU that waits for us). For all CPUs say ~0u: a mask read
+ * before from cpus_online lacks who came since.
  */
 int cpu_call(cpumask_t mask, void (*fn)(void *arg), void *arg);
 
@@ -71,6 +84,10 @@ int cpu_call(cpumask_t mask, void (*fn)(void *arg), void *arg);
  */
 void cpu_turn_take(u32 *turn);
 void cpu_turn_give(u32 *turn);
+
+/* The turn of cpu_call(): no call is under way, no CPU comes or goes. */
+void call_turn_take(void);
+void call_turn_give(void);
 
 /* Ask a CPU to look at its run queue. Any context. */
 void cpu_kick(unsigned int cpu);

@@ -2,6 +2,7 @@
  * The control-file layer: finds files by path, lists directories, hands a
  * file's records out in any chunk size, and collects a write until its close.
  */
+#include <boot/boot_info.h>
 #include <kernel/cpu.h>
 #include <kernel/ctl.h>
 #include <kernel/errno.h>
@@ -36,13 +37,18 @@ static void walk_expand(struct ctl_walk *w, const char *mark)
 			 mark + 2);
 }
 
+static unsigned int cpus_of(const struct ctl_file *file)
+{
+	return file->possible ? boot_info.nr_cpus : nr_cpus;
+}
+
 static bool walk_next(struct ctl_walk *w)
 {
 	const char *mark = w->file ? strstr(w->file->path, "%u") : NULL;
 
 	if (!w->file) {
 		w->file = __start_ctl_files;
-	} else if (mark && w->cpu + 1 < nr_cpus) {
+	} else if (mark && w->cpu + 1 < cpus_of(w->file)) {
 		w->cpu++;
 		walk_expand(w, mark);
 		return true;

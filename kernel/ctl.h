@@ -19,8 +19,10 @@ struct seq {
 void seq_printf(struct seq *s, const char *fmt, ...) printf_like(2, 3);
 
 struct ctl_file {
-	/* Absolute. One "%u" stands for each CPU index present: per_cpu/cpu%u. */
+	/* Absolute. One "%u" stands for each CPU index present: per_cpu/cpu%u;
+	 * `possible`: those that maxcpus= left out as well. */
 	const char *path;
+	bool possible;
 	/* Optional: state in h->priv, freed by release. 0 or an error. */
 	int (*open)(struct ctl_handle *h);
 	void (*release)(struct ctl_handle *h);

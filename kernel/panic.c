@@ -39,13 +39,23 @@ void panic_stop_cpu(void)
 	arch_cpu_halt();
 }
 
+/* Whoever panicked found this CPU in cpus_online, or this finds the panic. */
+void panic_check(void)
+{
+	__atomic_thread_fence(__ATOMIC_SEQ_CST); /* pairs with stop_others() */
+	if (READ_ONCE(panic_cpu) >= 0)
+		panic_stop_cpu();
+}
+
 /* A CPU that has interrupts off does not answer; it is not waited for long. */
 static void stop_others(void)
 {
-	cpumask_t others = READ_ONCE(cpus_online) & ~(1u << cpu_index());
+	cpumask_t others;
 	u64 start = arch_clock();
 	unsigned int c;
 
+	__atomic_thread_fence(__ATOMIC_SEQ_CST); /* pairs with panic_check() */
+	others = READ_ONCE(cpus_online) & ~(1u << cpu_index());
 	for_each_online_cpu (c) {
 		if (!(others & (1u << c)))
 			continue;

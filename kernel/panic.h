@@ -7,6 +7,9 @@
 /* Is this CPU the one that panics? It takes locks that are not released. */
 bool panic_here(void);
 
+/* A CPU that comes up when another one has panicked stops here. */
+void panic_check(void);
+
 /* The end of every CPU but the panicking one: from its IPI. */
 noreturn void panic_stop_cpu(void);
 

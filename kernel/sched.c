@@ -12,6 +12,7 @@
  * may move the task to another CPU. kernel/balance.c does that.
  */
 #include <kernel/bits.h>
+#include <kernel/hotplug.h>
 #include <kernel/printk.h>
 #include <kernel/sched_internal.h>
 
@@ -142,7 +143,7 @@ static void requeue(struct cpu *cpu, struct task *prev)
 		cpu->rq.expired = true;
 	if (!cpu->rq.expired)
 		prev->slice_left = cpu->rq.slice_end - now;
-	if (!(prev->affinity & (1u << cpu->head.index)))
+	if (!sched_may_run(prev, cpu->head.index))
 		return; /* sched_finish_switch() places it elsewhere */
 	rq_add(&cpu->rq, prev, !cpu->rq.expired);
 }
@@ -283,6 +284,13 @@ void sched_tick(u64 now)
 	balance_tick(cpu);
 }
 
+static void idle_here(void)
+{
+	cpu_idle_check();
+	if (!(arch_this_cpu()->head.preempt_count & PREEMPT_RESCHED))
+		arch_cpu_idle();
+}
+
 void sched_idle(void)
 {
 	for (;;) {
@@ -290,7 +298,7 @@ void sched_idle(void)
 		if (arch_this_cpu()->head.preempt_count & PREEMPT_RESCHED)
 			sched_preempt();
 		else
-			arch_cpu_idle();
+			idle_here();
 		arch_irq_enable();
 	}
 }

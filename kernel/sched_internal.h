@@ -20,6 +20,15 @@ void sched_set_state(struct task *t, enum task_state state);
  */
 void sched_place(struct task *t);
 
+/* May t run on CPU c? On one of its affinity, or, if none of these takes tasks,
+ * on any that does. */
+bool sched_may_run(const struct task *t, unsigned int c);
+
+/* CPU c takes no more tasks: place those of its queue elsewhere. */
+void sched_cpu_drain(unsigned int c);
+/* It takes tasks again: those that ran elsewhere for want of it go there. */
+void sched_cpu_back(unsigned int c);
+
 /* Set t's affinity, at least one CPU online; off the wrong CPU at once. */
 void sched_set_affinity(struct task *t, cpumask_t mask);
 
@@ -57,7 +66,8 @@ void balance_tick(struct cpu *cpu);
 
 /* Make the task list, and a task of what the boot CPU runs now. No allocation. */
 void task_init_boot(void);
-/* Make and set cpus[cpu].idle; 0 or -ENOMEM. Context: as arch_guard_page(). */
+/* Make and set cpus[cpu].idle, or make it anew for a CPU that comes back; 0 or
+ * -ENOMEM. Context: as arch_guard_page(). */
 int task_init_idle(unsigned int cpu);
 /*
  * The running task t ran over the end of its stack (where no guard page tells):

@@ -118,6 +118,16 @@ static u64 longest_hold(void)
 	return clock_delta_to_ns(longest);
 }
 
+void stop_turn_take(void)
+{
+	cpu_turn_take(&stop.turn);
+}
+
+void stop_turn_give(void)
+{
+	cpu_turn_give(&stop.turn);
+}
+
 int stop_cpus(struct stop_work *w)
 {
 	u64 start;
@@ -126,14 +136,14 @@ int stop_cpus(struct stop_work *w)
 		return -EBUSY;
 	if (arch_irqs_off() || in_interrupt())
 		return -EDEADLK;
-	cpu_turn_take(&stop.turn);
+	stop_turn_take();
 	arch_irq_disable();
 	start = arch_clock();
 	stop_lead(gather(w));
 	stop.held[cpu_index()] = arch_clock() - start;
 	arch_irq_enable();
 	w->held_ns = longest_hold();
-	cpu_turn_give(&stop.turn);
+	stop_turn_give();
 	return 0;
 }
 

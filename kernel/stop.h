@@ -33,6 +33,10 @@ int stop_cpus(struct stop_work *w);
 void stop_hold(void);
 void stop_lead(unsigned int others);
 
+/* The turn of stop_cpus(): no rendezvous is under way, no CPU comes or goes. */
+void stop_turn_take(void);
+void stop_turn_give(void);
+
 /* Is this CPU inside a rendezvous? For those who must refuse to wait. */
 bool stop_active(void);
 

@@ -17,6 +17,10 @@ extern const u32 symbol_name[];
 extern const u16 symbol_by_name[];
 extern const char symbol_names[];
 
+/* Offsets from _text, ascending, of x86's lock prefixes; elsewhere none. */
+extern const u32 lock_count;
+extern const u32 lock_table[];
+
 extern char _text[], _etext[], _end[];
 
 #define SYMBOL_BUF 96 /* fits any name+0xoff/0xsize; longer names are cut */

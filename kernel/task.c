@@ -145,9 +145,13 @@ static void idle_main(void *arg)
 
 int task_init_idle(unsigned int cpu)
 {
+	struct task *t = cpus[cpu].idle;
 	char name[TASK_NAME_LEN];
-	struct task *t;
 
+	if (t && t != &boot_task) {
+		arch_task_init(t, t->stack + TASK_STACK_SIZE);
+		return 0;
+	}
 	snprintf(name, sizeof(name), "idle/%u", cpu);
 	t = task_new(name, PRIO_IDLE, idle_main, NULL);
 	if (!t)

@@ -78,12 +78,13 @@ void time_init(void)
 	for (unsigned int c = 0; c < MAX_CPUS; c++) {
 		spin_init(&cpus[c].timers.lock, "timers");
 		list_init(&cpus[c].timers.timers);
-		cpus[c].timers.programmed = NEVER;
 	}
 }
 
-void time_init_cpu(void)
+/* A CPU that comes up calls it before its fetch is synchronised: no site. */
+notrace void time_init_cpu(void)
 {
+	arch_this_cpu()->timers.programmed = NEVER;
 	arch_timer_init();
 }
 
@@ -145,14 +146,16 @@ void timer_start(struct timer *t, u64 ns)
 	arch_irq_restore(irq);
 }
 
-/* One look: true if t was undone or is over, false while its fn runs. */
+/* One look: true if t was undone or is over, false while its fn runs, or when it
+ * has gone to another CPU's queue meanwhile. */
 static bool try_cancel(struct timer *t)
 {
-	struct timer_queue *q = &cpus[READ_ONCE(t->cpu)].timers;
+	unsigned int c = READ_ONCE(t->cpu);
+	struct timer_queue *q = &cpus[c].timers;
 	irq_state_t state = spin_lock(&q->lock);
-	bool done = q->running != t;
+	bool here = c == READ_ONCE(t->cpu), done = here && q->running != t;
 
-	if (t->armed) {
+	if (here && t->armed) {
 		list_del(&t->link);
 		t->armed = false;
 	}
@@ -168,6 +171,29 @@ void timer_cancel(struct timer *t)
 			return;
 		arch_cpu_relax();
 	}
+}
+
+void time_take_over(unsigned int c)
+{
+	struct timer_queue *from = &cpus[c].timers, *to;
+	irq_state_t state = arch_irq_save();
+	unsigned int me = cpu_index();
+
+	to = &cpus[me].timers;
+	spin_acquire(&cpus[min(c, me)].timers.lock);
+	spin_acquire(&cpus[max(c, me)].timers.lock);
+	while (!list_empty(&from->timers)) {
+		struct timer *t =
+			list_entry(from->timers.next, struct timer, link);
+
+		list_del(&t->link);
+		WRITE_ONCE(t->cpu, me);
+		insert(to, t);
+	}
+	spin_release(&from->lock);
+	spin_release(&to->lock);
+	time_program();
+	arch_irq_restore(state);
 }
 
 /* Take the first timer that is due off the queue, and remember it as running. */

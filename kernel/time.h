@@ -22,7 +22,7 @@ struct timer {
 	struct list link;
 	u64 deadline;		     /* arch_clock() */
 	void (*fn)(struct timer *t); /* interrupts off, in interrupt context */
-	unsigned int cpu;	     /* where it is queued */
+	unsigned int cpu;	     /* where it is queued, or was last */
 	bool armed;		     /* under that CPU's timer lock */
 };
 
@@ -36,5 +36,8 @@ void time_init(void);	    /* boot CPU */
 void time_init_cpu(void);   /* every CPU, interrupts off */
 void timer_interrupt(void); /* from irq_event(IRQ_TIMER), interrupts off */
 void time_program(void); /* set the one-shot for the soonest need; irqs off */
+
+/* Take over the timers of CPU c, which is gone for good. Preemption off. */
+void time_take_over(unsigned int c);
 
 #endif

@@ -87,7 +87,8 @@ SECTIONS
 	_etables = .;
 	_end = .;
 
-	/* The compiler's own record of sites: read by tools/, not loaded. */
+	/* The compiler's own records of sites: read by tools/, not loaded. */
+	__mcount_loc 0 (INFO) : { KEEP(*(__mcount_loc)) }
 	__patchable_function_entries 0 (INFO) : {
 		KEEP(*(__patchable_function_entries))
 	}

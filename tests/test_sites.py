@@ -15,10 +15,10 @@ FORMAT = {"x86_64": "fentry", "riscv": "patchable", "mips": "mcount"}
 
 def tool(name: str, image, *args: str) -> subprocess.CompletedProcess:
     """mksites or patchpath with an architecture's arguments."""
-    sites = ["--sites", FORMAT[image.arch]] if name == "mksites" else []
     return subprocess.run(
-        [str(HOST / name), "--arch", image.arch, *sites, "--objdump",
-         CROSS[image.arch] + "objdump", *args], text=True, capture_output=True)
+        [str(HOST / name), "--arch", image.arch, "--sites", FORMAT[image.arch],
+         "--objdump", CROSS[image.arch] + "objdump", *args], text=True,
+        capture_output=True)
 
 
 def changed(image, tmp_path, addr: int, new: bytes):

@@ -24,15 +24,20 @@ static const struct arch arches[] = {
 	{
 		.name = "riscv",
 		.call = "jal",
+		.far_call = "jalr",
+		.far_first = "auipc",
 		.jumps = LIST("j", "jr"),
 		.calls = LIST("jal", "jalr"),
 		.indirect = LIST("jr", "jalr"),
 		.stops = LIST("ret", "sret", "mret", "ebreak", "unimp"),
 		.return_operand = "ra",
+		.relaxes = true,
 	},
 	{
 		.name = "mips",
 		.call = "jal",
+		.far_call = "jalr",
+		.far_first = "lui",
 		.jumps = LIST("j", "b", "bc"),
 		.calls = LIST("jal", "bal", "jalx", "balc"),
 		.indirect = LIST("jr", "jalr", "jr.hb", "jalr.hb"),
@@ -184,6 +189,8 @@ static bool for_each_symbol(const struct image *im,
 
 struct wanted {
 	const char *name;
+	const char *file; /* that has the local symbol; NULL: any symbol */
+	bool here;	  /* the symbols seen now are that file's */
 	uint64_t value;
 };
 
@@ -191,13 +198,22 @@ static bool is_wanted(const char *name, const GElf_Sym *sym, void *arg)
 {
 	struct wanted *w = arg;
 
+	if (w->file && GELF_ST_TYPE(sym->st_info) == STT_FILE)
+		w->here = !strcmp(name, w->file);
 	w->value = sym->st_value;
-	return sym->st_shndx != SHN_UNDEF && !strcmp(name, w->name);
+	return sym->st_shndx != SHN_UNDEF && !strcmp(name, w->name) &&
+	       (!w->file || w->here);
 }
 
 bool image_value(const struct image *im, const char *name, uint64_t *value)
 {
-	struct wanted w = { .name = name };
+	return image_value_in(im, NULL, name, value);
+}
+
+bool image_value_in(const struct image *im, const char *file, const char *name,
+		    uint64_t *value)
+{
+	struct wanted w = { .name = name, .file = file };
 
 	if (!for_each_symbol(im, is_wanted, &w))
 		return false;
@@ -371,6 +387,7 @@ static bool parse_line(char *line, struct insn *in)
 	in->addr = strtoull(line, &end, 16);
 	if (end == line || end[0] != ':' || end[1] != '\t')
 		return false;
+	in->lock = !strncmp(end + 2, "lock ", 5);
 	text = strdup(skip_prefixes(end + 2));
 	if (!text)
 		die("out of memory");
@@ -434,6 +451,113 @@ size_t image_insn(const struct image *im, uint64_t addr)
 	return lo;
 }
 
+/* ---- Far calls of MIPS -------------------------------------------------- */
+
+/*
+ * With -mlong-calls a call is `lui R; addiu R,R; jalr R`, with anything between.
+ * What each register holds is followed through straight code, and forgotten
+ * where a branch may come in; so what is resolved is certain.
+ */
+struct holding {
+	char reg[8];
+	uint32_t value;
+};
+
+#define HOLDINGS 32
+
+struct holdings {
+	struct holding h[HOLDINGS];
+	unsigned int count;
+};
+
+/* The register at *operands, which moves past it and a comma. */
+static void take_register(const char **operands, char *reg)
+{
+	size_t n = strcspn(*operands, ",");
+
+	snprintf(reg, sizeof(((struct holding *)0)->reg), "%.*s", (int)n,
+		 *operands);
+	*operands += n + ((*operands)[n] == ',');
+}
+
+static struct holding *held_in(struct holdings *r, const char *reg)
+{
+	for (unsigned int i = 0; i < r->count; i++)
+		if (!strcmp(r->h[i].reg, reg))
+			return &r->h[i];
+	return NULL;
+}
+
+static void forget(struct holdings *r, const char *reg)
+{
+	struct holding *h = held_in(r, reg);
+
+	if (h)
+		*h = r->h[--r->count];
+}
+
+/* A call keeps s0 to s8 alone. */
+static void forget_called(struct holdings *r)
+{
+	for (unsigned int i = r->count; i-- > 0;)
+		if (r->h[i].reg[0] != 's')
+			forget(r, r->h[i].reg);
+}
+
+static void follow(struct holdings *r, struct insn *in)
+{
+	const char *ops = in->operands;
+	struct holding to = { 0 }, *from;
+	char reg[8];
+	bool known = false;
+
+	take_register(&ops, to.reg);
+	if (!strcmp(in->mnemonic, "jalr") && (from = held_in(r, to.reg))) {
+		in->flow = FLOW_CALL;
+		in->target = from->value;
+		return;
+	}
+	if (!strcmp(in->mnemonic, "lui")) {
+		to.value = strtoul(ops, NULL, 0) << 16;
+		known = true;
+	} else if (!strcmp(in->mnemonic, "addiu")) {
+		take_register(&ops, reg);
+		if ((from = held_in(r, reg))) {
+			to.value = from->value + strtol(ops, NULL, 0);
+			known = true;
+		}
+	}
+	forget(r, to.reg);
+	if (known && r->count < HOLDINGS)
+		r->h[r->count++] = to;
+}
+
+static void resolve_far_calls(struct image *im)
+{
+	bool *entered = calloc(im->nr_insns + 1, sizeof(*entered));
+	struct holdings r = { .count = 0 };
+	size_t i;
+
+	if (!entered)
+		die("out of memory");
+	for (i = 0; i < im->nr_symbols; i++)
+		entered[image_insn(im, im->symbols[i].addr)] = true;
+	for (i = 0; i < im->nr_insns; i++)
+		if (im->insns[i].flow == FLOW_BRANCH ||
+		    im->insns[i].flow == FLOW_JUMP)
+			entered[image_insn(im, im->insns[i].target)] = true;
+	for (i = 0; i < im->nr_insns; i++) {
+		if (entered[i])
+			r.count = 0;
+		follow(&r, &im->insns[i]);
+		/* The delay slot is executed before the call. */
+		if (i && (im->insns[i - 1].flow == FLOW_CALL ||
+			  im->insns[i - 1].flow == FLOW_INDIRECT_CALL))
+			forget_called(&r);
+	}
+	free(entered);
+}
+
 void image_open(struct image *im, const char *path, const struct arch *arch,
 		const char *objdump)
 {
@@ -442,4 +566,6 @@ void image_open(struct image *im, const char *path, const struct arch *arch,
 	elf_open(im);
 	read_symbols(im);
 	read_insns(im, arch, objdump);
+	if (arch->delay_slots)
+		resolve_far_calls(im);
 }

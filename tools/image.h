@@ -34,6 +34,7 @@ enum flow {
 struct insn {
 	uint64_t addr;
 	const char *mnemonic, *operands;
+	bool lock; /* has x86's lock prefix */
 	enum flow flow;
 	uint64_t target; /* of FLOW_BRANCH, FLOW_JUMP, FLOW_CALL */
 };
@@ -57,11 +58,14 @@ struct image {
 struct arch {
 	const char *name;
 	const char *call;	  /* mnemonic of a direct call */
+	const char *far_call;	  /* of one through a register, whose ... */
+	const char *far_first;	  /* ... upper half this loads */
 	const char *const *jumps; /* unconditional; others with a target branch */
 	const char *const *calls;
 	const char *const *indirect; /* jumps and calls through a register */
 	const char *const *stops;
 	const char *return_operand; /* of an indirect jump that returns */
+	bool relaxes;		    /* the linker shortens instructions */
 	bool delay_slots;	    /* one instruction runs after a jump */
 };
 
@@ -77,6 +81,9 @@ const struct symbol *image_symbol_at(const struct image *im, uint64_t addr);
 const char *image_name(const struct image *im, uint64_t addr);
 /* Value of any symbol, aliases and labels too; false if there is none. */
 bool image_value(const struct image *im, const char *name, uint64_t *value);
+/* The same, but the symbol of a source file; NULL: of any. */
+bool image_value_in(const struct image *im, const char *file, const char *name,
+		    uint64_t *value);
 /* Index of the instruction at exactly addr, or of the first after it. */
 size_t image_insn(const struct image *im, uint64_t addr);
 /* len bytes at a loaded address, NULL if the file has none. */

@@ -5,15 +5,15 @@
  * 2013 and on RISC-V in 2020). The closure is computed from the disassembly:
  * nobody keeps a list by hand.
  *
- *   patchpath --arch A --objdump P image.elf
+ *   patchpath --arch A --sites F --objdump P image.elf
  *
  * Roots are in the section patch_roots (function addresses), calls through
  * pointers in patch_indirect (pairs of caller and target); kernel/patch_path.h
- * fills both. Sites come from the image's own site_table, which mksites has
- * proved. An indirect call or jump in the closure that nobody annotated is an
- * error: it could lead anywhere.
+ * fills both. Sites are what the scan finds, and mksites puts into the table. An
+ * indirect call or jump in the closure that nobody annotated is an error: it
+ * could lead anywhere.
  */
-#include "image.h"
+#include "scan.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,7 +57,7 @@ static void print_path(const struct graph *g, size_t i)
 	fprintf(stderr, "%s", g->im.symbols[i].name);
 }
 
-static void complain(struct graph *g, size_t i, const char *what)
+static void say(struct graph *g, size_t i, const char *what)
 {
 	fprintf(stderr, "patchpath: %s: ", what);
 	print_path(g, i);
@@ -73,7 +73,7 @@ static void reach(struct graph *g, uint64_t addr, size_t from)
 		if (from == ROOT)
 			die("root %#llx is no function",
 			    (unsigned long long)addr);
-		complain(g, from, "leads out of all functions");
+		say(g, from, "leads out of all functions");
 		fprintf(stderr, " -> %#llx\n", (unsigned long long)addr);
 		return;
 	}
@@ -116,7 +116,7 @@ static void visit_insn(struct graph *g, size_t i, const struct insn *in)
 	case FLOW_INDIRECT_JUMP:
 		if (reach_annotated(g, i))
 			break;
-		complain(g, i, "indirect call that nobody annotated");
+		say(g, i, "indirect call that nobody annotated");
 		fprintf(stderr,
 			" (at %#llx; PATCH_INDIRECT(%s, target) says where "
 			"it leads)\n",
@@ -151,7 +151,7 @@ static void visit(struct graph *g, size_t i)
 	size_t n;
 
 	if (g->is_site[i]) {
-		complain(g, i, "site on the patching path");
+		say(g, i, "site on the patching path");
 		fprintf(stderr, " (%s is a site)\n", s->name);
 		return;
 	}
@@ -162,31 +162,16 @@ static void visit(struct graph *g, size_t i)
 		reach(g, s[1].addr, i);
 }
 
-static void mark_sites(struct graph *g)
+static void mark_sites(struct graph *g, const struct format *format)
 {
-	struct image *im = &g->im;
-	uint64_t count, at;
-	const uint8_t *p;
+	struct sites s = { 0 };
 	size_t i;
 
-	if (!image_value(im, "site_count", &count) ||
-	    !image_value(im, "site_table", &at) ||
-	    !(p = image_bytes(im, count, 4)))
-		die("%s: no site table", im->path);
-	count = image_number(im, p, 4);
-	p = image_bytes(im, at, 4 * count);
-	if (!count || !p)
-		die("%s: the site table is empty", im->path);
-	for (i = 0; i < count; i++) {
-		uint64_t site =
-			im->text + (image_number(im, p + 4 * i, 4) & 0xffffff);
-		const struct symbol *s = image_symbol_at(im, site);
-
-		if (!s)
-			die("%s: site %#llx is in no function", im->path,
-			    (unsigned long long)site);
-		g->is_site[index_of(g, s)] = true;
-	}
+	scan_sites(&g->im, g->arch, format, &s);
+	for (i = 0; i < s.count; i++)
+		g->is_site[index_of(g, image_symbol_at(&g->im, s.site[i].addr))] =
+			true;
+	free(s.site);
 }
 
 /* The pointers between __start_NAME and __stop_NAME; how many. */
@@ -210,7 +195,7 @@ static size_t read_registry(const struct image *im, const char *start,
 	return n;
 }
 
-static void check(struct graph *g)
+static void check(struct graph *g, const struct format *format)
 {
 	size_t n = g->im.nr_symbols + 1, i;
 	uint64_t *roots;
@@ -222,7 +207,9 @@ static void check(struct graph *g)
 		die("out of memory");
 	for (i = 0; i < n; i++)
 		g->from[i] = NOT_REACHED;
-	mark_sites(g);
+	mark_sites(g, format);
+	if (errors)
+		exit(1);
 	g->nr_pairs = read_registry(&g->im, "__start_patch_indirect",
 				    "__stop_patch_indirect", &g->pairs);
 	n = read_registry(&g->im, "__start_patch_roots", "__stop_patch_roots",
@@ -241,11 +228,12 @@ int main(int argc, char **argv)
 {
 	struct graph g = { 0 };
 
-	if (argc != 6 || strcmp(argv[1], "--arch") ||
-	    strcmp(argv[3], "--objdump"))
-		die("usage: patchpath --arch NAME --objdump PROGRAM IMAGE");
+	if (argc != 8 || strcmp(argv[1], "--arch") ||
+	    strcmp(argv[3], "--sites") || strcmp(argv[5], "--objdump"))
+		die("usage: patchpath --arch NAME --sites FORMAT "
+		    "--objdump PROGRAM IMAGE");
 	g.arch = arch_find(argv[2]);
-	image_open(&g.im, argv[5], g.arch, argv[4]);
-	check(&g);
+	image_open(&g.im, argv[7], g.arch, argv[6]);
+	check(&g, format_find(argv[2], argv[4]));
 	return g.errors != 0;
 }

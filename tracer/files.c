@@ -262,6 +262,7 @@ static int total_info_read(struct ctl_handle *h, struct seq *s)
 		   (unsigned long long)clock_delta_to_ns(site_boot.clock));
 	seq_printf(s, "patch strategy: %s, batches: %u, sites written: %llu\n",
 		   p.strategy, p.batches, (unsigned long long)p.sites_written);
+	seq_printf(s, "breakpoints hit: %u, late: %u\n", p.traps, p.late);
 	seq_printf(s, "longest time a CPU was held = %llu (ns)\n",
 		   (unsigned long long)p.held_ns_max);
 	return 1;

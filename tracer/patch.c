@@ -1,13 +1,14 @@
 /* Batches: verification, and the books about what is on. */
-#include <tracer/patch.h>
+#include <tracer/patch_live.h>
 
-#include <arch/arch_trace.h>
+#include <kernel/cpu.h>
 #include <kernel/errno.h>
 #include <kernel/ktest.h>
 #include <kernel/param.h>
 #include <kernel/patch_path.h>
 #include <kernel/printk.h>
 #include <kernel/string.h>
+#include <kernel/time.h>
 
 static const struct patch_strategy *strategy = &patch_strategy_stop;
 static struct patch_stats stats;
@@ -57,7 +58,8 @@ int patch_apply(struct patch_batch *b, unsigned int lo, unsigned int hi)
 	b->lo = lo;
 	b->hi = hi;
 	b->held_ns = 0;
-	err = verify(b);
+	b->fallback = 0;
+	err = arch_irqs_off() || in_interrupt() ? -EDEADLK : verify(b);
 	if (!err && b->on + b->off)
 		err = strategy->carry_out(b);
 	if (err) {
@@ -70,6 +72,7 @@ int patch_apply(struct patch_batch *b, unsigned int lo, unsigned int hi)
 	stats.enabled += b->on - b->off;
 	stats.batches++;
 	stats.sites_written += b->on + b->off;
+	stats.fallback += b->fallback;
 	stats.held_ns_max = max(stats.held_ns_max, b->held_ns);
 	return 0;
 }
@@ -120,14 +123,55 @@ KERNEL_PARAM(patch_strategy, "patch_strategy", "stop breakpoint word",
 
 /* ---- Traps ---------------------------------------------------------------- */
 
-void (*patch_step_hook)(enum patch_step step, bool synced);
 bool (*patch_trap_hook)(struct trap_frame *f);
 
+static void count(u32 *what)
+{
+	__atomic_fetch_add(what, 1, __ATOMIC_RELAXED);
+}
+
+/* Is pc the live instruction of a site that may be switched? */
+static bool at_live(unsigned long pc)
+{
+	unsigned int i = site_lower_bound(pc + 1);
+
+	return i-- && site_test(site_bits.patchable, i) &&
+	       arch_site_live(site_address(i)) == pc;
+}
+
+/*
+ * A CPU that trapped on a breakpoint which is no longer in memory goes on as
+ * memory says now; to return to the same address could be to trap for ever, with
+ * interrupts off, while others wait for it. Only at a live instruction: any other
+ * breakpoint is somebody else's.
+ *
+ * Memory is read first, the vector then: a breakpoint that is found in memory
+ * has been published before, and stays so while this CPU has interrupts off.
+ */
 bool patch_trap(struct trap_frame *f)
 {
 	bool (*hook)(struct trap_frame * f) = READ_ONCE(patch_trap_hook);
+	unsigned long pc;
+	bool on;
+	u64 now;
 
-	return hook && hook(f);
+	if (hook && hook(f))
+		return true;
+	pc = arch_frame_pc(f);
+	if (!at_live(pc))
+		return false;
+	now = arch_live_read(pc);
+	if (patch_break_find(pc, &on)) {
+		arch_break_resume(f, pc, on);
+		count(&stats.traps);
+		return true;
+	}
+	on = now == arch_live_on(pc);
+	if (!on && now != arch_live_off(pc))
+		return false;
+	arch_break_resume(f, pc, on);
+	count(&stats.late);
+	return true;
 }
 PATCH_ROOT(patch_trap);
 
@@ -152,6 +196,12 @@ int patch_explain(const struct patch_batch *b, char *buf, size_t size)
 			"nothing was written",
 			(void *)live, digits, (unsigned long long)b->found,
 			digits, (unsigned long long)b->expected);
+}
+
+void patch_count_window(u64 ticks)
+{
+	stats.window_ns_max =
+		max(stats.window_ns_max, clock_delta_to_ns(ticks));
 }
 
 void patch_stats(struct patch_stats *s)

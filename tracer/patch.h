@@ -11,9 +11,10 @@
 struct trap_frame;
 
 struct patch_batch {
-	unsigned int lo, hi;  /* words of the bitmaps: [lo, hi) */
-	unsigned int on, off; /* sites that become on, and off */
-	u64 held_ns;	      /* longest time that a CPU was held */
+	unsigned int lo, hi;   /* words of the bitmaps: [lo, hi) */
+	unsigned int on, off;  /* sites that become on, and off */
+	u64 held_ns;	       /* longest time that a CPU was held */
+	unsigned int fallback; /* sites that another strategy had to switch */
 	/* Filled when patch_apply() returns -EIO: */
 	unsigned int bad_site;
 	u64 found, expected; /* the live instruction's bytes */
@@ -101,8 +102,15 @@ struct patch_stats {
 	unsigned int enabled; /* sites */
 	u32 batches;
 	u64 sites_written;
+	u64 fallback; /* of these: not as the strategy does */
 	u64 held_ns_max;
+	u64 window_ns_max; /* of writing with interrupts off, nobody held */
+	u32 traps;	   /* breakpoints hit in a batch; atomic */
+	u32 late; /* and hit though they were gone from memory; atomic */
 };
 void patch_stats(struct patch_stats *s);
+
+/* For a strategy's use: it wrote text with interrupts off for that long. */
+void patch_count_window(u64 ticks);
 
 #endif

@@ -3,7 +3,7 @@
  * middle of an event (the trampoline keeps interrupts off as well). */
 #include <tracer/ring_internal.h>
 
-#include <kernel/cpu.h>
+#include <kernel/hotplug.h>
 #include <kernel/errno.h>
 #include <kernel/mm.h>
 #include <kernel/printk.h>
@@ -26,15 +26,18 @@ static void call_here(void *arg)
 void ring_call(cpumask_t mask, void (*fn)(unsigned int cpu, void *arg),
 	       void *arg)
 {
-	cpumask_t online = READ_ONCE(cpus_online);
 	struct call c = { fn, arg };
 	unsigned int cpu;
+	cpumask_t online;
 
+	cpus_hold();
+	online = cpus_online;
 	if (mask & online)
 		BUG_ON(cpu_call(mask & online, call_here, &c));
 	for (cpu = 0; cpu < nr_cpus; cpu++)
 		if (mask & ~online & 1u << cpu)
 			fn(cpu, arg);
+	cpus_release();
 }
 
 /* ---- Pages ------------------------------------------------------------------ */

@@ -26,10 +26,23 @@ int trace_test_add(const char *file, const char *text)
 	return put(file, text, true);
 }
 
+/* RECORD=runtime knows only functions that have been called. */
+static void call_victims(void)
+{
+	victim_other(victim_outer(1));
+	victim_arguments(1, 2, 3, 4, 5, 6, 7, 8, 9, 10);
+	victim_struct(1);
+	victim_varargs(1, 2);
+	victim_nested(1);
+	sites_learn();
+}
+
 void trace_test_reset(void)
 {
 	char mask[12];
 
+	if (!sites_all_known)
+		call_victims();
 	snprintf(mask, sizeof(mask), "%x", ALL_CPUS);
 	trace_test_put("current_tracer", "nop");
 	trace_test_put("set_ftrace_filter", "");
@@ -58,6 +71,43 @@ ssize_t trace_test_read(const char *file, char *text, size_t size, size_t chunk)
 	return n < 0 ? n : (ssize_t)len;
 }
 
+void trace_test_strategy(struct ktest_run *t, const char *name,
+			 void (*test)(struct ktest_run *t))
+{
+	const char *before = patch_strategy_name(), *why;
+	int err;
+
+	mutex_lock(&trace_mutex);
+	err = patch_strategy_set(name, &why);
+	mutex_unlock(&trace_mutex);
+	if (err == -ENOSYS)
+		KSKIP(t, why);
+	KASSERT(t, !err);
+	test(t);
+	KEXPECT_EQ(t, trace_test_put("patch_strategy", before), 0);
+}
+
+int trace_test_switch_all(struct patch_batch *b, bool on)
+{
+	unsigned int w;
+
+	for (w = 0; w < site_words; w++)
+		site_bits.want[w] = on ? site_bits.patchable[w] : 0;
+	return patch_apply(b, 0, site_words);
+}
+
+unsigned int trace_test_count_off(void)
+{
+	unsigned int i, n = 0;
+
+	for (i = 0; i < site_count; i++) {
+		unsigned long live = arch_site_live(site_address(i));
+
+		n += arch_live_read(live) == arch_live_off(live);
+	}
+	return n;
+}
+
 int trace_test_victim(void)
 {
 	trace_test_reset();
@@ -66,7 +116,7 @@ int trace_test_victim(void)
 	return trace_test_put("current_tracer", "function");
 }
 
-int trace_test_site(unsigned long (*fn)(unsigned long x))
+static int site_of(unsigned long (*fn)(unsigned long x))
 {
 	unsigned int i = site_lower_bound((unsigned long)fn);
 	struct symbol s;
@@ -75,6 +125,16 @@ int trace_test_site(unsigned long (*fn)(unsigned long x))
 	    s.start != (unsigned long)fn)
 		return -1;
 	return i;
+}
+
+int trace_test_site(unsigned long (*fn)(unsigned long x))
+{
+	int site = site_of(fn);
+
+	if (site >= 0 || sites_all_known)
+		return site;
+	call_victims();
+	return site_of(fn);
 }
 
 bool trace_test_books(struct ring_stats *sum)

@@ -33,6 +33,34 @@ int trace_test_victim(void);
 /* The site of a function that is known by its address. */
 int trace_test_site(unsigned long (*fn)(unsigned long x));
 
+/*
+ * A test that runs with every strategy: KTESTs NAME.stop, NAME.breakpoint and
+ * NAME.word, skipped where this CPU refuses one.
+ */
+#define PATCH_TEST(ident, test_name)                                           \
+	static void ident(struct ktest_run *t);                                \
+	KTEST(ident##_stop, test_name ".stop")                                 \
+	{                                                                      \
+		trace_test_strategy(t, "stop", ident);                         \
+	}                                                                      \
+	KTEST(ident##_breakpoint, test_name ".breakpoint")                     \
+	{                                                                      \
+		trace_test_strategy(t, "breakpoint", ident);                   \
+	}                                                                      \
+	KTEST(ident##_word, test_name ".word")                                 \
+	{                                                                      \
+		trace_test_strategy(t, "word", ident);                         \
+	}                                                                      \
+	static void ident(struct ktest_run *t)
+void trace_test_strategy(struct ktest_run *t, const char *name,
+			 void (*test)(struct ktest_run *t));
+
+/* Make every site want to be on, or off, and carry that out. */
+int trace_test_switch_all(struct patch_batch *b, bool on);
+
+/* Sites whose live instruction is off in memory. */
+unsigned int trace_test_count_off(void);
+
 /* All CPUs' books together; false if one does not add up. */
 bool trace_test_books(struct ring_stats *sum);
 

@@ -7,11 +7,11 @@
 #define arch_break_length 4u
 #define arch_break_insn INSN_BREAK
 
-#define SITE_LENGTH 8
-
 #define INSN_NOP 0x00000000u
 #define INSN_JAL 0x0c000000u /* | bits 27..2 of the target, in its 256 MiB */
 #define INSN_JAL_TARGET 0x03ffffffu
+#define INSN_LUI_V1 0x3c030000u /* lui v1, hi */
+#define INSN_BRANCH 0x10000000u /* b . + 4 | words */
 
 /* `break`, with a code that no compiler emits: GCC's are 6 and 7. */
 #define INSN_BREAK 0x0339000du
@@ -21,16 +21,37 @@ static inline u32 insn_jal(unsigned long target)
 	return INSN_JAL | (target >> 2 & INSN_JAL_TARGET);
 }
 
-/* The live instruction is the `jal` itself, which a site is recorded by. */
-static inline unsigned long arch_site_live(unsigned long site)
+/* The upper half of an address, for a signed lower half to be added to. */
+static inline u32 insn_lui_v1(unsigned long target)
 {
-	return site;
+	return INSN_LUI_V1 | (target + 0x8000) >> 16;
 }
 
-static inline unsigned long arch_site_from_return(unsigned long ret)
+/*
+ * SITE_LENGTH: bytes from the site to where its call returns. RESUME_OFF: bytes
+ * from the live instruction to where a CPU is after it, if it is off.
+ */
+#ifdef SITES_mcount_long
+#define SITE_LENGTH 20
+#define RESUME_OFF SITE_LENGTH
+/* The `jalr`'s delay slot, which "off" passes over. */
+#define arch_site_hidden (1u << 4)
+
+static inline u64 arch_live_off(unsigned long live)
 {
-	return ret - SITE_LENGTH;
+	(void)live;
+	return INSN_BRANCH | (SITE_LENGTH / 4 - 1);
 }
+
+static inline u64 arch_live_on(unsigned long live)
+{
+	(void)live;
+	return insn_lui_v1((unsigned long)trace_entry);
+}
+#else
+#define SITE_LENGTH 8
+#define RESUME_OFF 4
+#define arch_site_hidden 0u
 
 static inline u64 arch_live_off(unsigned long live)
 {
@@ -42,6 +63,18 @@ static inline u64 arch_live_on(unsigned long live)
 {
 	(void)live;
 	return insn_jal((unsigned long)trace_entry);
+}
+#endif
+
+/* A site is recorded by its live instruction: the `jal`, or the `lui`. */
+static inline unsigned long arch_site_live(unsigned long site)
+{
+	return site;
+}
+
+static inline unsigned long arch_site_from_return(unsigned long ret)
+{
+	return ret - SITE_LENGTH;
 }
 
 static inline u64 arch_live_read(unsigned long live)

@@ -1,28 +1,52 @@
 /*
- * The site that GCC's -pg makes for o32. It stands after the prologue, and is
- * recorded by the address of its `jal`, here +0.
+ * The sites that GCC's -pg makes for o32, one kind in a kernel (SITES=). They
+ * stand after the prologue; +0 is the address that a site is recorded by.
  *
- *	     compiled              fixed, from boot on  off    on
- *	-4   move at, ra           the same             (*)    (*)
- *	+0   jal _mcount           LIVE                 nop    jal trace_entry
- *	+4   addiu sp, sp, -8      nop                  (*)    (*)
+ * SITES=mcount. With -mmcount-ra-address (mcount-ra) the row in brackets is
+ * there too; it tells _mcount where ra was saved, `move t4, zero` in a leaf,
+ * and is paid for in both states: one instruction more a call.
  *
- * (*) never written after boot. In a function with a static chain a
- * `move v0, t7` stands between the first two, and the function itself moves v0
- * back after the site, so v0 is not a trampoline's to use.
+ *	      compiled             fixed, from boot on   off   on
+ *	 -4   move at, ra          the same              (*)   (*)
+ *	[-4]  addiu t4, sp, N      the same              (*)   (*)
+ *	 +0   jal _mcount          LIVE                  nop   jal trace_entry
+ *	 +4   addiu sp, sp, -8     nop                   (*)   (*)
+ *
+ * SITES=mcount-long, -mlong-calls: for code out of a jal's reach.
+ *
+ *	      compiled             fixed, from boot on   off   on
+ *	 +0   lui v1, %hi          LIVE                  b +20 lui v1, %hi
+ *	 +4   addiu v1, v1, %lo    that of trace_entry   (*)   (*)
+ *	 +8   move at, ra          the same              (*)   (*)
+ *	+12   jalr v1              the same              (*)   (*)
+ *	+16   addiu sp, sp, -8     nop                   (*)   (*)
+ *
+ * (*) never written after boot.
  *
  * The delay slot's `addiu` is for the o32 _mcount, which gives the 8 bytes back.
  * Were it kept, "off" would have to be two words, and a task preempted between
  * them would lose 8 bytes of stack with every switch (the 2013 proposal to
  * restore both). So it is a nop for good, and trace_entry takes nothing back.
  *
- * A task stands at +0 before the live instruction, and executes it whole in
- * whichever state it then is; or at +8 after. It never stands at +4: with the
+ * mcount: a task stands at +0 before the live instruction, and executes it whole
+ * in whichever state it then is; or at +8 after. It never stands at +4: with the
  * `jal` that is its delay slot, an interrupt there sets Cause.BD and returns to
  * +0; with the `nop` it is an instruction that does nothing, on the way to +8.
  *
- * The price of "off" is three instructions: move, nop, nop. The move cannot go:
- * it is needed as soon as the site is on, and would be a second live word.
+ * mcount-long: a task that has executed the `lui` stands at +4 to +12 and finds
+ * there the rest of its call, whatever +0 says by then. (Were "off" a `b` over
+ * +0 and a nop at +4, it would come to the `jalr` with half an address.) The
+ * `b` has the `addiu` in its delay slot: v1 is free at a site.
+ *
+ * The price of "off" is three instructions, move, nop, nop; or two, b and addiu.
+ * The move cannot go: it is needed as soon as the site is on, and would be a
+ * second live word.
+ *
+ * In a function with a static chain GCC keeps it in v0 over the call: `move v0,
+ * t7` stands before the call (or the addiu t4), `move t7, v0` behind the site.
+ * Our trampolines keep t7. With mcount both moves stay; with mcount-long, where
+ * "off" would pass over the first, neither: the jalr moves up to +12, and what
+ * is left over behind the site is nops.
  *
  * The recorder notes with each site where the prologue saved ra: bits 24..31 of
  * its table word are the offset from sp / 4, as in `sw ra, 20(sp)` = 5, or 0 in
@@ -35,44 +59,132 @@
 
 #define INSN_MOVE_AT_RA 0x03e00825u /* or at, ra, zero */
 #define INSN_MOVE_V0_T7 0x01e01025u
-#define INSN_ADDIU_SP_8 0x27bdfff8u /* addiu sp, sp, -8 */
+#define INSN_MOVE_T7_V0 0x00407825u
+#define INSN_MOVE_T4_0 0x00006025u
+#define INSN_ADDIU_T4_SP 0x27ac0000u /* addiu t4, sp, N */
+#define INSN_ADDIU_SP_8 0x27bdfff8u  /* addiu sp, sp, -8 */
+#define INSN_ADDIU_V1 0x24630000u    /* addiu v1, v1, N */
+#define INSN_JALR_V1 0x0060f809u
+#define INSN_UPPER 0xffff0000u
 
 const char arch_nop_names[] = "nop";
-const char arch_site_expected[] = "move at,ra; jal _mcount; addiu sp,sp,-8";
 
-static const struct site_format site_mcount = {
-	.name = "mcount",
+/* There is one of each kind; `nop` is all zeros, known to every MIPS as such. */
+int arch_nop_select(const char *wanted)
+{
+	return wanted && strcmp(wanted, arch_nop_names) ? -EINVAL : 0;
+}
+
+#ifdef SITES_mcount_long
+static const struct site_format site_format = {
+	.name = "mcount-long",
 	.length = SITE_LENGTH,
 	.live_offset = 0,
 	.live_length = 4,
 	.live_align = 4,
 };
 
-/* There is one: `nop` is all zeros, and known to every MIPS as such. */
-int arch_nop_select(const char *wanted)
+const char arch_site_expected[] = "lui v1; addiu v1 of _mcount; move at,ra; "
+				  "jalr v1; addiu sp,sp,-8";
+
+const char *arch_nop_describe(void)
 {
-	return wanted && strcmp(wanted, arch_nop_names) ? -EINVAL : 0;
+	return "nop 10000004";
 }
+
+static u32 insn_addiu_v1(unsigned long target)
+{
+	return INSN_ADDIU_V1 | (target & 0xffff);
+}
+
+/* "lui; addiu; move at, ra" of the stub? */
+static bool loads_stub(const u32 *insn)
+{
+	return insn[0] == insn_lui_v1((unsigned long)trace_stub) &&
+	       insn[1] == insn_addiu_v1((unsigned long)trace_stub) &&
+	       insn[2] == INSN_MOVE_AT_RA;
+}
+
+static bool has_chain(const u32 *insn)
+{
+	return insn[3] == INSN_MOVE_V0_T7 && insn[6] == INSN_MOVE_T7_V0;
+}
+
+static bool is_site(const u32 *insn)
+{
+	const u32 *call = insn + (has_chain(insn) ? 4 : 3);
+
+	return loads_stub(insn) && call[0] == INSN_JALR_V1 &&
+	       call[1] == INSN_ADDIU_SP_8;
+}
+
+static bool in_reach(unsigned long site, unsigned long target)
+{
+	(void)site, (void)target;
+	return true;
+}
+
+static void write_fixed(volatile u32 *insn)
+{
+	if (has_chain((const u32 *)insn))
+		insn[5] = insn[6] = INSN_NOP;
+	insn[1] = insn_addiu_v1((unsigned long)trace_entry);
+	insn[3] = INSN_JALR_V1;
+	insn[4] = INSN_NOP;
+}
+
+static void resume_on(struct trap_frame *f, unsigned long live)
+{
+	f->reg[REG_V1] = (u32)arch_live_on(live) << 16;
+	f->epc = live + 4;
+}
+#else
+static const struct site_format site_format = {
+#ifdef SITES_mcount_ra
+	.name = "mcount-ra",
+#else
+	.name = "mcount",
+#endif
+	.length = SITE_LENGTH,
+	.live_offset = 0,
+	.live_length = 4,
+	.live_align = 4,
+};
 
 const char *arch_nop_describe(void)
 {
 	return "nop 00000000";
 }
 
-static bool has_move(const u32 *jal)
+#ifdef SITES_mcount_ra
+const char arch_site_expected[] =
+	"move at,ra; addiu t4,sp,N; jal _mcount; addiu sp,sp,-8";
+
+/* Does `insn` tell where ra is? */
+static bool tells_ra(u32 insn)
 {
-	return jal[-1] == INSN_MOVE_AT_RA ||
-	       (jal[-1] == INSN_MOVE_V0_T7 && jal[-2] == INSN_MOVE_AT_RA);
+	return insn == INSN_MOVE_T4_0 ||
+	       (insn & INSN_UPPER) == INSN_ADDIU_T4_SP;
 }
 
-const struct site_format *arch_site_recognise(unsigned long site)
+static bool has_moves(const u32 *jal)
 {
-	const u32 *insn = (const u32 *)site;
+	return tells_ra(jal[-1]) &&
+	       jal[jal[-2] == INSN_MOVE_V0_T7 ? -3 : -2] == INSN_MOVE_AT_RA;
+}
+#else
+const char arch_site_expected[] = "move at,ra; jal _mcount; addiu sp,sp,-8";
 
-	if (site % 4 || insn[0] != insn_jal((unsigned long)trace_stub) ||
-	    insn[1] != INSN_ADDIU_SP_8 || !has_move(insn))
-		return NULL;
-	return &site_mcount;
+static bool has_moves(const u32 *jal)
+{
+	return jal[jal[-1] == INSN_MOVE_V0_T7 ? -2 : -1] == INSN_MOVE_AT_RA;
+}
+#endif
+
+static bool is_site(const u32 *insn)
+{
+	return insn[0] == insn_jal((unsigned long)trace_stub) &&
+	       insn[1] == INSN_ADDIU_SP_8 && has_moves(insn);
 }
 
 /* `jal` keeps the upper 4 bits of the address of its delay slot. */
@@ -81,14 +193,32 @@ static bool in_reach(unsigned long site, unsigned long target)
 	return ((site + 4) ^ target) >> 28 == 0;
 }
 
+static void write_fixed(volatile u32 *insn)
+{
+	insn[1] = INSN_NOP;
+}
+
+/* As the `jal` and its delay slot leave it: a call's ra is behind both. */
+static void resume_on(struct trap_frame *f, unsigned long live)
+{
+	f->reg[REG_RA] = live + SITE_LENGTH;
+	f->epc = (u32)trace_entry;
+}
+#endif
+
+const struct site_format *arch_site_recognise(unsigned long site)
+{
+	return site % 4 || !is_site((const u32 *)site) ? NULL : &site_format;
+}
+
 int arch_site_prepare(unsigned long site, long delta)
 {
 	if (!arch_site_recognise(site))
 		return -EINVAL;
 	if (!in_reach(site, (unsigned long)trace_entry))
 		return -ERANGE;
-	*(volatile u32 *)(site + 4 + delta) = INSN_NOP;
-	arch_live_write(site + delta, INSN_NOP);
+	write_fixed((volatile u32 *)(site + delta));
+	arch_live_write(site + delta, arch_live_off(site));
 	return 0;
 }
 
@@ -97,19 +227,14 @@ const char *arch_word_refused(void)
 	return NULL;
 }
 
-/*
- * As the `jal` and its delay slot leave it: a call's ra is behind both. "Off":
- * behind the `nop`. The live instruction is never in a delay slot, so EPC is its
- * own address, and Cause.BD is clear.
- */
+/* The live instruction is never in a delay slot, so EPC is its own address, and
+ * Cause.BD is clear. */
 void arch_break_resume(struct trap_frame *f, unsigned long live, bool on)
 {
-	if (!on) {
-		f->epc = live + 4;
-		return;
-	}
-	f->reg[REG_RA] = live + SITE_LENGTH;
-	f->epc = (u32)trace_entry;
+	if (on)
+		resume_on(f, live);
+	else
+		f->epc = live + RESUME_OFF;
 }
 /* The strategy's trap is its only caller. */
 PATCH_ROOT(arch_break_resume);

@@ -1,21 +1,26 @@
-# MIPS32r5, o32, little endian, in kseg0; read by the Makefile.
+# MIPS32r5, o32, in kseg0; read by the Makefile.
 
-CROSS_COMPILE ?= mipsel-linux-gnu-
+CROSS_COMPILE ?= $(if $(filter big,$(ENDIAN)),mips,mipsel)-linux-gnu-
 
 SITES_DEFAULT := mcount
-SITES_CHOICES := mcount
-SITES ?= $(SITES_DEFAULT)
+SITES_CHOICES := mcount mcount-ra mcount-long
 
 # -mno-abicalls -G0: nothing may use gp, which holds struct cpu. Without shrink
 # wrapping a function's frame is made before its first branch: unwind.c decodes
 # it there. libgcc is built for hard float; its integer functions, all that is
 # used, neither care nor touch gp.
-ARCH_CFLAGS := -EL -march=mips32r5 -mabi=32 -msoft-float -mno-abicalls -G0 \
-	-mno-mips16 -mno-micromips -fno-shrink-wrap
+ARCH_CFLAGS := $(if $(filter big,$(ENDIAN)),-EB,-EL) -march=mips32r5 \
+	-mabi=32 -msoft-float -mno-abicalls -G0 -mno-mips16 -mno-micromips -fno-shrink-wrap
 ARCH_LDFLAGS := -Wl,--no-warn-mismatch
 
-ifeq ($(SITES),mcount)
-SITE_CFLAGS := -pg
-else
-$(error SITES=$(SITES) is unknown for mips; choose one of: $(SITES_CHOICES))
-endif
+SITE_CFLAGS_mcount := -pg
+SITE_CFLAGS_mcount-ra := -pg -mmcount-ra-address
+SITE_CFLAGS_mcount-long := -pg -mlong-calls
+
+REFUSED_patchable := -fpatchable-function-entry puts its NOPs before the \
+	function's label
+REFUSED_mcount_compiler := GCC records no sites of -pg there
+REFUSED_mcount-ra_compiler := $(REFUSED_mcount_compiler)
+REFUSED_mcount-long_compiler := $(REFUSED_mcount_compiler)
+REFUSED_mcount-long_runtime := a task preempted between lui and jalr would \
+	take one half of each call, were the site converted while tasks run

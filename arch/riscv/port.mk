@@ -11,27 +11,26 @@ CROSS_COMPILE ?= riscv64-linux-gnu-
 #   mcount-far    -pg unrelaxed, for text of more than 1 MiB: auipc ra; jalr ra
 SITES_DEFAULT := patchable
 SITES_CHOICES := patchable patchable-nc mcount mcount-far
-SITES ?= $(SITES_DEFAULT)
 SITE_CFLAGS_patchable := -fpatchable-function-entry=4 -falign-functions=4
 SITE_CFLAGS_patchable-nc := -fpatchable-function-entry=2
 SITE_CFLAGS_mcount := -pg
 SITE_CFLAGS_mcount-far := -pg
 
-ifeq ($(filter $(SITES),$(SITES_CHOICES)),)
-$(error SITES=$(SITES) is unknown on riscv; choose one of: $(SITES_CHOICES))
-endif
-SITE_CFLAGS := $(SITE_CFLAGS_$(SITES))
-
+# Without relaxation the assembler aligns by itself, and leaves the linker
+# nothing to delete.
 ARCH_CFLAGS := -march=rv64ima$(if $(filter %-nc,$(SITES)),,c)_zicsr_zifencei \
-	-mabi=lp64 -mcmodel=medany -fno-omit-frame-pointer
+	-mabi=lp64 -mcmodel=medany -fno-omit-frame-pointer \
+	$(if $(filter %-far,$(SITES)),-mno-relax)
 ARCH_LDFLAGS := -Wl,--$(if $(filter %-far,$(SITES)),no-)relax
 
 compiled_nops := patchable sites are NOPs that call nothing, so nothing can \
-	record at run time; use SITES=mcount or mcount-far
+	record at run time; use SITES=mcount
 no_record := GCC leaves no record of the sites of -pg here; use \
 	SITES=patchable or patchable-nc
 REFUSED_patchable_runtime := $(compiled_nops)
 REFUSED_patchable-nc_runtime := $(compiled_nops)
 REFUSED_mcount_compiler := $(no_record)
 REFUSED_mcount-far_compiler := $(no_record)
+REFUSED_mcount-far_runtime := a task preempted between auipc and jalr would \
+	take one half of each call, were the site converted while tasks run
 REFUSED_big := QEMU has no big-endian RISC-V

@@ -4,10 +4,15 @@
 #define X86_64_ARCH_TRACE_INLINE_H
 
 #define SITE_LENGTH 5
+#define arch_site_hidden 0u
 #define OPCODE_CALL 0xe8
 #define OPCODE_INT3 0xcc
 
-extern u64 patch_nop; /* the chosen NOP, as arch_live_read() would find it */
+#define LIVE_MASK ((1ull << 8 * SITE_LENGTH) - 1)
+
+/* The chosen NOP, as arch_live_read() would find it, and which of its bytes are
+ * instead those of the call. */
+extern u64 patch_nop, patch_nop_keep;
 
 static inline unsigned long arch_site_live(unsigned long site)
 {
@@ -19,18 +24,24 @@ static inline unsigned long arch_site_from_return(unsigned long ret)
 	return ret - SITE_LENGTH;
 }
 
-static inline u64 arch_live_off(unsigned long live)
-{
-	(void)live;
-	return patch_nop;
-}
-
 /* e8, then the distance from the next instruction in 32 bits. */
-static inline u64 arch_live_on(unsigned long live)
+static inline u64 live_call(unsigned long live, unsigned long target)
 {
-	u32 distance = (unsigned long)trace_entry - (live + SITE_LENGTH);
+	u32 distance = target - (live + SITE_LENGTH);
 
 	return OPCODE_CALL | (u64)distance << 8;
+}
+
+static inline u64 arch_live_on(unsigned long live)
+{
+	return live_call(live, (unsigned long)trace_entry);
+}
+
+static inline u64 arch_live_off(unsigned long live)
+{
+	u64 keep = patch_nop_keep;
+
+	return keep ? patch_nop | (arch_live_on(live) & keep) : patch_nop;
 }
 
 static inline u64 arch_live_read(unsigned long live)
@@ -68,9 +79,8 @@ static inline void arch_live_write_word(unsigned long alias, u64 bytes)
 {
 	volatile u64 *word = (volatile u64 *)(alias & ~7ul);
 	unsigned int shift = 8 * (alias & 7);
-	u64 mask = ((1ull << 8 * SITE_LENGTH) - 1) << shift;
 
-	*word = (*word & ~mask) | bytes << shift;
+	*word = (*word & ~(LIVE_MASK << shift)) | bytes << shift;
 }
 
 /* The first unit is the first byte: a store of one is whole wherever it is. */

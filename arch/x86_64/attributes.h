@@ -2,7 +2,8 @@
 #ifndef X86_64_ATTRIBUTES_H
 #define X86_64_ATTRIBUTES_H
 
-/* A function without a site: -pg -mfentry leaves it alone. */
-#define notrace __attribute__((no_instrument_function))
+/* notrace: no site in this function, whatever front end SITES= chose. */
+#define notrace                                                                \
+	__attribute__((patchable_function_entry(0), no_instrument_function))
 
 #endif

@@ -2,7 +2,10 @@
 #include <arch/arch.h>
 #include <boot/boot_info.h>
 #include <kernel/cpu.h>
+#include <kernel/patch_path.h>
+#include <kernel/printk.h>
 #include <kernel/string.h>
+#include <kernel/symbols.h>
 #include <kernel/task.h>
 
 #include <arch/arch_trace.h>
@@ -85,6 +88,38 @@ bool arch_cpu_parked(unsigned int cpu)
 	/* Acquire: pairs with the store in arch_cpu_park(). */
 	return __atomic_load_n(&parked[cpu], __ATOMIC_ACQUIRE);
 }
+
+/*
+ * f0 becomes 3e and back, never 90: DS: in front of such an instruction means
+ * nothing in 64-bit code (SDM 1, 3.4.2.1; AMD APM vol. 3, 1.2.4), so it
+ * stays ONE instruction, whole again for a task that was preempted before it.
+ * 90 would be one of its own: a task preempted behind it would run what follows
+ * without its lock when that is put back.
+ */
+#define PREFIX_LOCK 0xf0
+#define PREFIX_DS 0x3e
+
+void arch_smp_atomics(bool smp)
+{
+	u8 from = smp ? PREFIX_DS : PREFIX_LOCK;
+	u8 to = smp ? PREFIX_LOCK : PREFIX_DS;
+	long delta = arch_text_open();
+
+	for (unsigned int i = 0; i < lock_count; i++) {
+		unsigned long at = (unsigned long)_text + lock_table[i];
+		u8 found = *(const u8 *)at;
+
+		if (found == to)
+			continue;
+		if (found != from)
+			panic("%pS: found %02x, expected a lock prefix",
+			      (void *)at, found);
+		*(volatile u8 *)(at + delta) = to;
+	}
+	arch_text_close();
+	arch_text_sync();
+}
+PATCH_ROOT(arch_smp_atomics);
 
 /* STI takes effect after the next instruction: nothing comes before HLT. */
 void arch_cpu_idle(void)

@@ -1,15 +1,26 @@
 /*
- * Sites on x86-64, SITES=fentry: gcc -pg -mfentry puts one call in front of
- * everything else in a function.
+ * Sites on x86-64: 5 bytes in front of everything else in a function, all of
+ * them the live instruction. SITES= says what GCC leaves there:
  *
- * | offset | compiled                 | fixed | off            | on          |
- * |--------|--------------------------|-------|----------------|-------------|
- * | 0      | e8 rel32 call __fentry__ | none  | one 5-byte NOP | e8 rel32    |
- * |        |                          |       |                | trace_entry |
+ * | SITES=     | compiled                     | fixed         | off     | on          |
+ * |------------|------------------------------|---------------|---------|-------------|
+ * | fentry     | e8 rel32  call __fentry__    | none          | one NOP | e8 rel32    |
+ * |            |                              |               |         | trace_entry |
+ * | fentry-nop | 0f 1f 44 00 00  one NOP      | none          | as      | as fentry   |
+ * |            |                              |               | fentry  |             |
+ * | patchable  | 90 90 90 90 90  five NOPs    | none: the     | as      | as fentry   |
+ * |            |                              | five made one | fentry  |             |
  *
- * The whole site is the live instruction. It may lie across a cache line, so
- * that no alignment makes a store of it atomic for other CPUs that fetch
- * (live_align 0); arch_live_word() asks for more than that.
+ * With nop=jmp, off is eb 03: a jump over the last three bytes of the distance
+ * to trace_entry, which stay. It runs on any CPU, and two bytes are all that
+ * differs from on.
+ *
+ * Nobody may ever stand between two of the five NOPs of patchable when they
+ * become one: so that is done at boot, alone.
+ *
+ * A site may lie across a cache line, so that no alignment makes a store of it
+ * atomic for other CPUs that fetch (live_align 0); arch_live_word() asks for
+ * more than that.
  */
 #include <arch/arch_trace.h>
 #include <kernel/cpu.h>
@@ -18,15 +29,27 @@
 #include <kernel/printk.h>
 #include <kernel/string.h>
 
-static const struct site_format fentry_format = {
-	.name = "fentry",
+#if defined(SITES_patchable)
+#define FORMAT_NAME "patchable"
+#define COMPILED 0x9090909090
+const char arch_site_expected[] = "90 five times, five NOPs";
+#elif defined(SITES_fentry_nop)
+#define FORMAT_NAME "fentry-nop"
+#define COMPILED 0x0000441f0f
+const char arch_site_expected[] = "0f 1f 44 00 00, one NOP";
+#else
+#define FORMAT_NAME "fentry"
+const char arch_site_expected[] = "e8 and the distance to __fentry__";
+#endif
+
+static const struct site_format site_format = {
+	.name = FORMAT_NAME,
 	.length = SITE_LENGTH,
 	.live_offset = 0,
 	.live_length = SITE_LENGTH,
 	.live_align = 0,
 };
 
-const char arch_site_expected[] = "e8 and the distance to __fentry__";
 const unsigned int arch_live_length = SITE_LENGTH;
 const bool arch_sync_each_site = false;
 
@@ -41,34 +64,40 @@ const u64 arch_break_insn = OPCODE_INT3;
 static const struct nop {
 	const char *name;
 	u8 bytes[SITE_LENGTH];
+	u8 length; /* the rest of a site is as in a call */
 } nops[] = {
 	/* nopl 0(%rax,%rax): Intel since the Pentium Pro, AMD since K7 */
-	{ "p6", { 0x0f, 0x1f, 0x44, 0x00, 0x00 } },
+	{ "p6", { 0x0f, 0x1f, 0x44, 0x00, 0x00 }, 5 },
 	/* nop with operand size prefixes: one decoder slot on AMD's K8, where
 	 * the long form takes the slow path */
-	{ "k8", { 0x66, 0x66, 0x66, 0x66, 0x90 } },
+	{ "k8", { 0x66, 0x66, 0x66, 0x66, 0x90 }, 5 },
 	/*
 	 * ds lea 0(%rsi),%rsi: needs nothing beyond the base instruction set.
 	 * The REX prefix 48 matters: the well-known 3e 8d 74 26 00 is a NOP in
 	 * 32-bit code only; in 64-bit code it clears the upper half of rsi, the
 	 * second argument.
 	 */
-	{ "generic", { 0x3e, 0x48, 0x8d, 0x76, 0x00 } },
+	{ "generic", { 0x3e, 0x48, 0x8d, 0x76, 0x00 }, 5 },
+	/* jmp .+5 */
+	{ "jmp", { 0xeb, 0x03 }, 2 },
 };
 
-const char arch_nop_names[] = "p6 k8 generic";
+const char arch_nop_names[] = "p6 k8 generic jmp";
 
-u64 patch_nop;
+u64 patch_nop, patch_nop_keep;
 static char nop_description[24];
 
 static void nop_choose(const struct nop *nop)
 {
-	const u8 *b = nop->bytes;
+	unsigned int length = nop->length;
+	size_t n = snprintf(nop_description, sizeof(nop_description), "%s ",
+			    nop->name);
 
-	patch_nop = arch_live_read((unsigned long)b);
-	snprintf(nop_description, sizeof(nop_description),
-		 "%s %02x%02x%02x%02x%02x", nop->name, b[0], b[1], b[2], b[3],
-		 b[4]);
+	patch_nop = arch_live_read((unsigned long)nop->bytes);
+	patch_nop_keep = LIVE_MASK & LIVE_MASK << 8 * length;
+	for (unsigned int i = 0; i < SITE_LENGTH; i++, n += 2)
+		snprintf(nop_description + n, sizeof(nop_description) - n,
+			 i < length ? "%02x" : "xx", nop->bytes[i]);
 }
 
 static bool cpu_is_amd(void)
@@ -130,21 +159,20 @@ const char *arch_nop_describe(void)
 	return nop_description;
 }
 
-/* Where the call at `site` goes, if it is one. */
-static unsigned long call_target(unsigned long site)
+/* What the site at `site` is as compiled, as arch_live_read() would find it. */
+static u64 compiled(unsigned long site)
 {
-	s32 distance;
-
-	__builtin_memcpy(&distance, (const void *)(site + 1), 4);
-	return site + SITE_LENGTH + distance;
+#ifdef COMPILED
+	(void)site;
+	return COMPILED;
+#else
+	return live_call(site, (unsigned long)trace_stub);
+#endif
 }
 
 const struct site_format *arch_site_recognise(unsigned long site)
 {
-	if (*(const u8 *)site != OPCODE_CALL ||
-	    call_target(site) != (unsigned long)trace_stub)
-		return NULL;
-	return &fentry_format;
+	return arch_live_read(site) == compiled(site) ? &site_format : NULL;
 }
 
 int arch_site_prepare(unsigned long site, long delta)
@@ -155,7 +183,7 @@ int arch_site_prepare(unsigned long site, long delta)
 		return -EINVAL;
 	if (distance != (s32)distance)
 		return -ERANGE;
-	arch_live_write(site + delta, patch_nop);
+	arch_live_write(site + delta, arch_live_off(site));
 	return 0;
 }
 

@@ -11,12 +11,14 @@ ARCH_CFLAGS := -m64 -march=x86-64 -mcmodel=kernel -mgeneral-regs-only \
 ARCH_LDFLAGS := -Wl,-m,elf_x86_64
 
 SITES_DEFAULT := fentry
-SITES_CHOICES := fentry
-SITES ?= $(SITES_DEFAULT)
+SITES_CHOICES := fentry fentry-nop patchable
 
-SITE_CFLAGS_fentry := -pg -mfentry
-SITE_CFLAGS = $(SITE_CFLAGS_$(SITES))
+SITE_CFLAGS_fentry := -pg -mfentry \
+	$(if $(filter compiler,$(RECORD)),-mrecord-mcount)
+SITE_CFLAGS_fentry-nop := -pg -mfentry -mnop-mcount -mrecord-mcount
+SITE_CFLAGS_patchable := -fpatchable-function-entry=5
 
-ifeq ($(filter $(SITES),$(SITES_CHOICES)),)
-$(error SITES=$(SITES) is unknown on x86_64; choose one of: $(SITES_CHOICES))
-endif
+compiled_nops := compiled as NOPs, a site calls nobody who could record it
+REFUSED_fentry-nop_runtime := $(compiled_nops)
+REFUSED_patchable_runtime := $(compiled_nops)
+REFUSED_big := there is no big-endian x86

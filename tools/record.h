@@ -1,0 +1,33 @@
+/*
+ * Records of sites that somebody made before the final link (make RECORD=): the
+ * compiler in a section of its own, or tools/mkrecord from the objects. A record
+ * is never believed: it must name exactly the sites that the scan finds.
+ */
+#ifndef TOOLS_RECORD_H
+#define TOOLS_RECORD_H
+
+#include "scan.h"
+
+/* What the compiler recorded; false if the image kept no such section. */
+bool record_compiler(const struct image *im, const struct format *format,
+		     struct addresses *a);
+
+/*
+ * What tools/mkrecord wrote to the file at path: base symbols, which have their
+ * final addresses now, plus the offsets that it saw before the link.
+ */
+void record_objects(const struct image *im, const char *path,
+		    struct addresses *a);
+
+/* Complain of every difference; a is sorted. */
+void record_compare(const struct image *im, const struct sites *s,
+		    struct addresses *a);
+
+/*
+ * Complain in one line of addresses of a that hold no site, and in another of
+ * sites that it lacks; a is sorted.
+ */
+void record_judge(const struct image *im, const struct arch *arch,
+		  const struct sites *s, struct addresses *a);
+
+#endif

@@ -1,0 +1,274 @@
+/* Finding sites and lock prefixes in the disassembly: see scan.h. */
+#include "scan.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NOTE_MAX 255
+#define FAR_CALL_MAX 5 /* instructions */
+
+#define NO_RECORD_PG "GCC records no sites of -pg there"
+
+static const struct format formats[] = {
+	{ .arch = "x86_64",
+	  .name = "fentry",
+	  .stub = "__fentry__",
+	  .section = "__mcount_loc" },
+	{ .arch = "x86_64",
+	  .name = "fentry-nop",
+	  .nops = "0f1f440000",
+	  /* push %r10: a nested function's static chain */
+	  .before = "4152",
+	  .section = "__mcount_loc" },
+	{ .arch = "x86_64",
+	  .name = "patchable",
+	  .nops = "9090909090",
+	  .section = "__patchable_function_entries" },
+	{ .arch = "riscv",
+	  .name = "patchable",
+	  .nops = "0100010001000100",
+	  .section = "__patchable_function_entries" },
+	{ .arch = "riscv",
+	  .name = "patchable-nc",
+	  .nops = "1300000013000000",
+	  .section = "__patchable_function_entries" },
+	{ .arch = "riscv",
+	  .name = "mcount",
+	  .stub = "_mcount",
+	  .no_record = NO_RECORD_PG },
+	{ .arch = "riscv",
+	  .name = "mcount-far",
+	  .stub = "_mcount",
+	  .no_record = NO_RECORD_PG,
+	  .far = true },
+	{ .arch = "mips",
+	  .name = "mcount",
+	  .stub = "_mcount",
+	  .no_record = NO_RECORD_PG,
+	  .note_ra = true },
+	{ .arch = "mips",
+	  .name = "mcount-ra",
+	  .stub = "_mcount",
+	  .no_record = NO_RECORD_PG,
+	  .note_ra = true },
+	{ .arch = "mips",
+	  .name = "mcount-long",
+	  .stub = "_mcount",
+	  .no_record = NO_RECORD_PG,
+	  .note_ra = true,
+	  .far = true },
+};
+
+#define NR_FORMATS (sizeof(formats) / sizeof(formats[0]))
+
+unsigned int errors;
+
+void complain(const struct image *im, uint64_t addr, const char *what)
+{
+	fprintf(stderr, "%s: %#llx (%s): %s\n", program,
+		(unsigned long long)addr, image_name(im, addr), what);
+	errors++;
+}
+
+const struct format *format_find(const char *arch, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < NR_FORMATS; i++)
+		if (!strcmp(formats[i].arch, arch) &&
+		    !strcmp(formats[i].name, name))
+			return &formats[i];
+	fprintf(stderr, "%s: unknown --sites %s for %s; known:", program, name,
+		arch);
+	for (i = 0; i < NR_FORMATS; i++)
+		if (!strcmp(formats[i].arch, arch))
+			fprintf(stderr, " %s", formats[i].name);
+	fputc('\n', stderr);
+	exit(1);
+}
+
+static void add_site(struct sites *s, uint64_t addr, unsigned int note)
+{
+	s->site = array_grow(s->site, s->count, sizeof(s->site[0]));
+	s->site[s->count++] = (struct site){ addr, note };
+}
+
+/* ---- Calls ------------------------------------------------------------- */
+
+/* Decode "sw ra,N(sp)" between the function's start and the site. */
+static unsigned int saved_ra(const struct image *im, size_t site)
+{
+	const struct symbol *f = image_symbol_at(im, im->insns[site].addr);
+	size_t i;
+
+	for (i = site; f && i-- > 0 && im->insns[i].addr >= f->addr;) {
+		const struct insn *in = &im->insns[i];
+		long offset;
+		char *end;
+
+		if (strcmp(in->mnemonic, "sw") ||
+		    strncmp(in->operands, "ra,", 3))
+			continue;
+		offset = strtol(in->operands + 3, &end, 10);
+		if (strcmp(end, "(sp)"))
+			continue;
+		if (offset <= 0 || offset % 4 || offset / 4 > NOTE_MAX) {
+			complain(im, in->addr,
+				 "ra is saved too far from sp for a site's "
+				 "note (1020 bytes)");
+			return 0;
+		}
+		return offset / 4;
+	}
+	return 0;
+}
+
+static void add_call(const struct image *im, const struct format *format,
+		     size_t i, struct sites *s)
+{
+	uint64_t addr = im->insns[i].addr;
+
+	if (addr < im->text || addr >= im->etext)
+		complain(im, addr, "a site outside kernel text");
+	else
+		add_site(s, addr, format->note_ra ? saved_ra(im, i) : 0);
+}
+
+/*
+ * The first instruction of the call at i, which is the site: itself, or of a far
+ * call what begins its address, with the saving of ra and of a static chain in
+ * between; nr_insns: it is not called as a site calls.
+ */
+static size_t call_start(const struct image *im, const struct arch *arch,
+			 const struct format *format, size_t i)
+{
+	const char *call = format->far ? arch->far_call : arch->call;
+	size_t n;
+
+	if (!call || strcmp(im->insns[i].mnemonic, call))
+		return im->nr_insns;
+	if (!format->far)
+		return i;
+	for (n = i; n-- > 0 && n + FAR_CALL_MAX > i;)
+		if (!strcmp(im->insns[n].mnemonic, arch->far_first))
+			return n;
+	return im->nr_insns;
+}
+
+/*
+ * Calls of the stub. Its address is compared, not its name: of several names for
+ * one address objdump shows any one.
+ */
+static void scan_calls(const struct image *im, const struct arch *arch,
+		       const struct format *format, uint64_t stub,
+		       struct sites *s)
+{
+	size_t i, start;
+
+	for (i = 0; i < im->nr_insns; i++) {
+		const struct insn *in = &im->insns[i];
+
+		if (in->flow != FLOW_CALL && in->flow != FLOW_JUMP &&
+		    in->flow != FLOW_BRANCH)
+			continue;
+		if (in->target != stub)
+			continue;
+		start = call_start(im, arch, format, i);
+		if (start == im->nr_insns)
+			complain(im, in->addr,
+				 "reaches the stub by another instruction "
+				 "than a site's");
+		else
+			add_call(im, format, start, s);
+	}
+}
+
+/* ---- NOPs at the entry -------------------------------------------------- */
+
+static bool has_bytes(const char *hex, const uint8_t *p, size_t len)
+{
+	unsigned int byte;
+	size_t i;
+
+	for (i = 0; hex[2 * i]; i++)
+		if (i == len || sscanf(hex + 2 * i, "%2x", &byte) != 1 ||
+		    p[i] != byte)
+			return false;
+	return true;
+}
+
+int format_nops_at(const struct format *format, const uint8_t *p, size_t len)
+{
+	size_t at = 0;
+
+	if (format->before && has_bytes(format->before, p, len))
+		at = strlen(format->before) / 2;
+	return has_bytes(format->nops, p + at, len - at) ? (int)at : -1;
+}
+
+static void scan_entries(const struct image *im, const struct format *format,
+			 struct sites *s)
+{
+	size_t i;
+
+	for (i = 0; i < im->nr_symbols; i++) {
+		const struct symbol *f = &im->symbols[i];
+		const uint8_t *p = image_bytes(im, f->addr, f->size);
+		int at = p ? format_nops_at(format, p, f->size) : -1;
+
+		if (at >= 0)
+			add_site(s, f->addr + at, 0);
+	}
+}
+
+void scan_sites(const struct image *im, const struct arch *arch,
+		const struct format *format, struct sites *s)
+{
+	uint64_t stub = 0;
+	size_t i;
+
+	if (im->etext - im->text >= 1ull << OFFSET_BITS)
+		die("%s: text is larger than a site's %d-bit offset", im->path,
+		    OFFSET_BITS);
+	if (im->nr_symbols > UINT16_MAX)
+		die("%s: more than %d functions", im->path, UINT16_MAX);
+	if (format->stub && !image_value(im, format->stub, &stub))
+		die("%s: no symbol %s", im->path, format->stub);
+	if (!format->stub)
+		scan_entries(im, format, s);
+	else
+		scan_calls(im, arch, format, stub, s);
+	for (i = 0; i < s->count; i++)
+		if (!image_symbol_at(im, s->site[i].addr))
+			complain(im, s->site[i].addr, "a site in no function");
+	if (!s->count)
+		die("%s: no site found", im->path);
+}
+
+/* ---- Lock prefixes ------------------------------------------------------ */
+
+void add_address(struct addresses *a, uint64_t addr)
+{
+	a->addr = array_grow(a->addr, a->count, sizeof(a->addr[0]));
+	a->addr[a->count++] = addr;
+}
+
+void scan_locks(const struct image *im, struct addresses *a)
+{
+	const uint8_t *p;
+	size_t i;
+
+	for (i = 0; i < im->nr_insns; i++) {
+		const struct insn *in = &im->insns[i];
+
+		if (!in->lock || in->addr < im->text || in->addr >= im->etext)
+			continue;
+		p = image_bytes(im, in->addr, 1);
+		if (!p || *p != 0xf0)
+			complain(im, in->addr,
+				 "the lock prefix is not the first byte");
+		else
+			add_address(a, in->addr);
+	}
+}

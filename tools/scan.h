@@ -1,0 +1,60 @@
+/*
+ * What the linked text of a kernel shows: its sites and its lock prefixes. The
+ * truth that every record is compared with.
+ */
+#ifndef TOOLS_SCAN_H
+#define TOOLS_SCAN_H
+
+#include "image.h"
+
+#define OFFSET_BITS 24 /* of a site's word in the table */
+
+struct site {
+	uint64_t addr;
+	unsigned int note;
+};
+
+struct sites {
+	struct site *site;
+	size_t count;
+};
+
+/* A compiler front end of an architecture (make SITES=). */
+struct format {
+	const char *arch, *name;
+	/* Sites that call this function at boot; NULL: NOPs at the entry. */
+	const char *stub;
+	const char *nops;      /* ... and their bytes, in hexadecimal */
+	const char *before;    /* ... and what may stand before them */
+	const char *section;   /* the compiler's own record, if it makes one */
+	const char *no_record; /* ... else why it makes none */
+	bool note_ra;	       /* note where the function saved ra */
+	bool far;	       /* the call is of several instructions */
+};
+
+/* The row of that name, or the end of the program. */
+const struct format *format_find(const char *arch, const char *name);
+
+/* Find all sites, ascending. What is wrong is said (complain()). */
+void scan_sites(const struct image *im, const struct arch *arch,
+		const struct format *format, struct sites *s);
+
+/*
+ * Where the format's NOPs stand in a function of len bytes at p: the offset, or
+ * -1 where the function has none.
+ */
+int format_nops_at(const struct format *format, const uint8_t *p, size_t len);
+
+/* Addresses of all instructions with a lock prefix in [_text, _etext). */
+struct addresses {
+	uint64_t *addr;
+	size_t count;
+};
+void scan_locks(const struct image *im, struct addresses *a);
+void add_address(struct addresses *a, uint64_t addr);
+
+/* One line for one thing that is wrong; all are said, and counted. */
+void complain(const struct image *im, uint64_t addr, const char *what);
+extern unsigned int errors;
+
+#endif
