@@ -82,6 +82,9 @@ HOSTCFLAGS := -std=gnu11 -O2 -g -Wall -Wextra
 # Only kernel/ has sites: everything below it and the tracer itself has none.
 SRCS := $(wildcard boot/*.c boot/$(ARCH)/*.[cS] arch/*.c arch/$(ARCH)/*.[cS] \
 	tracer/*.c kernel/*.c)
+ifneq ($(RECORD),runtime)
+SRCS := $(filter-out %/record.c %/record_test.c %/record_victim.c,$(SRCS))
+endif
 OBJS := $(patsubst %,$(O)/%.o,$(SRCS))
 $(O)/kernel/%.o: SITEFLAGS := $(SITE_CFLAGS)
 # BREAK=patchpath gives sites to what writes text: the build must then fail.

@@ -29,6 +29,12 @@ static int icount_param(const char *value)
 }
 KERNEL_PARAM(icount, "icount", "0 or 1", icount_param);
 
+u32 ktest_random(u32 *seed)
+{
+	*seed = *seed * 1664525 + 1013904223;
+	return *seed >> 8;
+}
+
 /* ---- resources ---- */
 
 static unsigned long count_pages(void)
@@ -98,6 +104,8 @@ static void compare(struct ktest_run *t, const unsigned long *before)
 	}
 }
 
+bool ktest_running;
+
 /* ---- what tests say ---- */
 
 void ktest_fail(struct ktest_run *t, const char *file, int line,
@@ -144,9 +152,11 @@ static void run_one(const struct ktest *test, struct totals *sum)
 	unsigned long before[RESOURCES_MAX] = { 0 };
 	struct ktest_run t = { .name = test->name };
 
+	WRITE_ONCE(ktest_running, true);
 	count_all(before);
 	test->fn(&t);
 	compare(&t, before);
+	WRITE_ONCE(ktest_running, false);
 	report(&t, sum);
 }
 

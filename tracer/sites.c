@@ -96,21 +96,20 @@ unsigned long site_bytes(void)
 
 static void bitmaps_alloc(void)
 {
-	u32 *bits;
+	unsigned int words = (site_capacity + 31) / 32;
+	u32 *bits = kzalloc(max(NR_BITMAPS * words * sizeof(u32), 1ul));
 
-	site_words = (site_count + 31) / 32;
-	bits = kzalloc(max(NR_BITMAPS * site_words * sizeof(u32), 1ul));
 	if (!bits)
-		panic("no memory for the state of %u sites", site_count);
+		panic("no memory for the state of %u sites", site_capacity);
+	site_words = (site_count + 31) / 32;
 	site_bits.patchable = bits;
-	site_bits.enabled = bits + site_words;
-	site_bits.want = bits + 2 * site_words;
-	site_bits.filter = bits + 3 * site_words;
-	site_bits.excluded = bits + 4 * site_words;
+	site_bits.enabled = bits + words;
+	site_bits.want = bits + 2 * words;
+	site_bits.filter = bits + 3 * words;
+	site_bits.excluded = bits + 4 * words;
 }
 
-/* Both ends of a site: it may lie across two cache lines. */
-static inline void sync_site(unsigned long site)
+void site_sync(unsigned long site)
 {
 	unsigned long length = 0 - arch_site_from_return(0);
 
@@ -139,7 +138,7 @@ static void convert_all(long delta)
 		else
 			failed++;
 		if (arch_sync_each_site)
-			sync_site(site);
+			site_sync(site);
 	}
 	site_boot.failed = failed;
 	site_boot.skipped = skipped;

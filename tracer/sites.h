@@ -10,10 +10,21 @@
 
 /*
  * From build/<arch>/tables.S: bits 0..23 of a word are the site's offset from
- * _text, ascending; bits 24..31 are the recorder's note for the port.
+ * _text, ascending; bits 24..31 are the recorder's note for the port. With
+ * RECORD=runtime (record.c) the table begins empty and grows under trace_mutex:
+ * a site's index is good for as long as that is held.
  */
+#ifdef RECORD_RUNTIME
+extern u32 site_count;
+extern u32 *site_table;
+#define sites_all_known false
+#define site_capacity symbol_count
+#else
 extern const u32 site_count;
 extern const u32 site_table[];
+#define sites_all_known true
+#define site_capacity site_count
+#endif
 
 /*
  * Bitmaps over the sites, bit i % 32 of word i / 32. All but `patchable`, which
@@ -66,6 +77,26 @@ struct site_boot {
 		      does not depend on the sites, is not in it */
 };
 extern struct site_boot site_boot;
+
+/*
+ * RECORD=runtime: make sites now of whatever has been called, instead of when
+ * the recorder next wakes (a task, trace_mutex not held); and, once at boot, do
+ * so and start it. Elsewhere all are known.
+ */
+#ifdef RECORD_RUNTIME
+void sites_learn(void);
+void sites_record_start(void);
+#else
+static inline void sites_learn(void)
+{
+}
+static inline void sites_record_start(void)
+{
+}
+#endif
+
+/* arch_text_sync_site() for all of a site: it may lie across two cache lines. */
+void site_sync(unsigned long site);
 
 /* Bytes of table and bitmaps together. */
 unsigned long site_bytes(void);

@@ -123,6 +123,18 @@ static int switch_site(int site, bool on)
 	return err;
 }
 
+/* The held victim's stack shows who called it, whatever state its site is in. */
+static void expect_caller(struct ktest_run *t, unsigned long pc)
+{
+	unsigned long pcs[2] = { 0 };
+	struct symbol s = { 0 };
+
+	KEXPECT_EQ(t, backtrace_get(v.task->frame, v.task, pcs, 2), 2);
+	KEXPECT_EQ(t, pcs[0], pc);
+	KEXPECT(t, symbol_at(pcs[1] - 1, &s));
+	KEXPECT_EQ(t, s.start, (unsigned long)trial);
+}
+
 /*
  * Hold the victim at pc, with the site in state `on`; switch it; release. False
  * if it never stood there: in this state that is no boundary.
@@ -144,6 +156,7 @@ static bool hold_and_switch(struct ktest_run *t, int site, unsigned long pc,
 	}
 	if (held) {
 		KEXPECT_EQ(t, arch_frame_pc(v.task->frame), pc);
+		expect_caller(t, pc);
 		KEXPECT_EQ(t, switch_site(site, !on), 0);
 		KEXPECT(t, finish_held());
 		KEXPECT_EQ(t, v.traced, traced);

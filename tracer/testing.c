@@ -26,10 +26,23 @@ int trace_test_add(const char *file, const char *text)
 	return put(file, text, true);
 }
 
+/* RECORD=runtime knows only functions that have been called. */
+static void call_victims(void)
+{
+	victim_other(victim_outer(1));
+	victim_arguments(1, 2, 3, 4, 5, 6, 7, 8, 9, 10);
+	victim_struct(1);
+	victim_varargs(1, 2);
+	victim_nested(1);
+	sites_learn();
+}
+
 void trace_test_reset(void)
 {
 	char mask[12];
 
+	if (!sites_all_known)
+		call_victims();
 	snprintf(mask, sizeof(mask), "%x", ALL_CPUS);
 	trace_test_put("current_tracer", "nop");
 	trace_test_put("set_ftrace_filter", "");
@@ -103,7 +116,7 @@ int trace_test_victim(void)
 	return trace_test_put("current_tracer", "function");
 }
 
-int trace_test_site(unsigned long (*fn)(unsigned long x))
+static int site_of(unsigned long (*fn)(unsigned long x))
 {
 	unsigned int i = site_lower_bound((unsigned long)fn);
 	struct symbol s;
@@ -112,6 +125,16 @@ int trace_test_site(unsigned long (*fn)(unsigned long x))
 	    s.start != (unsigned long)fn)
 		return -1;
 	return i;
+}
+
+int trace_test_site(unsigned long (*fn)(unsigned long x))
+{
+	int site = site_of(fn);
+
+	if (site >= 0 || sites_all_known)
+		return site;
+	call_victims();
+	return site_of(fn);
 }
 
 bool trace_test_books(struct ring_stats *sum)

@@ -193,6 +193,7 @@ static void boot_echo(const char *file, const char *value)
 
 static void tracer_start(void)
 {
+	sites_record_start();
 	sites_report();
 	if (ring_resize(boot_kb)) {
 		printk("trace buffer: no memory for %lu KiB a CPU; %lu "

@@ -100,7 +100,7 @@ FUNCTION(trace_entry_ring)
 
 1:
 9:	andi	t1, t1, SSTATUS_SIE
-	tail	call_slow
+	j	call_slow		/* not tail: unrelaxed, that takes t1 */
 END(trace_entry_ring)
 
 /*

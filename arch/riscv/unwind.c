@@ -5,7 +5,7 @@
  * nothing; both can only be the innermost function of a trap frame, where the
  * return address is still in ra.
  */
-#include <arch/arch.h>
+#include <arch/arch_trace.h>
 #include <kernel/symbols.h>
 #include <kernel/task.h>
 
@@ -54,9 +54,24 @@ noinline void arch_unwind_start(struct arch_unwind *u,
 }
 
 /*
+ * Has an `auipc ra` between start and pc made this value, the first half of a far
+ * call? The second half may be a nop: a site that is off. Any halfword is taken
+ * for an instruction, but few would make just this value.
+ */
+static bool auipc_made(unsigned long start, unsigned long pc, unsigned long ra)
+{
+	for (; start < pc; start += 2)
+		if (insn_auipc(REG_RA, (long)(ra - start)) ==
+			    arch_live_read(start) &&
+		    (ra - start) % 4096 == 0)
+			return true;
+	return false;
+}
+
+/*
  * Has the function at pc not yet saved ra, or already restored it? Then ra is in
  * its caller; otherwise it points into the function itself, after its last call,
- * or equals what the frame holds.
+ * or is half a call's target, or equals what the frame holds.
  */
 static bool ra_is_caller(unsigned long pc, unsigned long ra,
 			 unsigned long saved)
@@ -65,7 +80,8 @@ static bool ra_is_caller(unsigned long pc, unsigned long ra,
 
 	if (!is_text(ra) || ra == saved)
 		return false;
-	return !symbol_at(pc, &s) || ra < s.start || ra > s.start + s.size;
+	return !symbol_at(pc, &s) || ((ra < s.start || ra > s.start + s.size) &&
+				      !auipc_made(s.start, pc, ra));
 }
 
 /* One step by u->fp alone. */

@@ -12,30 +12,6 @@
 	.globl trampoline_begin
 trampoline_begin:
 
-/* Compiled calls, before boot has turned them into NOPs. */
-	.globl __fentry__, trace_stub
-	.type __fentry__, @function
-	.type trace_stub, @function
-__fentry__:
-trace_stub:
-	ret
-	.size __fentry__, . - __fentry__
-	.size trace_stub, . - trace_stub
-
-/* One load of trace_ops: entry and func then belong together. r11 = ops. */
-	.globl trace_entry
-	.type trace_entry, @function
-trace_entry:
-	movq trace_ops(%rip), %r11
-	jmp *(%r11)
-	.size trace_entry, . - trace_entry
-
-	.globl trace_entry_off
-	.type trace_entry_off, @function
-trace_entry_off:
-	ret
-	.size trace_entry_off, . - trace_entry_off
-
 /*
  * Save what C may change, in a way that an unwinder can follow: two frames, one
  * of the traced function, which has none yet, and one of the trampoline.
@@ -64,6 +40,42 @@ trace_entry_off:
 	popq %rbp
 	addq $8, %rsp
 .endm
+
+/*
+ * Compiled calls, before boot has turned them into NOPs; with RECORD=runtime the
+ * calls are what tells the tracer of its sites. NMIs are left out: they may come
+ * while it takes one down.
+ */
+	.globl __fentry__, trace_stub
+	.type __fentry__, @function
+	.type trace_stub, @function
+__fentry__:
+trace_stub:
+#ifdef RECORD_RUNTIME
+	testl $PREEMPT_NMI, %gs:CPU_HEAD_PREEMPT(8)
+	jnz 1f
+	call_begin 0
+	call site_seen
+	call_end
+1:
+#endif
+	ret
+	.size __fentry__, . - __fentry__
+	.size trace_stub, . - trace_stub
+
+/* One load of trace_ops: entry and func then belong together. r11 = ops. */
+	.globl trace_entry
+	.type trace_entry, @function
+trace_entry:
+	movq trace_ops(%rip), %r11
+	jmp *(%r11)
+	.size trace_entry, . - trace_entry
+
+	.globl trace_entry_off
+	.type trace_entry_off, @function
+trace_entry_off:
+	ret
+	.size trace_entry_off, . - trace_entry_off
 
 /*
  * One event into this CPU's ring. Interrupts are off, because one that came
