@@ -6,6 +6,7 @@
  * may carry. Whether a port synchronises enough cannot be seen under QEMU:
  * tracer/sweep_test.c and the port's author have the rest.
  */
+#include <arch/conform.h>
 #include <tracer/testing.h>
 
 #include <kernel/symbols.h>
@@ -205,7 +206,7 @@ KTEST(site_hidden, "arch_trace.arch_site_hidden")
 
 /* ---- Writing text ------------------------------------------------------------------ */
 
-static u32 hits; /* atomic: calls of hit() */
+u32 conform_hits; /* atomic: calls of hit() */
 static struct {
 	unsigned long ip, parent;
 	bool irqs_off;
@@ -221,9 +222,9 @@ static void hit(unsigned long ip, unsigned long parent, struct trace_ops *ops)
 	last.ip = ip;
 	last.parent = parent;
 	last.irqs_off = arch_irqs_off();
-	__atomic_fetch_add(&hits, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&conform_hits, 1, __ATOMIC_RELAXED);
 }
-static struct trace_ops hit_ops = { trace_entry_call, hit };
+struct trace_ops conform_ops = { trace_entry_call, hit };
 
 /*
  * Switch victim_other()'s site by hand, on this CPU alone, interrupts off: no
@@ -234,7 +235,7 @@ static unsigned int write_and_call(u64 (*bytes)(unsigned long live))
 	int site = trace_test_site(victim_other);
 	unsigned long live = arch_site_live(site_address(site));
 	irq_state_t state = arch_irq_save();
-	u32 before = hits;
+	u32 before = conform_hits;
 	long delta = arch_text_open();
 
 	arch_live_write(live + delta, bytes(live));
@@ -244,7 +245,7 @@ static unsigned int write_and_call(u64 (*bytes)(unsigned long live))
 	arch_text_sync();
 	victim_other(1);
 	arch_irq_restore(state);
-	return hits - before;
+	return conform_hits - before;
 }
 
 static u64 bytes_on(unsigned long live)
@@ -261,7 +262,7 @@ static u64 bytes_off(unsigned long live)
 static void expect_obeyed(struct ktest_run *t)
 {
 	mutex_lock(&trace_mutex);
-	trace_ops = &hit_ops;
+	trace_ops = &conform_ops;
 	for (unsigned int i = 0; i < 10; i++) {
 		KEXPECT_EQ(t, write_and_call(bytes_on), 1);
 		KEXPECT_EQ(t, write_and_call(bytes_off), 0);
@@ -323,19 +324,19 @@ KTEST(text_sync, "arch_trace.arch_text_sync")
 	int site = trace_test_site(victim_call);
 	unsigned int cpu, online = 0;
 	struct patch_batch b;
-	u32 before = hits;
+	u32 before = conform_hits;
 
 	KASSERT(t, site >= 0);
 	for_each_online_cpu (cpu)
 		online++;
 	mutex_lock(&trace_mutex);
-	trace_ops = &hit_ops;
+	trace_ops = &conform_ops;
 	KEXPECT_EQ(t, patch_site(&b, site, true), 0);
 	KEXPECT_EQ(t, cpu_call(cpus_online, sync_and_call, NULL), 0);
-	KEXPECT_EQ(t, hits - before, online);
+	KEXPECT_EQ(t, conform_hits - before, online);
 	KEXPECT_EQ(t, patch_site(&b, site, false), 0);
 	KEXPECT_EQ(t, cpu_call(cpus_online, sync_and_call, NULL), 0);
-	KEXPECT_EQ(t, hits - before, online);
+	KEXPECT_EQ(t, conform_hits - before, online);
 	trace_ops = &trace_ops_off;
 	mutex_unlock(&trace_mutex);
 }
@@ -343,7 +344,7 @@ KTEST(text_sync, "arch_trace.arch_text_sync")
 /* ---- Trampolines ---------------------------------------------------------------- */
 
 /* Every site in kernel/victim.c, its nested function's included. */
-static int switch_victims(bool on)
+int conform_switch_victims(bool on)
 {
 	struct patch_batch b;
 	unsigned int i;
@@ -361,7 +362,7 @@ static int switch_victims(bool on)
 	return patch_apply(&b, 0, site_words);
 }
 
-static void expect_values(struct ktest_run *t)
+void conform_expect_values(struct ktest_run *t)
 {
 	const u64 big = 0x123456789abcdef0ull;
 	struct victim_pair p = victim_struct(77);
@@ -384,15 +385,15 @@ static void expect_kept(struct ktest_run *t, struct trace_ops *ops)
 
 	mutex_lock(&trace_mutex);
 	trace_ops = ops;
-	KEXPECT_EQ(t, switch_victims(true), 0);
+	KEXPECT_EQ(t, conform_switch_victims(true), 0);
 	for (unsigned int i = 0; i < 100; i++)
-		expect_values(t);
+		conform_expect_values(t);
 	state = arch_irq_save();
-	expect_values(t);
+	conform_expect_values(t);
 	KEXPECT(t, arch_irqs_off());
 	arch_irq_restore(state);
 	KEXPECT(t, !arch_irqs_off());
-	KEXPECT_EQ(t, switch_victims(false), 0);
+	KEXPECT_EQ(t, conform_switch_victims(false), 0);
 	trace_ops = &trace_ops_off;
 	mutex_unlock(&trace_mutex);
 }
@@ -417,15 +418,15 @@ KTEST(entry, "arch_trace.trace_entry")
 {
 	int site = trace_test_site(victim_call);
 	struct patch_batch b;
-	u32 before = hits;
+	u32 before = conform_hits;
 
 	KASSERT(t, site >= 0);
 	mutex_lock(&trace_mutex);
 	KEXPECT_EQ(t, patch_site(&b, site, true), 0);
 	for (unsigned int i = 0; i < 10; i++) {
-		trace_ops = i % 2 ? &hit_ops : &trace_ops_off;
+		trace_ops = i % 2 ? &conform_ops : &trace_ops_off;
 		KEXPECT_EQ(t, victim_call(i), i + 3);
-		KEXPECT_EQ(t, hits - before, (i + 1) / 2);
+		KEXPECT_EQ(t, conform_hits - before, (i + 1) / 2);
 	}
 	trace_ops = &trace_ops_off;
 	KEXPECT_EQ(t, patch_site(&b, site, false), 0);
@@ -462,14 +463,13 @@ KTEST(entry_ring, "arch_trace.trace_entry_ring")
 		int site = site_find(arch_site_from_return(e->ip));
 
 		/*
-		 * The compiler may have made expect_values.isra.0 of it. And in
-		 * a nested function GCC for x86-64 pushes the static chain
+		 * In a nested function GCC for x86-64 pushes the static chain
 		 * before the site, where the parent's address should be.
 		 */
 		wrong +=
 			site < 0 || (strncmp(site_function(site), "inner", 5) &&
 				     (!symbol_at(e->parent - 1, &sym) ||
-				      (strncmp(sym.name, "expect_", 7) &&
+				      (strncmp(sym.name, "conform_", 8) &&
 				       strncmp(sym.name, "victim_", 7))));
 		trace_iter_next(it);
 	}
@@ -504,9 +504,9 @@ KTEST(entry_call, "arch_trace.trace_entry_call")
 	irq_state_t state;
 
 	KASSERT(t, site >= 0);
-	expect_kept(t, &hit_ops);
+	expect_kept(t, &conform_ops);
 	mutex_lock(&trace_mutex);
-	trace_ops = &hit_ops;
+	trace_ops = &conform_ops;
 	KEXPECT_EQ(t, patch_site(&b, site, true), 0);
 	victim_outer(1);
 	KEXPECT(t, symbol_at(last.parent - 1, &s));
@@ -529,7 +529,7 @@ KTEST(from_return, "arch_trace.arch_site_from_return")
 
 	KASSERT(t, site >= 0);
 	mutex_lock(&trace_mutex);
-	trace_ops = &hit_ops;
+	trace_ops = &conform_ops;
 	KEXPECT_EQ(t, patch_site(&b, site, true), 0);
 	victim_call(1);
 	KEXPECT_EQ(t, arch_site_from_return(last.ip), site_address(site));

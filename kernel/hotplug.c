@@ -66,6 +66,8 @@ static u32 states[MAX_CPUS];
 
 static struct mutex changing = MUTEX_INIT(changing);
 static struct wait_queue quiet_wait = WAIT_QUEUE_INIT(quiet_wait);
+/* Are the kernel's atomics so now? As compiled, at first; under `changing`. */
+static bool smp_atomics = true;
 
 void (*cpu_event_hook)(unsigned int cpu, enum cpu_event event);
 
@@ -203,6 +205,16 @@ static bool becomes(bool (*so)(unsigned int c), unsigned int c)
 	return true;
 }
 
+static void set_atomics(bool smp)
+{
+	irq_state_t state = arch_irq_save();
+
+	if (smp != smp_atomics)
+		arch_smp_atomics(smp);
+	smp_atomics = smp;
+	arch_irq_restore(state);
+}
+
 /* As after a boot, whatever it was doing when it left. */
 static int prepare(unsigned int c)
 {
@@ -226,6 +238,7 @@ static int start(unsigned int c)
 
 	if (err)
 		return err;
+	set_atomics(true);
 	set_state(c, CPU_STARTING);
 	cpus[c].idle->on_cpu = true;
 	err = arch_cpu_start(c);
@@ -266,6 +279,8 @@ int cpu_up(unsigned int c)
 	cpus_hold();
 	if (!cpu_online(c))
 		err = bring_up(c);
+	if (cpus_online == 1 && state_of(c) == CPU_OFFLINE)
+		set_atomics(false);
 	cpus_release();
 	return err;
 }
@@ -295,6 +310,8 @@ static int bring_down(unsigned int c)
 		return -ETIMEDOUT;
 	cpus[c].idle->on_cpu = false;
 	set_state(c, CPU_OFFLINE);
+	if (cpus_online == 1)
+		set_atomics(false);
 	return 0;
 }
 
@@ -326,4 +343,6 @@ void cpu_start_others(void)
 			       "error %d\n",
 			       c, cpus[c].hwid.id, err);
 	}
+	if (cpus_online == 1)
+		set_atomics(false);
 }

@@ -515,23 +515,17 @@ static void breed(void *arg)
 	}
 }
 
-static u32 next_random(u32 *seed)
-{
-	*seed = *seed * 1664525 + 1013904223;
-	return *seed >> 8;
-}
-
 /* Random CPUs down and up; all are up at the end. How many went and came. */
 static u32 toggle_cpus(u32 seed, u32 rounds)
 {
 	u32 done = 0;
 
 	while (rounds--) {
-		unsigned int c = 1 + next_random(&seed) % (nr_cpus - 1);
+		unsigned int c = 1 + ktest_random(&seed) % (nr_cpus - 1);
 
 		done += !(cpu_online(c) ? cpu_down(c) : cpu_up(c));
-		if (next_random(&seed) % 4 == 0)
-			task_sleep(next_random(&seed) % NSEC_PER_MSEC);
+		if (ktest_random(&seed) % 4 == 0)
+			task_sleep(ktest_random(&seed) % NSEC_PER_MSEC);
 	}
 	for (unsigned int c = 1; c < nr_cpus; c++)
 		done += !cpu_up(c);
@@ -574,20 +568,20 @@ static void churn(void *arg)
 	struct churn *c = arg;
 
 	for (; !task_should_stop(); WRITE_ONCE(c->rounds, c->rounds + 1)) {
-		switch (next_random(&c->seed) % 4) {
+		switch (ktest_random(&c->seed) % 4) {
 		case 0:
 			sched_yield();
 			break;
 		case 1:
-			task_sleep(next_random(&c->seed) % 50000);
+			task_sleep(ktest_random(&c->seed) % 50000);
 			break;
 		case 2:
 			/* Refused when no such CPU is online just now. */
 			task_set_affinity(current_task(),
-					  next_random(&c->seed));
+					  ktest_random(&c->seed));
 			break;
 		case 3:
-			for (u32 n = next_random(&c->seed) % 5000; n; n--)
+			for (u32 n = ktest_random(&c->seed) % 5000; n; n--)
 				asm volatile("");
 			arch_cpu_relax();
 		}

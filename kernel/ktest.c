@@ -29,6 +29,12 @@ static int icount_param(const char *value)
 }
 KERNEL_PARAM(icount, "icount", "0 or 1", icount_param);
 
+u32 ktest_random(u32 *seed)
+{
+	*seed = *seed * 1664525 + 1013904223;
+	return *seed >> 8;
+}
+
 /* ---- resources ---- */
 
 static unsigned long count_pages(void)

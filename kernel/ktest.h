@@ -89,6 +89,9 @@ int ktest_status(void);
  * by the kernel parameter icount=1, which tools/run passes with --icount. */
 extern bool ktest_icount;
 
+/* 24 bits, the same ones again from the same seed. */
+u32 ktest_random(u32 *seed);
+
 /* A test runs now. For tasks of their own accord, which would disturb its books. */
 extern bool ktest_running;
 

@@ -378,12 +378,6 @@ struct churn {
 	u32 seed, rounds;
 };
 
-static u32 next_random(u32 *seed)
-{
-	*seed = *seed * 1664525 + 1013904223;
-	return *seed >> 8;
-}
-
 #define CHURN_ROUNDS 40
 
 static void churn(void *arg)
@@ -391,19 +385,19 @@ static void churn(void *arg)
 	struct churn *c = arg;
 
 	for (c->rounds = 0; c->rounds < CHURN_ROUNDS; c->rounds++) {
-		switch (next_random(&c->seed) % 4) {
+		switch (ktest_random(&c->seed) % 4) {
 		case 0:
 			sched_yield();
 			break;
 		case 1:
-			task_sleep(next_random(&c->seed) % 50000);
+			task_sleep(ktest_random(&c->seed) % 50000);
 			break;
 		case 2:
 			task_set_affinity(current_task(),
-					  next_random(&c->seed));
+					  ktest_random(&c->seed));
 			break;
 		case 3:
-			for (u32 n = next_random(&c->seed) % 5000; n; n--)
+			for (u32 n = ktest_random(&c->seed) % 5000; n; n--)
 				asm volatile("");
 		}
 	}
@@ -421,7 +415,7 @@ KTEST(sched_churn, "sched.none_lost")
 	}
 	/* Move them from outside meanwhile. */
 	for (u32 n = 0, seed = 5; n < 200; n++) {
-		u32 r = next_random(&seed);
+		u32 r = ktest_random(&seed);
 
 		task_set_affinity(churns[r % ARRAY_SIZE(churns)].task, r >> 8);
 		if (n % 16 == 0)

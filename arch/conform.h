@@ -1,0 +1,19 @@
+/* What the conformance tests of the tracer's half have in common. */
+#ifndef ARCH_CONFORM_H
+#define ARCH_CONFORM_H
+
+#include <kernel/ktest.h>
+
+/*
+ * Every function of kernel/victim.c: switch its site, and see whether what is
+ * passed to it and what it returns come through. switch: trace_mutex held.
+ */
+int conform_switch_victims(bool on);
+void conform_expect_values(struct ktest_run *t);
+
+/* How often conform_ops' function was called; it reads what a compiler may keep
+ * in any register. Atomic. */
+extern u32 conform_hits;
+extern struct trace_ops conform_ops;
+
+#endif
