@@ -374,7 +374,7 @@ KTEST(arch_irq_enable, "arch.irq_enable")
 
 static u32 irq_count(unsigned int cpu, enum irq_kind kind)
 {
-	return *(volatile u32 *)&cpus[cpu].irq_counts[kind];
+	return READ_ONCE(cpus[cpu].irq_counts[kind]);
 }
 
 /* After set-up nothing keeps interrupting, and what is wanted comes through. */

@@ -385,11 +385,32 @@ bool task_hold_here(struct task *t, const struct trap_frame *f)
 {
 	unsigned long pc = arch_frame_pc(f), hi = READ_ONCE(t->hold_hi);
 
+	WRITE_ONCE(t->interrupted_pc, pc);
 	if (!hi || pc < READ_ONCE(t->hold_lo) || pc >= hi)
 		return false;
 	sched_set_state(t, TASK_HELD);
 	wake_all(&hold_wait);
 	return true;
+}
+
+void task_hold_self(void)
+{
+	irq_state_t state = arch_irq_save();
+
+	sched_set_state(current_task(), TASK_HELD);
+	wake_all(&hold_wait);
+	task_block();
+	arch_irq_restore(state);
+}
+
+/* Off its CPU and in nobody's hands but ours: nothing can run it again. */
+void task_bury(struct task *t)
+{
+	t->killed = true;
+	t->exit_code = -EFAULT;
+	forget_waits(t);
+	sched_set_state(t, TASK_DEAD);
+	wake_all(&t->exit_wait);
 }
 
 static bool held_or_dead(const struct task *t)

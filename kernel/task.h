@@ -20,6 +20,17 @@ enum task_state {
 	TASK_DEAD,    /* exited; waits to be joined */
 };
 
+/*
+ * What a fault was that ended an expendable task, or would have: with
+ * task.fault set it is written down, not printed.
+ */
+struct task_fault {
+	const char *what; /* NULL: there was none */
+	unsigned long pc, addr, sp;
+	/* True: f has been put right, go on. In the trap, interrupts off. */
+	bool (*fix)(struct trap_frame *f);
+};
+
 struct task {
 	struct arch_context context; /* first: arch_switch() */
 	int pid;		     /* idle tasks: 0 */
@@ -42,6 +53,8 @@ struct task {
 	struct trap_frame *frame;	/* of the interrupt that preempted it */
 	unsigned long sched_pc;		/* where schedule() returns to */
 	unsigned long hold_lo, hold_hi; /* task_hold() */
+	unsigned long interrupted_pc;	/* by the latest interrupt */
+	struct task_fault *fault;	/* set by its creator, or NULL */
 	void (*fn)(void *arg);
 	void *arg;
 	int exit_code;
@@ -92,6 +105,10 @@ bool task_wake(struct task *t);
  */
 void task_hold(struct task *t, unsigned long lo, unsigned long hi);
 void task_release(struct task *t);
+/* The running task is held here, until task_release(). */
+void task_hold_self(void);
+/* End a held task where it stands, as by a fault; it is joined as usual. */
+void task_bury(struct task *t);
 /* Wait, at most ns, until t is held (true) or dead or time is up. */
 bool task_wait_held(struct task *t, u64 ns);
 

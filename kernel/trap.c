@@ -23,6 +23,19 @@ static bool may_kill(const struct cpu *cpu)
 	       !(cpu->head.preempt_count & ~PREEMPT_RESCHED);
 }
 
+/* True: put right by whoever expected it. */
+static bool note(struct task_fault *fault, struct trap_frame *f,
+		 const char *what, unsigned long addr)
+{
+	if (fault->fix && fault->fix(f))
+		return true;
+	fault->what = what;
+	fault->pc = arch_frame_pc(f);
+	fault->addr = addr;
+	fault->sp = arch_frame_sp(f);
+	return false;
+}
+
 /*
  * This may run on the emergency stack, which the next fault on this CPU begins
  * anew; nothing on it is needed once the task is dead.
@@ -36,10 +49,18 @@ void trap_fault(struct trap_frame *f, const char *what, unsigned long addr)
 		panic("%s, address 0x%lx, at %pS, while handling a fault", what,
 		      addr, (void *)arch_frame_pc(f));
 	cpu->in_fault = true;
-	report(f, what, addr);
-	if (!may_kill(cpu))
-		panic("%s at %pS", what, (void *)arch_frame_pc(f));
-	printk("fault: task %s (%d) is expendable: killed\n", t->name, t->pid);
+	if (t->fault && may_kill(cpu)) {
+		if (note(t->fault, f, what, addr)) {
+			cpu->in_fault = false;
+			return;
+		}
+	} else {
+		report(f, what, addr);
+		if (!may_kill(cpu))
+			panic("%s at %pS", what, (void *)arch_frame_pc(f));
+		printk("fault: task %s (%d) is expendable: killed\n", t->name,
+		       t->pid);
+	}
 	cpu->in_fault = false;
 	t->killed = true;
 	task_die(-EFAULT);

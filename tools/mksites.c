@@ -154,9 +154,36 @@ static void emit_locks(FILE *f, const struct image *im,
 			(unsigned long long)(a->addr[i] - im->text));
 }
 
+/*
+ * Where a task may be preempted in the trampolines: each instruction, as an
+ * offset from trace_entry, but for those in delay slots and what pads.
+ */
+static void emit_trampoline(FILE *f, const struct image *im,
+			    const struct arch *arch)
+{
+	uint64_t begin, end, addr;
+	const struct symbol *s;
+	size_t i;
+
+	label(f, "trampoline_insns");
+	if (im->nr_insns && (!image_value(im, "trace_entry", &begin) ||
+			     !image_value(im, "trampoline_end", &end)))
+		die("%s: no trampoline", im->path);
+	for (i = 0; i < im->nr_insns; i++) {
+		addr = im->insns[i].addr;
+		s = image_symbol_at(im, addr);
+		if (addr < begin || addr >= end || !s ||
+		    addr >= s->addr + s->size ||
+		    (arch->delay_slots && im->insns[i - 1].flow != FLOW_NEXT))
+			continue;
+		fprintf(f, "\t.2byte %u\n", (unsigned int)(addr - begin));
+	}
+	fprintf(f, "\t.2byte 0xffff\n");
+}
+
 /* An empty image and no findings give the tables of the first link. */
 static void emit(const char *path, const struct image *im, const char *record,
-		 const struct findings *found)
+		 const struct findings *found, const struct arch *arch)
 {
 	FILE *f = fopen(path, "w");
 
@@ -169,6 +196,7 @@ static void emit(const char *path, const struct image *im, const char *record,
 	label(f, "symbol_count");
 	fprintf(f, "\t.4byte %zu\n", im->nr_symbols);
 	emit_symbols(f, im);
+	emit_trampoline(f, im, arch);
 	if (fclose(f))
 		die("cannot write %s", path);
 }
@@ -363,7 +391,7 @@ int main(int argc, char **argv)
 	(void)argc;
 	parse(&o, argv);
 	if (o.empty) {
-		emit(o.output, &im, o.record, &found);
+		emit(o.output, &im, o.record, &found, NULL);
 		return 0;
 	}
 	arch = arch_find(o.arch);
@@ -376,6 +404,6 @@ int main(int argc, char **argv)
 	if (o.verify)
 		verify(&im, &found, &o, arch, format);
 	else
-		emit(o.output, &im, o.record, &found);
+		emit(o.output, &im, o.record, &found, arch);
 	return errors != 0;
 }

@@ -22,9 +22,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
+# Of an ELF header.
+EI_DATA = 5
+ELFDATA2MSB = b"\2"
+
 PACKAGES = {
     "qemu-system-x86_64": "qemu-system-x86",
     "qemu-system-riscv64": "qemu-system-misc",
+    "qemu-system-mips": "qemu-system-mips",
     "qemu-system-mipsel": "qemu-system-mips",
     "gdb-multiarch": "gdb-multiarch",
 }
@@ -61,11 +66,13 @@ def find_program(name: str) -> str:
 class Machine:
     """One architecture's QEMU: how to start it, what its status means.
 
-    arch/<port>/machine.json: "qemu", the program; "args", always given;
+    arch/<port>/machine.json: "qemu", the program, and "qemu_big", the one for
+    a big-endian kernel, where that is another; "args", always given;
     "smp1_args" and "icount_args", in addition with one CPU and with --icount;
     "status", from QEMU's exit status to the kernel's, or "identity"; "gdb",
     commands before it connects (on malta: which memory it may read, since a
-    look at the coherence manager's registers ends QEMU 7.2); "endian", "bits".
+    look at the coherence manager's registers ends QEMU 7.2); "endian", unless the kernel's header says otherwise;
+    "bits".
     """
 
     def __init__(self, arch: str):
@@ -99,10 +106,16 @@ class Machine:
             append = f"panic=exit {append}"
         if cpu:
             args = replace_option(args, "-cpu", cpu)
-        return [find_program(self.info["qemu"]), *args,
+        return [find_program(self.info[self.program(elf)]), *args,
                 "-smp", str(smp), "-m", f"{memory}M", "-no-reboot",
                 "-display", "none", "-serial", "mon:stdio",
                 "-kernel", str(elf), "-append", append.strip(), *extra]
+
+    def program(self, elf: Path) -> str:
+        """Which of machine.json's programs runs the kernel: its byte order."""
+        with open(elf, "rb") as image:
+            big = image.read(EI_DATA + 1)[EI_DATA:] == ELFDATA2MSB
+        return "qemu_big" if big and "qemu_big" in self.info else "qemu"
 
     def kernel_status(self, status: int) -> int | None:
         """What the kernel ended with, from QEMU's status; None: it did not."""

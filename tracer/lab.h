@@ -12,23 +12,12 @@
 #define TRACER_LAB_H
 
 #include <arch/arch_trace.h>
+#include <tracer/lab_damage.h>
 
 #define LAB_SITE_MAX 24 /* bytes of a site */
 #define LAB_FORMS 4
 #define LAB_STORES 6
 #define LAB_INSNS 8
-
-/* What can be seen to go wrong. */
-enum lab_damage {
-	LAB_FAULT = 1,	 /* a trap that is not the strategy's */
-	LAB_HUNG = 2,	 /* it never came to its end */
-	LAB_SP = 4,	 /* the stack pointer was off behind the site */
-	LAB_REGS = 8,	 /* a register that the ABI keeps has changed */
-	LAB_RETURN = 16, /* it came back to the wrong place */
-	LAB_CALLS = 32,	 /* called twice; or not, though the new form, or the
-			    old one, was there as a whole */
-	LAB_ATOMIC = 64, /* an instruction ran without its lock prefix */
-};
 
 /*
  * Victim: an assembly function that runs one site once.
@@ -117,6 +106,10 @@ struct lab_scheme {
 	static const struct lab_scheme lab_scheme_##ident REGISTER(            \
 		lab_schemes) = { __VA_ARGS__ }
 REGISTRY(struct lab_scheme, lab_schemes);
+
+/* What a LAB_BREAK scheme's trap reaches. For each resume function of a port:
+ * PATCH_INDIRECT(lab_trap, function). */
+bool lab_trap(struct trap_frame *f);
 
 /*
  * A victim whose site is one of the port's own, as the compiler makes them

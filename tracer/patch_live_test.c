@@ -184,6 +184,8 @@ KTEST(patch_shuffled, "patch.shuffled_and_oversized")
 	unsigned int n;
 
 	trace_test_reset();
+	if (!sites_all_known && site_count <= 2 * PATCH_CHUNK)
+		KSKIP(t, "the run-time recorder has not met enough functions");
 	KASSERT(t, site_count > 2 * PATCH_CHUNK);
 	KASSERT(t, trace_workers_start(w, 0));
 	missed = 0;

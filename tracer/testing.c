@@ -26,9 +26,25 @@ int trace_test_add(const char *file, const char *text)
 	return put(file, text, true);
 }
 
-/* RECORD=runtime knows only functions that have been called. */
-static void call_victims(void)
+static int site_of(unsigned long (*fn)(unsigned long x))
 {
+	unsigned int i = site_lower_bound((unsigned long)fn);
+	struct symbol s;
+
+	if (i == site_count || !symbol_at(site_address(i), &s) ||
+	    s.start != (unsigned long)fn)
+		return -1;
+	return i;
+}
+
+/*
+ * RECORD=runtime knows only functions that have been called. Once: sites that a
+ * test has looked up keep their index while it runs.
+ */
+static void meet_victims(void)
+{
+	if (sites_all_known || site_of(victim_call) >= 0)
+		return;
 	victim_other(victim_outer(1));
 	victim_arguments(1, 2, 3, 4, 5, 6, 7, 8, 9, 10);
 	victim_struct(1);
@@ -41,8 +57,7 @@ void trace_test_reset(void)
 {
 	char mask[12];
 
-	if (!sites_all_known)
-		call_victims();
+	meet_victims();
 	snprintf(mask, sizeof(mask), "%x", ALL_CPUS);
 	trace_test_put("current_tracer", "nop");
 	trace_test_put("set_ftrace_filter", "");
@@ -116,24 +131,10 @@ int trace_test_victim(void)
 	return trace_test_put("current_tracer", "function");
 }
 
-static int site_of(unsigned long (*fn)(unsigned long x))
-{
-	unsigned int i = site_lower_bound((unsigned long)fn);
-	struct symbol s;
-
-	if (i == site_count || !symbol_at(site_address(i), &s) ||
-	    s.start != (unsigned long)fn)
-		return -1;
-	return i;
-}
-
 int trace_test_site(unsigned long (*fn)(unsigned long x))
 {
-	int site = site_of(fn);
-
-	if (site >= 0 || sites_all_known)
-		return site;
-	call_victims();
+	if (site_of(fn) < 0)
+		meet_victims();
 	return site_of(fn);
 }
 

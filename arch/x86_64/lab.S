@@ -1,0 +1,181 @@
+/*
+ * The lab's victims: tracer/lab.h. Every register holds a canary at the site,
+ * but for rsp, and the canaries are addresses that are not canonical: no stray
+ * instruction can write through them. What a victim returns through is in
+ * lab_saved, one slot a CPU.
+ */
+#include <arch/cpu_head.h>
+#include <tracer/lab_damage.h>
+
+	.section .rodata
+	.balign 8
+lab_canary:
+	canary = 0
+	.rept 15
+	.quad 0x5ab0c0de70000001 + canary * 0x0101010100
+	canary = canary + 1
+	.endr
+
+	.bss
+	.balign 8
+lab_saved:
+	.fill 8 * 8
+
+	.text
+/* As trace_entry: r11 and the flags are all that it may change. */
+	.type lab_count, @function
+lab_count:
+	lock incl lab_calls(%rip)
+	movl $-1, %r11d
+	ret
+	.size lab_count, . - lab_count
+	.type lab_count_second, @function
+lab_count_second:
+	lock incl lab_calls + 4(%rip)
+	movl $-1, %r11d
+	ret
+	.size lab_count_second, . - lab_count_second
+
+.macro victim_begin
+	pushq %rbx
+	pushq %rbp
+	pushq %r12
+	pushq %r13
+	pushq %r14
+	pushq %r15
+	movl %gs:CPU_HEAD_INDEX(8), %eax
+	movq %rsp, lab_saved(, %rax, 8)
+	testq %rdi, %rdi
+	jz 2f
+1:	decq %rdi
+	jnz 1b
+2:	testq %rsi, %rsi
+	jz 2f
+1:	nop
+	decq %rsi
+	jnz 1b
+2:	offset = 0
+	.irp reg, rax, rbx, rcx, rdx, rsi, rdi, rbp, r8, r9, r10, r11, r12, r13, r14, r15
+	movq lab_canary + offset(%rip), %\reg
+	offset = offset + 8
+	.endr
+.endm
+
+/* r11 is the site's to change where it calls. */
+.macro victim_end
+	offset = 0
+	.irp reg, rax, rbx, rcx, rdx, rsi, rdi, rbp, r8, r9, r10, r11, r12, r13, r14, r15
+	.ifnc \reg, r11
+	cmpq lab_canary + offset(%rip), %\reg
+	jne 1f
+	.endif
+	offset = offset + 8
+	.endr
+	xorl %ecx, %ecx
+	jmp 2f
+1:	movl $LAB_REGS, %ecx
+2:	movl %gs:CPU_HEAD_INDEX(8), %eax
+	cmpq %rsp, lab_saved(, %rax, 8)
+	je 1f
+	orl $LAB_SP, %ecx
+1:	movq lab_saved(, %rax, 8), %rsp
+	popq %r15
+	popq %r14
+	popq %r13
+	popq %r12
+	popq %rbp
+	popq %rbx
+	movl %ecx, %eax
+	ret
+.endm
+
+.macro victim_data name
+	.pushsection .rodata
+	.balign 8
+	.globl \name
+\name:
+	.quad \name\()_run, \name\()_site
+	.quad \name\()_b0, \name\()_b1, \name\()_b2, \name\()_b3
+	.popsection
+.endm
+
+/* Two of the victim's own instructions. */
+.macro before name
+\name\()_b0: nopl (%rax)
+\name\()_b1: nopl (%rax)
+.endm
+.macro behind name
+\name\()_b2: nopl (%rax)
+\name\()_b3: nopl (%rax)
+.endm
+
+/*
+ * A site of five bytes. What it calls stands exactly 0x170 before its end, so
+ * that a call is e8 90 fe ff ff, and e8 98 fe ff ff for the second target: what
+ * stands inside is known, and harmless until it is no instruction.
+ */
+	.balign 16
+	.type lab_five_run, @function
+lab_five_targets:
+	jmp lab_count
+	.balign 8
+	jmp lab_count_second
+lab_five_run:
+	victim_begin
+	jmp lab_five_b0
+	.org lab_five_targets + 0x170 - 5 - 6, 0xcc
+before lab_five
+	.globl lab_five_site
+lab_five_site:
+	.byte 0x0f, 0x1f, 0x44, 0x00, 0x00
+behind lab_five
+	victim_end
+	.size lab_five_run, . - lab_five_run
+victim_data lab_five
+
+/* A locked increment of what is not there: the fault tells what executed. */
+	.balign 16
+	.type lab_lock_run, @function
+lab_lock_run:
+	victim_begin
+before lab_lock
+lab_lock_site:
+	lock incl 0x12345000
+behind lab_lock
+	victim_end
+	.size lab_lock_run, . - lab_lock_run
+victim_data lab_lock
+
+/* A site as the compiler makes it, with its record where it makes one. */
+	.balign 16
+	.type lab_victim_own_run, @function
+	.type lab_victim_own_site, @function
+lab_victim_own_run:
+	victim_begin
+before lab_victim_own
+	.size lab_victim_own_run, . - lab_victim_own_run
+lab_victim_own_site:
+#if defined(SITES_patchable)
+	.rept 5
+	nop
+	.endr
+	.pushsection __patchable_function_entries, "awo", @progbits, .text
+	.quad lab_victim_own_site
+	.popsection
+#else
+#if defined(SITES_fentry_nop)
+	.byte 0x0f, 0x1f, 0x44, 0x00, 0x00
+#else
+	call __fentry__
+#endif
+#if defined(SITES_fentry_nop) || defined(RECORD_COMPILER)
+	.pushsection __mcount_loc, "a", @progbits
+	.quad lab_victim_own_site
+	.popsection
+#endif
+#endif
+behind lab_victim_own
+	victim_end
+	.size lab_victim_own_site, . - lab_victim_own_site
+victim_data lab_victim_own
+

@@ -1,0 +1,242 @@
+/*
+ * The lab's schemes on x86-64: tracer/lab.h. NOPs of one instruction and of
+ * several; calls that are torn, and what the breakpoint makes of it; lock
+ * prefixes.
+ *
+ * | form             | bytes              | instructions           |
+ * |------------------|--------------------|------------------------|
+ * | p6, k8, generic  | patch.c            | one                    |
+ * | jump             | eb 03, 3 old bytes | one: the rest is passed |
+ * | 5x90             | 90 90 90 90 90     | five                   |
+ * | 66x2             | 66 66 90, 66 90    | two                    |
+ * | nop+lea          | 90, 8d 74 26 00    | two (32-bit kernels)   |
+ * | nop+lea64        | 90, 48 8d 76 00    | two                    |
+ * | ds lea           | 3e 8d 74 26 00     | one (32-bit kernels)   |
+ * | on, on2          | e8 rel32           | one                    |
+ */
+#include <kernel/errno.h>
+#include <kernel/patch_path.h>
+#include <kernel/string.h>
+#include <tracer/lab.h>
+
+#define LAB_ABSENT 0x12345000 /* nothing is mapped there; also in lab.S */
+
+extern const struct lab_victim lab_five, lab_lock;
+
+static const u8 p6[] = { 0x0f, 0x1f, 0x44, 0x00, 0x00 };
+static const u8 k8[] = { 0x66, 0x66, 0x66, 0x66, 0x90 };
+static const u8 generic[] = { 0x3e, 0x48, 0x8d, 0x76, 0x00 };
+static const u8 jump[] = { 0xeb, 0x03, 0xfe, 0xff, 0xff };
+static const u8 nops[] = { 0x90, 0x90, 0x90, 0x90, 0x90 };
+static const u8 short2[] = { 0x66, 0x66, 0x90, 0x66, 0x90 };
+static const u8 nop_lea[] = { 0x90, 0x8d, 0x74, 0x26, 0x00 };
+static const u8 nop_lea64[] = { 0x90, 0x48, 0x8d, 0x76, 0x00 };
+static const u8 ds_lea[] = { 0x3e, 0x8d, 0x74, 0x26, 0x00 };
+
+enum { OFF, ON, ON2 };
+
+/* The targets stand 0x170 and 0x168 before the site's end (lab.S). */
+static void call(u8 *bytes, unsigned int form)
+{
+	bytes[0] = 0xe8;
+	bytes[1] = form == ON2 ? 0x98 : 0x90;
+	bytes[2] = 0xfe;
+	bytes[3] = bytes[4] = 0xff;
+}
+
+#define ENCODE(off)                                                            \
+	static void encode_##off(unsigned long site, unsigned int form,        \
+				 u8 *bytes)                                    \
+	{                                                                      \
+		(void)site;                                                    \
+		if (form == OFF)                                               \
+			memcpy(bytes, off, sizeof(off));                       \
+		else                                                           \
+			call(bytes, form);                                     \
+	}
+ENCODE(p6)
+ENCODE(k8)
+ENCODE(generic)
+ENCODE(jump)
+ENCODE(nops)
+ENCODE(short2)
+ENCODE(nop_lea)
+ENCODE(nop_lea64)
+ENCODE(ds_lea)
+
+/* As the instruction in that form would: lab.S says where calls go. */
+static void act_as(struct trap_frame *f, unsigned long site, unsigned int form)
+{
+	f->rip = site + 5;
+	if (form == OFF)
+		return;
+	f->rsp -= 8;
+	*(unsigned long *)f->rsp = f->rip;
+	f->rip -= form == ON2 ? 0x168 : 0x170;
+}
+PATCH_INDIRECT(lab_trap, act_as);
+
+static void act_as_nop(struct trap_frame *f, unsigned long site,
+		       unsigned int form)
+{
+	(void)form;
+	f->rip = site + 5;
+}
+PATCH_INDIRECT(lab_trap, act_as_nop);
+
+#define FORMS(off_name, ...)                                                   \
+	{                                                                      \
+		{ off_name, { __VA_ARGS__ }, { 0, 0 } },                       \
+			{ "on", { 5 }, { 1, 0 } },                             \
+			{ "on2", { 5 }, { 0, 1 } },                            \
+	}
+#define FIVE(scheme, origin, encoder, off_name, ...)                           \
+	.name = scheme, .from = origin, .victim = &lab_five, .length = 5,      \
+	.form = FORMS(off_name, __VA_ARGS__), .encode = encode_##encoder
+#define WHOLE(to)                                                              \
+	{                                                                      \
+		{ 0, 5, to }                                                   \
+	}
+
+/* A NOP of one instruction or more, under a rendezvous, both ways. */
+#define NOP_PAIR(ident, scheme, origin, encoder, on_breaks, off_breaks, why,   \
+		 ...)                                                          \
+	LAB_SCHEME(ident##_on, FIVE(scheme, origin, encoder, "off",            \
+				    __VA_ARGS__),                              \
+		   .old = OFF, .new = ON, .way = LAB_STOP, .store = WHOLE(ON), \
+		   .breaks = (on_breaks), .because = why);                     \
+	LAB_SCHEME(ident##_off, FIVE(scheme, origin, encoder, "off",           \
+				     __VA_ARGS__),                             \
+		   .old = ON, .new = OFF, .way = LAB_STOP,                     \
+		   .store = WHOLE(OFF), .breaks = (off_breaks),                \
+		   .because = why)
+
+NOP_PAIR(p6, "p6", "seed 0", p6, 0, 0, "one instruction", 5);
+NOP_PAIR(k8, "k8", "seed 0", k8, 0, 0, "one instruction", 5);
+NOP_PAIR(generic, "generic", "seed 0", generic, 0, 0,
+	 "one instruction; 48 makes it 64 bits wide", 5);
+NOP_PAIR(jump, "jump", "seed 3", jump, 0, 0,
+	 "nobody stands on what the jump passes", 2, -3);
+NOP_PAIR(nops, "5x90", "seed 0", nops, LAB_FAULT, 0,
+	 "four boundaries inside the future call; cure: p6", 1, 1, 1, 1, 1);
+NOP_PAIR(short2, "66x2", "seed 0", short2, LAB_FAULT, 0,
+	 "a boundary inside the future call; cure: k8", 3, 2);
+NOP_PAIR(nop_lea64, "nop+lea64", "seed 0", nop_lea64, LAB_FAULT, 0,
+	 "a boundary inside the future call; cure: generic", 1, 4);
+NOP_PAIR(nop_lea, "nop+lea", "seed 0", nop_lea, LAB_FAULT | LAB_REGS, LAB_REGS,
+	 "two instructions, and in 64-bit code it clears half of rsi", 1, 4);
+NOP_PAIR(ds_lea, "ds-lea", "seed 0", ds_lea, LAB_REGS, LAB_REGS,
+	 "in 64-bit code it clears half of rsi; cure: generic", 5);
+
+/* ---- calls in two stores, and the breakpoint ---- */
+
+#define OPCODE_FIRST(to)                                                       \
+	{                                                                      \
+		{ 0, 4, to }, { 4, 1, to }                                     \
+	}
+#define OPCODE_LAST(to)                                                        \
+	{                                                                      \
+		{ 1, 4, to }, { 0, 1, to }                                     \
+	}
+#define UNIT_AND_TAIL(to)                                                      \
+	{                                                                      \
+		{ 0, 1, to }, { 1, 4, to }                                     \
+	}
+
+LAB_SCHEME(torn_4_1, FIVE("torn 4+1", "seed 3", p6, "off", 5), .old = OFF,
+	   .new = ON, .way = LAB_LIVE, .store = OPCODE_FIRST(ON),
+	   .breaks = LAB_FAULT, .because = "a call to nowhere; cure: int3");
+LAB_SCHEME(torn_1_4, FIVE("torn 1+4", "seed 3", p6, "off", 5), .old = OFF,
+	   .new = ON, .way = LAB_LIVE, .store = OPCODE_LAST(ON),
+	   .breaks = LAB_FAULT | LAB_REGS,
+	   .because = "half a call's distance as an operand; cure: int3");
+LAB_SCHEME(torn_off, FIVE("torn 1+4", "seed 3", k8, "off", 5), .old = ON,
+	   .new = OFF, .way = LAB_LIVE, .store = UNIT_AND_TAIL(OFF),
+	   .breaks = LAB_FAULT | LAB_REGS,
+	   .because = "half a call's distance as code; cure: int3");
+
+LAB_SCHEME(int3_on, FIVE("int3", "H13", p6, "off", 5), .old = OFF, .new = ON,
+	   .way = LAB_BREAK, .store = UNIT_AND_TAIL(ON), .resume = act_as,
+	   .because = "the trap acts as the new form");
+LAB_SCHEME(int3_off, FIVE("int3", "H13", p6, "off", 5), .old = ON, .new = OFF,
+	   .way = LAB_BREAK, .store = UNIT_AND_TAIL(OFF), .resume = act_as,
+	   .because = "the trap acts as the new form");
+LAB_SCHEME(int3_retarget, FIVE("int3", "H13", p6, "off", 5), .old = ON,
+	   .new = ON2, .way = LAB_BREAK, .store = UNIT_AND_TAIL(ON2),
+	   .resume = act_as, .because = "the trap acts as the new form");
+LAB_SCHEME(int3_nop, FIVE("int3-nop", "H13", p6, "off", 5), .old = ON,
+	   .new = ON2, .way = LAB_BREAK, .store = UNIT_AND_TAIL(ON2),
+	   .resume = act_as_nop, .breaks = LAB_CALLS,
+	   .because = "neither the old nor the new call; cure: int3");
+
+/* ---- lock prefixes ---- */
+
+#define LOCK_LENGTH 8
+enum { UP, SMP };
+
+/* lock incl LAB_ABSENT, its prefix replaced while one CPU is enough. */
+static void lock_bytes(u8 prefix, u8 *bytes)
+{
+	static const u8 inc[] = { 0xff, 0x04, 0x25, 0x00, 0x50, 0x34, 0x12 };
+
+	bytes[0] = prefix;
+	memcpy(bytes + 1, inc, sizeof(inc));
+}
+static_assert(LAB_ABSENT == 0x12345000, "lock_bytes()");
+
+static void encode_lock90(unsigned long site, unsigned int form, u8 *bytes)
+{
+	(void)site;
+	lock_bytes(form == SMP ? 0xf0 : 0x90, bytes);
+}
+
+static void encode_lock3e(unsigned long site, unsigned int form, u8 *bytes)
+{
+	(void)site;
+	lock_bytes(form == SMP ? 0xf0 : 0x3e, bytes);
+}
+
+/* Where the access faults, there the instruction began that made it. */
+static bool lock_fault(struct trap_frame *f, unsigned long site, u32 *damage)
+{
+	if (f->rip != site && f->rip != site + 1)
+		return false;
+	if (f->rip == site + 1 && *(const u8 *)site == 0xf0)
+		*damage |= LAB_ATOMIC;
+	f->rip = site + LOCK_LENGTH;
+	return true;
+}
+
+#define LOCK(scheme, ...)                                                      \
+	.name = scheme, .from = "H18", .victim = &lab_lock,                    \
+	.length = LOCK_LENGTH, .encode = encode_##__VA_ARGS__,                 \
+	.fault = lock_fault, .way = LAB_STOP
+#define LOCK90 { { "up", { 1, 7 }, { 0, 0 } }, { "smp", { 8 }, { 0, 0 } } }
+#define LOCK3E { { "up", { 8 }, { 0, 0 } }, { "smp", { 8 }, { 0, 0 } } }
+#define PREFIX(to)                                                             \
+	{                                                                      \
+		{ 0, 1, to }                                                   \
+	}
+
+LAB_SCHEME(lock90_up, LOCK("lock-90", lock90), .form = LOCK90, .old = SMP,
+	   .new = UP, .store = PREFIX(UP), .because = "one CPU is left");
+LAB_SCHEME(lock90_smp, LOCK("lock-90", lock90), .form = LOCK90, .old = UP,
+	   .new = SMP, .store = PREFIX(SMP), .breaks = LAB_ATOMIC,
+	   .because = "held behind the 90, it adds without a lock; cure: 3e");
+LAB_SCHEME(lock3e_up, LOCK("lock-3e", lock3e), .form = LOCK3E, .old = SMP,
+	   .new = UP, .store = PREFIX(UP), .because = "prefix for prefix");
+LAB_SCHEME(lock3e_smp, LOCK("lock-3e", lock3e), .form = LOCK3E, .old = UP,
+	   .new = SMP, .store = PREFIX(SMP), .because = "prefix for prefix");
+
+/* ---- the port's own ---- */
+
+const struct lab_form *lab_own_form(bool on)
+{
+	static const struct lab_form forms[] = {
+		{ "off", { 5 }, { 0, 0 } },
+		{ "off", { 2, -3 }, { 0, 0 } },
+		{ "on", { 5 }, { 1, 0 } },
+	};
+
+	return on ? &forms[2] : &forms[(patch_nop & 0xff) == 0xeb];
+}

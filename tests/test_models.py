@@ -1,0 +1,99 @@
+"""The Promela models of the strategies, tracer/models: every interleaving of
+three CPUs and a preempted task is gone through, and nothing is wrong; and with a
+step of the protocol taken out, what it is for is seen to go wrong."""
+
+import re
+import subprocess
+
+import pytest
+from conftest import ROOT
+
+MODELS = ROOT / "tracer" / "models"
+
+# What an assertion, told by the comment behind it, or the end of a path says.
+WRONG = {
+    "half": r"tail==did",      # a CPU ran half an old, half a new instruction
+    "unsynced": r"may\[.*want",  # a batch was done, and a CPU not synchronised
+    "old": r"settled",         # the old state was acted upon after its end
+    "unknown": r"vector",      # the trap did not find its entry
+    "stuck": r"invalid end",   # somebody waits for ever
+}
+
+GOOD = [("stop", ""), ("breakpoint", ""), ("word", ""), ("word", "MISALIGNED")]
+
+# Model, what is taken out, and what must then be seen, all of it.
+BROKEN = [
+    ("stop", "NO_SYNC", "half unsynced old"),
+    ("stop", "SYNC_FIRST", "half unsynced old"),
+    ("stop", "NO_GATHER", "half"),
+    ("stop", "NO_LEAVE", "unsynced stuck"),
+    ("stop", "NO_FENCE", "half unsynced old"),
+    ("stop", "SYNC_BY_IPI", "stuck"),
+    ("stop", "JOIN_ANYTIME", "half unsynced old"),
+    ("stop", "SYNC_THEN_JOIN", "half old"),
+    ("breakpoint", "NO_SYNC", "half unsynced old unknown"),
+    ("breakpoint", "NO_SYNC_BREAK", "half old"),
+    ("breakpoint", "NO_SYNC_TAIL", "half"),
+    ("breakpoint", "NO_SYNC_FIRST", "unsynced unknown"),
+    ("breakpoint", "TAIL_FIRST", "half"),
+    ("breakpoint", "FIRST_EARLY", "half"),
+    ("breakpoint", "NO_FENCE", "half unsynced old unknown"),
+    ("breakpoint", "SYNC_THEN_JOIN", "half unsynced old unknown"),
+    ("breakpoint", "VECTOR_LATE", "unknown"),
+    ("breakpoint", "VECTOR_SHORT", "unknown"),
+    ("breakpoint", "TRAP_AS_OLD", "old"),
+    ("word", "NO_SYNC", "unsynced old"),
+    ("word", "NO_FENCE", "unsynced old"),
+    ("word", "SYNC_THEN_JOIN", "unsynced old"),
+    ("word", "MISALIGNED NO_FALLBACK", "half"),
+]
+
+
+def explore(folder, model: str, switches: str) -> tuple[set[str], str]:
+    """Go through all states; what was seen to be wrong, and pan's output."""
+    defines = [f"-D{s}" for s in switches.split()]
+    for command in (["spin", *defines, "-a", MODELS / f"{model}.pml"],
+                    ["gcc", "-O2", "-w", "-DSAFETY", "-DMEMLIM=1500",
+                     "-o", "pan", "pan.c"]):
+        done = subprocess.run(command, cwd=folder, text=True,
+                              capture_output=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+    # -c0: go on behind each violation.
+    output = subprocess.run(["./pan", "-c0", "-m100000", "-w22"], cwd=folder,
+                            text=True, capture_output=True).stdout
+    # All states, or the verdict is worth nothing.
+    assert "error: max search depth" not in output, output
+    assert "Search not completed" not in output, output
+    assert re.search(r"\d+ states, stored", output), output
+    violations = set(re.findall(r"^pan:\d+: (.*) \(at depth", output, re.M))
+    wrong = {name for name, pattern in WRONG.items()
+             if any(re.search(pattern, v) for v in violations)}
+    unknown = [v for v in violations
+               if not any(re.search(p, v) for p in WRONG.values())]
+    assert not unknown, unknown
+    return wrong, output
+
+
+@pytest.mark.parametrize("model,switches", GOOD)
+def test_holds(tmp_path, model, switches):
+    wrong, output = explore(tmp_path, model, switches)
+    assert wrong == set(), output[-2000:]
+    assert "errors: 0" in output, output[-2000:]
+
+
+@pytest.mark.parametrize("model,switches,expected", BROKEN)
+def test_fails_without(tmp_path, model, switches, expected):
+    # One run of the site by each CPU shows it; two take ten times as long.
+    wrong, output = explore(tmp_path, model, switches + " RUNS=1")
+    assert wrong == set(expected.split()), output[-2000:]
+
+
+def test_every_switch_is_tried():
+    """What a model's first comment lists, and what its code asks for."""
+    for path in MODELS.glob("*.pml"):
+        text = path.read_text()
+        tried = {s for _, switches, _ in BROKEN for s in switches.split()}
+        asked = set(re.findall(r"(?:ifn?def |defined\()(\w+)", text))
+        assert asked - tried <= {"UNITS", "RUNS", "LEADER", "carry_out"}, path
+        for listed in re.findall(r"^ \*\t([A-Z_, ]+?)\t", text, re.M):
+            assert set(re.findall(r"[A-Z_]{3,}", listed)) <= tried, path

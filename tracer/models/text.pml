@@ -1,0 +1,131 @@
+/*
+ * Text as the CPUs of the models may fetch it: weaker than any real machine's.
+ * Until a CPU synchronises, each of its fetches may return any value that the
+ * unit has had since, in any order; and a store that no fence has followed may
+ * be missed by a CPU that synchronises.
+ *
+ * UNITS is given: how many stores it takes to write the live instruction.
+ */
+#define CPUS 3
+#define LATE 2 /* the CPU that comes online at any time */
+
+/* Values of a unit of the live instruction, as members of a set. */
+#define OFF 1
+#define ON 2
+#define BREAK 4
+
+/* Steps of a strategy that stops nobody, enum patch_step. */
+#define BREAK_STEP 1
+#define TAIL_STEP 2
+#define FIRST_STEP 4
+#define WORD_STEP 8
+
+byte latest[UNITS];	/* value stored last */
+byte text[UNITS];	/* what a CPU that synchronises now may get */
+byte may[CPUS * UNITS]; /* what a fetch may return, for each CPU */
+byte want = OFF;	/* the batch's new state */
+bool settled;		/* all CPUs know that nothing older than want is left */
+
+#define view(c, u) may[(c) * UNITS + (u)]
+
+bool ipi[CPUS];
+byte online = 3;	/* set of CPUs that answer interrupts */
+byte ready = 3;		/* and may run sites */
+bool turn;		/* that of stop_cpus() or cpu_call(); online stands */
+byte batches;		/* done: on, and off again, so that what the first */
+#define BATCHES 2	/* leaves behind meets the second */
+
+byte others;		/* CPUs that were interrupted */
+byte u_, c_; /* loop counters, used inside d_step alone */
+
+inline store(unit, value)
+{
+	d_step {
+		latest[unit] = value;
+		text[unit] = text[unit] | value;
+		for (c_ : 0 .. CPUS - 1) {
+			view(c_, unit) = view(c_, unit) | value
+		}
+		c_ = 0
+	}
+}
+
+/* Stores before it are seen by whoever synchronises after it. */
+inline fence()
+{
+	d_step {
+		for (u_ : 0 .. UNITS - 1) {
+			text[u_] = latest[u_]
+		}
+		u_ = 0
+	}
+}
+
+/* arch_text_sync() on CPU c. */
+inline sync(c)
+{
+	d_step {
+		for (u_ : 0 .. UNITS - 1) {
+			view(c, u_) = text[u_]
+		}
+		u_ = 0
+	}
+}
+
+/* Interrupt all CPUs but the first `from`; their number is in others. */
+inline interrupt(from)
+{
+	d_step {
+		others = 0;
+		for (c_ : from .. CPUS - 1) {
+			if
+			:: online & (1 << c_) ->
+				ipi[c_] = true;
+				others++
+			:: else
+			fi
+		}
+		c_ = 0
+	}
+}
+
+inline batch_begin()
+{
+	atomic {
+		want = (batches % 2 -> OFF : ON);
+		settled = false
+	}
+}
+
+/* It is declared done: nobody can fetch anything but its new text. */
+inline batch_end()
+{
+	d_step {
+		for (u_ : 0 .. UNITS - 1) {
+			for (c_ : 0 .. CPUS - 1) {
+				assert(view(c_, u_) == want ||
+				       !(ready & (1 << c_))) /* synced */
+			}
+		}
+		u_ = 0;
+		c_ = 0;
+		settled = true;
+		batches++
+	}
+}
+
+inline machine_init()
+{
+	d_step {
+		for (u_ : 0 .. UNITS - 1) {
+			latest[u_] = OFF;
+			text[u_] = OFF;
+			for (c_ : 0 .. CPUS - 1) {
+				view(c_, u_) = OFF
+			}
+		}
+		u_ = 0;
+		c_ = 0
+	}
+}
+
