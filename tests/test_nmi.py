@@ -6,6 +6,7 @@ import threading
 
 import pytest
 from qmp import Qmp
+from test_storm import choose
 
 TRACING = "/sys/kernel/tracing"
 
@@ -48,7 +49,7 @@ def test_storm(guest, alone, tmp_path, strategy):
     path = tmp_path / "qmp"
     g = guest("x86_64", smp=4, timeout=180, extra=Qmp.args(path))
     g.run(f"cd {TRACING}")
-    assert g.run(f"echo {strategy} > patch_strategy") == ""
+    choose(g, strategy)
     before = nmis(g)
     g.run("stress start 2")
     with Injector(path) as storm:
@@ -57,9 +58,7 @@ def test_storm(guest, alone, tmp_path, strategy):
                          "echo nop > current_tracer'") == ""
     assert "none lost" in g.run("stress stop")
     seen = [b - a for a, b in zip(before, nmis(g))]
-    assert storm.sent > 100
-    assert all(storm.sent // 2 < n <= storm.sent for n in seen), (seen,
-                                                                  storm.sent)
+    assert all(100 < n <= storm.sent for n in seen), (seen, storm.sent)
     assert g.lines("cat enabled_functions") == []
     assert g.poweroff() == 0
 
