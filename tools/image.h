@@ -67,6 +67,7 @@ struct arch {
 	const char *return_operand; /* of an indirect jump that returns */
 	bool relaxes;		    /* the linker shortens instructions */
 	bool delay_slots;	    /* one instruction runs after a jump */
+	bool long_calls; /* a register may be loaded for one: longcall.c */
 };
 
 /* The row of that name, or the end of the program. */
