@@ -145,9 +145,8 @@ $(ELF): $(O)/first.elf $(O)/tables.o $(H)/mksites $(H)/patchpath
 	$(Q)$(H)/patchpath $(tool_args) $@.new
 	$(Q)mv $@.new $@
 
-tool_srcs := tools/image.c tools/scan.c tools/record.c \
-	tools/longcall.c
-$(H)/%: tools/%.c $(tool_srcs) $(tool_srcs:.c=.h)
+tool_srcs := tools/image.c tools/far.c tools/scan.c tools/record.c
+$(H)/%: tools/%.c $(tool_srcs) $(wildcard tools/*.h)
 	$(call say,HOSTCC,$<)
 	@mkdir -p $(@D)
 	$(Q)$(HOSTCC) $(HOSTCFLAGS) $< $(tool_srcs) -o $@ -lelf

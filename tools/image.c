@@ -1,7 +1,6 @@
 /* Reading a linked image: see image.h. */
 #define _GNU_SOURCE /* asprintf, getline */
 #include "image.h"
-#include "longcall.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -45,7 +44,6 @@ static const struct arch arches[] = {
 		.stops = LIST("eret", "deret", "break", "sdbbp"),
 		.return_operand = "ra",
 		.delay_slots = true,
-		.long_calls = true,
 	},
 };
 
@@ -461,6 +459,6 @@ void image_open(struct image *im, const char *path, const struct arch *arch,
 	elf_open(im);
 	read_symbols(im);
 	read_insns(im, arch, objdump);
-	if (arch->long_calls)
-		longcall_resolve(im);
+	if (arch->delay_slots)
+		image_resolve_far(im);
 }

@@ -6,6 +6,10 @@
 #include <kernel/task.h>
 #include <tracer/lab.h>
 
+/* A port without victims has no own one either. */
+#pragma weak lab_victim_own
+#pragma weak lab_own_form
+
 /* ---- lab_hold.c: tasks that run victims, and the hold sweep ---- */
 
 #define LAB_REGION 1024
@@ -33,8 +37,9 @@ struct lab_task {
 	const struct lab_victim *victim;
 	const struct lab_scheme *scheme; /* for its fault(), or NULL */
 	struct lab_map *map;
-	unsigned int delay, span; /* where a sweep begins, and how far it goes */
-	bool stop;		  /* this was the trial that was wanted */
+	unsigned int delay,
+		span; /* where a sweep begins, and how far it goes */
+	bool stop;    /* this was the trial that was wanted */
 	/* Results. */
 	bool done;
 	u32 damage, fault_damage;
@@ -85,7 +90,7 @@ struct lab_finding {
 struct lab_case {
 	const char *name, *from, *strategy, *old, *new, *because;
 	const struct lab_victim *victim;
-	const struct lab_scheme *scheme;      /* NULL: the port's own site */
+	const struct lab_scheme *scheme;       /* NULL: the port's own site */
 	const struct lab_form *before, *after; /* NULL: no such declaration */
 	u32 breaks;
 	unsigned int last;
@@ -103,7 +108,8 @@ struct lab_case {
 	u32 seen;		       /* damage */
 	const char *incomplete;	       /* why, or NULL */
 	unsigned long incomplete_at;
-	const char *wrong; /* the scheme itself: its forms do not do as they say */
+	const char
+		*wrong; /* the scheme itself: its forms do not do as they say */
 	unsigned int nr_findings;
 	struct lab_finding finding[LAB_FINDINGS];
 };
@@ -131,6 +137,10 @@ bool lab_case_own(struct lab_case *c, unsigned int i);
 /* Around all of those that are run; false: that site is in no table. */
 bool lab_own_begin(void);
 void lab_own_end(void);
+/* Switch that site by a strategy; 0 or patch_site()'s error. */
+int lab_own_switch(const char *by, bool on);
+/* lab_vector.c: number `site` of the table switched on by breakpoint. */
+void lab_case_vector(struct lab_case *c, unsigned int site, bool sorted);
 /* Somebody was held at pc; a case is done. */
 void lab_own_held(unsigned long pc);
 void lab_own_done(struct lab_case *c);
