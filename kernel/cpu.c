@@ -3,6 +3,7 @@
 #include <boot/boot_info.h>
 #include <kernel/cpu.h>
 #include <kernel/errno.h>
+#include <kernel/order.h>
 #include <kernel/panic.h>
 #include <kernel/param.h>
 #include <kernel/printk.h>
@@ -155,8 +156,10 @@ int cpu_call(cpumask_t mask, void (*fn)(void *arg), void *arg)
 		fn(arg);
 		arch_irq_restore(state);
 	}
+	order_tell(ORDER_WAIT, others);
 	while (__atomic_load_n(&call.todo, __ATOMIC_ACQUIRE))
 		arch_cpu_relax();
+	order_tell(ORDER_WAITED, 0);
 	call_turn_give();
 	return 0;
 }

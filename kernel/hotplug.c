@@ -70,6 +70,7 @@ static struct wait_queue quiet_wait = WAIT_QUEUE_INIT(quiet_wait);
 static bool smp_atomics = true;
 
 void (*cpu_event_hook)(unsigned int cpu, enum cpu_event event);
+bool cpu_join_unsynced;
 
 /* Acquire and release pair with each other: what was done before a step is seen
  * by who acts on it. */
@@ -118,8 +119,10 @@ notrace void cpu_join(void)
 	cpu_tell(c, CPU_EVENT_JOINED);
 	/* Pairs with the fence between stores to text and cpu_call(). */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	arch_text_sync();
-	cpu_tell(c, CPU_EVENT_SYNCED);
+	if (!READ_ONCE(cpu_join_unsynced)) {
+		arch_text_sync();
+		cpu_tell(c, CPU_EVENT_SYNCED);
+	}
 	set_state(c, CPU_ONLINE);
 }
 PATCH_ROOT(cpu_join);

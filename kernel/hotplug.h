@@ -43,6 +43,9 @@ enum cpu_event {
  */
 extern void (*cpu_event_hook)(unsigned int cpu, enum cpu_event event);
 
+/* For tests of those who look for it: a CPU that comes does not synchronise. */
+extern bool cpu_join_unsynced;
+
 /*
  * For the build's proof of the patching path: what a CPU runs up to its second
  * synchronisation, after it has left, and what calls the hook.

@@ -23,6 +23,7 @@
  */
 #include <kernel/cpu.h>
 #include <kernel/errno.h>
+#include <kernel/order.h>
 #include <kernel/patch_path.h>
 #include <kernel/stop.h>
 #include <kernel/time.h>
@@ -67,9 +68,11 @@ notrace void stop_hold(void)
 	u64 start = arch_clock();
 
 	cpu->in_stop = true;
+	order_tell(ORDER_HELD, false);
 	__atomic_fetch_add(&stop.arrived, 1, __ATOMIC_RELEASE);
 	wait_for(&stop.state, STOP_SYNC);
 	stop.work->sync(stop.work->arg);
+	order_tell(ORDER_FREE, false);
 	cpu->in_stop = false;
 	stop.held[cpu->head.index] = arch_clock() - start;
 	__atomic_fetch_add(&stop.left, 1, __ATOMIC_RELEASE);
@@ -80,10 +83,12 @@ notrace void stop_lead(unsigned int others)
 	struct cpu *cpu = arch_this_cpu();
 	struct stop_work *w = stop.work;
 
+	order_tell(ORDER_HELD, true);
 	set_state(STOP_CHANGE);
 	w->change(w->arg);
 	set_state(STOP_SYNC);
 	w->sync(w->arg);
+	order_tell(ORDER_FREE, true);
 	cpu->in_stop = false;
 	wait_for(&stop.left, others);
 	set_state(STOP_IDLE);
@@ -104,8 +109,10 @@ static unsigned int gather(struct stop_work *w)
 		ipi_send(c, IPI_STOP);
 		others++;
 	}
+	order_tell(ORDER_WAIT, cpus_online & ~(1u << cpu_index()));
 	arch_this_cpu()->in_stop = true;
 	wait_for(&stop.arrived, others);
+	order_tell(ORDER_WAITED, 0);
 	return others;
 }
 

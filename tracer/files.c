@@ -4,7 +4,6 @@
 
 #include <kernel/cpu.h>
 #include <kernel/errno.h>
-#include <kernel/printk.h>
 #include <kernel/string.h>
 #include <kernel/time.h>
 #include <tracer/output.h>
@@ -122,53 +121,6 @@ static int trace_clock_write(struct ctl_handle *h, char *text)
 CTL_FILE(trace_clock, .path = TRACING "trace_clock", .read = trace_clock_read,
 	 .write = trace_clock_write);
 
-/* ---- Patching --------------------------------------------------------------- */
-
-/* "[stop] breakpoint word", and a line for each that this CPU cannot use. */
-static int patch_strategy_read(struct ctl_handle *h, struct seq *s)
-{
-	const char *now = patch_strategy_name(), *why;
-	const struct patch_strategy *p;
-
-	if (!once(h))
-		return 0;
-	for_each_registered (p, patch_strategies)
-		if (!patch_refused(p))
-			seq_printf(s, strcmp(p->name, now) ? "%s%s" : "%s[%s]",
-				   s->len ? " " : "", p->name);
-	seq_printf(s, "\n");
-	for_each_registered (p, patch_strategies)
-		if ((why = patch_refused(p)))
-			seq_printf(s, "not %s: %s\n", p->name, why);
-	return 1;
-}
-
-static int patch_strategy_write(struct ctl_handle *h, char *text)
-{
-	const struct patch_strategy *p;
-	const char *why;
-	char names[64];
-	size_t n = 0;
-	int err;
-
-	mutex_lock(&trace_mutex);
-	err = patch_strategy_set(text, &why);
-	mutex_unlock(&trace_mutex);
-	if (err == -ENOSYS)
-		return ctl_error(h, err, "'%.32s' is not possible here: %s",
-				 text, why);
-	if (!err)
-		return 0;
-	for_each_registered (p, patch_strategies)
-		if (!patch_refused(p))
-			n += snprintf(names + n, sizeof(names) - n, " %s",
-				      p->name);
-	return ctl_error(h, err, "no strategy '%.32s'; there are:%s", text,
-			 names);
-}
-CTL_FILE(patch_strategy, .path = TRACING "patch_strategy",
-	 .read = patch_strategy_read, .write = patch_strategy_write);
-
 /* ---- Filters, and lists of functions -------------------------------------------- */
 
 /* One record a site whose bit is set; h->pos is the site to look at next. */
@@ -283,6 +235,8 @@ static const char readme[] =
 "  enabled_functions   functions whose call is on now\n"
 "  buffer_size_kb      KiB of buffer a CPU\n"
 "  patch_strategy      how sites are switched: stop breakpoint word\n"
+"  patch_log           in which order text was written and CPUs synchronised\n"
+"  patch_log_check     whether that order is right\n"
 "  trace_clock         local global counter\n"
 "  tracing_cpumask     CPUs that record, hexadecimal\n"
 "  trace_marker        text to put into the trace\n"

@@ -20,10 +20,6 @@ static const char *strategy_before;
 static struct trace_ops *ops_before;
 static int own_site = -1;
 
-/* A port without victims has no own one either. */
-#pragma weak lab_victim_own
-#pragma weak lab_own_form
-
 /* ---- counting ---- */
 
 static void count_call(unsigned long ip, unsigned long parent,

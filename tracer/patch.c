@@ -1,5 +1,6 @@
 /* Batches: verification, and the books about what is on. */
 #include <tracer/patch_live.h>
+#include <tracer/patch_log.h>
 
 #include <kernel/cpu.h>
 #include <kernel/errno.h>
@@ -60,8 +61,12 @@ int patch_apply(struct patch_batch *b, unsigned int lo, unsigned int hi)
 	b->held_ns = 0;
 	b->fallback = 0;
 	err = arch_irqs_off() || in_interrupt() ? -EDEADLK : verify(b);
-	if (!err && b->on + b->off)
+	if (!err && b->on + b->off) {
+		patch_log(LOG_BATCH, b->on + b->off,
+			  strategy - __start_patch_strategies);
 		err = strategy->carry_out(b);
+		patch_log(LOG_DONE, 0, 0);
+	}
 	if (err) {
 		settle(site_bits.want, site_bits.enabled, b);
 		return err;
@@ -162,6 +167,7 @@ bool patch_trap(struct trap_frame *f)
 		return false;
 	now = arch_live_read(pc);
 	if (patch_break_find(pc, &on)) {
+		patch_log(LOG_TRAP, pc - (unsigned long)_text, false);
 		arch_break_resume(f, pc, on);
 		count(&stats.traps);
 		return true;
@@ -169,6 +175,7 @@ bool patch_trap(struct trap_frame *f)
 	on = now == arch_live_on(pc);
 	if (!on && now != arch_live_off(pc))
 		return false;
+	patch_log(LOG_TRAP, pc - (unsigned long)_text, true);
 	arch_break_resume(f, pc, on);
 	count(&stats.late);
 	return true;

@@ -7,6 +7,7 @@
 #include <kernel/cpu.h>
 #include <kernel/patch_path.h>
 #include <kernel/string.h>
+#include <tracer/patch_log.h>
 
 void patch_chunk_add(struct patch_chunk *c, unsigned long live, bool on)
 {
@@ -51,6 +52,15 @@ static always_inline void write_all(const struct patch_chunk *c, long delta,
 		write_one(patch_entry_live(*e), *e & 1, delta, step);
 }
 
+/* As patch_chunk_write() has written. */
+static void log_stores(const struct patch_chunk *c, enum patch_log_store kind)
+{
+	const u32 *e;
+
+	for (e = c->entry; e < c->entry + c->count; e++)
+		patch_log_add(LOG_STORE, *e >> 1, kind | (*e & 1) * STORE_ON);
+}
+
 /* The step is decided once, not for each site. */
 u64 patch_chunk_write(const struct patch_chunk *c, enum patch_step step)
 {
@@ -81,6 +91,9 @@ static void sync_here(void *arg)
 	const struct patch_chunk *c = arg;
 	const u32 *e;
 
+	if (patch_sabotage_skips())
+		return;
+	patch_log(LOG_SYNC, 0, 0);
 	if (arch_sync_each_site)
 		for (e = c->entry; e < c->entry + c->count; e++)
 			arch_text_sync_site(patch_entry_live(*e));
@@ -103,6 +116,18 @@ static void sync_all(const struct patch_chunk *c)
 	cpu_call(~0u, sync_here, (void *)c);
 }
 
+static void sync_bare(void *arg)
+{
+	(void)arg;
+	patch_log(LOG_SYNC, 0, 0);
+	arch_text_sync();
+}
+
+void patch_sync_early(void)
+{
+	cpu_call(~0u, sync_bare, NULL);
+}
+
 void (*patch_step_hook)(enum patch_step step, bool synced);
 
 static void step_done(enum patch_step step, bool synced)
@@ -122,11 +147,25 @@ static void step_done(enum patch_step step, bool synced)
 void patch_chunk_settle(const struct patch_chunk *c, enum patch_step last)
 {
 	patch_count_window(patch_chunk_write(c, last));
+	if (READ_ONCE(patch_log_on))
+		log_stores(c, STORE_AGAIN);
 }
+
+static const u8 store_kind[] = {
+	[PATCH_BREAK] = STORE_BREAK,
+	[PATCH_TAIL] = STORE_TAIL,
+	[PATCH_FIRST] = STORE_FIRST,
+	[PATCH_WORD] = STORE_WORD,
+};
 
 void patch_chunk_step(const struct patch_chunk *c, enum patch_step step)
 {
+	patch_log(LOG_STEP, step, c->count);
+	if (READ_ONCE(patch_sabotage) == SABOTAGE_EARLY)
+		patch_sync_early();
 	patch_count_window(patch_chunk_write(c, step));
+	if (READ_ONCE(patch_log_on))
+		log_stores(c, store_kind[step]);
 	step_done(step, false);
 	sync_all(c);
 	step_done(step, true);

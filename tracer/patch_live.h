@@ -44,6 +44,9 @@ void patch_chunk_step(const struct patch_chunk *c, enum patch_step step);
 /* After the last step: write once more what it wrote. */
 void patch_chunk_settle(const struct patch_chunk *c, enum patch_step last);
 
+/* For SABOTAGE_EARLY (patch_log.h): what comes after the write, before it. */
+void patch_sync_early(void);
+
 /* The writing alone, through the alias; how long that took, arch_clock(). */
 u64 patch_chunk_write(const struct patch_chunk *c, enum patch_step step);
 

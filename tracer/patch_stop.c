@@ -12,8 +12,24 @@
 #include <tracer/patch.h>
 
 #include <arch/arch_trace.h>
+#include <kernel/cpu.h>
 #include <kernel/patch_path.h>
 #include <kernel/stop.h>
+#include <tracer/patch_live.h>
+#include <tracer/patch_log.h>
+
+static notrace void log_stores(const struct patch_batch *b)
+{
+	const u32 *entry;
+	unsigned int w;
+	u32 diff, on;
+
+	patch_for_each (b, w, entry, diff, on)
+		patch_log_add(LOG_STORE,
+			      arch_site_live(site_entry_address(entry)) -
+				      (unsigned long)_text,
+			      STORE_WHOLE | (on & 1) * STORE_ON);
+}
 
 static notrace void stop_change(void *arg)
 {
@@ -30,6 +46,10 @@ static notrace void stop_change(void *arg)
 						       arch_live_off(live));
 	}
 	arch_text_close();
+	if (READ_ONCE(patch_log_on))
+		log_stores(b);
+	if (READ_ONCE(patch_sabotage) == SABOTAGE_WAIT)
+		patch_sabotage_wait();
 }
 
 static notrace void stop_sync(void *arg)
@@ -39,11 +59,21 @@ static notrace void stop_sync(void *arg)
 	unsigned int w;
 	u32 diff, on;
 
+	if (patch_sabotage_skips())
+		return;
+	patch_log(LOG_SYNC, 0, 0);
 	if (arch_sync_each_site)
 		patch_for_each (b, w, entry, diff, on)
 			arch_text_sync_site(
 				arch_site_live(site_entry_address(entry)));
 	arch_text_sync();
+}
+
+/* What a rendezvous is for, seen by its absence. */
+static int carry_out_loose(struct patch_batch *b)
+{
+	stop_change(b);
+	return cpu_call(~0u, stop_sync, b);
 }
 
 static int stop_carry_out(struct patch_batch *b)
@@ -53,8 +83,13 @@ static int stop_carry_out(struct patch_batch *b)
 		.sync = stop_sync,
 		.arg = b,
 	};
-	int err = stop_cpus(&work);
+	int err;
 
+	if (READ_ONCE(patch_sabotage) == SABOTAGE_LOOSE)
+		return carry_out_loose(b);
+	if (READ_ONCE(patch_sabotage) == SABOTAGE_EARLY)
+		patch_sync_early();
+	err = stop_cpus(&work);
 	b->held_ns = work.held_ns;
 	return err;
 }
