@@ -39,15 +39,16 @@ static void form_bytes(unsigned int form, u8 *bytes)
 /* The breakpoint is a number of that many bytes in the CPU's own order. */
 static void break_bytes(u8 *to)
 {
-	u32 word = arch_break_insn;
-	u16 half = arch_break_insn;
+	u64 insn = arch_break_insn;
+	u32 word = insn;
+	u16 half = insn;
 
 	if (arch_break_length == sizeof(word))
 		memcpy(to, &word, sizeof(word));
 	else if (arch_break_length == sizeof(half))
 		memcpy(to, &half, sizeof(half));
 	else
-		*to = arch_break_insn;
+		*to = insn;
 }
 
 static void begin_step(void)

@@ -34,28 +34,33 @@ static struct patch_chunk chunk;
 /* Of chunk, how many a trap may look at: none while it is being filled. */
 static u32 published;
 
-bool patch_break_find(unsigned long pc, bool *on)
+bool patch_chunk_find(const struct patch_chunk *c, u32 count, unsigned long pc,
+		      bool *on)
 {
-	unsigned int lo = 0, hi, mid;
+	unsigned int lo = 0, hi = count, mid;
 	u32 wanted = (u32)(pc - (unsigned long)_text) << 1;
 
+	while (lo < hi) {
+		mid = (lo + hi) / 2;
+		if (c->entry[mid] < wanted)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (lo == count || c->entry[lo] >> 1 != wanted >> 1)
+		return false;
+	*on = c->entry[lo] & 1;
+	return true;
+}
+
+bool patch_break_find(unsigned long pc, bool *on)
+{
 	/*
 	 * The breakpoint was fetched, now the vector is loaded: the fence keeps
 	 * the loads behind the fetch. Pairs with the release in publish().
 	 */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	hi = READ_ONCE(published);
-	while (lo < hi) {
-		mid = (lo + hi) / 2;
-		if (chunk.entry[mid] < wanted)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	if (lo == READ_ONCE(published) || chunk.entry[lo] >> 1 != wanted >> 1)
-		return false;
-	*on = chunk.entry[lo] & 1;
-	return true;
+	return patch_chunk_find(&chunk, READ_ONCE(published), pc, on);
 }
 
 /* Release: the entries before the count, both before any breakpoint, which

@@ -29,6 +29,13 @@ static inline unsigned long patch_entry_live(u32 entry)
 void patch_chunk_add(struct patch_chunk *c, unsigned long live, bool on);
 
 /*
+ * Is pc a live instruction of the first `count` of the chunk, which must be
+ * ascending? Then also *on. Any context, no site.
+ */
+bool patch_chunk_find(const struct patch_chunk *c, u32 count, unsigned long pc,
+		      bool *on);
+
+/*
  * Carry out one step on all of a chunk: write, then have every online CPU
  * synchronise. When it returns all have. Context: a task, interrupts on.
  */
