@@ -11,12 +11,14 @@
  * |          | off, both     | b +20    | nop      | move at | jalr v1 | nop |
  * |          | on            | lui v1   | addiu v1 | move at | jalr v1 | nop |
  *
- * No task is ever held on the word behind a jump: an interrupt in a delay slot
- * returns to the jump.
+ * A task that is held in a delay slot returns to the jump. But a `jal` has written
+ * ra by then. Is it not there any more when the task goes on, ra stays wrong; the
+ * port's traps therefore undo it (trap.c), as undo_link() does for the schemes.
  */
 #include <frame.h>
 #include <kernel/patch_path.h>
 #include <kernel/string.h>
+#include <regs.h>
 #include <tracer/lab.h>
 
 #define INSN_J 0x08000000u
@@ -42,8 +44,7 @@ static void encode_nop(unsigned long site, unsigned int form, u8 *bytes)
 	const char *target = form == ON2 ? lab_count2 : lab_count;
 
 	(void)site;
-	put(bytes, 0,
-	    form == OFF ? INSN_NOP : insn_jal((unsigned long)target));
+	put(bytes, 0, form == OFF ? INSN_NOP : insn_jal((unsigned long)target));
 	put(bytes, 4, INSN_NOP);
 }
 
@@ -102,41 +103,59 @@ static void encode_long_both(unsigned long site, unsigned int form, u8 *bytes)
 	.encode = encode_##slot,                                               \
 	.form = {                                                              \
 		{ "off", { 4, 4 }, { 0, 0 } },                                 \
-		{ "on", { 4, -4 }, { 1, 0 } },                                 \
-		{ "on2", { 4, -4 }, { 0, 1 } },                                \
+		{ "on", { 4, 4 }, { 1, 0 } },                                  \
+		{ "on2", { 4, 4 }, { 0, 1 } },                                 \
 	}
 #define LONG(scheme, encoder)                                                  \
 	.name = scheme, .from = "H5b", .victim = &lab_long, .length = 20,      \
 	.encode = encode_##encoder,                                            \
 	.form = {                                                              \
-		{ "off", { 4, -4, -4, -4, -4 }, { 0, 0 } },                    \
-		{ "on", { 4, 4, 4, 4, -4 }, { 1, 0 } },                        \
+		{ "off", { 4, 4, -4, -4, -4 }, { 0, 0 } },                     \
+		{ "on", { 4, 4, 4, 4, 4 }, { 1, 0 } },                         \
 	}
 #define MOVE(from, to) .old = from, .new = to
 
 #define FIRST(to)                                                              \
 	{                                                                      \
-		{ 0, 4, to }                                                   \
+		{                                                              \
+			0, 4, to                                               \
+		}                                                              \
 	}
 #define FIRST_SECOND(to)                                                       \
 	{                                                                      \
-		{ 0, 4, to }, { 4, 4, to }                                     \
+		{ 0, 4, to },                                                  \
+		{                                                              \
+			4, 4, to                                               \
+		}                                                              \
 	}
 #define SECOND_FIRST(to)                                                       \
 	{                                                                      \
-		{ 4, 4, to }, { 0, 4, to }                                     \
+		{ 4, 4, to },                                                  \
+		{                                                              \
+			0, 4, to                                               \
+		}                                                              \
 	}
 
 /* ---- the delay slot (seed 1) ---- */
+
+static void undo_link(struct trap_frame *f, unsigned long site)
+{
+	if (f->epc == site && f->cause & CAUSE_BD)
+		f->reg[REG_RA] = f->reg[REG_AT];
+}
 
 #define CURE "8 bytes of stack lost or won; cure: jal/nop"
 
 LAB_SCHEME(addiu_stop_on, JAL("jal/addiu", "seed 1", addiu), MOVE(OFF, ON),
 	   .way = LAB_STOP, .store = FIRST_SECOND(ON), .breaks = LAB_SP,
 	   .because = CURE);
-LAB_SCHEME(addiu_stop_off, JAL("jal/addiu", "seed 1", addiu), MOVE(ON, OFF),
-	   .way = LAB_STOP, .store = FIRST_SECOND(OFF),
-	   .because = "nobody stands on the slot: RECORD=runtime's first step");
+LAB_SCHEME(
+	addiu_stop_off, JAL("jal/addiu", "seed 1", addiu), MOVE(ON, OFF),
+	.way = LAB_STOP, .store = FIRST_SECOND(OFF), .trap_return = undo_link,
+	.because = "a slot is no place to go on from: RECORD=runtime's start");
+LAB_SCHEME(addiu_link, JAL("jal/addiu link", "seed 1", addiu), MOVE(ON, OFF),
+	   .way = LAB_STOP, .store = FIRST_SECOND(OFF), .breaks = LAB_REGS,
+	   .because = "held in the slot, ra is the jal's; cure: traps undo it");
 LAB_SCHEME(addiu_01_on, JAL("jal/addiu 0 1", "seed 1", addiu), MOVE(OFF, ON),
 	   .way = LAB_LIVE, .store = FIRST_SECOND(ON), .breaks = LAB_SP,
 	   .because = CURE);
@@ -152,7 +171,7 @@ LAB_SCHEME(addiu_10_off, JAL("jal/addiu 1 0", "seed 1", addiu), MOVE(ON, OFF),
 
 #define NOP_SLOT(ident, from, to, how)                                         \
 	LAB_SCHEME(ident, JAL("jal/nop", "seed 1", nop), MOVE(from, to),       \
-		   .way = how, .store = FIRST(to),                             \
+		   .way = how, .store = FIRST(to), .trap_return = undo_link,   \
 		   .because = "one word; the slot is a nop for good")
 
 NOP_SLOT(nop_stop_on, OFF, ON, LAB_STOP);
@@ -160,6 +179,9 @@ NOP_SLOT(nop_stop_off, ON, OFF, LAB_STOP);
 NOP_SLOT(nop_live_on, OFF, ON, LAB_LIVE);
 NOP_SLOT(nop_live_off, ON, OFF, LAB_LIVE);
 NOP_SLOT(nop_live_retarget, ON, ON2, LAB_LIVE);
+LAB_SCHEME(nop_link, JAL("jal/nop link", "seed 1", nop), MOVE(ON, OFF),
+	   .way = LAB_STOP, .store = FIRST(OFF), .breaks = LAB_REGS,
+	   .because = "held in the slot, ra is the jal's; cure: traps undo it");
 
 /* ---- long calls (H5b) ---- */
 
@@ -217,7 +239,8 @@ PATCH_INDIRECT(lab_trap, act_as_nop);
 
 #define BREAK(ident, scheme, from, to, ...)                                    \
 	LAB_SCHEME(ident, JAL(scheme, "H13", nop), MOVE(from, to),             \
-		   .way = LAB_BREAK, .store = FIRST(to), __VA_ARGS__)
+		   .way = LAB_BREAK, .store = FIRST(to),                       \
+		   .trap_return = undo_link, __VA_ARGS__)
 #define AS_NEW .resume = act_as, .because = "the trap acts as the new form"
 
 BREAK(break_on, "break", OFF, ON, AS_NEW);
@@ -233,11 +256,11 @@ const struct lab_form *lab_own_form(bool on)
 {
 	static const struct lab_form forms[] = {
 #ifdef SITES_mcount_long
-		{ "off", { 4, -4, -4, -4, -4 }, { 0, 0 } },
-		{ "on", { 4, 4, 4, 4, -4 }, { 1, 0 } },
+		{ "off", { 4, 4, -4, -4, -4 }, { 0, 0 } },
+		{ "on", { 4, 4, 4, 4, 4 }, { 1, 0 } },
 #else
 		{ "off", { 4, 4 }, { 0, 0 } },
-		{ "on", { 4, -4 }, { 1, 0 } },
+		{ "on", { 4, 4 }, { 1, 0 } },
 #endif
 	};
 
