@@ -12,7 +12,6 @@
  *   online MASK            as the log begins; wait MASK: for these CPUs
  *   batch SITES STRATEGY   step NAME SITES
  *   store KIND on|off OFFSET FUNCTION+OFFSET/SIZE
- *   trap new|late OFFSET FUNCTION...
  *   run OFFSET FUNCTION...
  *   held, free leads|follows
  *   sync, done, waited, joined, left

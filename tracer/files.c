@@ -237,6 +237,8 @@ static const char readme[] =
 "  patch_strategy      how sites are switched: stop breakpoint word\n"
 "  patch_log           in which order text was written and CPUs synchronised\n"
 "  patch_log_check     whether that order is right\n"
+"  patch_probe         1 starts tasks that note how long they are kept from\n"
+"                      running; shows the longest, by strategy and CPU\n"
 "  trace_clock         local global counter\n"
 "  tracing_cpumask     CPUs that record, hexadecimal\n"
 "  trace_marker        text to put into the trace\n"

@@ -133,9 +133,10 @@ static int result(void)
 	if (run.list)
 		return 0;
 	if (!ktest_icount)
-		sink_printf(run.out, "lab: without -icount interrupts come only "
-				     "between blocks of instructions: this "
-				     "proves nothing\n");
+		sink_printf(run.out,
+			    "lab: without -icount interrupts come only "
+			    "between blocks of instructions: this "
+			    "proves nothing\n");
 	sink_printf(run.out,
 		    "lab: %u schemes: %u safe hold, %u unsafe broken as "
 		    "claimed, %u surprises, %u incomplete\n",

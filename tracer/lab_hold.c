@@ -34,9 +34,9 @@
 
 #define AHEAD_INSTRUCTIONS 1500 /* about: setting a timer costs some itself */
 #define DELAY_MAX 60000
-#define SWEEPS 3   /* a clock of coarse ticks leaves a few instructions' play */
-#define DITHER 24  /* delays around the one that was right in the sweep */
-#define ROUNDS 12  /* and how often they are gone through */
+#define SWEEPS 3  /* a clock of coarse ticks leaves a few instructions' play */
+#define DITHER 24 /* delays around the one that was right in the sweep */
+#define ROUNDS 12 /* and how often they are gone through */
 
 u32 lab_calls[2];
 

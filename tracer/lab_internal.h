@@ -33,8 +33,9 @@ struct lab_task {
 	const struct lab_victim *victim;
 	const struct lab_scheme *scheme; /* for its fault(), or NULL */
 	struct lab_map *map;
-	unsigned int delay, span; /* where a sweep begins, and how far it goes */
-	bool stop;		  /* this was the trial that was wanted */
+	unsigned int delay,
+		span; /* where a sweep begins, and how far it goes */
+	bool stop;    /* this was the trial that was wanted */
 	/* Results. */
 	bool done;
 	u32 damage, fault_damage;
@@ -85,7 +86,7 @@ struct lab_finding {
 struct lab_case {
 	const char *name, *from, *strategy, *old, *new, *because;
 	const struct lab_victim *victim;
-	const struct lab_scheme *scheme;      /* NULL: the port's own site */
+	const struct lab_scheme *scheme;       /* NULL: the port's own site */
 	const struct lab_form *before, *after; /* NULL: no such declaration */
 	u32 breaks;
 	unsigned int last;
@@ -103,7 +104,8 @@ struct lab_case {
 	u32 seen;		       /* damage */
 	const char *incomplete;	       /* why, or NULL */
 	unsigned long incomplete_at;
-	const char *wrong; /* the scheme itself: its forms do not do as they say */
+	const char
+		*wrong; /* the scheme itself: its forms do not do as they say */
 	unsigned int nr_findings;
 	struct lab_finding finding[LAB_FINDINGS];
 };

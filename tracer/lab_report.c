@@ -86,11 +86,12 @@ static size_t finding_text(char *buf, size_t size, const struct lab_case *c,
 	size_t n = damage_text(buf, size, c, f);
 
 	if (f->between) {
-		n += used(snprintf(buf + n, size - n,
-				   f->state && f->state < c->last ?
-					   " on another CPU between the writes" :
-					   " at rest"),
-			  size - n);
+		n += used(
+			snprintf(buf + n, size - n,
+				 f->state && f->state < c->last ?
+					 " on another CPU between the writes" :
+					 " at rest"),
+			size - n);
 		return n;
 	}
 	n += used(snprintf(buf + n, size - n, " when held at "), size - n);

@@ -49,7 +49,7 @@ static u32 damage_of(const struct lab_case *c, const struct lab_task *l,
 		return LAB_HUNG | l->fault_damage;
 	damage = l->damage;
 	if (!(old && calls_are(l->calls, c->before)) &&
-	    !(new && calls_are(l->calls, c->after)))
+	    !(new &&calls_are(l->calls, c->after)))
 		damage |= LAB_CALLS;
 	return damage;
 }
@@ -170,8 +170,9 @@ static void check_unlisted(struct lab_case *c)
 {
 	for (unsigned long pc = map.lo; pc < map.hi; pc++)
 		if (map.delay[pc - map.lo] && !listed(pc))
-			incomplete(c, "interrupted where no boundary is "
-				      "declared",
+			incomplete(c,
+				   "interrupted where no boundary is "
+				   "declared",
 				   pc);
 }
 
@@ -197,8 +198,8 @@ static void release(struct lab_case *c, unsigned int s, unsigned int e,
 		    unsigned long pc)
 {
 	bool before = pc <= c->victim->site && pc >= c->victim->boundary[0];
-	bool behind = pc >= c->victim->boundary[2] &&
-		      pc <= c->victim->boundary[3];
+	bool behind =
+		pc >= c->victim->boundary[2] && pc <= c->victim->boundary[3];
 	bool old = !(before && e == c->last), new = !(behind && s == 0);
 	enum lab_end end;
 

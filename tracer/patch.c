@@ -163,19 +163,19 @@ bool patch_trap(struct trap_frame *f)
 	if (hook && hook(f))
 		return true;
 	pc = arch_frame_pc(f);
-	if (!at_live(pc))
+	if (pc < (unsigned long)_text || pc >= (unsigned long)_etext)
 		return false;
 	now = arch_live_read(pc);
 	if (patch_break_find(pc, &on)) {
-		patch_log(LOG_TRAP, pc - (unsigned long)_text, false);
 		arch_break_resume(f, pc, on);
 		count(&stats.traps);
 		return true;
 	}
+	if (!at_live(pc))
+		return false;
 	on = now == arch_live_on(pc);
 	if (!on && now != arch_live_off(pc))
 		return false;
-	patch_log(LOG_TRAP, pc - (unsigned long)_text, true);
 	arch_break_resume(f, pc, on);
 	count(&stats.late);
 	return true;

@@ -10,7 +10,7 @@
 #include <kernel/symbols.h>
 #include <tracer/patch.h>
 
-#define PATCH_CHUNK 128
+#define PATCH_CHUNK 64
 
 struct patch_chunk {
 	unsigned int count;
