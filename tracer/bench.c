@@ -20,7 +20,7 @@
 
 #define CALLS 10000u
 #define TURNS 8
-#define STALL_TURNS 40
+#define STALL_TURNS 400
 
 /* Written to by the tracer's functions when something is wrong: nobody reads. */
 static struct ctl_handle errors;

@@ -13,6 +13,7 @@
 
 static const struct patch_strategy *strategy = &patch_strategy_stop;
 static struct patch_stats stats;
+static u64 window_max; /* arch_clock() ticks, for stats.window_ns_max */
 
 /*
  * The text is written by nobody else while trace_mutex is held, so what has been
@@ -207,14 +208,14 @@ int patch_explain(const struct patch_batch *b, char *buf, size_t size)
 
 void patch_count_window(u64 ticks)
 {
-	stats.window_ns_max =
-		max(stats.window_ns_max, clock_delta_to_ns(ticks));
+	window_max = max(window_max, ticks);
 }
 
 void patch_stats(struct patch_stats *s)
 {
 	*s = stats;
 	s->strategy = strategy->name;
+	s->window_ns_max = clock_delta_to_ns(window_max);
 }
 
 static unsigned long enabled_sites(void)

@@ -28,6 +28,7 @@
 #include <tracer/patch_live.h>
 
 #include <kernel/patch_path.h>
+#include <tracer/patch_log.h>
 
 static struct patch_chunk chunk;
 
@@ -66,16 +67,91 @@ static void publish(u32 count)
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 }
 
+/* ---- Steps ------------------------------------------------------------------ */
+
+static always_inline void write_one(unsigned long live, bool on, long delta,
+				    enum patch_step step)
+{
+	if (step == PATCH_BREAK)
+		arch_unit_write(live + delta, arch_break_insn);
+	else if (step == PATCH_TAIL)
+		arch_tail_write(live + delta,
+				on ? arch_live_on(live) : arch_live_off(live));
+	else
+		arch_unit_write(live + delta,
+				on ? arch_live_on(live) : arch_live_off(live));
+}
+
+static always_inline void write_all(enum patch_step step)
+{
+	long delta = arch_text_open();
+	const u32 *e, *end = chunk.entry + chunk.count;
+
+	for (e = chunk.entry; e < end; e++)
+		write_one(patch_entry_live(*e), *e & 1, delta, step);
+	arch_text_close();
+}
+
+/* The step is decided once, not for each site. */
+static void break_write(enum patch_step step)
+{
+	if (step == PATCH_BREAK)
+		write_all(PATCH_BREAK);
+	else if (step == PATCH_TAIL)
+		write_all(PATCH_TAIL);
+	else
+		write_all(PATCH_FIRST);
+}
+PATCH_ROOT(break_write);
+
+static void log_stores(enum patch_log_store kind)
+{
+	for (unsigned int i = 0; i < chunk.count; i++)
+		patch_log_store(patch_entry_live(chunk.entry[i]), kind,
+				chunk.entry[i] & 1);
+}
+
+static void store(enum patch_step step, enum patch_log_store kind)
+{
+	u64 start = arch_clock();
+
+	break_write(step);
+	patch_count_window(arch_clock() - start);
+	if (READ_ONCE(patch_log_on))
+		log_stores(kind);
+}
+
+static void break_sync(void *arg)
+{
+	(void)arg;
+	if (patch_sabotage_skips())
+		return;
+	patch_log(LOG_SYNC, 0, 0);
+	if (arch_sync_each_site)
+		for (unsigned int i = 0; i < chunk.count; i++)
+			arch_text_sync_site(patch_entry_live(chunk.entry[i]));
+	arch_text_sync();
+}
+PATCH_ROOT(break_sync);
+
+static void carry_out_step(enum patch_step step, enum patch_log_store kind)
+{
+	patch_step_begin(step, chunk.count);
+	store(step, kind);
+	patch_step_end(step, break_sync, NULL);
+}
+
 void patch_break_flush(void)
 {
 	if (!chunk.count)
 		return;
 	publish(chunk.count);
-	patch_chunk_step(&chunk, PATCH_BREAK);
+	carry_out_step(PATCH_BREAK, STORE_BREAK);
 	if (arch_break_length < arch_live_length)
-		patch_chunk_step(&chunk, PATCH_TAIL);
-	patch_chunk_step(&chunk, PATCH_FIRST);
-	patch_chunk_settle(&chunk, PATCH_FIRST);
+		carry_out_step(PATCH_TAIL, STORE_TAIL);
+	carry_out_step(PATCH_FIRST, STORE_FIRST);
+	if (patch_must_settle())
+		store(PATCH_FIRST, STORE_AGAIN);
 	publish(0);
 	chunk.count = 0;
 }
