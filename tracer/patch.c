@@ -2,6 +2,7 @@
 #include <tracer/patch_live.h>
 #include <tracer/patch_log.h>
 
+#include <kernel/bits.h>
 #include <kernel/cpu.h>
 #include <kernel/errno.h>
 #include <kernel/ktest.h>
@@ -21,8 +22,8 @@ static u64 window_max; /* arch_clock() ticks, for stats.window_ns_max */
  */
 static int verify(struct patch_batch *b)
 {
-	unsigned int w, n_on = 0, n = 0;
 	const u32 *entry;
+	unsigned int w;
 	u32 diff, on;
 
 	patch_for_each (b, w, entry, diff, on) {
@@ -37,12 +38,17 @@ static int verify(struct patch_batch *b)
 			b->expected = expected;
 			return -EIO;
 		}
-		n_on += on & 1;
-		n++;
 	}
-	b->on = n_on;
-	b->off = n - n_on;
 	return 0;
+}
+
+static void count_sites(struct patch_batch *b)
+{
+	b->on = b->off = 0;
+	for (unsigned int w = b->lo; w < b->hi; w++) {
+		b->on += bit_count(site_bits.want[w] & ~site_bits.enabled[w]);
+		b->off += bit_count(site_bits.enabled[w] & ~site_bits.want[w]);
+	}
 }
 
 static void settle(u32 *to, const u32 *from, const struct patch_batch *b)
@@ -62,6 +68,7 @@ int patch_apply(struct patch_batch *b, unsigned int lo, unsigned int hi)
 	b->held_ns = 0;
 	b->fallback = 0;
 	err = arch_irqs_off() || in_interrupt() ? -EDEADLK : verify(b);
+	count_sites(b);
 	if (!err && b->on + b->off) {
 		patch_log(LOG_BATCH, b->on + b->off,
 			  strategy - __start_patch_strategies);

@@ -16,11 +16,26 @@
  * long as one step of those. */
 #define PART_WORDS 4
 
-/* How many sites of the part have to be left to breakpoints. */
-static unsigned int word_write(const struct patch_batch *part)
+/* The sites of a part that have to be left to breakpoints: bits as in the
+ * bitmaps. */
+struct left {
+	unsigned int count;
+	u32 bits[PART_WORDS];
+};
+
+static void leave(struct left *left, const struct patch_batch *part,
+		  const u32 *entry)
+{
+	unsigned int i = entry - &site_table[32 * part->lo];
+
+	left->bits[i / 32] |= 1u << i % 32;
+	left->count++;
+}
+
+static void word_write(const struct patch_batch *part, struct left *left)
 {
 	long delta = arch_text_open();
-	unsigned int w, left = 0;
+	unsigned int w;
 	const u32 *entry;
 	u32 diff, on;
 
@@ -32,10 +47,9 @@ static unsigned int word_write(const struct patch_batch *part)
 					     on & 1 ? arch_live_on(live) :
 						      arch_live_off(live));
 		else
-			left++;
+			leave(left, part, entry);
 	}
 	arch_text_close();
-	return left;
 }
 PATCH_ROOT(word_write);
 
@@ -54,45 +68,39 @@ static void log_stores(const struct patch_batch *part,
 	}
 }
 
-static unsigned int word_store(const struct patch_batch *part,
-			       enum patch_log_store kind)
+static void word_store(const struct patch_batch *part,
+		       enum patch_log_store kind, struct left *left)
 {
 	u64 start = arch_clock();
-	unsigned int left = word_write(part);
 
+	*left = (struct left){ 0 };
+	word_write(part, left);
 	patch_count_window(arch_clock() - start);
 	if (READ_ONCE(patch_log_on))
 		log_stores(part, kind);
-	return left;
 }
 
-/* The sites that word_write() has left. */
-static void add_left(const struct patch_batch *part)
+static void add_left(const struct patch_batch *part, const struct left *left)
 {
-	unsigned int w;
-	const u32 *entry;
-	u32 diff, on;
-
-	patch_for_each (part, w, entry, diff, on) {
-		unsigned long live = arch_site_live(site_entry_address(entry));
-
-		if (!arch_live_word(live))
-			patch_break_add(live, on & 1);
-	}
+	for (unsigned int i = 0; i < 32 * PART_WORDS; i++)
+		if (left->bits[i / 32] >> i % 32 & 1)
+			patch_break_add(
+				arch_site_live(site_address(32 * part->lo + i)),
+				site_test(site_bits.want, 32 * part->lo + i));
 }
 
 static unsigned int word_part(struct patch_batch *part)
 {
-	unsigned int left;
+	struct left left;
 
-	patch_step_begin(PATCH_WORD, part->hi - part->lo);
-	left = word_store(part, STORE_WORD);
+	patch_step_begin(PATCH_WORD, 32 * (part->hi - part->lo));
+	word_store(part, STORE_WORD, &left);
 	patch_step_end(PATCH_WORD, patch_sync_batch, part);
 	if (patch_must_settle())
-		word_store(part, STORE_AGAIN);
-	if (left)
-		add_left(part);
-	return left;
+		word_store(part, STORE_AGAIN, &left);
+	if (left.count)
+		add_left(part, &left);
+	return left.count;
 }
 
 static bool any_in(const struct patch_batch *part)

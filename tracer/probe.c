@@ -122,15 +122,60 @@ void probe_figures(unsigned int strategy, struct probe_figures *f)
 	}
 }
 
-u64 probe_longest(void)
+/* ---- Measuring ------------------------------------------------------------ */
+
+#define MOMENTS 80u
+
+static u64 longest(void)
 {
 	struct probe_figures f;
-	u64 longest = 0;
+	u64 ns = 0;
 
 	probe_figures(strategy_index(), &f);
 	for (unsigned int cpu = 0; cpu < MAX_CPUS; cpu++)
-		longest = max(longest, f.late_ns[cpu]);
-	return longest;
+		ns = max(ns, f.late_ns[cpu]);
+	return ns;
+}
+
+/* After the CPU's own probe has just slept, ns later. */
+static void wait_for_moment(u64 ns)
+{
+	u64 end;
+
+	task_sleep(2 * PERIOD_NS);
+	end = time_ns() + ns;
+	while (time_ns() < end)
+		arch_cpu_relax();
+}
+
+static int switch_first(unsigned int n, bool on)
+{
+	struct patch_batch b;
+
+	for (unsigned int i = 0; i < n; i++) {
+		u32 bit = 1u << i % 32;
+
+		if (on && site_test(site_bits.patchable, i))
+			site_bits.want[i / 32] |= bit;
+		else
+			site_bits.want[i / 32] &= ~bit;
+	}
+	return patch_apply(&b, 0, site_words);
+}
+
+int probe_measure(unsigned int n, u64 *longest_ns)
+{
+	int err = probe_start();
+
+	if (err)
+		return err;
+	for (unsigned int i = 0; i < 2 * MOMENTS && !err; i++) {
+		wait_for_moment(i / 2 * PERIOD_NS / MOMENTS);
+		err = switch_first(n, i % 2 == 0);
+	}
+	probe_stop();
+	*longest_ns = longest();
+	return err;
 }
 
 /* ---- Control file ------------------------------------------------------------- */

@@ -26,7 +26,12 @@ int probe_stop(void);
 /* Of the strategy with that index in the registry; whether it runs or not. */
 void probe_figures(unsigned int strategy, struct probe_figures *f);
 
-/* The longest of all CPUs, of the strategy selected now. */
-u64 probe_longest(void);
+/*
+ * The longest, of all CPUs, while the first n sites are switched on and off with
+ * the strategy selected now, at many moments between two wake-ups. 0 or an error
+ * of probe_start() or patch_apply(). Context: a task, trace_mutex held, no site
+ * on, the probe not running.
+ */
+int probe_measure(unsigned int n, u64 *longest_ns);
 
 #endif

@@ -8,41 +8,16 @@
 #include <tracer/patch_live.h>
 #include <tracer/probe.h>
 
-#define TURNS 40u
-
-/* Switch the first n sites that may be on and off; the probe's longest. */
-static u64 stall_of(struct ktest_run *t, unsigned int n)
-{
-	struct patch_batch b;
-	u64 longest;
-
-	KEXPECT_EQ(t, probe_start(), 0);
-	mutex_lock(&trace_mutex);
-	for (unsigned int turn = 0; turn < 2 * TURNS; turn++) {
-		for (unsigned int i = 0; i < n; i++)
-			if (turn % 2)
-				site_bits.want[i / 32] &= ~(1u << i % 32);
-			else if (site_test(site_bits.patchable, i))
-				site_bits.want[i / 32] |= 1u << i % 32;
-		KEXPECT_EQ(t, patch_apply(&b, 0, site_words), 0);
-		task_sleep(NSEC_PER_MSEC / 10);
-	}
-	mutex_unlock(&trace_mutex);
-	longest = probe_longest();
-	KEXPECT_EQ(t, probe_stop(), 0);
-	return longest;
-}
-
 /* With strategy `name`, all sites; 0 if it is refused here. */
 static u64 stall_with(struct ktest_run *t, const char *name)
 {
 	const char *why;
-	u64 few, all;
+	u64 few = 0, all = 0;
 
 	if (patch_strategy_set(name, &why))
 		return 0;
-	few = stall_of(t, PATCH_CHUNK);
-	all = stall_of(t, site_count);
+	KEXPECT_EQ(t, probe_measure(PATCH_CHUNK, &few), 0);
+	KEXPECT_EQ(t, probe_measure(site_count, &all), 0);
 	printk("# %s: late by %llu ns at most with %u sites, %llu with %u\n",
 	       name, (unsigned long long)few, PATCH_CHUNK,
 	       (unsigned long long)all, site_count);
@@ -62,11 +37,13 @@ KTEST(probe_stalls, "probe.only_stop_stalls_for_the_batch")
 	if (!ktest_icount || cpus_online != 1)
 		KSKIP(t, "needs -icount and one CPU");
 	trace_test_reset();
+	mutex_lock(&trace_mutex);
 	stop = stall_with(t, "stop");
 	late = stall_with(t, "breakpoint");
 	KEXPECT(t, late && late < stop * 4 / 5);
 	KEXPECT(t, stall_with(t, "word") < stop * 4 / 5);
 	KEXPECT_EQ(t, patch_strategy_set(before, &why), 0);
+	mutex_unlock(&trace_mutex);
 }
 
 KTEST(probe_file, "probe.file")

@@ -78,12 +78,12 @@ static inline void arch_live_write_word(unsigned long alias, u64 bytes)
 {
 	volatile u64 *word = (volatile u64 *)(alias & ~7ul);
 	unsigned int shift = 8 * (alias & 7);
-	u64 old = *word, low;
 
-	/* Rotated, so that the masks are constants. */
-	low = (old >> shift | old << (-shift & 63)) & ~LIVE_MASK;
-	low |= bytes;
-	*word = low << shift | low >> (-shift & 63);
+	/* Most functions are aligned. */
+	if (__builtin_expect(!shift, 1))
+		*word = (*word & ~LIVE_MASK) | bytes;
+	else
+		*word = (*word & ~(LIVE_MASK << shift)) | bytes << shift;
 }
 
 /* The first unit is the first byte: a store of one is whole wherever it is. */
