@@ -6,7 +6,14 @@
 
 struct trap_frame;
 
-enum irq_kind { IRQ_TIMER, IRQ_IPI, IRQ_CONSOLE, IRQ_SPURIOUS, NR_IRQ_KINDS };
+enum irq_kind {
+	IRQ_TIMER,
+	IRQ_IPI,
+	IRQ_CONSOLE,
+	IRQ_NMI, /* counted, but no irq_event(): it would run sites */
+	IRQ_SPURIOUS,
+	NR_IRQ_KINDS
+};
 extern const char *const irq_kind_names[NR_IRQ_KINDS];
 
 /*

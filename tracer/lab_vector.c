@@ -12,7 +12,7 @@
 static const struct lab_form off_form = { "off", { 0 }, { 0, 0 } };
 static const struct lab_form on_form = { "on", { 0 }, { 1, 0 } };
 
-static unsigned int own; /* the site's number */
+static unsigned int own;	  /* the site's number */
 static struct patch_chunk vector; /* what the trap searches */
 static struct patch_chunk steps;  /* the own site alone, for the writing */
 
