@@ -10,8 +10,8 @@ enum irq_kind {
 	IRQ_TIMER,
 	IRQ_IPI,
 	IRQ_CONSOLE,
-	IRQ_NMI, /* counted, but no irq_event(): it would run sites */
 	IRQ_SPURIOUS,
+	IRQ_NMI, /* counted by the port: nothing else in an NMI may run a site */
 	NR_IRQ_KINDS
 };
 extern const char *const irq_kind_names[NR_IRQ_KINDS];

@@ -9,22 +9,10 @@ import time
 
 import pytest
 from conftest import ROOT
-from guest import function_events
+from guest import function_events, trace_stats
 from qmp import Qmp
 
 TRACING = "/sys/kernel/tracing"
-
-
-def stats(g, cpus: int) -> dict[str, int]:
-    """per_cpu/cpuN/stats, summed over the CPUs."""
-    total: dict[str, int] = {}
-    for cpu in range(cpus):
-        for line in g.lines(f"cat {TRACING}/per_cpu/cpu{cpu}/stats"):
-            name, _, value = line.partition(":")
-            number = re.match(r"\s*(\d+)$", value)
-            if number:
-                total[name] = total.get(name, 0) + int(number[1])
-    return total
 
 
 def test_readme_session(arch, guest):
@@ -96,7 +84,7 @@ def test_toggle_from_two_sides(arch, guest):
         g.run("sleep 0.02")
     g.run("echo 0 > tracing_on")
     assert "none lost" in g.run("stress stop")
-    total = stats(g, 4)
+    total = trace_stats(g, 4)
     assert total["written"] > 1000
     assert total["written"] == (total["read events"] + total["overrun"]
                                 + total["dropped events"]
@@ -318,7 +306,7 @@ def test_events_against_witness(arch, image, guest, witness_plugin, tmp_path):
     for e in function_events(g.lines("cat trace", timeout=120)):
         recorded[e["callee"]] = recorded.get(e["callee"], 0) + 1
     assert recorded == {n: c for n, c in executed.items() if n in wanted}
-    assert stats(g, 2)["overrun"] == 0
+    assert trace_stats(g, 2)["overrun"] == 0
 
 
 def test_ps_marks_tasks_preempted_on_a_site(arch, guest):
