@@ -145,15 +145,15 @@ $(ELF): $(O)/first.elf $(O)/tables.o $(H)/mksites $(H)/patchpath
 	$(Q)$(H)/patchpath $(tool_args) $@.new
 	$(Q)mv $@.new $@
 
-tool_srcs := tools/image.c tools/scan.c tools/record.c
-$(H)/%: tools/%.c $(tool_srcs) $(tool_srcs:.c=.h)
+tool_srcs := tools/image.c tools/far.c tools/scan.c tools/record.c
+$(H)/%: tools/%.c $(tool_srcs) $(wildcard tools/*.h)
 	$(call say,HOSTCC,$<)
 	@mkdir -p $(@D)
 	$(Q)$(HOSTCC) $(HOSTCFLAGS) $< $(tool_srcs) -o $@ -lelf
 
 -include $(OBJS:.o=.d)
 
-.PHONY: setup run test bench debug check clean help
+.PHONY: setup run test bench lab debug check clean help
 setup: ## install what is missing from Debian's packages, and say what
 	$(Q)tools/setup
 
@@ -167,6 +167,9 @@ test: ## build all architectures, boot them, run every test
 bench: ## instructions of everything that has a limit, on every architecture
 	$(Q)for a in $(ARCHES); do $(MAKE) ARCH=$$a all || exit 1; done
 	$(Q)tools/bench
+
+lab: all ## hold tasks at every instruction and patch under them, ARCH's schemes
+	$(Q)tools/lab --arch $(ARCH) --elf $(ELF)
 
 debug: all ## QEMU stopped at the first instruction, gdb-multiarch on it
 	$(Q)tools/run --arch $(ARCH) --smp $(SMP) --elf $(ELF) --debug

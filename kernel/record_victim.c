@@ -7,8 +7,8 @@
 #define SIXTY_FOUR(do)                                                         \
 	EIGHT(do, 0)                                                           \
 	EIGHT(do, 01)                                                          \
-	EIGHT(do, 02) EIGHT(do, 03) EIGHT(do, 04) EIGHT(do, 05) EIGHT(do, 06)  \
-		EIGHT(do, 07)
+	EIGHT(do, 02)                                                          \
+	EIGHT(do, 03) EIGHT(do, 04) EIGHT(do, 05) EIGHT(do, 06) EIGHT(do, 07)
 
 /* n is octal. The asm keeps calls from being folded into their result. */
 #define DEFINE(n)                                                              \

@@ -451,113 +451,6 @@ size_t image_insn(const struct image *im, uint64_t addr)
 	return lo;
 }
 
-/* ---- Far calls of MIPS -------------------------------------------------- */
-
-/*
- * With -mlong-calls a call is `lui R; addiu R,R; jalr R`, with anything between.
- * What each register holds is followed through straight code, and forgotten
- * where a branch may come in; so what is resolved is certain.
- */
-struct holding {
-	char reg[8];
-	uint32_t value;
-};
-
-#define HOLDINGS 32
-
-struct holdings {
-	struct holding h[HOLDINGS];
-	unsigned int count;
-};
-
-/* The register at *operands, which moves past it and a comma. */
-static void take_register(const char **operands, char *reg)
-{
-	size_t n = strcspn(*operands, ",");
-
-	snprintf(reg, sizeof(((struct holding *)0)->reg), "%.*s", (int)n,
-		 *operands);
-	*operands += n + ((*operands)[n] == ',');
-}
-
-static struct holding *held_in(struct holdings *r, const char *reg)
-{
-	for (unsigned int i = 0; i < r->count; i++)
-		if (!strcmp(r->h[i].reg, reg))
-			return &r->h[i];
-	return NULL;
-}
-
-static void forget(struct holdings *r, const char *reg)
-{
-	struct holding *h = held_in(r, reg);
-
-	if (h)
-		*h = r->h[--r->count];
-}
-
-/* A call keeps s0 to s8 alone. */
-static void forget_called(struct holdings *r)
-{
-	for (unsigned int i = r->count; i-- > 0;)
-		if (r->h[i].reg[0] != 's')
-			forget(r, r->h[i].reg);
-}
-
-static void follow(struct holdings *r, struct insn *in)
-{
-	const char *ops = in->operands;
-	struct holding to = { 0 }, *from;
-	char reg[8];
-	bool known = false;
-
-	take_register(&ops, to.reg);
-	if (!strcmp(in->mnemonic, "jalr") && (from = held_in(r, to.reg))) {
-		in->flow = FLOW_CALL;
-		in->target = from->value;
-		return;
-	}
-	if (!strcmp(in->mnemonic, "lui")) {
-		to.value = strtoul(ops, NULL, 0) << 16;
-		known = true;
-	} else if (!strcmp(in->mnemonic, "addiu")) {
-		take_register(&ops, reg);
-		if ((from = held_in(r, reg))) {
-			to.value = from->value + strtol(ops, NULL, 0);
-			known = true;
-		}
-	}
-	forget(r, to.reg);
-	if (known && r->count < HOLDINGS)
-		r->h[r->count++] = to;
-}
-
-static void resolve_far_calls(struct image *im)
-{
-	bool *entered = calloc(im->nr_insns + 1, sizeof(*entered));
-	struct holdings r = { .count = 0 };
-	size_t i;
-
-	if (!entered)
-		die("out of memory");
-	for (i = 0; i < im->nr_symbols; i++)
-		entered[image_insn(im, im->symbols[i].addr)] = true;
-	for (i = 0; i < im->nr_insns; i++)
-		if (im->insns[i].flow == FLOW_BRANCH ||
-		    im->insns[i].flow == FLOW_JUMP)
-			entered[image_insn(im, im->insns[i].target)] = true;
-	for (i = 0; i < im->nr_insns; i++) {
-		if (entered[i])
-			r.count = 0;
-		follow(&r, &im->insns[i]);
-		/* The delay slot is executed before the call. */
-		if (i && (im->insns[i - 1].flow == FLOW_CALL ||
-			  im->insns[i - 1].flow == FLOW_INDIRECT_CALL))
-			forget_called(&r);
-	}
-	free(entered);
-}
-
 void image_open(struct image *im, const char *path, const struct arch *arch,
 		const char *objdump)
 {
@@ -567,5 +460,5 @@ void image_open(struct image *im, const char *path, const struct arch *arch,
 	read_symbols(im);
 	read_insns(im, arch, objdump);
 	if (arch->delay_slots)
-		resolve_far_calls(im);
+		image_resolve_far(im);
 }

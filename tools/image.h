@@ -91,6 +91,8 @@ const uint8_t *image_bytes(const struct image *im, uint64_t addr, size_t len);
 /* The contents of a section, loaded or not; NULL if there is none. */
 const uint8_t *image_section(const struct image *im, const char *name,
 			     size_t *len);
+/* Find out where calls through registers go, as far as it is certain: far.c. */
+void image_resolve_far(struct image *im);
 /* A number of the target's byte order. */
 uint64_t image_number(const struct image *im, const uint8_t *p, unsigned int n);
 

@@ -70,10 +70,13 @@ static void do_one(struct lab_case *c, bool able)
 		lab_enumerate(c, &victims, run.second ? &others : NULL);
 	lab_own_done(c);
 	run.count[lab_judge(c)]++;
-	if (run.json)
+	if (run.json) {
 		lab_json(run.out, c);
-	else
-		lab_row(run.out, c);
+		return;
+	}
+	if (run.total == 1)
+		lab_header(run.out);
+	lab_row(run.out, c);
 }
 
 /* GCC lays a file's objects out from the last to the first. */
@@ -160,8 +163,6 @@ static int go(struct sink *out, const char *glob, bool json, bool list)
 	if (!list && ktest_icount)
 		err = begin();
 	if (!err) {
-		if (!list && !json)
-			lab_header(out);
 		do_schemes();
 		do_own();
 		err = result();

@@ -6,6 +6,10 @@
 #include <kernel/task.h>
 #include <tracer/lab.h>
 
+/* A port without victims has no own one either. */
+#pragma weak lab_victim_own
+#pragma weak lab_own_form
+
 /* ---- lab_hold.c: tasks that run victims, and the hold sweep ---- */
 
 #define LAB_REGION 1024
@@ -88,6 +92,7 @@ struct lab_case {
 	const struct lab_victim *victim;
 	const struct lab_scheme *scheme;       /* NULL: the port's own site */
 	const struct lab_form *before, *after; /* NULL: no such declaration */
+	const struct lab_form *window;	       /* allowed in between, or NULL */
 	u32 breaks;
 	unsigned int last;
 	bool live; /* others run between the steps: a second CPU is needed */
@@ -133,6 +138,10 @@ bool lab_case_own(struct lab_case *c, unsigned int i);
 /* Around all of those that are run; false: that site is in no table. */
 bool lab_own_begin(void);
 void lab_own_end(void);
+/* Switch that site by a strategy; 0 or patch_site()'s error. */
+int lab_own_switch(const char *by, bool on);
+/* lab_vector.c: number `site` of the table switched on by breakpoint. */
+void lab_case_vector(struct lab_case *c, unsigned int site, bool sorted);
 /* Somebody was held at pc; a case is done. */
 void lab_own_held(unsigned long pc);
 void lab_own_done(struct lab_case *c);

@@ -20,10 +20,6 @@ static const char *strategy_before;
 static struct trace_ops *ops_before;
 static int own_site = -1;
 
-/* A port without victims has no own one either. */
-#pragma weak lab_victim_own
-#pragma weak lab_own_form
-
 /* ---- counting ---- */
 
 static void count_call(unsigned long ip, unsigned long parent,
@@ -36,7 +32,7 @@ static void count_call(unsigned long ip, unsigned long parent,
 static struct trace_ops count_ops = { trace_entry_call, count_call };
 static struct trace_ops ring_ops = { trace_entry_ring, NULL };
 
-static int switch_own(const char *by, bool on)
+int lab_own_switch(const char *by, bool on)
 {
 	struct patch_batch b;
 	const char *why;
@@ -69,7 +65,7 @@ static bool turns_on(const struct lab_case *c)
 
 static int own_set(struct lab_case *c, unsigned int state)
 {
-	return switch_own("stop", turns_on(c) == (state == 1));
+	return lab_own_switch("stop", turns_on(c) == (state == 1));
 }
 
 static int own_step(struct lab_case *c, unsigned int from)
@@ -79,7 +75,7 @@ static int own_step(struct lab_case *c, unsigned int from)
 	(void)from;
 	hook_case = c;
 	patch_step_hook = run_now;
-	err = switch_own(strategy->name, turns_on(c));
+	err = lab_own_switch(strategy->name, turns_on(c));
 	patch_step_hook = NULL;
 	hook_case = NULL;
 	return err;
@@ -144,14 +140,14 @@ static int entry_set(struct lab_case *c, unsigned int state)
 	t = state ? trampolines + (t - trampolines + 1) % NR_TRAMPOLINES : t;
 	WRITE_ONCE(trace_ops, t->ops);
 	record_all(t->record);
-	return switch_own("stop", true);
+	return lab_own_switch("stop", true);
 }
 
 /* The datum first, then the site: whoever is inside has loaded the old one. */
 static int entry_step(struct lab_case *c, unsigned int from)
 {
 	entry_set(c, from + 1);
-	return switch_own("stop", false);
+	return lab_own_switch("stop", false);
 }
 
 static void make_entry(struct lab_case *c, const struct trampoline *t)
@@ -244,7 +240,7 @@ bool lab_own_begin(void)
 
 void lab_own_end(void)
 {
-	switch_own("stop", false);
+	lab_own_switch("stop", false);
 	WRITE_ONCE(trace_ops, ops_before);
 	mutex_lock(&trace_mutex);
 	patch_strategy_set(strategy_before, &(const char *){ NULL });
@@ -267,8 +263,10 @@ bool lab_case_own(struct lab_case *c, unsigned int i)
 		}
 		i -= 2;
 	}
-	if (i >= NR_TRAMPOLINES)
-		return false;
-	make_entry(c, &trampolines[i]);
-	return true;
+	trace_ops = &count_ops;
+	if (i < 2)
+		lab_case_vector(c, own_site < 0 ? 0 : own_site, i == 1);
+	else if (i - 2 < NR_TRAMPOLINES)
+		make_entry(c, &trampolines[i - 2]);
+	return i - 2 < NR_TRAMPOLINES || i < 2;
 }

@@ -34,7 +34,7 @@ enum lab_verdict lab_judge(const struct lab_case *c)
 
 	if (c->wrong || (safe && c->seen))
 		return LAB_SURPRISE;
-	if (c->incomplete)
+	if (c->incomplete || !c->boundaries)
 		return LAB_INCOMPLETE;
 	if (!safe && !(c->seen & breaks))
 		return LAB_SURPRISE;
@@ -125,9 +125,13 @@ static void outcome(char *buf, size_t size, const struct lab_case *c)
 			snprintf(buf + n, size - n, " (and %u more)",
 				 c->nr_findings - 1);
 	} else if (c->incomplete) {
-		n = used(snprintf(buf, size, "%s ", c->incomplete), size);
+		n = used(snprintf(buf, size, "%s%s", c->incomplete,
+				  c->incomplete_at ? " " : ""),
+			 size);
 		if (c->incomplete_at)
 			place(buf + n, size - n, c, c->incomplete_at);
+	} else if (!c->boundaries) {
+		snprintf(buf, size, "nobody was held anywhere");
 	} else {
 		snprintf(buf, size, "as before or as after, never wrong");
 	}

@@ -111,3 +111,85 @@ KTEST(nmi_break, "nmi.breakpoint")
 		KEXPECT_EQ(t, n.wrong, 0);
 	}
 }
+
+/* ---- While a strategy is at work ------------------------------------------ */
+
+static struct {
+	bool on;	     /* the state that the site gets */
+	u32 calls[MAX_CPUS]; /* made in NMIs; by that CPU */
+	u32 hits, wrong;     /* atomic */
+	unsigned int lost,
+		steps; /* steps where calls were not as the new state's */
+} live;
+
+static void note_live(unsigned long ip, unsigned long parent,
+		      struct trace_ops *ops)
+{
+	(void)ip, (void)parent, (void)ops;
+	__atomic_fetch_add(&live.hits, 1, __ATOMIC_RELAXED);
+}
+static struct trace_ops live_ops = { trace_entry_call, note_live };
+
+static void call_in_nmi(void)
+{
+	unsigned int c = cpu_index();
+	unsigned long x = live.calls[c];
+
+	if (victim_other(x) != x + 3)
+		__atomic_fetch_add(&live.wrong, 1, __ATOMIC_RELAXED);
+	/* Release: pairs with the acquire in nmi_everywhere(). */
+	__atomic_store_n(&live.calls[c], x + 1, __ATOMIC_RELEASE);
+}
+
+/* Every CPU runs the site once, in an NMI, between any two steps. */
+static void nmi_everywhere(enum patch_step step, bool synced)
+{
+	u64 end = arch_clock() + ns_to_clock_delta(KWAIT_NS);
+	u32 before = live.hits, n = live.steps + 1;
+	unsigned int c, online = 0;
+
+	(void)step, (void)synced;
+	for_each_online_cpu (c) {
+		online++;
+		arch_nmi_send(c);
+		while (__atomic_load_n(&live.calls[c], __ATOMIC_ACQUIRE) != n &&
+		       arch_clock() < end)
+			arch_cpu_relax();
+	}
+	live.steps = n;
+	live.lost += live.hits - before != (live.on ? online : 0);
+}
+
+static void switch_under_nmis(struct ktest_run *t, int site)
+{
+	struct patch_batch b;
+
+	memset(&live, 0, sizeof(live));
+	mutex_lock(&trace_mutex);
+	trace_ops = &live_ops;
+	patch_step_hook = nmi_everywhere;
+	irq_nmi_hook = call_in_nmi;
+	for (unsigned int i = 0; i < 6; i++) {
+		live.on = i % 2 == 0;
+		KEXPECT_EQ(t, patch_site(&b, site, live.on), 0);
+	}
+	irq_nmi_hook = NULL;
+	patch_step_hook = NULL;
+	trace_ops = &trace_ops_off;
+	mutex_unlock(&trace_mutex);
+}
+
+PATCH_TEST(nmi_patch, "nmi.while_patching")
+{
+	int site = trace_test_site(victim_other);
+	bool stop = !strcmp(patch_strategy_name(), "stop");
+
+	if (arch_nmi_send(cpu_index()))
+		KSKIP(t, "this machine has no NMI");
+	KASSERT(t, site >= 0);
+	trace_test_reset();
+	switch_under_nmis(t, site);
+	KEXPECT_EQ(t, live.steps == 0, stop);
+	KEXPECT_EQ(t, live.lost, 0);
+	KEXPECT_EQ(t, live.wrong, 0);
+}

@@ -35,28 +35,33 @@ static struct patch_chunk chunk;
 /* Of chunk, how many a trap may look at: none while it is being filled. */
 static u32 published;
 
-bool patch_break_find(unsigned long pc, bool *on)
+bool patch_chunk_find(const struct patch_chunk *c, u32 count, unsigned long pc,
+		      bool *on)
 {
-	unsigned int lo = 0, hi, mid;
+	unsigned int lo = 0, hi = count, mid;
 	u32 wanted = (u32)(pc - (unsigned long)_text) << 1;
 
+	while (lo < hi) {
+		mid = (lo + hi) / 2;
+		if (c->entry[mid] < wanted)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (lo == count || c->entry[lo] >> 1 != wanted >> 1)
+		return false;
+	*on = c->entry[lo] & 1;
+	return true;
+}
+
+bool patch_break_find(unsigned long pc, bool *on)
+{
 	/*
 	 * The breakpoint was fetched, now the vector is loaded: the fence keeps
 	 * the loads behind the fetch. Pairs with the release in publish().
 	 */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	hi = READ_ONCE(published);
-	while (lo < hi) {
-		mid = (lo + hi) / 2;
-		if (chunk.entry[mid] < wanted)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	if (lo == READ_ONCE(published) || chunk.entry[lo] >> 1 != wanted >> 1)
-		return false;
-	*on = chunk.entry[lo] & 1;
-	return true;
+	return patch_chunk_find(&chunk, READ_ONCE(published), pc, on);
 }
 
 /* Release: the entries before the count, both before any breakpoint, which
@@ -82,63 +87,75 @@ static always_inline void write_one(unsigned long live, bool on, long delta,
 				on ? arch_live_on(live) : arch_live_off(live));
 }
 
-static always_inline void write_all(enum patch_step step)
+static always_inline void write_all(const struct patch_chunk *c,
+				    enum patch_step step)
 {
 	long delta = arch_text_open();
-	const u32 *e, *end = chunk.entry + chunk.count;
+	const u32 *e, *end = c->entry + c->count;
 
-	for (e = chunk.entry; e < end; e++)
+	for (e = c->entry; e < end; e++)
 		write_one(patch_entry_live(*e), *e & 1, delta, step);
 	arch_text_close();
 }
 
 /* The step is decided once, not for each site. */
-static void break_write(enum patch_step step)
+static noinline void break_write(const struct patch_chunk *c,
+				 enum patch_step step)
 {
 	if (step == PATCH_BREAK)
-		write_all(PATCH_BREAK);
+		write_all(c, PATCH_BREAK);
 	else if (step == PATCH_TAIL)
-		write_all(PATCH_TAIL);
+		write_all(c, PATCH_TAIL);
 	else
-		write_all(PATCH_FIRST);
+		write_all(c, PATCH_FIRST);
 }
 PATCH_ROOT(break_write);
 
-static void log_stores(enum patch_log_store kind)
-{
-	for (unsigned int i = 0; i < chunk.count; i++)
-		patch_log_store(patch_entry_live(chunk.entry[i]), kind,
-				chunk.entry[i] & 1);
-}
-
-static void store(enum patch_step step, enum patch_log_store kind)
+static void store(const struct patch_chunk *c, enum patch_step step,
+		  enum patch_log_store kind)
 {
 	u64 start = arch_clock();
 
-	break_write(step);
+	break_write(c, step);
 	patch_count_window(arch_clock() - start);
-	if (READ_ONCE(patch_log_on))
-		log_stores(kind);
+	/* Of batches alone: the lab has steps of its own. */
+	if (READ_ONCE(patch_log_on) && c == &chunk)
+		for (unsigned int i = 0; i < c->count; i++)
+			patch_log_store(patch_entry_live(c->entry[i]), kind,
+					c->entry[i] & 1);
 }
 
 static void break_sync(void *arg)
 {
-	(void)arg;
+	const struct patch_chunk *c = arg;
+
 	if (patch_sabotage_skips())
 		return;
 	patch_log(LOG_SYNC, 0, 0);
 	if (arch_sync_each_site)
-		for (unsigned int i = 0; i < chunk.count; i++)
-			arch_text_sync_site(patch_entry_live(chunk.entry[i]));
+		for (unsigned int i = 0; i < c->count; i++)
+			arch_text_sync_site(patch_entry_live(c->entry[i]));
 	arch_text_sync();
 }
 PATCH_ROOT(break_sync);
 
-static void carry_out_step(enum patch_step step, enum patch_log_store kind)
+void patch_chunk_step(struct patch_chunk *c, enum patch_step step)
 {
-	patch_step_begin(step, chunk.count);
-	store(step, kind);
-	patch_step_end(step, break_sync, NULL);
+	static const u8 kind[] = {
+		[PATCH_BREAK] = STORE_BREAK,
+		[PATCH_TAIL] = STORE_TAIL,
+		[PATCH_FIRST] = STORE_FIRST,
+	};
+
+	patch_step_begin(step, c->count);
+	store(c, step, kind[step]);
+	patch_step_end(step, break_sync, c);
+}
+
+void patch_chunk_settle(const struct patch_chunk *c, enum patch_step last)
+{
+	if (patch_must_settle())
+		store(c, last, STORE_AGAIN);
 }
 
 void patch_break_flush(void)
@@ -146,12 +163,11 @@ void patch_break_flush(void)
 	if (!chunk.count)
 		return;
 	publish(chunk.count);
-	carry_out_step(PATCH_BREAK, STORE_BREAK);
+	patch_chunk_step(&chunk, PATCH_BREAK);
 	if (arch_break_length < arch_live_length)
-		carry_out_step(PATCH_TAIL, STORE_TAIL);
-	carry_out_step(PATCH_FIRST, STORE_FIRST);
-	if (patch_must_settle())
-		store(PATCH_FIRST, STORE_AGAIN);
+		patch_chunk_step(&chunk, PATCH_TAIL);
+	patch_chunk_step(&chunk, PATCH_FIRST);
+	patch_chunk_settle(&chunk, PATCH_FIRST);
 	publish(0);
 	chunk.count = 0;
 }

@@ -66,6 +66,23 @@ static inline void patch_chunk_add(struct patch_chunk *c, unsigned long live,
 	c->entry[i] = entry;
 }
 
+/*
+ * Is pc a live instruction of the first `count` of the chunk, which must be
+ * ascending? Then also *on. Any context, no site.
+ */
+bool patch_chunk_find(const struct patch_chunk *c, u32 count, unsigned long pc,
+		      bool *on);
+
+/*
+ * Carry out one step of breakpoints on all of a chunk: write, then have every
+ * online CPU synchronise. When it returns all have. Context: a task, interrupts
+ * on.
+ */
+void patch_chunk_step(struct patch_chunk *c, enum patch_step step);
+
+/* After the last step: write once more what it wrote, if that must be. */
+void patch_chunk_settle(const struct patch_chunk *c, enum patch_step last);
+
 /* Switch a site by breakpoint, together with others: at the latest in flush. */
 void patch_break_add(unsigned long live, bool on);
 void patch_break_flush(void);

@@ -87,26 +87,27 @@ PATCH_INDIRECT(lab_trap, act_as_nop);
 #define FORMS(off_name, ...)                                                   \
 	{                                                                      \
 		{ off_name, { __VA_ARGS__ }, { 0, 0 } },                       \
-			{ "on", { 5 }, { 1, 0 } },                             \
-			{ "on2", { 5 }, { 0, 1 } },                            \
+			{ "on", { 5 }, { 1, 0 } }, { "on2", { 5 }, { 0, 1 } }, \
 	}
 #define FIVE(scheme, origin, encoder, off_name, ...)                           \
 	.name = scheme, .from = origin, .victim = &lab_five, .length = 5,      \
 	.form = FORMS(off_name, __VA_ARGS__), .encode = encode_##encoder
 #define WHOLE(to)                                                              \
 	{                                                                      \
-		{ 0, 5, to }                                                   \
+		{                                                              \
+			0, 5, to                                               \
+		}                                                              \
 	}
 
 /* A NOP of one instruction or more, under a rendezvous, both ways. */
 #define NOP_PAIR(ident, scheme, origin, encoder, on_breaks, off_breaks, why,   \
 		 ...)                                                          \
-	LAB_SCHEME(ident##_on, FIVE(scheme, origin, encoder, "off",            \
-				    __VA_ARGS__),                              \
+	LAB_SCHEME(ident##_on,                                                 \
+		   FIVE(scheme, origin, encoder, "off", __VA_ARGS__),          \
 		   .old = OFF, .new = ON, .way = LAB_STOP, .store = WHOLE(ON), \
 		   .breaks = (on_breaks), .because = why);                     \
-	LAB_SCHEME(ident##_off, FIVE(scheme, origin, encoder, "off",           \
-				     __VA_ARGS__),                             \
+	LAB_SCHEME(ident##_off,                                                \
+		   FIVE(scheme, origin, encoder, "off", __VA_ARGS__),          \
 		   .old = ON, .new = OFF, .way = LAB_STOP,                     \
 		   .store = WHOLE(OFF), .breaks = (off_breaks),                \
 		   .because = why)
@@ -132,15 +133,24 @@ NOP_PAIR(ds_lea, "ds-lea", "seed 0", ds_lea, LAB_REGS, LAB_REGS,
 
 #define OPCODE_FIRST(to)                                                       \
 	{                                                                      \
-		{ 0, 4, to }, { 4, 1, to }                                     \
+		{ 0, 4, to },                                                  \
+		{                                                              \
+			4, 1, to                                               \
+		}                                                              \
 	}
 #define OPCODE_LAST(to)                                                        \
 	{                                                                      \
-		{ 1, 4, to }, { 0, 1, to }                                     \
+		{ 1, 4, to },                                                  \
+		{                                                              \
+			0, 1, to                                               \
+		}                                                              \
 	}
 #define UNIT_AND_TAIL(to)                                                      \
 	{                                                                      \
-		{ 0, 1, to }, { 1, 4, to }                                     \
+		{ 0, 1, to },                                                  \
+		{                                                              \
+			1, 4, to                                               \
+		}                                                              \
 	}
 
 LAB_SCHEME(torn_4_1, FIVE("torn 4+1", "seed 3", p6, "off", 5), .old = OFF,
@@ -211,11 +221,31 @@ static bool lock_fault(struct trap_frame *f, unsigned long site, u32 *damage)
 	.name = scheme, .from = "H18", .victim = &lab_lock,                    \
 	.length = LOCK_LENGTH, .encode = encode_##__VA_ARGS__,                 \
 	.fault = lock_fault, .way = LAB_STOP
-#define LOCK90 { { "up", { 1, 7 }, { 0, 0 } }, { "smp", { 8 }, { 0, 0 } } }
-#define LOCK3E { { "up", { 8 }, { 0, 0 } }, { "smp", { 8 }, { 0, 0 } } }
+#define LOCK90                                                                 \
+	{                                                                      \
+		{ "up", { 1, 7 }, { 0, 0 } },                                  \
+		{                                                              \
+			"smp", { 8 },                                          \
+			{                                                      \
+				0, 0                                           \
+			}                                                      \
+		}                                                              \
+	}
+#define LOCK3E                                                                 \
+	{                                                                      \
+		{ "up", { 8 }, { 0, 0 } },                                     \
+		{                                                              \
+			"smp", { 8 },                                          \
+			{                                                      \
+				0, 0                                           \
+			}                                                      \
+		}                                                              \
+	}
 #define PREFIX(to)                                                             \
 	{                                                                      \
-		{ 0, 1, to }                                                   \
+		{                                                              \
+			0, 1, to                                               \
+		}                                                              \
 	}
 
 LAB_SCHEME(lock90_up, LOCK("lock-90", lock90), .form = LOCK90, .old = SMP,

@@ -1,0 +1,156 @@
+/*
+ * Far calls of MIPS. With -mlong-calls a call is `lui R; addiu R,R; jalr R`, with
+ * anything between, branches and loops too. So what each register holds is
+ * followed along all paths of a function; where they meet, what all agree on is
+ * known.
+ */
+#include "image.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct held {
+	bool reached;
+	uint32_t known, value[32]; /* by register; bits of the known ones */
+};
+
+/* The register that *text begins with, and *text moved behind it and a comma;
+ * 0, which nothing changes: none. */
+static unsigned int take_register(const char **text)
+{
+	static const char *const names[32] = {
+		"zero", "at", "v0", "v1", "a0", "a1", "a2", "a3",
+		"t0",	"t1", "t2", "t3", "t4", "t5", "t6", "t7",
+		"s0",	"s1", "s2", "s3", "s4", "s5", "s6", "s7",
+		"t8",	"t9", "k0", "k1", "gp", "sp", "s8", "ra",
+	};
+	size_t n = strcspn(*text, ",");
+	unsigned int i;
+
+	for (i = 31; i > 0; i--)
+		if (strlen(names[i]) == n && !strncmp(*text, names[i], n))
+			break;
+	*text += n + ((*text)[n] == ',');
+	return i;
+}
+
+#define CALL_KEEPS 0x40ff0000 /* s0 to s7, s8 */
+
+/* Its first operand is read, not written: a store, a branch, a jump. */
+static bool reads_first(const char *mnemonic)
+{
+	return mnemonic[0] == 'b' || mnemonic[0] == 'j' ||
+	       !strcmp(mnemonic, "sw") || !strcmp(mnemonic, "sh") ||
+	       !strcmp(mnemonic, "sb");
+}
+
+static void step(struct held *h, const struct insn *in)
+{
+	const char *ops = in->operands;
+	unsigned int to = take_register(&ops), from;
+	uint32_t value = 0;
+	bool known = false;
+
+	if (reads_first(in->mnemonic))
+		return;
+	if (!strcmp(in->mnemonic, "lui")) {
+		value = strtoul(ops, NULL, 0) << 16;
+		known = true;
+	} else if (!strcmp(in->mnemonic, "addiu")) {
+		from = take_register(&ops);
+		known = h->known >> from & 1;
+		value = h->value[from] + strtol(ops, NULL, 0);
+	}
+	h->known &= ~(1u << to);
+	h->known |= (uint32_t)(known && to) << to;
+	h->value[to] = value;
+}
+
+/* h comes to a place too: does that take away from what is known there? */
+static bool meet(struct held *at, const struct held *h)
+{
+	uint32_t agreed = at->reached ? at->known & h->known : h->known;
+	bool changed = !at->reached;
+	unsigned int i;
+
+	for (i = 0; i < 32; i++)
+		if (at->reached && at->value[i] != h->value[i])
+			agreed &= ~(1u << i);
+	changed |= agreed != at->known;
+	if (!at->reached)
+		*at = *h;
+	at->known = agreed;
+	at->reached = true;
+	return changed;
+}
+
+static bool has_delay_slot(const struct insn *in)
+{
+	return in->flow != FLOW_NEXT &&
+	       (in->mnemonic[0] == 'j' || in->mnemonic[0] == 'b') &&
+	       strcmp(in->mnemonic, "break");
+}
+
+/* Follow instruction i of a function of n to where it goes: changed anything? */
+static bool follow(const struct insn *in, size_t n, size_t i, struct held *at)
+{
+	const struct insn *jump =
+		i && has_delay_slot(&in[i - 1]) ? &in[i - 1] : NULL;
+	enum flow flow = jump ? jump->flow : FLOW_NEXT;
+	struct held h = at[i];
+	bool changed = false;
+	uint64_t to;
+
+	step(&h, &in[i]);
+	if (flow == FLOW_CALL || flow == FLOW_INDIRECT_CALL)
+		h.known &= CALL_KEEPS;
+	if (flow == FLOW_BRANCH || flow == FLOW_JUMP) {
+		to = (jump->target - in->addr) / 4;
+		if (jump->target >= in->addr && to < n)
+			changed |= meet(&at[to], &h);
+	}
+	if (flow != FLOW_JUMP && flow != FLOW_INDIRECT_JUMP &&
+	    flow != FLOW_STOP && i + 1 < n)
+		changed |= meet(&at[i + 1], &h);
+	return changed;
+}
+
+static void resolve_function(struct insn *in, size_t n)
+{
+	struct held *at = calloc(n + 1, sizeof(*at));
+	bool changed = true;
+	unsigned int reg;
+	const char *ops;
+	size_t i;
+
+	if (!at)
+		die("out of memory");
+	at[0].reached = true;
+	while (changed)
+		for (changed = false, i = 0; i < n; i++)
+			changed |= at[i].reached && follow(in, n, i, at);
+	for (i = 0; i < n; i++) {
+		ops = in[i].operands;
+		reg = take_register(&ops);
+		if (!at[i].reached || !(at[i].known >> reg & 1))
+			continue;
+		if (strcmp(in[i].mnemonic, "jalr") &&
+		    strcmp(in[i].mnemonic, "jr"))
+			continue;
+		in[i].flow = in[i].mnemonic[1] == 'a' ? FLOW_CALL : FLOW_JUMP;
+		in[i].target = at[i].value[reg];
+	}
+	free(at);
+}
+
+void image_resolve_far(struct image *im)
+{
+	size_t i, first, end;
+
+	for (i = 0; i < im->nr_symbols; i++) {
+		first = image_insn(im, im->symbols[i].addr);
+		end = image_insn(im, im->symbols[i].addr + im->symbols[i].size);
+		if (end > first)
+			resolve_function(im->insns + first, end - first);
+	}
+}
