@@ -153,7 +153,7 @@ $(H)/%: tools/%.c $(tool_srcs) $(wildcard tools/*.h)
 
 -include $(OBJS:.o=.d)
 
-.PHONY: setup run test bench features choices debug check clean help
+.PHONY: setup run test bench lab features choices debug check clean help
 setup: ## install what is missing from Debian's packages, and say what
 	$(Q)tools/setup
 
@@ -167,6 +167,9 @@ test: ## build all architectures, boot them, run every test
 bench: ## instructions of everything that has a limit, on every architecture
 	$(Q)for a in $(ARCHES); do $(MAKE) ARCH=$$a all || exit 1; done
 	$(Q)tools/bench
+
+lab: all ## hold tasks at every instruction and patch under them, ARCH's schemes
+	$(Q)tools/lab --arch $(ARCH) --elf $(ELF)
 
 features: ## make and boot every kernel there can be; what works, what is refused
 	$(Q)tools/features

@@ -2,10 +2,11 @@
  * stress: makes all CPUs busy with tasks that preempt each other in every way
  * there is, in the background, for demonstrations and for tests that need a
  * machine that never stands still. A set is one task of each kind; the lowest
- * priority never sleeps, the others run for short times above it.
+ * priority never sleeps, the others run for short times above it. With `cpus` one
+ * more task takes CPUs down and up at random.
  */
-#include <kernel/cpu.h>
 #include <kernel/errno.h>
+#include <kernel/hotplug.h>
 #include <kernel/mm.h>
 #include <kernel/printk.h>
 #include <kernel/shell_internal.h>
@@ -131,7 +132,9 @@ static struct stress {
 	unsigned int sets;
 	struct stress_set set[STRESS_SETS_MAX];
 	struct worker worker[STRESS_SETS_MAX][NR_KINDS];
-} * stress; /* NULL: not running; the shell's task alone */
+	struct task *cpus;	/* with `cpus`, else NULL */
+	u32 came, went, failed; /* that one's counts */
+} * stress;			/* NULL: not running; the shell's task alone */
 
 static void worker_main(void *arg)
 {
@@ -142,6 +145,34 @@ static void worker_main(void *arg)
 		/* Where QEMU has one thread for all CPUs: the next one's turn. */
 		arch_cpu_relax();
 	} while (!task_should_stop());
+}
+
+static void toggle_cpu(struct stress *s, unsigned int c)
+{
+	if (cpu_online(c))
+		s->failed += cpu_down(c) || !++s->went;
+	else
+		s->failed += cpu_up(c) || !++s->came;
+}
+
+/* The next one is the clock's choice. At the end all are back. */
+static void cpus_main(void *arg)
+{
+	struct stress *s = arg;
+
+	while (!task_should_stop()) {
+		toggle_cpu(s, 1 + arch_clock() / 64 % (nr_cpus - 1));
+		task_sleep(arch_clock() % NSEC_PER_MSEC);
+	}
+	for (unsigned int c = 1; c < nr_cpus; c++)
+		if (!cpu_online(c))
+			toggle_cpu(s, c);
+}
+
+static bool start_cpus(struct stress *s)
+{
+	s->cpus = task_create("cpus", PRIO_HIGH, ~0u, cpus_main, s);
+	return s->cpus;
 }
 
 static bool start_set(struct stress *s, unsigned int i)
@@ -168,6 +199,10 @@ static unsigned int join_all(struct stress *s)
 	struct worker *w;
 	unsigned int lost = 0;
 
+	if (s->cpus) {
+		task_stop(s->cpus);
+		lost += task_join(s->cpus) || s->failed;
+	}
 	for (unsigned int i = 0; i < s->sets * NR_KINDS; i++) {
 		w = &s->worker[i / NR_KINDS][i % NR_KINDS];
 		if (w->task)
@@ -211,12 +246,15 @@ static int stress_stop(struct sink *out)
 		return shell_error(-EINVAL, "stress",
 				   "is not running; stress "
 				   "start [N] starts it");
-	tasks = stress->sets * NR_KINDS;
+	tasks = stress->sets * NR_KINDS + !!stress->cpus;
 	lost = join_all(stress);
 	for (unsigned int i = 0; i < stress->sets; i++)
 		lost += lost_in_set(stress, i);
 	for (unsigned int k = 0; k < NR_KINDS; k++)
 		report_kind(out, stress, k);
+	if (stress->cpus)
+		sink_printf(out, "cpus: went %u times, came %u times\n",
+			    stress->went, stress->came);
 	kfree(stress);
 	stress = NULL;
 	if (lost)
@@ -225,8 +263,9 @@ static int stress_stop(struct sink *out)
 	return sink_printf(out, "stress: %u tasks joined, none lost\n", tasks);
 }
 
-static int stress_start(struct sink *out, unsigned int sets)
+static int stress_start(struct sink *out, unsigned int sets, bool cpus)
 {
+	unsigned int tasks = sets * NR_KINDS + cpus;
 	struct stress *s;
 
 	if (stress)
@@ -235,7 +274,7 @@ static int stress_start(struct sink *out, unsigned int sets)
 				   "stress stop ends it");
 	s = kzalloc(sizeof(*s));
 	for (unsigned int i = 0; s && i < sets; i++) {
-		if (start_set(s, i))
+		if (start_set(s, i) && (i || !cpus || start_cpus(s)))
 			continue;
 		join_all(s);
 		kfree(s);
@@ -245,28 +284,33 @@ static int stress_start(struct sink *out, unsigned int sets)
 		return shell_error(-ENOMEM, "stress",
 				   "out of memory for %u "
 				   "tasks; nothing was started",
-				   sets * (unsigned int)NR_KINDS);
+				   tasks);
 	stress = s;
-	return sink_printf(out, "stress: %u tasks on %u CPUs\n",
-			   sets * (unsigned int)NR_KINDS, nr_cpus);
+	return sink_printf(out, "stress: %u tasks on %u CPUs\n", tasks,
+			   nr_cpus);
 }
 
 static int cmd_stress(struct sink *out, int argc, char **argv)
 {
+	bool cpus = argc > 2 && !strcmp(argv[argc - 1], "cpus");
 	unsigned long sets = nr_cpus;
 
+	if (cpus && nr_cpus == 1)
+		return shell_error(-EINVAL, "stress",
+				   "cpus: only CPU 0 is there, which stays");
+	argc -= cpus;
 	if (argc == 2 && !strcmp(argv[1], "stop"))
 		return stress_stop(out);
 	if (argc < 2 || argc > 3 || strcmp(argv[1], "start"))
 		return shell_error(-EINVAL, "stress",
-				   "accepts start [N] and stop");
+				   "accepts start [N] [cpus] and stop");
 	if (argc == 3 &&
 	    shell_number("stress", argv[2], STRESS_SETS_MAX, &sets))
 		return -EINVAL;
 	if (!sets)
 		return shell_error(-EINVAL, "stress", "0: at least 1 set");
-	return stress_start(out, sets);
+	return stress_start(out, sets, cpus);
 }
-SHELL_CMD(stress, "stress", "start [N] | stop",
+SHELL_CMD(stress, "stress", "start [N] [cpus] | stop",
 	  "keep all CPUs busy with preempting tasks, N of each kind",
 	  cmd_stress);

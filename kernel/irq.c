@@ -6,10 +6,9 @@
 #include <kernel/time.h>
 
 const char *const irq_kind_names[NR_IRQ_KINDS] = {
-	[IRQ_TIMER] = "timer",
-	[IRQ_IPI] = "ipi",
-	[IRQ_CONSOLE] = "console",
-	[IRQ_SPURIOUS] = "spurious",
+	[IRQ_TIMER] = "timer",	   [IRQ_IPI] = "ipi",
+	[IRQ_CONSOLE] = "console", [IRQ_SPURIOUS] = "spurious",
+	[IRQ_NMI] = "nmi",
 };
 
 void (*irq_nmi_hook)(void);

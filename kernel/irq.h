@@ -6,7 +6,14 @@
 
 struct trap_frame;
 
-enum irq_kind { IRQ_TIMER, IRQ_IPI, IRQ_CONSOLE, IRQ_SPURIOUS, NR_IRQ_KINDS };
+enum irq_kind {
+	IRQ_TIMER,
+	IRQ_IPI,
+	IRQ_CONSOLE,
+	IRQ_SPURIOUS,
+	IRQ_NMI, /* counted by the port: nothing else in an NMI may run a site */
+	NR_IRQ_KINDS
+};
 extern const char *const irq_kind_names[NR_IRQ_KINDS];
 
 /*

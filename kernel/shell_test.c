@@ -264,7 +264,7 @@ KTEST(shell_bad_arguments, "shell.bad_arguments")
 	fails(t, "sleep x",
 	      "sleep: takes one number of seconds, 0 to 86400, "
 	      "such as 2 or 0.25\n");
-	fails(t, "stress up", "stress: accepts start [N] and stop\n");
+	fails(t, "stress up", "stress: accepts start [N] [cpus] and stop\n");
 	fails(t, "test no.such.test",
 	      "test: no.such.test: no test has such a "
 	      "name; without a GLOB all are run\n");

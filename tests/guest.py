@@ -92,3 +92,15 @@ def function_events(lines: list[str]) -> list[dict[str, str]]:
         assert match, f"not a trace line: {line!r}"
         events.append(match.groupdict())
     return events
+
+
+def trace_stats(g, cpus: int) -> dict[str, int]:
+    """per_cpu/cpuN/stats, summed over the CPUs."""
+    total: dict[str, int] = {}
+    for cpu in range(cpus):
+        for line in g.lines(f"cat /sys/kernel/tracing/per_cpu/cpu{cpu}/stats"):
+            name, _, value = line.partition(":")
+            number = re.match(r"\s*(\d+)$", value)
+            if number:
+                total[name] = total.get(name, 0) + int(number[1])
+    return total

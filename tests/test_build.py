@@ -97,7 +97,7 @@ def test_missing_tool():
 
 def test_help_names_all_targets():
     text = make("help").stdout
-    for target in ("all", "setup", "run", "test", "bench", "features", "debug", "check",
+    for target in ("all", "setup", "run", "test", "bench", "features", "lab", "debug", "check",
                    "clean", "help", "compile_commands.json", "ARCH", "SMP",
                    "SITES", "ENDIAN", "RECORD"):
         assert re.search(rf"^ +{re.escape(target)}\b", text, re.M), target

@@ -8,23 +8,11 @@ import subprocess
 import time
 
 import pytest
-from conftest import ROOT
-from guest import function_events
+from conftest import EVERY_KERNEL, ROOT
+from guest import function_events, trace_stats
 from qmp import Qmp
 
 TRACING = "/sys/kernel/tracing"
-
-
-def stats(g, cpus: int) -> dict[str, int]:
-    """per_cpu/cpuN/stats, summed over the CPUs."""
-    total: dict[str, int] = {}
-    for cpu in range(cpus):
-        for line in g.lines(f"cat {TRACING}/per_cpu/cpu{cpu}/stats"):
-            name, _, value = line.partition(":")
-            number = re.match(r"\s*(\d+)$", value)
-            if number:
-                total[name] = total.get(name, 0) + int(number[1])
-    return total
 
 
 def test_readme_session(arch, guest):
@@ -66,6 +54,7 @@ def test_trace_header(arch, guest):
     ]
 
 
+@pytest.mark.parametrize("arch", EVERY_KERNEL, indirect=True)
 def test_toggle_under_stress(arch, guest, alone):
     """All sites on and off, hundreds of times, every CPU busy all the while."""
     g = guest(arch, smp=4, timeout=120)
@@ -96,7 +85,7 @@ def test_toggle_from_two_sides(arch, guest):
         g.run("sleep 0.02")
     g.run("echo 0 > tracing_on")
     assert "none lost" in g.run("stress stop")
-    total = stats(g, 4)
+    total = trace_stats(g, 4)
     assert total["written"] > 1000
     assert total["written"] == (total["read events"] + total["overrun"]
                                 + total["dropped events"]
@@ -150,7 +139,8 @@ class Calls:
 
 
 # From a site to the return address of its live call.
-RETURN = {"x86_64": 5, "riscv": 8, "mips": 8}
+RETURN = {"x86_64": 5, "riscv": 8, "mips": 8, "mips-big": 8,
+          "mips-big-mcount-long": 20}
 RING_TYPES = 0x1000000 - 256
 
 
@@ -158,28 +148,28 @@ def full_pages(qmp, image, cpus: int, folder) -> list[tuple[int, int]]:
     """(ip, parent) of the events in all pages that the rings' writers have
     left, read from the guest's memory (tracer/ring.h)."""
     word = image.bits // 8
-    pointer = "<Q" if word == 8 else "<I"
+    pointer = "Q" if word == 8 else "I"
     size = 56 if word == 8 else 48
     events = []
     rings = qmp.read(image.symbols["rings"], cpus * size, folder)
     for cpu in range(cpus):
         at = cpu * size
-        pages, = struct.unpack_from(pointer, rings, at)
-        count, head, tail = struct.unpack_from("<III", rings, at + word)
+        pages, = image.unpack(pointer, rings, at)
+        count, head, tail = image.unpack("III", rings, at + word)
         table = qmp.read(pages, count * word, folder)
         for seq in range(tail, head):
-            page, = struct.unpack_from(pointer, table, seq % count * word)
+            page, = image.unpack(pointer, table, seq % count * word)
             data = qmp.read(page, 4096, folder)
-            used, _inner, _pid, its_seq = struct.unpack_from("<HHiI", data, 20)
+            used, _inner, _pid, its_seq = image.unpack("HHiI", data, 20)
             assert its_seq == seq
             for slot in range(used):
-                _, ip, parent = struct.unpack_from("<III", data,
-                                                   32 + 12 * slot)
+                _, ip, parent = image.unpack("III", data, 32 + 12 * slot)
                 if ip >> 8 < RING_TYPES:
                     events.append((ip >> 8, parent >> 8))
     return events
 
 
+@pytest.mark.parametrize("arch", EVERY_KERNEL, indirect=True)
 def test_events_against_disassembly(arch, image, guest, tmp_path):
     """Every event: its ip is the return address of a site's live call, and the
     instruction before its parent is a call that leads to that function."""
@@ -195,7 +185,7 @@ def test_events_against_disassembly(arch, image, guest, tmp_path):
     pairs = set(full_pages(qmp, image, 4, tmp_path))
     assert len(pairs) > 40
     text = image.symbols["_text"]
-    sites = {s + RETURN[arch]: image.function_at(s) for s in image.sites}
+    sites = {s + RETURN[image.path.parent.name]: image.function_at(s) for s in image.sites}
     calls = Calls(image)
     wrong = []
     for ip, parent in sorted(pairs):
@@ -210,6 +200,7 @@ def test_events_against_disassembly(arch, image, guest, tmp_path):
     assert wrong == []
 
 
+@pytest.mark.parametrize("arch", EVERY_KERNEL, indirect=True)
 def test_trace_text(arch, image, guest):
     """What `trace` prints: names of sites' functions; per CPU, time never runs
     backwards; as many lines as its header says."""
@@ -283,6 +274,7 @@ def difference(before: dict[str, int], after: dict[str, int]) -> dict[str, int]:
 WORKLOAD = "test sched.*"
 
 
+@pytest.mark.parametrize("arch", EVERY_KERNEL, indirect=True)
 def test_events_against_witness(arch, image, guest, witness_plugin, tmp_path):
     """The tracer records each call of a function exactly as often as the
     emulator executes its site: none lost, none invented, on 2 CPUs.
@@ -318,7 +310,7 @@ def test_events_against_witness(arch, image, guest, witness_plugin, tmp_path):
     for e in function_events(g.lines("cat trace", timeout=120)):
         recorded[e["callee"]] = recorded.get(e["callee"], 0) + 1
     assert recorded == {n: c for n, c in executed.items() if n in wanted}
-    assert stats(g, 2)["overrun"] == 0
+    assert trace_stats(g, 2)["overrun"] == 0
 
 
 def test_ps_marks_tasks_preempted_on_a_site(arch, guest):

@@ -71,7 +71,9 @@ class Machine:
     "smp1_args" and "icount_args", in addition with one CPU and with --icount;
     "status", from QEMU's exit status to the kernel's, or "identity"; "gdb",
     commands before it connects (on malta: which memory it may read, since a
-    look at the coherence manager's registers ends QEMU 7.2); "endian", unless
+    look at the coherence manager's registers ends QEMU 7.2); "objdump", the
+    program and its arguments that disassemble bare bytes; "lab_icount", the
+    shift of -icount for the lab, 0 if not said; "endian", unless
     the kernel's header says otherwise; "bits".
     """
 

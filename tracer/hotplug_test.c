@@ -111,31 +111,6 @@ KTEST(hotplug_settings, "hotplug.set_while_away")
 
 /* ---- the storm ---- */
 
-/*
- * An independent witness: every traced call comes here. victim_call() is on all
- * along, victim_other() never, all others go on and off.
- */
-static struct witness {
-	struct trace_ops ops;
-	unsigned long steady, never; /* sites */
-	u32 steady_calls, never_calls, other_calls;
-} witness;
-
-static void see_call(unsigned long ip, unsigned long parent,
-		     struct trace_ops *ops)
-{
-	struct witness *w = container_of(ops, struct witness, ops);
-	unsigned long site = arch_site_from_return(ip);
-	u32 *count = &w->other_calls;
-
-	(void)parent;
-	if (site == w->steady)
-		count = &w->steady_calls;
-	else if (site == w->never)
-		count = &w->never_calls;
-	__atomic_fetch_add(count, 1, __ATOMIC_RELAXED);
-}
-
 struct caller {
 	struct task *task;
 	u32 steady, wrong;
@@ -177,93 +152,68 @@ static void toggle_cpus(void *arg)
 		s->errors += !!cpu_up(c);
 }
 
-/* All sites but the two on or off. */
-static int set_sites(struct patch_batch *b, bool on, int steady, int never)
-{
-	for (unsigned int w = 0; w < site_words; w++)
-		site_bits.want[w] = on ? site_bits.patchable[w] : 0;
-	site_bits.want[steady / 32] |= 1u << steady % 32;
-	site_bits.want[never / 32] &= ~(1u << never % 32);
-	return patch_apply(b, 0, site_words);
-}
-
 #define STORM_CPU_TOGGLES 12
 #define STORM_SITE_TOGGLES 20
 
-/* trace_mutex held. Callers begin after the steady site is on, and end before. */
-static void storm(struct ktest_run *t, int steady, int never)
+/* A caller on each odd CPU, the others anywhere. */
+static void start_callers(struct caller *callers)
 {
-	struct cpu_storm cpus_go = { .seed = 7 };
-	struct caller callers[MAX_CPUS] = { 0 };
-	u64 end = time_ns() + 3 * KWAIT_NS;
-	struct patch_batch b;
-	u32 calls = 0, n = 0;
-
-	KEXPECT_EQ(t, patch_site(&b, steady, true), 0);
 	for (unsigned int i = 0; i < nr_cpus; i++)
 		callers[i].task = task_create_expendable("caller", PRIO_LOW,
 							 i % 2 ? 1u << i : ~0u,
 							 call_all, &callers[i]);
-	cpus_go.task = task_create("cpu-storm", PRIO_NORMAL, ~0u, toggle_cpus,
-				   &cpus_go);
-	while ((n < STORM_SITE_TOGGLES ||
-		READ_ONCE(cpus_go.toggles) < STORM_CPU_TOGGLES) &&
-	       time_ns() < end)
-		KEXPECT_EQ(t, set_sites(&b, ++n % 2, steady, never), 0);
-	KEXPECT(t, cpus_go.toggles >= STORM_CPU_TOGGLES);
-	task_stop(cpus_go.task);
-	task_join(cpus_go.task);
-	KEXPECT_EQ(t, cpus_go.errors, 0);
+}
+
+/* How often victim_call() was called in all. */
+static u32 end_callers(struct ktest_run *t, struct caller *callers)
+{
+	u32 calls = 0;
+
 	for (unsigned int i = 0; i < nr_cpus; i++) {
+		if (!callers[i].task)
+			continue;
 		task_stop(callers[i].task);
 		KEXPECT_EQ(t, task_join(callers[i].task), 0);
 		KEXPECT(t, callers[i].steady > 0);
 		KEXPECT_EQ(t, callers[i].wrong, 0);
 		calls += callers[i].steady;
 	}
-	KEXPECT_EQ(t, set_sites(&b, false, steady, never), 0);
-	KEXPECT_EQ(t, patch_site(&b, steady, false), 0);
-	KEXPECT_EQ(t, witness.steady_calls, calls);
-	KEXPECT_EQ(t, witness.never_calls, 0);
-	KEXPECT(t, witness.other_calls > 0);
+	return calls;
 }
 
-static void storm_with(struct ktest_run *t, const char *strategy)
+static void storm(struct ktest_run *t, const char *strategy)
 {
-	int steady = trace_test_site(victim_call);
-	int never = trace_test_site(victim_other);
-	struct patch_stats before, after;
-	cpumask_t all = cpus_online;
-	const char *why;
+	static struct trace_witness w;
+	struct cpu_storm cpus_go = { .seed = 7 };
+	struct caller callers[MAX_CPUS] = { 0 };
+	u64 end = time_ns() + 3 * KWAIT_NS;
+	u32 n = 0;
 
-	KASSERT(t, steady >= 0 && never >= 0);
-	trace_test_reset();
-	patch_stats(&before);
-	witness = (struct witness){ .ops = { trace_entry_call, see_call },
-				    .steady = site_address(steady),
-				    .never = site_address(never) };
-	mutex_lock(&trace_mutex);
-	KEXPECT_EQ(t, patch_strategy_set(strategy, &why), 0);
-	__atomic_store_n(&trace_ops, &witness.ops, __ATOMIC_RELEASE);
-	storm(t, steady, never);
-	__atomic_store_n(&trace_ops, &trace_ops_off, __ATOMIC_RELEASE);
-	mutex_unlock(&trace_mutex);
-	patch_stats(&after);
-	KEXPECT_EQ(t, after.enabled, before.enabled);
-	KEXPECT_EQ(t, cpus_online, all);
+	KASSERT(t, trace_witness_begin(&w, strategy));
+	start_callers(callers);
+	cpus_go.task = task_create("cpu-storm", PRIO_NORMAL, ~0u, toggle_cpus,
+				   &cpus_go);
+	while ((n < STORM_SITE_TOGGLES ||
+		READ_ONCE(cpus_go.toggles) < STORM_CPU_TOGGLES) &&
+	       time_ns() < end)
+		KEXPECT_EQ(t, trace_witness_toggle(&w, ++n % 2), 0);
+	KEXPECT(t, cpus_go.toggles >= STORM_CPU_TOGGLES);
+	task_stop(cpus_go.task);
+	task_join(cpus_go.task);
+	KEXPECT_EQ(t, cpus_go.errors, 0);
+	w.steady_made = end_callers(t, callers);
+	trace_witness_end(&w, t);
 }
 
 KTEST(hotplug_storm, "hotplug.storm")
 {
+	cpumask_t all = cpus_online;
 	const struct patch_strategy *s;
-	const char *why, *now = patch_strategy_name();
 
 	if (nr_cpus == 1)
 		KSKIP(t, "one CPU");
 	for_each_registered (s, patch_strategies)
 		if (!patch_refused(s))
-			storm_with(t, s->name);
-	mutex_lock(&trace_mutex);
-	patch_strategy_set(now, &why);
-	mutex_unlock(&trace_mutex);
+			storm(t, s->name);
+	KEXPECT_EQ(t, cpus_online, all);
 }

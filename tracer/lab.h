@@ -94,6 +94,10 @@ struct lab_scheme {
 	/* Optional: what this scheme wants of every trap return that would
 	 * resume in the site (the step back of the three-step retarget). */
 	void (*trap_return)(struct trap_frame *f, unsigned long site);
+	/* Does a run between two stores do as form `window` says, neither old nor
+	 * new, by design? */
+	bool has_window;
+	u8 window;
 	/* LAB_BREAK: what the trap does: act as that form would. */
 	void (*resume)(struct trap_frame *f, unsigned long site,
 		       unsigned int form);

@@ -92,6 +92,7 @@ struct lab_case {
 	const struct lab_victim *victim;
 	const struct lab_scheme *scheme;       /* NULL: the port's own site */
 	const struct lab_form *before, *after; /* NULL: no such declaration */
+	const struct lab_form *window;	       /* allowed in between, or NULL */
 	u32 breaks;
 	unsigned int last;
 	bool live; /* others run between the steps: a second CPU is needed */

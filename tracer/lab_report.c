@@ -125,7 +125,9 @@ static void outcome(char *buf, size_t size, const struct lab_case *c)
 			snprintf(buf + n, size - n, " (and %u more)",
 				 c->nr_findings - 1);
 	} else if (c->incomplete) {
-		n = used(snprintf(buf, size, "%s ", c->incomplete), size);
+		n = used(snprintf(buf, size, "%s%s", c->incomplete,
+				  c->incomplete_at ? " " : ""),
+			 size);
 		if (c->incomplete_at)
 			place(buf + n, size - n, c, c->incomplete_at);
 	} else if (!c->boundaries) {

@@ -37,9 +37,19 @@ static bool calls_are(const u32 *calls, const struct lab_form *form)
 	return calls[0] == form->calls[0] && calls[1] == form->calls[1];
 }
 
-/* May it have been as in the old form, as in the new one? */
+enum { AS_OLD = 1, AS_NEW = 2, AS_WINDOW = 4 };
+
+static bool calls_allowed(const struct lab_case *c, const u32 *calls,
+			  unsigned int as)
+{
+	return (as & AS_OLD && calls_are(calls, c->before)) ||
+	       (as & AS_NEW && calls_are(calls, c->after)) ||
+	       (as & AS_WINDOW && c->window && calls_are(calls, c->window));
+}
+
+/* as: which forms it may have been as in. */
 static u32 damage_of(const struct lab_case *c, const struct lab_task *l,
-		     enum lab_end end, bool old, bool new)
+		     enum lab_end end, unsigned int as)
 {
 	u32 damage = 0;
 
@@ -48,8 +58,7 @@ static u32 damage_of(const struct lab_case *c, const struct lab_task *l,
 	if (end == LAB_LOST)
 		return LAB_HUNG | l->fault_damage;
 	damage = l->damage;
-	if (!(old && calls_are(l->calls, c->before)) &&
-	    !(new &&calls_are(l->calls, c->after)))
+	if (!calls_allowed(c, l->calls, as))
 		damage |= LAB_CALLS;
 	return damage;
 }
@@ -113,7 +122,7 @@ bool lab_run_between(struct lab_case *c, unsigned int state)
 	memcpy(kept, lab_calls, sizeof(kept));
 	other->scheme = c->scheme;
 	end = lab_once(other, c->victim);
-	damage = damage_of(c, other, end, true, true);
+	damage = damage_of(c, other, end, AS_OLD | AS_NEW | AS_WINDOW);
 	record(c, other, end, damage, state, 0);
 	memcpy(lab_calls, kept, sizeof(kept));
 	return !damage;
@@ -200,13 +209,19 @@ static void release(struct lab_case *c, unsigned int s, unsigned int e,
 	bool before = pc <= c->victim->site && pc >= c->victim->boundary[0];
 	bool behind =
 		pc >= c->victim->boundary[2] && pc <= c->victim->boundary[3];
-	bool old = !(before && e == c->last), new = !(behind && s == 0);
+	unsigned int as = AS_OLD | AS_NEW | AS_WINDOW;
 	enum lab_end end;
 
+	if (before && e == c->last)
+		as = AS_NEW;
+	else if (behind && s == 0)
+		as = AS_OLD;
+	else if (s == 0 && e == c->last)
+		as = AS_OLD | AS_NEW;
 	if (c->scheme && c->scheme->trap_return)
 		c->scheme->trap_return(held->task->frame, c->victim->site);
 	end = lab_finish(held);
-	record(c, held, end, damage_of(c, held, end, old, new), e, pc);
+	record(c, held, end, damage_of(c, held, end, as), e, pc);
 }
 
 /* Hold at pc in state s; go to state e; let go. */
@@ -257,7 +272,7 @@ static bool check_form(struct lab_case *c, unsigned int state,
 	memcpy(c->bytes[state != 0], (void *)c->victim->site, LAB_SITE_MAX);
 	held->scheme = c->scheme;
 	end = lab_once(held, c->victim);
-	damage = damage_of(c, held, end, state == 0, state != 0);
+	damage = damage_of(c, held, end, state ? AS_NEW : AS_OLD);
 	if (damage && !(damage & c->breaks))
 		c->wrong = form->name;
 	else

@@ -40,15 +40,15 @@ static void form_bytes(unsigned int form, u8 *bytes)
 static void break_bytes(u8 *to)
 {
 	u64 insn = arch_break_insn;
-	u32 word = insn;
-	u16 half = insn;
+	u32 word = (u32)insn;
+	u16 half = (u16)insn;
 
 	if (arch_break_length == sizeof(word))
 		memcpy(to, &word, sizeof(word));
 	else if (arch_break_length == sizeof(half))
 		memcpy(to, &half, sizeof(half));
 	else
-		*to = insn;
+		*to = (u8)insn;
 }
 
 static void begin_step(void)
@@ -260,6 +260,7 @@ void lab_case_scheme(struct lab_case *c, const struct lab_scheme *s)
 		.scheme = s,
 		.before = &s->form[s->old],
 		.after = &s->form[s->new],
+		.window = s->has_window ? &s->form[s->window] : NULL,
 		.breaks = s->breaks,
 		.last = now.count,
 		.live = s->way != LAB_STOP,
@@ -267,7 +268,7 @@ void lab_case_scheme(struct lab_case *c, const struct lab_scheme *s)
 		.step = take_step,
 		.lo = s->victim->boundary[0],
 		.hi = s->victim->boundary[3] + 1,
-		.span = 256,
+		.span = s->way == LAB_BREAK ? 700 : 256,
 		.wrong = what_is_wrong(s),
 	};
 	patch_trap_hook = lab_trap;

@@ -14,8 +14,8 @@
  * - a preempted task stands before a site's call, and finds the site converted;
  *   or in the stub, and returns behind the site, where nothing changes; never
  *   between, since a compiled call is one instruction (with its delay slot, from
- *   which an interrupt returns to the call). Front ends whose call is of several
- *   are refused for this reason by the Makefile;
+ *   which an interrupt returns to the call), or only its last one is ever
+ *   written. Other front ends are refused for this reason by the Makefile;
  * - site_seen() runs with interrupts off, so that no CPU is held inside it: the
  *   records are quiet while they are emptied or exchanged. NMIs do not record.
  *

@@ -158,6 +158,77 @@ bool trace_test_books(struct ring_stats *sum)
 	return right;
 }
 
+/* ---- the witness ---- */
+
+static void see_call(unsigned long ip, unsigned long parent,
+		     struct trace_ops *ops)
+{
+	struct trace_witness *w = container_of(ops, struct trace_witness, ops);
+	unsigned long site = arch_site_from_return(ip);
+	u32 *count = &w->other_calls;
+
+	(void)parent;
+	if (site == site_address(w->steady))
+		count = &w->steady_calls;
+	else if (site == site_address(w->never))
+		count = &w->never_calls;
+	__atomic_fetch_add(count, 1, __ATOMIC_RELAXED);
+}
+
+bool trace_witness_begin(struct trace_witness *w, const char *strategy)
+{
+	struct patch_batch b;
+	const char *why;
+
+	*w = (struct trace_witness){
+		.ops = { trace_entry_call, see_call },
+		.steady = trace_test_site(victim_call),
+		.never = trace_test_site(victim_other),
+		.before = patch_strategy_name(),
+	};
+	if (w->steady < 0 || w->never < 0)
+		return false;
+	trace_test_reset();
+	mutex_lock(&trace_mutex);
+	if (patch_strategy_set(strategy, &why)) {
+		mutex_unlock(&trace_mutex);
+		return false;
+	}
+	/* Release: the pair behind the pointer is complete. */
+	__atomic_store_n(&trace_ops, &w->ops, __ATOMIC_RELEASE);
+	BUG_ON(patch_site(&b, w->steady, true));
+	return true;
+}
+
+int trace_witness_toggle(struct trace_witness *w, bool on)
+{
+	struct patch_batch b;
+
+	for (unsigned int i = 0; i < site_words; i++)
+		site_bits.want[i] = on ? site_bits.patchable[i] : 0;
+	site_bits.want[w->steady / 32] |= 1u << w->steady % 32;
+	site_bits.want[w->never / 32] &= ~(1u << w->never % 32);
+	return patch_apply(&b, 0, site_words);
+}
+
+void trace_witness_end(struct trace_witness *w, struct ktest_run *t)
+{
+	struct patch_batch b;
+	const char *why;
+
+	KEXPECT_EQ(t, trace_witness_toggle(w, false), 0);
+	KEXPECT_EQ(t, patch_site(&b, w->steady, false), 0);
+	WRITE_ONCE(trace_ops, &trace_ops_off);
+	patch_strategy_set(w->before, &why);
+	mutex_unlock(&trace_mutex);
+	KEXPECT(t, w->steady_made > 0);
+	KEXPECT_EQ(t, w->steady_calls, w->steady_made);
+	KEXPECT_EQ(t, w->never_calls, 0);
+	KEXPECT(t, w->other_calls > 0);
+}
+
+/* ---- workers ---- */
+
 static void work(void *arg)
 {
 	struct trace_worker *w = arg;

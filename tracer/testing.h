@@ -64,6 +64,26 @@ unsigned int trace_test_count_off(void);
 /* All CPUs' books together; false if one does not add up. */
 bool trace_test_books(struct ring_stats *sum);
 
+/*
+ * An independent count of traced calls while all sites are switched: of those of
+ * victim_call(), which is on all along, of victim_other(), which never is, and
+ * of all others.
+ */
+struct trace_witness {
+	struct trace_ops ops;
+	int steady, never; /* sites */
+	u32 steady_calls, never_calls, other_calls;
+	u32 steady_made;    /* calls of victim_call(): its callers' own count */
+	const char *before; /* strategy */
+};
+/* Use a strategy, and count. False: not possible, and nothing has changed. Until
+ * _end() trace_mutex is held. */
+bool trace_witness_begin(struct trace_witness *w, const char *strategy);
+/* All sites but the two on or off: as patch_apply(). */
+int trace_witness_toggle(struct trace_witness *w, bool on);
+/* All off again, and everything as before: do the counts agree? */
+void trace_witness_end(struct trace_witness *w, struct ktest_run *t);
+
 /* A task on each online CPU that runs fn over and over (its address in `arg` of
  * struct trace_worker), or `calls` times, and counts. */
 struct trace_worker {

@@ -26,7 +26,8 @@ void timer_silence(void);	    /* clock.c */
 void riscv_relax(void);		    /* interrupts off */
 extern char boot_stack[STACK_SIZE]; /* start.S; a page below it is its guard */
 extern char boot_stack_guard[];
-void secondary_start(void); /* secondary.S */
+void secondary_start(void);	   /* secondary.S */
+extern struct cpu *riscv_starting; /* cpu.c: whom start.S sends there */
 extern u64 riscv_satp; /* mmu.c: the kernel's page tables, for secondary.S */
 
 /* ---- The contract -------------------------------------------------------- */

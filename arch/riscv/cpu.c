@@ -7,12 +7,15 @@
 
 const char arch_name[] = "riscv";
 
+struct cpu *riscv_starting;
+
 int arch_cpu_start(unsigned int cpu)
 {
 	struct cpu *c = &cpus[cpu];
 
 	c->head.scratch[SCRATCH_START] =
 		(unsigned long)c->idle->stack + STACK_SIZE;
+	riscv_starting = c;
 	if (sbi_call(SBI_HSM, SBI_HSM_START, c->hwid.id,
 		     arch_virt_to_phys(secondary_start), (unsigned long)c, 0))
 		return -EIO;

@@ -160,7 +160,7 @@ int arch_guard_page(void *page, bool on)
 	 * wait for the others ourselves. It spins for them, which is slow where
 	 * QEMU runs all harts in one thread: 0.1 s each.
 	 */
-	if (cpu_call(cpus_online, sync_page, page))
+	if (cpu_call(~0u, sync_page, page))
 		sbi_call(SBI_RFENCE, SBI_RFENCE_SFENCE_VMA, 0, -1ul, (u64)page,
 			 PAGE_SIZE);
 	return 0;

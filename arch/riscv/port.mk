@@ -24,13 +24,11 @@ ARCH_CFLAGS := -march=rv64ima$(if $(filter %-nc,$(SITES)),,c)_zicsr_zifencei \
 ARCH_LDFLAGS := -Wl,--$(if $(filter %-far,$(SITES)),no-)relax
 
 compiled_nops := patchable sites are NOPs that call nothing, so nothing can \
-	record at run time; use SITES=mcount
+	record at run time; use SITES=mcount or mcount-far
 no_record := GCC leaves no record of the sites of -pg here; use \
 	SITES=patchable or patchable-nc
 REFUSED_patchable_runtime := $(compiled_nops)
 REFUSED_patchable-nc_runtime := $(compiled_nops)
 REFUSED_mcount_compiler := $(no_record)
 REFUSED_mcount-far_compiler := $(no_record)
-REFUSED_mcount-far_runtime := a task preempted between auipc and jalr would \
-	take one half of each call, were the site converted while tasks run
 REFUSED_big := QEMU has no big-endian RISC-V

@@ -173,7 +173,7 @@ static void exception(struct trap_frame *f, unsigned long cr2)
 static noinline void nmi_enter(struct cpu *cpu)
 {
 	cpu->head.preempt_count |= PREEMPT_NMI;
-	cpu->irq_counts[IRQ_SPURIOUS]++;
+	cpu->irq_counts[IRQ_NMI]++;
 }
 PATCH_ROOT(nmi_enter);
 

@@ -18,7 +18,19 @@
 	.type	_start, @function
 	.balign	4
 _start:
-	csrw	sie, zero
+	/*
+	 * Not the first hart here? OpenSBI 1.1 lets a hart go on that
+	 * arch_cpu_start() asks for before it has stored where to. One that is
+	 * not yet asleep then comes here, as the boot hart did.
+	 */
+	lla	t0, boot_begun
+	li	t1, 1
+	amoswap.w.aqrl	t1, t1, (t0)
+	beqz	t1, 1f
+	ld	a1, riscv_starting
+	tail	secondary_start
+
+1:	csrw	sie, zero
 	li	t0, SSTATUS_SIE | SSTATUS_FS_VS
 	csrc	sstatus, t0
 
@@ -99,6 +111,11 @@ no_sv39:
 	.section .rodata
 no_sv39_text:
 	.asciz	"boot: this hart has no Sv39 paging\n"
+
+	.section .bss
+	.balign	4
+boot_begun:
+	.space	4
 
 	.section .bss.page_aligned, "aw", @nobits
 	.balign	4096

@@ -1,0 +1,266 @@
+/*
+ * The lab's victims: tracer/lab.h. Every register holds a canary at the site but
+ * for sp, gp and tp, and the canaries are no addresses of Sv39: whatever reads,
+ * writes or jumps through one faults. What a victim returns through is in
+ * lab_saved, one slot a CPU.
+ */
+#include <arch/cpu_head.h>
+#include <tracer/lab_damage.h>
+
+	/* Each instruction stands where it is written. */
+	.option	norelax
+	.option	norvc
+
+	.section .rodata
+	.balign	8
+lab_canary:
+	canary = 0
+	.rept	32
+	.dword	0x5ab0c0de70000001 + canary * 0x0101010100
+	canary = canary + 1
+	.endr
+
+	.bss
+	.balign	8
+lab_saved:
+	.fill	8 * 8
+
+	.text
+.macro trash registers:vararg
+	.irp	n, \registers
+	li	x\n, -1
+	.endr
+.endm
+
+/* Counts in lab_calls[n]: t1 and t3 are free at every kind of site. */
+.macro count n
+	lla	t1, lab_calls + 4 * \n
+	li	t3, 1
+	amoadd.w zero, t3, (t1)
+.endm
+
+/* As trace_entry is called from a function's entry: back through t0. */
+.macro counter_entry name, n
+	.type	\name, @function
+\name:
+	count	\n
+	trash	6, 28, 29, 30, 31
+	jr	t0
+	.size	\name, . - \name
+.endm
+counter_entry lab_count_entry, 0
+counter_entry lab_count_entry2, 1
+
+/* And from behind a prologue: any call's due, back through ra. */
+.macro counter_call name, n
+	.globl	\name
+	.type	\name, @function
+\name:
+	count	\n
+	trash	5, 6, 7, 10, 11, 12, 13, 14, 15, 16, 17, 28, 29, 30, 31
+	ret
+	.size	\name, . - \name
+.endm
+counter_call lab_call, 0
+counter_call lab_call2, 1
+
+.macro each_saved op
+	\op	ra, 0(sp)
+	.irp	n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
+	\op	s\n, 8 + 8 * \n(sp)
+	.endr
+.endm
+
+/* t0 = this CPU's slot. */
+.macro saved_slot
+	lwu	t0, CPU_HEAD_INDEX(8)(tp)
+	slli	t0, t0, 3
+	lla	t1, lab_saved
+	add	t0, t0, t1
+.endm
+
+.macro victim_begin
+	addi	sp, sp, -112
+	each_saved sd
+	saved_slot
+	sd	sp, (t0)
+	beqz	a0, 2f
+1:	addi	a0, a0, -1
+	bnez	a0, 1b
+2:	beqz	a1, 2f
+1:	nop
+	addi	a1, a1, -1
+	bnez	a1, 1b
+2:	lla	t0, lab_canary
+	.irp	n, 1, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, \
+		21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31
+	ld	x\n, 8 * \n(t0)
+	.endr
+	ld	t0, 8 * 5(t0)
+.endm
+
+/* kept: registers that the site may not change. */
+.macro victim_end kept:vararg
+	lla	t0, lab_canary
+	.irp	n, \kept
+	ld	t1, 8 * \n(t0)
+	bne	x\n, t1, 1f
+	.endr
+	li	a0, 0
+	j	2f
+1:	li	a0, LAB_REGS
+2:	saved_slot
+	ld	t0, (t0)
+	beq	sp, t0, 1f
+	ori	a0, a0, LAB_SP
+1:	mv	sp, t0
+	each_saved ld
+	addi	sp, sp, 112
+	ret
+.endm
+
+#define KEPT_AT_ENTRY \
+	1, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, \
+	24, 25, 26, 27
+#define KEPT_BY_CALLS \
+	8, 9, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27
+
+.macro victim_data name
+	.pushsection .rodata
+	.balign	8
+	.globl	\name
+\name:
+	.dword	\name\()_run, \name\()_site
+	.dword	\name\()_b0, \name\()_b1, \name\()_b2, \name\()_b3
+	.popsection
+.endm
+
+/* Two of the victim's own instructions. */
+.macro before name
+\name\()_b0: nop
+\name\()_b1: nop
+.endm
+.macro behind name
+\name\()_b2: nop
+\name\()_b3: nop
+.endm
+
+/*
+ * A pair at a function's entry, through t0. The targets' auipc differ by one page,
+ * so that a pair of one's auipc and the other's jalr leads into what is filled
+ * with zeros here, which is no instruction:
+ *
+ *	+0x000	lab_pair_a	at site - 0x200: page 0, rest -0x200
+ *	+0x040	lab_pair_near	page 0 too: its auipc is lab_pair_a's
+ *	+0x100	zeros		page of a, rest of b
+ *	+0x1000	zeros		page of b, rest of a
+ *	+0x1100	lab_pair_b	at site + 0xf00: page 1, rest -0x100
+ */
+	.balign	16
+	.globl	lab_pair_a, lab_pair_near, lab_pair_b
+	.type	lab_pair_a, @function
+lab_pair_a:
+	j	lab_count_entry
+	.org	lab_pair_a + 0x40, 0
+lab_pair_near:
+	j	lab_count_entry2
+	.org	lab_pair_a + 0x200 - 8, 0
+before lab_pair
+lab_pair_site:
+	nop
+	nop
+behind lab_pair
+	victim_end KEPT_AT_ENTRY
+	.org	lab_pair_a + 0x1100, 0
+lab_pair_b:
+	j	lab_count_entry2
+lab_pair_run:
+	victim_begin
+	j	lab_pair_b0
+	.size	lab_pair_a, . - lab_pair_a
+victim_data lab_pair
+
+#ifdef __riscv_compressed
+/* The same kind, both words misaligned (H10). */
+	.balign	4
+	.type	lab_odd_run, @function
+lab_odd_run:
+	victim_begin
+	.option	rvc
+	c.nop
+	.option	norvc
+before lab_odd
+lab_odd_site:
+	nop
+	nop
+behind lab_odd
+	victim_end KEPT_AT_ENTRY
+	.size	lab_odd_run, . - lab_odd_run
+	.balign	4
+victim_data lab_odd
+#endif
+
+/* A call behind the prologue, through ra: two words, or one. */
+	.balign	4
+	.type	lab_far_run, @function
+lab_far_run:
+	victim_begin
+before lab_far
+lab_far_site:
+	nop
+	nop
+behind lab_far
+	victim_end KEPT_BY_CALLS
+	.size	lab_far_run, . - lab_far_run
+victim_data lab_far
+
+	.type	lab_jal_run, @function
+lab_jal_run:
+	victim_begin
+before lab_jal
+lab_jal_site:
+	nop
+behind lab_jal
+	victim_end KEPT_BY_CALLS
+	.size	lab_jal_run, . - lab_jal_run
+victim_data lab_jal
+
+/* A site as the compiler makes it, with its record where it makes one. */
+	.type	lab_victim_own_run, @function
+	.type	lab_victim_own_site, @function
+lab_victim_own_run:
+	victim_begin
+before lab_victim_own
+#if defined(SITES_mcount)
+lab_victim_own_site:
+	jal	ra, _mcount
+behind lab_victim_own
+	victim_end KEPT_BY_CALLS
+	.size	lab_victim_own_run, . - lab_victim_own_run
+#elif defined(SITES_mcount_far)
+lab_victim_own_site:
+	call	_mcount
+behind lab_victim_own
+	victim_end KEPT_BY_CALLS
+	.size	lab_victim_own_run, . - lab_victim_own_run
+#else
+	.size	lab_victim_own_run, . - lab_victim_own_run
+lab_victim_own_site:
+#ifdef __riscv_compressed
+	.option	rvc
+	.rept	4
+	c.nop
+	.endr
+	.option	norvc
+#else
+	nop
+	nop
+#endif
+	.pushsection __patchable_function_entries, "awo", @progbits, .text
+	.dword	lab_victim_own_site
+	.popsection
+behind lab_victim_own
+	victim_end KEPT_AT_ENTRY
+	.size	lab_victim_own_site, . - lab_victim_own_site
+#endif
+victim_data lab_victim_own

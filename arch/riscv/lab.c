@@ -1,0 +1,366 @@
+/*
+ * The lab's schemes on RISC-V: tracer/lab.h. Calls of two words, toggled and
+ * retargeted in every way; live words that are misaligned; breakpoints.
+ *
+ * | form         | word 0        | word 1        |
+ * |--------------|---------------|---------------|
+ * | off, auipc   | auipc t0      | nop           |
+ * | off, jump    | j . + 8       | jalr t0 of on |
+ * | off, nops    | nop           | nop           |
+ * | on           | auipc t0      | jalr t0       |
+ * | on2          | auipc t0      | jalr t0       |
+ *
+ * on2 is the second target: near, where the auipc is that of `on`, or a page
+ * further, where both words differ. Through ra for the calls of -pg.
+ */
+#include <frame.h>
+#include <kernel/patch_path.h>
+#include <kernel/string.h>
+#include <tracer/lab.h>
+
+extern const struct lab_victim lab_pair, lab_odd, lab_far, lab_jal;
+extern const char lab_pair_a[], lab_pair_near[], lab_pair_b[];
+extern const char lab_call[], lab_call2[];
+
+/* VIA: what a step in between is made of. */
+enum { OFF, ON, ON2, VIA };
+
+/* ---- what the forms are ---- */
+
+static void put(u8 *bytes, u32 word0, u32 word1)
+{
+	memcpy(bytes, &word0, 4);
+	memcpy(bytes + 4, &word1, 4);
+}
+
+static void put_call(u8 *bytes, unsigned long site, const char *target,
+		     unsigned int link)
+{
+	long rounded = distance_rounded(site, target);
+
+	put(bytes, insn_auipc(link, rounded), insn_jalr(link, rounded));
+}
+
+static void encode_auipc(unsigned long site, unsigned int form, u8 *bytes)
+{
+	const u32 nop = INSN_NOP;
+
+	put_call(bytes, site, form == ON2 ? lab_pair_near : lab_pair_a, REG_T0);
+	if (form == OFF)
+		memcpy(bytes + 4, &nop, 4);
+}
+
+static void encode_jump(unsigned long site, unsigned int form, u8 *bytes)
+{
+	const u32 jump = INSN_JUMP_8;
+
+	put_call(bytes, site, form == ON2 ? lab_pair_b : lab_pair_a, REG_T0);
+	if (form == OFF)
+		memcpy(bytes, &jump, 4);
+}
+
+static void encode_nops(unsigned long site, unsigned int form, u8 *bytes)
+{
+	if (form == OFF)
+		put(bytes, INSN_NOP, INSN_NOP);
+	else
+		put_call(bytes, site, lab_pair_a, REG_T0);
+}
+
+static void encode_far(unsigned long site, unsigned int form, u8 *bytes)
+{
+	const u32 nop = INSN_NOP;
+
+	put_call(bytes, site, lab_call, REG_RA);
+	if (form == OFF)
+		memcpy(bytes + 4, &nop, 4);
+}
+
+static void encode_far_nops(unsigned long site, unsigned int form, u8 *bytes)
+{
+	if (form == OFF)
+		put(bytes, INSN_NOP, INSN_NOP);
+	else
+		put_call(bytes, site, lab_call, REG_RA);
+}
+
+static void encode_jal(unsigned long site, unsigned int form, u8 *bytes)
+{
+	const char *target = form == ON2 ? lab_call2 : lab_call;
+	u32 word = insn_jal_ra((long)((unsigned long)target - site));
+
+	if (form == OFF)
+		word = INSN_NOP;
+	memcpy(bytes, &word, 4);
+}
+
+#define PAIR 4, 4
+#define PASSED 4, -4 /* the second word is passed over */
+#define FORMS(...)                                                             \
+	.form = {                                                              \
+		{ "off", { __VA_ARGS__ }, { 0, 0 } },                          \
+		{ "on", { PAIR }, { 1, 0 } },                                  \
+		{ "on2", { PAIR }, { 0, 1 } },                                 \
+	}
+#define SITE(scheme, origin, on, encoder)                                      \
+	.name = scheme, .from = origin, .victim = &(on), .length = 8,          \
+	.encode = encode_##encoder
+#define MOVE(from, to) .old = from, .new = to
+
+#define FIRST(to)                                                              \
+	{                                                                      \
+		{                                                              \
+			0, 4, to                                               \
+		}                                                              \
+	}
+#define SECOND(to)                                                             \
+	{                                                                      \
+		{                                                              \
+			4, 4, to                                               \
+		}                                                              \
+	}
+#define FIRST_SECOND(to)                                                       \
+	{                                                                      \
+		{ 0, 4, to },                                                  \
+		{                                                              \
+			4, 4, to                                               \
+		}                                                              \
+	}
+#define SECOND_FIRST(to)                                                       \
+	{                                                                      \
+		{ 4, 4, to },                                                  \
+		{                                                              \
+			0, 4, to                                               \
+		}                                                              \
+	}
+
+/* ---- one word of two ---- */
+
+#define ONE_WORD(ident, scheme, origin, victim, encoder, off, word, why)       \
+	LAB_SCHEME(ident##_stop_on, SITE(scheme, origin, victim, encoder),     \
+		   FORMS(off), MOVE(OFF, ON), .way = LAB_STOP,                 \
+		   .store = word(ON), .because = why);                         \
+	LAB_SCHEME(ident##_stop_off, SITE(scheme, origin, victim, encoder),    \
+		   FORMS(off), MOVE(ON, OFF), .way = LAB_STOP,                 \
+		   .store = word(OFF), .because = why);                        \
+	LAB_SCHEME(ident##_live_on, SITE(scheme, origin, victim, encoder),     \
+		   FORMS(off), MOVE(OFF, ON), .way = LAB_LIVE,                 \
+		   .store = word(ON), .because = why);                         \
+	LAB_SCHEME(ident##_live_off, SITE(scheme, origin, victim, encoder),    \
+		   FORMS(off), MOVE(ON, OFF), .way = LAB_LIVE,                 \
+		   .store = word(OFF), .because = why)
+
+ONE_WORD(auipc, "nop=auipc", "H2", lab_pair, auipc, PAIR, SECOND,
+	 "t0 is right for either second word");
+ONE_WORD(jump, "nop=jump", "H2", lab_pair, jump, PASSED, FIRST,
+	 "who stands on the jalr has executed the auipc");
+ONE_WORD(far, "far mcount", "H2", lab_far, far, PAIR, SECOND,
+	 "ra is right for either second word");
+
+/* ---- both words (H2, H3) ---- */
+
+LAB_SCHEME(nops_stop_on, SITE("auipc+jalr", "H2", lab_pair, nops), FORMS(PAIR),
+	   MOVE(OFF, ON), .way = LAB_STOP, .store = FIRST_SECOND(ON),
+	   .breaks = LAB_FAULT,
+	   .because = "a jalr without its auipc; cure: nop=auipc");
+LAB_SCHEME(nops_stop_off, SITE("auipc+jalr", "H2", lab_pair, nops), FORMS(PAIR),
+	   MOVE(ON, OFF), .way = LAB_STOP, .store = FIRST_SECOND(OFF),
+	   .because = "an auipc without its jalr does nothing");
+LAB_SCHEME(nops_01_on, SITE("auipc+jalr 0 1", "H2", lab_pair, nops),
+	   FORMS(PAIR), MOVE(OFF, ON), .way = LAB_LIVE,
+	   .store = FIRST_SECOND(ON), .breaks = LAB_FAULT,
+	   .because = "a jalr without its auipc; cure: nop=auipc");
+LAB_SCHEME(nops_10_on, SITE("auipc+jalr 1 0", "H3", lab_pair, nops),
+	   FORMS(PAIR), MOVE(OFF, ON), .way = LAB_LIVE,
+	   .store = SECOND_FIRST(ON), .breaks = LAB_FAULT,
+	   .because = "a jalr without its auipc; cure: nop=auipc");
+LAB_SCHEME(nops_01_off, SITE("auipc+jalr 0 1", "H3", lab_pair, nops),
+	   FORMS(PAIR), MOVE(ON, OFF), .way = LAB_LIVE,
+	   .store = FIRST_SECOND(OFF), .breaks = LAB_FAULT,
+	   .because = "a jalr without its auipc; cure: nop=auipc");
+LAB_SCHEME(nops_10_off, SITE("auipc+jalr 1 0", "H3", lab_pair, nops),
+	   FORMS(PAIR), MOVE(ON, OFF), .way = LAB_LIVE,
+	   .store = SECOND_FIRST(OFF),
+	   .because = "an auipc without its jalr does nothing");
+
+LAB_SCHEME(far_nops_on, SITE("far both", "H2", lab_far, far_nops), FORMS(PAIR),
+	   MOVE(OFF, ON), .way = LAB_STOP, .store = FIRST_SECOND(ON),
+	   .breaks = LAB_FAULT,
+	   .because = "a jalr without its auipc; cure: far mcount");
+LAB_SCHEME(far_nops_off, SITE("far both", "H2", lab_far, far_nops), FORMS(PAIR),
+	   MOVE(ON, OFF), .way = LAB_STOP, .store = FIRST_SECOND(OFF),
+	   .because = "an auipc without its jalr does nothing");
+
+/* ---- from one target to another ---- */
+
+#define RETARGET(scheme, origin)                                               \
+	SITE(scheme, origin, lab_pair, jump), MOVE(ON, ON2), FORMS(PASSED)
+
+LAB_SCHEME(retarget_stop, RETARGET("retarget", "H2"), .way = LAB_STOP,
+	   .store = FIRST_SECOND(ON2), .breaks = LAB_FAULT,
+	   .because = "half of each target; cure: a datum, or 3 steps");
+LAB_SCHEME(retarget_01, RETARGET("retarget 0 1", "H3"), .way = LAB_LIVE,
+	   .store = FIRST_SECOND(ON2), .breaks = LAB_FAULT,
+	   .because = "half of each target; cure: a datum, or 3 steps");
+LAB_SCHEME(retarget_10, RETARGET("retarget 1 0", "H3"), .way = LAB_LIVE,
+	   .store = SECOND_FIRST(ON2), .breaks = LAB_FAULT,
+	   .because = "half of each target; cure: a datum, or 3 steps");
+LAB_SCHEME(retarget_near, SITE("retarget near", "H2", lab_pair, auipc),
+	   FORMS(PAIR), MOVE(ON, ON2), .way = LAB_LIVE, .store = SECOND(ON2),
+	   .because = "the auipc is right for both: one word");
+
+/*
+ * Proposed in 2025, hazards' last paragraph: word 0 := j, word 1, word 0. In
+ * between nobody calls anything, as `window` allows.
+ */
+#define THREE_STEPS                                                            \
+	.way = LAB_LIVE,                                                       \
+	.store = { { 0, 4, OFF }, { 4, 4, ON2 }, { 0, 4, ON2 } }
+
+/* A trap that would return to the jalr returns to the auipc, or what is there. */
+static void step_back(struct trap_frame *f, unsigned long site)
+{
+	if (arch_frame_pc(f) == site + 4)
+		arch_frame_set_pc(f, site);
+}
+
+LAB_SCHEME(three_steps, RETARGET("3 steps", "H2"), THREE_STEPS, .window = OFF,
+	   .has_window = true, .trap_return = step_back,
+	   .because = "traps step back to the auipc; a window without calls");
+LAB_SCHEME(three_steps_strict, RETARGET("3 steps strict", "H13"), THREE_STEPS,
+	   .trap_return = step_back, .breaks = LAB_CALLS,
+	   .because = "calls in between are lost; cure: a datum");
+LAB_SCHEME(three_steps_only, RETARGET("3 steps only", "H2"), THREE_STEPS,
+	   .window = OFF, .has_window = true, .breaks = LAB_FAULT,
+	   .because = "the old auipc with the new jalr; cure: step back");
+
+/* ---- a live word that no single store reaches (H10) ---- */
+
+#ifdef __riscv_compressed
+#define LOW_HIGH(to)                                                           \
+	{                                                                      \
+		{ 4, 2, to },                                                  \
+		{                                                              \
+			6, 2, to                                               \
+		}                                                              \
+	}
+#define HIGH_LOW(to)                                                           \
+	{                                                                      \
+		{ 6, 2, to },                                                  \
+		{                                                              \
+			4, 2, to                                               \
+		}                                                              \
+	}
+#define ODD(scheme) SITE(scheme, "H10", lab_odd, auipc), FORMS(PAIR)
+
+LAB_SCHEME(odd_stop_on, ODD("odd"), MOVE(OFF, ON), .way = LAB_STOP,
+	   .store = LOW_HIGH(ON), .because = "nobody fetches in between");
+LAB_SCHEME(odd_stop_off, ODD("odd"), MOVE(ON, OFF), .way = LAB_STOP,
+	   .store = LOW_HIGH(OFF), .because = "nobody fetches in between");
+LAB_SCHEME(odd_low_on, ODD("odd low high"), MOVE(OFF, ON), .way = LAB_LIVE,
+	   .store = LOW_HIGH(ON), .breaks = LAB_FAULT,
+	   .because = "jalr t0, 0(ra) in between; cure: aligned, or c.ebreak");
+LAB_SCHEME(odd_high_on, ODD("odd high low"), MOVE(OFF, ON), .way = LAB_LIVE,
+	   .store = HIGH_LOW(ON),
+	   .because = "in between a nop with an operand");
+LAB_SCHEME(odd_low_off, ODD("odd low high"), MOVE(ON, OFF), .way = LAB_LIVE,
+	   .store = LOW_HIGH(OFF),
+	   .because = "in between a nop with an operand");
+LAB_SCHEME(odd_high_off, ODD("odd high low"), MOVE(ON, OFF), .way = LAB_LIVE,
+	   .store = HIGH_LOW(OFF), .breaks = LAB_FAULT,
+	   .because = "jalr t0, 0(ra) in between; cure: aligned, or c.ebreak");
+#endif
+
+/* ---- one word, relaxed ---- */
+
+#define JAL(...)                                                               \
+	.name = "jal", .from = "seed 2", .victim = &lab_jal, .length = 4,      \
+	.form = { { "off", { 4 }, { 0, 0 } },                                  \
+		  { "on", { 4 }, { 1, 0 } },                                   \
+		  { "on2", { 4 }, { 0, 1 } } },                                \
+	.encode = encode_jal, __VA_ARGS__, .because = "one word"
+
+LAB_SCHEME(jal_stop_on,
+	   JAL(MOVE(OFF, ON), .way = LAB_STOP, .store = FIRST(ON)));
+LAB_SCHEME(jal_stop_off,
+	   JAL(MOVE(ON, OFF), .way = LAB_STOP, .store = FIRST(OFF)));
+LAB_SCHEME(jal_live_on,
+	   JAL(MOVE(OFF, ON), .way = LAB_LIVE, .store = FIRST(ON)));
+LAB_SCHEME(jal_live_off,
+	   JAL(MOVE(ON, OFF), .way = LAB_LIVE, .store = FIRST(OFF)));
+LAB_SCHEME(jal_retarget,
+	   JAL(MOVE(ON, ON2), .way = LAB_LIVE, .store = FIRST(ON2)));
+
+/* ---- breakpoints (H13) ---- */
+
+#ifdef __riscv_compressed
+#define UNITS(at, to)                                                          \
+	{                                                                      \
+		{ at, 2, to },                                                 \
+		{                                                              \
+			at + 2, 2, to                                          \
+		}                                                              \
+	}
+#else
+#define UNITS(at, to)                                                          \
+	{                                                                      \
+		{                                                              \
+			at, 4, to                                              \
+		}                                                              \
+	}
+#endif
+
+/* As the second word in that form would, with nop=auipc. */
+static void act_as(struct trap_frame *f, unsigned long site, unsigned int form)
+{
+	arch_frame_set_pc(f, site + 8);
+	if (form == OFF)
+		return;
+	f->reg[REG_T0] = site + 8;
+	arch_frame_set_pc(f, (unsigned long)(form == ON2 ? lab_pair_near :
+							   lab_pair_a));
+}
+PATCH_INDIRECT(lab_trap, act_as);
+
+static void act_as_nop(struct trap_frame *f, unsigned long site,
+		       unsigned int form)
+{
+	(void)form;
+	arch_frame_set_pc(f, site + 8);
+}
+PATCH_INDIRECT(lab_trap, act_as_nop);
+
+#define EBREAK(ident, scheme, on, from, to, ...)                               \
+	LAB_SCHEME(ident, SITE(scheme, "H13", on, auipc), FORMS(PAIR),         \
+		   MOVE(from, to), .way = LAB_BREAK, .store = UNITS(4, to),    \
+		   __VA_ARGS__)
+#define AS_NEW .resume = act_as, .because = "the trap acts as the new form"
+
+EBREAK(ebreak_on, "ebreak", lab_pair, OFF, ON, AS_NEW);
+EBREAK(ebreak_off, "ebreak", lab_pair, ON, OFF, AS_NEW);
+EBREAK(ebreak_retarget, "ebreak", lab_pair, ON, ON2, AS_NEW);
+EBREAK(ebreak_nop, "ebreak-nop", lab_pair, ON, ON2, .resume = act_as_nop,
+       .breaks = LAB_CALLS,
+       .because = "neither the old nor the new call; cure: ebreak");
+#ifdef __riscv_compressed
+EBREAK(ebreak_odd_on, "ebreak odd", lab_odd, OFF, ON, AS_NEW);
+EBREAK(ebreak_odd_off, "ebreak odd", lab_odd, ON, OFF, AS_NEW);
+#endif
+
+/* ---- the port's own ---- */
+
+const struct lab_form *lab_own_form(bool on)
+{
+#ifdef SITES_mcount
+#define OWN 4
+#else
+#define OWN PAIR
+#endif
+	static const struct lab_form forms[] = {
+		{ "off", { OWN }, { 0, 0 } },
+		{ "off", { PASSED }, { 0, 0 } },
+		{ "on", { OWN }, { 1, 0 } },
+	};
+
+	return on ? &forms[2] : &forms[SITE_OFF == INSN_JUMP_8];
+}

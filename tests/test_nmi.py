@@ -1,0 +1,88 @@
+"""Non-maskable interrupts from outside, as many as QEMU gets in, while sites are
+switched endlessly with each strategy. x86-64: no other machine here has them."""
+
+import re
+import threading
+
+import pytest
+from qmp import Qmp
+from test_storm import choose
+
+TRACING = "/sys/kernel/tracing"
+
+
+class Injector:
+    """Sends NMIs to all CPUs of a guest until told to stop."""
+
+    def __init__(self, path):
+        self.qmp = Qmp(path)
+        self.sent = 0
+        self.stop = threading.Event()
+        self.thread = threading.Thread(target=self.run)
+
+    def run(self):
+        """The thread."""
+        while not self.stop.is_set():
+            self.qmp.command("inject-nmi")
+            self.sent += 1
+            self.stop.wait(0.0002)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_exc):
+        self.stop.set()
+        self.thread.join()
+
+
+def nmis(g) -> list[int]:
+    """How many each CPU has counted."""
+    line, = (x for x in g.lines("cat /proc/interrupts") if x.endswith("nmi"))
+    return [int(n) for n in re.findall(r"\d+", line)[1:]]
+
+
+@pytest.mark.parametrize("strategy", ["stop", "breakpoint", "word"])
+def test_storm(guest, alone, tmp_path, strategy):
+    """All sites on and off under load; nothing lost, and NMIs came all along.
+    Several may arrive as one: a CPU never sees more than were sent."""
+    path = tmp_path / "qmp"
+    g = guest("x86_64", smp=4, timeout=180, extra=Qmp.args(path))
+    g.run(f"cd {TRACING}")
+    choose(g, strategy)
+    before = nmis(g)
+    g.run("stress start 2")
+    with Injector(path) as storm:
+        for _ in range(4):
+            assert g.run("repeat 25 'echo function > current_tracer; "
+                         "echo nop > current_tracer'") == ""
+    assert "none lost" in g.run("stress stop")
+    seen = [b - a for a, b in zip(before, nmis(g))]
+    assert all(100 < n <= storm.sent for n in seen), (seen, storm.sent)
+    assert g.lines("cat enabled_functions") == []
+    assert g.poweroff() == 0
+
+
+def test_calls_from_nmi(guest, alone, tmp_path):
+    """What NMIs call is traced, each call once, while sites are switched; the
+    kernel sends itself some in between."""
+    path = tmp_path / "qmp"
+    g = guest("x86_64", smp=4, timeout=180, extra=Qmp.args(path))
+    with Injector(path) as storm:
+        for _ in range(3):
+            assert "ok 1 nmi.storm" in g.run("test nmi.storm")
+    assert storm.sent > 100
+    assert g.poweroff() == 0
+
+
+def test_cpus_go(guest, alone, tmp_path):
+    """A CPU that is parked, or on its way in or out, survives NMIs too."""
+    path = tmp_path / "qmp"
+    g = guest("x86_64", smp=4, timeout=180, extra=Qmp.args(path))
+    with Injector(path):
+        g.run("stress start 1 cpus")
+        g.run("sleep 3")
+        report = g.run("stress stop")
+    assert "none lost" in report, report
+    assert g.lines("cat /sys/devices/system/cpu/online") == ["0-3"]
+    assert g.poweroff() == 0

@@ -1,0 +1,111 @@
+/*
+ * Proves that NMIs, as many as there can be, on all CPUs, lose nothing while all
+ * sites are switched endlessly (H12). Where a strategy stops nobody, code in the
+ * NMI calls functions that are just being switched, and one that is on all
+ * along: each of its calls is traced. tests/test_nmi.py sends more from outside.
+ */
+#include <tracer/testing.h>
+
+static u32 calls_made, wrong; /* by NMIs; atomic */
+
+/* Inside every NMI, on any CPU, in the midst of anything. */
+static void call_sites(void)
+{
+	bool bad = victim_call(5) != 8;
+
+	bad |= victim_other(7) != 10;
+	bad |= victim_varargs(2, 3, 4) != 7;
+	__atomic_fetch_add(&calls_made, 1, __ATOMIC_RELAXED);
+	if (bad)
+		__atomic_fetch_add(&wrong, 1, __ATOMIC_RELAXED);
+}
+
+static void send(void *arg)
+{
+	u32 seed = 3, *sent = arg;
+
+	while (!task_should_stop()) {
+		unsigned int c = ktest_random(&seed) % nr_cpus;
+
+		if (cpu_online(c))
+			*sent += !arch_nmi_send(c);
+		arch_cpu_relax();
+	}
+}
+
+static u64 nmis_seen(void)
+{
+	u64 sum = 0;
+
+	for (unsigned int c = 0; c < nr_cpus; c++)
+		sum += READ_ONCE(cpus[c].irq_counts[IRQ_NMI]);
+	return sum;
+}
+
+static void nothing(void *arg)
+{
+	(void)arg;
+}
+
+/* A CPU that answers an interrupt is in no NMI: the hook is in use no more. */
+static void end_hook(void)
+{
+	WRITE_ONCE(irq_nmi_hook, NULL);
+	cpu_call(~0u, nothing, NULL);
+}
+
+/* A task calls too: an NMI comes into its calls, and the other way round. */
+static void call_along(void *arg)
+{
+	while (!task_should_stop()) {
+		u32 *made = arg;
+
+		if (victim_call(*made) != *made + 3ul)
+			__atomic_fetch_add(&wrong, 1, __ATOMIC_RELAXED);
+		++*made;
+		arch_cpu_relax();
+	}
+}
+
+#define TOGGLES 40
+
+static void storm(struct ktest_run *t, const struct patch_strategy *s)
+{
+	bool in_nmi = s != &patch_strategy_stop;
+	struct task *sender, *caller;
+	u32 sent = 0, along = 0;
+	u64 before = nmis_seen();
+	struct trace_witness w;
+
+	calls_made = wrong = 0;
+	KASSERT(t, trace_witness_begin(&w, s->name));
+	caller = task_create("caller", PRIO_LOW, ~0u, call_along, &along);
+	if (in_nmi)
+		WRITE_ONCE(irq_nmi_hook, call_sites);
+	sender = task_create("nmi-storm", PRIO_LOW, ~0u, send, &sent);
+	for (u32 n = 0; n < TOGGLES; n++)
+		KEXPECT_EQ(t, trace_witness_toggle(&w, ~n & 1), 0);
+	KEXPECT(t, KWAIT(nmis_seen() - before > 10));
+	task_stop(sender);
+	task_join(sender);
+	task_stop(caller);
+	task_join(caller);
+	end_hook();
+	w.steady_made = along + calls_made;
+	trace_witness_end(&w, t);
+	KEXPECT(t, !in_nmi || calls_made > 10);
+	KEXPECT_EQ(t, wrong, 0);
+	printk("# %s: %u NMIs sent from inside, %llu seen\n", s->name, sent,
+	       (unsigned long long)(nmis_seen() - before));
+}
+
+KTEST(nmi_storm, "nmi.storm")
+{
+	const struct patch_strategy *s;
+
+	if (arch_nmi_send(cpu_index()))
+		KSKIP(t, "this machine has no NMI");
+	for_each_registered (s, patch_strategies)
+		if (!patch_refused(s))
+			storm(t, s);
+}
