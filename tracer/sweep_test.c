@@ -13,6 +13,8 @@
  */
 #include <tracer/testing.h>
 
+#include <kernel/record_victim.h>
+
 #define BEFORE 64 /* turns fewer than what brings the timer to the call */
 #define AFTER 192 /* and more: a clock that ticks in 100 ns, a trampoline */
 #define AHEAD_NS (30 * NSEC_PER_USEC)
@@ -22,6 +24,8 @@ enum phase { COUNTING, CALLED };
 
 static struct victim {
 	struct task *task;
+	unsigned long (*call)(unsigned long x); /* what returns x + adds */
+	unsigned long adds;
 	struct timer timer;
 	enum phase phase, hit; /* now; when the timer came */
 	bool pause, paused;
@@ -61,7 +65,7 @@ static noinline void trial(unsigned long two, unsigned long three)
 		asm volatile("");
 	while (three--)
 		asm volatile("nop");
-	v.wrong += victim_call(x) != x + 3;
+	v.wrong += v.call(x) != x + v.adds;
 	WRITE_ONCE(v.phase, CALLED);
 	timer_cancel(&v.timer);
 	v.traced = v.calls - before;
@@ -198,6 +202,27 @@ static void sweep_site(struct ktest_run *t, int site)
 	       held, boundaries, directions);
 }
 
+static void start_victim(struct ktest_run *t,
+			 unsigned long (*call)(unsigned long x),
+			 unsigned long adds)
+{
+	v = (struct victim){ .call = call, .adds = adds, .pause = true };
+	timer_setup(&v.timer, note_hit);
+	trace_ops = &note_ops;
+	v.task = task_create_expendable("victim", PRIO_LOW, 1u << (nr_cpus - 1),
+					sweep, NULL);
+	KASSERT(t, v.task);
+	KEXPECT(t, KWAIT(READ_ONCE(v.paused)));
+}
+
+static void stop_victim(struct ktest_run *t)
+{
+	task_stop(v.task);
+	WRITE_ONCE(v.pause, false);
+	task_join(v.task);
+	KEXPECT_EQ(t, v.wrong, 0);
+}
+
 KTEST(sweep_held, "sweep.held_on_the_site")
 {
 	int site = trace_test_site(victim_call);
@@ -207,20 +232,71 @@ KTEST(sweep_held, "sweep.held_on_the_site")
 			 "instructions of a block");
 	KASSERT(t, site >= 0);
 	trace_test_reset();
-	v = (struct victim){ .site = site_address(site) };
-	timer_setup(&v.timer, note_hit);
-	trace_ops = &note_ops;
-	v.pause = true;
-	v.task = task_create_expendable("victim", PRIO_LOW, 1u << (nr_cpus - 1),
-					sweep, NULL);
-	KASSERT(t, v.task);
-	KEXPECT(t, KWAIT(READ_ONCE(v.paused)));
+	start_victim(t, victim_call, 3);
+	v.site = site_address(site);
 	sweep_site(t, site);
-	task_stop(v.task);
-	WRITE_ONCE(v.pause, false);
-	task_join(v.task);
-	KEXPECT_EQ(t, v.wrong, 0);
+	stop_victim(t);
 	KEXPECT_EQ(t, switch_site(site, false), 0);
+	trace_ops = &trace_ops_off;
+	trace_test_reset();
+}
+
+/* ---- RECORD=runtime ----------------------------------------------------------- */
+
+/* Hold the victim in the compiled call, `at` bytes into it, and convert it. */
+static bool hold_and_convert(struct ktest_run *t, unsigned int n,
+			     unsigned long offset, unsigned long at)
+{
+	unsigned long pc;
+	bool held;
+
+	v.call = record_victim[n];
+	v.adds = n;
+	v.site = (unsigned long)v.call + offset;
+	pc = v.site + at;
+	KEXPECT(t, site_find(v.site) < 0);
+	task_hold(v.task, pc, pc + 1);
+	WRITE_ONCE(v.pause, false);
+	held = task_wait_held(v.task, HOLD_NS);
+	if (held) {
+		KEXPECT_EQ(t, arch_frame_pc(v.task->frame), pc);
+		sites_learn();
+		KEXPECT(t, site_find(v.site) >= 0);
+	}
+	KEXPECT(t, finish_held());
+	KEXPECT_EQ(t, v.traced, 0);
+	return held;
+}
+
+/* Boot converts alone; this recorder under tasks that stand in what it writes. */
+KTEST(sweep_converted, "sweep.held_while_converted")
+{
+	unsigned long length = 0 - arch_site_from_return(0), offset, at;
+	unsigned int n = 1, held = 0, boundaries = 0;
+	int site;
+
+	if (!ktest_icount || sites_all_known)
+		KSKIP(t, "needs -icount and RECORD=runtime");
+	if (trace_test_site(record_victim[n + 1]) >= 0)
+		KSKIP(t, "already met in this boot");
+	trace_test_reset();
+	record_victim[n](1);
+	sites_learn();
+	site = trace_test_site(record_victim[n]);
+	KASSERT(t, site >= 0);
+	/* All of them are the same up to the number that they add. */
+	offset = site_address(site) - (unsigned long)record_victim[n];
+	start_victim(t, record_victim[n], n);
+	for (at = 0; at <= length; at += arch_live_length) {
+		if (arch_site_hidden >> at / arch_live_length & 1)
+			continue;
+		boundaries++;
+		held += hold_and_convert(t, ++n, offset, at);
+	}
+	stop_victim(t);
+	KEXPECT_EQ(t, held, boundaries);
+	printk("# %u of %u boundaries held while converted\n", held,
+	       boundaries);
 	trace_ops = &trace_ops_off;
 	trace_test_reset();
 }
