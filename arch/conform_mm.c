@@ -238,8 +238,11 @@ static struct found {
 /* Without arch_cpu_relax(), where an interrupt might prefer to come. */
 static noinline void spin_in_here(void)
 {
-	while (!task_should_stop())
-		asm volatile("");
+	/* Of changing length: under -icount ticks may fall in step with a loop
+	 * and find the callee each time. */
+	for (unsigned int turn = 0; !task_should_stop(); turn++)
+		for (unsigned int n = turn % 32; n--;)
+			asm volatile("");
 }
 
 static void spin_outer(void *arg)

@@ -15,7 +15,25 @@ from guest import Guest  # noqa: E402
 from image import Image  # noqa: E402
 
 ARCHES = ["x86_64", "riscv", "mips"]
-VARIABLES = ("ARCH", "SMP", "O", "V", "SITES", "APPEND", "CROSS_COMPILE")
+VARIABLES = ("ARCH", "SMP", "O", "V", "SITES", "ENDIAN", "RECORD", "APPEND",
+             "CROSS_COMPILE")
+
+
+class Kernel(str):
+    """An architecture's name, and how its kernel is built if not by default."""
+
+    def __new__(cls, folder: str, *variables: str):
+        kernel = super().__new__(cls, folder.partition("-")[0])
+        kernel.folder, kernel.variables = folder, variables
+        return kernel
+
+
+# Other byte orders and sites than the default's: for tests of what depends on
+# them. @pytest.mark.parametrize("arch", EVERY_KERNEL, indirect=True)
+VARIANTS = {k.folder: k for k in (
+    Kernel("mips-big", "ENDIAN=big"),
+    Kernel("mips-big-mcount-long", "ENDIAN=big", "SITES=mcount-long"))}
+EVERY_KERNEL = [*ARCHES, *VARIANTS]
 
 
 def make(*args: str, check: bool = True) -> subprocess.CompletedProcess:
@@ -39,17 +57,20 @@ _images: dict[str, Image] = {}
 
 def built(arch: str) -> Image:
     """The architecture's kernel, made at most once in this worker."""
-    if arch not in _images:
-        make(f"ARCH={arch}", "all")
-        _images[arch] = Image(arch, ROOT / "build" / arch / "nopl.elf")
-    return _images[arch]
+    kernel = arch if isinstance(arch, Kernel) else Kernel(arch)
+    if kernel.folder not in _images:
+        make(f"ARCH={arch}", *kernel.variables, "all")
+        _images[kernel.folder] = Image(
+            arch, ROOT / "build" / kernel.folder / "nopl.elf")
+    return _images[kernel.folder]
 
 
 @pytest.fixture(params=ARCHES)
 def arch(request) -> str:
     """Each architecture in turn, its kernel built."""
-    built(request.param)
-    return request.param
+    kernel = VARIANTS.get(request.param, request.param)
+    built(kernel)
+    return kernel
 
 
 @pytest.fixture
@@ -75,7 +96,7 @@ def guest():
     guests = []
 
     def start(arch: str, **options) -> Guest:
-        built(arch)
+        options.setdefault("elf", built(arch).path)
         guests.append(Guest(arch, **options))
         return guests[-1]
 

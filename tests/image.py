@@ -42,19 +42,24 @@ class Image:
         self.arch, self.path = arch, Path(path)
         self.data = self.path.read_bytes()
         self.bits = 64 if self.data[4] == 2 else 32
+        self.order = ">" if self.data[5] == 2 else "<"  # for struct
         self.segments = self._segments()
+
+    def unpack(self, form: str, data: bytes, at: int = 0) -> tuple:
+        """struct.unpack_from() in the image's byte order."""
+        return struct.unpack_from(self.order + form, data, at)
 
     def _segments(self) -> list[tuple[int, int, int]]:
         """(address, file offset, bytes in the file) of what is loaded."""
         if self.bits == 64:
-            phoff, = struct.unpack_from("<Q", self.data, 32)
-            size, count = struct.unpack_from("<HH", self.data, 54)
-            heads = [struct.unpack_from("<IIQQQQ", self.data, phoff + i * size)
+            phoff, = self.unpack("Q", self.data, 32)
+            size, count = self.unpack("HH", self.data, 54)
+            heads = [self.unpack("IIQQQQ", self.data, phoff + i * size)
                      for i in range(count)]
             return [(h[3], h[2], h[5]) for h in heads if h[0] == 1]
-        phoff, = struct.unpack_from("<I", self.data, 28)
-        size, count = struct.unpack_from("<HH", self.data, 42)
-        heads = [struct.unpack_from("<IIIII", self.data, phoff + i * size)
+        phoff, = self.unpack("I", self.data, 28)
+        size, count = self.unpack("HH", self.data, 42)
+        heads = [self.unpack("IIIII", self.data, phoff + i * size)
                  for i in range(count)]
         return [(h[2], h[1], h[4]) for h in heads if h[0] == 1]
 
@@ -71,8 +76,8 @@ class Image:
         return self.data[at:at + size]
 
     def u32(self, addr: int, count: int = 1) -> tuple[int, ...]:
-        """Little-endian words."""
-        return struct.unpack(f"<{count}I", self.read(addr, 4 * count))
+        """Words at a linked address."""
+        return self.unpack(f"{count}I", self.read(addr, 4 * count))
 
     def tool(self, name: str, *args: str) -> str:
         """Output of one of the architecture's binutils."""

@@ -3,6 +3,7 @@ become wrong: by mksites when it is built, by patchpath against the call graph,
 by the kernel at boot against the bytes in memory."""
 
 import re
+import struct
 import subprocess
 
 import pytest
@@ -71,7 +72,7 @@ def test_verify_sees_a_missing_site(image, tmp_path):
     """One entry becomes the next one's neighbour: one lacks, one is false."""
     word, = image.u32(entry(image, 3))
     elf = changed(image, tmp_path, entry(image, 3),
-                  (word + 1).to_bytes(4, "little"))
+                  struct.pack(image.order + "I", word + 1))
     done = tool("mksites", image, "--verify", str(image.path), str(elf))
     assert done.returncode == 1
     name = image.function_at(image.sites[3]).name

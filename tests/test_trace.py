@@ -8,7 +8,7 @@ import subprocess
 import time
 
 import pytest
-from conftest import ROOT
+from conftest import EVERY_KERNEL, ROOT
 from guest import function_events, trace_stats
 from qmp import Qmp
 
@@ -54,6 +54,7 @@ def test_trace_header(arch, guest):
     ]
 
 
+@pytest.mark.parametrize("arch", EVERY_KERNEL, indirect=True)
 def test_toggle_under_stress(arch, guest, alone):
     """All sites on and off, hundreds of times, every CPU busy all the while."""
     g = guest(arch, smp=4, timeout=120)
@@ -138,7 +139,8 @@ class Calls:
 
 
 # From a site to the return address of its live call.
-RETURN = {"x86_64": 5, "riscv": 8, "mips": 8}
+RETURN = {"x86_64": 5, "riscv": 8, "mips": 8, "mips-big": 8,
+          "mips-big-mcount-long": 20}
 RING_TYPES = 0x1000000 - 256
 
 
@@ -146,28 +148,28 @@ def full_pages(qmp, image, cpus: int, folder) -> list[tuple[int, int]]:
     """(ip, parent) of the events in all pages that the rings' writers have
     left, read from the guest's memory (tracer/ring.h)."""
     word = image.bits // 8
-    pointer = "<Q" if word == 8 else "<I"
+    pointer = "Q" if word == 8 else "I"
     size = 56 if word == 8 else 48
     events = []
     rings = qmp.read(image.symbols["rings"], cpus * size, folder)
     for cpu in range(cpus):
         at = cpu * size
-        pages, = struct.unpack_from(pointer, rings, at)
-        count, head, tail = struct.unpack_from("<III", rings, at + word)
+        pages, = image.unpack(pointer, rings, at)
+        count, head, tail = image.unpack("III", rings, at + word)
         table = qmp.read(pages, count * word, folder)
         for seq in range(tail, head):
-            page, = struct.unpack_from(pointer, table, seq % count * word)
+            page, = image.unpack(pointer, table, seq % count * word)
             data = qmp.read(page, 4096, folder)
-            used, _inner, _pid, its_seq = struct.unpack_from("<HHiI", data, 20)
+            used, _inner, _pid, its_seq = image.unpack("HHiI", data, 20)
             assert its_seq == seq
             for slot in range(used):
-                _, ip, parent = struct.unpack_from("<III", data,
-                                                   32 + 12 * slot)
+                _, ip, parent = image.unpack("III", data, 32 + 12 * slot)
                 if ip >> 8 < RING_TYPES:
                     events.append((ip >> 8, parent >> 8))
     return events
 
 
+@pytest.mark.parametrize("arch", EVERY_KERNEL, indirect=True)
 def test_events_against_disassembly(arch, image, guest, tmp_path):
     """Every event: its ip is the return address of a site's live call, and the
     instruction before its parent is a call that leads to that function."""
@@ -183,7 +185,7 @@ def test_events_against_disassembly(arch, image, guest, tmp_path):
     pairs = set(full_pages(qmp, image, 4, tmp_path))
     assert len(pairs) > 40
     text = image.symbols["_text"]
-    sites = {s + RETURN[arch]: image.function_at(s) for s in image.sites}
+    sites = {s + RETURN[image.path.parent.name]: image.function_at(s) for s in image.sites}
     calls = Calls(image)
     wrong = []
     for ip, parent in sorted(pairs):
@@ -198,6 +200,7 @@ def test_events_against_disassembly(arch, image, guest, tmp_path):
     assert wrong == []
 
 
+@pytest.mark.parametrize("arch", EVERY_KERNEL, indirect=True)
 def test_trace_text(arch, image, guest):
     """What `trace` prints: names of sites' functions; per CPU, time never runs
     backwards; as many lines as its header says."""
@@ -271,6 +274,7 @@ def difference(before: dict[str, int], after: dict[str, int]) -> dict[str, int]:
 WORKLOAD = "test sched.*"
 
 
+@pytest.mark.parametrize("arch", EVERY_KERNEL, indirect=True)
 def test_events_against_witness(arch, image, guest, witness_plugin, tmp_path):
     """The tracer records each call of a function exactly as often as the
     emulator executes its site: none lost, none invented, on 2 CPUs.

@@ -40,15 +40,15 @@ static void form_bytes(unsigned int form, u8 *bytes)
 static void break_bytes(u8 *to)
 {
 	u64 insn = arch_break_insn;
-	u32 word = insn;
-	u16 half = insn;
+	u32 word = (u32)insn;
+	u16 half = (u16)insn;
 
 	if (arch_break_length == sizeof(word))
 		memcpy(to, &word, sizeof(word));
 	else if (arch_break_length == sizeof(half))
 		memcpy(to, &half, sizeof(half));
 	else
-		*to = insn;
+		*to = (u8)insn;
 }
 
 static void begin_step(void)

@@ -1,13 +1,13 @@
 /*
- * Proves, under -icount, that a task preempted at ANY instruction boundary of a
- * site, the live instruction's included, can be held there while the site is
- * switched on or off, and goes on rightly: its call is traced exactly if the
- * live instruction, as it then is or was when executed, says so; its result is
- * right; and every boundary was in fact held.
+ * Proves of RECORD=runtime, under -icount, that a task preempted at ANY
+ * instruction boundary of a compiled call can be held there while the call is
+ * converted into a site, and goes on rightly; that its stack meanwhile shows who
+ * called it; and that every boundary was in fact held. Sites that are converted
+ * at boot have nobody in them, and switching them is the lab's.
  *
  * The victim sets a one-shot timer a fixed time ahead, counts down, and calls.
  * One turn more of a loop of two or three instructions moves the deadline by as
- * many across the site. First the countdown is found that makes the timer arrive
+ * many across the call. First the countdown is found that makes the timer arrive
  * near the call, then the neighbourhood is swept. task_hold() catches the victim
  * where it is wanted.
  */
@@ -116,17 +116,6 @@ static bool finish_held(void)
 	return KWAIT(READ_ONCE(v.paused));
 }
 
-static int switch_site(int site, bool on)
-{
-	struct patch_batch b;
-	int err;
-
-	mutex_lock(&trace_mutex);
-	err = patch_site(&b, site, on);
-	mutex_unlock(&trace_mutex);
-	return err;
-}
-
 /* The held victim's stack shows who called it, whatever state its site is in. */
 static void expect_caller(struct ktest_run *t, unsigned long pc)
 {
@@ -137,69 +126,6 @@ static void expect_caller(struct ktest_run *t, unsigned long pc)
 	KEXPECT_EQ(t, pcs[0], pc);
 	KEXPECT(t, symbol_at(pcs[1] - 1, &s));
 	KEXPECT_EQ(t, s.start, (unsigned long)trial);
-}
-
-/*
- * Hold the victim at pc, with the site in state `on`; switch it; release. False
- * if it never stood there: in this state that is no boundary.
- */
-static bool hold_and_switch(struct ktest_run *t, int site, unsigned long pc,
-			    bool on)
-{
-	unsigned long live = arch_site_live(site_address(site));
-	bool held, traced = pc <= live ? !on : on;
-
-	KEXPECT_EQ(t, switch_site(site, on), 0);
-	task_hold(v.task, pc, pc + 1);
-	WRITE_ONCE(v.pause, false);
-	held = task_wait_held(v.task, HOLD_NS);
-	if (!held) {
-		task_hold(v.task, 0, 0);
-		if (task_wait_held(v.task, NSEC_PER_MSEC))
-			held = true;
-	}
-	if (held) {
-		KEXPECT_EQ(t, arch_frame_pc(v.task->frame), pc);
-		expect_caller(t, pc);
-		KEXPECT_EQ(t, switch_site(site, !on), 0);
-		KEXPECT(t, finish_held());
-		KEXPECT_EQ(t, v.traced, traced);
-	} else {
-		WRITE_ONCE(v.pause, true);
-		KEXPECT(t, KWAIT(READ_ONCE(v.paused)));
-	}
-	return held;
-}
-
-/*
- * Boundaries are one live instruction's length apart, from the site to what
- * follows it. The one after a call that is on is where the call returns to; a
- * boundary that a jump or a delay slot hides in one state must show in the
- * other, or is none (MIPS's delay slot while off: shown).
- */
-static void sweep_site(struct ktest_run *t, int site)
-{
-	unsigned long start = site_address(site);
-	unsigned long length = 0 - arch_site_from_return(0), at;
-	unsigned int held = 0, directions = 0, boundaries = 0;
-
-	for (at = 0; at <= length; at += arch_live_length) {
-		bool off = hold_and_switch(t, site, start + at, false);
-		bool on = hold_and_switch(t, site, start + at, true);
-
-		if (arch_site_hidden >> at / arch_live_length & 1) {
-			KEXPECT(t, !off && !on);
-			continue;
-		}
-		boundaries++;
-		held += off || on;
-		directions += off + on;
-		if (start + at == arch_site_live(start))
-			KEXPECT(t, off && on);
-	}
-	KEXPECT_EQ(t, held, boundaries);
-	printk("# %u of %u boundaries held, %u switches under a held task\n",
-	       held, boundaries, directions);
 }
 
 static void start_victim(struct ktest_run *t,
@@ -223,26 +149,6 @@ static void stop_victim(struct ktest_run *t)
 	KEXPECT_EQ(t, v.wrong, 0);
 }
 
-KTEST(sweep_held, "sweep.held_on_the_site")
-{
-	int site = trace_test_site(victim_call);
-
-	if (!ktest_icount)
-		KSKIP(t, "needs -icount: else no interrupt comes between two "
-			 "instructions of a block");
-	KASSERT(t, site >= 0);
-	trace_test_reset();
-	start_victim(t, victim_call, 3);
-	v.site = site_address(site);
-	sweep_site(t, site);
-	stop_victim(t);
-	KEXPECT_EQ(t, switch_site(site, false), 0);
-	trace_ops = &trace_ops_off;
-	trace_test_reset();
-}
-
-/* ---- RECORD=runtime ----------------------------------------------------------- */
-
 /* Hold the victim in the compiled call, `at` bytes into it, and convert it. */
 static bool hold_and_convert(struct ktest_run *t, unsigned int n,
 			     unsigned long offset, unsigned long at)
@@ -260,16 +166,17 @@ static bool hold_and_convert(struct ktest_run *t, unsigned int n,
 	held = task_wait_held(v.task, HOLD_NS);
 	if (held) {
 		KEXPECT_EQ(t, arch_frame_pc(v.task->frame), pc);
+		expect_caller(t, pc);
 		sites_learn();
 		KEXPECT(t, site_find(v.site) >= 0);
+		expect_caller(t, pc);
 	}
 	KEXPECT(t, finish_held());
 	KEXPECT_EQ(t, v.traced, 0);
 	return held;
 }
 
-/* Boot converts alone; this recorder under tasks that stand in what it writes. */
-KTEST(sweep_converted, "sweep.held_while_converted")
+KTEST(record_sweep, "record.converts_under_held_task")
 {
 	unsigned long length = 0 - arch_site_from_return(0), offset, at;
 	unsigned int n = 1, held = 0, boundaries = 0;
