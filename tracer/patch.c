@@ -5,6 +5,7 @@
 #include <kernel/bits.h>
 #include <kernel/cpu.h>
 #include <kernel/errno.h>
+#include <kernel/init.h>
 #include <kernel/ktest.h>
 #include <kernel/param.h>
 #include <kernel/patch_path.h>
@@ -118,21 +119,31 @@ const char *patch_strategy_name(void)
 	return READ_ONCE(strategy)->name;
 }
 
+/* Refused so far: what "off" is, which is not yet chosen, may change that. */
+static const char *strategy_wanted;
+
 /* Boot, alone: nothing is patched before it. */
 static int strategy_param(const char *value)
 {
 	const char *why;
 	int err = patch_strategy_set(value, &why);
 
-	if (err != -ENOSYS)
-		return err;
-	printk("param: patch_strategy=%s is not possible on this CPU: %s; %s "
-	       "it is\n",
-	       value, why, strategy->name);
-	return 0;
+	strategy_wanted = err == -ENOSYS ? value : NULL;
+	return err == -ENOSYS ? 0 : err;
 }
 KERNEL_PARAM(patch_strategy, "patch_strategy", "stop breakpoint word",
 	     strategy_param);
+
+static void strategy_late(void)
+{
+	const char *why;
+
+	if (strategy_wanted && patch_strategy_set(strategy_wanted, &why))
+		printk("param: patch_strategy=%s is not possible on this CPU: "
+		       "%s; %s it is\n",
+		       strategy_wanted, why, strategy->name);
+}
+INIT_HOOK(INIT_LATE, strategy_late);
 
 /* ---- Traps ---------------------------------------------------------------- */
 
