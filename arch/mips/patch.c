@@ -31,7 +31,7 @@
  * mcount: a task stands at +0 before the live instruction, and executes it whole
  * in whichever state it then is; or at +8 after. It never stands at +4: with the
  * `jal` that is its delay slot, an interrupt there sets Cause.BD and returns to
- * +0; with the `nop` it is an instruction that does nothing, on the way to +8.
+ * +0, with ra as before the `jal` (undo_link() in irq.c); with the `nop` it is an instruction that does nothing, on the way to +8.
  *
  * mcount-long: a task that has executed the `lui` stands at +4 to +12 and finds
  * there the rest of its call, whatever +0 says by then. (Were "off" a `b` over

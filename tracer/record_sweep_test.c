@@ -1,17 +1,19 @@
 /*
- * Proves, under -icount, that a task preempted at ANY instruction boundary of a
- * site, the live instruction's included, can be held there while the site is
- * switched on or off, and goes on rightly: its call is traced exactly if the
- * live instruction, as it then is or was when executed, says so; its result is
- * right; and every boundary was in fact held.
+ * Proves of RECORD=runtime, under -icount, that a task preempted at ANY
+ * instruction boundary of a compiled call can be held there while the call is
+ * converted into a site, and goes on rightly; that its stack meanwhile shows who
+ * called it; and that every boundary was in fact held. Sites that are converted
+ * at boot have nobody in them, and switching them is the lab's.
  *
  * The victim sets a one-shot timer a fixed time ahead, counts down, and calls.
  * One turn more of a loop of two or three instructions moves the deadline by as
- * many across the site. First the countdown is found that makes the timer arrive
+ * many across the call. First the countdown is found that makes the timer arrive
  * near the call, then the neighbourhood is swept. task_hold() catches the victim
  * where it is wanted.
  */
 #include <tracer/testing.h>
+
+#include <kernel/record_victim.h>
 
 #define BEFORE 64 /* turns fewer than what brings the timer to the call */
 #define AFTER 192 /* and more: a clock that ticks in 100 ns, a trampoline */
@@ -22,6 +24,8 @@ enum phase { COUNTING, CALLED };
 
 static struct victim {
 	struct task *task;
+	unsigned long (*call)(unsigned long x); /* what returns x + adds */
+	unsigned long adds;
 	struct timer timer;
 	enum phase phase, hit; /* now; when the timer came */
 	bool pause, paused;
@@ -61,7 +65,7 @@ static noinline void trial(unsigned long two, unsigned long three)
 		asm volatile("");
 	while (three--)
 		asm volatile("nop");
-	v.wrong += victim_call(x) != x + 3;
+	v.wrong += v.call(x) != x + v.adds;
 	WRITE_ONCE(v.phase, CALLED);
 	timer_cancel(&v.timer);
 	v.traced = v.calls - before;
@@ -112,17 +116,6 @@ static bool finish_held(void)
 	return KWAIT(READ_ONCE(v.paused));
 }
 
-static int switch_site(int site, bool on)
-{
-	struct patch_batch b;
-	int err;
-
-	mutex_lock(&trace_mutex);
-	err = patch_site(&b, site, on);
-	mutex_unlock(&trace_mutex);
-	return err;
-}
-
 /* The held victim's stack shows who called it, whatever state its site is in. */
 static void expect_caller(struct ktest_run *t, unsigned long pc)
 {
@@ -135,90 +128,83 @@ static void expect_caller(struct ktest_run *t, unsigned long pc)
 	KEXPECT_EQ(t, s.start, (unsigned long)trial);
 }
 
-/*
- * Hold the victim at pc, with the site in state `on`; switch it; release. False
- * if it never stood there: in this state that is no boundary.
- */
-static bool hold_and_switch(struct ktest_run *t, int site, unsigned long pc,
-			    bool on)
+static void start_victim(struct ktest_run *t,
+			 unsigned long (*call)(unsigned long x),
+			 unsigned long adds)
 {
-	unsigned long live = arch_site_live(site_address(site));
+	v = (struct victim){ .call = call, .adds = adds, .pause = true };
+	timer_setup(&v.timer, note_hit);
+	trace_ops = &note_ops;
+	v.task = task_create_expendable("victim", PRIO_LOW, 1u << (nr_cpus - 1),
+					sweep, NULL);
+	KASSERT(t, v.task);
+	KEXPECT(t, KWAIT(READ_ONCE(v.paused)));
+}
+
+static void stop_victim(struct ktest_run *t)
+{
+	task_stop(v.task);
+	WRITE_ONCE(v.pause, false);
+	task_join(v.task);
+	KEXPECT_EQ(t, v.wrong, 0);
+}
+
+/* Hold the victim in the compiled call, `at` bytes into it, and convert it. */
+static bool hold_and_convert(struct ktest_run *t, unsigned int n,
+			     unsigned long offset, unsigned long at)
+{
+	unsigned long pc;
 	bool held;
 
-	KEXPECT_EQ(t, switch_site(site, on), 0);
+	v.call = record_victim[n];
+	v.adds = n;
+	v.site = (unsigned long)v.call + offset;
+	pc = v.site + at;
+	KEXPECT(t, site_find(v.site) < 0);
 	task_hold(v.task, pc, pc + 1);
 	WRITE_ONCE(v.pause, false);
 	held = task_wait_held(v.task, HOLD_NS);
-	if (!held) {
-		task_hold(v.task, 0, 0);
-		if (task_wait_held(v.task, NSEC_PER_MSEC))
-			held = true;
-	}
 	if (held) {
 		/* In a delay slot, it goes on with the jump. */
 		unsigned long resumes = arch_frame_pc(v.task->frame);
 
 		KEXPECT_EQ(t, arch_frame_boundary(v.task->frame), pc);
 		expect_caller(t, resumes);
-		KEXPECT_EQ(t, switch_site(site, !on), 0);
-		KEXPECT(t, finish_held());
-		KEXPECT_EQ(t, v.traced, resumes <= live ? !on : on);
-	} else {
-		WRITE_ONCE(v.pause, true);
-		KEXPECT(t, KWAIT(READ_ONCE(v.paused)));
+		sites_learn();
+		KEXPECT(t, site_find(v.site) >= 0);
+		expect_caller(t, resumes);
 	}
+	KEXPECT(t, finish_held());
+	KEXPECT_EQ(t, v.traced, 0);
 	return held;
 }
 
-/*
- * Boundaries are one live instruction's length apart, from the site to what
- * follows it. The one after a call that is on is where the call returns to; a
- * boundary that a jump hides in one state must show in the other.
- */
-static void sweep_site(struct ktest_run *t, int site)
+KTEST(record_sweep, "record.converts_under_held_task")
 {
-	unsigned long start = site_address(site);
-	unsigned long length = 0 - arch_site_from_return(0), at;
-	unsigned int held = 0, directions = 0, boundaries = 0;
+	unsigned long length = 0 - arch_site_from_return(0), offset, at;
+	unsigned int n = 1, held = 0, boundaries = 0;
+	int site;
 
-	for (at = 0; at <= length; at += arch_live_length) {
-		bool off = hold_and_switch(t, site, start + at, false);
-		bool on = hold_and_switch(t, site, start + at, true);
-
-		boundaries++;
-		held += off || on;
-		directions += off + on;
-		if (start + at == arch_site_live(start))
-			KEXPECT(t, off && on);
-	}
-	KEXPECT_EQ(t, held, boundaries);
-	printk("# %u of %u boundaries held, %u switches under a held task\n",
-	       held, boundaries, directions);
-}
-
-KTEST(sweep_held, "sweep.held_on_the_site")
-{
-	int site = trace_test_site(victim_call);
-
-	if (!ktest_icount)
-		KSKIP(t, "needs -icount: else no interrupt comes between two "
-			 "instructions of a block");
-	KASSERT(t, site >= 0);
+	if (!ktest_icount || sites_all_known)
+		KSKIP(t, "needs -icount and RECORD=runtime");
+	if (trace_test_site(record_victim[n + 1]) >= 0)
+		KSKIP(t, "already met in this boot");
 	trace_test_reset();
-	v = (struct victim){ .site = site_address(site) };
-	timer_setup(&v.timer, note_hit);
-	trace_ops = &note_ops;
-	v.pause = true;
-	v.task = task_create_expendable("victim", PRIO_LOW, 1u << (nr_cpus - 1),
-					sweep, NULL);
-	KASSERT(t, v.task);
-	KEXPECT(t, KWAIT(READ_ONCE(v.paused)));
-	sweep_site(t, site);
-	task_stop(v.task);
-	WRITE_ONCE(v.pause, false);
-	task_join(v.task);
-	KEXPECT_EQ(t, v.wrong, 0);
-	KEXPECT_EQ(t, switch_site(site, false), 0);
+	record_victim[n](1);
+	sites_learn();
+	site = trace_test_site(record_victim[n]);
+	KASSERT(t, site >= 0);
+	/* All of them are the same up to the number that they add. */
+	offset = site_address(site) - (unsigned long)record_victim[n];
+	start_victim(t, record_victim[n], n);
+	for (at = 0; at <= length; at += arch_live_length) {
+		boundaries++;
+		held += hold_and_convert(t, ++n, offset, at);
+	}
+	stop_victim(t);
+	KEXPECT_EQ(t, held, boundaries);
+	printk("# %u of %u boundaries held while converted\n", held,
+	       boundaries);
 	trace_ops = &trace_ops_off;
 	trace_test_reset();
 }
