@@ -22,6 +22,10 @@ REQUIRED = {
               ("retarget", "unsafe"), ("3 steps", "safe"),
               ("3 steps only", "unsafe"), ("odd low high", "unsafe"),
               ("ebreak", "safe"), ("ebreak-nop", "unsafe")},
+    "mips": {("jal/addiu", "unsafe"), ("jal/nop", "safe"),
+             ("long both", "unsafe"),
+             ("long b/lui", "safe"), ("break", "safe"),
+             ("break-nop", "unsafe")},
 }
 COMMON = {("own", "safe"), ("vector", "safe"), ("vector-unsorted", "unsafe"),
           ("trampoline", "safe")}

@@ -6,10 +6,6 @@
 #include <kernel/task.h>
 #include <tracer/lab.h>
 
-/* A port without victims has no own one either. */
-#pragma weak lab_victim_own
-#pragma weak lab_own_form
-
 /* ---- lab_hold.c: tasks that run victims, and the hold sweep ---- */
 
 #define LAB_REGION 1024

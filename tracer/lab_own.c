@@ -216,8 +216,6 @@ void lab_own_done(struct lab_case *c)
 /* With RECORD=runtime a site is known a second after its first call. */
 static bool find_own(void)
 {
-	if (!&lab_victim_own)
-		return false;
 	lab_victim_own.run(0, 0);
 	for (int i = 0; i < 30 && own_site < 0; i++) {
 		own_site = site_find(lab_victim_own.site);
@@ -252,8 +250,6 @@ bool lab_case_own(struct lab_case *c, unsigned int i)
 {
 	const struct patch_strategy *s;
 
-	if (!lab_own_form)
-		return false;
 	for_each_registered (s, patch_strategies) {
 		if (patch_refused(s))
 			continue;

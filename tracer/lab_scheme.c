@@ -216,7 +216,6 @@ bool lab_trap(struct trap_frame *f)
 	return true;
 }
 PATCH_INDIRECT(patch_trap, lab_trap);
-PATCH_INDIRECT(lab_trap, patch_trap);
 
 /* ---- the case ---- */
 
