@@ -16,7 +16,7 @@
 #define BEFORE 64 /* turns fewer than what brings the timer to the call */
 #define AFTER 192 /* and more: a clock that ticks in 100 ns, a trampoline */
 #define AHEAD_NS (30 * NSEC_PER_USEC)
-#define HOLD_NS (4 * NSEC_PER_SEC)
+#define HOLD_NS (2 * NSEC_PER_SEC)
 
 enum phase { COUNTING, CALLED };
 
