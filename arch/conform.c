@@ -409,6 +409,27 @@ KTEST(arch_ipi_send, "arch.ipi_send")
 	on_each_cpu(ipi_others, t);
 }
 
+/* One comes, interrupts off or not, to whoever it was sent to. */
+KTEST(arch_nmi_send, "arch.nmi_send")
+{
+	irq_state_t state = arch_irq_save();
+	unsigned int c = cpu_index();
+	u32 before = irq_count(c, IRQ_NMI);
+	int err = arch_nmi_send(c);
+
+	for (unsigned int i = 0; !err && i < 1000; i++)
+		arch_cpu_relax();
+	arch_irq_restore(state);
+	if (err)
+		KSKIP(t, "this machine has no NMI");
+	KEXPECT_EQ(t, irq_count(c, IRQ_NMI) - before, 1);
+	for_each_online_cpu (c) {
+		before = irq_count(c, IRQ_NMI);
+		KEXPECT_EQ(t, arch_nmi_send(c), 0);
+		KEXPECT(t, KWAIT(irq_count(c, IRQ_NMI) == before + 1));
+	}
+}
+
 /* ---- time ---- */
 
 static u64 last_clock;

@@ -142,3 +142,16 @@ KTEST(task_hold, "task.hold")
 	task_stop(s);
 	KEXPECT_EQ(t, task_join(s), 0);
 }
+
+/* A task that would never end: held wherever it is, and buried there. */
+KTEST(task_bury, "task.bury")
+{
+	struct task *s =
+		task_create_expendable("bury-me", PRIO_LOW, ~0u, hold_me, NULL);
+
+	KASSERT(t, s);
+	task_hold(s, 0, ~0ul);
+	KEXPECT(t, task_wait_held(s, KWAIT_NS));
+	task_bury(s);
+	KEXPECT_EQ(t, task_join(s), -EFAULT);
+}

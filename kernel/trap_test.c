@@ -1,7 +1,8 @@
 /*
  * Proves that a fault in an expendable task ends that task and nothing else, on
  * every CPU: wild accesses, stores to text, execution of data, and a stack that
- * overflows into its guard page or canary.
+ * overflows into its guard page or canary; and that whoever expects a fault has
+ * it written down, and may put it right.
  */
 #include <arch/arch.h>
 #include <kernel/cpu.h>
@@ -131,4 +132,52 @@ KTEST(trap_waiting, "trap.killed_while_waiting")
 {
 	KEXPECT_EQ(t, run_expendable(die_waiting, NULL, ~0u), -EFAULT);
 	KEXPECT(t, list_empty(&never.tasks));
+}
+
+static void hold_then_store(void *arg)
+{
+	task_hold_self();
+	store_to(arg);
+}
+
+static noreturn void mended(void)
+{
+	task_exit(7);
+}
+
+static bool mend(struct trap_frame *f)
+{
+	arch_frame_set_pc(f, (unsigned long)mended);
+	return true;
+}
+
+static int fault_expected(struct ktest_run *t, struct task_fault *fault)
+{
+	struct task *v = task_create_expendable("victim", PRIO_LOW, ~0u,
+						hold_then_store, (void *)8);
+
+	if (!v)
+		return -ENOMEM;
+	KEXPECT(t, task_wait_held(v, KWAIT_NS));
+	v->fault = fault;
+	task_release(v);
+	return task_join(v);
+}
+
+KTEST(trap_expected, "trap.fault_is_written_down")
+{
+	struct task_fault fault = { 0 };
+	struct symbol s;
+
+	survived = 0;
+	KEXPECT_EQ(t, fault_expected(t, &fault), -EFAULT);
+	KASSERT(t, fault.what && symbol_at(fault.pc, &s));
+	KEXPECT(t, s.start == (unsigned long)store_to ||
+			   s.start == (unsigned long)hold_then_store);
+	KEXPECT_EQ(t, fault.addr, 8);
+	KEXPECT(t, fault.sp);
+	fault = (struct task_fault){ .fix = mend };
+	KEXPECT_EQ(t, fault_expected(t, &fault), 7);
+	KEXPECT(t, !fault.what);
+	KEXPECT_EQ(t, survived, 0);
 }

@@ -32,18 +32,19 @@ PATCH_INDIRECT(patch_trap, vector_trap);
 /* With two others of the table, the nearest below or above it. */
 static void fill(unsigned int site, bool sorted)
 {
-	unsigned int first = site < 2 ? site : site - 2, i, n = 0;
-	u32 entry[3];
+	unsigned int first = site < 2 ? site : site - 2, i;
+	u32 least;
 
 	own = site;
 	vector.count = steps.count = 0;
 	patch_chunk_add(&steps, arch_site_live(site_address(site)), true);
 	for (i = first; i < first + 3; i++)
 		patch_chunk_add(&vector, arch_site_live(site_address(i)), true);
-	for (i = 3; i-- && !sorted;)
-		entry[n++] = vector.entry[i];
-	for (i = 0; i < n; i++)
-		vector.entry[i] = entry[i];
+	if (sorted)
+		return;
+	least = vector.entry[0];
+	vector.entry[0] = vector.entry[2];
+	vector.entry[2] = least;
 }
 
 static int vector_step(struct lab_case *c, unsigned int from)
