@@ -153,7 +153,7 @@ $(H)/%: tools/%.c $(tool_srcs) $(wildcard tools/*.h)
 
 -include $(OBJS:.o=.d)
 
-.PHONY: setup run test bench lab debug check clean help
+.PHONY: setup run test bench lab features choices debug check clean help
 setup: ## install what is missing from Debian's packages, and say what
 	$(Q)tools/setup
 
@@ -170,6 +170,17 @@ bench: ## instructions of everything that has a limit, on every architecture
 
 lab: all ## hold tasks at every instruction and patch under them, ARCH's schemes
 	$(Q)tools/lab --arch $(ARCH) --elf $(ELF)
+
+features: ## make and boot every kernel there can be; what works, what is refused
+	$(Q)tools/features
+
+# For tools/features: what the variables may be, and what is refused; the kernel.
+choices:
+	@echo 'sites: $(SITES_CHOICES)'
+	@echo 'records: $(RECORDS)'
+	@echo 'endians: $(if $(REFUSED_big),little,little big)'
+	@echo 'refused: $(patsubst REFUSED_%,%,$(filter REFUSED_%,$(.VARIABLES)))'
+	@echo 'elf: $(ELF)'
 
 debug: all ## QEMU stopped at the first instruction, gdb-multiarch on it
 	$(Q)tools/run --arch $(ARCH) --smp $(SMP) --elf $(ELF) --debug

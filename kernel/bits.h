@@ -18,6 +18,15 @@ static always_inline unsigned int bit_highest(u32 v)
 	return n;
 }
 
+/* How many bits are set: sums of neighbours, in fields twice as wide each time. */
+static always_inline unsigned int bit_count(u32 v)
+{
+	v -= v >> 1 & 0x55555555;
+	v = (v & 0x33333333) + (v >> 2 & 0x33333333);
+	v = (v + (v >> 4)) & 0x0f0f0f0f;
+	return v * 0x01010101 >> 24;
+}
+
 /* Number of the lowest bit set; v is not 0. */
 static always_inline unsigned int bit_lowest(u32 v)
 {

@@ -84,17 +84,37 @@ void ipi_interrupt(void)
 /*
  * A turn is held by a CPU with preemption off and interrupts on: so its holder
  * always runs, and who waits for it still answers interrupts; neither a mutex
- * (who waits may not be able to sleep) nor a spinlock gives that.
+ * (who waits may not be able to sleep) nor a spinlock gives that. The word counts
+ * those who wait, in TURN_WAITS.
  */
+#define TURN_TAKEN 1u
+#define TURN_WAITS 2u
+
+/*
+ * There are no tickets: one that is called while its holder is preempted would
+ * hold up everybody. But who takes turns in a loop must leave those who waited
+ * before a chance, or they never come in where CPUs share a thread (-icount).
+ */
+#define TURN_POLITE 16
+
+static void wait_behind(const u32 *turn)
+{
+	for (int i = 0; i < TURN_POLITE && READ_ONCE(*turn) > TURN_WAITS; i++)
+		arch_cpu_relax();
+}
+
 void cpu_turn_take(u32 *turn)
 {
+	if (__atomic_fetch_add(turn, TURN_WAITS, __ATOMIC_RELAXED))
+		wait_behind(turn);
 	for (;;) {
-		u32 free = 0;
+		u32 seen;
 
 		preempt_disable();
-		if (__atomic_compare_exchange_n(turn, &free, 1, false,
-						__ATOMIC_ACQUIRE,
-						__ATOMIC_RELAXED))
+		seen = READ_ONCE(*turn) & ~TURN_TAKEN;
+		if (__atomic_compare_exchange_n(
+			    turn, &seen, seen - TURN_WAITS + TURN_TAKEN, false,
+			    __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 			return;
 		preempt_enable();
 		arch_cpu_relax();
@@ -103,7 +123,7 @@ void cpu_turn_take(u32 *turn)
 
 void cpu_turn_give(u32 *turn)
 {
-	__atomic_store_n(turn, 0, __ATOMIC_RELEASE);
+	__atomic_fetch_sub(turn, TURN_TAKEN, __ATOMIC_RELEASE);
 	preempt_enable();
 }
 

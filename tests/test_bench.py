@@ -6,9 +6,12 @@ import subprocess
 
 from conftest import ROOT
 
-FIGURES = {"boot_conversion", "site_table", "stop_enable_all",
-           "stop_disable_all", "disabled_site", "function_event",
-           "tracing_off", "enable_one_name", "boot_to_prompt"}
+STRATEGIES = ["stop", "breakpoint", "word"]
+STALLS = {f"{s}_longest_stall" for s in STRATEGIES}
+FIGURES = {"boot_conversion", "site_table", "disabled_site", "function_event",
+           "tracing_off", "enable_one_name", "boot_to_prompt", *STALLS,
+           *(f"{s}_enable_all" for s in STRATEGIES),
+           *(f"{s}_disable_all" for s in STRATEGIES)}
 
 
 def bench(arch: str) -> dict[str, dict]:
@@ -24,7 +27,10 @@ def test_figures(arch):
     first = bench(arch)
     assert FIGURES <= set(first)
     counted = FIGURES - {"boot_to_prompt"}
-    assert all(first[name]["limit"] for name in counted)
+    assert all(first[name]["limit"] for name in counted - STALLS)
+    stop = first["stop_longest_stall"]["value"]
+    assert all(first[name]["value"] < stop
+               for name in STALLS - {"stop_longest_stall"})
     second = bench(arch)
     for name in counted:
         assert first[name]["value"] == second[name]["value"], name

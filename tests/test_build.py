@@ -82,6 +82,14 @@ def test_unknown_sites():
     assert "SITES=none" in line and "patchable" in line
 
 
+@pytest.mark.parametrize("variable, choices", [
+    ("RECORD", ["link", "compiler", "object", "runtime"]),
+    ("ENDIAN", ["little", "big"])])
+def test_unknown_variant(variable, choices):
+    line = one_line_error("ARCH=mips", f"{variable}=none", "all")
+    assert f"{variable}=none" in line and all(c in line for c in choices)
+
+
 def test_missing_tool():
     line = one_line_error("ARCH=riscv", "CROSS_COMPILE=none-", "all")
     assert "none-gcc" in line and "setup" in line
@@ -89,8 +97,9 @@ def test_missing_tool():
 
 def test_help_names_all_targets():
     text = make("help").stdout
-    for target in ("all", "setup", "run", "test", "bench", "debug", "check",
-                   "clean", "help", "compile_commands.json", "ARCH", "SMP"):
+    for target in ("all", "setup", "run", "test", "bench", "features", "lab", "debug", "check",
+                   "clean", "help", "compile_commands.json", "ARCH", "SMP",
+                   "SITES", "ENDIAN", "RECORD"):
         assert re.search(rf"^ +{re.escape(target)}\b", text, re.M), target
 
 

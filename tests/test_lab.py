@@ -7,7 +7,7 @@ import json
 import subprocess
 
 import pytest
-from conftest import ROOT, built
+from conftest import ROOT, built, make
 
 LIMIT = 180  # seconds, on two cores
 # What each port's lab must have, by name and claim.
@@ -17,6 +17,11 @@ REQUIRED = {
                ("ds-lea", "unsafe"), ("torn 4+1", "unsafe"),
                ("int3", "safe"), ("int3-nop", "unsafe"),
                ("lock-90", "unsafe"), ("lock-3e", "safe")},
+    "riscv": {("nop=auipc", "safe"), ("nop=jump", "safe"),
+              ("far mcount", "safe"), ("auipc+jalr", "unsafe"),
+              ("retarget", "unsafe"), ("3 steps", "safe"),
+              ("3 steps only", "unsafe"), ("odd low high", "unsafe"),
+              ("ebreak", "safe"), ("ebreak-nop", "unsafe")},
 }
 COMMON = {("own", "safe"), ("vector", "safe"), ("vector-unsorted", "unsafe"),
           ("trampoline", "safe")}
@@ -61,6 +66,26 @@ def test_every_claim(arch, tmp_path, alone):
     table = (tmp_path / "lab.txt").read_text()
     assert table.splitlines()[-1] == report["summary"]
     assert table in text
+
+
+@pytest.mark.parametrize("variant", [
+    ("x86_64", "SITES=patchable"), ("x86_64", "RECORD=runtime"),
+    ("x86_64", "SITES=fentry-nop", "RECORD=compiler"),
+    ("riscv", "SITES=patchable-nc"), ("riscv", "SITES=mcount"),
+    ("riscv", "SITES=mcount-far"), ("mips", "SITES=mcount-ra"),
+    ("mips", "SITES=mcount-long"), ("mips", "ENDIAN=big")],
+    ids=" ".join)
+def test_own_site_of_every_front_end(tmp_path, variant):
+    """What the compiler makes is switched by each strategy; the trampolines."""
+    arch, *variables = variant
+    folder = "build/" + "-".join([arch, *(v.split("=")[1] for v in variables)])
+    make(f"ARCH={arch}", *variables, "all")
+    for schemes in ("own", "trampoline"):
+        status, report, text = lab(
+            arch, tmp_path, "--elf", str(ROOT / folder / "nopl.elf"),
+            "--schemes", schemes)
+        assert status == 0, text
+        assert {r["verdict"] for r in report["schemes"]} == {"holds"}
 
 
 @pytest.mark.parametrize("wrong, verdict", [
@@ -144,3 +169,6 @@ def test_bad_input_is_one_line(guest):
         assert len(out) == 1 and out[0].startswith("lab: "), line
         assert says in out[0]
     assert "5x90" in shell.run("lab list")
+    shell.run("echo function > /sys/kernel/tracing/current_tracer")
+    assert shell.run("lab run own").strip() == (
+        "lab: tracing is on: current_tracer must be nop")

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 from qmp import Qmp
-from test_storm import choose
+from test_storm import choose, off_for
 
 TRACING = "/sys/kernel/tracing"
 
@@ -47,7 +47,8 @@ def test_storm(guest, alone, tmp_path, strategy):
     """All sites on and off under load; nothing lost, and NMIs came all along.
     Several may arrive as one: a CPU never sees more than were sent."""
     path = tmp_path / "qmp"
-    g = guest("x86_64", smp=4, timeout=180, extra=Qmp.args(path))
+    g = guest("x86_64", smp=4, timeout=180, extra=Qmp.args(path),
+              append=off_for("x86_64", strategy))
     g.run(f"cd {TRACING}")
     choose(g, strategy)
     before = nmis(g)

@@ -68,6 +68,16 @@ def test_symbol_table(image):
     assert list(offsets) == starts
 
 
+def test_lock_table(image):
+    """All of x86's lock prefixes in text, and nothing else."""
+    found = [addr for f in image.functions for addr, mnemonic, _ in f.code
+             if mnemonic == "lock"]
+    count, = image.u32(image.symbols["lock_count"])
+    offsets = image.u32(image.symbols["lock_table"], count)
+    assert [image.symbols["_text"] + x for x in offsets] == found
+    assert bool(found) == (image.arch == "x86_64")
+
+
 def test_verify_sees_a_missing_site(image, tmp_path):
     """One entry becomes the next one's neighbour: one lacks, one is false."""
     word, = image.u32(entry(image, 3))

@@ -17,6 +17,12 @@ def loops_of(report: str, kind: str) -> int:
     return sum(int(n) for n in line[1].split())
 
 
+def off_for(arch: str, strategy: str) -> str:
+    """QEMU's x86-64 fetches bytes one by one: a word whose off and on differ in
+    one byte only is whole there as well."""
+    return "nop=test" if (arch, strategy) == ("x86_64", "word") else ""
+
+
 def choose(g, strategy: str) -> None:
     """Use that strategy; skip where the machine refuses it and says why."""
     refused = g.run(f"echo {strategy} > {TRACING}/patch_strategy")
@@ -37,7 +43,7 @@ def check_stress(report: str) -> None:
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_storm(arch, guest, alone, strategy):
     """All sites on and off; afterwards the machine is as it was."""
-    g = guest(arch, smp=4, timeout=180)
+    g = guest(arch, smp=4, timeout=180, append=off_for(arch, strategy))
     tasks = re.search(r"(\d+) tasks", g.run("uptime"))[1]
     g.run(f"cd {TRACING}")
     choose(g, strategy)
@@ -56,7 +62,7 @@ def test_storm(arch, guest, alone, strategy):
 def test_every_call(arch, guest, alone, strategy):
     """One function stays on while hundreds of others, that nobody calls, go on
     and off: its events are exactly the loops that its tasks count."""
-    g = guest(arch, smp=4, timeout=180)
+    g = guest(arch, smp=4, timeout=180, append=off_for(arch, strategy))
     g.run(f"cd {TRACING}")
     choose(g, strategy)
     g.run("echo sleep_loop > set_ftrace_filter")

@@ -156,6 +156,12 @@ static size_t call_start(const struct image *im, const struct arch *arch,
 	return im->nr_insns;
 }
 
+/* A call that the linker found out of reach of one instruction. */
+static bool is_far(const struct arch *arch, const struct insn *in)
+{
+	return arch->far_call && !strcmp(in->mnemonic, arch->far_call);
+}
+
 /*
  * Calls of the stub. Its address is compared, not its name: of several names for
  * one address objdump shows any one.
@@ -177,8 +183,11 @@ static void scan_calls(const struct image *im, const struct arch *arch,
 		start = call_start(im, arch, format, i);
 		if (start == im->nr_insns)
 			complain(im, in->addr,
-				 "reaches the stub by another instruction "
-				 "than a site's");
+				 is_far(arch, in) ?
+					 "calls the stub from too far for this "
+					 "front end: use the far one" :
+					 "reaches the stub by another "
+					 "instruction than a site's");
 		else
 			add_call(im, format, start, s);
 	}

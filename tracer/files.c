@@ -212,11 +212,16 @@ static int total_info_read(struct ctl_handle *h, struct seq *s)
 		   (site_bytes() + PAGE_SIZE - 1) / PAGE_SIZE);
 	seq_printf(s, "ftrace boot update time = %llu (ns)\n",
 		   (unsigned long long)clock_delta_to_ns(site_boot.clock));
-	seq_printf(s, "patch strategy: %s, batches: %u, sites written: %llu\n",
-		   p.strategy, p.batches, (unsigned long long)p.sites_written);
+	seq_printf(s,
+		   "patch strategy: %s, batches: %u, sites written: %llu, by "
+		   "breakpoint instead: %llu\n",
+		   p.strategy, p.batches, (unsigned long long)p.sites_written,
+		   (unsigned long long)p.fallback);
 	seq_printf(s, "breakpoints hit: %u, late: %u\n", p.traps, p.late);
 	seq_printf(s, "longest time a CPU was held = %llu (ns)\n",
 		   (unsigned long long)p.held_ns_max);
+	seq_printf(s, "longest write with interrupts off = %llu (ns)\n",
+		   (unsigned long long)p.window_ns_max);
 	return 1;
 }
 CTL_FILE(dyn_ftrace_total_info, .path = TRACING "dyn_ftrace_total_info",
@@ -237,6 +242,8 @@ static const char readme[] =
 "  patch_strategy      how sites are switched: stop breakpoint word\n"
 "  patch_log           in which order text was written and CPUs synchronised\n"
 "  patch_log_check     whether that order is right\n"
+"  patch_probe         1 starts tasks that note how long they are kept from\n"
+"                      running; shows the longest, by strategy and CPU\n"
 "  trace_clock         local global counter\n"
 "  tracing_cpumask     CPUs that record, hexadecimal\n"
 "  trace_marker        text to put into the trace\n"

@@ -91,10 +91,6 @@ static void show_arguments(struct seq *s, const struct patch_log_entry *e)
 			   e->b & STORE_ON ? "on" : "off");
 		show_site(s, e->a);
 		break;
-	case LOG_TRAP:
-		seq_printf(s, " %s", e->b ? "late" : "new");
-		show_site(s, e->a);
-		break;
 	case LOG_RUN:
 		show_site(s, e->a);
 		break;

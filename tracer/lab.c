@@ -6,6 +6,7 @@
 #include <kernel/string.h>
 #include <tracer/lab_internal.h>
 #include <tracer/patch.h>
+#include <tracer/tracer.h>
 
 enum lab_wrong lab_wrong;
 
@@ -153,6 +154,9 @@ static int go(struct sink *out, const char *glob, bool json, bool list)
 	cpumask_t before = current_task()->affinity;
 	int err = 0;
 
+	if (!list && READ_ONCE(trace_state.tracer)->ops)
+		return shell_error(-EBUSY, "lab",
+				   "tracing is on: current_tracer must be nop");
 	mutex_lock(&lab_mutex);
 	memset(&run, 0, sizeof(run));
 	run.out = out;

@@ -2,8 +2,10 @@
 #include <tracer/patch_live.h>
 #include <tracer/patch_log.h>
 
+#include <kernel/bits.h>
 #include <kernel/cpu.h>
 #include <kernel/errno.h>
+#include <kernel/init.h>
 #include <kernel/ktest.h>
 #include <kernel/param.h>
 #include <kernel/patch_path.h>
@@ -13,6 +15,7 @@
 
 static const struct patch_strategy *strategy = &patch_strategy_stop;
 static struct patch_stats stats;
+static u64 window_max; /* arch_clock() ticks, for stats.window_ns_max */
 
 /*
  * The text is written by nobody else while trace_mutex is held, so what has been
@@ -20,8 +23,8 @@ static struct patch_stats stats;
  */
 static int verify(struct patch_batch *b)
 {
-	unsigned int w, n_on = 0, n = 0;
 	const u32 *entry;
+	unsigned int w;
 	u32 diff, on;
 
 	patch_for_each (b, w, entry, diff, on) {
@@ -36,12 +39,17 @@ static int verify(struct patch_batch *b)
 			b->expected = expected;
 			return -EIO;
 		}
-		n_on += on & 1;
-		n++;
 	}
-	b->on = n_on;
-	b->off = n - n_on;
 	return 0;
+}
+
+static void count_sites(struct patch_batch *b)
+{
+	b->on = b->off = 0;
+	for (unsigned int w = b->lo; w < b->hi; w++) {
+		b->on += bit_count(site_bits.want[w] & ~site_bits.enabled[w]);
+		b->off += bit_count(site_bits.enabled[w] & ~site_bits.want[w]);
+	}
 }
 
 static void settle(u32 *to, const u32 *from, const struct patch_batch *b)
@@ -61,6 +69,7 @@ int patch_apply(struct patch_batch *b, unsigned int lo, unsigned int hi)
 	b->held_ns = 0;
 	b->fallback = 0;
 	err = arch_irqs_off() || in_interrupt() ? -EDEADLK : verify(b);
+	count_sites(b);
 	if (!err && b->on + b->off) {
 		patch_log(LOG_BATCH, b->on + b->off,
 			  strategy - __start_patch_strategies);
@@ -110,21 +119,31 @@ const char *patch_strategy_name(void)
 	return READ_ONCE(strategy)->name;
 }
 
+/* Refused so far: what "off" is, which is not yet chosen, may change that. */
+static const char *strategy_wanted;
+
 /* Boot, alone: nothing is patched before it. */
 static int strategy_param(const char *value)
 {
 	const char *why;
 	int err = patch_strategy_set(value, &why);
 
-	if (err != -ENOSYS)
-		return err;
-	printk("param: patch_strategy=%s is not possible on this CPU: %s; %s "
-	       "it is\n",
-	       value, why, strategy->name);
-	return 0;
+	strategy_wanted = err == -ENOSYS ? value : NULL;
+	return err == -ENOSYS ? 0 : err;
 }
 KERNEL_PARAM(patch_strategy, "patch_strategy", "stop breakpoint word",
 	     strategy_param);
+
+static void strategy_late(void)
+{
+	const char *why;
+
+	if (strategy_wanted && patch_strategy_set(strategy_wanted, &why))
+		printk("param: patch_strategy=%s is not possible on this CPU: "
+		       "%s; %s it is\n",
+		       strategy_wanted, why, strategy->name);
+}
+INIT_HOOK(INIT_LATE, strategy_late);
 
 /* ---- Traps ---------------------------------------------------------------- */
 
@@ -163,19 +182,19 @@ bool patch_trap(struct trap_frame *f)
 	if (hook && hook(f))
 		return true;
 	pc = arch_frame_pc(f);
-	if (!at_live(pc))
+	if (pc < (unsigned long)_text || pc >= (unsigned long)_etext)
 		return false;
 	now = arch_live_read(pc);
 	if (patch_break_find(pc, &on)) {
-		patch_log(LOG_TRAP, pc - (unsigned long)_text, false);
 		arch_break_resume(f, pc, on);
 		count(&stats.traps);
 		return true;
 	}
+	if (!at_live(pc))
+		return false;
 	on = now == arch_live_on(pc);
 	if (!on && now != arch_live_off(pc))
 		return false;
-	patch_log(LOG_TRAP, pc - (unsigned long)_text, true);
 	arch_break_resume(f, pc, on);
 	count(&stats.late);
 	return true;
@@ -207,14 +226,14 @@ int patch_explain(const struct patch_batch *b, char *buf, size_t size)
 
 void patch_count_window(u64 ticks)
 {
-	stats.window_ns_max =
-		max(stats.window_ns_max, clock_delta_to_ns(ticks));
+	window_max = max(window_max, ticks);
 }
 
 void patch_stats(struct patch_stats *s)
 {
 	*s = stats;
 	s->strategy = strategy->name;
+	s->window_ns_max = clock_delta_to_ns(window_max);
 }
 
 static unsigned long enabled_sites(void)

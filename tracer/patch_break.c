@@ -28,6 +28,7 @@
 #include <tracer/patch_live.h>
 
 #include <kernel/patch_path.h>
+#include <tracer/patch_log.h>
 
 static struct patch_chunk chunk;
 
@@ -69,6 +70,92 @@ static void publish(u32 count)
 {
 	__atomic_store_n(&published, count, __ATOMIC_RELEASE);
 	__atomic_thread_fence(__ATOMIC_RELEASE);
+}
+
+/* ---- Steps ------------------------------------------------------------------ */
+
+static always_inline void write_one(unsigned long live, bool on, long delta,
+				    enum patch_step step)
+{
+	if (step == PATCH_BREAK)
+		arch_unit_write(live + delta, arch_break_insn);
+	else if (step == PATCH_TAIL)
+		arch_tail_write(live + delta,
+				on ? arch_live_on(live) : arch_live_off(live));
+	else
+		arch_unit_write(live + delta,
+				on ? arch_live_on(live) : arch_live_off(live));
+}
+
+static always_inline void write_all(const struct patch_chunk *c,
+				    enum patch_step step)
+{
+	long delta = arch_text_open();
+	const u32 *e, *end = c->entry + c->count;
+
+	for (e = c->entry; e < end; e++)
+		write_one(patch_entry_live(*e), *e & 1, delta, step);
+	arch_text_close();
+}
+
+/* The step is decided once, not for each site. */
+static noinline void break_write(const struct patch_chunk *c,
+				 enum patch_step step)
+{
+	if (step == PATCH_BREAK)
+		write_all(c, PATCH_BREAK);
+	else if (step == PATCH_TAIL)
+		write_all(c, PATCH_TAIL);
+	else
+		write_all(c, PATCH_FIRST);
+}
+PATCH_ROOT(break_write);
+
+static void store(const struct patch_chunk *c, enum patch_step step,
+		  enum patch_log_store kind)
+{
+	u64 start = arch_clock();
+
+	break_write(c, step);
+	patch_count_window(arch_clock() - start);
+	/* Of batches alone: the lab has steps of its own. */
+	if (READ_ONCE(patch_log_on) && c == &chunk)
+		for (unsigned int i = 0; i < c->count; i++)
+			patch_log_store(patch_entry_live(c->entry[i]), kind,
+					c->entry[i] & 1);
+}
+
+static void break_sync(void *arg)
+{
+	const struct patch_chunk *c = arg;
+
+	if (patch_sabotage_skips())
+		return;
+	patch_log(LOG_SYNC, 0, 0);
+	if (arch_sync_each_site)
+		for (unsigned int i = 0; i < c->count; i++)
+			arch_text_sync_site(patch_entry_live(c->entry[i]));
+	arch_text_sync();
+}
+PATCH_ROOT(break_sync);
+
+void patch_chunk_step(struct patch_chunk *c, enum patch_step step)
+{
+	static const u8 kind[] = {
+		[PATCH_BREAK] = STORE_BREAK,
+		[PATCH_TAIL] = STORE_TAIL,
+		[PATCH_FIRST] = STORE_FIRST,
+	};
+
+	patch_step_begin(step, c->count);
+	store(c, step, kind[step]);
+	patch_step_end(step, break_sync, c);
+}
+
+void patch_chunk_settle(const struct patch_chunk *c, enum patch_step last)
+{
+	if (patch_must_settle())
+		store(c, last, STORE_AGAIN);
 }
 
 void patch_break_flush(void)

@@ -6,7 +6,7 @@ const char *const patch_log_words[LOG_WHATS] = {
 	[LOG_STEP] = "step", [LOG_STORE] = "store",   [LOG_SYNC] = "sync",
 	[LOG_DONE] = "done", [LOG_HELD] = "held",     [LOG_FREE] = "free",
 	[LOG_WAIT] = "wait", [LOG_WAITED] = "waited", [LOG_JOINED] = "joined",
-	[LOG_LEFT] = "left", [LOG_TRAP] = "trap",     [LOG_RUN] = "run",
+	[LOG_LEFT] = "left", [LOG_RUN] = "run",
 };
 
 const char *const patch_store_words[STORES] = {
@@ -186,7 +186,6 @@ static void check(struct patch_check *c, const struct patch_log_entry *e)
 		break;
 	case LOG_STEP:
 	case LOG_WAITED:
-	case LOG_TRAP:
 		break;
 	default:
 		broken(c, RULE_FORM, cpu);

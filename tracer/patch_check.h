@@ -26,7 +26,6 @@ enum patch_log_what {
 	LOG_WAITED, /* and has done so */
 	LOG_JOINED, /* it is online from now on */
 	LOG_LEFT,   /* and no more */
-	LOG_TRAP,   /* a breakpoint at offset a; b: 1 if it was no more there */
 	LOG_RUN,    /* the live instruction at offset a was executed as "on" */
 	LOG_WHATS,
 };

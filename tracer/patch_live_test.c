@@ -212,8 +212,9 @@ KTEST(patch_vector, "patch.vector_is_sorted")
 
 	c.count = 0;
 	for (i = 0; i < PATCH_CHUNK; i++)
-		patch_chunk_add(&c, (unsigned long)_text + 3 * ((i * 37) % 128),
-				i % 2);
+		patch_chunk_add(
+			&c, (unsigned long)_text + 3 * ((i * 37) % PATCH_CHUNK),
+			i % 2);
 	for (i = 0; i < PATCH_CHUNK; i++)
 		KEXPECT_EQ(t, c.entry[i] >> 1, 3 * i);
 	for (i = 0; i < site_count; i++)

@@ -54,6 +54,12 @@ out:
 	arch_irq_restore(state);
 }
 
+void patch_log_store(unsigned long live, enum patch_log_store kind, bool on)
+{
+	patch_log_add(LOG_STORE, live - (unsigned long)_text,
+		      kind | on * STORE_ON);
+}
+
 static void log_order(enum order_event event, u32 arg)
 {
 	static const u8 what[] = {

@@ -28,6 +28,9 @@ static inline void patch_log(enum patch_log_what what, u32 a, u32 b)
 		patch_log_add(what, a, b);
 }
 
+/* The same for a store to a live instruction, if the log is on. */
+void patch_log_store(unsigned long live, enum patch_log_store kind, bool on);
+
 /*
  * Begin an empty log: 0; -ENOMEM. And end it: nothing is logged any more, and its
  * memory is free, unless patchlog=on wants it to go on. Context: a task, may

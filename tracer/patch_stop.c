@@ -7,7 +7,7 @@
  *
  * Order: change() stores the text; the rendezvous' step from CHANGE to SYNC is a
  * release on this CPU and an acquire on the others (kernel/stop.c), so their
- * sync() comes after the stores are visible to them.
+ * patch_sync_batch() comes after the stores are visible to them.
  */
 #include <tracer/patch.h>
 
@@ -25,10 +25,8 @@ static notrace void log_stores(const struct patch_batch *b)
 	u32 diff, on;
 
 	patch_for_each (b, w, entry, diff, on)
-		patch_log_add(LOG_STORE,
-			      arch_site_live(site_entry_address(entry)) -
-				      (unsigned long)_text,
-			      STORE_WHOLE | (on & 1) * STORE_ON);
+		patch_log_store(arch_site_live(site_entry_address(entry)),
+				STORE_WHOLE, on & 1);
 }
 
 static notrace void stop_change(void *arg)
@@ -52,35 +50,18 @@ static notrace void stop_change(void *arg)
 		patch_sabotage_wait();
 }
 
-static notrace void stop_sync(void *arg)
-{
-	const struct patch_batch *b = arg;
-	const u32 *entry;
-	unsigned int w;
-	u32 diff, on;
-
-	if (patch_sabotage_skips())
-		return;
-	patch_log(LOG_SYNC, 0, 0);
-	if (arch_sync_each_site)
-		patch_for_each (b, w, entry, diff, on)
-			arch_text_sync_site(
-				arch_site_live(site_entry_address(entry)));
-	arch_text_sync();
-}
-
 /* What a rendezvous is for, seen by its absence. */
 static int carry_out_loose(struct patch_batch *b)
 {
 	stop_change(b);
-	return cpu_call(~0u, stop_sync, b);
+	return cpu_call(~0u, patch_sync_batch, b);
 }
 
 static int stop_carry_out(struct patch_batch *b)
 {
 	struct stop_work work = {
 		.change = stop_change,
-		.sync = stop_sync,
+		.sync = patch_sync_batch,
 		.arg = b,
 	};
 	int err;
@@ -95,7 +76,7 @@ static int stop_carry_out(struct patch_batch *b)
 }
 
 PATCH_INDIRECT(stop_lead, stop_change);
-PATCH_INDIRECT(stop_lead, stop_sync);
-PATCH_INDIRECT(stop_hold, stop_sync);
+PATCH_INDIRECT(stop_lead, patch_sync_batch);
+PATCH_INDIRECT(stop_hold, patch_sync_batch);
 
 PATCH_STRATEGY(stop, .name = "stop", .carry_out = stop_carry_out);

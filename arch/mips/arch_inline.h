@@ -157,12 +157,11 @@ static inline bool arch_frame_irqs_off(const struct trap_frame *f)
 }
 
 /* Between files of this port. */
-void trap_handle(struct trap_frame *f);	    /* trap.c, from entry.S */
-void irq_dispatch(struct trap_frame *f);    /* irq.c: Cause.ExcCode 0 */
-void patch_undo_call(struct trap_frame *f); /* patch.c: Cause.BD */
-void clock_interrupt(void);		    /* clock.c */
-u64 clock_measure(void);		    /* clock.c: ticks a second, or 0 */
-extern char trap_return[];		    /* entry.S */
+void trap_handle(struct trap_frame *f);	 /* trap.c, from entry.S */
+void irq_dispatch(struct trap_frame *f); /* irq.c: Cause.ExcCode 0 */
+void clock_interrupt(void);		 /* clock.c */
+u64 clock_measure(void);		 /* clock.c: ticks a second, or 0 */
+extern char trap_return[];		 /* entry.S */
 extern char idle_window[], idle_window_end[];
 extern char relax_window[], relax_window_end[];
 void relax_wait(void);

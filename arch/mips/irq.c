@@ -123,11 +123,31 @@ static bool in_window(const struct trap_frame *f, const char *start,
 	return f->epc >= (u32)start && f->epc < (u32)end;
 }
 
+#define INSN_MOVE_AT_RA 0x03e00825u
+
+/*
+ * An interrupt in the delay slot of a site's `jal`: EPC says that the jal runs
+ * again, but it has written ra by now, and whoever resumes may find a nop there.
+ * The function would return into itself for ever. So back to where the whole of
+ * the jal is to come: what ra was stands in at. (Between the move and the jal
+ * one instruction may stand for -mmcount-ra-address, one for the static chain.)
+ */
+static void undo_link(struct trap_frame *f)
+{
+	const u32 *insn = (const u32 *)f->epc;
+
+	if (f->cause & CAUSE_BD && f->reg[REG_RA] == f->epc + 8 &&
+	    (insn[-1] == INSN_MOVE_AT_RA || insn[-2] == INSN_MOVE_AT_RA ||
+	     insn[-3] == INSN_MOVE_AT_RA))
+		f->reg[REG_RA] = f->reg[REG_AT];
+}
+
 /* From trap_handle(), interrupts off. */
 void irq_dispatch(struct trap_frame *f)
 {
 	u32 pending = f->cause & f->status;
 
+	undo_link(f);
 	/* See relax_wait() and arch_cpu_idle(). */
 	if (in_window(f, relax_window, relax_window_end)) {
 		f->epc = (u32)relax_window_end;

@@ -31,8 +31,8 @@
  * mcount: a task stands at +0 before the live instruction, and executes it whole
  * in whichever state it then is; or at +8 after. It never stands at +4: with the
  * `jal` that is its delay slot, an interrupt there sets Cause.BD and returns to
- * +0 (and the trap takes back what the jal has done to ra, patch_undo_call());
- * with the `nop` it is an instruction that does nothing, on the way to +8.
+ * +0, with ra as before the `jal` (undo_link() in irq.c); with the `nop` it is an
+ * instruction that does nothing, on the way to +8.
  *
  * The same holds for the conversion, where tasks run already (RECORD=runtime):
  * the two words are written with all CPUs held, and nobody stands between them.
@@ -249,24 +249,6 @@ void arch_break_resume(struct trap_frame *f, unsigned long live, bool on)
 }
 /* The strategy's trap is its only caller. */
 PATCH_ROOT(arch_break_resume);
-
-/*
- * A trap came in the delay slot: EPC is the branch, which has set ra already, and
- * is to run again. If it is a site's `jal` it may be off by then, or off now, and
- * a leaf, which has its return address in ra alone, would return to its own
- * site. `at` has it still: undo what the jal did. A branch that reads as nop or
- * break can only be a site that has changed meanwhile.
- */
-void patch_undo_call(struct trap_frame *f)
-{
-	u32 insn = arch_live_read(f->epc);
-
-	if (insn == INSN_NOP || insn == INSN_BREAK ||
-	    insn == insn_jal((unsigned long)trace_entry) ||
-	    insn == insn_jal((unsigned long)trace_stub))
-		f->reg[REG_RA] = f->reg[REG_AT];
-}
-PATCH_ROOT(patch_undo_call);
 
 /* kseg0 has no protection: text is written where it stands. */
 long arch_text_open(void)

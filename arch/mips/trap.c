@@ -82,8 +82,6 @@ void trap_handle(struct trap_frame *f)
 	unsigned int code = CAUSE_EXCCODE(f->cause);
 	const char *name = exception_names[code];
 
-	if (f->cause & CAUSE_BD)
-		patch_undo_call(f);
 	/* Before anything that could have a site, which might be this one. */
 	if (code == CODE_BREAK && patch_trap(f))
 		return;

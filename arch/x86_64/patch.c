@@ -11,9 +11,10 @@
  * | patchable  | 90 90 90 90 90  five NOPs    | none: the     | as      | as fentry   |
  * |            |                              | five made one | fentry  |             |
  *
- * With nop=jmp, off is eb 03: a jump over the last three bytes of the distance
- * to trace_entry, which stay. It runs on any CPU, and two bytes are all that
- * differs from on.
+ * Two NOPs leave the distance to trace_entry, or its end, where it is:
+ * with nop=jmp, off is eb 03, a jump over its last three bytes; with nop=test,
+ * off is a9, which takes it all as a number to compare eax with: one byte is
+ * then all that differs from on. Flags carry nothing into a function.
  *
  * Nobody may ever stand between two of the five NOPs of patchable when they
  * become one: so that is done at boot, alone.
@@ -80,9 +81,11 @@ static const struct nop {
 	{ "generic", { 0x3e, 0x48, 0x8d, 0x76, 0x00 }, 5 },
 	/* jmp .+5 */
 	{ "jmp", { 0xeb, 0x03 }, 2 },
+	/* test $distance,%eax */
+	{ "test", { 0xa9 }, 1 },
 };
 
-const char arch_nop_names[] = "p6 k8 generic jmp";
+const char arch_nop_names[] = "p6 k8 generic jmp test";
 
 u64 patch_nop, patch_nop_keep;
 static char nop_description[24];
@@ -151,26 +154,24 @@ const char *arch_word_refused(void)
 	if (!cpu_is_amd())
 		return "only AMD promises that others may fetch 8 aligned "
 		       "bytes while they are stored";
-	if (cpu_fetches_bytes())
+	if (cpu_fetches_bytes() && patch_nop_keep != (LIVE_MASK & ~0xffull))
 		return "QEMU fetches an instruction's bytes one after another, "
-		       "whatever AMD promises, unless -icount";
+		       "whatever AMD promises, unless -icount or nop=test";
 	return NULL;
 }
 
 int arch_nop_select(const char *wanted)
 {
+	const struct nop *nop = wanted ? NULL : nop_best();
+
+	for (unsigned int i = 0; wanted && i < ARRAY_SIZE(nops); i++)
+		if (!strcmp(nops[i].name, wanted))
+			nop = &nops[i];
+	if (!nop)
+		return -EINVAL;
+	nop_choose(nop);
 	patch_word_last = arch_word_refused() ? -1 : 8 - SITE_LENGTH;
-	if (!wanted) {
-		nop_choose(nop_best());
-		return 0;
-	}
-	for (unsigned int i = 0; i < ARRAY_SIZE(nops); i++) {
-		if (!strcmp(nops[i].name, wanted)) {
-			nop_choose(&nops[i]);
-			return 0;
-		}
-	}
-	return -EINVAL;
+	return 0;
 }
 
 const char *arch_nop_describe(void)
