@@ -244,7 +244,7 @@ static struct found {
 	struct task *task;
 	void (*look)(struct trap_frame *f);
 	bool done;
-	unsigned long pc, sp;
+	unsigned long pc, boundary, sp;
 	bool irqs_off;
 	unsigned int n;
 	unsigned long pcs[16];
@@ -308,6 +308,7 @@ static int interrupt_victim(struct ktest_run *t,
 static void look_at_all(struct trap_frame *f)
 {
 	found.pc = arch_frame_pc(f);
+	found.boundary = arch_frame_boundary(f);
 	found.sp = arch_frame_sp(f);
 	found.irqs_off = arch_frame_irqs_off(f);
 	found.n = backtrace_get(f, NULL, found.pcs, 16);
@@ -317,6 +318,14 @@ KTEST(arch_frame_pc, "arch.frame_pc")
 {
 	KEXPECT_EQ(t, interrupt_victim(t, look_at_all), 0);
 	KEXPECT(t, lies_in(found.pc, spin_in_here));
+}
+
+/* The pc's own, or the next instruction's. */
+KTEST(arch_frame_boundary, "arch.frame_boundary")
+{
+	KEXPECT_EQ(t, interrupt_victim(t, look_at_all), 0);
+	KEXPECT(t, found.boundary - found.pc <= 4);
+	KEXPECT(t, lies_in(found.boundary, spin_in_here));
 }
 
 KTEST(arch_frame_sp, "arch.frame_sp")
