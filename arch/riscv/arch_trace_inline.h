@@ -3,7 +3,6 @@
 #define ARCH_RISCV_ARCH_TRACE_INLINE_H
 
 #define arch_live_length 4u
-#define arch_site_hidden 0u
 #define arch_sync_each_site false
 
 #define INSN_NOP 0x00000013u
