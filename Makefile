@@ -83,7 +83,8 @@ HOSTCFLAGS := -std=gnu11 -O2 -g -Wall -Wextra
 SRCS := $(wildcard boot/*.c boot/$(ARCH)/*.[cS] arch/*.c arch/$(ARCH)/*.[cS] \
 	tracer/*.c kernel/*.c)
 ifneq ($(RECORD),runtime)
-SRCS := $(filter-out %/record.c %/record_test.c %/record_victim.c,$(SRCS))
+SRCS := $(filter-out %/record.c %/record_test.c %/record_sweep_test.c \
+	%/record_victim.c,$(SRCS))
 endif
 OBJS := $(patsubst %,$(O)/%.o,$(SRCS))
 $(O)/kernel/%.o: SITEFLAGS := $(SITE_CFLAGS)

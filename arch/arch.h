@@ -223,6 +223,10 @@ struct task *arch_switch(struct task *prev, struct task *next);
 /* inline: the interrupted or faulting instruction's address; set it anew. */
 static inline unsigned long arch_frame_pc(const struct trap_frame *f);
 static inline void arch_frame_set_pc(struct trap_frame *f, unsigned long pc);
+/* inline: the boundary that an interrupt came at: the address of the first
+ * instruction that has not been executed. The pc; but in a branch's delay slot,
+ * where the pc is that of the branch, which runs again, the slot's. */
+static inline unsigned long arch_frame_boundary(const struct trap_frame *f);
 /* inline: the stack pointer as it was at that instruction. */
 static inline unsigned long arch_frame_sp(const struct trap_frame *f);
 /* inline: were interrupts off there? */

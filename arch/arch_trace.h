@@ -77,10 +77,8 @@ static inline u64 arch_live_on(unsigned long live);
 static inline u64 arch_live_read(unsigned long live);
 static inline void arch_live_write(unsigned long alias, u64 bytes);
 
-/* inline constants: bytes of the live instruction; and bit n if nobody ever
- * stands n times as many behind the site, on or off: in a delay slot. */
+/* inline constants: bytes of the live instruction. */
 extern const unsigned int arch_live_length;
-extern const u32 arch_site_hidden;
 
 /* ---- Without stopping anybody -------------------------------------------- */
 

@@ -25,6 +25,14 @@ static void load_from(void *arg)
 	(void)*(volatile u32 *)arg;
 }
 
+/* Changes nothing, if it may. */
+static void store_back(void *arg)
+{
+	volatile u32 *word = arg;
+
+	*word = *word;
+}
+
 static void run_at(void *arg)
 {
 	((void (*)(void))arg)();
@@ -84,6 +92,13 @@ KTEST(arch_mmu_init, "arch.mmu_init")
 		KEXPECT_EQ(t, victim(run_at, current_task()->stack, c),
 			   -EFAULT);
 	}
+}
+
+/* Whether it says so or not, it is what hardware does. */
+KTEST(arch_protects_text, "arch.protects_text")
+{
+	KEXPECT_EQ(t, victim(store_back, _text, 0),
+		   arch_protects_text ? -EFAULT : 0);
 }
 
 static bool is_ram(u64 pa)
@@ -229,7 +244,7 @@ static struct found {
 	struct task *task;
 	void (*look)(struct trap_frame *f);
 	bool done;
-	unsigned long pc, sp;
+	unsigned long pc, boundary, sp;
 	bool irqs_off;
 	unsigned int n;
 	unsigned long pcs[16];
@@ -293,6 +308,7 @@ static int interrupt_victim(struct ktest_run *t,
 static void look_at_all(struct trap_frame *f)
 {
 	found.pc = arch_frame_pc(f);
+	found.boundary = arch_frame_boundary(f);
 	found.sp = arch_frame_sp(f);
 	found.irqs_off = arch_frame_irqs_off(f);
 	found.n = backtrace_get(f, NULL, found.pcs, 16);
@@ -302,6 +318,14 @@ KTEST(arch_frame_pc, "arch.frame_pc")
 {
 	KEXPECT_EQ(t, interrupt_victim(t, look_at_all), 0);
 	KEXPECT(t, lies_in(found.pc, spin_in_here));
+}
+
+/* The pc's own, or the next instruction's. */
+KTEST(arch_frame_boundary, "arch.frame_boundary")
+{
+	KEXPECT_EQ(t, interrupt_victim(t, look_at_all), 0);
+	KEXPECT(t, found.boundary - found.pc <= 4);
+	KEXPECT(t, lies_in(found.boundary, spin_in_here));
 }
 
 KTEST(arch_frame_sp, "arch.frame_sp")

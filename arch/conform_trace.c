@@ -193,17 +193,6 @@ KTEST(live_length, "arch_trace.arch_live_length")
 	KEXPECT(t, arch_live_length >= 1 && arch_live_length <= sizeof(u64));
 }
 
-/* Never the live instruction, nor what follows the site. */
-KTEST(site_hidden, "arch_trace.arch_site_hidden")
-{
-	unsigned long site = site_address(0);
-	unsigned long length = 0 - arch_site_from_return(0);
-	unsigned long live = arch_site_live(site) - site;
-
-	KEXPECT(t, !(arch_site_hidden >> live / arch_live_length & 1));
-	KEXPECT_EQ(t, arch_site_hidden >> length / arch_live_length, 0);
-}
-
 /* ---- Writing text ------------------------------------------------------------------ */
 
 u32 conform_hits; /* atomic: calls of hit() */

@@ -383,7 +383,7 @@ void task_hold(struct task *t, unsigned long lo, unsigned long hi)
 
 bool task_hold_here(struct task *t, const struct trap_frame *f)
 {
-	unsigned long pc = arch_frame_pc(f), hi = READ_ONCE(t->hold_hi);
+	unsigned long pc = arch_frame_boundary(f), hi = READ_ONCE(t->hold_hi);
 
 	WRITE_ONCE(t->interrupted_pc, pc);
 	if (!hi || pc < READ_ONCE(t->hold_lo) || pc >= hi)

@@ -259,7 +259,6 @@ enum lab_end lab_sweep(struct lab_task *l, const struct lab_victim *v,
 {
 	if (get_ready(l))
 		return LAB_LOST;
-	memset(map->delay, 0, sizeof(map->delay));
 	l->victim = v;
 	l->map = map;
 	l->span = span;

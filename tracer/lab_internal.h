@@ -57,7 +57,7 @@ enum lab_end lab_once(struct lab_task *l, const struct lab_victim *v);
 
 /*
  * Interrupt the victim after every number of instructions, holding nothing:
- * fills l->map, whose lo and hi are set. span: of numbers to go through.
+ * adds to the map, whose lo and hi are set. span: of numbers to go through.
  */
 enum lab_end lab_sweep(struct lab_task *l, const struct lab_victim *v,
 		       struct lab_map *map, unsigned int span);

@@ -13,6 +13,8 @@
 #include <kernel/string.h>
 #include <tracer/lab_internal.h>
 
+#define SWEEPS_MORE 8
+
 static struct lab_task *held, *other;
 static struct lab_map map;
 
@@ -185,6 +187,23 @@ static void check_unlisted(struct lab_case *c)
 				   pc);
 }
 
+static bool is_missing(void)
+{
+	for (unsigned int i = 0; i < list.count; i++)
+		if (!map.delay[list.at[i] - map.lo])
+			return true;
+	return false;
+}
+
+/* Where a tick of the clock and an instruction are no multiples of each other,
+ * one sweep may step over a boundary that the next one meets. */
+static void sweep_missing(struct lab_case *c)
+{
+	for (int i = 0; i < SWEEPS_MORE && is_missing(); i++)
+		if (lab_sweep(held, c->victim, &map, c->span) != LAB_DONE)
+			return;
+}
+
 static void check_missing(struct lab_case *c)
 {
 	for (unsigned int i = 0; i < list.count; i++)
@@ -195,6 +214,7 @@ static void check_missing(struct lab_case *c)
 /* False: in this state the victim does not even come to its end. */
 static bool sweep(struct lab_case *c)
 {
+	memset(map.delay, 0, sizeof(map.delay));
 	map.lo = c->lo;
 	map.hi = c->hi;
 	held->scheme = c->scheme;
@@ -286,6 +306,7 @@ static bool check_form(struct lab_case *c, unsigned int state,
 		return true;
 	}
 	list_declared(c, form);
+	sweep_missing(c);
 	check_unlisted(c);
 	check_missing(c);
 	return true;

@@ -12,10 +12,11 @@
  * - every CPU is held, interrupts off, in code without sites: none fetches the
  *   text that changes, and each synchronises before it goes on;
  * - a preempted task stands before a site's call, and finds the site converted;
- *   or in the stub, and returns behind the site, where nothing changes; never
- *   between, since a compiled call is one instruction (with its delay slot, from
- *   which an interrupt returns to the call), or only its last one is ever
- *   written. Other front ends are refused for this reason by the Makefile;
+ *   or in the stub, and returns behind the site, where nothing changes. It stands
+ *   within the call only where that is several instructions: the port then keeps
+ *   what the first one computed good for the rest, whatever the site has become
+ *   (RISC-V, mcount-far), or the Makefile refuses (MIPS, mcount-long). All is
+ *   swept in record_sweep_test.c;
  * - site_seen() runs with interrupts off, so that no CPU is held inside it: the
  *   records are quiet while they are emptied or exchanged. NMIs do not record.
  *

@@ -140,6 +140,11 @@ static inline unsigned long arch_frame_pc(const struct trap_frame *f)
 	return f->epc;
 }
 
+static inline unsigned long arch_frame_boundary(const struct trap_frame *f)
+{
+	return f->cause & CAUSE_BD ? f->epc + 4 : f->epc;
+}
+
 /* EPC alone: with Cause.BD it is the branch, which the return runs again. */
 static inline void arch_frame_set_pc(struct trap_frame *f, unsigned long pc)
 {

@@ -34,8 +34,6 @@ static inline u32 insn_lui_v1(unsigned long target)
 #ifdef SITES_mcount_long
 #define SITE_LENGTH 20
 #define RESUME_OFF SITE_LENGTH
-/* The `jalr`'s delay slot, which "off" passes over. */
-#define arch_site_hidden (1u << 4)
 
 static inline u64 arch_live_off(unsigned long live)
 {
@@ -51,7 +49,6 @@ static inline u64 arch_live_on(unsigned long live)
 #else
 #define SITE_LENGTH 8
 #define RESUME_OFF 4
-#define arch_site_hidden 0u
 
 static inline u64 arch_live_off(unsigned long live)
 {

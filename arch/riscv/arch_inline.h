@@ -122,6 +122,11 @@ static inline unsigned long arch_frame_pc(const struct trap_frame *f)
 	return f->reg[0];
 }
 
+static inline unsigned long arch_frame_boundary(const struct trap_frame *f)
+{
+	return arch_frame_pc(f);
+}
+
 static inline void arch_frame_set_pc(struct trap_frame *f, unsigned long pc)
 {
 	f->reg[0] = pc;

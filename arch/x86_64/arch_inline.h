@@ -108,6 +108,11 @@ static inline unsigned long arch_frame_pc(const struct trap_frame *f)
 	return f->rip;
 }
 
+static inline unsigned long arch_frame_boundary(const struct trap_frame *f)
+{
+	return arch_frame_pc(f);
+}
+
 static inline void arch_frame_set_pc(struct trap_frame *f, unsigned long pc)
 {
 	f->rip = pc;

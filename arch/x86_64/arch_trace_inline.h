@@ -4,7 +4,6 @@
 #define X86_64_ARCH_TRACE_INLINE_H
 
 #define SITE_LENGTH 5
-#define arch_site_hidden 0u
 #define OPCODE_CALL 0xe8
 #define OPCODE_INT3 0xcc
 

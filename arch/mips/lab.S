@@ -1,0 +1,201 @@
+/*
+ * The lab's victims: tracer/lab.h. Every register holds a canary at the site but
+ * for sp, gp, k0 and k1, and the canaries are odd addresses that nothing is
+ * mapped at: whatever reads, writes or jumps through one faults. What a victim
+ * returns through is in lab_saved, one slot a CPU.
+ */
+#include <arch/cpu_head.h>
+#include <tracer/lab_damage.h>
+
+	.set noreorder
+	.set noat
+
+	.section .rodata
+	.balign	4
+lab_canary:
+	canary = 0
+	.rept	32
+	.word	0x5ab0c0d1 + canary * 0x01010100
+	canary = canary + 1
+	.endr
+
+	.bss
+	.balign	4
+lab_saved:
+	.fill	8 * 4
+
+	.text
+/*
+ * As trace_entry is called: ra = behind the site, at = the function's own ra. May
+ * change what arch/mips/trampoline.S lists as free.
+ */
+	.macro	count n
+	lui	$t0, %hi(lab_calls + 4 * \n)
+1:	ll	$t1, %lo(lab_calls + 4 * \n)($t0)
+	addiu	$t1, $t1, 1
+	sc	$t1, %lo(lab_calls + 4 * \n)($t0)
+	beqz	$t1, 1b
+	nop
+	li	$t0, -1
+	.irp	reg, $t1, $t2, $t3, $t4, $t5, $t6, $t8, $t9, $v1
+	move	\reg, $t0
+	.endr
+	mthi	$t0
+	mtlo	$t0
+	jr	$ra
+	move	$ra, $at
+	.endm
+
+	/* As o32 has _mcount: it gives back what the delay slot took. */
+	.globl	lab_count_stub
+	.type	lab_count_stub, @function
+lab_count_stub:
+	addiu	$sp, $sp, 8
+	count	0
+	.size	lab_count_stub, . - lab_count_stub
+
+	.globl	lab_count
+	.type	lab_count, @function
+lab_count:
+	count	0
+	.size	lab_count, . - lab_count
+
+	.globl	lab_count2
+	.type	lab_count2, @function
+lab_count2:
+	count	1
+	.size	lab_count2, . - lab_count2
+
+	.macro	each_saved op
+	.irp	n, 0, 1, 2, 3, 4, 5, 6, 7, 8
+	\op	$s\n, 16 + 4 * \n($sp)
+	.endr
+	\op	$ra, 52($sp)
+	.endm
+
+	/* t0 = this CPU's slot, less %lo(lab_saved). */
+	.macro	saved_slot
+	lw	$t0, CPU_HEAD_INDEX(4)($gp)
+	sll	$t0, $t0, 2
+	lui	$t1, %hi(lab_saved)
+	addu	$t0, $t0, $t1
+	.endm
+
+	/* Both loops go round once more than they are told to. */
+	.macro	victim_begin
+	addiu	$sp, $sp, -56
+	each_saved sw
+	saved_slot
+	sw	$sp, %lo(lab_saved)($t0)
+1:	bnez	$a0, 1b
+	addiu	$a0, $a0, -1
+1:	nop
+	bnez	$a1, 1b
+	addiu	$a1, $a1, -1
+	lui	$at, %hi(lab_canary)
+	addiu	$at, %lo(lab_canary)
+	.irp	n, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, \
+		19, 20, 21, 22, 23, 24, 25, 30, 31
+	lw	$\n, 4 * \n($at)
+	.endr
+	lw	$at, 4($at)
+	.endm
+
+	/* Kept: v0, a0 to a3, t7, s0 to s8; and ra, which comes back from at. */
+	.macro	victim_end
+	lui	$t0, %hi(lab_canary)
+	addiu	$t0, %lo(lab_canary)
+	.irp	n, 2, 4, 5, 6, 7, 15, 16, 17, 18, 19, 20, 21, 22, 23, 30, 31
+	lw	$t1, 4 * \n($t0)
+	bne	$\n, $t1, 1f
+	nop
+	.endr
+	b	2f
+	li	$v0, 0
+1:	li	$v0, LAB_REGS
+2:	saved_slot
+	lw	$t0, %lo(lab_saved)($t0)
+	beq	$sp, $t0, 1f
+	nop
+	ori	$v0, $v0, LAB_SP
+1:	move	$sp, $t0
+	each_saved lw
+	jr	$ra
+	addiu	$sp, $sp, 56
+	.endm
+
+	.macro	victim_data name
+	.pushsection .rodata
+	.balign	4
+	.globl	\name
+\name:
+	.word	\name\()_run, \name\()_site
+	.word	\name\()_b0, \name\()_b1, \name\()_b2, \name\()_b3
+	.popsection
+	.endm
+
+	/* Two of the victim's own instructions, the second of which is given. */
+	.macro	before name, second:vararg
+\name\()_b0: nop
+\name\()_b1: \second
+	.endm
+	.macro	behind name
+\name\()_b2: nop
+\name\()_b3: nop
+	.endm
+
+	/* A `jal` and its delay slot. */
+	.type	lab_jal_run, @function
+lab_jal_run:
+	victim_begin
+	before	lab_jal, move $at, $ra
+lab_jal_site:
+	nop
+	nop
+	behind	lab_jal
+	victim_end
+	.size	lab_jal_run, . - lab_jal_run
+	victim_data lab_jal
+
+	/* Five words: lui, addiu, move, jalr and its delay slot. */
+	.type	lab_long_run, @function
+lab_long_run:
+	victim_begin
+	before	lab_long, nop
+lab_long_site:
+	.fill	5, 4, 0
+	behind	lab_long
+	victim_end
+	.size	lab_long_run, . - lab_long_run
+	victim_data lab_long
+
+	/* A site as the compiler makes it. */
+	.type	lab_victim_own_run, @function
+lab_victim_own_run:
+	victim_begin
+#if defined(SITES_mcount_long)
+	before	lab_victim_own, nop
+lab_victim_own_site:
+	lui	$v1, %hi(_mcount)
+	addiu	$v1, $v1, %lo(_mcount)
+	move	$at, $ra
+	jalr	$v1
+	addiu	$sp, $sp, -8
+#elif defined(SITES_mcount_ra)
+lab_victim_own_b0:
+	move	$at, $ra
+lab_victim_own_b1:
+	addiu	$t4, $sp, 52
+lab_victim_own_site:
+	jal	_mcount
+	addiu	$sp, $sp, -8
+#else
+	before	lab_victim_own, move $at, $ra
+lab_victim_own_site:
+	jal	_mcount
+	addiu	$sp, $sp, -8
+#endif
+	behind	lab_victim_own
+	victim_end
+	.size	lab_victim_own_run, . - lab_victim_own_run
+	victim_data lab_victim_own

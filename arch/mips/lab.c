@@ -1,0 +1,268 @@
+/*
+ * The lab's schemes on MIPS: tracer/lab.h. What stands in the `jal`'s delay slot;
+ * long calls; breakpoints.
+ *
+ * | victim   | form          | +0       | +4       | +8      | +12     | +16 |
+ * |----------|---------------|----------|----------|---------|---------|-----|
+ * | lab_jal  | off           | nop      | nop      |         |         |     |
+ * |          | on            | jal      | nop      |         |         |     |
+ * |          | on, compiled  | jal      | addiu sp |         |         |     |
+ * | lab_long | off           | b +20    | addiu v1 | move at | jalr v1 | nop |
+ * |          | off, both     | b +20    | nop      | move at | jalr v1 | nop |
+ * |          | on            | lui v1   | addiu v1 | move at | jalr v1 | nop |
+ *
+ * A task that is held in a delay slot returns to the jump. But a `jal` has written
+ * ra by then. Is it not there any more when the task goes on, ra stays wrong; the
+ * port's traps therefore undo it (trap.c), as undo_link() does for the schemes.
+ */
+#include <frame.h>
+#include <kernel/patch_path.h>
+#include <kernel/string.h>
+#include <regs.h>
+#include <tracer/lab.h>
+
+#define INSN_J 0x08000000u
+#define INSN_ADDIU_SP_8 0x27bdfff8u
+#define INSN_ADDIU_V1 0x24630000u
+#define INSN_MOVE_AT_RA 0x03e00825u
+#define INSN_JALR_V1 0x0060f809u
+
+extern const struct lab_victim lab_jal, lab_long;
+extern const char lab_count[], lab_count2[], lab_count_stub[];
+
+enum { OFF, ON, ON2 };
+
+/* ---- what the forms are ---- */
+
+static void put(u8 *bytes, unsigned int at, u32 word)
+{
+	memcpy(bytes + at, &word, 4);
+}
+
+static void encode_nop(unsigned long site, unsigned int form, u8 *bytes)
+{
+	const char *target = form == ON2 ? lab_count2 : lab_count;
+
+	(void)site;
+	put(bytes, 0, form == OFF ? INSN_NOP : insn_jal((unsigned long)target));
+	put(bytes, 4, INSN_NOP);
+}
+
+static void encode_addiu(unsigned long site, unsigned int form, u8 *bytes)
+{
+	(void)site;
+	put(bytes, 0,
+	    form == OFF ? INSN_NOP : insn_jal((unsigned long)lab_count_stub));
+	put(bytes, 4, form == OFF ? INSN_NOP : INSN_ADDIU_SP_8);
+}
+
+/*
+ * What long calls reach. Half its address is its own beginning, where a
+ * breakpoint stands that is nobody's: else a jump there would run whatever
+ * happens to lie at a multiple of 64 KiB. Nobody has ever fetched from here when
+ * it is written, so that this CPU's synci is enough.
+ */
+#define FAR_AT 16
+static u32 far[FAR_AT + 2] __attribute__((aligned(1 << 16)));
+
+static unsigned long far_target(void)
+{
+	if (!far[0]) {
+		far[FAR_AT] = INSN_J |
+			      ((unsigned long)lab_count >> 2 & INSN_JAL_TARGET);
+		far[FAR_AT + 1] = INSN_NOP;
+		far[0] = INSN_BREAK;
+		for (unsigned int i = 0; i < ARRAY_SIZE(far); i++)
+			arch_text_sync_site((unsigned long)&far[i]);
+		arch_text_sync();
+	}
+	return (unsigned long)&far[FAR_AT];
+}
+
+static void encode_long(unsigned long site, unsigned int form, u8 *bytes)
+{
+	unsigned long target = far_target();
+
+	(void)site;
+	put(bytes, 0, form == OFF ? INSN_BRANCH | 4 : insn_lui_v1(target));
+	put(bytes, 4, INSN_ADDIU_V1 | (target & 0xffff));
+	put(bytes, 8, INSN_MOVE_AT_RA);
+	put(bytes, 12, INSN_JALR_V1);
+	put(bytes, 16, INSN_NOP);
+}
+
+static void encode_long_both(unsigned long site, unsigned int form, u8 *bytes)
+{
+	encode_long(site, form, bytes);
+	if (form == OFF)
+		put(bytes, 4, INSN_NOP);
+}
+
+#define JAL(scheme, origin, slot)                                              \
+	.name = scheme, .from = origin, .victim = &lab_jal, .length = 8,       \
+	.encode = encode_##slot,                                               \
+	.form = {                                                              \
+		{ "off", { 4, 4 }, { 0, 0 } },                                 \
+		{ "on", { 4, 4 }, { 1, 0 } },                                  \
+		{ "on2", { 4, 4 }, { 0, 1 } },                                 \
+	}
+#define LONG(scheme, encoder)                                                  \
+	.name = scheme, .from = "H5b", .victim = &lab_long, .length = 20,      \
+	.encode = encode_##encoder,                                            \
+	.form = {                                                              \
+		{ "off", { 4, 4, -4, -4, -4 }, { 0, 0 } },                     \
+		{ "on", { 4, 4, 4, 4, 4 }, { 1, 0 } },                         \
+	}
+#define MOVE(from, to) .old = from, .new = to
+
+#define FIRST(to)                                                              \
+	{                                                                      \
+		{                                                              \
+			0, 4, to                                               \
+		}                                                              \
+	}
+#define FIRST_SECOND(to)                                                       \
+	{                                                                      \
+		{ 0, 4, to },                                                  \
+		{                                                              \
+			4, 4, to                                               \
+		}                                                              \
+	}
+#define SECOND_FIRST(to)                                                       \
+	{                                                                      \
+		{ 4, 4, to },                                                  \
+		{                                                              \
+			0, 4, to                                               \
+		}                                                              \
+	}
+
+/* ---- the delay slot (seed 1) ---- */
+
+static void undo_link(struct trap_frame *f, unsigned long site)
+{
+	if (f->epc == site && f->cause & CAUSE_BD)
+		f->reg[REG_RA] = f->reg[REG_AT];
+}
+
+#define CURE "8 bytes of stack lost or won; cure: jal/nop"
+
+LAB_SCHEME(addiu_stop_on, JAL("jal/addiu", "seed 1", addiu), MOVE(OFF, ON),
+	   .way = LAB_STOP, .store = FIRST_SECOND(ON), .breaks = LAB_SP,
+	   .because = CURE);
+LAB_SCHEME(
+	addiu_stop_off, JAL("jal/addiu", "seed 1", addiu), MOVE(ON, OFF),
+	.way = LAB_STOP, .store = FIRST_SECOND(OFF), .trap_return = undo_link,
+	.because = "a slot is no place to go on from: RECORD=runtime's start");
+LAB_SCHEME(addiu_link, JAL("jal/addiu link", "seed 1", addiu), MOVE(ON, OFF),
+	   .way = LAB_STOP, .store = FIRST_SECOND(OFF), .breaks = LAB_REGS,
+	   .because = "held in the slot, ra is the jal's; cure: traps undo it");
+LAB_SCHEME(addiu_01_on, JAL("jal/addiu 0 1", "seed 1", addiu), MOVE(OFF, ON),
+	   .way = LAB_LIVE, .store = FIRST_SECOND(ON), .breaks = LAB_SP,
+	   .because = CURE);
+LAB_SCHEME(addiu_10_on, JAL("jal/addiu 1 0", "seed 1", addiu), MOVE(OFF, ON),
+	   .way = LAB_LIVE, .store = SECOND_FIRST(ON), .breaks = LAB_SP,
+	   .because = CURE);
+LAB_SCHEME(addiu_01_off, JAL("jal/addiu 0 1", "seed 1", addiu), MOVE(ON, OFF),
+	   .way = LAB_LIVE, .store = FIRST_SECOND(OFF), .breaks = LAB_SP,
+	   .because = CURE);
+LAB_SCHEME(addiu_10_off, JAL("jal/addiu 1 0", "seed 1", addiu), MOVE(ON, OFF),
+	   .way = LAB_LIVE, .store = SECOND_FIRST(OFF), .breaks = LAB_SP,
+	   .because = CURE);
+
+#define NOP_SLOT(ident, from, to, how)                                         \
+	LAB_SCHEME(ident, JAL("jal/nop", "seed 1", nop), MOVE(from, to),       \
+		   .way = how, .store = FIRST(to), .trap_return = undo_link,   \
+		   .because = "one word; the slot is a nop for good")
+
+NOP_SLOT(nop_stop_on, OFF, ON, LAB_STOP);
+NOP_SLOT(nop_stop_off, ON, OFF, LAB_STOP);
+NOP_SLOT(nop_live_on, OFF, ON, LAB_LIVE);
+NOP_SLOT(nop_live_off, ON, OFF, LAB_LIVE);
+NOP_SLOT(nop_live_retarget, ON, ON2, LAB_LIVE);
+LAB_SCHEME(nop_link, JAL("jal/nop link", "seed 1", nop), MOVE(ON, OFF),
+	   .way = LAB_STOP, .store = FIRST(OFF), .breaks = LAB_REGS,
+	   .because = "held in the slot, ra is the jal's; cure: traps undo it");
+
+/* ---- long calls (H5b) ---- */
+
+#define HALF "a jalr with half an address; cure: long b/lui"
+
+LAB_SCHEME(both_stop_on, LONG("long both", long_both), MOVE(OFF, ON),
+	   .way = LAB_STOP, .store = FIRST_SECOND(ON),
+	   .because = "off, nobody stands behind the b");
+LAB_SCHEME(both_stop_off, LONG("long both", long_both), MOVE(ON, OFF),
+	   .way = LAB_STOP, .store = FIRST_SECOND(OFF), .breaks = LAB_FAULT,
+	   .because = HALF);
+LAB_SCHEME(both_01_on, LONG("long both 0 1", long_both), MOVE(OFF, ON),
+	   .way = LAB_LIVE, .store = FIRST_SECOND(ON), .breaks = LAB_FAULT,
+	   .because = HALF);
+LAB_SCHEME(both_10_on, LONG("long both 1 0", long_both), MOVE(OFF, ON),
+	   .way = LAB_LIVE, .store = SECOND_FIRST(ON),
+	   .because = "off, nobody stands behind the b");
+LAB_SCHEME(both_01_off, LONG("long both 0 1", long_both), MOVE(ON, OFF),
+	   .way = LAB_LIVE, .store = FIRST_SECOND(OFF), .breaks = LAB_FAULT,
+	   .because = HALF);
+LAB_SCHEME(both_10_off, LONG("long both 1 0", long_both), MOVE(ON, OFF),
+	   .way = LAB_LIVE, .store = SECOND_FIRST(OFF), .breaks = LAB_FAULT,
+	   .because = HALF);
+
+#define LONG_ONE(ident, from, to, how)                                         \
+	LAB_SCHEME(ident, LONG("long b/lui", long), MOVE(from, to),            \
+		   .way = how, .store = FIRST(to),                             \
+		   .because = "behind the lui the rest of the call stands")
+
+LONG_ONE(long_stop_on, OFF, ON, LAB_STOP);
+LONG_ONE(long_stop_off, ON, OFF, LAB_STOP);
+LONG_ONE(long_live_on, OFF, ON, LAB_LIVE);
+LONG_ONE(long_live_off, ON, OFF, LAB_LIVE);
+
+/* ---- breakpoints (H13) ---- */
+
+/* As the first word in that form would, its delay slot with it. */
+static void act_as(struct trap_frame *f, unsigned long site, unsigned int form)
+{
+	f->epc = site + 4;
+	if (form == OFF)
+		return;
+	f->reg[REG_RA] = site + 8;
+	f->epc = (u32)(form == ON2 ? lab_count2 : lab_count);
+}
+PATCH_INDIRECT(lab_trap, act_as);
+
+static void act_as_nop(struct trap_frame *f, unsigned long site,
+		       unsigned int form)
+{
+	(void)form;
+	f->epc = site + 4;
+}
+PATCH_INDIRECT(lab_trap, act_as_nop);
+
+#define BREAK(ident, scheme, from, to, ...)                                    \
+	LAB_SCHEME(ident, JAL(scheme, "H13", nop), MOVE(from, to),             \
+		   .way = LAB_BREAK, .store = FIRST(to),                       \
+		   .trap_return = undo_link, __VA_ARGS__)
+#define AS_NEW .resume = act_as, .because = "the trap acts as the new form"
+
+BREAK(break_on, "break", OFF, ON, AS_NEW);
+BREAK(break_off, "break", ON, OFF, AS_NEW);
+BREAK(break_retarget, "break", ON, ON2, AS_NEW);
+BREAK(break_nop, "break-nop", ON, ON2, .resume = act_as_nop,
+      .breaks = LAB_CALLS,
+      .because = "neither the old nor the new call; cure: break");
+
+/* ---- the port's own ---- */
+
+const struct lab_form *lab_own_form(bool on)
+{
+	static const struct lab_form forms[] = {
+#ifdef SITES_mcount_long
+		{ "off", { 4, 4, -4, -4, -4 }, { 0, 0 } },
+		{ "on", { 4, 4, 4, 4, 4 }, { 1, 0 } },
+#else
+		{ "off", { 4, 4 }, { 0, 0 } },
+		{ "on", { 4, 4 }, { 1, 0 } },
+#endif
+	};
+
+	return &forms[on];
+}
