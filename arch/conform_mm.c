@@ -25,6 +25,14 @@ static void load_from(void *arg)
 	(void)*(volatile u32 *)arg;
 }
 
+/* Changes nothing, if it may. */
+static void store_back(void *arg)
+{
+	volatile u32 *word = arg;
+
+	*word = *word;
+}
+
 static void run_at(void *arg)
 {
 	((void (*)(void))arg)();
@@ -84,6 +92,13 @@ KTEST(arch_mmu_init, "arch.mmu_init")
 		KEXPECT_EQ(t, victim(run_at, current_task()->stack, c),
 			   -EFAULT);
 	}
+}
+
+/* Whether it says so or not, it is what hardware does. */
+KTEST(arch_protects_text, "arch.protects_text")
+{
+	KEXPECT_EQ(t, victim(store_back, _text, 0),
+		   arch_protects_text ? -EFAULT : 0);
 }
 
 static bool is_ram(u64 pa)

@@ -14,6 +14,12 @@ noinline unsigned long victim_call(unsigned long x)
 	return leaf(x) + 2;
 }
 
+noinline unsigned long victim_leaf(unsigned long x)
+{
+	asm volatile("" : "+r"(x));
+	return x + 1;
+}
+
 noinline unsigned long victim_call_notrace(unsigned long x)
 {
 	return leaf(x) + 2;

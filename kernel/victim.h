@@ -12,6 +12,10 @@
 unsigned long victim_call(unsigned long x);
 notrace unsigned long victim_call_notrace(unsigned long x);
 
+/* x + 1; calls nobody and needs no stack, so that its return address stays where
+ * its caller put it. */
+unsigned long victim_leaf(unsigned long x);
+
 /* Another with the same result, for a second name to filter by. */
 unsigned long victim_other(unsigned long x);
 

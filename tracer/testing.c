@@ -45,7 +45,7 @@ static void meet_victims(void)
 {
 	if (sites_all_known || site_of(victim_call) >= 0)
 		return;
-	victim_other(victim_outer(1));
+	victim_other(victim_outer(victim_leaf(1)));
 	victim_arguments(1, 2, 3, 4, 5, 6, 7, 8, 9, 10);
 	victim_struct(1);
 	victim_varargs(1, 2);

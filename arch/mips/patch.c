@@ -31,12 +31,20 @@
  * mcount: a task stands at +0 before the live instruction, and executes it whole
  * in whichever state it then is; or at +8 after. It never stands at +4: with the
  * `jal` that is its delay slot, an interrupt there sets Cause.BD and returns to
- * +0, with ra as before the `jal` (undo_link() in irq.c); with the `nop` it is an instruction that does nothing, on the way to +8.
+ * +0, with ra as before the `jal` (undo_link() in irq.c); with the `nop` it is an
+ * instruction that does nothing, on the way to +8.
+ *
+ * The same holds for the conversion, where tasks run already (RECORD=runtime):
+ * the two words are written with all CPUs held, and nobody stands between them.
+ * Who is in the stub then has given the 8 bytes by his old delay slot, gets them
+ * back, and returns to +8.
  *
  * mcount-long: a task that has executed the `lui` stands at +4 to +12 and finds
  * there the rest of its call, whatever +0 says by then. (Were "off" a `b` over
  * +0 and a nop at +4, it would come to the `jalr` with half an address.) The
- * `b` has the `addiu` in its delay slot: v1 is free at a site.
+ * `b` has the `addiu` in its delay slot: v1 is free at a site. The conversion is
+ * for the boot CPU alone: one who stood at +4 to +12 would go on with the other
+ * half of it.
  *
  * The price of "off" is three instructions, move, nop, nop; or two, b and addiu.
  * The move cannot go: it is needed as soon as the site is on, and would be a
@@ -126,8 +134,11 @@ static bool in_reach(unsigned long site, unsigned long target)
 
 static void write_fixed(volatile u32 *insn)
 {
-	if (has_chain((const u32 *)insn))
+	if (has_chain((const u32 *)insn)) {
 		insn[5] = insn[6] = INSN_NOP;
+		/* Perhaps in a cache line that the site has no part in. */
+		arch_text_sync_site((unsigned long)&insn[6]);
+	}
 	insn[1] = insn_addiu_v1((unsigned long)trace_entry);
 	insn[3] = INSN_JALR_V1;
 	insn[4] = INSN_NOP;
@@ -156,6 +167,13 @@ const char *arch_nop_describe(void)
 	return "nop 00000000";
 }
 
+/* Does what stands before insn save ra, and perhaps a static chain? */
+static bool saves_ra(const u32 *insn)
+{
+	return insn[-1] == INSN_MOVE_AT_RA ||
+	       (insn[-1] == INSN_MOVE_V0_T7 && insn[-2] == INSN_MOVE_AT_RA);
+}
+
 #ifdef SITES_mcount_ra
 const char arch_site_expected[] =
 	"move at,ra; addiu t4,sp,N; jal _mcount; addiu sp,sp,-8";
@@ -169,15 +187,14 @@ static bool tells_ra(u32 insn)
 
 static bool has_moves(const u32 *jal)
 {
-	return tells_ra(jal[-1]) &&
-	       jal[jal[-2] == INSN_MOVE_V0_T7 ? -3 : -2] == INSN_MOVE_AT_RA;
+	return tells_ra(jal[-1]) && saves_ra(jal - 1);
 }
 #else
 const char arch_site_expected[] = "move at,ra; jal _mcount; addiu sp,sp,-8";
 
 static bool has_moves(const u32 *jal)
 {
-	return jal[jal[-1] == INSN_MOVE_V0_T7 ? -2 : -1] == INSN_MOVE_AT_RA;
+	return saves_ra(jal);
 }
 #endif
 

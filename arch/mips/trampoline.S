@@ -30,13 +30,51 @@
 	.globl trampoline_begin, trampoline_end
 trampoline_begin:
 
-/* Before boot conversion: the delay slot at the site has taken 8 bytes. */
+	/* Registers that C may change and the function may need; t1 keeps the
+	 * caller's Status. */
+	.macro	trace_frame_save
+	addiu	$sp, $sp, -TRACE_FRAME_SIZE
+	sw	$ra, TRACE_FRAME_RA($sp)
+	sw	$at, TRACE_FRAME_AT($sp)
+	sw	$a0, 16($sp)
+	sw	$a1, 20($sp)
+	sw	$a2, 24($sp)
+	sw	$a3, 28($sp)
+	sw	$v0, 32($sp)
+	sw	$t7, 36($sp)
+	sw	$t1, 40($sp)
+	.endm
+
+	.macro	trace_frame_restore
+	lw	$ra, TRACE_FRAME_RA($sp)
+	lw	$at, TRACE_FRAME_AT($sp)
+	lw	$a0, 16($sp)
+	lw	$a1, 20($sp)
+	lw	$a2, 24($sp)
+	lw	$a3, 28($sp)
+	lw	$v0, 32($sp)
+	lw	$t7, 36($sp)
+	lw	$t1, 40($sp)
+	addiu	$sp, $sp, TRACE_FRAME_SIZE
+	.endm
+
+/*
+ * Before conversion: the delay slot at the site has taken 8 bytes. With
+ * RECORD=runtime the call is what tells the tracer of its site.
+ */
 	.globl trace_stub, _mcount
 	.type trace_stub, @function
 	.type _mcount, @function
 trace_stub:
 _mcount:
 	addiu	$sp, $sp, 8
+#ifdef RECORD_RUNTIME
+	trace_frame_save
+	move	$a0, $ra
+	jal	site_seen
+	nop
+	trace_frame_restore
+#endif
 	jr	$ra
 	move	$ra, $at
 	.size trace_stub, . - trace_stub
@@ -117,34 +155,6 @@ trace_entry_ring:
 9:	b	1b
 	mfc0	$t5, C0_COUNT			/* [51] with this detour */
 	.size trace_entry_ring, . - trace_entry_ring
-
-	/* Registers that C may change and the function may need; t1 keeps the
-	 * caller's Status. */
-	.macro	trace_frame_save
-	addiu	$sp, $sp, -TRACE_FRAME_SIZE
-	sw	$ra, TRACE_FRAME_RA($sp)
-	sw	$at, TRACE_FRAME_AT($sp)
-	sw	$a0, 16($sp)
-	sw	$a1, 20($sp)
-	sw	$a2, 24($sp)
-	sw	$a3, 28($sp)
-	sw	$v0, 32($sp)
-	sw	$t7, 36($sp)
-	sw	$t1, 40($sp)
-	.endm
-
-	.macro	trace_frame_restore
-	lw	$ra, TRACE_FRAME_RA($sp)
-	lw	$at, TRACE_FRAME_AT($sp)
-	lw	$a0, 16($sp)
-	lw	$a1, 20($sp)
-	lw	$a2, 24($sp)
-	lw	$a3, 28($sp)
-	lw	$v0, 32($sp)
-	lw	$t7, 36($sp)
-	lw	$t1, 40($sp)
-	addiu	$sp, $sp, TRACE_FRAME_SIZE
-	.endm
 
 /* trace_ring_slow(ip, parent, context), interrupts still off. */
 	.type trace_ring_full, @function
