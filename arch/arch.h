@@ -75,7 +75,7 @@ void arch_trap_init(void);
  * ready. It must enter cpu_secondary_main() (kernel/cpu.h) on its idle task's
  * stack, arch_this_cpu() set, paging as on the boot CPU, interrupts off, its
  * instruction fetch synchronised. Returns at once: 0, or -EIO when the firmware
- * refused. Boot CPU, preemptible.
+ * refused. Any CPU, preemptible; one start at a time.
  */
 int arch_cpu_start(unsigned int cpu);
 

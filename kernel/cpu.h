@@ -41,7 +41,7 @@ static inline bool cpu_online(unsigned int c)
 }
 
 #define for_each_online_cpu(c)                                                 \
-	for ((c) = 0; (c) < MAX_CPUS; (c)++)                                   \
+	for ((c) = 0; (c) < nr_cpus; (c)++)                                    \
 		if (cpu_online(c))
 
 /* Why a CPU was interrupted: bits of ipi_pending. */

@@ -22,6 +22,11 @@ REQUIRED = {
               ("retarget", "unsafe"), ("3 steps", "safe"),
               ("3 steps only", "unsafe"), ("odd low high", "unsafe"),
               ("ebreak", "safe"), ("ebreak-nop", "unsafe")},
+    "mips": {("jal/addiu", "unsafe"), ("jal/addiu 0 1", "unsafe"),
+             ("jal/addiu 1 0", "unsafe"), ("jal/addiu", "safe"),
+             ("jal/nop", "safe"), ("jal/nop link", "unsafe"),
+             ("long both", "unsafe"), ("long b/lui", "safe"),
+             ("break", "safe"), ("break-nop", "unsafe")},
 }
 COMMON = {("own", "safe"), ("vector", "safe"), ("vector-unsorted", "unsafe"),
           ("trampoline", "safe")}

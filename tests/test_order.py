@@ -36,7 +36,9 @@ def machine(request):
     from guest import Guest
     built(request.param)
     make("build/host/patchcheck")
-    with Guest(request.param, smp=3, append="patchlog=on") as guest:
+    # With it QEMU's x86-64 keeps what `word` needs: one byte changes.
+    nop = " nop=test" if request.param == "x86_64" else ""
+    with Guest(request.param, smp=3, append="patchlog=on" + nop) as guest:
         guest.run("cd /sys/kernel/tracing")
         guest.refused = re.findall(r"^not (\w+):",
                                    guest.run("cat patch_strategy"), re.M)
@@ -146,6 +148,25 @@ def test_no_whole_log(machine, tmp_path):
         status, line = check(text, tmp_path)
         assert status == 2 and said in line, line
     assert subprocess.run([str(CHECK)], capture_output=True).returncode == 2
+
+
+def test_strategy_parameter(guest):
+    """Known and possible: taken; refused: the reason; unknown: the choices."""
+    file = "cat /sys/kernel/tracing/patch_strategy"
+    g = guest("riscv", append="patch_strategy=word")
+    assert "[word]" in g.run(file)
+    line = g.error("echo magic > /sys/kernel/tracing/patch_strategy")
+    assert all(s in line for s in STRATEGIES), line
+    g = guest("x86_64", append="patch_strategy=word")
+    assert re.search(r"^patch_strategy=word is not possible on this CPU: .*; "
+                     r"stop it is\s*$", g.boot_text, re.M), g.boot_text
+    assert re.search(r"^not word: ", g.run(file), re.M)
+    line = g.error("echo word > /sys/kernel/tracing/patch_strategy")
+    assert "not possible here: " in line
+    g = guest("x86_64", append="patch_strategy=word nop=test")
+    assert "[word]" in g.run(file)
+    g = guest("mips", smp=2, append="patch_strategy=magic")
+    assert "it takes stop breakpoint word" in g.boot_text
 
 
 def test_off_and_bad_values(guest):

@@ -34,9 +34,9 @@
 
 #define AHEAD_INSTRUCTIONS 1500 /* about: setting a timer costs some itself */
 #define DELAY_MAX 60000
-#define SWEEPS 3  /* a clock of coarse ticks leaves a few instructions' play */
+#define SWEEPS 6  /* a clock of coarse ticks leaves a few instructions' play */
 #define DITHER 24 /* delays around the one that was right in the sweep */
-#define ROUNDS 12 /* and how often they are gone through */
+#define ROUNDS 48 /* and how often they are gone through */
 
 u32 lab_calls[2];
 
@@ -103,6 +103,7 @@ static void sweep_job(struct lab_task *l)
 	unsigned int first = find_first(l), d;
 
 	first -= min(first - 2, 12u);
+	l->first = first;
 	for (int i = 0; i < SWEEPS; i++)
 		for (d = first; d < first + l->span; d += 1 + (d == 2))
 			note_seen(l->map, trial(l, d), d);
@@ -117,6 +118,10 @@ static void hold_job(struct lab_task *l)
 		d = (int)l->delay + (off & 1 ? d : -d);
 		trial(l, d < 4 ? 4 : d);
 	}
+	/* What the sweep saw there was some other interrupt: look everywhere. */
+	for (unsigned int i = 0; i < SWEEPS * l->span; i++)
+		if (!READ_ONCE(l->stop))
+			trial(l, max(l->first, 4u) + i % l->span);
 }
 
 static void once_job(struct lab_task *l)

@@ -38,8 +38,9 @@ struct lab_task {
 	const struct lab_scheme *scheme; /* for its fault(), or NULL */
 	struct lab_map *map;
 	unsigned int delay,
-		span; /* where a sweep begins, and how far it goes */
-	bool stop;    /* this was the trial that was wanted */
+		span;	    /* where a sweep begins, and how far it goes */
+	unsigned int first; /* of the latest sweep's delays */
+	bool stop;	    /* this was the trial that was wanted */
 	/* Results. */
 	bool done;
 	u32 damage, fault_damage;

@@ -6,6 +6,7 @@
 #include <kernel/cpu.h>
 #include <kernel/errno.h>
 #include <kernel/init.h>
+#include <kernel/init.h>
 #include <kernel/ktest.h>
 #include <kernel/param.h>
 #include <kernel/patch_path.h>
@@ -98,20 +99,27 @@ const char *patch_refused(const struct patch_strategy *s)
 	return s->refused ? s->refused() : NULL;
 }
 
-int patch_strategy_set(const char *name, const char **why)
+static const struct patch_strategy *find(const char *name)
 {
 	const struct patch_strategy *s;
 
-	for_each_registered (s, patch_strategies) {
-		if (strcmp(s->name, name))
-			continue;
-		*why = patch_refused(s);
-		if (*why)
-			return -ENOSYS;
-		strategy = s;
-		return 0;
-	}
-	return -EINVAL;
+	for_each_registered (s, patch_strategies)
+		if (!strcmp(s->name, name))
+			return s;
+	return NULL;
+}
+
+int patch_strategy_set(const char *name, const char **why)
+{
+	const struct patch_strategy *s = find(name);
+
+	if (!s)
+		return -EINVAL;
+	*why = patch_refused(s);
+	if (*why)
+		return -ENOSYS;
+	strategy = s;
+	return 0;
 }
 
 const char *patch_strategy_name(void)
@@ -122,17 +130,30 @@ const char *patch_strategy_name(void)
 /* Refused so far: what "off" is, which is not yet chosen, may change that. */
 static const char *strategy_wanted;
 
-/* Boot, alone: nothing is patched before it. */
+static const char *wanted;
+
 static int strategy_param(const char *value)
 {
-	const char *why;
-	int err = patch_strategy_set(value, &why);
-
-	strategy_wanted = err == -ENOSYS ? value : NULL;
-	return err == -ENOSYS ? 0 : err;
+	if (!find(value))
+		return -EINVAL;
+	wanted = value;
+	return 0;
 }
 KERNEL_PARAM(patch_strategy, "patch_strategy", "stop breakpoint word",
 	     strategy_param);
+
+/* What a CPU refuses may depend on its NOP, which is chosen after parameters are
+ * read. Alone: nothing is patched before. */
+static void strategy_boot(void)
+{
+	const char *why;
+
+	if (wanted && patch_strategy_set(wanted, &why))
+		printk("patch_strategy=%s is not possible on this CPU: %s; %s "
+		       "it is\n",
+		       wanted, why, strategy->name);
+}
+INIT_HOOK(INIT_LATE, strategy_boot);
 
 static void strategy_late(void)
 {

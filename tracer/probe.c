@@ -124,7 +124,7 @@ void probe_figures(unsigned int strategy, struct probe_figures *f)
 
 /* ---- Measuring ------------------------------------------------------------ */
 
-#define MOMENTS 80u
+#define MOMENTS 160u
 
 static u64 longest(void)
 {

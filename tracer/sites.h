@@ -40,12 +40,13 @@ struct site_bits {
 extern struct site_bits site_bits;
 extern unsigned int site_words; /* in each bitmap */
 
-/* Of a word of the table: two shifts are cheaper than a mask for most CPUs. */
+/* Of a word of the table. Signed until it is masked: some CPUs extend a word so
+ * by loading it, and need two instructions more for the other way. */
 static inline unsigned long site_entry_address(const u32 *entry)
 {
-	const unsigned int note = 8 * sizeof(long) - 24;
+	long word = *(const s32 *)entry;
 
-	return (unsigned long)_text + ((unsigned long)*entry << note >> note);
+	return (unsigned long)_text + (word & 0xffffff);
 }
 
 static inline unsigned long site_address(unsigned int i)

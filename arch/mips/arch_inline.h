@@ -165,6 +165,7 @@ static inline bool arch_frame_irqs_off(const struct trap_frame *f)
 void trap_handle(struct trap_frame *f);	 /* trap.c, from entry.S */
 void irq_dispatch(struct trap_frame *f); /* irq.c: Cause.ExcCode 0 */
 void clock_interrupt(void);		 /* clock.c */
+void ipi_again(void);			 /* irq.c: one that got lost */
 u64 clock_measure(void);		 /* clock.c: ticks a second, or 0 */
 extern char trap_return[];		 /* entry.S */
 extern char idle_window[], idle_window_end[];

@@ -93,6 +93,21 @@ void arch_ipi_send(unsigned int cpu)
 		  GIC_WEDGE_SET | ipi_source(cpus[cpu].hwid.id));
 }
 
+/*
+ * QEMU clears the timer's bit of Cause without its lock, whenever Compare is
+ * written: an interrupt that the GIC raises in that moment is lost from Cause
+ * (helper_mtc0_compare(); seen as a CPU that slept on). The GIC still has it, so
+ * saying it again brings it back; one too many does no harm.
+ */
+void ipi_again(void)
+{
+	const struct cpu *cpu = arch_this_cpu();
+
+	if (READ_ONCE(cpu->ipi_pending) && boot_info.port.gic)
+		reg_write(boot_info.port.gic, GIC_WEDGE,
+			  GIC_WEDGE_SET | ipi_source(cpu->hwid.id));
+}
+
 static void ipi_acknowledge(void)
 {
 	/* Before anybody looks at what it is for: a later one comes again. */

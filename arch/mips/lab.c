@@ -12,13 +12,13 @@
  * |          | on            | lui v1   | addiu v1 | move at | jalr v1 | nop |
  *
  * A task that is held in a delay slot returns to the jump. But a `jal` has written
- * ra by then. Is it not there any more when the task goes on, ra stays wrong; the
- * port's traps therefore undo it (trap.c), as undo_link() does for the schemes.
+ * ra by then. Is it not there any more when the task goes on, ra stays wrong; so
+ * the port's interrupts undo it (irq.c), where they know a site by its `move at,
+ * ra`. lab_link is lab_jal with that move too far ahead for them.
  */
 #include <frame.h>
 #include <kernel/patch_path.h>
 #include <kernel/string.h>
-#include <regs.h>
 #include <tracer/lab.h>
 
 #define INSN_J 0x08000000u
@@ -27,7 +27,7 @@
 #define INSN_MOVE_AT_RA 0x03e00825u
 #define INSN_JALR_V1 0x0060f809u
 
-extern const struct lab_victim lab_jal, lab_long;
+extern const struct lab_victim lab_jal, lab_link, lab_long;
 extern const char lab_count[], lab_count2[], lab_count_stub[];
 
 enum { OFF, ON, ON2 };
@@ -98,8 +98,9 @@ static void encode_long_both(unsigned long site, unsigned int form, u8 *bytes)
 		put(bytes, 4, INSN_NOP);
 }
 
-#define JAL(scheme, origin, slot)                                              \
-	.name = scheme, .from = origin, .victim = &lab_jal, .length = 8,       \
+#define JAL(scheme, origin, slot) AT(lab_jal, scheme, origin, slot)
+#define AT(on, scheme, origin, slot)                                           \
+	.name = scheme, .from = origin, .victim = &(on), .length = 8,          \
 	.encode = encode_##slot,                                               \
 	.form = {                                                              \
 		{ "off", { 4, 4 }, { 0, 0 } },                                 \
@@ -138,12 +139,6 @@ static void encode_long_both(unsigned long site, unsigned int form, u8 *bytes)
 
 /* ---- the delay slot (seed 1) ---- */
 
-static void undo_link(struct trap_frame *f, unsigned long site)
-{
-	if (f->epc == site && f->cause & CAUSE_BD)
-		f->reg[REG_RA] = f->reg[REG_AT];
-}
-
 #define CURE "8 bytes of stack lost or won; cure: jal/nop"
 
 LAB_SCHEME(addiu_stop_on, JAL("jal/addiu", "seed 1", addiu), MOVE(OFF, ON),
@@ -151,11 +146,12 @@ LAB_SCHEME(addiu_stop_on, JAL("jal/addiu", "seed 1", addiu), MOVE(OFF, ON),
 	   .because = CURE);
 LAB_SCHEME(
 	addiu_stop_off, JAL("jal/addiu", "seed 1", addiu), MOVE(ON, OFF),
-	.way = LAB_STOP, .store = FIRST_SECOND(OFF), .trap_return = undo_link,
+	.way = LAB_STOP, .store = FIRST_SECOND(OFF),
 	.because = "a slot is no place to go on from: RECORD=runtime's start");
-LAB_SCHEME(addiu_link, JAL("jal/addiu link", "seed 1", addiu), MOVE(ON, OFF),
-	   .way = LAB_STOP, .store = FIRST_SECOND(OFF), .breaks = LAB_REGS,
-	   .because = "held in the slot, ra is the jal's; cure: traps undo it");
+LAB_SCHEME(addiu_link, AT(lab_link, "jal/addiu link", "seed 1", addiu),
+	   MOVE(ON, OFF), .way = LAB_STOP, .store = FIRST_SECOND(OFF),
+	   .breaks = LAB_REGS,
+	   .because = "held in the slot, ra is the jal's; cure: undo it");
 LAB_SCHEME(addiu_01_on, JAL("jal/addiu 0 1", "seed 1", addiu), MOVE(OFF, ON),
 	   .way = LAB_LIVE, .store = FIRST_SECOND(ON), .breaks = LAB_SP,
 	   .because = CURE);
@@ -171,7 +167,7 @@ LAB_SCHEME(addiu_10_off, JAL("jal/addiu 1 0", "seed 1", addiu), MOVE(ON, OFF),
 
 #define NOP_SLOT(ident, from, to, how)                                         \
 	LAB_SCHEME(ident, JAL("jal/nop", "seed 1", nop), MOVE(from, to),       \
-		   .way = how, .store = FIRST(to), .trap_return = undo_link,   \
+		   .way = how, .store = FIRST(to),                             \
 		   .because = "one word; the slot is a nop for good")
 
 NOP_SLOT(nop_stop_on, OFF, ON, LAB_STOP);
@@ -179,9 +175,9 @@ NOP_SLOT(nop_stop_off, ON, OFF, LAB_STOP);
 NOP_SLOT(nop_live_on, OFF, ON, LAB_LIVE);
 NOP_SLOT(nop_live_off, ON, OFF, LAB_LIVE);
 NOP_SLOT(nop_live_retarget, ON, ON2, LAB_LIVE);
-LAB_SCHEME(nop_link, JAL("jal/nop link", "seed 1", nop), MOVE(ON, OFF),
+LAB_SCHEME(nop_link, AT(lab_link, "jal/nop link", "seed 1", nop), MOVE(ON, OFF),
 	   .way = LAB_STOP, .store = FIRST(OFF), .breaks = LAB_REGS,
-	   .because = "held in the slot, ra is the jal's; cure: traps undo it");
+	   .because = "held in the slot, ra is the jal's; cure: undo it");
 
 /* ---- long calls (H5b) ---- */
 
@@ -239,8 +235,7 @@ PATCH_INDIRECT(lab_trap, act_as_nop);
 
 #define BREAK(ident, scheme, from, to, ...)                                    \
 	LAB_SCHEME(ident, JAL(scheme, "H13", nop), MOVE(from, to),             \
-		   .way = LAB_BREAK, .store = FIRST(to),                       \
-		   .trap_return = undo_link, __VA_ARGS__)
+		   .way = LAB_BREAK, .store = FIRST(to), __VA_ARGS__)
 #define AS_NEW .resume = act_as, .because = "the trap acts as the new form"
 
 BREAK(break_on, "break", OFF, ON, AS_NEW);

@@ -167,6 +167,13 @@ const char *arch_nop_describe(void)
 	return "nop 00000000";
 }
 
+/* Does what stands before insn save ra, and perhaps a static chain? */
+static bool saves_ra(const u32 *insn)
+{
+	return insn[-1] == INSN_MOVE_AT_RA ||
+	       (insn[-1] == INSN_MOVE_V0_T7 && insn[-2] == INSN_MOVE_AT_RA);
+}
+
 #ifdef SITES_mcount_ra
 const char arch_site_expected[] =
 	"move at,ra; addiu t4,sp,N; jal _mcount; addiu sp,sp,-8";
@@ -180,15 +187,14 @@ static bool tells_ra(u32 insn)
 
 static bool has_moves(const u32 *jal)
 {
-	return tells_ra(jal[-1]) &&
-	       jal[jal[-2] == INSN_MOVE_V0_T7 ? -3 : -2] == INSN_MOVE_AT_RA;
+	return tells_ra(jal[-1]) && saves_ra(jal - 1);
 }
 #else
 const char arch_site_expected[] = "move at,ra; jal _mcount; addiu sp,sp,-8";
 
 static bool has_moves(const u32 *jal)
 {
-	return jal[jal[-1] == INSN_MOVE_V0_T7 ? -2 : -1] == INSN_MOVE_AT_RA;
+	return saves_ra(jal);
 }
 #endif
 

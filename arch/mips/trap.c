@@ -77,24 +77,6 @@ void arch_trap_init(void)
 	write_c0(C0_STATUS, read_c0(C0_STATUS) & ~STATUS_BEV);
 }
 
-/*
- * An interrupt in the delay slot of a `jal` finds ra written, and returns to the
- * `jal`. If its site has been switched off by then, nothing writes ra again, and a
- * leaf, whose return address is in ra alone, would return behind its own site
- * for ever. So the link is undone: `move at, ra` stands before each site. Another
- * CPU may have written the site already; that it was one is seen by BD, which
- * is never set behind a nop or a breakpoint.
- */
-static void undo_link(struct trap_frame *f)
-{
-	u32 word = *(const volatile u32 *)f->epc;
-
-	if (word == insn_jal((unsigned long)trace_entry) ||
-	    word == insn_jal((unsigned long)trace_stub) || word == INSN_NOP ||
-	    word == INSN_BREAK)
-		f->reg[REG_RA] = f->reg[REG_AT];
-}
-
 void trap_handle(struct trap_frame *f)
 {
 	unsigned int code = CAUSE_EXCCODE(f->cause);
@@ -104,8 +86,6 @@ void trap_handle(struct trap_frame *f)
 	if (code == CODE_BREAK && patch_trap(f))
 		return;
 	if (code == CODE_INTERRUPT) {
-		if (f->cause & CAUSE_BD)
-			undo_link(f);
 		irq_dispatch(f);
 		return;
 	}

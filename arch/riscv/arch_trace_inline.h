@@ -92,7 +92,7 @@ static inline u32 site_on(unsigned long site)
 
 /* How a site is left out, chosen once by arch_nop_select(). */
 struct riscv_nop {
-	u32 live_offset; /* 4: word 1 is live; 0: word 0 is */
+	unsigned long live_offset; /* 4: word 1 is live; 0: word 0 is */
 	u32 off;
 };
 extern struct riscv_nop riscv_nop;
