@@ -30,7 +30,9 @@ static void store_back(void *arg)
 {
 	volatile u32 *word = arg;
 
-	*word = *word;
+	u32 same = *word;
+
+	*word = same;
 }
 
 static void run_at(void *arg)
