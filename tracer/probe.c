@@ -3,6 +3,7 @@
 
 #include <kernel/cpu.h>
 #include <kernel/errno.h>
+#include <kernel/mm.h>
 #include <kernel/string.h>
 #include <kernel/task.h>
 #include <kernel/time.h>
@@ -137,6 +138,24 @@ static u64 longest(void)
 	return ns;
 }
 
+/*
+ * Sites that waking a probe runs through, of those that are measured with: they
+ * are left out of what is switched. A breakpoint there would be run into, and
+ * what its trap takes is not time that the batch keeps anybody waiting.
+ */
+static u32 *own_path;
+
+static void learn(unsigned long ip, unsigned long parent, struct trace_ops *ops)
+{
+	int site = site_find(arch_site_from_return(ip));
+
+	(void)parent, (void)ops;
+	if (site >= 0)
+		__atomic_fetch_or(&own_path[site / 32], 1u << site % 32,
+				  __ATOMIC_RELAXED);
+}
+static struct trace_ops learn_ops = { trace_entry_call, learn };
+
 /* After the CPU's own probe has just slept, ns later. */
 static void wait_for_moment(u64 ns)
 {
@@ -155,12 +174,41 @@ static int switch_first(unsigned int n, bool on)
 	for (unsigned int i = 0; i < n; i++) {
 		u32 bit = 1u << i % 32;
 
-		if (on && site_test(site_bits.patchable, i))
+		if (on && site_test(site_bits.patchable, i) &&
+		    !site_test(own_path, i))
 			site_bits.want[i / 32] |= bit;
 		else
 			site_bits.want[i / 32] &= ~bit;
 	}
 	return patch_apply(&b, 0, site_words);
+}
+
+/* Every site on while the probes wake a few times, and off again. */
+static int learn_path(void)
+{
+	int err;
+
+	memset(own_path, 0, site_words * sizeof(u32));
+	trace_ops = &learn_ops;
+	err = switch_first(site_count, true);
+	if (!err) {
+		task_sleep(50 * PERIOD_NS);
+		err = switch_first(site_count, false);
+	}
+	trace_ops = &trace_ops_off;
+	return err;
+}
+
+static int measure(unsigned int n)
+{
+	int err = learn_path();
+
+	memset(seen, 0, sizeof(seen));
+	for (unsigned int i = 0; i < 2 * MOMENTS && !err; i++) {
+		wait_for_moment(i / 2 * PERIOD_NS / MOMENTS);
+		err = switch_first(n, i % 2 == 0);
+	}
+	return err;
 }
 
 int probe_measure(unsigned int n, u64 *longest_ns)
@@ -169,12 +217,11 @@ int probe_measure(unsigned int n, u64 *longest_ns)
 
 	if (err)
 		return err;
-	for (unsigned int i = 0; i < 2 * MOMENTS && !err; i++) {
-		wait_for_moment(i / 2 * PERIOD_NS / MOMENTS);
-		err = switch_first(n, i % 2 == 0);
-	}
+	own_path = kzalloc(site_words * sizeof(u32));
+	err = own_path ? measure(n) : -ENOMEM;
 	probe_stop();
 	*longest_ns = longest();
+	kfree(own_path);
 	return err;
 }
 

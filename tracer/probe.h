@@ -28,7 +28,8 @@ void probe_figures(unsigned int strategy, struct probe_figures *f);
 
 /*
  * The longest, of all CPUs, while the first n sites are switched on and off with
- * the strategy selected now, at many moments between two wake-ups. 0 or an error
+ * the strategy selected now, but those that waking a probe runs through, at many
+ * moments between two wake-ups. 0 or an error
  * of probe_start() or patch_apply(). Context: a task, trace_mutex held, no site
  * on, the probe not running.
  */

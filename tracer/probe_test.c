@@ -26,8 +26,7 @@ static u64 stall_with(struct ktest_run *t, const char *name)
 
 /*
  * One CPU: with more, -icount lets the clock of each run on while others execute.
- * What is left without `stop` is a chunk's window, and that what wakes the task
- * runs through breakpoints.
+ * What is left without `stop` is the window of a chunk.
  */
 KTEST(probe_stalls, "probe.only_stop_stalls_for_the_batch")
 {
