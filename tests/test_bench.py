@@ -31,6 +31,7 @@ def test_figures(arch):
     stop = first["stop_longest_stall"]["value"]
     assert all(first[name]["value"] < stop
                for name in STALLS - {"stop_longest_stall"})
+    # Stalls are read off a clock whose tick is coarser than an instruction.
     second = bench(arch)
-    for name in counted:
+    for name in counted - STALLS:
         assert first[name]["value"] == second[name]["value"], name

@@ -164,6 +164,15 @@ static void start_callers(struct caller *callers)
 							 call_all, &callers[i]);
 }
 
+/* Has each called at least once? One whose CPU is away waits for another's. */
+static bool all_called(const struct caller *callers)
+{
+	for (unsigned int i = 0; i < nr_cpus; i++)
+		if (callers[i].task && !READ_ONCE(callers[i].steady))
+			return false;
+	return true;
+}
+
 /* How often victim_call() was called in all. */
 static u32 end_callers(struct ktest_run *t, struct caller *callers)
 {
@@ -194,7 +203,8 @@ static void storm(struct ktest_run *t, const char *strategy)
 	cpus_go.task = task_create("cpu-storm", PRIO_NORMAL, ~0u, toggle_cpus,
 				   &cpus_go);
 	while ((n < STORM_SITE_TOGGLES ||
-		READ_ONCE(cpus_go.toggles) < STORM_CPU_TOGGLES) &&
+		READ_ONCE(cpus_go.toggles) < STORM_CPU_TOGGLES ||
+		!all_called(callers)) &&
 	       time_ns() < end)
 		KEXPECT_EQ(t, trace_witness_toggle(&w, ++n % 2), 0);
 	KEXPECT(t, cpus_go.toggles >= STORM_CPU_TOGGLES);
