@@ -101,16 +101,32 @@ static inline u64 arch_clock(void)
 	return (u64)(high & 0x7fffffff) << 32 | low;
 }
 
-/*
- * Under icount shift=0 one instruction is 1 ns and the clock ticks every 10 ns
- * (GIC) or 6 ns (Count): nanoseconds made of ticks, so in steps of that.
- * Fixed point, 16 bits of fraction; set by boot/mips.
- */
-extern u32 arch_ns_per_tick_16;
+extern u32 arch_ns_per_tick; /* a whole number; set by boot/mips */
 
+#define READ_COUNT(to) READ_C0(to, C0_COUNT)
+#define READ_C0(to, reg) "mfc0 " to ", " C0_STRING(reg) "\n\t"
+
+/*
+ * Under icount shift=0 one instruction is 1 ns, but the clock ticks every 6 ns
+ * (Count) or 10 ns (GIC). Reads of Count one instruction apart show how far the
+ * tick is: that many of them still give the first one's value. With more than
+ * one CPU the clock is the GIC's, and this goes in steps of a tick.
+ */
 static inline u64 arch_instructions(void)
 {
-	return arch_clock() * arch_ns_per_tick_16 >> 16;
+	u32 a, b, c, d, e, f;
+	u64 ticks;
+
+	asm volatile(READ_COUNT("%0") READ_COUNT("%1") READ_COUNT("%2")
+			     READ_COUNT("%3") READ_COUNT("%4") READ_COUNT("%5")
+		     : "=&r"(a), "=&r"(b), "=&r"(c), "=&r"(d), "=&r"(e),
+		       "=&r"(f));
+	ticks = arch_clock();
+	if (arch_clock_counter)
+		return ticks * arch_ns_per_tick;
+	ticks -= (u32)ticks - a;
+	return (ticks + 1) * arch_ns_per_tick - 1 - (a == b) - (a == c) -
+	       (a == d) - (a == e) - (a == f);
 }
 
 void arch_relax_nap(u32 status); /* clock.c */

@@ -33,7 +33,7 @@
 
 volatile u32 *arch_clock_counter;
 u32 arch_clock_high;
-u32 arch_ns_per_tick_16;
+u32 arch_ns_per_tick;
 
 /* Ticks of Count for one of the clock, 16 bits of fraction. */
 static u32 count_per_tick_16;

@@ -200,6 +200,7 @@ noreturn void boot_main(u32 argc, const u32 *argv, const u32 *env)
 	boot_info.clock_hz = clock_measure();
 	if (!boot_info.clock_hz)
 		boot_fail("clock: the PIT at ISA %#x does not count", PIT);
-	arch_ns_per_tick_16 = (1000000000ull << 16) / boot_info.clock_hz;
+	arch_ns_per_tick =
+		(1000000000ull + boot_info.clock_hz / 2) / boot_info.clock_hz;
 	kernel_main();
 }
