@@ -240,16 +240,27 @@ void arch_frame_print(const struct trap_frame *f);
  * running (t->context), or from the caller itself (both NULL). Each step: true
  * and u->pc a return address (the first: the pc itself), or false at the end.
  * Must never touch memory outside [u->lo, u->hi) except kernel text, and must
- * end on any garbage. Any context.
+ * end on any garbage. Every return address that it finds goes through
+ * unwind_return(). Any context.
  */
 struct arch_unwind {
 	unsigned long pc, sp, fp, ra;
 	unsigned long lo, hi; /* the stack's bounds, filled by the caller */
 	unsigned int depth;
+	/* Return addresses taken by a tracer, innermost last; the caller's. */
+	const struct task_return *returns;
+	unsigned int nr_returns;
 };
 void arch_unwind_start(struct arch_unwind *u, const struct trap_frame *f,
 		       const struct task *t);
 bool arch_unwind_next(struct arch_unwind *u);
+
+/*
+ * Supplied by the kernel: the return address that `pc` stands for: itself; or, if
+ * that is where a tracer has a function return to, the one that it took, which the
+ * walk has then passed.
+ */
+unsigned long unwind_return(struct arch_unwind *u, unsigned long pc);
 
 #include <arch_inline.h>
 

@@ -15,6 +15,8 @@
 
 #include <arch/arch.h>
 
+struct task_return; /* kernel/task.h */
+
 /* What the compiler and linker leave at a recorded address. */
 struct site_format {
 	const char *name; /* as in `make features`: "fentry", "mcount" */
@@ -167,12 +169,23 @@ void arch_text_sync(void);
  *                trace_ring_slow(ip, parent, flags) instead.
  * trace_entry_call  saves all, interrupts as they were, and calls
  *                ops->func(ip, parent, ops).
+ * trace_entry_return  saves all likewise and calls trace_take_return(ip, parent,
+ *                ops, sp), which may have the function return to trace_return.
  * ip is the return address of the live call, parent that of the function.
+ *
+ * trace_return   where such a function returns to: keeps every register that a
+ *                result may be in, calls trace_returned() and goes on where that
+ *                says. It stands between trace_entry and trampoline_end. Nothing
+ *                calls it, so an unwinder finds its address where a return
+ *                address should be, and asks unwind_return().
  */
 struct trace_ops {
 	void (*entry)(void); /* first: the trampoline jumps through it */
 	void (*func)(unsigned long ip, unsigned long parent,
 		     struct trace_ops *ops);
+	/* With trace_entry_return: tracer/returns.h. */
+	bool (*enter)(struct task_return *r, unsigned int depth);
+	void (*leave)(struct task_return *r, unsigned int depth);
 };
 extern struct trace_ops *trace_ops;
 
@@ -181,6 +194,27 @@ void trace_entry(void);
 void trace_entry_off(void);
 void trace_entry_ring(void);
 void trace_entry_call(void);
+void trace_entry_return(void);
+void trace_return(void);
+
+/*
+ * inline: where the return address of the function lies that called
+ * trace_entry_return from ip: what is stored there before the trampoline goes back
+ * is where the function will return to. sp: the fourth argument that the trampoline
+ * gave, an address within the function's frame or at its end. Where the site
+ * stands behind the prologue it is site_note() that knows.
+ */
+static inline unsigned long *arch_return_slot(unsigned long ip,
+					      unsigned long sp);
+
+/* Supplied by the tracer: the recorder's note for the port of the site whose live
+ * call returns to ip; 0 if it has none. Any context, no site. */
+unsigned int site_note(unsigned long ip);
+
+/* Supplied by the tracer, called by the trampolines: tracer/returns.c. */
+void trace_take_return(unsigned long ip, unsigned long parent,
+		       struct trace_ops *ops, unsigned long sp);
+unsigned long trace_returned(void);
 
 /*
  * Supplied by the tracer, called by trace_entry_ring with interrupts off. Where

@@ -213,7 +213,7 @@ static void hit(unsigned long ip, unsigned long parent, struct trace_ops *ops)
 	last.irqs_off = arch_irqs_off();
 	__atomic_fetch_add(&conform_hits, 1, __ATOMIC_RELAXED);
 }
-struct trace_ops conform_ops = { trace_entry_call, hit };
+struct trace_ops conform_ops = { .entry = trace_entry_call, .func = hit };
 
 /*
  * Switch victim_other()'s site by hand, on this CPU alone, interrupts off: no

@@ -1,4 +1,5 @@
 /* Who called whom: the port's unwinder, with bounds, and symbols. */
+#include <arch/arch_trace.h>
 #include <kernel/cpu.h>
 #include <kernel/printk.h>
 #include <kernel/symbols.h>
@@ -45,6 +46,37 @@ static noinline void start(struct arch_unwind *u, const struct trap_frame *f,
 	arch_unwind_start(u, f, t);
 }
 
+/*
+ * Those that a walk from sp meets: functions that run further in than sp, on top of
+ * a trap's frame, or on another stack, are not on its way. A function about to
+ * return may have given its frame back, which is why a little below is not yet
+ * further in.
+ */
+#define TRAP_FRAME_LEAST 64
+
+static void find_returns(struct arch_unwind *u, const struct task *t,
+			 unsigned long sp)
+{
+	const struct task_return *r;
+
+	u->returns = t->returns;
+	u->nr_returns = min(READ_ONCE(t->nr_returns), (u32)TASK_RETURNS);
+	for (; u->nr_returns; u->nr_returns--) {
+		r = &u->returns[u->nr_returns - 1];
+		if (r->sp >= u->lo && r->sp <= u->hi &&
+		    r->sp + TRAP_FRAME_LEAST >= sp)
+			return;
+	}
+}
+
+unsigned long unwind_return(struct arch_unwind *u, unsigned long pc)
+{
+	/* A function that was called by a jump has taken a taken one. */
+	while (pc == (unsigned long)trace_return && u->nr_returns)
+		pc = u->returns[--u->nr_returns].ret;
+	return pc;
+}
+
 unsigned int backtrace_get(const struct trap_frame *f, const struct task *t,
 			   unsigned long *pcs, unsigned int max)
 {
@@ -52,6 +84,8 @@ unsigned int backtrace_get(const struct trap_frame *f, const struct task *t,
 	unsigned int n = 0;
 
 	start(&u, f, t);
+	/* Here, not in start(), which may itself be one of them. */
+	find_returns(&u, t ? t : current_task(), f ? arch_frame_sp(f) : 0);
 	while (n < max && arch_unwind_next(&u))
 		pcs[n++] = u.pc;
 	return n;

@@ -31,6 +31,19 @@ struct task_fault {
 	bool (*fix)(struct trap_frame *f);
 };
 
+/*
+ * A return address that a tracer has taken: the function will return to
+ * trace_return, which goes on at `ret` (tracer/returns.h).
+ */
+struct task_return {
+	struct trace_ops *ops; /* who took it */
+	unsigned long ret;     /* what stood in its place */
+	unsigned long ip;      /* return address of the site's call */
+	unsigned long sp;      /* within the function's frame, or at its end */
+	u64 clock;	       /* arch_clock() when it was taken */
+};
+#define TASK_RETURNS 48
+
 struct task {
 	struct arch_context context; /* first: arch_switch() */
 	int pid;		     /* idle tasks: 0 */
@@ -62,6 +75,12 @@ struct task {
 	u64 slice_left; /* arch_clock() ticks, of a task preempted within it */
 	u64 run_ticks;	/* arch_clock() ticks on a CPU */
 	u64 switches;
+	/*
+	 * Innermost last. Its own: what interrupts it in between leaves all of
+	 * it as it was.
+	 */
+	u32 nr_returns;
+	struct task_return returns[TASK_RETURNS];
 };
 
 static inline struct task *current_task(void)

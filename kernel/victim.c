@@ -30,6 +30,13 @@ noinline unsigned long victim_other(unsigned long x)
 	return leaf(x + 1) + 1;
 }
 
+noinline unsigned long victim_callback(void (*fn)(unsigned long x),
+				       unsigned long x)
+{
+	fn(x);
+	return x + 1;
+}
+
 noinline unsigned long victim_outer(unsigned long x)
 {
 	return victim_call(x) + 1;

@@ -22,6 +22,9 @@ unsigned long victim_other(unsigned long x);
 /* Calls victim_call(x), so that it is a traced function's traced parent. */
 unsigned long victim_outer(unsigned long x);
 
+/* Calls fn(x); x + 1. */
+unsigned long victim_callback(void (*fn)(unsigned long x), unsigned long x);
+
 /* A weighted sum of more arguments than any port passes in registers. */
 u64 victim_arguments(u32 a, u64 b, u32 c, unsigned long d, u16 e, u64 f, u32 g,
 		     u64 h, unsigned long i, u8 j);

@@ -29,8 +29,9 @@ static void count_call(unsigned long ip, unsigned long parent,
 	if (arch_site_from_return(ip) == lab_victim_own.site)
 		__atomic_fetch_add(&lab_calls[0], 1, __ATOMIC_RELAXED);
 }
-static struct trace_ops count_ops = { trace_entry_call, count_call };
-static struct trace_ops ring_ops = { trace_entry_ring, NULL };
+static struct trace_ops count_ops = { .entry = trace_entry_call,
+				      .func = count_call };
+static struct trace_ops ring_ops = { .entry = trace_entry_ring };
 
 int lab_own_switch(const char *by, bool on)
 {

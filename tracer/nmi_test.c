@@ -24,7 +24,8 @@ static void note_hit(unsigned long ip, unsigned long parent,
 	(void)ip, (void)parent, (void)ops;
 	n.hits++;
 }
-static struct trace_ops note_ops = { trace_entry_call, note_hit };
+static struct trace_ops note_ops = { .entry = trace_entry_call,
+				     .func = note_hit };
 
 static bool resume(struct trap_frame *f)
 {
@@ -128,7 +129,8 @@ static void note_live(unsigned long ip, unsigned long parent,
 	(void)ip, (void)parent, (void)ops;
 	__atomic_fetch_add(&live.hits, 1, __ATOMIC_RELAXED);
 }
-static struct trace_ops live_ops = { trace_entry_call, note_live };
+static struct trace_ops live_ops = { .entry = trace_entry_call,
+				     .func = note_live };
 
 static void call_in_nmi(void)
 {

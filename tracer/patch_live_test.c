@@ -21,7 +21,7 @@ static void hit(unsigned long ip, unsigned long parent, struct trace_ops *ops)
 	(void)ip, (void)parent, (void)ops;
 	__atomic_fetch_add(&hits, 1, __ATOMIC_RELAXED);
 }
-static struct trace_ops hit_ops = { trace_entry_call, hit };
+static struct trace_ops hit_ops = { .entry = trace_entry_call, .func = hit };
 
 static struct {
 	unsigned long live;

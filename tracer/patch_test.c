@@ -177,9 +177,12 @@ PATCH_TEST(patch_pair, "patch.function_and_its_data")
 
 	KASSERT(t, site >= 0);
 	trace_test_reset();
-	pair[0] = (struct counted){ { trace_entry_call, call_first }, 1, 0, 0 };
-	pair[1] =
-		(struct counted){ { trace_entry_call, call_second }, 2, 0, 0 };
+	pair[0] = (struct counted){
+		{ .entry = trace_entry_call, .func = call_first }, 1, 0, 0
+	};
+	pair[1] = (struct counted){
+		{ .entry = trace_entry_call, .func = call_second }, 2, 0, 0
+	};
 	mutex_lock(&trace_mutex);
 	trace_ops = &pair[0].ops;
 	KEXPECT_EQ(t, patch_site(&b, site, true), 0);

@@ -154,7 +154,8 @@ static void learn(unsigned long ip, unsigned long parent, struct trace_ops *ops)
 		__atomic_fetch_or(&own_path[site / 32], 1u << site % 32,
 				  __ATOMIC_RELAXED);
 }
-static struct trace_ops learn_ops = { trace_entry_call, learn };
+static struct trace_ops learn_ops = { .entry = trace_entry_call,
+				      .func = learn };
 
 /* After the CPU's own probe has just slept, ns later. */
 static void wait_for_moment(u64 ns)

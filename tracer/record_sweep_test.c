@@ -42,7 +42,8 @@ static void note_call(unsigned long ip, unsigned long parent,
 	if (arch_site_from_return(ip) == v.site)
 		__atomic_fetch_add(&v.calls, 1, __ATOMIC_RELAXED);
 }
-static struct trace_ops note_ops = { trace_entry_call, note_call };
+static struct trace_ops note_ops = { .entry = trace_entry_call,
+				     .func = note_call };
 
 static void note_hit(struct timer *timer)
 {

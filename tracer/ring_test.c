@@ -239,7 +239,8 @@ static void recurse(unsigned long ip, unsigned long parent,
 
 KTEST(ring_callback, "ring.callback_recursion")
 {
-	static struct trace_ops ops = { trace_entry_call, recurse };
+	static struct trace_ops ops = { .entry = trace_entry_call,
+					.func = recurse };
 	int site = trace_test_site(victim_call);
 	struct patch_batch b;
 	struct ring_stats s;

@@ -23,6 +23,14 @@ static inline unsigned long arch_site_from_return(unsigned long ret)
 	return ret - SITE_LENGTH;
 }
 
+/* sp is where the call of the function left it. */
+static inline unsigned long *arch_return_slot(unsigned long ip,
+					      unsigned long sp)
+{
+	(void)ip;
+	return (unsigned long *)sp;
+}
+
 /* e8, then the distance from the next instruction in 32 bits. */
 static inline u64 live_call(unsigned long live, unsigned long target)
 {

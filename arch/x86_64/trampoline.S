@@ -164,5 +164,39 @@ trace_entry_call:
 	ret
 	.size trace_entry_call, . - trace_entry_call
 
+/* trace_take_return(ip, parent, ops, sp): rsp at the function's entry, where its
+ * return address lies. */
+	.globl trace_entry_return
+	.type trace_entry_return, @function
+trace_entry_return:
+	call_begin 0
+	movq %r11, %rdx
+	leaq 40(%rbp), %rcx
+	call trace_take_return
+	call_end
+	ret
+	.size trace_entry_return, . - trace_entry_return
+
+/*
+ * A function has returned here: its result may be in rax and rdx. The frame has
+ * the look of one that was called from where it returns to, as unwind_return()
+ * says.
+ */
+	.globl trace_return
+	.type trace_return, @function
+trace_return:
+	pushq $trace_return		/* the way back's place */
+	pushq %rbp
+	movq %rsp, %rbp
+	pushq %rax
+	pushq %rdx
+	call trace_returned
+	movq %rax, 8(%rbp)
+	popq %rdx
+	popq %rax
+	popq %rbp
+	ret
+	.size trace_return, . - trace_return
+
 	.globl trampoline_end
 trampoline_end:

@@ -109,6 +109,27 @@ static unsigned long trampoline_slot(struct arch_unwind *u, unsigned long sp)
 	return slot;
 }
 
+/*
+ * In trace_return: its place on the stack holds trace_return until it holds the
+ * way back. RETURN_GONE: the function has returned, and nothing is on the stack.
+ */
+#define RETURN_GONE 1
+
+static unsigned long return_slot(struct arch_unwind *u, unsigned long pc,
+				 unsigned long sp)
+{
+	unsigned long word, fp = u->fp;
+
+	if (pc == (unsigned long)trace_return)
+		return RETURN_GONE;
+	if (fp >= sp && fp <= sp + 16) {
+		stack_read(u, fp, &u->fp);
+		return fp + 8;
+	}
+	/* Before `mov %rsp,%rbp` the caller's rbp may lie on top. */
+	return stack_read(u, sp, &word) && word == fp ? sp + 8 : sp;
+}
+
 /* Where the return address lies if rbp does not lead to it; else 0. */
 static unsigned long frameless_slot(struct arch_unwind *u, unsigned long pc,
 				    unsigned long sp)
@@ -117,6 +138,9 @@ static unsigned long frameless_slot(struct arch_unwind *u, unsigned long pc,
 
 	if (!in_text(pc))
 		return sp; /* a call through a bad pointer */
+	if (pc >= (unsigned long)trace_return &&
+	    pc < (unsigned long)trampoline_end)
+		return return_slot(u, pc, sp);
 	if (pc >= (unsigned long)trampoline_begin &&
 	    pc < (unsigned long)trampoline_end)
 		return trampoline_slot(u, sp);
@@ -163,9 +187,14 @@ static bool step_slot(struct arch_unwind *u)
 {
 	unsigned long slot = u->ra;
 
-	if (slot < u->sp || !stack_read(u, slot, &u->pc))
+	if (slot == RETURN_GONE) {
+		u->pc = (unsigned long)trace_return;
+	} else if (slot < u->sp || !stack_read(u, slot, &u->pc)) {
 		return false;
-	u->sp = slot + 8;
+	} else {
+		u->sp = slot + 8;
+	}
+	u->pc = unwind_return(u, u->pc);
 	u->ra = in_text(u->pc) ? frameless_slot(u, u->pc, u->sp) : 0;
 	return true;
 }
@@ -177,6 +206,7 @@ static bool step_frame(struct arch_unwind *u)
 	if (fp < u->sp || !stack_read(u, fp, &u->fp) ||
 	    !stack_read(u, fp + 8, &u->pc))
 		return false;
+	u->pc = unwind_return(u, u->pc);
 	u->sp = fp + 16;
 	return true;
 }
