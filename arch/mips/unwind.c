@@ -12,13 +12,7 @@
 #define PROLOGUE_MAX 64 /* instructions looked at, before and after the pc */
 #define DEPTH_MAX 256
 
-extern char trampoline_begin[], trampoline_end[];
-
-/* What the function has on the stack at a certain instruction. */
-struct stack_use {
-	u32 size;  /* bytes below the caller's sp */
-	u32 ra_at; /* offset of the saved ra from sp; 0: not saved */
-};
+extern char trampoline_begin[], trace_return_known[];
 
 static bool is_text(unsigned long a)
 {
@@ -73,6 +67,16 @@ static struct stack_use prologue(const u32 *start, const u32 *pc)
 	return use;
 }
 
+struct stack_use site_stack_use(unsigned long ip)
+{
+	unsigned long site = arch_site_from_return(ip);
+	struct symbol s;
+
+	if (!symbol_at(site, &s))
+		return (struct stack_use){ 0, 0 };
+	return prologue((const u32 *)s.start, (const u32 *)site);
+}
+
 /*
  * Is pc in an epilogue, the frame gone already? Then straight on comes `jr ra`,
  * its delay slot included, without sp being put back.
@@ -85,6 +89,17 @@ static bool frame_is_gone(const u32 *pc, const u32 *end)
 	return pc + 1 < end && !sp_change(pc[1]);
 }
 
+/* at is for the trampolines; or where trace_return is to go on. */
+static void take_frame(struct arch_unwind *u, const struct trap_frame *f)
+{
+	bool known = f->epc == (u32)trace_return_known;
+
+	u->pc = f->epc;
+	u->sp = f->reg[REG_SP];
+	u->ra = f->reg[REG_RA];
+	u->fp = f->reg[known ? REG_V0 : REG_AT];
+}
+
 noinline void arch_unwind_start(struct arch_unwind *u,
 				const struct trap_frame *f,
 				const struct task *t)
@@ -92,10 +107,7 @@ noinline void arch_unwind_start(struct arch_unwind *u,
 	u->depth = 0;
 	u->ra = u->fp = 0;
 	if (f) {
-		u->pc = f->epc;
-		u->sp = f->reg[REG_SP];
-		u->ra = f->reg[REG_RA];
-		u->fp = f->reg[REG_AT]; /* for the trampolines */
+		take_frame(u, f);
 	} else if (t) {
 		u->pc = t->context.ra;
 		u->sp = t->context.sp;
@@ -117,10 +129,7 @@ static bool step_trap(struct arch_unwind *u)
 
 	if (!on_stack(u, u->sp, sizeof(*f)) || f->reg[REG_SP] < u->sp)
 		return false;
-	u->pc = f->epc;
-	u->sp = f->reg[REG_SP];
-	u->ra = f->reg[REG_RA];
-	u->fp = f->reg[REG_AT];
+	take_frame(u, f);
 	return is_text(u->pc);
 }
 
@@ -156,7 +165,8 @@ static bool step_function(struct arch_unwind *u)
 	bool exact = u->ra != 0;
 
 	if (exact && !is_text(u->pc)) {
-		u->pc = u->ra; /* a call of a wrong pointer */
+		/* A call of a wrong pointer. */
+		u->pc = unwind_return(u, u->ra);
 		u->ra = 0;
 		return is_text(u->pc);
 	}
@@ -164,17 +174,19 @@ static bool step_function(struct arch_unwind *u)
 		return false;
 	use = prologue((const u32 *)s.start, (const u32 *)u->pc);
 	if (s.start >= (unsigned long)trampoline_begin &&
-	    s.start < (unsigned long)trampoline_end)
+	    s.start < (unsigned long)trace_return)
 		return step_trampoline(u, use);
 	if (exact && use.size &&
 	    frame_is_gone((const u32 *)u->pc, (const u32 *)(s.start + s.size)))
 		use = (struct stack_use){ 0, 0 };
-	if (use.ra_at) {
+	if (exact && u->pc == (unsigned long)trace_return_known) {
+		u->ra = u->fp;
+	} else if (use.ra_at) {
 		if (!on_stack(u, u->sp + use.ra_at, 4))
 			return false;
 		u->ra = *(const u32 *)(u->sp + use.ra_at);
 	}
-	u->pc = u->ra;
+	u->pc = unwind_return(u, u->ra);
 	u->sp += use.size;
 	u->ra = 0;
 	/* A step without a frame is the innermost; the rest must go up. */
