@@ -218,10 +218,14 @@ static inline unsigned long arch_return_end(unsigned long ip, unsigned long sp);
  * call returns to ip; 0 if it has none. Any context, no site. */
 unsigned int site_note(unsigned long ip);
 
-/* Supplied by the tracer, called by the trampolines: tracer/returns.c. */
+/*
+ * Supplied by the tracer, called by the trampolines: tracer/returns.c. The second
+ * returns the way back, and stores it at *place, where an unwinder has found the
+ * address of trace_return until then: never is there nobody who knows.
+ */
 void trace_take_return(unsigned long ip, unsigned long parent,
 		       struct trace_ops *ops, unsigned long sp);
-unsigned long trace_returned(void);
+unsigned long trace_returned(unsigned long *place);
 
 /*
  * Supplied by the tracer, called by trace_entry_ring with interrupts off. Where

@@ -64,7 +64,7 @@ void trace_take_return(unsigned long ip, unsigned long parent,
 		WRITE_ONCE(t->nr_returns, depth);
 }
 
-unsigned long trace_returned(void)
+unsigned long trace_returned(unsigned long *place)
 {
 	struct task *t = current_task();
 	u32 depth = READ_ONCE(t->nr_returns) - 1;
@@ -74,7 +74,7 @@ unsigned long trace_returned(void)
 	if (depth >= TASK_RETURNS)
 		panic("a function returned whose return address nobody took");
 	r->ops->leave(r, depth);
-	ret = r->ret;
+	ret = *place = r->ret;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	WRITE_ONCE(t->nr_returns, depth);
 	return ret;

@@ -215,8 +215,9 @@ trace_return:
 	addiu	$sp, $sp, -32
 	sw	$ra, 28($sp)
 	sw	$v0, 16($sp)
-	jal	trace_returned
 	sw	$v1, 20($sp)
+	jal	trace_returned
+	addiu	$a0, $sp, 28			/* the way back's place */
 	.globl trace_return_known
 trace_return_known:
 	sw	$v0, 28($sp)			/* the way back */

@@ -239,6 +239,7 @@ FUNCTION(trace_return)
 	addi	s0, sp, BACK_RECORD
 	sd	a0, RESULT(0)(sp)
 	sd	a1, RESULT(1)(sp)
+	addi	a0, sp, BACK_RA
 	call	trace_returned
 	.globl	trace_return_known
 trace_return_known:

@@ -190,8 +190,8 @@ trace_return:
 	movq %rsp, %rbp
 	pushq %rax
 	pushq %rdx
+	leaq 8(%rbp), %rdi
 	call trace_returned
-	movq %rax, 8(%rbp)
 	popq %rdx
 	popq %rax
 	popq %rbp

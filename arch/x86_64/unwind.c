@@ -182,19 +182,38 @@ void arch_unwind_start(struct arch_unwind *u, const struct trap_frame *f,
 	}
 }
 
+/*
+ * The return address that lies in a slot. Who took it is told by the slot: one
+ * that has been noted but not yet been taken, or the other way round, is on top of
+ * the list for a moment, and an outer function's must not be mistaken for it. Two
+ * that share a slot were called one from the other by a jump: the lower one knows.
+ */
+static unsigned long slot_return(struct arch_unwind *u, unsigned long slot,
+				 unsigned long pc)
+{
+	for (unsigned int i = 0; i < u->nr_returns; i++) {
+		if (u->returns[i].sp == slot) {
+			u->nr_returns = i + 1;
+			return unwind_return(u, pc);
+		}
+	}
+	return pc;
+}
+
 /* The return address in a slot at sp or above it; below, the walk went round. */
 static bool step_slot(struct arch_unwind *u)
 {
 	unsigned long slot = u->ra;
 
 	if (slot == RETURN_GONE) {
+		slot = u->sp - 8;
 		u->pc = (unsigned long)trace_return;
 	} else if (slot < u->sp || !stack_read(u, slot, &u->pc)) {
 		return false;
 	} else {
 		u->sp = slot + 8;
 	}
-	u->pc = unwind_return(u, u->pc);
+	u->pc = slot_return(u, slot, u->pc);
 	u->ra = in_text(u->pc) ? frameless_slot(u, u->pc, u->sp) : 0;
 	return true;
 }
@@ -206,7 +225,7 @@ static bool step_frame(struct arch_unwind *u)
 	if (fp < u->sp || !stack_read(u, fp, &u->fp) ||
 	    !stack_read(u, fp + 8, &u->pc))
 		return false;
-	u->pc = unwind_return(u, u->pc);
+	u->pc = slot_return(u, fp + 8, u->pc);
 	u->sp = fp + 16;
 	return true;
 }
