@@ -31,11 +31,11 @@
 trampoline_begin:
 
 	/* Registers that C may change and the function may need; t1 keeps the
-	 * caller's Status. */
+	 * caller's Status. To an unwinder all is there once ra is. */
 	.macro	trace_frame_save
 	addiu	$sp, $sp, -TRACE_FRAME_SIZE
-	sw	$ra, TRACE_FRAME_RA($sp)
 	sw	$at, TRACE_FRAME_AT($sp)
+	sw	$ra, TRACE_FRAME_RA($sp)
 	sw	$a0, 16($sp)
 	sw	$a1, 20($sp)
 	sw	$a2, 24($sp)

@@ -2,14 +2,14 @@
  * Stack walk without frame pointers: the prologue says what a function did to sp
  * and where it put ra. GCC makes a frame by one `addiu sp, sp, -n` and one `sw
  * ra, m(sp)` before the first branch's delay slot is over (-fno-shrink-wrap; no
- * alloca or VLA), and takes it away right before `jr ra`, or in its delay slot.
+ * alloca or VLA), and takes it away right before it leaves, or in that jump's slot.
  */
 #include <arch/arch.h>
 #include <arch/arch_trace.h>
 #include <kernel/symbols.h>
 #include <kernel/task.h>
 
-#define PROLOGUE_MAX 64 /* instructions looked at, before and after the pc */
+#define PROLOGUE_MAX 64 /* instructions looked at */
 #define DEPTH_MAX 256
 
 extern char trampoline_begin[], trace_return_known[];
@@ -30,11 +30,6 @@ static bool on_stack(const struct arch_unwind *u, unsigned long a,
 static int sp_change(u32 insn)
 {
 	return insn >> 16 == 0x27bd ? (s16)insn : 0;
-}
-
-static bool is_jr_ra(u32 insn)
-{
-	return (insn & ~0x7c0u) == 0x03e00008; /* jr.hb too */
 }
 
 /* Does the instruction have a delay slot? */
@@ -78,15 +73,15 @@ struct stack_use site_stack_use(unsigned long ip)
 }
 
 /*
- * Is pc in an epilogue, the frame gone already? Then straight on comes `jr ra`,
- * its delay slot included, without sp being put back.
+ * Is pc in an epilogue, the frame gone already? Then sp was put back on the way
+ * straight here: not in the delay slot of a jump that led away.
  */
-static bool frame_is_gone(const u32 *pc, const u32 *end)
+static bool frame_is_gone(const u32 *start, const u32 *pc)
 {
-	for (; pc < end && !is_jr_ra(*pc); pc++)
-		if (sp_change(*pc) || is_branch(*pc))
-			return false;
-	return pc + 1 < end && !sp_change(pc[1]);
+	while (--pc > start && !is_branch(pc[-1]))
+		if (sp_change(*pc))
+			return sp_change(*pc) > 0;
+	return false;
 }
 
 /* at is for the trampolines; or where trace_return is to go on. */
@@ -146,12 +141,50 @@ static bool step_trampoline(struct arch_unwind *u, struct stack_use use)
 			return false;
 		u->ra = saved[TRACE_FRAME_RA / 4];
 		u->fp = saved[TRACE_FRAME_AT / 4];
-		u->sp += use.size;
 	}
+	u->sp += use.size;
 	u->pc = u->ra;
 	u->ra = u->fp;
 	u->fp = 0;
 	return is_text(u->pc);
+}
+
+static unsigned long end_of(const struct task_return *r)
+{
+	return arch_return_end(r->ip, r->sp);
+}
+
+/*
+ * trace_returned() has given back what was taken in the frame that ended at
+ * u->sp, but trace_return is yet to be told: it is still there, unless an
+ * interrupt has taken another since. Then 0, which ends the walk.
+ */
+static unsigned long given_back(const struct arch_unwind *u)
+{
+	const struct task_return *r = &u->returns[u->nr_returns];
+
+	if (!u->returns || u->nr_returns == TASK_RETURNS || end_of(r) != u->sp)
+		return 0;
+	return r->ret;
+}
+
+/*
+ * What u->ra stands for in the function whose frame ended at u->sp: there it ended
+ * for the function that took it, too. An address is counted before it is replaced,
+ * so that some may be left of frames that have been passed.
+ */
+static unsigned long frame_return(struct arch_unwind *u)
+{
+	unsigned long end = 0;
+
+	for (; u->nr_returns; u->nr_returns--) {
+		end = end_of(&u->returns[u->nr_returns - 1]);
+		if (end >= u->sp)
+			break;
+	}
+	if (u->ra == (unsigned long)trace_return && end != u->sp)
+		return given_back(u);
+	return unwind_return(u, u->ra);
 }
 
 /*
@@ -166,19 +199,19 @@ static bool step_function(struct arch_unwind *u)
 
 	if (exact && !is_text(u->pc)) {
 		/* A call of a wrong pointer. */
-		u->pc = unwind_return(u, u->ra);
+		u->pc = frame_return(u);
 		u->ra = 0;
 		return is_text(u->pc);
 	}
 	if (!symbol_at(exact ? u->pc : u->pc - 8, &s))
 		return false;
 	use = prologue((const u32 *)s.start, (const u32 *)u->pc);
+	if (exact && use.size &&
+	    frame_is_gone((const u32 *)s.start, (const u32 *)u->pc))
+		use = (struct stack_use){ 0, 0 };
 	if (s.start >= (unsigned long)trampoline_begin &&
 	    s.start < (unsigned long)trace_return)
 		return step_trampoline(u, use);
-	if (exact && use.size &&
-	    frame_is_gone((const u32 *)u->pc, (const u32 *)(s.start + s.size)))
-		use = (struct stack_use){ 0, 0 };
 	if (exact && u->pc == (unsigned long)trace_return_known) {
 		u->ra = u->fp;
 	} else if (use.ra_at) {
@@ -186,8 +219,8 @@ static bool step_function(struct arch_unwind *u)
 			return false;
 		u->ra = *(const u32 *)(u->sp + use.ra_at);
 	}
-	u->pc = unwind_return(u, u->ra);
 	u->sp += use.size;
+	u->pc = frame_return(u);
 	u->ra = 0;
 	/* A step without a frame is the innermost; the rest must go up. */
 	return is_text(u->pc) && (use.size || exact) && on_stack(u, u->sp, 0);
