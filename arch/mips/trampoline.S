@@ -207,7 +207,7 @@ trace_entry_return:
 /*
  * A function has returned here: its result may be in v0 and v1, and ra is this
  * very address. So to an unwinder this is a function like any, called from where
- * it returns to, as unwind_return() says; or, behind trace_returned(), as v0 says.
+ * it returns to, as unwind_return() says, or its place once trace_returned() knows.
  */
 	.globl trace_return
 	.type trace_return, @function
@@ -218,9 +218,6 @@ trace_return:
 	sw	$v1, 20($sp)
 	jal	trace_returned
 	addiu	$a0, $sp, 28			/* the way back's place */
-	.globl trace_return_known
-trace_return_known:
-	sw	$v0, 28($sp)			/* the way back */
 	lw	$ra, 28($sp)
 	lw	$v0, 16($sp)
 	lw	$v1, 20($sp)

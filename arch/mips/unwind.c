@@ -12,7 +12,7 @@
 #define PROLOGUE_MAX 64 /* instructions looked at */
 #define DEPTH_MAX 256
 
-extern char trampoline_begin[], trace_return_known[];
+extern char trampoline_begin[];
 
 static bool is_text(unsigned long a)
 {
@@ -84,15 +84,12 @@ static bool frame_is_gone(const u32 *start, const u32 *pc)
 	return false;
 }
 
-/* at is for the trampolines; or where trace_return is to go on. */
 static void take_frame(struct arch_unwind *u, const struct trap_frame *f)
 {
-	bool known = f->epc == (u32)trace_return_known;
-
 	u->pc = f->epc;
 	u->sp = f->reg[REG_SP];
 	u->ra = f->reg[REG_RA];
-	u->fp = f->reg[known ? REG_V0 : REG_AT];
+	u->fp = f->reg[REG_AT]; /* for the trampolines */
 }
 
 noinline void arch_unwind_start(struct arch_unwind *u,
@@ -149,41 +146,20 @@ static bool step_trampoline(struct arch_unwind *u, struct stack_use use)
 	return is_text(u->pc);
 }
 
-static unsigned long end_of(const struct task_return *r)
-{
-	return arch_return_end(r->ip, r->sp);
-}
-
-/*
- * trace_returned() has given back what was taken in the frame that ended at
- * u->sp, but trace_return is yet to be told: it is still there, unless an
- * interrupt has taken another since. Then 0, which ends the walk.
- */
-static unsigned long given_back(const struct arch_unwind *u)
-{
-	const struct task_return *r = &u->returns[u->nr_returns];
-
-	if (!u->returns || u->nr_returns == TASK_RETURNS || end_of(r) != u->sp)
-		return 0;
-	return r->ret;
-}
-
 /*
  * What u->ra stands for in the function whose frame ended at u->sp: there it ended
  * for the function that took it, too. An address is counted before it is replaced,
- * so that some may be left of frames that have been passed.
+ * and after it has been put back, so that some may be left of frames that have been
+ * passed.
  */
 static unsigned long frame_return(struct arch_unwind *u)
 {
-	unsigned long end = 0;
-
 	for (; u->nr_returns; u->nr_returns--) {
-		end = end_of(&u->returns[u->nr_returns - 1]);
-		if (end >= u->sp)
+		const struct task_return *r = &u->returns[u->nr_returns - 1];
+
+		if (arch_return_end(r->ip, r->sp) >= u->sp)
 			break;
 	}
-	if (u->ra == (unsigned long)trace_return && end != u->sp)
-		return given_back(u);
 	return unwind_return(u, u->ra);
 }
 
@@ -212,9 +188,7 @@ static bool step_function(struct arch_unwind *u)
 	if (s.start >= (unsigned long)trampoline_begin &&
 	    s.start < (unsigned long)trace_return)
 		return step_trampoline(u, use);
-	if (exact && u->pc == (unsigned long)trace_return_known) {
-		u->ra = u->fp;
-	} else if (use.ra_at) {
+	if (use.ra_at) {
 		if (!on_stack(u, u->sp + use.ra_at, 4))
 			return false;
 		u->ra = *(const u32 *)(u->sp + use.ra_at);
