@@ -131,6 +131,13 @@ static inline unsigned long *arch_return_slot(unsigned long ip,
 	return (unsigned long *)(sp - RETURN_BELOW);
 }
 
+/* But for VARIADIC_MOST. */
+static inline unsigned long arch_return_end(unsigned long ip, unsigned long sp)
+{
+	(void)ip;
+	return sp;
+}
+
 static inline u64 arch_live_off(unsigned long live)
 {
 	(void)live;
@@ -213,12 +220,6 @@ static inline void arch_tail_write(unsigned long alias, u64 bytes)
 static inline void arch_text_sync_site(unsigned long a)
 {
 	(void)a;
-}
-
-static inline unsigned long arch_return_end(unsigned long ip, unsigned long sp)
-{
-	(void)ip;
-	return sp;
 }
 
 #endif
