@@ -149,7 +149,7 @@ def full_pages(qmp, image, cpus: int, folder) -> list[tuple[int, int]]:
     left, read from the guest's memory (tracer/ring.h)."""
     word = image.bits // 8
     pointer = "Q" if word == 8 else "I"
-    size = 56 if word == 8 else 48
+    size = 64 if word == 8 else 56
     events = []
     rings = qmp.read(image.symbols["rings"], cpus * size, folder)
     for cpu in range(cpus):
