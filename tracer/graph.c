@@ -23,12 +23,12 @@ static u32 offset(unsigned long ip)
  */
 static bool graph_enter(struct task_return *r, unsigned int depth)
 {
-	u32 context = ring_context(arch_irqs_off());
+	bool irqs_off = arch_irqs_off(), written;
 	irq_state_t state = arch_irq_save();
-	bool written = READ_ONCE(trace_ops) == r->ops &&
-		       ring_write(offset(r->ip), RING_ENTRY(depth), context,
-				  NULL, 0);
 
+	written = READ_ONCE(trace_ops) == r->ops &&
+		  ring_write(offset(r->ip), RING_ENTRY(depth),
+			     ring_context(irqs_off), NULL);
 	arch_irq_restore(state);
 	r->clock = arch_clock();
 	return written;
@@ -43,13 +43,13 @@ static void graph_leave(struct task_return *r, unsigned int depth)
 {
 	u64 ticks = arch_clock() - r->clock;
 	struct ring_event took = RING_TOOK(ticks, depth);
-	u32 context = ring_context(arch_irqs_off());
+	bool irqs_off = arch_irqs_off();
 	irq_state_t state = arch_irq_save();
 
 	if (READ_ONCE(trace_ops) == r->ops &&
 	    (s64)(r->clock - rings[cpu_index()].began) >= 0)
-		ring_write(RING_RETURN, offset(r->ip), context, &took,
-			   sizeof(took));
+		ring_write(RING_RETURN, offset(r->ip), ring_context(irqs_off),
+			   &took);
 	arch_irq_restore(state);
 }
 PATCH_ROOT(graph_leave);

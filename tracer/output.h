@@ -17,7 +17,7 @@ struct trace_graph {
 
 struct trace_iter {
 	unsigned int nr;
-	struct ring_cursor *next; /* the one whose entry comes next */
+	struct ring_cursor *next;  /* the one whose entry comes next */
 	struct trace_graph *graph; /* one a CPU, of graph lines */
 	struct ring_cursor cursors[MAX_CPUS];
 };

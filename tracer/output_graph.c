@@ -39,8 +39,8 @@ static void put_task(struct seq *s, s32 pid)
 	int blanks;
 
 	comm_find(pid, comm, sizeof(comm));
-	blanks = PROC_WIDTH - snprintf(text, sizeof(text), "%.*s-%d",
-				       COMM_WIDTH, comm, pid);
+	blanks = PROC_WIDTH -
+		 snprintf(text, sizeof(text), "%.*s-%d", COMM_WIDTH, comm, pid);
 	blanks = max(blanks, 0);
 	seq_printf(s, "%*s%s%*s", blanks / 2, "", text, blanks - blanks / 2,
 		   "");

@@ -155,41 +155,44 @@ void ring_task(s32 pid)
 		mark_task(r, &arch_this_cpu()->head, pid);
 }
 
-/* One entry: a slot of ip, parent and context, and slots for len bytes more. */
-static void write_entry(struct ring *r, u32 ip, u32 parent, u32 context,
-			const void *more, size_t len)
+/* An entry's first slot; `more` are there for the caller to fill and publish. */
+static struct ring_event *begin_entry(struct ring *r, struct cpu_head *head,
+				      u32 ip, u32 parent, u32 context, u32 more)
 {
-	struct cpu_head *head = &arch_this_cpu()->head;
-	u32 delta, slots = RING_MORE_SLOTS(len);
-	struct ring_event *e = reserve(r, head, 1 + slots, &delta);
+	u32 delta;
+	struct ring_event *e = reserve(r, head, 1 + more, &delta);
 
 	e->delta = delta;
 	e->ip = ip << 8 | (context & 0xff);
 	e->parent = parent << 8 | (context >> 8 & 0xff);
-	if (len)
-		memcpy(e + 1, more, len);
-	current_page(r)->inner += slots;
-	publish(head, 1 + slots);
+	current_page(r)->inner += more;
+	return e;
 }
 
-bool ring_write(u32 ip, u32 parent, u32 context, const void *more, size_t len)
+bool ring_write(u32 ip, u32 parent, u32 context, const struct ring_event *more)
 {
-	struct ring *r = &rings[cpu_index()];
+	struct cpu_head *head = &arch_this_cpu()->head;
+	struct ring *r = &rings[head->index];
+	struct ring_event *e;
 
 	/* An NMI may have come while the ring was being written. */
 	if (r->busy || (context & PREEMPT_NMI)) {
 		r->dropped++;
 		return false;
 	}
-	if (r->recording)
-		write_entry(r, ip, parent, context, more, len);
-	return r->recording;
+	if (!r->recording)
+		return false;
+	e = begin_entry(r, head, ip, parent, context, !!more);
+	if (more)
+		e[1] = *more;
+	publish(head, more ? 2 : 1);
+	return true;
 }
 
 void trace_ring_slow(unsigned long ip, unsigned long parent, u32 context)
 {
 	ring_write(ip - (unsigned long)_text, parent - (unsigned long)_text,
-		   context, NULL, 0);
+		   context, NULL);
 }
 PATCH_ROOT(trace_ring_slow);
 
@@ -225,6 +228,17 @@ u32 ring_context(bool irqs_off)
 	       (irqs_off ? RING_CONTEXT_IRQS_OFF : 0);
 }
 
+static void write_mark(struct ring *r, u32 context, const char *text,
+		       size_t len)
+{
+	struct cpu_head *head = &arch_this_cpu()->head;
+	u32 more = RING_MORE_SLOTS(len);
+
+	memcpy(begin_entry(r, head, RING_MARK, len, context, more) + 1, text,
+	       len);
+	publish(head, 1 + more);
+}
+
 int ring_mark(const char *text, size_t len)
 {
 	bool irqs_off = arch_irqs_off();
@@ -237,8 +251,7 @@ int ring_mark(const char *text, size_t len)
 	r = &rings[cpu_index()];
 	if (r->recording) {
 		ring_task(current_task()->pid);
-		write_entry(r, RING_MARK, len, ring_context(irqs_off), text,
-			    len);
+		write_mark(r, ring_context(irqs_off), text, len);
 		err = 0;
 	}
 	ring_leave(state);

@@ -14,13 +14,13 @@ void ring_restart(struct ring *r, struct cpu_head *head);
 void ring_switch(struct ring *r, struct cpu_head *head, bool on);
 
 /*
- * Write an entry: ip and parent as in arch/ring_event.h, 24 bits each, and a copy
- * of len bytes in the slots that follow. False: not recorded; from an NMI, or in
+ * Write an entry: ip and parent as in arch/ring_event.h, 24 bits each, and a
+ * second slot if there is one (else NULL). False: not recorded; from an NMI, or in
  * the middle of the tracer's code, counted as dropped. No site.
  */
-bool ring_write(u32 ip, u32 parent, u32 context, const void *more, size_t len);
+bool ring_write(u32 ip, u32 parent, u32 context, const struct ring_event *more);
 
-/* preempt_count as the trampoline would record it. Any context. */
+/* preempt_count as the trampoline would record it. Interrupts off. */
 u32 ring_context(bool irqs_off);
 
 #endif

@@ -148,7 +148,8 @@ static int set_tracer(const char *value)
 	boot_tracer = value;
 	return 0;
 }
-KERNEL_PARAM(ftrace, "ftrace", "a tracer: function function_graph nop", set_tracer);
+KERNEL_PARAM(ftrace, "ftrace", "a tracer: function function_graph nop",
+	     set_tracer);
 
 static int set_filter(const char *value)
 {
