@@ -17,6 +17,10 @@ static u32 offset(unsigned long ip)
 }
 
 /*
+ * The depth is not the count of returns taken: an interrupt that comes while one is
+ * being taken must not stand deeper in the graph than what is in the ring.
+ * Likewise its time is in that of the call that the graph shows around it.
+ *
  * Interrupts are off in between: whoever selects another tracer, or clears the
  * buffer, interrupts every CPU after he has changed trace_ops (tracer.c), so
  * nothing is written that was asked for by the tracer before.
@@ -25,12 +29,15 @@ static bool graph_enter(struct task_return *r, unsigned int depth)
 {
 	bool irqs_off = arch_irqs_off(), written;
 	irq_state_t state = arch_irq_save();
+	struct task *t = current_task();
 
+	(void)depth;
 	written = READ_ONCE(trace_ops) == r->ops &&
-		  ring_write(offset(r->ip), RING_ENTRY(depth),
+		  ring_write(offset(r->ip), RING_ENTRY(t->graph_depth),
 			     ring_context(irqs_off), NULL);
-	arch_irq_restore(state);
+	t->graph_depth += written;
 	r->clock = arch_clock();
+	arch_irq_restore(state);
 	return written;
 }
 PATCH_ROOT(graph_enter);
@@ -41,11 +48,13 @@ PATCH_ROOT(graph_enter);
  */
 static void graph_leave(struct task_return *r, unsigned int depth)
 {
-	u64 ticks = arch_clock() - r->clock;
-	struct ring_event took = RING_TOOK(ticks, depth);
 	bool irqs_off = arch_irqs_off();
 	irq_state_t state = arch_irq_save();
+	u64 ticks = arch_clock() - r->clock;
+	struct ring_event took =
+		RING_TOOK(ticks, --current_task()->graph_depth);
 
+	(void)depth;
 	if (READ_ONCE(trace_ops) == r->ops &&
 	    (s64)(r->clock - rings[cpu_index()].began) >= 0)
 		ring_write(RING_RETURN, offset(r->ip), ring_context(irqs_off),

@@ -41,7 +41,7 @@
 	((u32)RING_TYPE(3)) /* parent: the function; RING_TOOK() follows */
 /* A function event with this for a parent: its return will come too. */
 #define RING_ENTRY(depth) ((u32)RING_TYPE(0) + (depth))
-/* A return's second slot: ticks, and how many returns the task had taken. */
+/* A return's second slot: ticks, and the same depth. */
 #define RING_TOOK(ticks, depth)                                                \
 	{                                                                      \
 		(u32)(ticks), (ticks) >> 32, depth                             \
