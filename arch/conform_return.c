@@ -51,6 +51,7 @@ static void begin(struct ktest_run *t)
 {
 	entered = left = misplaced = out_of_order = 0;
 	subject = current_task();
+	KEXPECT(t, trace_test_site(victim_call) >= 0);
 	mutex_lock(&trace_mutex);
 	trace_ops = &return_ops;
 	KEXPECT_EQ(t, conform_switch_victims(true), 0);

@@ -28,8 +28,8 @@ REQUIRED = {
              ("long both", "unsafe"), ("long b/lui", "safe"),
              ("break", "safe"), ("break-nop", "unsafe")},
 }
-COMMON = {("own", "safe"), ("vector", "safe"), ("vector-unsorted", "unsafe"),
-          ("trampoline", "safe")}
+COMMON = {("own", "safe"), ("own return", "safe"), ("vector", "safe"),
+          ("vector-unsorted", "unsafe"), ("trampoline", "safe")}
 
 
 def lab(arch, folder, *args):
@@ -66,8 +66,11 @@ def test_every_claim(arch, tmp_path, alone):
         assert row["runs"] >= row["held"], row["scheme"]
         # What is claimed unsafe was seen to do harm; what is safe was not.
         assert bool(row["findings"]) == (row["claim"] == "unsafe")
-    own = {row["strategy"] for row in rows if row["scheme"].endswith(" own")}
-    assert "stop" in own and "breakpoint" in own
+    for name in (" own", " own return"):
+        own = {r["strategy"] for r in rows if r["scheme"].endswith(name)}
+        assert "stop" in own and "breakpoint" in own
+    ways = {r["transition"] for r in rows if r["scheme"].endswith(" trampoline")}
+    assert {"off->return", "return->off", "ring->return", "return->ring"} < ways
     table = (tmp_path / "lab.txt").read_text()
     assert table.splitlines()[-1] == report["summary"]
     assert table in text
@@ -85,7 +88,7 @@ def test_own_site_of_every_front_end(tmp_path, variant):
     arch, *variables = variant
     folder = "build/" + "-".join([arch, *(v.split("=")[1] for v in variables)])
     make(f"ARCH={arch}", *variables, "all")
-    for schemes in ("own", "trampoline"):
+    for schemes in ("own*", "trampoline"):
         status, report, text = lab(
             arch, tmp_path, "--elf", str(ROOT / folder / "nopl.elf"),
             "--schemes", schemes)
@@ -100,6 +103,18 @@ def test_wrong_lab_is_found_out(arch, tmp_path, wrong, verdict):
                                "--append", f"lab_wrong={wrong}")
     assert status == 1, text
     assert [row["verdict"] for row in report["schemes"]] == [verdict] * 2
+
+
+def test_lost_return_is_found_out(arch, tmp_path):
+    """Returns that count only while their tracer is on: whoever is inside when
+    it is switched off was called, and never came back."""
+    status, report, text = lab(arch, tmp_path, "--schemes", "trampoline",
+                               "--append", "lab_wrong=return")
+    assert status == 1, text
+    for row in report["schemes"]:
+        lost = row["transition"].startswith("return->")
+        assert row["verdict"] == ("SURPRISE" if lost else "holds"), text
+        assert not lost or "a call lost or doubled" in row["outcome"]
 
 
 def test_false_form_is_found_out_by_the_machine(tmp_path, image):

@@ -14,6 +14,7 @@ static const char *const wrongs[] = {
 	[LAB_WRONG_CLAIM] = "claim",
 	[LAB_WRONG_BOUNDARY] = "boundary",
 	[LAB_WRONG_FORM] = "form",
+	[LAB_WRONG_RETURN] = "return",
 };
 
 static int wrong_param(const char *value)
@@ -27,7 +28,8 @@ static int wrong_param(const char *value)
 	return -EINVAL;
 }
 KERNEL_PARAM(lab_wrong, "lab_wrong",
-	     "claim, boundary or form: what the lab gets wrong on purpose",
+	     "claim, boundary, form or return: what the lab gets wrong on "
+	     "purpose",
 	     wrong_param);
 
 /* One run at a time; and what it uses. */

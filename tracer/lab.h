@@ -125,6 +125,17 @@ extern const struct lab_victim lab_victim_own;
 const struct lab_form *lab_own_form(bool on);
 
 /*
+ * A function whose return address is taken, and its caller, run(), which has no
+ * site: every register that a function keeps for its caller has a canary there, and
+ * so has every one that the ABI lets carry something to the function. The function
+ * is a site of the same shape between its four instructions; behind them it looks
+ * after what it was given, puts canaries into every register that a result may be
+ * in, or not if something has changed, and returns. run() compares those, its own,
+ * and sp.
+ */
+extern const struct lab_victim lab_victim_return;
+
+/*
  * In each port's trampoline.S, with trace_entry first and trampoline_end behind
  * the last: pairs of addresses [from, to) between which interrupts are off, so
  * that no task can be held there; 0 ends.

@@ -8,7 +8,7 @@
 
 /* ---- lab_hold.c: tasks that run victims, and the hold sweep ---- */
 
-#define LAB_REGION 1024
+#define LAB_REGION 2048
 
 /* Which boundaries of [lo, hi) an interrupt was seen at, and with what delay. */
 struct lab_map {
@@ -67,7 +67,7 @@ enum lab_end lab_finish(struct lab_task *l);
 /* ---- lab_run.c: every boundary of every state, and what came of it ---- */
 
 #define LAB_FINDINGS 12
-#define LAB_BOUNDARIES 160
+#define LAB_BOUNDARIES 200
 
 /* What was seen to go wrong in the same way, wherever it was held. */
 struct lab_finding {
@@ -130,15 +130,24 @@ void lab_json(struct sink *out, const struct lab_case *c);
 /* ---- lab_scheme.c, lab_own.c: what makes cases ---- */
 
 void lab_case_scheme(struct lab_case *c, const struct lab_scheme *s);
-/* The port's own site, number i of its ways; false: there are no more. */
+/* The port's own sites, number i of their ways; false: there are no more. */
 bool lab_case_own(struct lab_case *c, unsigned int i);
-/* Around all of those that are run; false: that site is in no table. */
+/* Around all of those that are run; false: such a site is in no table. */
 bool lab_own_begin(void);
 void lab_own_end(void);
-/* Switch that site by a strategy; 0 or patch_site()'s error. */
-int lab_own_switch(const char *by, bool on);
+/* Switch such a site by a strategy; 0 or patch_site()'s error. */
+int lab_own_switch(const struct lab_victim *v, const char *by, bool on);
+/* Count the calls of lab_victim_own; the calls and the returns of
+ * lab_victim_return, in lab_calls[0] and [1]. */
+extern struct trace_ops lab_count_ops, lab_return_ops;
 /* lab_vector.c: number `site` of the table switched on by breakpoint. */
 void lab_case_vector(struct lab_case *c, unsigned int site, bool sorted);
+
+/* ---- lab_trampoline.c: the trampolines behind those sites ---- */
+
+/* Number i of their cases; false: there are no more. */
+bool lab_case_trampoline(struct lab_case *c, unsigned int i);
+void lab_trampolines_begin(void);
 /* Somebody was held at pc; a case is done. */
 void lab_own_held(unsigned long pc);
 void lab_own_done(struct lab_case *c);
@@ -149,6 +158,7 @@ enum lab_wrong {
 	LAB_WRONG_CLAIM,    /* the claims are turned round */
 	LAB_WRONG_BOUNDARY, /* a boundary is never held */
 	LAB_WRONG_FORM,	    /* an instruction is declared that is none */
+	LAB_WRONG_RETURN,   /* returns count only while their tracer is on */
 };
 extern enum lab_wrong lab_wrong;
 

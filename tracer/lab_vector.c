@@ -71,7 +71,7 @@ static int vector_set(struct lab_case *c, unsigned int state)
 	steps.entry[0] |= site_test(site_bits.enabled, own);
 	vector_step(c, 1);
 	steps.entry[0] |= 1;
-	err = lab_own_switch("stop", state == c->last);
+	err = lab_own_switch(c->victim, "stop", state == c->last);
 	if (!err && state && state < c->last)
 		vector_step(c, 0);
 	return err;

@@ -37,6 +37,11 @@ static int site_of(unsigned long (*fn)(unsigned long x))
 	return i;
 }
 
+static void ignore(unsigned long x)
+{
+	(void)x;
+}
+
 /*
  * RECORD=runtime knows only functions that have been called. Once: sites that a
  * test has looked up keep their index while it runs.
@@ -50,6 +55,7 @@ static void meet_victims(void)
 	victim_struct(1);
 	victim_varargs(1, 2);
 	victim_nested(1);
+	victim_callback(ignore, 1);
 	sites_learn();
 }
 

@@ -120,6 +120,17 @@ static inline unsigned long arch_site_from_return(unsigned long ret)
 	return ret - SITE_LENGTH;
 }
 
+/*
+ * sp: at the function's entry, where the trampoline keeps ra; behind a prologue
+ * the function's s0, where the function does.
+ */
+static inline unsigned long *arch_return_slot(unsigned long ip,
+					      unsigned long sp)
+{
+	(void)ip;
+	return (unsigned long *)(sp - RETURN_BELOW);
+}
+
 static inline u64 arch_live_off(unsigned long live)
 {
 	(void)live;

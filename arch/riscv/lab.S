@@ -15,7 +15,7 @@
 	.balign	8
 lab_canary:
 	canary = 0
-	.rept	32
+	.rept	32 + 2			/* one a register, and two results */
 	.dword	0x5ab0c0de70000001 + canary * 0x0101010100
 	canary = canary + 1
 	.endr
@@ -99,13 +99,18 @@ counter_call lab_call2, 1
 	ld	t0, 8 * 5(t0)
 .endm
 
-/* kept: registers that the site may not change. */
-.macro victim_end kept:vararg
+.macro compare_canaries differs, registers:vararg
 	lla	t0, lab_canary
-	.irp	n, \kept
+	.irp	n, \registers
 	ld	t1, 8 * \n(t0)
-	bne	x\n, t1, 1f
+	bne	x\n, t1, \differs
 	.endr
+.endm
+
+/* kept: registers that the site may not change. Whoever jumps to the next 1 has
+ * found another. */
+.macro victim_end kept:vararg
+	compare_canaries 1f, \kept
 	li	a0, 0
 	j	2f
 1:	li	a0, LAB_REGS
@@ -125,12 +130,16 @@ counter_call lab_call2, 1
 #define KEPT_BY_CALLS \
 	8, 9, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27
 
-.macro victim_data name
+.macro victim_data name, site
 	.pushsection .rodata
 	.balign	8
 	.globl	\name
 \name:
+	.ifb	\site
 	.dword	\name\()_run, \name\()_site
+	.else
+	.dword	\name\()_run, \site
+	.endif
 	.dword	\name\()_b0, \name\()_b1, \name\()_b2, \name\()_b3
 	.popsection
 .endm
@@ -226,26 +235,17 @@ behind lab_jal
 victim_data lab_jal
 
 /* A site as the compiler makes it, with its record where it makes one. */
-	.type	lab_victim_own_run, @function
-	.type	lab_victim_own_site, @function
-lab_victim_own_run:
-	victim_begin
-before lab_victim_own
-#if defined(SITES_mcount)
-lab_victim_own_site:
+#if defined(SITES_mcount) || defined(SITES_mcount_far)
+#define SITE_BEHIND_PROLOGUE
+.macro own_site name
+#ifdef SITES_mcount
 	jal	ra, _mcount
-behind lab_victim_own
-	victim_end KEPT_BY_CALLS
-	.size	lab_victim_own_run, . - lab_victim_own_run
-#elif defined(SITES_mcount_far)
-lab_victim_own_site:
-	call	_mcount
-behind lab_victim_own
-	victim_end KEPT_BY_CALLS
-	.size	lab_victim_own_run, . - lab_victim_own_run
 #else
-	.size	lab_victim_own_run, . - lab_victim_own_run
-lab_victim_own_site:
+	call	_mcount
+#endif
+.endm
+#else
+.macro own_site name
 #ifdef __riscv_compressed
 	.option	rvc
 	.rept	4
@@ -257,10 +257,92 @@ lab_victim_own_site:
 	nop
 #endif
 	.pushsection __patchable_function_entries, "awo", @progbits, .text
-	.dword	lab_victim_own_site
+	.dword	\name
 	.popsection
+.endm
+#endif
+
+	.type	lab_victim_own_run, @function
+	.type	lab_victim_own_site, @function
+lab_victim_own_run:
+	victim_begin
+before lab_victim_own
+#ifdef SITE_BEHIND_PROLOGUE
+lab_victim_own_site:
+	own_site lab_victim_own_site
+behind lab_victim_own
+	victim_end KEPT_BY_CALLS
+	.size	lab_victim_own_run, . - lab_victim_own_run
+#else
+	.size	lab_victim_own_run, . - lab_victim_own_run
+lab_victim_own_site:
+	own_site lab_victim_own_site
 behind lab_victim_own
 	victim_end KEPT_AT_ENTRY
 	.size	lab_victim_own_site, . - lab_victim_own_site
 #endif
 victim_data lab_victim_own
+
+/*
+ * A function whose return address is taken, and its caller. What the function
+ * finds changed in what it is given it tells by not giving its results.
+ */
+.macro give_results
+	ld	a0, 8 * 32(t0)
+	ld	a1, 8 * 33(t0)
+	trash	5, 6, 7, 12, 13, 14, 15, 16, 17, 28, 29, 30, 31
+.endm
+
+/* As victim_end, behind the call. */
+.macro caller_end
+	lla	t0, lab_canary
+	ld	t1, 8 * 32(t0)
+	bne	a0, t1, 1f
+	ld	t1, 8 * 33(t0)
+	bne	a1, t1, 1f
+	victim_end KEPT_BY_CALLS
+.endm
+
+	.type	lab_victim_return_run, @function
+	.type	lab_victim_return_site, @function
+lab_victim_return_run:
+	victim_begin
+#ifdef SITE_BEHIND_PROLOGUE
+	jal	ra, lab_victim_return_site
+	caller_end
+	.size	lab_victim_return_run, . - lab_victim_return_run
+lab_victim_return_site:
+	addi	sp, sp, -32
+	sd	ra, 24(sp)
+	sd	s0, 16(sp)
+	addi	s0, sp, 32
+	mv	a0, ra
+before lab_victim_return
+lab_victim_return_call:
+	own_site lab_victim_return_call
+behind lab_victim_return
+	addi	t1, sp, 32
+	bne	s0, t1, 1f
+	lla	t0, lab_canary
+	give_results
+1:	ld	ra, 24(sp)
+	ld	s0, 16(sp)
+	addi	sp, sp, 32
+	ret
+	.size	lab_victim_return_site, . - lab_victim_return_site
+victim_data lab_victim_return, lab_victim_return_call
+#else
+	jal	ra, lab_victim_return_b0
+	caller_end
+before lab_victim_return
+	.size	lab_victim_return_run, . - lab_victim_return_run
+lab_victim_return_site:
+	own_site lab_victim_return_site
+behind lab_victim_return
+	/* t2 and a0..a7 */
+	compare_canaries 1f, 7, 10, 11, 12, 13, 14, 15, 16, 17
+	give_results
+1:	ret
+	.size	lab_victim_return_site, . - lab_victim_return_site
+victim_data lab_victim_return
+#endif

@@ -119,6 +119,9 @@ END(trace_entry_ring)
 #define SAVE_CALLER_FP 96
 #define SAVE_RA 104
 #define SAVE_SIZE 112
+#if SAVE_SIZE - SAVE_RA != RETURN_BELOW || SAVE_CALLER_FP != ENTRY_RECORD
+#error "frame.h has another frame in mind"
+#endif
 
 .macro arguments op
 	.irp	n, 0, 1, 2, 3, 4, 5, 6, 7
@@ -140,9 +143,9 @@ END(trace_entry_ring)
 .endm
 
 .macro restore
+	ld	t0, SAVE_T0(sp)		/* first: unwind.c */
 	ld	ra, SAVE_RA(sp)
 	ld	s0, SAVE_CALLER_FP(sp)
-	ld	t0, SAVE_T0(sp)
 	ld	t1, SAVE_SIE(sp)
 	ld	t2, SAVE_T2(sp)
 	arguments ld
@@ -199,6 +202,54 @@ FUNCTION(trace_entry_call)
 	restore
 	jr	IP
 END(trace_entry_call)
+
+/* trace_take_return(ip, parent, ops, sp): RETURN_BELOW sp lies what `restore`
+ * loads, or behind a prologue what the function itself will. */
+FUNCTION(trace_entry_return)
+	save
+	mv	a2, t3
+	ip_and_parent
+#ifdef SITE_AT_ENTRY
+	addi	a3, sp, SAVE_SIZE
+#else
+	ld	a3, SAVE_FP(sp)
+#endif
+	call	trace_take_return
+	restore
+	jr	IP
+END(trace_entry_return)
+
+/*
+ * A function has returned here: ra is trace_return, and its result may be in a0 and
+ * a1. The frame has the look of one that was called from where it returns to, as
+ * unwind_return() says, or the way back itself once that is known: in a0 where
+ * trace_return_known is. It begins VARIADIC_MOST further down, where the frame
+ * record of the function may have been.
+ */
+#define RESULT(n) (8 * (n))
+#define BACK_FP 16
+#define BACK_RA 24
+#define BACK_RECORD 32
+#define BACK_SIZE (BACK_RECORD + VARIADIC_MOST)
+
+FUNCTION(trace_return)
+	addi	sp, sp, -BACK_SIZE
+	sd	ra, BACK_RA(sp)
+	sd	s0, BACK_FP(sp)
+	addi	s0, sp, BACK_RECORD
+	sd	a0, RESULT(0)(sp)
+	sd	a1, RESULT(1)(sp)
+	call	trace_returned
+	.globl	trace_return_known
+trace_return_known:
+	sd	a0, BACK_RA(sp)
+	ld	a0, RESULT(0)(sp)
+	ld	a1, RESULT(1)(sp)
+	ld	ra, BACK_RA(sp)
+	ld	s0, BACK_FP(sp)
+	addi	sp, sp, BACK_SIZE
+	ret
+END(trace_return)
 	.globl	trampoline_end
 trampoline_end:
 

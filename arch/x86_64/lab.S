@@ -11,7 +11,9 @@
 	.balign 8
 lab_canary:
 	canary = 0
-	.rept 15
+	.irp reg, rax, rbx, rcx, rdx, rsi, rdi, rbp, r8, r9, r10, r11, r12, r13, \
+		r14, r15, result, result2
+	canary_\reg = canary * 8
 	.quad 0x5ab0c0de70000001 + canary * 0x0101010100
 	canary = canary + 1
 	.endr
@@ -36,6 +38,13 @@ lab_count_second:
 	ret
 	.size lab_count_second, . - lab_count_second
 
+.macro compare_canaries differs, regs:vararg
+	.irp reg, \regs
+	cmpq lab_canary + canary_\reg(%rip), %\reg
+	jne \differs
+	.endr
+.endm
+
 .macro victim_begin
 	pushq %rbx
 	pushq %rbp
@@ -54,23 +63,14 @@ lab_count_second:
 1:	nop
 	decq %rsi
 	jnz 1b
-2:	offset = 0
-	.irp reg, rax, rbx, rcx, rdx, rsi, rdi, rbp, r8, r9, r10, r11, r12, r13, r14, r15
-	movq lab_canary + offset(%rip), %\reg
-	offset = offset + 8
+2:	.irp reg, rax, rbx, rcx, rdx, rsi, rdi, rbp, r8, r9, r10, r11, r12, r13, r14, r15
+	movq lab_canary + canary_\reg(%rip), %\reg
 	.endr
 .endm
 
-/* r11 is the site's to change where it calls. */
-.macro victim_end
-	offset = 0
-	.irp reg, rax, rbx, rcx, rdx, rsi, rdi, rbp, r8, r9, r10, r11, r12, r13, r14, r15
-	.ifnc \reg, r11
-	cmpq lab_canary + offset(%rip), %\reg
-	jne 1f
-	.endif
-	offset = offset + 8
-	.endr
+/* Whoever jumps to the next 1 has found a register changed. */
+.macro victim_end regs:vararg
+	compare_canaries 1f, \regs
 	xorl %ecx, %ecx
 	jmp 2f
 1:	movl $LAB_REGS, %ecx
@@ -87,6 +87,11 @@ lab_count_second:
 	popq %rbx
 	movl %ecx, %eax
 	ret
+.endm
+
+/* Behind a site: r11 is its to change where it calls. */
+.macro victim_site_end
+	victim_end rax, rbx, rcx, rdx, rsi, rdi, rbp, r8, r9, r10, r12, r13, r14, r15
 .endm
 
 .macro victim_data name
@@ -129,7 +134,7 @@ before lab_five
 lab_five_site:
 	.byte 0x0f, 0x1f, 0x44, 0x00, 0x00
 behind lab_five
-	victim_end
+	victim_site_end
 	.size lab_five_run, . - lab_five_run
 victim_data lab_five
 
@@ -142,25 +147,19 @@ before lab_lock
 lab_lock_site:
 	lock incl 0x12345000
 behind lab_lock
-	victim_end
+	victim_site_end
 	.size lab_lock_run, . - lab_lock_run
 victim_data lab_lock
 
 /* A site as the compiler makes it, with its record where it makes one. */
-	.balign 16
-	.type lab_victim_own_run, @function
-	.type lab_victim_own_site, @function
-lab_victim_own_run:
-	victim_begin
-before lab_victim_own
-	.size lab_victim_own_run, . - lab_victim_own_run
-lab_victim_own_site:
+.macro own_site name
+\name\()_site:
 #if defined(SITES_patchable)
 	.rept 5
 	nop
 	.endr
 	.pushsection __patchable_function_entries, "awo", @progbits, .text
-	.quad lab_victim_own_site
+	.quad \name\()_site
 	.popsection
 #else
 #if defined(SITES_fentry_nop)
@@ -170,12 +169,47 @@ lab_victim_own_site:
 #endif
 #if defined(SITES_fentry_nop) || defined(RECORD_COMPILER)
 	.pushsection __mcount_loc, "a", @progbits
-	.quad lab_victim_own_site
+	.quad \name\()_site
 	.popsection
 #endif
 #endif
+.endm
+
+	.balign 16
+	.type lab_victim_own_run, @function
+	.type lab_victim_own_site, @function
+lab_victim_own_run:
+	victim_begin
+before lab_victim_own
+	.size lab_victim_own_run, . - lab_victim_own_run
+own_site lab_victim_own
 behind lab_victim_own
-	victim_end
+	victim_site_end
 	.size lab_victim_own_site, . - lab_victim_own_site
 victim_data lab_victim_own
 
+/*
+ * A function whose return address is taken, and its caller. What the function
+ * finds changed in what it is given it tells by not giving its results.
+ */
+	.balign 16
+	.type lab_victim_return_run, @function
+	.type lab_victim_return_site, @function
+lab_victim_return_run:
+	victim_begin
+	call lab_victim_return_b0
+	cmpq lab_canary + canary_result(%rip), %rax
+	jne 1f
+	cmpq lab_canary + canary_result2(%rip), %rdx
+	jne 1f
+	victim_end rbx, rbp, r12, r13, r14, r15
+before lab_victim_return
+	.size lab_victim_return_run, . - lab_victim_return_run
+own_site lab_victim_return
+behind lab_victim_return
+	compare_canaries 1f, rax, rcx, rdx, rsi, rdi, r8, r9, r10
+	movq lab_canary + canary_result(%rip), %rax
+	movq lab_canary + canary_result2(%rip), %rdx
+1:	ret
+	.size lab_victim_return_site, . - lab_victim_return_site
+victim_data lab_victim_return
