@@ -207,6 +207,13 @@ void trace_return(void);
 static inline unsigned long *arch_return_slot(unsigned long ip,
 					      unsigned long sp);
 
+/*
+ * inline: the end of that function's frame, as far as it lies above sp: where the
+ * stack pointer is when the frame has been given back, and in trace_return; up to 64
+ * bytes less will do. For walks, any context.
+ */
+static inline unsigned long arch_return_end(unsigned long ip, unsigned long sp);
+
 /* Supplied by the tracer: the recorder's note for the port of the site whose live
  * call returns to ip; 0 if it has none. Any context, no site. */
 unsigned int site_note(unsigned long ip);

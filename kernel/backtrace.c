@@ -64,7 +64,7 @@ static void find_returns(struct arch_unwind *u, const struct task *t,
 	for (; u->nr_returns; u->nr_returns--) {
 		r = &u->returns[u->nr_returns - 1];
 		if (r->sp >= u->lo && r->sp <= u->hi &&
-		    r->sp + TRAP_FRAME_LEAST >= sp)
+		    arch_return_end(r->ip, r->sp) + TRAP_FRAME_LEAST >= sp)
 			return;
 	}
 }

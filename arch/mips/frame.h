@@ -19,7 +19,7 @@
 #define CONTEXT_SP 36
 #define CONTEXT_RA 40
 
-/* What trace_entry_call and the slow path of the ring keep on the stack. */
+/* What the trampolines that call C keep on the stack. */
 #define TRACE_FRAME_AT 48
 #define TRACE_FRAME_RA 52
 #define TRACE_FRAME_SIZE 56
@@ -47,6 +47,6 @@ static_assert(offsetof(struct trap_frame, badvaddr) == FRAME_BADVADDR, "asm");
 static_assert(sizeof(struct trap_frame) == FRAME_SIZE, "asm");
 static_assert(FRAME_SIZE % 8 == 0, "o32 stacks are 8-byte aligned");
 
-enum { REG_AT = 1, REG_V1 = 3, REG_SP = 29, REG_RA = 31 };
+enum { REG_AT = 1, REG_V0 = 2, REG_V1 = 3, REG_SP = 29, REG_RA = 31 };
 #endif
 #endif

@@ -14,7 +14,7 @@
 	.balign	4
 lab_canary:
 	canary = 0
-	.rept	32
+	.rept	34				/* and two for results */
 	.word	0x5ab0c0d1 + canary * 0x01010100
 	canary = canary + 1
 	.endr
@@ -101,15 +101,20 @@ lab_count2:
 	lw	$at, 4($at)
 	.endm
 
-	/* Kept: v0, a0 to a3, t7, s0 to s8; and ra, which comes back from at. */
-	.macro	victim_end
+	/* Let t0 be the canaries' address, t1 spoilt. */
+	.macro	compare_canaries differs, regs:vararg
 	lui	$t0, %hi(lab_canary)
 	addiu	$t0, %lo(lab_canary)
-	.irp	n, 2, 4, 5, 6, 7, 15, 16, 17, 18, 19, 20, 21, 22, 23, 30, 31
+	.irp	n, \regs
 	lw	$t1, 4 * \n($t0)
-	bne	$\n, $t1, 1f
+	bne	$\n, $t1, \differs
 	nop
 	.endr
+	.endm
+
+	/* Whoever jumps to the next 1 has found a register changed. */
+	.macro	victim_end regs:vararg
+	compare_canaries 1f, \regs
 	b	2f
 	li	$v0, 0
 1:	li	$v0, LAB_REGS
@@ -122,6 +127,12 @@ lab_count2:
 	each_saved lw
 	jr	$ra
 	addiu	$sp, $sp, 56
+	.endm
+
+	/* Behind a site: v0, a0 to a3, t7, s0 to s8; and ra, which comes back from
+	 * at. */
+	.macro	victim_site_end
+	victim_end 2, 4, 5, 6, 7, 15, 16, 17, 18, 19, 20, 21, 22, 23, 30, 31
 	.endm
 
 	.macro	victim_data name
@@ -153,7 +164,7 @@ lab_jal_site:
 	nop
 	nop
 	behind	lab_jal
-	victim_end
+	victim_site_end
 	.size	lab_jal_run, . - lab_jal_run
 	victim_data lab_jal
 
@@ -168,7 +179,7 @@ lab_link_site:
 	nop
 	nop
 	behind	lab_link
-	victim_end
+	victim_site_end
 	.size	lab_link_run, . - lab_link_run
 	victim_data lab_link
 
@@ -180,37 +191,75 @@ lab_long_run:
 lab_long_site:
 	.fill	5, 4, 0
 	behind	lab_long
-	victim_end
+	victim_site_end
 	.size	lab_long_run, . - lab_long_run
 	victim_data lab_long
 
-	/* A site as the compiler makes it. */
-	.type	lab_victim_own_run, @function
-lab_victim_own_run:
-	victim_begin
+	/*
+	 * A site as the compiler makes it, the victim's two instructions before it
+	 * included. t4 says where ra was saved: slot, or move when it was not.
+	 */
+	.macro	own_site name, slot:vararg
 #if defined(SITES_mcount_long)
-	before	lab_victim_own, nop
-lab_victim_own_site:
+	before	\name, nop
+\name\()_site:
 	lui	$v1, %hi(_mcount)
 	addiu	$v1, $v1, %lo(_mcount)
 	move	$at, $ra
 	jalr	$v1
 	addiu	$sp, $sp, -8
 #elif defined(SITES_mcount_ra)
-lab_victim_own_b0:
+\name\()_b0:
 	move	$at, $ra
-lab_victim_own_b1:
-	addiu	$t4, $sp, 52
-lab_victim_own_site:
+\name\()_b1:
+	\slot
+\name\()_site:
 	jal	_mcount
 	addiu	$sp, $sp, -8
 #else
-	before	lab_victim_own, move $at, $ra
-lab_victim_own_site:
+	before	\name, move $at, $ra
+\name\()_site:
 	jal	_mcount
 	addiu	$sp, $sp, -8
 #endif
-	behind	lab_victim_own
-	victim_end
+	behind	\name
+	.endm
+
+	.type	lab_victim_own_run, @function
+lab_victim_own_run:
+	victim_begin
+	own_site lab_victim_own, addiu $t4, $sp, 52
+	victim_site_end
 	.size	lab_victim_own_run, . - lab_victim_own_run
 	victim_data lab_victim_own
+
+	/*
+	 * A leaf whose return address is taken, and its caller. What the leaf finds
+	 * changed in what it is given it tells by not giving its results. Its label
+	 * is that of its site, for the table.
+	 */
+	.type	lab_victim_return_run, @function
+lab_victim_return_run:
+	victim_begin
+	jal	lab_victim_return_b0
+	nop
+	lui	$t0, %hi(lab_canary)
+	addiu	$t0, %lo(lab_canary)
+	lw	$t1, 4 * 32($t0)
+	bne	$v0, $t1, 1f
+	lw	$t1, 4 * 33($t0)
+	bne	$v1, $t1, 1f
+	nop
+	victim_end 16, 17, 18, 19, 20, 21, 22, 23, 30
+
+	.type	lab_victim_return_site, @function
+	own_site lab_victim_return, move $t4, $zero
+	compare_canaries 1f, 2, 4, 5, 6, 7, 15
+	lw	$v0, 4 * 32($t0)
+	lw	$v1, 4 * 33($t0)
+1:	jr	$ra
+	nop
+	.size	lab_victim_return_run, \
+		lab_victim_return_site - lab_victim_return_run
+	.size	lab_victim_return_site, . - lab_victim_return_site
+	victim_data lab_victim_return

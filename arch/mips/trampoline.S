@@ -31,11 +31,11 @@
 trampoline_begin:
 
 	/* Registers that C may change and the function may need; t1 keeps the
-	 * caller's Status. */
+	 * caller's Status. To an unwinder all is there once ra is. */
 	.macro	trace_frame_save
 	addiu	$sp, $sp, -TRACE_FRAME_SIZE
-	sw	$ra, TRACE_FRAME_RA($sp)
 	sw	$at, TRACE_FRAME_AT($sp)
+	sw	$ra, TRACE_FRAME_RA($sp)
 	sw	$a0, 16($sp)
 	sw	$a1, 20($sp)
 	sw	$a2, 24($sp)
@@ -187,6 +187,45 @@ trace_entry_call:
 	jr	$ra
 	move	$ra, $at
 	.size trace_entry_call, . - trace_entry_call
+
+/* trace_take_return(ip, parent, ops, sp): sp as the prologue left it. What it puts
+ * into the frame instead of at is where a leaf will return to. */
+	.globl trace_entry_return
+	.type trace_entry_return, @function
+trace_entry_return:
+	trace_frame_save
+	move	$a0, $ra
+	move	$a1, $at
+	move	$a2, $t0
+	jal	trace_take_return
+	addiu	$a3, $sp, TRACE_FRAME_SIZE
+	trace_frame_restore
+	jr	$ra
+	move	$ra, $at
+	.size trace_entry_return, . - trace_entry_return
+
+/*
+ * A function has returned here: its result may be in v0 and v1, and ra is this
+ * very address. So to an unwinder this is a function like any, called from where
+ * it returns to, as unwind_return() says; or, behind trace_returned(), as v0 says.
+ */
+	.globl trace_return
+	.type trace_return, @function
+trace_return:
+	addiu	$sp, $sp, -32
+	sw	$ra, 28($sp)
+	sw	$v0, 16($sp)
+	jal	trace_returned
+	sw	$v1, 20($sp)
+	.globl trace_return_known
+trace_return_known:
+	sw	$v0, 28($sp)			/* the way back */
+	lw	$ra, 28($sp)
+	lw	$v0, 16($sp)
+	lw	$v1, 20($sp)
+	jr	$ra
+	addiu	$sp, $sp, 32
+	.size trace_return, . - trace_return
 
 trampoline_end:
 

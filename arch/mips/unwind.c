@@ -2,23 +2,17 @@
  * Stack walk without frame pointers: the prologue says what a function did to sp
  * and where it put ra. GCC makes a frame by one `addiu sp, sp, -n` and one `sw
  * ra, m(sp)` before the first branch's delay slot is over (-fno-shrink-wrap; no
- * alloca or VLA), and takes it away right before `jr ra`, or in its delay slot.
+ * alloca or VLA), and takes it away right before it leaves, or in that jump's slot.
  */
 #include <arch/arch.h>
 #include <arch/arch_trace.h>
 #include <kernel/symbols.h>
 #include <kernel/task.h>
 
-#define PROLOGUE_MAX 64 /* instructions looked at, before and after the pc */
+#define PROLOGUE_MAX 64 /* instructions looked at */
 #define DEPTH_MAX 256
 
-extern char trampoline_begin[], trampoline_end[];
-
-/* What the function has on the stack at a certain instruction. */
-struct stack_use {
-	u32 size;  /* bytes below the caller's sp */
-	u32 ra_at; /* offset of the saved ra from sp; 0: not saved */
-};
+extern char trampoline_begin[], trace_return_known[];
 
 static bool is_text(unsigned long a)
 {
@@ -36,11 +30,6 @@ static bool on_stack(const struct arch_unwind *u, unsigned long a,
 static int sp_change(u32 insn)
 {
 	return insn >> 16 == 0x27bd ? (s16)insn : 0;
-}
-
-static bool is_jr_ra(u32 insn)
-{
-	return (insn & ~0x7c0u) == 0x03e00008; /* jr.hb too */
 }
 
 /* Does the instruction have a delay slot? */
@@ -73,16 +62,37 @@ static struct stack_use prologue(const u32 *start, const u32 *pc)
 	return use;
 }
 
-/*
- * Is pc in an epilogue, the frame gone already? Then straight on comes `jr ra`,
- * its delay slot included, without sp being put back.
- */
-static bool frame_is_gone(const u32 *pc, const u32 *end)
+struct stack_use site_stack_use(unsigned long ip)
 {
-	for (; pc < end && !is_jr_ra(*pc); pc++)
-		if (sp_change(*pc) || is_branch(*pc))
-			return false;
-	return pc + 1 < end && !sp_change(pc[1]);
+	unsigned long site = arch_site_from_return(ip);
+	struct symbol s;
+
+	if (!symbol_at(site, &s))
+		return (struct stack_use){ 0, 0 };
+	return prologue((const u32 *)s.start, (const u32 *)site);
+}
+
+/*
+ * Is pc in an epilogue, the frame gone already? Then sp was put back on the way
+ * straight here: not in the delay slot of a jump that led away.
+ */
+static bool frame_is_gone(const u32 *start, const u32 *pc)
+{
+	while (--pc > start && !is_branch(pc[-1]))
+		if (sp_change(*pc))
+			return sp_change(*pc) > 0;
+	return false;
+}
+
+/* at is for the trampolines; or where trace_return is to go on. */
+static void take_frame(struct arch_unwind *u, const struct trap_frame *f)
+{
+	bool known = f->epc == (u32)trace_return_known;
+
+	u->pc = f->epc;
+	u->sp = f->reg[REG_SP];
+	u->ra = f->reg[REG_RA];
+	u->fp = f->reg[known ? REG_V0 : REG_AT];
 }
 
 noinline void arch_unwind_start(struct arch_unwind *u,
@@ -92,10 +102,7 @@ noinline void arch_unwind_start(struct arch_unwind *u,
 	u->depth = 0;
 	u->ra = u->fp = 0;
 	if (f) {
-		u->pc = f->epc;
-		u->sp = f->reg[REG_SP];
-		u->ra = f->reg[REG_RA];
-		u->fp = f->reg[REG_AT]; /* for the trampolines */
+		take_frame(u, f);
 	} else if (t) {
 		u->pc = t->context.ra;
 		u->sp = t->context.sp;
@@ -117,10 +124,7 @@ static bool step_trap(struct arch_unwind *u)
 
 	if (!on_stack(u, u->sp, sizeof(*f)) || f->reg[REG_SP] < u->sp)
 		return false;
-	u->pc = f->epc;
-	u->sp = f->reg[REG_SP];
-	u->ra = f->reg[REG_RA];
-	u->fp = f->reg[REG_AT];
+	take_frame(u, f);
 	return is_text(u->pc);
 }
 
@@ -137,12 +141,38 @@ static bool step_trampoline(struct arch_unwind *u, struct stack_use use)
 			return false;
 		u->ra = saved[TRACE_FRAME_RA / 4];
 		u->fp = saved[TRACE_FRAME_AT / 4];
-		u->sp += use.size;
 	}
+	u->sp += use.size;
 	u->pc = u->ra;
 	u->ra = u->fp;
 	u->fp = 0;
 	return is_text(u->pc);
+}
+
+static unsigned long end_of(const struct task_return *r)
+{
+	return arch_return_end(r->ip, r->sp);
+}
+
+/*
+ * What u->ra stands for in the function whose frame ended at u->sp: where it ended
+ * for the function that took it too. An address is counted before it is replaced,
+ * so that some of frames already passed may be left; and no longer when
+ * trace_returned() has read it, though trace_return is yet to be told.
+ */
+static unsigned long frame_return(struct arch_unwind *u)
+{
+	const struct task_return *gone;
+
+	while (u->nr_returns &&
+	       end_of(&u->returns[u->nr_returns - 1]) < u->sp)
+		u->nr_returns--;
+	gone = &u->returns[u->nr_returns];
+	if (u->ra == (unsigned long)trace_return && u->returns &&
+	    u->nr_returns < TASK_RETURNS && end_of(gone) == u->sp &&
+	    (!u->nr_returns || end_of(gone - 1) > u->sp))
+		return gone->ret;
+	return unwind_return(u, u->ra);
 }
 
 /*
@@ -156,26 +186,29 @@ static bool step_function(struct arch_unwind *u)
 	bool exact = u->ra != 0;
 
 	if (exact && !is_text(u->pc)) {
-		u->pc = u->ra; /* a call of a wrong pointer */
+		/* A call of a wrong pointer. */
+		u->pc = frame_return(u);
 		u->ra = 0;
 		return is_text(u->pc);
 	}
 	if (!symbol_at(exact ? u->pc : u->pc - 8, &s))
 		return false;
 	use = prologue((const u32 *)s.start, (const u32 *)u->pc);
-	if (s.start >= (unsigned long)trampoline_begin &&
-	    s.start < (unsigned long)trampoline_end)
-		return step_trampoline(u, use);
 	if (exact && use.size &&
-	    frame_is_gone((const u32 *)u->pc, (const u32 *)(s.start + s.size)))
+	    frame_is_gone((const u32 *)s.start, (const u32 *)u->pc))
 		use = (struct stack_use){ 0, 0 };
-	if (use.ra_at) {
+	if (s.start >= (unsigned long)trampoline_begin &&
+	    s.start < (unsigned long)trace_return)
+		return step_trampoline(u, use);
+	if (exact && u->pc == (unsigned long)trace_return_known) {
+		u->ra = u->fp;
+	} else if (use.ra_at) {
 		if (!on_stack(u, u->sp + use.ra_at, 4))
 			return false;
 		u->ra = *(const u32 *)(u->sp + use.ra_at);
 	}
-	u->pc = u->ra;
 	u->sp += use.size;
+	u->pc = frame_return(u);
 	u->ra = 0;
 	/* A step without a frame is the innermost; the rest must go up. */
 	return is_text(u->pc) && (use.size || exact) && on_stack(u, u->sp, 0);

@@ -215,4 +215,11 @@ static inline void arch_text_sync_site(unsigned long a)
 	(void)a;
 }
 
+
+static inline unsigned long arch_return_end(unsigned long ip, unsigned long sp)
+{
+	(void)ip;
+	return sp;
+}
+
 #endif

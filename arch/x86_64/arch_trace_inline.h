@@ -31,6 +31,12 @@ static inline unsigned long *arch_return_slot(unsigned long ip,
 	return (unsigned long *)sp;
 }
 
+static inline unsigned long arch_return_end(unsigned long ip, unsigned long sp)
+{
+	(void)ip;
+	return sp + sizeof(long);
+}
+
 /* e8, then the distance from the next instruction in 32 bits. */
 static inline u64 live_call(unsigned long live, unsigned long target)
 {
