@@ -137,8 +137,12 @@ def graph_events(lines: list[str]) -> list[dict[str, str]]:
 
 def graph_nesting(events: list[dict[str, str]], whole: bool) -> None:
     """Is every line where it belongs, task by task? whole: nothing was lost, so
-    that all begins at the left, and every brace closes one that is there."""
+    that all begins at the left, and every brace closes one that is there; else
+    from where the last CPU's ring begins, for tasks may have come from there."""
     stacks: dict[str, list[str | None]] = {}
+    if not whole:
+        seen = [e["cpu"] for e in events]
+        events = events[max(map(seen.index, set(seen)), default=0):]
     for e in events:
         depth = len(e["indent"]) // 2
         if e["comment"]:

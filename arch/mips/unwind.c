@@ -164,8 +164,7 @@ static unsigned long frame_return(struct arch_unwind *u)
 {
 	const struct task_return *gone;
 
-	while (u->nr_returns &&
-	       end_of(&u->returns[u->nr_returns - 1]) < u->sp)
+	while (u->nr_returns && end_of(&u->returns[u->nr_returns - 1]) < u->sp)
 		u->nr_returns--;
 	gone = &u->returns[u->nr_returns];
 	if (u->ra == (unsigned long)trace_return && u->returns &&

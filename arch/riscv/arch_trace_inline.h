@@ -215,7 +215,6 @@ static inline void arch_text_sync_site(unsigned long a)
 	(void)a;
 }
 
-
 static inline unsigned long arch_return_end(unsigned long ip, unsigned long sp)
 {
 	(void)ip;
