@@ -11,6 +11,8 @@
 #include <kernel/patch_path.h>
 #include <kernel/symbols.h>
 
+static_assert(TASK_RETURNS <= RING_TYPES, "every depth has its parent");
+
 static u32 offset(unsigned long ip)
 {
 	return ip - (unsigned long)_text;

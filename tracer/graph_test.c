@@ -345,6 +345,9 @@ static const struct text_case {
 	  " 3)               |    victim_call() {\n" },
 	{ { .pid = -1, .text = "a note", .len = 6 },
 	  " 3)               |      /* a note */\n" },
+	/* The function tracer's, whose task was preempted inside it. */
+	{ { .pid = -1, .parent = (unsigned long)victim_outer + 4 },
+	  " 3)               |      /* victim_call <-victim_outer */\n" },
 	{ { .pid = -1, .graph = RING_GRAPH_LEAF, .depth = 2 },
 	  " 3)   0.000 us    |      victim_call();\n" },
 	{ { .pid = -1, .graph = RING_GRAPH_RETURN, .depth = 1 },

@@ -36,7 +36,6 @@
 	((u32)RING_TYPE(1)) /* delta and parent: new base, low and high */
 #define RING_MARK                                                              \
 	((u32)RING_TYPE(2)) /* parent: length << 8 | flags; text follows */
-
 #define RING_RETURN                                                            \
 	((u32)RING_TYPE(3)) /* parent: the function; RING_TOOK() follows */
 /* A function event with this for a parent: its return will come too. */
