@@ -96,6 +96,29 @@ KTEST(return_slot, "arch_trace.arch_return_slot")
 	KEXPECT_EQ(t, misplaced, 0);
 }
 
+static unsigned long callee_frame, taken_end;
+
+static noinline notrace void note_end(unsigned long x)
+{
+	const struct task *me = current_task();
+	const struct task_return *r = &me->returns[me->nr_returns - 1];
+
+	(void)x;
+	callee_frame = (unsigned long)__builtin_frame_address(0);
+	taken_end = arch_return_end(r->ip, r->sp);
+}
+
+/* Between the frames of those whom the function calls and its caller's. */
+KTEST(return_end, "arch_trace.arch_return_end")
+{
+	begin(t);
+	victim_callback(note_end, 1);
+	end(t);
+	KEXPECT_EQ(t, entered, 1);
+	KEXPECT(t, taken_end > callee_frame);
+	KEXPECT(t, taken_end <= (unsigned long)__builtin_frame_address(0));
+}
+
 /* What was taken comes back long after its tracer has gone. */
 static noinline notrace void switch_off(unsigned long x)
 {

@@ -32,8 +32,9 @@ static void set_bounds(struct arch_unwind *u, unsigned long sp,
 	}
 }
 
-static noinline void start(struct arch_unwind *u, const struct trap_frame *f,
-			   const struct task *t)
+/* No site: where it returns to is where a walk of the caller's own begins. */
+static noinline notrace void
+start(struct arch_unwind *u, const struct trap_frame *f, const struct task *t)
 {
 	unsigned long sp = (unsigned long)__builtin_frame_address(0);
 
@@ -84,7 +85,6 @@ unsigned int backtrace_get(const struct trap_frame *f, const struct task *t,
 	unsigned int n = 0;
 
 	start(&u, f, t);
-	/* Here, not in start(), which may itself be one of them. */
 	find_returns(&u, t ? t : current_task(), f ? arch_frame_sp(f) : 0);
 	while (n < max && arch_unwind_next(&u))
 		pcs[n++] = u.pc;

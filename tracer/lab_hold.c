@@ -47,16 +47,22 @@ static u64 ahead;
 
 /*
  * Interrupts stay off from the clock's edge until the timer is set, so that the
- * same number of instructions passes from there to the site each time. Returns
- * where the interrupt came, 0 if not before the end.
+ * same number of instructions passes from there to the site each time. Where a
+ * tick is no whole number of instructions, which of them the edge meets depends on
+ * when the trial began: anywhere in it, or one boundary could be missed each time.
+ * Returns where the interrupt came, 0 if not before the end.
  */
 static unsigned long trial(struct lab_task *l, unsigned int delay)
 {
 	unsigned long threes = delay & 1, twos = (delay - 3 * threes) / 2;
 	struct task *me = current_task();
 	irq_state_t state = arch_irq_save();
-	u64 start = arch_clock(), now;
+	static unsigned int trials;
+	u64 start, now;
 
+	for (unsigned int n = trials++ * 37 % 101; n; n--)
+		asm volatile("");
+	start = arch_clock();
 	lab_calls[0] = lab_calls[1] = 0;
 	l->fault_damage = 0;
 	me->interrupted_pc = 0;

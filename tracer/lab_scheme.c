@@ -267,7 +267,7 @@ void lab_case_scheme(struct lab_case *c, const struct lab_scheme *s)
 		.step = take_step,
 		.lo = s->victim->boundary[0],
 		.hi = s->victim->boundary[3] + 1,
-		.span = s->way == LAB_BREAK ? 700 : 256,
+		.span = s->way == LAB_BREAK || s->fault ? 700 : 256,
 		.wrong = what_is_wrong(s),
 	};
 	patch_trap_hook = lab_trap;

@@ -155,22 +155,35 @@ static unsigned long end_of(const struct task_return *r)
 }
 
 /*
- * What u->ra stands for in the function whose frame ended at u->sp: where it ended
- * for the function that took it too. An address is counted before it is replaced,
- * so that some of frames already passed may be left; and no longer when
- * trace_returned() has read it, though trace_return is yet to be told.
+ * trace_returned() has given back what was taken in the frame that ended at
+ * u->sp, but trace_return is yet to be told: it is still there, unless an
+ * interrupt has taken another since. Then 0, which ends the walk.
+ */
+static unsigned long given_back(const struct arch_unwind *u)
+{
+	const struct task_return *r = &u->returns[u->nr_returns];
+
+	if (!u->returns || u->nr_returns == TASK_RETURNS || end_of(r) != u->sp)
+		return 0;
+	return r->ret;
+}
+
+/*
+ * What u->ra stands for in the function whose frame ended at u->sp: there it ended
+ * for the function that took it, too. An address is counted before it is replaced,
+ * so that some may be left of frames that have been passed.
  */
 static unsigned long frame_return(struct arch_unwind *u)
 {
-	const struct task_return *gone;
+	unsigned long end = 0;
 
-	while (u->nr_returns && end_of(&u->returns[u->nr_returns - 1]) < u->sp)
-		u->nr_returns--;
-	gone = &u->returns[u->nr_returns];
-	if (u->ra == (unsigned long)trace_return && u->returns &&
-	    u->nr_returns < TASK_RETURNS && end_of(gone) == u->sp &&
-	    (!u->nr_returns || end_of(gone - 1) > u->sp))
-		return gone->ret;
+	for (; u->nr_returns; u->nr_returns--) {
+		end = end_of(&u->returns[u->nr_returns - 1]);
+		if (end >= u->sp)
+			break;
+	}
+	if (u->ra == (unsigned long)trace_return && end != u->sp)
+		return given_back(u);
 	return unwind_return(u, u->ra);
 }
 
