@@ -6,7 +6,8 @@
  *           of the byte (RING_IRQS_OFF) set if interrupts were off at the site
  * So text is smaller than 16 MiB less RING_TYPES; the linker script asserts
  * it. An ip offset of RING_TYPE(n) and above marks a slot that is not a
- * function event; only C writes those.
+ * function event, a parent offset one whose return is recorded as well; only C
+ * writes those.
  */
 #ifndef ARCH_RING_EVENT_H
 #define ARCH_RING_EVENT_H

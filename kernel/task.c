@@ -149,7 +149,8 @@ int task_init_idle(unsigned int cpu)
 	char name[TASK_NAME_LEN];
 
 	if (t && t != &boot_task) {
-		t->nr_returns = 0; /* the functions that parked it */
+		/* The functions that parked it. */
+		t->nr_returns = t->graph_depth = 0;
 		arch_task_init(t, t->stack + TASK_STACK_SIZE);
 		return 0;
 	}

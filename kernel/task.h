@@ -80,6 +80,7 @@ struct task {
 	 * it as it was.
 	 */
 	u32 nr_returns;
+	u32 graph_depth; /* of these: in function_graph's ring; irqs off */
 	struct task_return returns[TASK_RETURNS];
 };
 

@@ -94,6 +94,78 @@ def function_events(lines: list[str]) -> list[dict[str, str]]:
     return events
 
 
+GRAPH_LINE = re.compile(
+    r" (?P<cpu>\d)\) (?: {14}|(?P<mark>[ +!#*@$]) (?P<us>\d+(?:\.\d{1,3})?) us "
+    r"(?P<pad> *))\|  (?P<indent>(?:  )*)(?:"
+    r"(?P<name>[\w.]+)\(\)(?P<how> \{|;)|"
+    r"(?P<end>\})(?: /\* (?P<ended>[\w.]+) \*/)?|"
+    r"/\* (?P<comment>.*) \*/)$")
+GRAPH_SWITCH = re.compile(r" (\d)\) +\S.*?-(\d+) +=> +\S.*?-(\d+) +$")
+GRAPH_RULE = " " + 42 * "-"
+# Over how many microseconds a line has which mark.
+GRAPH_MARKS = [("$", 10**6), ("@", 10**5), ("*", 10**4), ("#", 1000),
+               ("!", 100), ("+", 10), (" ", -1)]
+
+
+def graph_events(lines: list[str]) -> list[dict[str, str]]:
+    """The lines of a trace file in function_graph's format, each with the pid of
+    the task that it is of ("task"); idle tasks, and that of a CPU which shows no
+    task's name, are told apart by CPU. Any other line is an error."""
+    events: list[dict[str, str]] = []
+    task: dict[str, str] = {}
+    lines = [x for x in lines if not x.startswith("#")]
+    while lines:
+        line = lines.pop(0)
+        if line == GRAPH_RULE:
+            switch, rule, empty = (lines.pop(0) for _ in range(3))
+            match = GRAPH_SWITCH.match(switch)
+            assert match and (rule, empty) == (GRAPH_RULE, ""), switch
+            cpu, before, task[cpu] = match.groups()
+            for e in events:
+                if e["cpu"] == cpu:
+                    e["task"] = e["task"] or before
+            continue
+        match = GRAPH_LINE.match(line)
+        assert match, f"not a graph line: {line!r}"
+        e = match.groupdict()
+        events.append(e | {"task": task.get(e["cpu"], "")})
+    for e in events:
+        if e["task"] in ("", "0"):
+            e["task"] += f" on CPU {e['cpu']}"
+    return events
+
+
+def graph_nesting(events: list[dict[str, str]], whole: bool) -> None:
+    """Is every line where it belongs, task by task? whole: nothing was lost, so
+    that all begins at the left, and every brace closes one that is there; else
+    from where the last CPU's ring begins, for tasks may have come from there."""
+    stacks: dict[str, list[str | None]] = {}
+    if not whole:
+        seen = [e["cpu"] for e in events]
+        events = events[max(map(seen.index, set(seen)), default=0):]
+    for e in events:
+        depth = len(e["indent"]) // 2
+        if e["comment"]:
+            continue
+        # What is further out was called before the trace begins.
+        stack = stacks.setdefault(
+            e["task"], [] if whole else [None] * (depth + bool(e["end"])))
+        assert depth == len(stack) - bool(e["end"]), (e, stack)
+        if e["us"]:
+            value = float(e["us"])
+            assert len(e["us"] + e["pad"]) >= 8 and len(e["us"]) <= 8 + (
+                value >= 10**8), e
+            assert e["mark"] == next(
+                m for m, over in GRAPH_MARKS
+                if value > over or (value == over and m == e["mark"])), e
+        if e["end"]:
+            name = stack.pop()
+            assert name or not whole, e
+            assert e["ended"] in (None, name) or not name, (e, name)
+        elif e["how"] == " {":
+            stack.append(e["name"])
+
+
 def trace_stats(g, cpus: int) -> dict[str, int]:
     """per_cpu/cpuN/stats, summed over the CPUs."""
     total: dict[str, int] = {}

@@ -183,6 +183,9 @@ static int put_calls(struct sink *out)
 		return shell_error(err, "bench", "%s", errors.error);
 	put(out, "function_event", cost_with(true), "instructions", 60);
 	put(out, "tracing_off", cost_with(false), "instructions", 15);
+	trace_select(&errors, "function_graph");
+	put(out, "graph_call", cost_with(true), "instructions", 900);
+	trace_select(&errors, "function");
 	return put(out, "enable_one_name", cost_of_name(), "instructions",
 		   5000);
 }

@@ -8,6 +8,7 @@
 #include <kernel/time.h>
 #include <tracer/output.h>
 #include <tracer/patch.h>
+#include <tracer/returns.h>
 
 /* For files of one record: true the first time. */
 static bool once(struct ctl_handle *h)
@@ -222,6 +223,8 @@ static int total_info_read(struct ctl_handle *h, struct seq *s)
 		   (unsigned long long)p.held_ns_max);
 	seq_printf(s, "longest write with interrupts off = %llu (ns)\n",
 		   (unsigned long long)p.window_ns_max);
+	seq_printf(s, "returns not taken: %u too deep, %u without an address\n",
+		   returns_missed, returns_refused);
 	return 1;
 }
 CTL_FILE(dyn_ftrace_total_info, .path = TRACING "dyn_ftrace_total_info",

@@ -45,11 +45,11 @@ static int read_entries(struct ctl_handle *h, struct seq *s, cpumask_t mask)
 		trace_header(s, mask);
 		return 1;
 	}
-	e = trace_iter_peek(it);
+	e = trace_iter_peek_line(it);
 	if (!e)
 		return 0;
 	put_lost(s, e->cpu, trace_iter_lost(it));
-	trace_line(s, e);
+	trace_line(s, it, e);
 	trace_iter_next(it);
 	return 1;
 }
@@ -161,7 +161,7 @@ static int pipe_read(struct ctl_handle *h, struct seq *s)
 	int err;
 
 	for (;;) {
-		e = trace_iter_peek(it);
+		e = trace_iter_peek_line(it);
 		if (e) {
 			entry = *e;
 			put_lost(s, entry.cpu, trace_iter_lost(it));
@@ -173,7 +173,7 @@ static int pipe_read(struct ctl_handle *h, struct seq *s)
 		if (err)
 			return err == -EPIPE ? 0 : err;
 	}
-	trace_line(s, &entry);
+	trace_line(s, it, &entry);
 	h->pos++;
 	return 1;
 }

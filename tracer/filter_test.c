@@ -43,14 +43,15 @@ KTEST(filter_words, "filter.names_globs_removal")
 				  " victim_call\tvictim_ot*  "),
 		   0);
 	KEXPECT(t, filter_is(BOTH));
-	KEXPECT_EQ(t, trace_test_put("set_ftrace_filter", "victim_[co][at]*"),
+	KEXPECT_EQ(t,
+		   trace_test_put("set_ftrace_filter", "victim_[co][at]*[lr]"),
 		   0);
 	KEXPECT(t, filter_is(BOTH));
 	KEXPECT_EQ(t, trace_test_put("set_ftrace_filter", "*ctim_?all"), 0);
 	KEXPECT(t, filter_is("victim_call\n"));
 	KEXPECT_EQ(t,
 		   trace_test_put("set_ftrace_filter",
-				  "victim_[co][at]* !*_other"),
+				  "victim_[co][at]*[lr] !*_other"),
 		   0);
 	KEXPECT(t, filter_is("victim_call\n"));
 	KEXPECT_EQ(t, trace_test_add("set_ftrace_filter", ""), 0);

@@ -16,6 +16,12 @@ struct trace_iter *trace_iter_open(cpumask_t mask, bool bounded)
 	struct trace_iter *it = kzalloc(sizeof(*it));
 	unsigned int cpu;
 
+	if (it)
+		it->graph = kzalloc(nr_cpus * sizeof(*it->graph));
+	if (it && !it->graph) {
+		kfree(it);
+		return NULL;
+	}
 	for (cpu = 0; it && cpu < nr_cpus; cpu++) {
 		if (!(mask & 1u << cpu))
 			continue;
@@ -34,6 +40,7 @@ void trace_iter_close(struct trace_iter *it)
 		return;
 	while (it->nr)
 		ring_cursor_close(&it->cursors[--it->nr]);
+	kfree(it->graph);
 	kfree(it);
 }
 
@@ -50,6 +57,15 @@ const struct ring_entry *trace_iter_peek(struct trace_iter *it)
 			it->next = c;
 	}
 	return it->next ? &it->next->entry : NULL;
+}
+
+const struct ring_entry *trace_iter_peek_line(struct trace_iter *it)
+{
+	const struct ring_entry *e = trace_iter_peek(it);
+
+	if (e)
+		ring_cursor_join(it->next);
+	return e;
 }
 
 void trace_iter_next(struct trace_iter *it)
@@ -130,10 +146,16 @@ static const char legend[] =
 
 void trace_header(struct seq *s, cpumask_t mask)
 {
+	const struct tracer *tracer = READ_ONCE(trace_state.tracer);
 	u64 entries = 0, written = 0;
 	struct ring_stats stats;
 	unsigned int cpu;
 
+	seq_printf(s, "# tracer: %s\n#\n", tracer->name);
+	if (tracer->graph) {
+		trace_graph_header(s);
+		return;
+	}
 	for (cpu = 0; cpu < nr_cpus; cpu++) {
 		if (!(mask & 1u << cpu))
 			continue;
@@ -141,7 +163,6 @@ void trace_header(struct seq *s, cpumask_t mask)
 		entries += stats.held;
 		written += stats.held + stats.overwritten;
 	}
-	seq_printf(s, "# tracer: %s\n#\n", READ_ONCE(trace_state.tracer)->name);
 	seq_printf(s,
 		   "# entries-in-buffer/entries-written: %llu/%llu   #P:%u\n",
 		   (unsigned long long)entries, (unsigned long long)written,
@@ -164,7 +185,7 @@ static void put_flags(struct seq *s, u32 context)
 		   depth ? "0123456789abcdef"[depth] : '.');
 }
 
-static void put_function(struct seq *s, unsigned long addr, unsigned long at)
+void trace_function(struct seq *s, unsigned long addr, unsigned long at)
 {
 	struct symbol sym;
 
@@ -176,26 +197,30 @@ static void put_function(struct seq *s, unsigned long addr, unsigned long at)
 
 /* A parent is a return address: after a call that ends a function it lies in the
  * next one, so look a byte before it. */
-static void put_call(struct seq *s, const struct ring_entry *e)
+void trace_call(struct seq *s, const struct ring_entry *e)
 {
-	put_function(s, e->ip, e->ip);
+	trace_function(s, e->ip, e->ip);
 	seq_printf(s, " <-");
-	put_function(s, e->parent, e->parent - 1);
-	seq_printf(s, "\n");
+	trace_function(s, e->parent, e->parent - 1);
 }
 
-void trace_line(struct seq *s, const struct ring_entry *e)
+void trace_line(struct seq *s, struct trace_iter *it,
+		const struct ring_entry *e)
 {
 	char comm[TASK_NAME_LEN];
 
+	if (e->graph || READ_ONCE(trace_state.tracer)->graph) {
+		trace_graph_line(s, &it->graph[e->cpu], e);
+		return;
+	}
 	comm_find(e->pid, comm, sizeof(comm));
 	seq_printf(s, "%16s-%-7d [%03u] ", comm, e->pid, e->cpu);
 	put_flags(s, e->context);
 	trace_time(s, e->clock);
 	seq_printf(s, ": ");
 	if (!e->text)
-		put_call(s, e);
+		trace_call(s, e);
 	else
-		seq_printf(s, "tracing_mark_write: %.*s\n", (int)e->len,
-			   e->text);
+		seq_printf(s, "tracing_mark_write: %.*s", (int)e->len, e->text);
+	seq_printf(s, "\n");
 }

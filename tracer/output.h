@@ -3,11 +3,22 @@
 #define TRACER_OUTPUT_H
 
 #include <kernel/ctl.h>
+#include <kernel/task.h>
 #include <tracer/ring_read.h>
+
+/* What of one CPU's call graph has been shown so far. */
+struct trace_graph {
+	bool begun;
+	s32 pid;	   /* whose calls came last; once begun */
+	unsigned int open; /* the next comment stands as deep as a call there */
+	/* Whose brace is open at each depth; 0: nobody's that was shown. */
+	unsigned long ip[TASK_RETURNS];
+};
 
 struct trace_iter {
 	unsigned int nr;
-	struct ring_cursor *next; /* the one whose entry comes next */
+	struct ring_cursor *next;  /* the one whose entry comes next */
+	struct trace_graph *graph; /* one a CPU, of graph lines */
 	struct ring_cursor cursors[MAX_CPUS];
 };
 
@@ -20,6 +31,9 @@ void trace_iter_close(struct trace_iter *it);
 
 /* The oldest entry that has not been passed; NULL: none (now). */
 const struct ring_entry *trace_iter_peek(struct trace_iter *it);
+/* The same for who shows them: a call and its return that are one line are one
+ * entry (ring_cursor_join()). */
+const struct ring_entry *trace_iter_peek_line(struct trace_iter *it);
 /* Pass it; consume: only if trace_iter_consume() says true it was ours. */
 void trace_iter_next(struct trace_iter *it);
 bool trace_iter_consume(struct trace_iter *it);
@@ -27,9 +41,21 @@ bool trace_iter_consume(struct trace_iter *it);
 /* Entries that were lost before the next one since this was last asked. */
 u64 trace_iter_lost(struct trace_iter *it);
 
-/* The comment at the top of `trace` and `trace_pipe`'s one line an entry. */
+/* The comment at the top of `trace`, and what it and trace_pipe show of an entry
+ * of it: a line, or with function_graph a few. */
 void trace_header(struct seq *s, cpumask_t mask);
-void trace_line(struct seq *s, const struct ring_entry *e);
+void trace_line(struct seq *s, struct trace_iter *it,
+		const struct ring_entry *e);
+
+/* The same for function_graph (output_graph.c). */
+void trace_graph_header(struct seq *s);
+void trace_graph_line(struct seq *s, struct trace_graph *g,
+		      const struct ring_entry *e);
+
+/* The function that contains address `at`; in none: addr as a number. */
+void trace_function(struct seq *s, unsigned long addr, unsigned long at);
+/* "victim_call <-victim_outer" */
+void trace_call(struct seq *s, const struct ring_entry *e);
 
 /* trace_clock: the name in use, all of them with [it] marked, and the choice of
  * another: 0 or -EINVAL. */

@@ -155,28 +155,44 @@ void ring_task(s32 pid)
 		mark_task(r, &arch_this_cpu()->head, pid);
 }
 
-static void write_event(struct ring *r, struct cpu_head *head, unsigned long ip,
-			unsigned long parent, u32 context)
+/* An entry's first slot; `more` are there for the caller to fill and publish. */
+static struct ring_event *begin_entry(struct ring *r, struct cpu_head *head,
+				      u32 ip, u32 parent, u32 context, u32 more)
 {
-	struct ring_event *e;
 	u32 delta;
+	struct ring_event *e = reserve(r, head, 1 + more, &delta);
 
-	e = reserve(r, head, 1, &delta);
 	e->delta = delta;
-	e->ip = (u32)(ip - head->text) << 8 | (context & 0xff);
-	e->parent = (u32)(parent - head->text) << 8 | (context >> 8 & 0xff);
-	publish(head, 1);
+	e->ip = ip << 8 | (context & 0xff);
+	e->parent = parent << 8 | (context >> 8 & 0xff);
+	current_page(r)->inner += more;
+	return e;
+}
+
+bool ring_write(u32 ip, u32 parent, u32 context, const struct ring_event *more)
+{
+	struct cpu_head *head = &arch_this_cpu()->head;
+	struct ring *r = &rings[head->index];
+	struct ring_event *e;
+
+	/* An NMI may have come while the ring was being written. */
+	if (r->busy || (context & PREEMPT_NMI)) {
+		r->dropped++;
+		return false;
+	}
+	if (!r->recording)
+		return false;
+	e = begin_entry(r, head, ip, parent, context, !!more);
+	if (more)
+		e[1] = *more;
+	publish(head, more ? 2 : 1);
+	return true;
 }
 
 void trace_ring_slow(unsigned long ip, unsigned long parent, u32 context)
 {
-	struct ring *r = &rings[cpu_index()];
-
-	/* An NMI may have come while the ring was being written. */
-	if (r->busy || (context & PREEMPT_NMI))
-		r->dropped++;
-	else if (r->recording)
-		write_event(r, &arch_this_cpu()->head, ip, parent, context);
+	ring_write(ip - (unsigned long)_text, parent - (unsigned long)_text,
+		   context, NULL);
 }
 PATCH_ROOT(trace_ring_slow);
 
@@ -205,31 +221,27 @@ void ring_leave(irq_state_t state)
 	arch_irq_restore(state);
 }
 
-/* preempt_count as the trampoline would record it, seen from here. */
-static u32 context_now(const struct cpu_head *head, bool irqs_off)
+u32 ring_context(bool irqs_off)
 {
-	return (head->preempt_count & 0xffff & ~RING_CONTEXT_IRQS_OFF) |
+	return (arch_this_cpu()->head.preempt_count & 0xffff &
+		~RING_CONTEXT_IRQS_OFF) |
 	       (irqs_off ? RING_CONTEXT_IRQS_OFF : 0);
 }
 
-static void write_mark(struct ring *r, struct cpu_head *head, u32 context,
-		       const char *text, size_t len)
+static void write_mark(struct ring *r, u32 context, const char *text,
+		       size_t len)
 {
-	u32 delta, more = (len + RING_EVENT_SIZE - 1) / RING_EVENT_SIZE;
-	struct ring_event *e = reserve(r, head, 1 + more, &delta);
+	struct cpu_head *head = &arch_this_cpu()->head;
+	u32 more = RING_MORE_SLOTS(len);
 
-	e->delta = delta;
-	e->ip = RING_MARK << 8 | (context & 0xff);
-	e->parent = len << 8 | (context >> 8 & 0xff);
-	memcpy(e + 1, text, len);
-	current_page(r)->inner += more;
+	memcpy(begin_entry(r, head, RING_MARK, len, context, more) + 1, text,
+	       len);
 	publish(head, 1 + more);
 }
 
 int ring_mark(const char *text, size_t len)
 {
 	bool irqs_off = arch_irqs_off();
-	struct cpu_head *head;
 	irq_state_t state;
 	struct ring *r;
 	int err = -EBUSY;
@@ -237,10 +249,9 @@ int ring_mark(const char *text, size_t len)
 	if (!ring_enter(&state))
 		return -EBUSY;
 	r = &rings[cpu_index()];
-	head = &arch_this_cpu()->head;
 	if (r->recording) {
 		ring_task(current_task()->pid);
-		write_mark(r, head, context_now(head, irqs_off), text, len);
+		write_mark(r, ring_context(irqs_off), text, len);
 		err = 0;
 	}
 	ring_leave(state);
@@ -251,6 +262,7 @@ void ring_restart(struct ring *r, struct cpu_head *head)
 {
 	take_back_all(r);
 	r->read = r->overwritten = r->dropped = 0;
+	r->began = arch_clock();
 	r->tail = r->head == ~0u ? 0 : r->head + 1;
 	begin_page(r, head, r->tail, 0);
 }

@@ -18,8 +18,9 @@
  *			header (release)	(acquire)
  *
  * Slots that are no function events (arch/ring_event.h): a task began to run,
- * the clock's base moved, a marker with its text in the slots that follow. Of
- * these only markers count as entries.
+ * the clock's base moved, a marker with its text in the slots that follow, a
+ * function's return with how long it took in the next. The first two are no
+ * entries; the others are one each.
  *
  * Always: written = read + overwritten + dropped + held.
  */
@@ -35,8 +36,18 @@
 	((u32)RING_TYPE(1)) /* delta and parent: new base, low and high */
 #define RING_MARK                                                              \
 	((u32)RING_TYPE(2)) /* parent: length << 8 | flags; text follows */
+#define RING_RETURN                                                            \
+	((u32)RING_TYPE(3)) /* parent: the function; RING_TOOK() follows */
+/* A function event with this for a parent: its return will come too. */
+#define RING_ENTRY(depth) ((u32)RING_TYPE(0) + (depth))
+/* A return's second slot: ticks, and the same depth. */
+#define RING_TOOK(ticks, depth)                                                \
+	{                                                                      \
+		(u32)(ticks), (ticks) >> 32, depth                             \
+	}
 
 #define RING_SLOTS 338
+#define RING_MORE_SLOTS(len) (((len) + RING_EVENT_SIZE - 1) / RING_EVENT_SIZE)
 #define RING_MIN_PAGES 2
 #define RING_DEFAULT_KB 256
 #define RING_MARK_MAX 900 /* bytes of a marker */
@@ -76,6 +87,7 @@ struct ring {
 	bool recording;
 	bool busy; /* this CPU is inside the tracer's C code */
 	s32 pid;   /* as a reader would see it now */
+	u64 began; /* arch_clock() of the last clear */
 	/* Of pages that were taken back, and events that never got a slot: */
 	u64 overwritten, read, dropped;
 };

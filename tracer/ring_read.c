@@ -6,6 +6,7 @@
 #include <kernel/mm.h>
 #include <kernel/string.h>
 #include <kernel/symbols.h>
+#include <kernel/task.h>
 
 /* Oldest and newest page that a reader may look for at this moment. */
 static void live_pages(const struct ring *r, u32 *tail, u32 *head)
@@ -108,6 +109,25 @@ static bool refill(struct ring_cursor *c, u32 *state)
 	return false;
 }
 
+static void decode_call(struct ring_entry *entry, u32 ip, u32 parent)
+{
+	entry->ip = (unsigned long)_text + ip;
+	if (parent - RING_ENTRY(0) < TASK_RETURNS) {
+		entry->graph = RING_GRAPH_ENTRY;
+		entry->depth = parent - RING_ENTRY(0);
+	} else {
+		entry->parent = (unsigned long)_text + parent;
+	}
+}
+
+static void decode_return(struct ring_entry *entry, const struct ring_event *e)
+{
+	entry->graph = RING_GRAPH_RETURN;
+	entry->ip = (unsigned long)_text + (e[0].parent >> 8);
+	entry->ticks = (u64)e[1].ip << 32 | e[1].delta;
+	entry->depth = e[1].parent;
+}
+
 /* Decode the slot at c->at; true if it is an entry, then in c->entry. */
 static bool decode(struct ring_cursor *c)
 {
@@ -131,10 +151,12 @@ static bool decode(struct ring_cursor *c)
 	if (ip == RING_MARK) {
 		c->entry.text = (const char *)(e + 1);
 		c->entry.len = e->parent >> 8;
-		c->at += (c->entry.len + RING_EVENT_SIZE - 1) / RING_EVENT_SIZE;
+		c->at += RING_MORE_SLOTS(c->entry.len);
+	} else if (ip == RING_RETURN) {
+		decode_return(&c->entry, e);
+		c->at++;
 	} else {
-		c->entry.ip = (unsigned long)_text + ip;
-		c->entry.parent = (unsigned long)_text + (e->parent >> 8);
+		decode_call(&c->entry, ip, e->parent >> 8);
 	}
 	c->entries++;
 	c->position++;
@@ -163,6 +185,40 @@ bool ring_cursor_peek(struct ring_cursor *c)
 	return false;
 }
 
+static bool is_return_of(const struct ring_entry *r, const struct ring_entry *e)
+{
+	return r->graph == RING_GRAPH_RETURN && r->ip == e->ip &&
+	       r->pid == e->pid && r->depth == e->depth;
+}
+
+void ring_cursor_join(struct ring_cursor *c)
+{
+	struct ring_cursor before = *c;
+	bool found = false;
+
+	if (!c->after || c->entry.graph != RING_GRAPH_ENTRY)
+		return;
+	while (!found && c->at < c->copied)
+		found = decode(c);
+	if (!found || !is_return_of(&c->entry, &before.entry)) {
+		*c = before;
+		return;
+	}
+	before.entry.graph = RING_GRAPH_LEAF;
+	before.entry.ticks = c->entry.ticks;
+	c->entry = before.entry;
+	c->first = c->after;
+	c->after = c->at;
+}
+
+/* The second of two entries that were joined is to come again. */
+static void part(struct ring_cursor *c)
+{
+	c->at = c->first;
+	c->entries--;
+	c->position--;
+}
+
 void ring_cursor_next(struct ring_cursor *c)
 {
 	c->after = 0;
@@ -172,14 +228,14 @@ bool ring_cursor_take(struct ring_cursor *c)
 {
 	struct ring *r = &rings[c->cpu];
 	u32 new = RING_STATE(RING_GEN(c->seq), c->after, c->entries);
-	u32 *state, old;
-	bool ours = false;
+	bool ours = false, leaf = c->entry.graph == RING_GRAPH_LEAF;
+	u32 *state, old, first = leaf ? c->first : c->after;
 
 	mutex_lock(&ring_readers);
 	state = &r->pages[c->seq % r->nr]->state;
 	old = READ_ONCE(*state);
 	while (RING_STATE_GEN(old) == RING_GEN(c->seq) &&
-	       RING_STATE_SLOTS(old) < c->after && !ours)
+	       RING_STATE_SLOTS(old) < first && !ours)
 		/* Against take_back()'s exchange: one of the two gets it. */
 		ours = __atomic_compare_exchange_n(state, &old, new, false,
 						   __ATOMIC_ACQ_REL,
@@ -187,6 +243,8 @@ bool ring_cursor_take(struct ring_cursor *c)
 	if (RING_STATE_GEN(old) != RING_GEN(c->seq))
 		c->lost++;
 	mutex_unlock(&ring_readers);
+	if (leaf && !ours)
+		part(c);
 	c->after = 0;
 	return ours;
 }

@@ -9,12 +9,23 @@
 
 #include <tracer/ring.h>
 
+/* What function_graph records; RING_GRAPH_LEAF: two in one. */
+enum ring_graph {
+	RING_GRAPH_NONE,
+	RING_GRAPH_ENTRY,
+	RING_GRAPH_RETURN,
+	RING_GRAPH_LEAF,
+};
+
 struct ring_entry {
 	u64 clock; /* arch_clock() */
 	unsigned int cpu;
 	s32 pid;
 	u32 context;		  /* as in arch/ring_event.h, 16 bits */
 	unsigned long ip, parent; /* of a function event; ip 0: a marker */
+	enum ring_graph graph;	  /* then parent is 0 */
+	u32 depth;		  /* of graph events: calls further out */
+	u64 ticks;		  /* arch_clock()'s, until it returned */
 	const char *text;	  /* the marker's, not NUL-terminated */
 	u32 len;
 };
@@ -30,6 +41,7 @@ struct ring_cursor {
 	u32 copied;  /* slots of it in `copy` */
 	u32 at;	     /* slot to decode next */
 	u32 after;   /* slot after the entry in `entry`; 0: none is there */
+	u32 first;   /* slot after the first of two that were joined */
 	u32 entries; /* entries of the page up to `after` */
 	u64 base;
 	s32 pid;
@@ -53,6 +65,12 @@ void ring_cursor_close(struct ring_cursor *c);
 /* Make c->entry the next entry; false: there is none (now). Idempotent until
  * ring_cursor_next() or _take(). */
 bool ring_cursor_peek(struct ring_cursor *c);
+/*
+ * If c->entry is a function's entry and the next one, of the same task, its
+ * return, make them one RING_GRAPH_LEAF, which goes or is consumed as a whole
+ * and counts as two. Only in what was copied: does not wait or sleep.
+ */
+void ring_cursor_join(struct ring_cursor *c);
 /* Go past c->entry, leaving it in the ring. */
 void ring_cursor_next(struct ring_cursor *c);
 /*

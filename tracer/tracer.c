@@ -35,9 +35,10 @@ static void on_switch(struct task *prev, struct task *next)
 
 /*
  * Starting: the hook first, so that ring_record() marks each CPU's task when no
- * switch can be missed any more; live calls last. Stopping: live calls first. A
- * task that was preempted inside a trampoline comes out of it with the old ops
- * much later; ring_end tells it then whether to record.
+ * switch can be missed any more; live calls last. Stopping, or changing over to
+ * another tracer in an empty buffer: live calls first. A task that was preempted
+ * inside a trampoline comes out of it with the old ops much later; ring_end, or
+ * trace_ops, tells it then whether to record.
  */
 static void apply(bool clear)
 {
@@ -45,9 +46,9 @@ static void apply(bool clear)
 	struct trace_ops *ops =
 		calls ? trace_state.tracer->ops : &trace_ops_off;
 
-	if (!calls)
-		WRITE_ONCE(trace_ops, ops);
-	else
+	if (!calls || clear)
+		WRITE_ONCE(trace_ops, &trace_ops_off);
+	if (calls)
 		comm_save_all();
 	WRITE_ONCE(sched_switch_hook, calls ? on_switch : NULL);
 	ring_record(trace_state.on ? trace_state.cpumask : 0, clear);
@@ -147,7 +148,8 @@ static int set_tracer(const char *value)
 	boot_tracer = value;
 	return 0;
 }
-KERNEL_PARAM(ftrace, "ftrace", "a tracer: function nop", set_tracer);
+KERNEL_PARAM(ftrace, "ftrace", "a tracer: function function_graph nop",
+	     set_tracer);
 
 static int set_filter(const char *value)
 {

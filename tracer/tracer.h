@@ -17,6 +17,7 @@ struct tracer {
 	const char *name;
 	/* What live calls do while recording; NULL: it needs no site. */
 	struct trace_ops *ops;
+	bool graph; /* the buffer is shown as a call graph */
 };
 #define TRACER(ident, ...)                                                     \
 	static const struct tracer tracer_##ident REGISTER(                    \

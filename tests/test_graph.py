@@ -1,0 +1,111 @@
+"""function_graph at the shell: Linux's header, lines that nest for every task
+while all CPUs are at work and after the ring has gone round, returns in plenty
+while tracers change, and errors. That each call is there as often as it was made
+is tested beside the function tracer: test_trace.py, against an emulator's count."""
+
+import re
+from collections import Counter
+
+from guest import graph_events, graph_nesting, trace_stats
+
+TRACING = "/sys/kernel/tracing"
+HEADER = ["# tracer: function_graph", "#",
+          "# CPU  DURATION                  FUNCTION CALLS",
+          "# |     |   |                     |   |   |   |"]
+
+
+def test_from_boot(arch, guest):
+    """Selected on the command line it is there from the start."""
+    g = guest(arch, smp=2, append="ftrace=function_graph trace_buf_size=16K")
+    g.run(f"cd {TRACING}")
+    assert g.lines("cat current_tracer") == ["function_graph"]
+    g.run("echo 0 > tracing_on")
+    lines = g.lines("cat trace")
+    assert lines[:4] == HEADER
+    graph_nesting(graph_events(lines), whole=False)
+    total = trace_stats(g, 2)
+    assert total["overrun"] > 0
+    assert total["written"] == (total["overrun"] + total["dropped events"]
+                                + total["entries"]), total
+    assert g.poweroff() == 0
+
+
+def test_session(arch, guest):
+    """A command's calls, with a note among them; trace and trace_pipe agree."""
+    g = guest(arch)
+    g.run(f"cd {TRACING}")
+    for line in ("echo 'sched_*' > set_ftrace_notrace",
+                 "echo 'cmd_* ctl_* shell_* snprintf vsnprintf' "
+                 "> set_ftrace_filter",
+                 "trace start -p function_graph", "echo a note > trace_marker",
+                 "cat current_tracer",
+                 "echo 0 > tracing_on"):
+        g.run(line)
+    lines = g.lines("cat trace")
+    assert lines[:4] == HEADER
+    events = graph_events(lines)
+    graph_nesting(events, whole=True)
+    assert [e["comment"] for e in events if e["comment"]] == ["a note"]
+    assert g.lines("cat trace_pipe") == lines[4:]
+    assert graph_events(g.lines("cat trace")) == []
+    assert "none such" in g.error("echo none such > current_tracer")
+    assert g.poweroff() == 0
+
+
+def test_all_calls_under_stress(arch, guest):
+    """Every function, every CPU at work, the ring gone round many times."""
+    g = guest(arch, smp=4, append="trace_buf_size=32K")
+    g.run(f"cd {TRACING}")
+    g.run("echo function_graph > current_tracer")
+    g.run("stress start 1")
+    g.run("sleep 0.05")
+    g.run("echo 0 > tracing_on")
+    assert "none lost" in g.run("stress stop")
+    events = graph_events(g.lines("cat trace", timeout=120))
+    assert len(events) > 1000
+    graph_nesting(events, whole=False)
+    # task_start, which nobody calls, is the only kind of call that is let be.
+    info, = (x for x in g.lines("cat dyn_ftrace_total_info") if "returns" in x)
+    assert re.fullmatch(r"returns not taken: 0 too deep, \d+ without an address",
+                        info)
+    total = trace_stats(g, 4)
+    assert total["overrun"] > 0
+    assert total["entries"] == sum(
+        (e["how"] == ";") + 1 for e in events if not e["comment"]), total
+    assert g.poweroff() == 0
+
+
+def test_nothing_lost_under_stress(arch, guest):
+    """What interrupts and sleepers call, which is little enough that the ring
+    holds all of it: every brace closes one."""
+    g = guest(arch, smp=2, append="trace_buf_size=4M")
+    g.run(f"cd {TRACING}")
+    g.run("echo 'irq_* *_interrupt task_sleep task_block task_wake wake' "
+          "> set_ftrace_filter")
+    g.run("stress start 1")
+    g.run("echo function_graph > current_tracer")
+    g.run("sleep 0.05")
+    g.run("echo 0 > tracing_on")
+    assert "none lost" in g.run("stress stop")
+    assert trace_stats(g, 2)["overrun"] == 0
+    events = graph_events(g.lines("cat trace", timeout=120))
+    graph_nesting(events, whole=True)
+    calls = Counter(e["name"] for e in events if e["name"])
+    assert calls.total() > 100, calls
+    assert g.poweroff() == 0
+
+
+def test_tracers_change_under_stress(arch, guest, alone):
+    """function, function_graph and nop in turn: tasks find their way back through
+    return addresses taken long ago."""
+    g = guest(arch, smp=4, timeout=120)
+    tasks = re.search(r"(\d+) tasks", g.run("uptime"))[1]
+    g.run(f"cd {TRACING}")
+    g.run("stress start 2")
+    assert g.run("repeat 60 'echo function_graph > current_tracer; "
+                 "echo function > current_tracer; "
+                 "echo function_graph > current_tracer; "
+                 "echo nop > current_tracer'") == ""
+    assert "none lost" in g.run("stress stop")
+    assert re.search(r"(\d+) tasks", g.run("uptime"))[1] == tasks
+    assert g.poweroff() == 0
