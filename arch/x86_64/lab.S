@@ -22,6 +22,8 @@ lab_saved:
 	.fill 8 * 8
 
 	.text
+	.balign 4096
+lab_page:
 /* As trace_entry: r11 and the flags are all that it may change. */
 	.type lab_count, @function
 lab_count:
@@ -179,3 +181,22 @@ behind lab_victim_own
 	.size lab_victim_own_site, . - lab_victim_own_site
 victim_data lab_victim_own
 
+/*
+ * run(n): n locked increments, where no register matters. The prefix is a
+ * page's last byte: QEMU translates no block of instructions over a page's end,
+ * so that interrupts come behind a 90 without -icount too.
+ */
+	.org lab_page + 4095, 0xcc
+	.type lab_adds_run, @function
+lab_adds_run:
+lab_adds_site:
+	lock incl lab_sum
+	decq %rdi
+	jnz lab_adds_site
+	ret
+	.size lab_adds_run, . - lab_adds_run
+	.section .rodata
+	.balign 8
+	.globl lab_adds
+lab_adds:
+	.quad lab_adds_run, lab_adds_site, 0, 0, 0, 0
