@@ -182,17 +182,23 @@ behind lab_victim_own
 victim_data lab_victim_own
 
 /*
- * run(n): n locked increments, where no register matters. The prefix is a
- * page's last byte: QEMU translates no block of instructions over a page's end,
- * so that interrupts come behind a 90 without -icount too.
+ * run(n, behind): n locked increments, where no register matters; all but the
+ * first one byte into the site if `behind`. The prefix is a page's last byte:
+ * QEMU translates no block of instructions over a page's end, so that interrupts
+ * come behind a 90 without -icount too.
  */
 	.org lab_page + 4095, 0xcc
 	.type lab_adds_run, @function
 lab_adds_run:
 lab_adds_site:
 	lock incl lab_sum
+	testq %rsi, %rsi
+	jnz 1f
 	decq %rdi
 	jnz lab_adds_site
+	ret
+1:	decq %rdi
+	jnz lab_adds_site + 1
 	ret
 	.size lab_adds_run, . - lab_adds_run
 	.section .rodata
