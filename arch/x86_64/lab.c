@@ -381,7 +381,7 @@ KTEST(lab_lock90, "lab.lock_90_loses_counts")
 KTEST(lab_lock3e, "lab.lock_3e_loses_none")
 {
 	NEED_CPUS_AT_ONCE(t);
-	KEXPECT_EQ(t, lose_counts(t, &lab_scheme_lock3e_smp, 20), 0);
+	KEXPECT_EQ(t, lose_counts(t, &lab_scheme_lock3e_smp, 10), 0);
 }
 
 /* ---- the port's own ---- */
