@@ -171,6 +171,15 @@ def test_without_icount_proves_nothing(guest):
                                  "0 surprises, 2 incomplete")
 
 
+@pytest.mark.parametrize("smp", [2, 4])
+def test_counts_are_lost_on_real_cpus(smp, run_tool):
+    """What the lab calls not atomic, without -icount: none of it is skipped."""
+    done = run_tool("--arch", "x86_64", "--smp", str(smp), "--append",
+                    'run="test lab.lock_*; poweroff"')
+    assert done.returncode == 0, done.stdout
+    assert "2 passed, 0 failed, 0 skipped" in done.stdout
+
+
 def test_one_cpu_cannot_show_what_two_do(tmp_path):
     built("x86_64")
     status, report, _text = lab("x86_64", tmp_path, "--smp", "1",

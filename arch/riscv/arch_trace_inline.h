@@ -11,13 +11,16 @@
 #define INSN_JALR 0x00000067u	/* | rd << 7 | rs1 << 15 | lo << 20 */
 #define INSN_JAL_RA 0x000000efu
 
-/* `jal ra`: bits 20, 10..1, 11, 19..12 of the distance, in that order. */
-static inline u32 insn_jal_ra(long distance)
+/*
+ * `jal ra`: bits 20, 10..1, 11, 19..12 of the distance, in that order; of one in
+ * reach, bit 20 is its sign, and so is bit 31, which has its place already.
+ */
+static inline u64 insn_jal_ra(long distance)
 {
-	u32 d = (u32)distance;
+	u64 d = (u64)distance;
 
-	return (d & 0x100000) << 11 | (d & 0x7fe) << 20 | (d & 0x800) << 9 |
-	       (d & 0xff000) | INSN_JAL_RA;
+	return (d & 0x800ff000) | (d & 0x7fe) << 20 | (d & 0x800) << 9 |
+	       INSN_JAL_RA;
 }
 
 /* Does `jal` reach as far? */
@@ -56,7 +59,7 @@ static inline u32 insn_jalr(unsigned int link, long rounded)
 #define SITE_LINK REG_RA
 #define SITE_OFF INSN_NOP
 
-static inline u32 site_on(unsigned long site)
+static inline u64 site_on(unsigned long site)
 {
 	return insn_jal_ra((long)((unsigned long)trace_entry - site));
 }
@@ -153,10 +156,13 @@ static inline u64 arch_live_on(unsigned long live)
 static inline u64 arch_live_read(unsigned long live)
 {
 	const volatile u16 *half = (const volatile u16 *)live;
+	u64 word;
 
-	if (__builtin_expect(!(live & 2), 1))
-		return *(const volatile u32 *)live;
-	return half[0] | (u32)half[1] << 16;
+	if (__builtin_expect(live & 2, 0))
+		return half[0] | (u32)half[1] << 16;
+	/* GCC would extend what is volatile by two instructions more. */
+	asm volatile("lwu %0, %1" : "=r"(word) : "m"(*(const u32 *)live));
+	return word;
 }
 
 static inline void arch_live_write(unsigned long alias, u64 bytes)

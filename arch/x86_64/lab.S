@@ -24,6 +24,8 @@ lab_saved:
 	.fill 8 * 8
 
 	.text
+	.balign 4096
+lab_page:
 /* As trace_entry: r11 and the flags are all that it may change. */
 	.type lab_count, @function
 lab_count:
@@ -150,6 +152,33 @@ behind lab_lock
 	victim_site_end
 	.size lab_lock_run, . - lab_lock_run
 victim_data lab_lock
+
+/*
+ * run(n, behind): n locked increments, where no register matters; all but the
+ * first one byte into the site if `behind`. The prefix is a page's last byte:
+ * QEMU translates no block of instructions over a page's end, so that interrupts
+ * come behind a 90 without -icount too.
+ */
+	.org lab_page + 4095, 0xcc
+	.type lab_adds_run, @function
+lab_adds_run:
+lab_adds_site:
+	lock incl lab_sum
+	testq %rsi, %rsi
+	jnz 1f
+	decq %rdi
+	jnz lab_adds_site
+	ret
+1:	decq %rdi
+	jnz lab_adds_site + 1
+	ret
+	.size lab_adds_run, . - lab_adds_run
+	.pushsection .rodata
+	.balign 8
+	.globl lab_adds
+lab_adds:
+	.quad lab_adds_run, lab_adds_site, 0, 0, 0, 0
+	.popsection
 
 /* A site as the compiler makes it, with its record where it makes one. */
 .macro own_site name

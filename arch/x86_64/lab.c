@@ -14,14 +14,17 @@
  * | ds lea           | 3e 8d 74 26 00     | one (32-bit kernels)   |
  * | on, on2          | e8 rel32           | one                    |
  */
+#include <kernel/cpu.h>
 #include <kernel/errno.h>
+#include <kernel/ktest.h>
 #include <kernel/patch_path.h>
 #include <kernel/string.h>
-#include <tracer/lab.h>
+#include <kernel/task.h>
+#include <kernel/time.h>
+#include <tracer/lab_internal.h>
+#include <tracer/patch.h>
 
-#define LAB_ABSENT 0x12345000 /* nothing is mapped there; also in lab.S */
-
-extern const struct lab_victim lab_five, lab_lock;
+extern const struct lab_victim lab_five, lab_lock, lab_adds;
 
 static const u8 p6[] = { 0x0f, 0x1f, 0x44, 0x00, 0x00 };
 static const u8 k8[] = { 0x66, 0x66, 0x66, 0x66, 0x90 };
@@ -184,26 +187,21 @@ LAB_SCHEME(int3_nop, FIVE("int3-nop", "H13", p6, "off", 5), .old = ON,
 #define LOCK_LENGTH 8
 enum { UP, SMP };
 
-/* lock incl LAB_ABSENT, its prefix replaced while one CPU is enough. */
-static void lock_bytes(u8 prefix, u8 *bytes)
+/* A locked increment, its prefix replaced while one CPU is enough. */
+static void lock_bytes(unsigned long site, u8 prefix, u8 *bytes)
 {
-	static const u8 inc[] = { 0xff, 0x04, 0x25, 0x00, 0x50, 0x34, 0x12 };
-
+	memcpy(bytes, (const void *)site, LOCK_LENGTH);
 	bytes[0] = prefix;
-	memcpy(bytes + 1, inc, sizeof(inc));
 }
-static_assert(LAB_ABSENT == 0x12345000, "lock_bytes()");
 
 static void encode_lock90(unsigned long site, unsigned int form, u8 *bytes)
 {
-	(void)site;
-	lock_bytes(form == SMP ? 0xf0 : 0x90, bytes);
+	lock_bytes(site, form == SMP ? 0xf0 : 0x90, bytes);
 }
 
 static void encode_lock3e(unsigned long site, unsigned int form, u8 *bytes)
 {
-	(void)site;
-	lock_bytes(form == SMP ? 0xf0 : 0x3e, bytes);
+	lock_bytes(site, form == SMP ? 0xf0 : 0x3e, bytes);
 }
 
 /* Where the access faults, there the instruction began that made it. */
@@ -257,6 +255,134 @@ LAB_SCHEME(lock3e_up, LOCK("lock-3e", lock3e), .form = LOCK3E, .old = SMP,
 	   .new = UP, .store = PREFIX(UP), .because = "prefix for prefix");
 LAB_SCHEME(lock3e_smp, LOCK("lock-3e", lock3e), .form = LOCK3E, .old = UP,
 	   .new = SMP, .store = PREFIX(SMP), .because = "prefix for prefix");
+
+/* ---- counts that are lost ---- */
+
+/*
+ * The same two schemes on lab_adds and on CPUs that run at the same time, so
+ * that counts are lost where LAB_ATOMIC says that they may be. In each round:
+ *
+ *	the test, CPU 0		the adder, on another CPU
+ *	writes form "up"	adds
+ *				HELD at the site's last instruction
+ *	writes form "smp"
+ *	releases it, adds	adds, each time from where it was held on
+ *
+ * Each time, because one increment without a lock may be lucky; and where the
+ * host runs the two CPUs in turns, the turn must end within an increment.
+ */
+#define ADDS 64u      /* in one go */
+#define ROUND 100000u /* in a round, by each CPU and at least */
+#define KICK_NS (50 * NSEC_PER_USEC)
+
+u32 lab_sum; /* what lab_adds adds to */
+
+struct adder {
+	unsigned int cpu;
+	struct task *task;
+	unsigned long from; /* the site, then where it was held */
+	bool stop;
+	u32 made; /* increments, by its own count */
+};
+
+static void add(void *arg)
+{
+	struct adder *a = arg;
+
+	while (!READ_ONCE(a->stop)) {
+		unsigned long from = READ_ONCE(a->from);
+
+		((typeof(lab_adds.run))from)(ADDS, from - lab_adds.site);
+		WRITE_ONCE(a->made, a->made + ADDS);
+	}
+}
+
+/* Interrupt it until that is there: it may be anywhere in its loop. */
+static bool hold_adder(struct adder *a, unsigned long pc)
+{
+	u64 end = time_ns() + KWAIT_NS;
+	bool held;
+
+	task_hold(a->task, pc, pc + 1);
+	do {
+		cpu_kick(a->cpu);
+		held = task_wait_held(a->task, KICK_NS);
+	} while (!held && time_ns() < end);
+	task_hold(a->task, 0, 0);
+	if (held)
+		a->from = arch_frame_pc(a->task->frame);
+	return held;
+}
+
+/* Both add, to the adder's end; how many counts are lost. */
+static u32 add_both(struct adder *a)
+{
+	u32 made = 0, before = a->made;
+
+	task_release(a->task);
+	do {
+		lab_adds.run(ADDS, 0);
+		made += ADDS;
+	} while (made < ROUND || READ_ONCE(a->made) - before < ROUND);
+	WRITE_ONCE(a->stop, true);
+	task_join(a->task);
+	return made + a->made - READ_ONCE(lab_sum);
+}
+
+static u32 add_round(struct ktest_run *t, struct lab_case *c)
+{
+	struct adder a = { .cpu = nr_cpus, .from = lab_adds.site };
+	u32 last = c->before->insn[1] ? c->before->insn[0] : 0;
+
+	while (!cpu_online(--a.cpu))
+		;
+	lab_sum = 0;
+	KEXPECT_EQ(t, c->set(c, 0), 0);
+	a.task = task_create("adder", PRIO_NORMAL, 1u << a.cpu, add, &a);
+	KEXPECT(t, a.task && hold_adder(&a, lab_adds.site + last));
+	KEXPECT_EQ(t, c->step(c, 0), 0);
+	return a.task ? add_both(&a) : 0;
+}
+
+/* Rounds until counts are lost: how many; but not more than `most` rounds. */
+static u32 lose_counts(struct ktest_run *t, const struct lab_scheme *scheme,
+		       unsigned int most)
+{
+	static struct lab_scheme s;
+	static struct lab_case c;
+	cpumask_t before = current_task()->affinity;
+	u32 lost = 0;
+
+	s = *scheme;
+	s.victim = &lab_adds;
+	lab_case_scheme(&c, &s);
+	patch_trap_hook = NULL; /* no breakpoints are written */
+	task_set_affinity(current_task(), 1);
+	for (unsigned int i = 0; i < most && !lost && !t->failures; i++)
+		lost = add_round(t, &c);
+	task_set_affinity(current_task(), before);
+	return lost;
+}
+
+#define NEED_CPUS_AT_ONCE(t)                                                   \
+	do {                                                                   \
+		if (ktest_icount)                                              \
+			KSKIP(t, "under -icount CPUs take turns");             \
+		if (READ_ONCE(cpus_online) == 1)                               \
+			KSKIP(t, "one CPU");                                   \
+	} while (0)
+
+KTEST(lab_lock90, "lab.lock_90_loses_counts")
+{
+	NEED_CPUS_AT_ONCE(t);
+	KEXPECT(t, lose_counts(t, &lab_scheme_lock90_smp, 400) > 0);
+}
+
+KTEST(lab_lock3e, "lab.lock_3e_loses_none")
+{
+	NEED_CPUS_AT_ONCE(t);
+	KEXPECT_EQ(t, lose_counts(t, &lab_scheme_lock3e_smp, 10), 0);
+}
 
 /* ---- the port's own ---- */
 
