@@ -225,7 +225,7 @@ unsigned int site_note(unsigned long ip);
  */
 void trace_take_return(unsigned long ip, unsigned long parent,
 		       struct trace_ops *ops, unsigned long sp);
-unsigned long trace_returned(unsigned long *place);
+void trace_returned(unsigned long *place);
 
 /*
  * Supplied by the tracer, called by trace_entry_ring with interrupts off. Where

@@ -50,6 +50,8 @@ void trace_take_return(unsigned long ip, unsigned long parent,
 		count(&returns_missed);
 		return;
 	}
+	r->sp = sp; /* by which a walk knows whose it is */
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	WRITE_ONCE(t->nr_returns, depth + 1);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	*r = (struct task_return){
@@ -64,18 +66,16 @@ void trace_take_return(unsigned long ip, unsigned long parent,
 		WRITE_ONCE(t->nr_returns, depth);
 }
 
-unsigned long trace_returned(unsigned long *place)
+void trace_returned(unsigned long *place)
 {
 	struct task *t = current_task();
 	u32 depth = READ_ONCE(t->nr_returns) - 1;
 	struct task_return *r = &t->returns[depth];
-	unsigned long ret;
 
 	if (depth >= TASK_RETURNS)
 		panic("a function returned whose return address nobody took");
 	r->ops->leave(r, depth);
-	ret = *place = r->ret;
+	WRITE_ONCE(*place, r->ret);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	WRITE_ONCE(t->nr_returns, depth);
-	return ret;
 }

@@ -222,9 +222,9 @@ END(trace_entry_return)
 /*
  * A function has returned here: ra is trace_return, and its result may be in a0 and
  * a1. The frame has the look of one that was called from where it returns to, as
- * unwind_return() says, or the way back itself once that is known: in a0 where
- * trace_return_known is. It begins VARIADIC_MOST further down, where the frame
- * record of the function may have been.
+ * unwind_return() says, or the way back itself once trace_returned() has put it
+ * there. It begins VARIADIC_MOST further down, where the frame record of the function
+ * may have been.
  */
 #define RESULT(n) (8 * (n))
 #define BACK_FP 16
@@ -241,9 +241,6 @@ FUNCTION(trace_return)
 	sd	a1, RESULT(1)(sp)
 	addi	a0, sp, BACK_RA
 	call	trace_returned
-	.globl	trace_return_known
-trace_return_known:
-	sd	a0, BACK_RA(sp)
 	ld	a0, RESULT(0)(sp)
 	ld	a1, RESULT(1)(sp)
 	ld	ra, BACK_RA(sp)

@@ -14,7 +14,7 @@
 #include <kernel/task.h>
 
 /* trampoline.S */
-extern const char trampoline_end[], trace_return_known[];
+extern const char trampoline_end[];
 
 static bool is_text(unsigned long a)
 {
@@ -50,9 +50,8 @@ static unsigned long record_return(struct arch_unwind *u, unsigned long fp,
 }
 
 /*
- * Where neither ra nor s0 is what step_interrupted() takes them for. A trampoline
- * that has records of its own has the traced function in t0, not in ra; and
- * trace_return learns the way back in a0.
+ * Where ra is not what step_interrupted() takes it for: a trampoline that has
+ * records of its own has the traced function in t0.
  */
 static void from_trampoline(struct arch_unwind *u, const struct trap_frame *f)
 {
@@ -60,12 +59,8 @@ static void from_trampoline(struct arch_unwind *u, const struct trap_frame *f)
 
 	if (!on_stack(u, u->fp - 16, 16))
 		return;
-	if (u->pc == (unsigned long)trace_return_known) {
-		u->ra = f->reg[REG_A0];
-		u->fp = fp[-2];
-	} else if (u->fp == u->sp + ENTRY_RECORD && fp[-1] == f->reg[REG_T0]) {
+	if (u->fp == u->sp + ENTRY_RECORD && fp[-1] == f->reg[REG_T0])
 		u->ra = 0;
-	}
 }
 
 static void from_frame(struct arch_unwind *u, const struct trap_frame *f)
