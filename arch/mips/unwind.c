@@ -42,8 +42,14 @@ static bool is_branch(u32 insn)
 	       (op >= 20 && op <= 23);		  /* branch likely */
 }
 
+static bool is_call(u32 insn)
+{
+	return insn >> 26 == 3 || (insn >> 26 == 0 && (insn & 0x3f) == 9);
+}
+
 /* What the instructions from start up to, not including, pc have done; what
- * comes after the first branch's delay slot is not prologue. */
+ * comes after the first branch's delay slot is not prologue, nor that of a call:
+ * there the compiler's sites have 8 bytes for the stub. */
 static struct stack_use prologue(const u32 *start, const u32 *pc)
 {
 	struct stack_use use = { 0, 0 };
@@ -56,8 +62,8 @@ static struct stack_use prologue(const u32 *start, const u32 *pc)
 			use.size = -change;
 		if (*p >> 16 == 0xafbf) /* sw ra, m(sp) */
 			use.ra_at = (u16)*p;
-		if (is_branch(*p) && end > p + 2)
-			end = p + 2;
+		if (is_branch(*p))
+			end = min(end, p + (is_call(*p) ? 1 : 2));
 	}
 	return use;
 }
@@ -140,6 +146,8 @@ static bool step_trampoline(struct arch_unwind *u, struct stack_use use)
 		u->fp = saved[TRACE_FRAME_AT / 4];
 	}
 	u->sp += use.size;
+	if (u->pc == (unsigned long)trace_stub)
+		u->sp += 8; /* which it is about to give back */
 	u->pc = u->ra;
 	u->ra = u->fp;
 	u->fp = 0;
