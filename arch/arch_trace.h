@@ -220,8 +220,8 @@ unsigned int site_note(unsigned long ip);
 
 /*
  * Supplied by the tracer, called by the trampolines: tracer/returns.c. The second
- * returns the way back, and stores it at *place, where an unwinder has found the
- * address of trace_return until then: never is there nobody who knows.
+ * stores the way back at *place, where an unwinder has found the address of
+ * trace_return until then: never is there nobody who knows.
  */
 void trace_take_return(unsigned long ip, unsigned long parent,
 		       struct trace_ops *ops, unsigned long sp);

@@ -17,14 +17,14 @@ SITES = re.compile(
 def test_kernel_tests(arch, smp, run_tool, request):
     if smp >= 4:
         request.getfixturevalue("alone")
-    done = run_tool("--arch", arch, "--smp", str(smp), "--timeout", "180")
+    done = run_tool("--arch", arch, "--smp", str(smp), "--timeout", "400")
     assert done.returncode == 0, done.stdout
 
 
 @pytest.mark.parametrize("smp", [1, 2])
 def test_kernel_tests_icount(arch, smp, run_tool):
     done = run_tool("--arch", arch, "--smp", str(smp), "--icount",
-                    "--timeout", "300")
+                    "--timeout", "400")
     assert done.returncode == 0, done.stdout
 
 
