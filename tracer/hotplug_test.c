@@ -152,8 +152,10 @@ static void toggle_cpus(void *arg)
 		s->errors += !!cpu_up(c);
 }
 
-#define STORM_CPU_TOGGLES 60
-#define STORM_SITE_TOGGLES 200
+/* It goes on for so long, and for so many of each at least. */
+#define STORM_NS (100 * NSEC_PER_MSEC)
+#define STORM_CPU_TOGGLES 12
+#define STORM_SITE_TOGGLES 20
 
 /* A caller on each odd CPU, the others anywhere. */
 static void start_callers(struct caller *callers)
@@ -195,14 +197,14 @@ static void storm(struct ktest_run *t, const char *strategy)
 	static struct trace_witness w;
 	struct cpu_storm cpus_go = { .seed = 7 };
 	struct caller callers[MAX_CPUS] = { 0 };
-	u64 end = time_ns() + 3 * KWAIT_NS;
+	u64 begin = time_ns(), end = begin + 3 * KWAIT_NS;
 	u32 n = 0;
 
 	KASSERT(t, trace_witness_begin(&w, strategy));
 	start_callers(callers);
 	cpus_go.task = task_create("cpu-storm", PRIO_NORMAL, ~0u, toggle_cpus,
 				   &cpus_go);
-	while ((n < STORM_SITE_TOGGLES ||
+	while ((time_ns() < begin + STORM_NS || n < STORM_SITE_TOGGLES ||
 		READ_ONCE(cpus_go.toggles) < STORM_CPU_TOGGLES ||
 		!all_called(callers)) &&
 	       time_ns() < end) {
