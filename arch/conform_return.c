@@ -8,10 +8,12 @@
 #include <kernel/string.h>
 #include <kernel/symbols.h>
 #include <tracer/returns.h>
+#include <tracer/sites.h>
 #include <tracer/testing.h>
 #include <tracer/tracer.h>
 
 static u32 entered, left, misplaced, out_of_order;
+static unsigned long last_ip;
 static struct task *subject;
 
 /* Uses registers as a compiler does that expects nothing of its caller. */
@@ -27,6 +29,7 @@ static bool enter(struct task_return *r, unsigned int depth)
 	use_registers(r);
 	if (current_task() != subject)
 		return false;
+	last_ip = r->ip;
 	misplaced += *arch_return_slot(r->ip, r->sp) != r->ret;
 	r->clock = depth;
 	entered++;
@@ -117,6 +120,21 @@ KTEST(return_end, "arch_trace.arch_return_end")
 	KEXPECT_EQ(t, entered, 1);
 	KEXPECT(t, taken_end > callee_frame);
 	KEXPECT(t, taken_end <= (unsigned long)__builtin_frame_address(0));
+}
+
+/* The table's own bits for a site that was called; nothing elsewhere. */
+KTEST(note, "arch_trace.site_note")
+{
+	int site;
+
+	begin(t);
+	victim_call(1);
+	site = site_find(arch_site_from_return(last_ip));
+	end(t);
+	KASSERT(t, site >= 0);
+	KEXPECT_EQ(t, site_note(last_ip), site_table[site] >> 24);
+	KEXPECT_EQ(t, site_note((unsigned long)_text), 0);
+	KEXPECT_EQ(t, site_note(0), 0);
 }
 
 /* What was taken comes back long after its tracer has gone. */
