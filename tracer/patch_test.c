@@ -6,8 +6,9 @@
  */
 #include <tracer/testing.h>
 
-/* Under -icount CPUs take turns, and a rendezvous costs seconds of patience. */
-#define TOGGLES (ktest_icount ? 20u : 60u)
+/* Where CPUs take turns, by -icount or because the host has fewer, a rendezvous costs
+ * seconds of patience. */
+#define TOGGLES (ktest_icount || nr_cpus > 4 ? 20u : 60u)
 
 static void overwrite(unsigned long live, u64 bytes)
 {
