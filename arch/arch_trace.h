@@ -8,7 +8,7 @@
  * row an instruction: compiled, fixed, off, on.
  *
  * Nothing that these functions call may have a site (the build checks it).
- * They are tested in arch/conform_trace.c.
+ * They are tested in arch/conform_trace.c and its neighbours.
  */
 #ifndef ARCH_ARCH_TRACE_H
 #define ARCH_ARCH_TRACE_H

@@ -10,6 +10,9 @@
  */
 int conform_switch_victims(bool on);
 void conform_expect_values(struct ktest_run *t);
+/* That many times, and once more with interrupts off. */
+void conform_expect_kept(struct ktest_run *t);
+#define CONFORM_ROUNDS 100
 
 /* How often conform_ops' function was called; it reads what a compiler may keep
  * in any register. Atomic. */

@@ -71,18 +71,11 @@ static void end(struct ktest_run *t)
 KTEST(entry_return, "arch_trace.trace_entry_return")
 {
 	u32 depth = current_task()->nr_returns;
-	irq_state_t state;
 
 	begin(t);
-	for (unsigned int i = 0; i < 100; i++)
-		conform_expect_values(t);
-	state = arch_irq_save();
-	conform_expect_values(t);
-	KEXPECT(t, arch_irqs_off());
-	arch_irq_restore(state);
-	KEXPECT(t, !arch_irqs_off());
+	conform_expect_kept(t);
 	end(t);
-	KEXPECT(t, entered > 100 * 6);
+	KEXPECT(t, entered > CONFORM_ROUNDS * 6);
 	KEXPECT_EQ(t, entered, left);
 	KEXPECT_EQ(t, out_of_order, 0);
 	KEXPECT_EQ(t, current_task()->nr_returns, depth);
