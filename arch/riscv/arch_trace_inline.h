@@ -50,6 +50,18 @@ static inline u32 insn_jalr(unsigned int link, long rounded)
 }
 
 /*
+ * A call is left out by the HINT that has its upper halfword, so that on and off
+ * differ in the lower one alone: for `jalr link, lo(link)` that is `addi x0, link,
+ * lo`, for `jal ra` it is `lui x0` (unprivileged manual, RV32I, HINT instructions:
+ * they change nothing). QEMU fetches a word by halves, while another CPU stores it:
+ * with 00000013 for a NOP calls were seen to become `jalr t0, 0(ra)`.
+ */
+#define INSN_HINT_ADDI 0x00000013u /* | rs1 << 15 | any << 20 */
+#define INSN_HINT_LUI 0x00000037u  /* | any << 12 */
+#define JALR_TO_HINT(link) ((link) << 7 | (INSN_JALR ^ INSN_HINT_ADDI))
+#define JAL_RA_TO_HINT (INSN_JAL_RA ^ INSN_HINT_LUI)
+
+/*
  * A site: its bytes, where the live word is, which register the call returns
  * through, and the live word off and on.
  */
@@ -57,17 +69,20 @@ static inline u32 insn_jalr(unsigned int link, long rounded)
 #define SITE_LENGTH 4
 #define SITE_LIVE 0
 #define SITE_LINK REG_RA
-#define SITE_OFF INSN_NOP
 
 static inline u64 site_on(unsigned long site)
 {
 	return insn_jal_ra((long)((unsigned long)trace_entry - site));
 }
+
+static inline u64 site_off(unsigned long site)
+{
+	return site_on(site) ^ JAL_RA_TO_HINT;
+}
 #elif defined(SITES_mcount_far)
 #define SITE_LENGTH 8
 #define SITE_LIVE 4
 #define SITE_LINK REG_RA
-#define SITE_OFF INSN_NOP
 
 void trace_entry_below(void); /* trampoline.S: goes on to trace_entry */
 
@@ -86,17 +101,20 @@ static inline u32 site_on(unsigned long site)
 			 distance_rounded(site, beyond ? trace_entry_below :
 							 trace_entry));
 }
+
+static inline u32 site_off(unsigned long site)
+{
+	return site_on(site) ^ JALR_TO_HINT(REG_RA);
+}
 #else
 #define SITE_AT_ENTRY
 #define SITE_LENGTH 8
 #define SITE_LIVE riscv_nop.live_offset
 #define SITE_LINK REG_T0
-#define SITE_OFF riscv_nop.off
 
 /* How a site is left out, chosen once by arch_nop_select(). */
 struct riscv_nop {
 	unsigned long live_offset; /* 4: word 1 is live; 0: word 0 is */
-	u32 off;
 };
 extern struct riscv_nop riscv_nop;
 
@@ -110,6 +128,11 @@ static inline u32 site_on(unsigned long site)
 
 	return SITE_LIVE ? insn_jalr(REG_T0, rounded) :
 			   insn_auipc(REG_T0, rounded);
+}
+
+static inline u32 site_off(unsigned long site)
+{
+	return SITE_LIVE ? site_on(site) ^ JALR_TO_HINT(REG_T0) : INSN_JUMP_8;
 }
 #endif
 
@@ -143,8 +166,7 @@ static inline unsigned long arch_return_end(unsigned long ip, unsigned long sp)
 
 static inline u64 arch_live_off(unsigned long live)
 {
-	(void)live;
-	return SITE_OFF;
+	return site_off(live - SITE_LIVE);
 }
 
 static inline u64 arch_live_on(unsigned long live)
@@ -192,10 +214,10 @@ static inline void arch_live_write_word(unsigned long alias, u64 bytes)
 }
 
 /*
- * With compressed instructions the unit is a halfword, which no site can have
- * misaligned; without them every instruction is an aligned word.
+ * The unit is a halfword, which no site can have misaligned. A CPU that knows no
+ * compressed instructions finds c.ebreak illegal, which is a trap as good: whoever
+ * fetches a word by halves looks at the first alone, as it does here.
  */
-#ifdef __riscv_compressed
 #define arch_break_length 2u
 #define arch_break_insn 0x9002ull /* c.ebreak */
 
@@ -208,21 +230,6 @@ static inline void arch_tail_write(unsigned long alias, u64 bytes)
 {
 	*(volatile u16 *)(alias + 2) = (u16)(bytes >> 16);
 }
-#else
-#define arch_break_length 4u
-#define arch_break_insn 0x00100073ull /* ebreak */
-
-static inline void arch_unit_write(unsigned long alias, u64 bytes)
-{
-	arch_live_write_word(alias, bytes);
-}
-
-static inline void arch_tail_write(unsigned long alias, u64 bytes)
-{
-	(void)alias, (void)bytes;
-}
-#endif
-
 static inline void arch_text_sync_site(unsigned long a)
 {
 	(void)a;

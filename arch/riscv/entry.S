@@ -61,6 +61,7 @@ FUNCTION(trap_entry)
 	mv	s1, t1
 	/* A breakpoint may stand in any site: nothing that has one comes first,
 	 * not even on a stack that is lost, for a call would not have lost it. */
+	ori	t0, t0, SCAUSE_ILLEGAL ^ SCAUSE_BREAKPOINT
 	li	t1, SCAUSE_BREAKPOINT
 	bne	t0, t1, 4f
 	call	patch_trap

@@ -362,5 +362,7 @@ const struct lab_form *lab_own_form(bool on)
 		{ "on", { OWN }, { 1, 0 } },
 	};
 
-	return on ? &forms[2] : &forms[SITE_OFF == INSN_JUMP_8];
+	return on ? &forms[2] :
+		    &forms[arch_live_off(arch_site_live(lab_victim_own.site)) ==
+			   INSN_JUMP_8];
 }

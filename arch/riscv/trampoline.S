@@ -286,6 +286,6 @@ FUNCTION(\name)
 END(\name)
 .endm
 
-measure nop_measure_auipc, 0x00000297, 0x00000013
+measure nop_measure_auipc, 0x00000297, 0x00028013
 measure nop_measure_jump, 0x0080006f, 0x000282e7
 #endif

@@ -12,11 +12,16 @@ static char trap_stacks[MAX_CPUS][TRAP_STACK_SIZE] __attribute__((aligned(16)));
 /* scause without its interrupt bit. */
 enum { IRQ_SOFTWARE = 1, IRQ_SUPERVISOR_TIMER = 5, IRQ_EXTERNAL = 9 };
 static const char *const fault_names[] = {
-	[0] = "misaligned jump",       [1] = "bus error (execute)",
-	[2] = "illegal instruction",   [SCAUSE_BREAKPOINT] = "breakpoint",
-	[4] = "misaligned load",       [5] = "bus error (read)",
-	[6] = "misaligned store",      [7] = "bus error (write)",
-	[12] = "page fault (execute)", [13] = "page fault (read)",
+	[0] = "misaligned jump",
+	[1] = "bus error (execute)",
+	[SCAUSE_ILLEGAL] = "illegal instruction",
+	[SCAUSE_BREAKPOINT] = "breakpoint",
+	[4] = "misaligned load",
+	[5] = "bus error (read)",
+	[6] = "misaligned store",
+	[7] = "bus error (write)",
+	[12] = "page fault (execute)",
+	[13] = "page fault (read)",
 	[15] = "page fault (write)",
 };
 
