@@ -273,32 +273,3 @@ KTEST(patch_trap_hook, "patch.trap_hook")
 	mutex_unlock(&trace_mutex);
 	KEXPECT_EQ(t, hooked - before, 1);
 }
-
-/*
- * One site switched as fast as it goes while all others do nothing but call it: an
- * instruction that somebody fetches in two pieces, one before a store and one
- * behind it, gives wrong results before long.
- */
-#define HOT_NS (300 * NSEC_PER_MSEC)
-
-PATCH_TEST(patch_hot, "patch.hot_site_is_never_half")
-{
-	struct trace_worker w[MAX_CPUS];
-	int site = trace_test_site(victim_call);
-	struct patch_batch b;
-	unsigned int cpu, n = 0;
-	u64 end;
-
-	if (nr_cpus == 1 || ktest_icount)
-		KSKIP(t, "needs CPUs that fetch at the same time");
-	KASSERT(t, site >= 0);
-	KASSERT(t, trace_workers_start(w, 0));
-	mutex_lock(&trace_mutex);
-	for (end = time_ns() + HOT_NS; time_ns() < end || n % 2; n++)
-		KEXPECT_EQ(t, patch_site(&b, site, n % 2 == 0), 0);
-	mutex_unlock(&trace_mutex);
-	trace_workers_join(w);
-	for_each_online_cpu (cpu)
-		KEXPECT_EQ(t, w[cpu].wrong, 0);
-	KEXPECT(t, n > 1);
-}

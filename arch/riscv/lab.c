@@ -14,9 +14,11 @@
  * further, where both words differ. Through ra for the calls of -pg.
  */
 #include <frame.h>
+#include <kernel/ktest.h>
 #include <kernel/patch_path.h>
 #include <kernel/string.h>
 #include <tracer/lab.h>
+#include <tracer/sites.h>
 
 extern const struct lab_victim lab_pair, lab_odd, lab_far, lab_jal;
 extern const char lab_pair_a[], lab_pair_near[], lab_pair_b[];
@@ -365,4 +367,22 @@ const struct lab_form *lab_own_form(bool on)
 	return on ? &forms[2] :
 		    &forms[arch_live_off(arch_site_live(lab_victim_own.site)) ==
 			   INSN_JUMP_8];
+}
+
+/*
+ * What fetches an instruction by halves, while `word` stores it, must find a whole
+ * one: off and on may differ in one half alone.
+ */
+KTEST(lab_halves, "lab.on_and_off_share_a_half")
+{
+	unsigned int wrong = 0;
+
+	if (arch_live_off(arch_site_live(site_address(0))) == INSN_JUMP_8)
+		KSKIP(t, "nop=jump: `word` is for -icount alone");
+	for (unsigned int i = 0; i < site_count; i++) {
+		unsigned long live = arch_site_live(site_address(i));
+
+		wrong += (arch_live_on(live) ^ arch_live_off(live)) >> 16 != 0;
+	}
+	KEXPECT_EQ(t, wrong, 0);
 }
