@@ -1,10 +1,12 @@
 /*
- * Conformance of a port with arch.h: CPUs, interrupts, time. One test for each
- * function, named arch.<function> without the arch_. conform_mm.c has those for
- * memory, tasks and traps, conform_trace.c those of arch_trace.h. A function
+ * Conformance of a port with arch.h: CPUs, interrupts. One test for each function,
+ * named arch.<function> without the arch_. conform_time.c has those for clock and
+ * timer, conform_mm.c those for memory, tasks and traps, conform_trace.c and its
+ * neighbours those of arch_trace.h. A function
  * that does not return, or that happens once at boot, is tested by its effect.
  */
 #include <arch/arch.h>
+#include <arch/conform.h>
 #include <boot/boot_info.h>
 #include <kernel/cpu.h>
 #include <kernel/ktest.h>
@@ -12,8 +14,7 @@
 #include <kernel/task.h>
 #include <kernel/time.h>
 
-/* Run fn(arg) on each CPU in turn, in a task of its own, preemptible. */
-static void on_each_cpu(void (*fn)(void *arg), void *arg)
+void conform_on_each_cpu(void (*fn)(void *arg), void *arg)
 {
 	unsigned int c;
 
@@ -61,7 +62,7 @@ static void put_from_here(void *arg)
 
 KTEST(arch_console_putc, "arch.console_putc")
 {
-	on_each_cpu(put_from_here, NULL);
+	conform_on_each_cpu(put_from_here, NULL);
 	KEXPECT(t, true);
 }
 
@@ -109,7 +110,7 @@ KTEST(arch_this_cpu, "arch.this_cpu")
 	struct here h = { 0 };
 	unsigned int c;
 
-	on_each_cpu(note_here, &h);
+	conform_on_each_cpu(note_here, &h);
 	for_each_online_cpu (c)
 		KEXPECT(t, h.cpu[c] == &cpus[c]);
 	cpu_call(~0u, note_here, &h);
@@ -233,7 +234,7 @@ static void idle_race(void *arg)
 
 KTEST(arch_cpu_idle, "arch.cpu_idle")
 {
-	on_each_cpu(idle_race, t);
+	conform_on_each_cpu(idle_race, t);
 }
 
 KTEST(arch_cpu_relax, "arch.cpu_relax")
@@ -372,7 +373,7 @@ KTEST(arch_irq_enable, "arch.irq_enable")
 	KEXPECT(t, held_back(t, off_plain, on_plain));
 }
 
-static u32 irq_count(unsigned int cpu, enum irq_kind kind)
+u32 conform_irq_count(unsigned int cpu, enum irq_kind kind)
 {
 	return READ_ONCE(cpus[cpu].irq_counts[kind]);
 }
@@ -393,12 +394,12 @@ static void ipi_others(void *arg)
 	unsigned int c, me = cpu_index();
 
 	for_each_online_cpu (c) {
-		u32 before = irq_count(c, IRQ_IPI);
+		u32 before = conform_irq_count(c, IRQ_IPI);
 
 		if (c == me)
 			continue;
 		arch_ipi_send(c);
-		KEXPECT(t, KWAIT(irq_count(c, IRQ_IPI) != before));
+		KEXPECT(t, KWAIT(conform_irq_count(c, IRQ_IPI) != before));
 	}
 }
 
@@ -406,7 +407,7 @@ KTEST(arch_ipi_send, "arch.ipi_send")
 {
 	if (nr_cpus == 1)
 		KSKIP(t, "one CPU");
-	on_each_cpu(ipi_others, t);
+	conform_on_each_cpu(ipi_others, t);
 }
 
 /* One comes, interrupts off or not, to whoever it was sent to. */
@@ -414,7 +415,7 @@ KTEST(arch_nmi_send, "arch.nmi_send")
 {
 	irq_state_t state = arch_irq_save();
 	unsigned int c = cpu_index();
-	u32 before = irq_count(c, IRQ_NMI);
+	u32 before = conform_irq_count(c, IRQ_NMI);
 	int err = arch_nmi_send(c);
 
 	for (unsigned int i = 0; !err && i < 1000; i++)
@@ -422,151 +423,10 @@ KTEST(arch_nmi_send, "arch.nmi_send")
 	arch_irq_restore(state);
 	if (err)
 		KSKIP(t, "this machine has no NMI");
-	KEXPECT_EQ(t, irq_count(c, IRQ_NMI) - before, 1);
+	KEXPECT_EQ(t, conform_irq_count(c, IRQ_NMI) - before, 1);
 	for_each_online_cpu (c) {
-		before = irq_count(c, IRQ_NMI);
+		before = conform_irq_count(c, IRQ_NMI);
 		KEXPECT_EQ(t, arch_nmi_send(c), 0);
-		KEXPECT(t, KWAIT(irq_count(c, IRQ_NMI) == before + 1));
+		KEXPECT(t, KWAIT(conform_irq_count(c, IRQ_NMI) == before + 1));
 	}
-}
-
-/* ---- time ---- */
-
-static u64 last_clock;
-
-/* cpu_call() orders one CPU's call before the next one's. */
-static void clock_forward(void *arg)
-{
-	u64 now = arch_clock();
-
-	*(u32 *)arg += now < last_clock;
-	last_clock = now;
-}
-
-KTEST(arch_clock, "arch.clock")
-{
-	u32 backwards = 0;
-	unsigned int c;
-	u64 start = arch_clock();
-
-	last_clock = 0;
-	for (int i = 0; i < 20; i++)
-		for_each_online_cpu (c)
-			cpu_call(1u << c, clock_forward, &backwards);
-	KEXPECT_EQ(t, backwards, 0);
-	KEXPECT(t, last_clock > start);
-}
-
-/* What time_init() took from it. A port that measures may be a little off. */
-KTEST(arch_clock_init, "arch.clock_init")
-{
-	u64 hz = ns_to_clock_delta(NSEC_PER_SEC);
-
-	KEXPECT(t, hz >= 1000000 && hz < 1ull << 33);
-	if (boot_info.clock_hz)
-		KEXPECT(t, hz >= boot_info.clock_hz - boot_info.clock_hz / 64 &&
-				   hz <= boot_info.clock_hz +
-						   boot_info.clock_hz / 64);
-}
-
-/* ---- the one-shot timer: the kernel's own use of it is put back after ---- */
-
-static void timer_give_back(void)
-{
-	arch_this_cpu()->timers.programmed = ~0ull;
-	time_program();
-}
-
-/*
- * Set the deadlines in turn, so many ticks ahead, and let interrupts in until
- * one has come or `wait` ticks have passed: how many timer interrupts came?
- */
-static u32 shots(const u64 *ahead, unsigned int n, u64 wait)
-{
-	unsigned int me;
-	u32 before, came;
-	u64 start;
-
-	preempt_disable();
-	arch_irq_disable();
-	me = cpu_index();
-	before = irq_count(me, IRQ_TIMER);
-	start = arch_clock();
-	for (unsigned int i = 0; i < n; i++)
-		arch_timer_set(arch_clock() + ahead[i]);
-	arch_irq_enable();
-	do {
-		came = irq_count(me, IRQ_TIMER) - before;
-	} while (!came && arch_clock() - start < wait);
-	arch_irq_disable();
-	timer_give_back();
-	arch_irq_enable();
-	preempt_enable();
-	return came;
-}
-
-/* None comes: a port may need one for itself now and then, but not each time. */
-static bool quiet(const u64 *ahead, unsigned int n)
-{
-	u64 wait = ns_to_clock_delta(50 * NSEC_PER_USEC);
-
-	return !shots(ahead, n, wait) || !shots(ahead, n, wait);
-}
-
-/* One comes; the wait is for one that hangs. */
-static bool fires(const u64 *ahead, unsigned int n)
-{
-	return shots(ahead, n, ns_to_clock_delta(KWAIT_NS));
-}
-
-static void check_timer(void *arg)
-{
-	struct ktest_run *t = arg;
-	u64 ms = ns_to_clock_delta(NSEC_PER_MSEC);
-	u64 near = ms / 50, far = 20000 * ms;
-
-	KEXPECT(t, quiet(&far, 1));
-	KEXPECT(t, fires(&near, 1));
-	/* The last request alone counts. */
-	KEXPECT(t, fires((u64[]){ far, near }, 2));
-	KEXPECT(t, quiet((u64[]){ near, far }, 2));
-	/* One that has passed fires at once. */
-	KEXPECT(t, fires((u64[]){ far, -ms }, 2));
-}
-
-KTEST(arch_timer_set, "arch.timer_set")
-{
-	on_each_cpu(check_timer, t);
-}
-
-static void init_timer_again(void *arg)
-{
-	struct ktest_run *t = arg;
-	u64 near = ns_to_clock_delta(20 * NSEC_PER_USEC);
-
-	arch_irq_disable();
-	arch_timer_init();
-	timer_give_back();
-	arch_irq_enable();
-	KEXPECT(t, fires(&near, 1));
-}
-
-KTEST(arch_timer_init, "arch.timer_init")
-{
-	on_each_cpu(init_timer_again, t);
-}
-
-/* Ten instructions a round at least, or none of it is exact. */
-KTEST(arch_instructions, "arch.instructions")
-{
-	irq_state_t state = arch_irq_save();
-	u64 start = arch_instructions(), taken;
-
-	for (int i = 0; i < 10000; i++)
-		asm volatile("");
-	taken = arch_instructions() - start;
-	arch_irq_restore(state);
-	KEXPECT(t, (s64)taken >= 0);
-	if (ktest_icount)
-		KEXPECT(t, taken >= 15000 && taken < 100000);
 }

@@ -1,8 +1,15 @@
-/* What the conformance tests of the tracer's half have in common. */
+/* What the conformance tests have in common. */
 #ifndef ARCH_CONFORM_H
 #define ARCH_CONFORM_H
 
+#include <kernel/irq.h>
 #include <kernel/ktest.h>
+
+/* Run fn(arg) on each CPU in turn, in a task of its own, preemptible. */
+void conform_on_each_cpu(void (*fn)(void *arg), void *arg);
+
+/* Interrupts of a kind that a CPU has counted. */
+u32 conform_irq_count(unsigned int cpu, enum irq_kind kind);
 
 /*
  * Every function of kernel/victim.c: switch its site, and see whether what is

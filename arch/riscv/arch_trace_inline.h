@@ -109,14 +109,11 @@ static inline u32 site_off(unsigned long site)
 #else
 #define SITE_AT_ENTRY
 #define SITE_LENGTH 8
-#define SITE_LIVE riscv_nop.live_offset
+#define SITE_LIVE riscv_site_live
 #define SITE_LINK REG_T0
 
-/* How a site is left out, chosen once by arch_nop_select(). */
-struct riscv_nop {
-	unsigned long live_offset; /* 4: word 1 is live; 0: word 0 is */
-};
-extern struct riscv_nop riscv_nop;
+/* Chosen once by arch_nop_select(): 4: word 1 is live; 0: word 0 is. */
+extern unsigned long riscv_site_live;
 
 /* trampoline.S: run `turns` times eight sites left out in that way. */
 void nop_measure_auipc(unsigned long turns);

@@ -57,7 +57,6 @@ const char arch_site_expected[] = "13 00 00 00 twice, two nop";
 
 struct nop_choice {
 	const char *name;
-	struct riscv_nop nop;
 	struct site_format format;
 	void (*measure)(unsigned long turns);
 };
@@ -70,12 +69,12 @@ struct nop_choice {
 	}
 
 static const struct nop_choice choices[] = {
-	{ "auipc", { 4 }, FORMAT(4), nop_measure_auipc },
-	{ "jump", { 0 }, FORMAT(0), nop_measure_jump },
+	{ "auipc", FORMAT(4), nop_measure_auipc },
+	{ "jump", FORMAT(0), nop_measure_jump },
 };
 const char arch_nop_names[] = "auipc jump";
 
-struct riscv_nop riscv_nop = { 4 };
+unsigned long riscv_site_live = 4;
 static const struct nop_choice *choice = &choices[0];
 
 /*
@@ -119,7 +118,7 @@ int arch_nop_select(const char *wanted)
 	if (wanted && !c)
 		return -EINVAL;
 	choice = c ? c : choice_fastest();
-	riscv_nop = choice->nop;
+	riscv_site_live = choice->format.live_offset;
 	return 0;
 }
 
