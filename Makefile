@@ -80,8 +80,8 @@ LDFLAGS := -nostdlib -static -Wl,--build-id=none -Wl,-z,max-page-size=4096 \
 HOSTCFLAGS := -std=gnu11 -O2 -g -Wall -Wextra
 
 # Only kernel/ has sites: everything below it and the tracer itself has none.
-SRCS := $(wildcard boot/*.c boot/$(ARCH)/*.[cS] arch/*.c arch/$(ARCH)/*.[cS] \
-	tracer/*.c kernel/*.c)
+SRCS := $(wildcard boot/*.c boot/$(ARCH)/*.[cS] arch/conform/*.c \
+	arch/$(ARCH)/*.[cS] tracer/*.c tracer/*/*.c kernel/*.c kernel/*/*.c)
 ifneq ($(RECORD),runtime)
 SRCS := $(filter-out %/record.c %/record_test.c %/record_sweep_test.c \
 	%/record_victim.c,$(SRCS))
@@ -146,8 +146,8 @@ $(ELF): $(O)/first.elf $(O)/tables.o $(H)/mksites $(H)/patchpath
 	$(Q)$(H)/patchpath $(tool_args) $@.new
 	$(Q)mv $@.new $@
 
-tool_srcs := tools/image.c tools/far.c tools/scan.c tools/record.c
-$(H)/%: tools/%.c $(tool_srcs) $(wildcard tools/*.h)
+tool_srcs := $(wildcard tools/lib/*.c)
+$(H)/%: tools/%.c $(tool_srcs) $(wildcard tools/lib/*.h)
 	$(call say,HOSTCC,$<)
 	@mkdir -p $(@D)
 	$(Q)$(HOSTCC) $(HOSTCFLAGS) $< $(tool_srcs) -o $@ -lelf

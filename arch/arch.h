@@ -4,7 +4,7 @@
  * function must do, what it may assume, and what breaks otherwise. The port's
  * arch_inline.h, included at the bottom, defines those marked "inline"; the
  * rest stands in its .c and .S files. A function that is missing fails the
- * build; one that is wrong fails its test in arch/conform.c.
+ * build; one that is wrong fails its test in arch/conform/conform.c.
  *
  * Words: a CPU index is a dense unsigned int, an hwid_t is what the hardware
  * calls a CPU. "Interrupts off" means on the calling CPU.
@@ -72,7 +72,7 @@ void arch_trap_init(void);
 
 /*
  * Start CPU `cpu`, whose struct (index, hwid, idle task with its stack) is
- * ready. It must enter cpu_secondary_main() (kernel/cpu.h) on its idle task's
+ * ready. It must enter cpu_secondary_main() (kernel/cpu/cpu.h) on its idle task's
  * stack, arch_this_cpu() set, paging as on the boot CPU, interrupts off, its
  * instruction fetch synchronised. Returns at once: 0, or -EIO when the firmware
  * refused. Any CPU, preemptible; one start at a time.
@@ -197,7 +197,7 @@ static inline void *arch_phys_to_virt(u64 pa);
 /*
  * Make the page at `page` (direct map, owned by the caller) fault on any access
  * on every CPU, or (on = false) usable again. -ENOSYS where hardware cannot:
- * then kernel/task.c keeps a canary. Preemptible, interrupts on, once SMP is
+ * then kernel/sched/task.c keeps a canary. Preemptible, interrupts on, once SMP is
  * up; before that any context.
  */
 int arch_guard_page(void *page, bool on);
@@ -206,7 +206,7 @@ int arch_guard_page(void *page, bool on);
 
 /*
  * Prepare t->context (the port's struct arch_context, first in struct task) so
- * that the first arch_switch() to t calls task_start() (kernel/task.h) on t's
+ * that the first arch_switch() to t calls task_start() (kernel/sched/task.h) on t's
  * stack, interrupts off, with nothing above it for an unwinder to follow.
  */
 void arch_task_init(struct task *t, void *stack_top);

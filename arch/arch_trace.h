@@ -8,14 +8,14 @@
  * row an instruction: compiled, fixed, off, on.
  *
  * Nothing that these functions call may have a site (the build checks it).
- * They are tested in arch/conform_trace.c and its neighbours.
+ * They are tested in arch/conform/conform_trace.c and its neighbours.
  */
 #ifndef ARCH_ARCH_TRACE_H
 #define ARCH_ARCH_TRACE_H
 
 #include <arch/arch.h>
 
-struct task_return; /* kernel/task.h */
+struct task_return; /* kernel/sched/task.h */
 
 /* What the compiler and linker leave at a recorded address. */
 struct site_format {
@@ -183,7 +183,7 @@ struct trace_ops {
 	void (*entry)(void); /* first: the trampoline jumps through it */
 	void (*func)(unsigned long ip, unsigned long parent,
 		     struct trace_ops *ops);
-	/* With trace_entry_return: tracer/returns.h. */
+	/* With trace_entry_return: tracer/graph/returns.h. */
 	bool (*enter)(struct task_return *r, unsigned int depth);
 	void (*leave)(struct task_return *r, unsigned int depth);
 };
@@ -219,7 +219,7 @@ static inline unsigned long arch_return_end(unsigned long ip, unsigned long sp);
 unsigned int site_note(unsigned long ip);
 
 /*
- * Supplied by the tracer, called by the trampolines: tracer/returns.c. The second
+ * Supplied by the tracer, called by the trampolines: tracer/graph/returns.c. The second
  * stores the way back at *place, where an unwinder has found the address of
  * trace_return until then: never is there nobody who knows.
  */

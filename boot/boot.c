@@ -4,7 +4,7 @@
 #include <arch/arch.h>
 #include <boot/boot_info.h>
 #include <kernel/printk.h>
-#include <kernel/string.h>
+#include <kernel/lib/string.h>
 
 struct boot_info boot_info;
 

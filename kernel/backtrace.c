@@ -1,9 +1,9 @@
 /* Who called whom: the port's unwinder, with bounds, and symbols. */
 #include <arch/arch_trace.h>
-#include <kernel/cpu.h>
+#include <kernel/cpu/cpu.h>
 #include <kernel/printk.h>
 #include <kernel/symbols.h>
-#include <kernel/task.h>
+#include <kernel/sched/task.h>
 
 #define BACKTRACE_MAX 32
 /* The most of a stack outside of any task's that is walked. */

@@ -1,10 +1,10 @@
 /* The console: output whose lines stay whole, and input by interrupt. */
-#include <kernel/cpu.h>
+#include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
 #include <kernel/panic.h>
 #include <kernel/printk.h>
-#include <kernel/string.h>
-#include <kernel/task.h>
+#include <kernel/lib/string.h>
+#include <kernel/sched/task.h>
 #include <kernel/time.h>
 
 #define CTRL_C 3

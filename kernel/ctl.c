@@ -3,12 +3,12 @@
  * file's records out in any chunk size, and collects a write until its close.
  */
 #include <boot/boot_info.h>
-#include <kernel/cpu.h>
+#include <kernel/cpu/cpu.h>
 #include <kernel/ctl.h>
 #include <kernel/errno.h>
-#include <kernel/mm.h>
+#include <kernel/mm/mm.h>
 #include <kernel/printk.h>
-#include <kernel/string.h>
+#include <kernel/lib/string.h>
 
 #define CTL_PATH 128
 

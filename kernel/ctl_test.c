@@ -4,12 +4,12 @@
  * every refusal changes nothing. Its files under /sys/kernel/selftest serve
  * the shell's tests too.
  */
-#include <kernel/cpu.h>
+#include <kernel/cpu/cpu.h>
 #include <kernel/ctl.h>
 #include <kernel/errno.h>
-#include <kernel/ktest.h>
-#include <kernel/mm.h>
-#include <kernel/string.h>
+#include <kernel/test/ktest.h>
+#include <kernel/mm/mm.h>
+#include <kernel/lib/string.h>
 
 #define DIR "/sys/kernel/selftest"
 #define NR_LINES 60

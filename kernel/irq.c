@@ -1,8 +1,8 @@
 /* What an interrupt does, whatever the port: count, handle, maybe switch. */
-#include <kernel/cpu.h>
+#include <kernel/cpu/cpu.h>
 #include <kernel/irq.h>
 #include <kernel/printk.h>
-#include <kernel/sched_internal.h>
+#include <kernel/sched/sched_internal.h>
 #include <kernel/time.h>
 
 const char *const irq_kind_names[NR_IRQ_KINDS] = {

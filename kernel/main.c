@@ -1,12 +1,12 @@
 /* From boot_info to the first task: the boot order, in one place. */
 #include <boot/boot_info.h>
-#include <kernel/cpu.h>
+#include <kernel/cpu/cpu.h>
 #include <kernel/init.h>
-#include <kernel/mm.h>
+#include <kernel/mm/mm.h>
 #include <kernel/param.h>
 #include <kernel/printk.h>
-#include <kernel/sched_internal.h>
-#include <kernel/shell.h>
+#include <kernel/sched/sched_internal.h>
+#include <kernel/shell/shell.h>
 #include <kernel/time.h>
 
 #define NOPL_VERSION "0.1"

@@ -1,11 +1,11 @@
 /* The end of the machine, with a reason. */
-#include <kernel/cpu.h>
+#include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
 #include <kernel/panic.h>
 #include <kernel/param.h>
 #include <kernel/printk.h>
-#include <kernel/string.h>
-#include <kernel/task.h>
+#include <kernel/lib/string.h>
+#include <kernel/sched/task.h>
 #include <kernel/time.h>
 
 #define PANIC_STOP_NS (100 * NSEC_PER_MSEC)

@@ -3,7 +3,7 @@
 #include <kernel/errno.h>
 #include <kernel/param.h>
 #include <kernel/printk.h>
-#include <kernel/string.h>
+#include <kernel/lib/string.h>
 
 REGISTRY(struct kernel_param, kernel_params);
 

@@ -2,9 +2,9 @@
  * Proves that the command line is taken apart as documented, on a parameter
  * that is of no consequence for a while: icount=.
  */
-#include <kernel/ktest.h>
+#include <kernel/test/ktest.h>
 #include <kernel/param.h>
-#include <kernel/string.h>
+#include <kernel/lib/string.h>
 
 static bool after(const char *line)
 {

@@ -1,10 +1,10 @@
 /* /proc: uptime kallsyms interrupts meminfo cmdline, in Linux's formats. */
 #include <boot/boot_info.h>
-#include <kernel/cpu.h>
+#include <kernel/cpu/cpu.h>
 #include <kernel/ctl.h>
-#include <kernel/mm.h>
+#include <kernel/mm/mm.h>
 #include <kernel/symbols.h>
-#include <kernel/task.h>
+#include <kernel/sched/task.h>
 #include <kernel/time.h>
 
 /* For files that are one record. */

@@ -1,10 +1,10 @@
 /* Proves that the table that tools/ made finds functions, both ways, and that a
  * backtrace names those who called. */
-#include <kernel/ktest.h>
+#include <kernel/test/ktest.h>
 #include <kernel/printk.h>
-#include <kernel/string.h>
+#include <kernel/lib/string.h>
 #include <kernel/symbols.h>
-#include <kernel/task.h>
+#include <kernel/sched/task.h>
 #include <kernel/time.h>
 
 /* Its entry in the table, not a pointer to it: nothing is inlined into these. */

@@ -3,9 +3,9 @@
  * timer, set to the soonest of its queue and, while a task runs, the end of the
  * time slice: an idle CPU has no tick.
  */
-#include <kernel/cpu.h>
+#include <kernel/cpu/cpu.h>
 #include <kernel/printk.h>
-#include <kernel/sched_internal.h>
+#include <kernel/sched/sched_internal.h>
 #include <kernel/time.h>
 
 #define NEVER (~0ull)

@@ -2,7 +2,7 @@
 #ifndef KERNEL_TIME_H
 #define KERNEL_TIME_H
 
-#include <kernel/list.h>
+#include <kernel/lib/list.h>
 #include <kernel/types.h>
 
 #define NSEC_PER_SEC 1000000000ull

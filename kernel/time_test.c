@@ -3,9 +3,9 @@
  * conversion neither overflows nor drifts, and that timers fire in order, not
  * early, and not at all once they are cancelled.
  */
-#include <kernel/cpu.h>
-#include <kernel/ktest.h>
-#include <kernel/task.h>
+#include <kernel/cpu/cpu.h>
+#include <kernel/test/ktest.h>
+#include <kernel/sched/task.h>
 #include <kernel/time.h>
 
 /* ---- time ---- */

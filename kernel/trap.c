@@ -1,10 +1,10 @@
 /* A fault: what is said about it, and whom it ends. */
-#include <kernel/cpu.h>
+#include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
 #include <kernel/irq.h>
 #include <kernel/panic.h>
 #include <kernel/printk.h>
-#include <kernel/sched_internal.h>
+#include <kernel/sched/sched_internal.h>
 
 static void report(const struct trap_frame *f, const char *what,
 		   unsigned long addr)

@@ -5,12 +5,12 @@
  * it written down, and may put it right.
  */
 #include <arch/arch.h>
-#include <kernel/cpu.h>
+#include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
-#include <kernel/ktest.h>
-#include <kernel/mm.h>
+#include <kernel/test/ktest.h>
+#include <kernel/mm/mm.h>
 #include <kernel/symbols.h>
-#include <kernel/task.h>
+#include <kernel/sched/task.h>
 
 static unsigned int survived;
 

@@ -8,7 +8,7 @@ import pexpect
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
 
-import qemu  # noqa: E402 (the runner's own library, beside tools/run)
+from lib import qemu  # noqa: E402 (the runner's own library, beside tools/run)
 
 PROMPT = r"nopl:(/[^#\s]*)# "
 

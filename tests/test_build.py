@@ -117,6 +117,6 @@ def test_compile_commands(tmp_path):
     make("ARCH=riscv", "compile_commands.json")
     import json
     entries = json.loads((ROOT / "compile_commands.json").read_text())
-    assert any(e["file"].endswith("kernel/sched.c") for e in entries)
+    assert any(e["file"].endswith("kernel/sched/sched.c") for e in entries)
     subprocess.run(["git", "check-ignore", "-q", "compile_commands.json"],
                    cwd=ROOT, check=True)

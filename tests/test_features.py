@@ -6,11 +6,11 @@ import re
 import subprocess
 
 import pytest
-import variants
+from lib import variants
 from conftest import ARCHES, ROOT, make
 from guest import Guest
-from qemu import Verdict
-from variants import Variant
+from lib.qemu import Verdict
+from lib.variants import Variant
 
 # What there has to be, said once more, apart from the Makefiles.
 SITES = {"x86_64": ["fentry", "fentry-nop", "patchable"],

@@ -5,8 +5,8 @@ are machines that really end that way."""
 import struct
 
 import pytest
-import qemu
-from qemu import Verdict
+from lib import qemu
+from lib.qemu import Verdict
 
 GOOD = """SBI noise
 KTAP version 1

@@ -53,7 +53,7 @@ def test_table_is_the_disassembly(image):
 
 def test_every_site_is_in_the_kernel_folder(image):
     """tracer/, arch/ and boot/ have none, but for the lab's own victims."""
-    objects = [str(p) for p in (image.path.parent / "kernel").glob("*.o")]
+    objects = [str(p) for p in (image.path.parent / "kernel").rglob("*.o")]
     listing = subprocess.run([CROSS[image.arch] + "nm", *objects], text=True,
                              capture_output=True, check=True).stdout
     kernel = set(re.findall(r"^[0-9a-f]+ [tTwW] (.+)$", listing, re.M))

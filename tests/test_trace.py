@@ -147,7 +147,7 @@ RING_TYPES = 0x1000000 - 256
 
 def full_pages(qmp, image, cpus: int, folder) -> list[tuple[int, int]]:
     """(ip, parent) of the events in all pages that the rings' writers have
-    left, read from the guest's memory (tracer/ring.h)."""
+    left, read from the guest's memory (tracer/ring/ring.h)."""
     word = image.bits // 8
     pointer = "Q" if word == 8 else "I"
     size = 64 if word == 8 else 56

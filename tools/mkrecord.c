@@ -9,7 +9,7 @@
  * FILE has a line for each site: the base symbol's source file, or "-" if it is
  * global; the base symbol; the offset in bytes.
  */
-#include "scan.h"
+#include "lib/scan.h"
 
 #include <errno.h>
 #include <fcntl.h>

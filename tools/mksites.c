@@ -27,7 +27,7 @@
  * in words above the stack pointer at the site; 0 = not saved there. lock_table
  * holds, ascending, the offsets from _text of x86's lock prefixes.
  */
-#include "record.h"
+#include "lib/record.h"
 
 #include <stdio.h>
 #include <stdlib.h>

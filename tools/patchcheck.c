@@ -1,6 +1,6 @@
 /*
  * patchcheck: hold an order log, as the kernel's file patch_log shows it, against
- * the rules of tracer/patch_check.h, on the host.
+ * the rules of tracer/patch/patch_check.h, on the host.
  *
  *   patchcheck FILE     (- is the standard input)
  *
@@ -20,9 +20,9 @@
  * hexadecimal. Says what it found in one line; 0: the rules are kept; 1: broken;
  * 2: not a whole log.
  */
-#include "image.h"
+#include "lib/image.h"
 
-#include "../tracer/patch_check.c"
+#include "../tracer/patch/patch_check.c"
 
 #include <stdarg.h>
 #include <stdio.h>

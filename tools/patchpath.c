@@ -13,7 +13,7 @@
  * indirect call or jump in the closure that nobody annotated is an error: it
  * could lead anywhere.
  */
-#include "scan.h"
+#include "lib/scan.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,15 +8,15 @@
 #include <tracer/tracer.h>
 
 #include <kernel/errno.h>
-#include <kernel/ktest.h>
+#include <kernel/test/ktest.h>
 #include <kernel/printk.h>
-#include <kernel/shell.h>
-#include <kernel/string.h>
+#include <kernel/shell/shell.h>
+#include <kernel/lib/string.h>
 #include <kernel/time.h>
-#include <kernel/victim.h>
-#include <tracer/patch.h>
-#include <tracer/probe.h>
-#include <tracer/sites.h>
+#include <kernel/test/victim.h>
+#include <tracer/patch/patch.h>
+#include <tracer/patch/probe.h>
+#include <tracer/sites/sites.h>
 
 #define CALLS 10000u
 #define TURNS 8

@@ -2,15 +2,15 @@
  * ways always mean the same. */
 #include <tracer/tracer.h>
 
-#include <kernel/cpu.h>
+#include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
-#include <kernel/mm.h>
+#include <kernel/mm/mm.h>
 #include <kernel/printk.h>
-#include <kernel/shell.h>
-#include <kernel/string.h>
-#include <tracer/patch.h>
-#include <tracer/ring.h>
-#include <tracer/sites.h>
+#include <kernel/shell/shell.h>
+#include <kernel/lib/string.h>
+#include <tracer/patch/patch.h>
+#include <tracer/ring/ring.h>
+#include <tracer/sites/sites.h>
 
 /* Write text into a control file of the tracer; its error is ours. */
 static int put(const char *file, const char *text)

@@ -2,8 +2,8 @@
 #include <tracer/tracer.h>
 
 #include <kernel/printk.h>
-#include <kernel/string.h>
-#include <kernel/task.h>
+#include <kernel/lib/string.h>
+#include <kernel/sched/task.h>
 
 #define COMM_SLOTS 256
 

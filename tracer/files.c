@@ -2,13 +2,13 @@
  * formats. Those that show events are in files_buffer.c. */
 #include <tracer/tracer.h>
 
-#include <kernel/cpu.h>
+#include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
-#include <kernel/string.h>
+#include <kernel/lib/string.h>
 #include <kernel/time.h>
 #include <tracer/output.h>
-#include <tracer/patch.h>
-#include <tracer/returns.h>
+#include <tracer/patch/patch.h>
+#include <tracer/graph/returns.h>
 
 /* For files of one record: true the first time. */
 static bool once(struct ctl_handle *h)

@@ -2,11 +2,11 @@
  * buffer's size. */
 #include <tracer/tracer.h>
 
-#include <kernel/cpu.h>
+#include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
 #include <kernel/printk.h>
-#include <kernel/string.h>
-#include <kernel/task.h>
+#include <kernel/lib/string.h>
+#include <kernel/sched/task.h>
 #include <tracer/output.h>
 
 #define PIPE_WAIT_NS (20 * NSEC_PER_MSEC)

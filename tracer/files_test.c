@@ -5,7 +5,7 @@
  */
 #include <tracer/testing.h>
 
-#include <kernel/mm.h>
+#include <kernel/mm/mm.h>
 
 #define TEXT 65536
 

@@ -7,10 +7,10 @@
 #include <tracer/tracer.h>
 
 #include <kernel/errno.h>
-#include <kernel/mm.h>
-#include <kernel/string.h>
+#include <kernel/mm/mm.h>
+#include <kernel/lib/string.h>
 #include <kernel/symbols.h>
-#include <tracer/sites.h>
+#include <tracer/sites/sites.h>
 
 struct site_filter filter_trace = {
 	.name = "set_ftrace_filter",

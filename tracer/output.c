@@ -1,11 +1,11 @@
 /* Events as text: the merge over CPUs, and Linux's line format. */
 #include <tracer/output.h>
 
-#include <kernel/cpu.h>
-#include <kernel/mm.h>
-#include <kernel/string.h>
+#include <kernel/cpu/cpu.h>
+#include <kernel/mm/mm.h>
+#include <kernel/lib/string.h>
 #include <kernel/symbols.h>
-#include <kernel/task.h>
+#include <kernel/sched/task.h>
 #include <kernel/time.h>
 #include <tracer/tracer.h>
 

@@ -3,8 +3,8 @@
 #define TRACER_OUTPUT_H
 
 #include <kernel/ctl.h>
-#include <kernel/task.h>
-#include <tracer/ring_read.h>
+#include <kernel/sched/task.h>
+#include <tracer/ring/ring_read.h>
 
 /* What of one CPU's call graph has been shown so far. */
 struct trace_graph {

@@ -1,7 +1,7 @@
 /* What the tracer's tests have in common: testing.h. */
 #include <tracer/testing.h>
 
-#include <kernel/mm.h>
+#include <kernel/mm/mm.h>
 #include <kernel/symbols.h>
 
 char trace_test_error[160];

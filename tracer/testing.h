@@ -2,14 +2,14 @@
 #ifndef TRACER_TESTING_H
 #define TRACER_TESTING_H
 
-#include <kernel/cpu.h>
+#include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
-#include <kernel/ktest.h>
-#include <kernel/string.h>
-#include <kernel/task.h>
-#include <kernel/victim.h>
+#include <kernel/test/ktest.h>
+#include <kernel/lib/string.h>
+#include <kernel/sched/task.h>
+#include <kernel/test/victim.h>
 #include <tracer/output.h>
-#include <tracer/patch.h>
+#include <tracer/patch/patch.h>
 #include <tracer/tracer.h>
 
 #define ALL_CPUS ((1u << nr_cpus) - 1)

@@ -2,15 +2,15 @@
  * what sites, trace_ops and rings must be. */
 #include <tracer/tracer.h>
 
-#include <kernel/cpu.h>
+#include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
 #include <kernel/init.h>
 #include <kernel/param.h>
 #include <kernel/printk.h>
-#include <kernel/string.h>
-#include <kernel/task.h>
-#include <tracer/patch.h>
-#include <tracer/ring.h>
+#include <kernel/lib/string.h>
+#include <kernel/sched/task.h>
+#include <tracer/patch/patch.h>
+#include <tracer/ring/ring.h>
 
 struct mutex trace_mutex = MUTEX_INIT(trace_mutex);
 

@@ -8,7 +8,7 @@
 
 #include <arch/arch_trace.h>
 #include <kernel/ctl.h>
-#include <kernel/lock.h>
+#include <kernel/lock/lock.h>
 #include <kernel/types.h>
 
 #define TRACING "/sys/kernel/tracing/"

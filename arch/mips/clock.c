@@ -7,7 +7,7 @@
  */
 #include <arch/arch.h>
 #include <boot/boot_info.h>
-#include <kernel/cpu.h>
+#include <kernel/cpu/cpu.h>
 #include <kernel/irq.h>
 
 #define NEVER (~0ull)

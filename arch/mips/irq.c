@@ -6,7 +6,7 @@
  */
 #include <arch/arch.h>
 #include <boot/boot_info.h>
-#include <kernel/cpu.h>
+#include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
 #include <kernel/irq.h>
 

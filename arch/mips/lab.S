@@ -1,11 +1,11 @@
 /*
- * The lab's victims: tracer/lab.h. Every register holds a canary at the site but
+ * The lab's victims: tracer/lab/lab.h. Every register holds a canary at the site but
  * for sp, gp, k0 and k1, and the canaries are odd addresses that nothing is
  * mapped at: whatever reads, writes or jumps through one faults. What a victim
  * returns through is in lab_saved, one slot a CPU.
  */
 #include <arch/cpu_head.h>
-#include <tracer/lab_damage.h>
+#include <tracer/lab/lab_damage.h>
 
 	.set noreorder
 	.set noat

@@ -1,5 +1,5 @@
 /*
- * The lab's schemes on MIPS: tracer/lab.h. What stands in the `jal`'s delay slot;
+ * The lab's schemes on MIPS: tracer/lab/lab.h. What stands in the `jal`'s delay slot;
  * long calls; breakpoints.
  *
  * | victim   | form          | +0       | +4       | +8      | +12     | +16 |
@@ -18,8 +18,8 @@
  */
 #include <frame.h>
 #include <kernel/patch_path.h>
-#include <kernel/string.h>
-#include <tracer/lab.h>
+#include <kernel/lib/string.h>
+#include <tracer/lab/lab.h>
 
 #define INSN_J 0x08000000u
 #define INSN_ADDIU_SP_8 0x27bdfff8u

@@ -9,7 +9,7 @@ void arch_mmu_init(void)
 {
 }
 
-/* kernel/task.c keeps a canary instead. */
+/* kernel/sched/task.c keeps a canary instead. */
 int arch_guard_page(void *page, bool on)
 {
 	(void)page;

@@ -63,7 +63,7 @@
 #include <arch/arch_trace.h>
 #include <kernel/errno.h>
 #include <kernel/patch_path.h>
-#include <kernel/string.h>
+#include <kernel/lib/string.h>
 
 #define INSN_MOVE_AT_RA 0x03e00825u /* or at, ra, zero */
 #define INSN_MOVE_V0_T7 0x01e01025u

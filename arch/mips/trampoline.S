@@ -227,7 +227,7 @@ trace_return:
 
 trampoline_end:
 
-	/* Where interrupts are off: tracer/lab.h. */
+	/* Where interrupts are off: tracer/lab/lab.h. */
 	.section .rodata
 	.balign	4
 	.globl	trampoline_masked

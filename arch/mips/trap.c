@@ -1,7 +1,7 @@
 /* From an exception to the generic kernel, and frames in print. */
 #include <arch/arch_trace.h>
 #include <boot/boot_info.h>
-#include <kernel/cpu.h>
+#include <kernel/cpu/cpu.h>
 #include <kernel/irq.h>
 #include <kernel/printk.h>
 

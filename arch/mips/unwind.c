@@ -7,7 +7,7 @@
 #include <arch/arch.h>
 #include <arch/arch_trace.h>
 #include <kernel/symbols.h>
-#include <kernel/task.h>
+#include <kernel/sched/task.h>
 
 #define PROLOGUE_MAX 64 /* instructions looked at */
 #define DEPTH_MAX 256

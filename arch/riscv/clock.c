@@ -1,7 +1,7 @@
 /* The `time` register, and the one-shot timer: stimecmp (Sstc) or the SBI's. */
 #include <arch/arch.h>
 #include <boot/boot_info.h>
-#include <kernel/cpu.h>
+#include <kernel/cpu/cpu.h>
 
 #define NEVER (~0ull)
 #define RELAX_HZ 100000 /* 10 us */

@@ -1,9 +1,9 @@
 /* CPUs and tasks: start, idle, halt, first context. */
 #include <arch/arch.h>
 #include <boot/boot_info.h>
-#include <kernel/cpu.h>
+#include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
-#include <kernel/task.h>
+#include <kernel/sched/task.h>
 
 const char arch_name[] = "riscv";
 

@@ -4,7 +4,7 @@
  */
 #include <arch/arch.h>
 #include <boot/boot_info.h>
-#include <kernel/cpu.h>
+#include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
 
 #define PLIC_PRIORITY(irq) (4ul * (irq))

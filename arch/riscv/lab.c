@@ -1,5 +1,5 @@
 /*
- * The lab's schemes on RISC-V: tracer/lab.h. Calls of two words, toggled and
+ * The lab's schemes on RISC-V: tracer/lab/lab.h. Calls of two words, toggled and
  * retargeted in every way; live words that are misaligned; breakpoints.
  *
  * | form         | word 0        | word 1        |
@@ -14,11 +14,11 @@
  * further, where both words differ. Through ra for the calls of -pg.
  */
 #include <frame.h>
-#include <kernel/ktest.h>
+#include <kernel/test/ktest.h>
 #include <kernel/patch_path.h>
-#include <kernel/string.h>
-#include <tracer/lab.h>
-#include <tracer/sites.h>
+#include <kernel/lib/string.h>
+#include <tracer/lab/lab.h>
+#include <tracer/sites/sites.h>
 
 extern const struct lab_victim lab_pair, lab_odd, lab_far, lab_jal;
 extern const char lab_pair_a[], lab_pair_near[], lab_pair_b[];

@@ -6,10 +6,10 @@
  */
 #include <arch/arch_trace.h>
 #include <boot/boot_info.h>
-#include <kernel/cpu.h>
+#include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
-#include <kernel/lock.h>
-#include <kernel/mm.h>
+#include <kernel/lock/lock.h>
+#include <kernel/mm/mm.h>
 #include <kernel/printk.h>
 #include <kernel/symbols.h>
 

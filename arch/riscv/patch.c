@@ -44,7 +44,7 @@
 #include <arch/arch_trace.h>
 #include <kernel/errno.h>
 #include <kernel/printk.h>
-#include <kernel/string.h>
+#include <kernel/lib/string.h>
 
 #ifdef SITE_AT_ENTRY
 #ifdef __riscv_compressed

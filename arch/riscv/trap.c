@@ -1,9 +1,9 @@
 /* Traps: set-up on each CPU, and which of the kernel's entries each one is for. */
 #include <arch/arch_trace.h>
-#include <kernel/cpu.h>
+#include <kernel/cpu/cpu.h>
 #include <kernel/patch_path.h>
 #include <kernel/printk.h>
-#include <kernel/task.h>
+#include <kernel/sched/task.h>
 
 static_assert(TASK_STACK_SIZE == STACK_SIZE, "trap_entry's check");
 

@@ -11,7 +11,7 @@
  */
 #include <arch/arch_trace.h>
 #include <kernel/symbols.h>
-#include <kernel/task.h>
+#include <kernel/sched/task.h>
 
 /* trampoline.S */
 extern const char trampoline_end[];

@@ -4,7 +4,7 @@
  */
 #include <arch/arch.h>
 #include <boot/boot_info.h>
-#include <kernel/cpu.h>
+#include <kernel/cpu/cpu.h>
 #include <kernel/printk.h>
 
 #define PM_TIMER_HZ 3579545

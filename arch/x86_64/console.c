@@ -1,7 +1,7 @@
 /* COM1, a 16550: polled output, interrupt-driven input. */
 #include <arch/arch.h>
 #include <boot/boot_info.h>
-#include <kernel/cpu.h>
+#include <kernel/cpu/cpu.h>
 
 enum {
 	UART_DATA = COM1,

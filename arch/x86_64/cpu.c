@@ -1,12 +1,12 @@
 /* Starting, idling and stopping CPUs; the first stack of a task. */
 #include <arch/arch.h>
 #include <boot/boot_info.h>
-#include <kernel/cpu.h>
+#include <kernel/cpu/cpu.h>
 #include <kernel/patch_path.h>
 #include <kernel/printk.h>
-#include <kernel/string.h>
+#include <kernel/lib/string.h>
 #include <kernel/symbols.h>
-#include <kernel/task.h>
+#include <kernel/sched/task.h>
 
 #include <arch/arch_trace.h>
 

@@ -1,7 +1,7 @@
 /* Local APIC, I/O APIC, and the old PICs silenced. */
 #include <arch/arch.h>
 #include <boot/boot_info.h>
-#include <kernel/cpu.h>
+#include <kernel/cpu/cpu.h>
 #include <kernel/printk.h>
 
 #define SVR_ENABLE 0x100

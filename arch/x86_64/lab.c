@@ -1,5 +1,5 @@
 /*
- * The lab's schemes on x86-64: tracer/lab.h. NOPs of one instruction and of
+ * The lab's schemes on x86-64: tracer/lab/lab.h. NOPs of one instruction and of
  * several; calls that are torn, and what the breakpoint makes of it; lock
  * prefixes.
  *
@@ -14,15 +14,15 @@
  * | ds lea           | 3e 8d 74 26 00     | one (32-bit kernels)   |
  * | on, on2          | e8 rel32           | one                    |
  */
-#include <kernel/cpu.h>
+#include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
-#include <kernel/ktest.h>
+#include <kernel/test/ktest.h>
 #include <kernel/patch_path.h>
-#include <kernel/string.h>
-#include <kernel/task.h>
+#include <kernel/lib/string.h>
+#include <kernel/sched/task.h>
 #include <kernel/time.h>
-#include <tracer/lab_internal.h>
-#include <tracer/patch.h>
+#include <tracer/lab/lab_internal.h>
+#include <tracer/patch/patch.h>
 
 extern const struct lab_victim lab_five, lab_lock, lab_adds;
 

@@ -6,10 +6,10 @@
  */
 #include <arch/arch.h>
 #include <boot/boot_info.h>
-#include <kernel/cpu.h>
-#include <kernel/mm.h>
+#include <kernel/cpu/cpu.h>
+#include <kernel/mm/mm.h>
 #include <kernel/printk.h>
-#include <kernel/string.h>
+#include <kernel/lib/string.h>
 #include <kernel/symbols.h>
 
 #define ENTRIES 512

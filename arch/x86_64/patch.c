@@ -24,11 +24,11 @@
  * more than that.
  */
 #include <arch/arch_trace.h>
-#include <kernel/cpu.h>
+#include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
 #include <kernel/patch_path.h>
 #include <kernel/printk.h>
-#include <kernel/string.h>
+#include <kernel/lib/string.h>
 
 #if defined(SITES_patchable)
 #define FORMAT_NAME "patchable"

@@ -145,7 +145,7 @@ trace_ring_leave:
 10:	ret
 	.size trace_entry_ring, . - trace_entry_ring
 
-	/* Where interrupts are off: tracer/lab.h. */
+	/* Where interrupts are off: tracer/lab/lab.h. */
 	.pushsection .rodata
 	.balign 8
 	.globl trampoline_masked

@@ -1,10 +1,10 @@
 /* Descriptor tables, and what each vector means. */
 #include <arch/arch_trace.h>
-#include <kernel/cpu.h>
+#include <kernel/cpu/cpu.h>
 #include <kernel/irq.h>
 #include <kernel/patch_path.h>
 #include <kernel/printk.h>
-#include <kernel/task.h>
+#include <kernel/sched/task.h>
 
 const char arch_name[] = "x86_64";
 

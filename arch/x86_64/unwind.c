@@ -6,7 +6,7 @@
  */
 #include <arch/arch_trace.h>
 #include <kernel/symbols.h>
-#include <kernel/task.h>
+#include <kernel/sched/task.h>
 
 #define PUSH_RBP 0x55
 #define POP_RBP 0x5d

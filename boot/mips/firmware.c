@@ -4,8 +4,8 @@
  * nonsense ends in boot_fail().
  */
 #include <boot/boot_info.h>
-#include <kernel/cpu.h>
-#include <kernel/string.h>
+#include <kernel/cpu/cpu.h>
+#include <kernel/lib/string.h>
 #include <kernel/symbols.h>
 
 #define MONITOR_WORDS 64    /* entries of argv or of the environment */

@@ -5,8 +5,8 @@
  * read is checked against the tree's size, so a broken one ends in boot_fail().
  */
 #include <boot/boot_info.h>
-#include <kernel/cpu.h>
-#include <kernel/string.h>
+#include <kernel/cpu/cpu.h>
+#include <kernel/lib/string.h>
 #include <kernel/symbols.h>
 
 #define FDT_MAGIC 0xd00dfeedu

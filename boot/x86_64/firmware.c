@@ -4,8 +4,8 @@
  */
 #include <arch/arch.h>
 #include <boot/boot_info.h>
-#include <kernel/cpu.h>
-#include <kernel/string.h>
+#include <kernel/cpu/cpu.h>
+#include <kernel/lib/string.h>
 #include <kernel/symbols.h>
 
 #define MIB 0x100000ull

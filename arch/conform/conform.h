@@ -1,0 +1,29 @@
+/* What the conformance tests have in common. */
+#ifndef ARCH_CONFORM_H
+#define ARCH_CONFORM_H
+
+#include <kernel/irq.h>
+#include <kernel/test/ktest.h>
+
+/* Run fn(arg) on each CPU in turn, in a task of its own, preemptible. */
+void conform_on_each_cpu(void (*fn)(void *arg), void *arg);
+
+/* Interrupts of a kind that a CPU has counted. */
+u32 conform_irq_count(unsigned int cpu, enum irq_kind kind);
+
+/*
+ * Every function of kernel/test/victim.c: switch its site, and see whether what is
+ * passed to it and what it returns come through. switch: trace_mutex held.
+ */
+int conform_switch_victims(bool on);
+void conform_expect_values(struct ktest_run *t);
+/* That many times, and once more with interrupts off. */
+void conform_expect_kept(struct ktest_run *t);
+#define CONFORM_ROUNDS 100
+
+/* How often conform_ops' function was called; it reads what a compiler may keep
+ * in any register. Atomic. */
+extern u32 conform_hits;
+extern struct trace_ops conform_ops;
+
+#endif

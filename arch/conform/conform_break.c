@@ -1,0 +1,252 @@
+/*
+ * Conformance of a port with the part of arch_trace.h that lets sites be switched
+ * while others run them: that a unit, a tail and a word are stored as such and
+ * nothing beside them; that the breakpoint traps where it stands; that a frame
+ * which is resumed has lost nothing, and runs on as the site's new state would.
+ */
+#include <arch/conform/conform.h>
+#include <tracer/testing.h>
+
+#include <kernel/patch_path.h>
+#include <tracer/patch/patch_live.h>
+
+static u8 buffer[64] __attribute__((aligned(16)));
+
+static void fill(u8 byte)
+{
+	memset(buffer, byte, sizeof(buffer));
+}
+
+/* Is buffer `byte` but in [from, to)? */
+static bool filled_but(u8 byte, size_t from, size_t to)
+{
+	for (size_t i = 0; i < sizeof(buffer); i++)
+		if ((i < from || i >= to) && buffer[i] != byte)
+			return false;
+	return true;
+}
+
+/* Run a test of every patchable site's live instruction. */
+static void each_live(struct ktest_run *t,
+		      void (*test)(struct ktest_run *t, unsigned long live))
+{
+	for (unsigned int i = 0; i < site_count; i++)
+		if (site_test(site_bits.patchable, i))
+			test(t, arch_site_live(site_address(i)));
+}
+
+static u64 unit(u64 bytes)
+{
+	return bytes & ((1ull << 8 * arch_break_length) - 1);
+}
+
+/* ---- Words -------------------------------------------------------------------- */
+
+static void live_in_a_word(struct ktest_run *t, unsigned long live)
+{
+	if (arch_live_word(live))
+		KEXPECT(t, live % 8 + arch_live_length <= 8);
+}
+
+/* Never where it lies across the largest store that any port has. */
+KTEST(live_word, "arch_trace.arch_live_word")
+{
+	unsigned long at = (unsigned long)buffer;
+
+	each_live(t, live_in_a_word);
+	for (unsigned int i = 9 - arch_live_length; i < 8; i++)
+		KEXPECT(t, !arch_live_word(at + i));
+}
+
+KTEST(live_write_word, "arch_trace.arch_live_write_word")
+{
+	unsigned long at = (unsigned long)buffer + 16;
+	unsigned int i, words = 0;
+
+	for (i = 0; i < 8; i++) {
+		if (!arch_live_word(at + i))
+			continue;
+		words++;
+		fill(0x5a);
+		arch_live_write_word(at + i, arch_live_on(at + i));
+		KEXPECT_EQ(t, arch_live_read(at + i), arch_live_on(at + i));
+		KEXPECT(t, filled_but(0x5a, 16 + i, 16 + i + arch_live_length));
+	}
+	KEXPECT(t, words || arch_word_refused());
+}
+
+KTEST(word_refused, "arch_trace.arch_word_refused")
+{
+	const char *why = arch_word_refused();
+
+	/* One line, to be printed behind "word: ". */
+	KEXPECT(t, !why || (why[0] && !strchr(why, '\n')));
+	KEXPECT(t, arch_word_refused() == why);
+}
+
+/* ---- Units and tails ------------------------------------------------------------ */
+
+static void live_on_a_unit(struct ktest_run *t, unsigned long live)
+{
+	KEXPECT_EQ(t, live % arch_break_length, 0);
+}
+
+KTEST(break_length, "arch_trace.arch_break_length")
+{
+	unsigned int length = arch_break_length;
+
+	KEXPECT(t, length && length <= arch_live_length);
+	KEXPECT_EQ(t, length & (length - 1), 0);
+	each_live(t, live_on_a_unit);
+}
+
+/* In the middle step unit and tail are of different instructions: the unit must
+ * be that of neither. */
+static void live_is_no_break(struct ktest_run *t, unsigned long live)
+{
+	KEXPECT(t, unit(arch_live_on(live)) != arch_break_insn);
+	KEXPECT(t, unit(arch_live_off(live)) != arch_break_insn);
+}
+
+KTEST(break_insn, "arch_trace.arch_break_insn")
+{
+	KEXPECT_EQ(t, unit(arch_break_insn), arch_break_insn);
+	each_live(t, live_is_no_break);
+}
+
+KTEST(unit_write, "arch_trace.arch_unit_write")
+{
+	unsigned long at = (unsigned long)buffer + 16;
+
+	fill(0x5a);
+	arch_unit_write(at, arch_break_insn);
+	KEXPECT_EQ(t, unit(arch_live_read(at)), arch_break_insn);
+	KEXPECT(t, filled_but(0x5a, 16, 16 + arch_break_length));
+	arch_unit_write(at, arch_live_on(at));
+	KEXPECT_EQ(t, unit(arch_live_read(at)), unit(arch_live_on(at)));
+	KEXPECT(t, filled_but(0x5a, 16, 16 + arch_break_length));
+}
+
+KTEST(tail_write, "arch_trace.arch_tail_write")
+{
+	unsigned long at = (unsigned long)buffer + 16;
+
+	fill(0x5a);
+	arch_tail_write(at, arch_live_on(at));
+	KEXPECT(t, filled_but(0x5a, 16 + arch_break_length,
+			      16 + arch_live_length));
+	arch_unit_write(at, arch_live_on(at));
+	KEXPECT_EQ(t, arch_live_read(at), arch_live_on(at));
+}
+
+/* ---- Traps ---------------------------------------------------------------------- */
+
+/* Victims run while their sites hold breakpoints; what they find goes here. */
+static struct ktest_run *run;
+static bool state; /* that the sites get */
+
+static void victims_trap(enum patch_step step, bool synced)
+{
+	u32 before = conform_hits;
+	irq_state_t irqs;
+
+	(void)synced;
+	conform_expect_values(run);
+	irqs = arch_irq_save();
+	conform_expect_values(run);
+	KEXPECT(run, arch_irqs_off());
+	arch_irq_restore(irqs);
+	/* Also in the step that is written and not yet synchronised, because
+	 * this CPU wrote it; what it may fetch then is one of two states. */
+	if (step != PATCH_WORD)
+		KEXPECT_EQ(run, conform_hits > before, state);
+}
+
+static void switch_by_breakpoint(struct ktest_run *t)
+{
+	struct patch_stats old, new;
+
+	run = t;
+	mutex_lock(&trace_mutex);
+	patch_stats(&old);
+	trace_ops = &conform_ops;
+	patch_step_hook = victims_trap;
+	for (unsigned int i = 0; i < 10; i++) {
+		state = i % 2 == 0;
+		KEXPECT_EQ(t, conform_switch_victims(state), 0);
+	}
+	patch_step_hook = NULL;
+	trace_ops = &trace_ops_off;
+	patch_stats(&new);
+	mutex_unlock(&trace_mutex);
+	KEXPECT(t, new.traps >= old.traps + 10 * 8);
+}
+
+KTEST(break_resume, "arch_trace.arch_break_resume")
+{
+	trace_test_strategy(t, "breakpoint", switch_by_breakpoint);
+}
+
+/*
+ * The port's trap asks first of all, with the pc at the breakpoint, interrupts
+ * off; and where no breakpoint of the tracer's stands, the answer is no and the
+ * frame as it was.
+ */
+static struct {
+	unsigned long pc;
+	unsigned int asked, accepted, moved;
+	bool irqs_off;
+} trap;
+
+static bool look(struct trap_frame *f)
+{
+	unsigned long pc = arch_frame_pc(f);
+
+	trap.asked++;
+	trap.pc = pc;
+	trap.irqs_off = arch_irqs_off();
+	WRITE_ONCE(patch_trap_hook, NULL);
+	arch_frame_set_pc(f, (unsigned long)buffer);
+	trap.accepted += patch_trap(f);
+	trap.moved += arch_frame_pc(f) != (unsigned long)buffer;
+	arch_frame_set_pc(f, pc);
+	WRITE_ONCE(patch_trap_hook, look);
+	return false;
+}
+PATCH_INDIRECT(patch_trap, look);
+
+static void call_with_hook(enum patch_step step, bool synced)
+{
+	if (step != PATCH_BREAK || !synced)
+		return;
+	/* One CPU, or others would come upon the hook's own changes. */
+	preempt_disable();
+	WRITE_ONCE(patch_trap_hook, look);
+	victim_other(1);
+	WRITE_ONCE(patch_trap_hook, NULL);
+	preempt_enable();
+}
+
+static void trap_at_victim(struct ktest_run *t)
+{
+	int site = trace_test_site(victim_other);
+	struct patch_batch b;
+
+	KASSERT(t, site >= 0);
+	memset(&trap, 0, sizeof(trap));
+	mutex_lock(&trace_mutex);
+	patch_step_hook = call_with_hook;
+	KEXPECT_EQ(t, patch_site(&b, site, true), 0);
+	KEXPECT_EQ(t, patch_site(&b, site, false), 0);
+	patch_step_hook = NULL;
+	mutex_unlock(&trace_mutex);
+	KEXPECT_EQ(t, trap.asked, 2);
+	KEXPECT_EQ(t, trap.pc, arch_site_live(site_address(site)));
+	KEXPECT(t, trap.irqs_off);
+	KEXPECT_EQ(t, trap.accepted + trap.moved, 0);
+}
+
+KTEST(trap, "arch_trace.patch_trap")
+{
+	trace_test_strategy(t, "breakpoint", trap_at_victim);
+}

@@ -1,0 +1,174 @@
+/*
+ * Conformance of a port with arch.h: CPUs that go and come back. As in
+ * conform.c, one test for each function.
+ */
+#include <arch/arch.h>
+#include <kernel/lib/bits.h>
+#include <kernel/cpu/hotplug.h>
+#include <kernel/test/ktest.h>
+#include <kernel/mm/mm.h>
+#include <kernel/lib/string.h>
+#include <kernel/symbols.h>
+#include <kernel/sched/task.h>
+#include <kernel/time.h>
+
+#define POISON 0x5a
+
+static bool poisoned(const char *stack)
+{
+	for (size_t i = 0; i < TASK_STACK_SIZE; i++)
+		if (stack[i] != POISON)
+			return false;
+	return true;
+}
+
+static u64 interrupts_of(const struct cpu *cpu)
+{
+	u64 sum = 0;
+
+	for (unsigned int k = 0; k < NR_IRQ_KINDS; k++)
+		sum += READ_ONCE(cpu->irq_counts[k]);
+	return sum;
+}
+
+/*
+ * A parked CPU takes no interrupt, not even one that somebody sends who was too
+ * slow to notice, and uses its stack no more; and yet it can come back.
+ */
+KTEST(arch_cpu_park, "arch.cpu_park")
+{
+	struct cpu *cpu = &cpus[bit_highest(cpus_online)];
+	unsigned int c = cpu->head.index;
+	u64 before;
+
+	if (!c)
+		KSKIP(t, "one CPU");
+	for (int i = 0; i < 3; i++) {
+		KASSERT(t, !cpu_down(c));
+		memset(cpu->idle->stack, POISON, TASK_STACK_SIZE);
+		before = interrupts_of(cpu);
+		arch_ipi_send(c);
+		task_sleep(2 * TICK_NS);
+		KEXPECT_EQ(t, interrupts_of(cpu), before);
+		KEXPECT(t, poisoned(cpu->idle->stack));
+		KASSERT(t, !cpu_up(c));
+		KEXPECT(t, !poisoned(cpu->idle->stack));
+	}
+}
+
+KTEST(arch_cpu_parked, "arch.cpu_parked")
+{
+	for (unsigned int c = 1; c < nr_cpus; c++) {
+		KEXPECT(t, !arch_cpu_parked(c));
+		KEXPECT_EQ(t, cpu_down(c), 0);
+		KEXPECT(t, arch_cpu_parked(c));
+		for (unsigned int d = 1; d < nr_cpus; d++)
+			KEXPECT_EQ(t, arch_cpu_parked(d), d == c);
+		KEXPECT_EQ(t, cpu_up(c), 0);
+		KEXPECT(t, !arch_cpu_parked(c));
+	}
+	if (nr_cpus == 1)
+		KSKIP(t, "one CPU");
+}
+
+/* ---- atomics for one CPU, and for several ---- */
+
+static u32 counter;
+#define COUNTS 100000
+
+static void count(void *arg)
+{
+	(void)arg;
+	for (u32 i = 0; i < COUNTS; i++) {
+		__atomic_fetch_add(&counter, 1, __ATOMIC_RELAXED);
+		if (i % 1024 == 0)
+			arch_cpu_relax();
+	}
+}
+
+/* Two on each CPU that is online: is any count lost? */
+static bool counts_right(void)
+{
+	struct task *task[2 * MAX_CPUS];
+	unsigned int c, n = 0;
+
+	counter = 0;
+	for_each_online_cpu (c)
+		for (int i = 0; i < 2; i++)
+			task[n++] = task_create("count", PRIO_LOW, 1u << c,
+						count, NULL);
+	for (unsigned int i = 0; i < n; i++)
+		task_join(task[i]);
+	return counter == n * COUNTS;
+}
+
+static bool is_lock(u32 offset)
+{
+	u32 lo = 0, hi = lock_count;
+
+	while (lo < hi) {
+		u32 mid = (lo + hi) / 2;
+
+		if (lock_table[mid] < offset)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < lock_count && lock_table[lo] == offset;
+}
+
+/* Bytes of text that are not as in the copy; -1 if one is no prefix. */
+static int text_changes(const char *copy)
+{
+	int n = 0;
+
+	u32 size = _etext - _text;
+
+	for (u32 i = 0; i < size; i++) {
+		if (_text[i] == copy[i])
+			continue;
+		if (!is_lock(i))
+			return -1;
+		n++;
+	}
+	return n;
+}
+
+static void all_down(struct ktest_run *t)
+{
+	for (unsigned int c = 1; c < nr_cpus; c++)
+		KEXPECT_EQ(t, cpu_down(c), 0);
+}
+
+static void all_up(struct ktest_run *t)
+{
+	for (unsigned int c = 1; c < nr_cpus; c++)
+		KEXPECT_EQ(t, cpu_up(c), 0);
+}
+
+/* With one CPU every prefix is another one, and no other byte of the text; with
+ * two all is as it was. Nowhere a count is lost. */
+KTEST(arch_smp_atomics, "arch.smp_atomics")
+{
+	size_t size = _etext - _text;
+	unsigned int order = 0;
+	char *copy;
+
+	KEXPECT(t, counts_right());
+	if (nr_cpus == 1)
+		KSKIP(t, "one CPU");
+	while ((PAGE_SIZE << order) < size)
+		order++;
+	copy = page_alloc(order);
+	KASSERT(t, copy);
+	memcpy(copy, _text, size);
+	all_down(t);
+	KEXPECT_EQ(t, text_changes(copy), lock_count);
+	KEXPECT(t, counts_right());
+	KEXPECT_EQ(t, cpu_up(1), 0);
+	KEXPECT_EQ(t, text_changes(copy), 0);
+	KEXPECT(t, counts_right());
+	all_up(t);
+	KEXPECT_EQ(t, text_changes(copy), 0);
+	page_free(copy, order);
+}

@@ -1,0 +1,481 @@
+/*
+ * Conformance of a port with arch.h: memory, tasks, traps, unwinding. See
+ * conform.c.
+ */
+#include <arch/arch.h>
+#include <boot/boot_info.h>
+#include <kernel/cpu/cpu.h>
+#include <kernel/errno.h>
+#include <kernel/test/ktest.h>
+#include <kernel/mm/mm.h>
+#include <kernel/lib/string.h>
+#include <kernel/symbols.h>
+#include <kernel/sched/task.h>
+#include <kernel/time.h>
+
+/* ---- who may be hurt ---- */
+
+static void store_to(void *arg)
+{
+	*(volatile u32 *)arg = 0;
+}
+
+static void load_from(void *arg)
+{
+	(void)*(volatile u32 *)arg;
+}
+
+/* Changes nothing, if it may. */
+static void store_back(void *arg)
+{
+	volatile u32 *word = arg;
+
+	u32 same = *word;
+
+	*word = same;
+}
+
+static void run_at(void *arg)
+{
+	((void (*)(void))arg)();
+	asm volatile(""); /* no tail call */
+}
+
+static int victim(void (*fn)(void *arg), void *arg, unsigned int cpu)
+{
+	struct task *v = task_create_expendable("victim", PRIO_NORMAL,
+						1u << cpu, fn, arg);
+
+	return v ? task_join(v) : -ENOMEM;
+}
+
+static noinline unsigned int recurse(unsigned int depth)
+{
+	volatile unsigned int pad[32];
+
+	pad[depth % 32] = depth;
+	return depth ? recurse(depth - 1) + pad[depth % 32] : pad[0];
+}
+
+static void overflow(void *arg)
+{
+	recurse((unsigned long)arg);
+}
+
+/* A fault on any CPU reaches trap_fault(), stack overflow included. */
+KTEST(arch_trap_init, "arch.trap_init")
+{
+	unsigned int c;
+
+	for_each_online_cpu (c) {
+		KEXPECT_EQ(t, victim(store_to, NULL, c), -EFAULT);
+		if (arch_protects_text)
+			KEXPECT_EQ(t,
+				   victim(overflow,
+					  (void *)(TASK_STACK_SIZE / 64), c),
+				   -EFAULT);
+	}
+}
+
+/* ---- memory ---- */
+
+KTEST(arch_mmu_init, "arch.mmu_init")
+{
+	static u32 data[4];
+	unsigned int c;
+
+	for_each_online_cpu (c) {
+		KEXPECT_EQ(t, victim(load_from, NULL, c), -EFAULT);
+		if (!arch_protects_text)
+			continue;
+		KEXPECT_EQ(t, victim(store_to, _text, c), -EFAULT);
+		KEXPECT_EQ(t, victim(store_to, (void *)&arch_name, c), -EFAULT);
+		KEXPECT_EQ(t, victim(run_at, data, c), -EFAULT);
+		KEXPECT_EQ(t, victim(run_at, current_task()->stack, c),
+			   -EFAULT);
+	}
+}
+
+/* Whether it says so or not, it is what hardware does. */
+KTEST(arch_protects_text, "arch.protects_text")
+{
+	KEXPECT_EQ(t, victim(store_back, _text, 0),
+		   arch_protects_text ? -EFAULT : 0);
+}
+
+static bool is_ram(u64 pa)
+{
+	for (unsigned int i = 0; i < boot_info.nr_mem; i++)
+		if (pa >= boot_info.mem[i].start && pa < boot_info.mem[i].end)
+			return true;
+	return false;
+}
+
+KTEST(arch_virt_to_phys, "arch.virt_to_phys")
+{
+	char *page = page_alloc(1);
+	u64 pa = arch_virt_to_phys(page);
+
+	KEXPECT(t, is_ram(pa));
+	KEXPECT_EQ(t, pa % (2 * PAGE_SIZE), 0);
+	KEXPECT_EQ(t, arch_virt_to_phys(page + 5000), pa + 5000);
+	/* The image, which the allocator was not given. */
+	KEXPECT(t, !is_ram(arch_virt_to_phys(_text)));
+	KEXPECT_EQ(t, arch_virt_to_phys(_end) - arch_virt_to_phys(_text),
+		   _end - _text);
+	page_free(page, 1);
+}
+
+KTEST(arch_phys_to_virt, "arch.phys_to_virt")
+{
+	u32 *page = page_alloc(0);
+	u32 *same = arch_phys_to_virt(arch_virt_to_phys(page));
+
+	WRITE_ONCE(page[7], 0x12345678);
+	KEXPECT(t, same == page);
+	KEXPECT_EQ(t, READ_ONCE(same[7]), 0x12345678);
+	KEXPECT(t, arch_phys_to_virt(arch_virt_to_phys(_text)) == _text);
+	page_free(page, 0);
+}
+
+KTEST(arch_guard_page, "arch.guard_page")
+{
+	u32 *page = page_alloc(1);
+	u32 *above = page + PAGE_SIZE / sizeof(*page);
+	unsigned int c;
+	int err;
+
+	page[0] = above[0] = 77;
+	err = arch_guard_page(page, true);
+	if (!arch_protects_text) {
+		KEXPECT_EQ(t, err, -ENOSYS);
+		page_free(page, 1);
+		return;
+	}
+	KEXPECT_EQ(t, err, 0);
+	for_each_online_cpu (c) {
+		KEXPECT_EQ(t, victim(load_from, page, c), -EFAULT);
+		KEXPECT_EQ(t, victim(store_to, above - 1, c), -EFAULT);
+		KEXPECT_EQ(t, victim(load_from, above, c), 0);
+	}
+	KEXPECT_EQ(t, arch_guard_page(page, false), 0);
+	KEXPECT_EQ(t, page[0], 77);
+	for_each_online_cpu (c)
+		KEXPECT_EQ(t, victim(load_from, page, c), 0);
+	page_free(page, 1);
+}
+
+/* ---- tasks ---- */
+
+static struct {
+	bool irqs_off;
+	unsigned long sp;
+	unsigned long outermost;
+} first;
+
+static void look_around(void *arg)
+{
+	unsigned long pcs[16];
+	unsigned int n = backtrace_get(NULL, NULL, pcs, 16);
+
+	(void)arg;
+	first.irqs_off = arch_irqs_off();
+	first.sp = (unsigned long)__builtin_frame_address(0);
+	first.outermost = n ? pcs[n - 1] : 0;
+}
+
+KTEST(arch_task_init, "arch.task_init")
+{
+	struct task *v = task_create("first", PRIO_LOW, ~0u, look_around, NULL);
+	unsigned long lo = (unsigned long)v->stack;
+	struct symbol s;
+
+	task_join(v);
+	KEXPECT(t, !first.irqs_off);
+	KEXPECT(t, first.sp > lo && first.sp < lo + TASK_STACK_SIZE);
+	KEXPECT(t, first.sp >= lo + TASK_STACK_SIZE - 512);
+	/* An unwinder finds nothing above. */
+	KASSERT(t, symbol_at(first.outermost, &s));
+	KEXPECT(t, !strcmp(s.name, "task_start"));
+}
+
+/* More values than there are registers that a call preserves, all live. */
+static void keep_values(void *arg)
+{
+	unsigned long *bad = arg, x = (unsigned long)arg;
+	unsigned long a = x + 1, b = x + 2, c = x + 3, d = x + 4, e = x + 5,
+		      f = x + 6, g = x + 7, h = x + 8, i = x + 9, j = x + 10,
+		      k = x + 11, l = x + 12;
+
+	for (int n = 0; n < 300; n++) {
+		asm volatile(""
+			     : "+r"(a), "+r"(b), "+r"(c), "+r"(d), "+r"(e),
+			       "+r"(f));
+		asm volatile(""
+			     : "+r"(g), "+r"(h), "+r"(i), "+r"(j), "+r"(k),
+			       "+r"(l));
+		sched_yield();
+		a++, b++, c++, d++, e++, f++, g++, h++, i++, j++, k++, l++;
+	}
+	x += 300;
+	*bad = !(a == x + 1 && b == x + 2 && c == x + 3 && d == x + 4 &&
+		 e == x + 5 && f == x + 6 && g == x + 7 && h == x + 8 &&
+		 i == x + 9 && j == x + 10 && k == x + 11 && l == x + 12);
+}
+
+KTEST(arch_switch, "arch.switch")
+{
+	unsigned long bad[4];
+	struct task *v[4];
+
+	for (int i = 0; i < 4; i++) {
+		bad[i] = 1;
+		v[i] = task_create("values", PRIO_LOW, i < 2 ? 1 : ~0u,
+				   keep_values, &bad[i]);
+	}
+	for (int i = 0; i < 4; i++) {
+		task_join(v[i]);
+		KEXPECT_EQ(t, bad[i], 0);
+	}
+}
+
+/* ---- frames: a timer finds a task in a known function ---- */
+
+static struct found {
+	struct timer timer;
+	struct task *task;
+	void (*look)(struct trap_frame *f);
+	bool done;
+	unsigned long pc, boundary, sp;
+	bool irqs_off;
+	unsigned int n;
+	unsigned long pcs[16];
+} found;
+
+/* Without arch_cpu_relax(), where an interrupt might prefer to come. */
+static noinline void spin_in_here(void)
+{
+	/* Of changing length: under -icount ticks may fall in step with a loop
+	 * and find the callee each time. */
+	for (unsigned int turn = 0; !task_should_stop(); turn++)
+		for (unsigned int n = turn % 32; n--;)
+			asm volatile("");
+}
+
+static void spin_outer(void *arg)
+{
+	(void)arg;
+	spin_in_here();
+	asm volatile(""); /* no tail call */
+}
+
+static bool lies_in(unsigned long pc, void (*fn)(void))
+{
+	struct symbol a, b;
+
+	return symbol_at(pc, &a) && symbol_at((unsigned long)fn, &b) &&
+	       a.start == b.start;
+}
+
+static void find_frame(struct timer *timer)
+{
+	struct trap_frame *f = irq_frame();
+
+	if (arch_current() != found.task ||
+	    !lies_in(arch_frame_pc(f), spin_in_here)) {
+		timer_start(timer, 100 * NSEC_PER_USEC);
+		return;
+	}
+	found.look(f);
+	WRITE_ONCE(found.done, true);
+}
+
+/* Interrupt spin_in_here() on CPU 0, look at the frame, end the task. */
+static int interrupt_victim(struct ktest_run *t,
+			    void (*look)(struct trap_frame *f))
+{
+	task_set_affinity(current_task(), 1);
+	found = (struct found){ .look = look };
+	found.task = task_create_expendable("spinner", PRIO_LOW, 1, spin_outer,
+					    NULL);
+	timer_setup(&found.timer, find_frame);
+	timer_start(&found.timer, NSEC_PER_MSEC);
+	KEXPECT(t, KWAIT(READ_ONCE(found.done)));
+	timer_cancel(&found.timer);
+	task_set_affinity(current_task(), ~0u);
+	task_stop(found.task);
+	return task_join(found.task);
+}
+
+static void look_at_all(struct trap_frame *f)
+{
+	found.pc = arch_frame_pc(f);
+	found.boundary = arch_frame_boundary(f);
+	found.sp = arch_frame_sp(f);
+	found.irqs_off = arch_frame_irqs_off(f);
+	found.n = backtrace_get(f, NULL, found.pcs, 16);
+}
+
+KTEST(arch_frame_pc, "arch.frame_pc")
+{
+	KEXPECT_EQ(t, interrupt_victim(t, look_at_all), 0);
+	KEXPECT(t, lies_in(found.pc, spin_in_here));
+}
+
+/* The pc's own, or the next instruction's. */
+KTEST(arch_frame_boundary, "arch.frame_boundary")
+{
+	KEXPECT_EQ(t, interrupt_victim(t, look_at_all), 0);
+	KEXPECT(t, found.boundary - found.pc <= 4);
+	KEXPECT(t, lies_in(found.boundary, spin_in_here));
+}
+
+KTEST(arch_frame_sp, "arch.frame_sp")
+{
+	unsigned long lo, hi;
+
+	KEXPECT_EQ(t, interrupt_victim(t, look_at_all), 0);
+	/* Stacks are whole blocks: the address says which one it is. */
+	lo = ALIGN_DOWN(found.sp, PAGE_SIZE << TASK_STACK_ORDER) + PAGE_SIZE;
+	hi = lo + TASK_STACK_SIZE;
+	KEXPECT(t, found.sp > hi - 1024 && found.sp < hi);
+}
+
+static void look_at_own(struct timer *timer)
+{
+	(void)timer;
+	found.irqs_off = arch_frame_irqs_off(irq_frame());
+	WRITE_ONCE(found.done, true);
+}
+
+KTEST(arch_frame_irqs_off, "arch.frame_irqs_off")
+{
+	found.done = false;
+	timer_setup(&found.timer, look_at_own);
+	timer_start(&found.timer, 0);
+	KEXPECT(t, KWAIT(READ_ONCE(found.done)));
+	/* An interrupt comes where they are on. */
+	KEXPECT(t, !found.irqs_off);
+}
+
+static noreturn void come_out_here(void)
+{
+	task_exit(found.irqs_off || arch_irqs_off() ? 1 : 99);
+}
+
+static void divert(struct trap_frame *f)
+{
+	found.irqs_off = false;
+	arch_frame_set_pc(f, (unsigned long)come_out_here);
+}
+
+KTEST(arch_frame_set_pc, "arch.frame_set_pc")
+{
+	KEXPECT_EQ(t, interrupt_victim(t, divert), 99);
+}
+
+KTEST(arch_frame_print, "arch.frame_print")
+{
+	KEXPECT_EQ(t,
+		   interrupt_victim(
+			   t, (void (*)(struct trap_frame *))arch_frame_print),
+		   0);
+}
+
+/* ---- unwinding ---- */
+
+KTEST(arch_unwind_start, "arch.unwind_start")
+{
+	struct arch_unwind u = { 0 };
+
+	/* From here. */
+	u.lo = (unsigned long)current_task()->stack;
+	u.hi = u.lo + TASK_STACK_SIZE;
+	arch_unwind_start(&u, NULL, NULL);
+	KEXPECT(t, arch_unwind_next(&u));
+	KEXPECT(t, lies_in(u.pc, (void (*)(void))ktest_arch_unwind_start));
+	/* From a frame: first the pc, then its function's caller. */
+	KEXPECT_EQ(t, interrupt_victim(t, look_at_all), 0);
+	KASSERT(t, found.n >= 3);
+	KEXPECT_EQ(t, found.pcs[0], found.pc);
+	KEXPECT(t, lies_in(found.pcs[1], (void (*)(void))spin_outer));
+	KEXPECT(t, lies_in(found.pcs[2], (void (*)(void))task_start));
+}
+
+/* A task that is not running: preempted, so that a frame is on its way. */
+KTEST(arch_unwind_task, "arch.unwind_start.task")
+{
+	struct task *v = task_create_expendable("spinner", PRIO_LOW, 1,
+						spin_outer, NULL);
+	unsigned long pcs[16];
+	struct symbol s;
+	unsigned int n;
+
+	KASSERT(t, symbol_at((unsigned long)spin_in_here, &s));
+	task_hold(v, s.start, s.start + s.size);
+	KEXPECT(t, task_wait_held(v, KWAIT_NS));
+	n = backtrace_get(NULL, v, pcs, 16);
+	KEXPECT(t, n >= 3);
+	if (n >= 3) {
+		KEXPECT(t, lies_in(pcs[n - 1], (void (*)(void))task_start));
+		KEXPECT(t, lies_in(pcs[n - 2], (void (*)(void))spin_outer));
+		KEXPECT(t, lies_in(pcs[n - 3], spin_in_here));
+	}
+	task_hold(v, 0, 0);
+	task_release(v);
+	task_stop(v);
+	task_join(v);
+}
+
+static u32 next_random(u32 *seed)
+{
+	*seed = *seed * 1664525 + 1013904223;
+	return *seed >> 8;
+}
+
+/* Garbage that looks like a stack: addresses of text and of itself. */
+static void fill_garbage(unsigned long *stack, unsigned int words, u32 *seed)
+{
+	for (unsigned int i = 0; i < words; i++)
+		switch (next_random(seed) % 4) {
+		case 0:
+			stack[i] = next_random(seed);
+			break;
+		case 1:
+			stack[i] = (unsigned long)_text +
+				   next_random(seed) % (_etext - _text);
+			break;
+		default:
+			stack[i] =
+				(unsigned long)&stack[next_random(seed) % words];
+		}
+}
+
+/* It ends, and it touches nothing outside: the page below is guarded. */
+KTEST(arch_unwind_next, "arch.unwind_next")
+{
+	unsigned long *guard = page_alloc(1);
+	unsigned long *stack = guard + PAGE_SIZE / sizeof(long);
+	unsigned int words = PAGE_SIZE / sizeof(long), steps;
+	u32 seed = 1;
+
+	arch_guard_page(guard, true);
+	for (int round = 0; round < 500; round++) {
+		struct arch_unwind u = {
+			.lo = (unsigned long)stack,
+			.hi = (unsigned long)(stack + words),
+			.depth = round % 2,
+		};
+		fill_garbage(stack, words, &seed);
+		u.pc = (unsigned long)_text +
+		       next_random(&seed) % (_etext - _text);
+		u.ra = stack[next_random(&seed) % words];
+		u.sp = stack[next_random(&seed) % words];
+		u.fp = stack[next_random(&seed) % words];
+		for (steps = 0; steps < 10000 && arch_unwind_next(&u); steps++)
+			;
+		KEXPECT(t, steps < 10000);
+	}
+	arch_guard_page(guard, false);
+	page_free(guard, 1);
+}

@@ -1,0 +1,229 @@
+/*
+ * Conformance of a port with arch_trace.h: taking a function's return address and
+ * giving it back. What a backtrace shows meanwhile is part of it (H20).
+ */
+#include <arch/conform/conform.h>
+
+#include <kernel/printk.h>
+#include <kernel/lib/string.h>
+#include <kernel/symbols.h>
+#include <tracer/graph/returns.h>
+#include <tracer/sites/sites.h>
+#include <tracer/testing.h>
+#include <tracer/tracer.h>
+
+static u32 entered, left, misplaced, out_of_order;
+static unsigned long last_ip;
+static struct task *subject;
+
+/* Uses registers as a compiler does that expects nothing of its caller. */
+static void use_registers(const struct task_return *r)
+{
+	char text[40];
+
+	snprintf(text, sizeof(text), "%lx %lx %d", r->ip, r->ret, 12345);
+}
+
+static bool enter(struct task_return *r, unsigned int depth)
+{
+	use_registers(r);
+	if (current_task() != subject)
+		return false;
+	last_ip = r->ip;
+	misplaced += *arch_return_slot(r->ip, r->sp) != r->ret;
+	r->clock = depth;
+	entered++;
+	return true;
+}
+
+static void leave(struct task_return *r, unsigned int depth)
+{
+	use_registers(r);
+	out_of_order += r->clock != depth;
+	left++;
+}
+
+static struct trace_ops return_ops = {
+	.entry = trace_entry_return,
+	.enter = enter,
+	.leave = leave,
+};
+
+/* Around calls of victims whose returns are taken. */
+static void begin(struct ktest_run *t)
+{
+	entered = left = misplaced = out_of_order = 0;
+	subject = current_task();
+	KEXPECT(t, trace_test_site(victim_call) >= 0);
+	mutex_lock(&trace_mutex);
+	trace_ops = &return_ops;
+	KEXPECT_EQ(t, conform_switch_victims(true), 0);
+}
+
+static void end(struct ktest_run *t)
+{
+	KEXPECT_EQ(t, conform_switch_victims(false), 0);
+	trace_ops = &trace_ops_off;
+	mutex_unlock(&trace_mutex);
+}
+
+/* Every victim, of every shape that ABIs know, interrupts on and off. */
+KTEST(entry_return, "arch_trace.trace_entry_return")
+{
+	u32 depth = current_task()->nr_returns;
+
+	begin(t);
+	conform_expect_kept(t);
+	end(t);
+	KEXPECT(t, entered > CONFORM_ROUNDS * 6);
+	KEXPECT_EQ(t, entered, left);
+	KEXPECT_EQ(t, out_of_order, 0);
+	KEXPECT_EQ(t, current_task()->nr_returns, depth);
+}
+
+/* Before it is replaced, the return address stands where the port says. */
+KTEST(return_slot, "arch_trace.arch_return_slot")
+{
+	begin(t);
+	conform_expect_values(t);
+	victim_leaf(1);
+	end(t);
+	KEXPECT(t, entered > 6);
+	KEXPECT_EQ(t, misplaced, 0);
+}
+
+static unsigned long callee_frame, taken_end;
+
+static noinline notrace void note_end(unsigned long x)
+{
+	const struct task *me = current_task();
+	const struct task_return *r = &me->returns[me->nr_returns - 1];
+
+	(void)x;
+	callee_frame = (unsigned long)__builtin_frame_address(0);
+	taken_end = arch_return_end(r->ip, r->sp);
+}
+
+/* Between the frames of those whom the function calls and its caller's. */
+KTEST(return_end, "arch_trace.arch_return_end")
+{
+	begin(t);
+	victim_callback(note_end, 1);
+	end(t);
+	KEXPECT_EQ(t, entered, 1);
+	KEXPECT(t, taken_end > callee_frame);
+	KEXPECT(t, taken_end <= (unsigned long)__builtin_frame_address(0));
+}
+
+/* The table's own bits for a site that was called; nothing elsewhere. */
+KTEST(note, "arch_trace.site_note")
+{
+	int site;
+
+	begin(t);
+	victim_call(1);
+	site = site_find(arch_site_from_return(last_ip));
+	end(t);
+	KASSERT(t, site >= 0);
+	KEXPECT_EQ(t, site_note(last_ip), site_table[site] >> 24);
+	KEXPECT_EQ(t, site_note((unsigned long)_text), 0);
+	KEXPECT_EQ(t, site_note(0), 0);
+}
+
+/* What was taken comes back long after its tracer has gone. */
+static noinline notrace void switch_off(unsigned long x)
+{
+	(void)x;
+	trace_ops = &trace_ops_off;
+}
+
+KTEST(trace_return, "arch_trace.trace_return")
+{
+	begin(t);
+	KEXPECT_EQ(t, victim_callback(switch_off, 5), 6);
+	KEXPECT_EQ(t, victim_callback(switch_off, 5), 6);
+	KEXPECT_EQ(t, entered, 1);
+	KEXPECT_EQ(t, left, 1);
+	end(t);
+}
+
+/* With no room left, and with no return address, the call is let be. */
+KTEST(take_return, "arch_trace.trace_take_return")
+{
+	struct task *me = current_task();
+	u32 missed = returns_missed, refused = returns_refused, depth;
+	irq_state_t state;
+
+	begin(t);
+	state = arch_irq_save();
+	depth = me->nr_returns;
+	me->nr_returns = TASK_RETURNS;
+	KEXPECT_EQ(t, victim_outer(1), 5);
+	me->nr_returns = depth;
+	arch_irq_restore(state);
+	trace_take_return(0, (unsigned long)&state, &return_ops, 0);
+	end(t);
+	KEXPECT_EQ(t, entered, 0);
+	KEXPECT_EQ(t, returns_missed - missed, 2);
+	KEXPECT_EQ(t, returns_refused - refused, 1);
+	KEXPECT_EQ(t, me->nr_returns, depth);
+}
+
+/* The innermost first, each to its own caller. */
+KTEST(returned, "arch_trace.trace_returned")
+{
+	u32 depth = current_task()->nr_returns;
+
+	begin(t);
+	for (unsigned int i = 0; i < 100; i++)
+		KEXPECT_EQ(t, victim_outer(i), i + 4);
+	end(t);
+	KEXPECT_EQ(t, entered, 200);
+	KEXPECT_EQ(t, left, 200);
+	KEXPECT_EQ(t, out_of_order, 0);
+	KEXPECT_EQ(t, current_task()->nr_returns, depth);
+}
+
+/* ---- backtraces ---- */
+
+#define DEPTH 24
+static struct {
+	unsigned long pcs[DEPTH];
+	unsigned int n;
+} seen[2], *seeing;
+
+static noinline notrace void look(unsigned long x)
+{
+	(void)x;
+	seeing->n = backtrace_get(NULL, NULL, seeing->pcs, DEPTH);
+}
+
+static noinline void look_from_victim(bool on)
+{
+	seeing = &seen[on];
+	victim_callback(look, 1);
+}
+
+static unsigned long function_of(unsigned long pc)
+{
+	struct symbol s;
+
+	return symbol_at(pc - 1, &s) ? s.start : 0;
+}
+
+KTEST(unwind_return, "arch.unwind_return")
+{
+	unsigned int same = 0;
+
+	look_from_victim(false);
+	begin(t);
+	look_from_victim(true);
+	end(t);
+	KEXPECT_EQ(t, entered, 1);
+	KEXPECT(t, seen[0].n >= 4);
+	KEXPECT_EQ(t, seen[0].n, seen[1].n);
+	while (same < seen[0].n &&
+	       function_of(seen[0].pcs[same]) == function_of(seen[1].pcs[same]))
+		same++;
+	KEXPECT_EQ(t, same, seen[0].n);
+}

@@ -1,0 +1,148 @@
+/* Conformance of a port with arch.h: the clock, the one-shot timer, and what counts
+ * instructions. */
+#include <arch/arch.h>
+#include <arch/conform/conform.h>
+#include <boot/boot_info.h>
+#include <kernel/cpu/cpu.h>
+#include <kernel/test/ktest.h>
+#include <kernel/sched/task.h>
+#include <kernel/time.h>
+
+static u64 last_clock;
+
+/* cpu_call() orders one CPU's call before the next one's. */
+static void clock_forward(void *arg)
+{
+	u64 now = arch_clock();
+
+	*(u32 *)arg += now < last_clock;
+	last_clock = now;
+}
+
+KTEST(arch_clock, "arch.clock")
+{
+	u32 backwards = 0;
+	unsigned int c;
+	u64 start = arch_clock();
+
+	last_clock = 0;
+	for (int i = 0; i < 20; i++)
+		for_each_online_cpu (c)
+			cpu_call(1u << c, clock_forward, &backwards);
+	KEXPECT_EQ(t, backwards, 0);
+	KEXPECT(t, last_clock > start);
+}
+
+/* What time_init() took from it. A port that measures may be a little off. */
+KTEST(arch_clock_init, "arch.clock_init")
+{
+	u64 hz = ns_to_clock_delta(NSEC_PER_SEC);
+
+	KEXPECT(t, hz >= 1000000 && hz < 1ull << 33);
+	if (boot_info.clock_hz)
+		KEXPECT(t, hz >= boot_info.clock_hz - boot_info.clock_hz / 64 &&
+				   hz <= boot_info.clock_hz +
+						   boot_info.clock_hz / 64);
+}
+
+/* ---- the one-shot timer: the kernel's own use of it is put back after ---- */
+
+static void timer_give_back(void)
+{
+	arch_this_cpu()->timers.programmed = ~0ull;
+	time_program();
+}
+
+/*
+ * Set the deadlines in turn, so many ticks ahead, and let interrupts in until
+ * one has come or `wait` ticks have passed: how many timer interrupts came?
+ */
+static u32 shots(const u64 *ahead, unsigned int n, u64 wait)
+{
+	unsigned int me;
+	u32 before, came;
+	u64 start;
+
+	preempt_disable();
+	arch_irq_disable();
+	me = cpu_index();
+	before = conform_irq_count(me, IRQ_TIMER);
+	start = arch_clock();
+	for (unsigned int i = 0; i < n; i++)
+		arch_timer_set(arch_clock() + ahead[i]);
+	arch_irq_enable();
+	do {
+		came = conform_irq_count(me, IRQ_TIMER) - before;
+	} while (!came && arch_clock() - start < wait);
+	arch_irq_disable();
+	timer_give_back();
+	arch_irq_enable();
+	preempt_enable();
+	return came;
+}
+
+/* None comes: a port may need one for itself now and then, but not each time. */
+static bool quiet(const u64 *ahead, unsigned int n)
+{
+	u64 wait = ns_to_clock_delta(50 * NSEC_PER_USEC);
+
+	return !shots(ahead, n, wait) || !shots(ahead, n, wait);
+}
+
+/* One comes; the wait is for one that hangs. */
+static bool fires(const u64 *ahead, unsigned int n)
+{
+	return shots(ahead, n, ns_to_clock_delta(KWAIT_NS));
+}
+
+static void check_timer(void *arg)
+{
+	struct ktest_run *t = arg;
+	u64 ms = ns_to_clock_delta(NSEC_PER_MSEC);
+	u64 near = ms / 50, far = 20000 * ms;
+
+	KEXPECT(t, quiet(&far, 1));
+	KEXPECT(t, fires(&near, 1));
+	/* The last request alone counts. */
+	KEXPECT(t, fires((u64[]){ far, near }, 2));
+	KEXPECT(t, quiet((u64[]){ near, far }, 2));
+	/* One that has passed fires at once. */
+	KEXPECT(t, fires((u64[]){ far, -ms }, 2));
+}
+
+KTEST(arch_timer_set, "arch.timer_set")
+{
+	conform_on_each_cpu(check_timer, t);
+}
+
+static void init_timer_again(void *arg)
+{
+	struct ktest_run *t = arg;
+	u64 near = ns_to_clock_delta(20 * NSEC_PER_USEC);
+
+	arch_irq_disable();
+	arch_timer_init();
+	timer_give_back();
+	arch_irq_enable();
+	KEXPECT(t, fires(&near, 1));
+}
+
+KTEST(arch_timer_init, "arch.timer_init")
+{
+	conform_on_each_cpu(init_timer_again, t);
+}
+
+/* Ten instructions a round at least, or none of it is exact. */
+KTEST(arch_instructions, "arch.instructions")
+{
+	irq_state_t state = arch_irq_save();
+	u64 start = arch_instructions(), taken;
+
+	for (int i = 0; i < 10000; i++)
+		asm volatile("");
+	taken = arch_instructions() - start;
+	arch_irq_restore(state);
+	KEXPECT(t, (s64)taken >= 0);
+	if (ktest_icount)
+		KEXPECT(t, taken >= 15000 && taken < 100000);
+}

@@ -1,0 +1,310 @@
+/*
+ * Conformance of a port with arch_trace.h: a test for every function there, by
+ * its name. They show that a port recognises its sites and nothing else, that
+ * the live instruction is all that differs between on and off, and that text is
+ * written through the alias alone. Whether a port synchronises enough cannot be
+ * seen under QEMU: tracer/sweep_test.c and the port's author have the rest.
+ */
+#include <arch/conform/conform.h>
+#include <tracer/testing.h>
+
+#include <kernel/symbols.h>
+#include <tracer/ring/ring.h>
+
+/* ---- Sites ---------------------------------------------------------------------- */
+
+static u64 buffer[8];
+
+static void fill(u8 byte)
+{
+	memset(buffer, byte, sizeof(buffer));
+}
+
+static bool filled(u8 byte, size_t from, size_t to)
+{
+	const u8 *b = (const u8 *)buffer;
+
+	for (; from < to; from++)
+		if (b[from] != byte)
+			return false;
+	return true;
+}
+
+/* The first word of s. */
+static void first_word(char *word, size_t size, const char *s)
+{
+	const char *end = strchr(s, ' ');
+
+	strlcpy(word, s, end ? min(size, (size_t)(end - s) + 1) : size);
+}
+
+KTEST(nop_select, "arch_trace.arch_nop_select")
+{
+	char now[32], name[32];
+	const char *p = arch_nop_names;
+	irq_state_t state;
+
+	/* Nobody may patch while the choice is another than the sites'. */
+	mutex_lock(&trace_mutex);
+	state = arch_irq_save();
+	first_word(now, sizeof(now), arch_nop_describe());
+	KEXPECT_EQ(t, arch_nop_select("no-such-nop"), -EINVAL);
+	KEXPECT_EQ(t, arch_nop_select(""), -EINVAL);
+	while (p) {
+		first_word(name, sizeof(name), p);
+		KEXPECT_EQ(t, arch_nop_select(name), 0);
+		KEXPECT(t, !strncmp(arch_nop_describe(), name, strlen(name)));
+		p = strchr(p, ' ');
+		p += !!p;
+	}
+	KEXPECT_EQ(t, arch_nop_select(now), 0);
+	arch_irq_restore(state);
+	mutex_unlock(&trace_mutex);
+}
+
+KTEST(nop_names, "arch_trace.arch_nop_names")
+{
+	char now[32];
+
+	first_word(now, sizeof(now), arch_nop_describe());
+	KEXPECT(t, arch_nop_names[0] && arch_nop_names[0] != ' ');
+	KEXPECT(t, strstr(arch_nop_names, now));
+}
+
+/* "p6 0f1f440000": the name and the bytes of "off". */
+KTEST(nop_describe, "arch_trace.arch_nop_describe")
+{
+	const char *blank = strchr(arch_nop_describe(), ' ');
+
+	KASSERT(t, blank);
+	KEXPECT_EQ(t, strlen(blank + 1), 2 * arch_live_length);
+}
+
+KTEST(recognise, "arch_trace.arch_site_recognise")
+{
+	unsigned int i, n = 0;
+	struct symbol s;
+
+	fill(0x00);
+	KEXPECT(t, !arch_site_recognise((unsigned long)(buffer + 4)));
+	fill(0xff);
+	KEXPECT(t, !arch_site_recognise((unsigned long)(buffer + 4)));
+	/* A prepared site is none as the linker left it, unless the compiler's
+	 * own bytes are what was chosen for "off": then all of them are. */
+	for (i = 0; i < site_count; i++)
+		if (site_test(site_bits.patchable, i))
+			n += !!arch_site_recognise(site_address(i));
+	KEXPECT(t, n == 0 || n == site_boot.patched);
+	for (i = 0; symbol_get(i, &s); i++)
+		KEXPECT(t, !arch_site_recognise(s.start) ||
+				   site_find(s.start) >= 0 || !sites_all_known);
+}
+
+KTEST(expected, "arch_trace.arch_site_expected")
+{
+	KEXPECT(t, arch_site_expected[0]);
+}
+
+KTEST(prepare, "arch_trace.arch_site_prepare")
+{
+	unsigned int i;
+
+	fill(0xa5);
+	KEXPECT_EQ(t, arch_site_prepare((unsigned long)(buffer + 4), 0),
+		   -EINVAL);
+	KEXPECT(t, filled(0xa5, 0, sizeof(buffer)));
+	if (!arch_site_recognise(site_address(0)))
+		KEXPECT_EQ(t, arch_site_prepare(site_address(0), 0), -EINVAL);
+	KEXPECT(t, site_boot.patched > 0);
+	for (i = 0; i < site_count; i++) {
+		unsigned long live = arch_site_live(site_address(i));
+
+		if (site_test(site_bits.patchable, i))
+			KEXPECT_EQ(t, arch_live_read(live),
+				   arch_live_off(live));
+	}
+}
+
+KTEST(live, "arch_trace.arch_site_live")
+{
+	unsigned long site = site_address(0), live = arch_site_live(site);
+	unsigned long length = 0 - arch_site_from_return(0);
+
+	KEXPECT(t, live >= site);
+	KEXPECT(t, live + arch_live_length <= site + length);
+}
+
+KTEST(live_off, "arch_trace.arch_live_off")
+{
+	unsigned int i;
+
+	for (i = 0; i < site_count; i++) {
+		unsigned long live = arch_site_live(site_address(i));
+
+		KEXPECT_EQ(t,
+			   arch_live_off(live) >> (8 * arch_live_length - 1) >>
+				   1,
+			   0);
+	}
+}
+
+KTEST(live_on, "arch_trace.arch_live_on")
+{
+	unsigned int i;
+
+	for (i = 0; i < site_count; i++) {
+		unsigned long live = arch_site_live(site_address(i));
+
+		KEXPECT(t, arch_live_on(live) != arch_live_off(live));
+		KEXPECT_EQ(t,
+			   arch_live_on(live) >> (8 * arch_live_length - 1) >>
+				   1,
+			   0);
+	}
+}
+
+KTEST(live_read, "arch_trace.arch_live_read")
+{
+	unsigned long at = (unsigned long)(buffer + 4);
+
+	fill(0x00);
+	arch_live_write(at, arch_live_on(at));
+	KEXPECT_EQ(t, arch_live_read(at), arch_live_on(at));
+	arch_live_write(at, arch_live_off(at));
+	KEXPECT_EQ(t, arch_live_read(at), arch_live_off(at));
+}
+
+/* The live instruction's bytes and not one more. */
+KTEST(live_write, "arch_trace.arch_live_write")
+{
+	unsigned long at = (unsigned long)(buffer + 4);
+	size_t from = at - (unsigned long)buffer;
+
+	fill(0x5a);
+	arch_live_write(at, arch_live_on(at));
+	KEXPECT(t, filled(0x5a, 0, from));
+	KEXPECT(t, filled(0x5a, from + arch_live_length, sizeof(buffer)));
+	KEXPECT(t, !filled(0x5a, from, from + arch_live_length));
+}
+
+KTEST(live_length, "arch_trace.arch_live_length")
+{
+	KEXPECT(t, arch_live_length >= 1 && arch_live_length <= sizeof(u64));
+}
+
+/* ---- Writing text ------------------------------------------------------------------ */
+
+/*
+ * Switch victim_other()'s site by hand, on this CPU alone, interrupts off: no
+ * other CPU runs it meanwhile. Returns how often a call then hits.
+ */
+static unsigned int write_and_call(u64 (*bytes)(unsigned long live))
+{
+	int site = trace_test_site(victim_other);
+	unsigned long live = arch_site_live(site_address(site));
+	irq_state_t state = arch_irq_save();
+	u32 before = conform_hits;
+	long delta = arch_text_open();
+
+	arch_live_write(live + delta, bytes(live));
+	arch_text_close();
+	if (arch_sync_each_site)
+		arch_text_sync_site(live);
+	arch_text_sync();
+	victim_other(1);
+	arch_irq_restore(state);
+	return conform_hits - before;
+}
+
+static u64 bytes_on(unsigned long live)
+{
+	return arch_live_on(live);
+}
+
+static u64 bytes_off(unsigned long live)
+{
+	return arch_live_off(live);
+}
+
+/* On and off several times: each call obeys what was written last. */
+static void expect_obeyed(struct ktest_run *t)
+{
+	mutex_lock(&trace_mutex);
+	trace_ops = &conform_ops;
+	for (unsigned int i = 0; i < 10; i++) {
+		KEXPECT_EQ(t, write_and_call(bytes_on), 1);
+		KEXPECT_EQ(t, write_and_call(bytes_off), 0);
+	}
+	trace_ops = &trace_ops_off;
+	mutex_unlock(&trace_mutex);
+}
+
+KTEST(text_open, "arch_trace.arch_text_open")
+{
+	unsigned long live = arch_site_live(site_address(0));
+	irq_state_t state = arch_irq_save();
+	long delta = arch_text_open();
+	u64 seen = arch_live_read(live + delta);
+
+	arch_text_close();
+	arch_irq_restore(state);
+	KEXPECT_EQ(t, seen, arch_live_off(live));
+	KEXPECT_EQ(t, delta != 0, arch_protects_text);
+	expect_obeyed(t);
+}
+
+/* It can be opened again, and what was written stays. */
+KTEST(text_close, "arch_trace.arch_text_close")
+{
+	unsigned long live = arch_site_live(site_address(0));
+	irq_state_t state;
+
+	for (unsigned int i = 0; i < 100; i++) {
+		state = arch_irq_save();
+		arch_live_write(live + arch_text_open(), arch_live_off(live));
+		arch_text_close();
+		arch_irq_restore(state);
+	}
+	KEXPECT_EQ(t, arch_live_read(live), arch_live_off(live));
+}
+
+KTEST(text_sync_site, "arch_trace.arch_text_sync_site")
+{
+	arch_text_sync_site(arch_site_live(site_address(0)));
+	expect_obeyed(t);
+}
+
+KTEST(sync_each_site, "arch_trace.arch_sync_each_site")
+{
+	KEXPECT(t, arch_sync_each_site == 0 || arch_sync_each_site == 1);
+}
+
+static void sync_and_call(void *arg)
+{
+	(void)arg;
+	arch_text_sync();
+	victim_call(1);
+}
+
+/* On every CPU, after the batch, the new instruction is what runs. */
+KTEST(text_sync, "arch_trace.arch_text_sync")
+{
+	int site = trace_test_site(victim_call);
+	unsigned int cpu, online = 0;
+	struct patch_batch b;
+	u32 before = conform_hits;
+
+	KASSERT(t, site >= 0);
+	for_each_online_cpu (cpu)
+		online++;
+	mutex_lock(&trace_mutex);
+	trace_ops = &conform_ops;
+	KEXPECT_EQ(t, patch_site(&b, site, true), 0);
+	KEXPECT_EQ(t, cpu_call(cpus_online, sync_and_call, NULL), 0);
+	KEXPECT_EQ(t, conform_hits - before, online);
+	KEXPECT_EQ(t, patch_site(&b, site, false), 0);
+	KEXPECT_EQ(t, cpu_call(cpus_online, sync_and_call, NULL), 0);
+	KEXPECT_EQ(t, conform_hits - before, online);
+	trace_ops = &trace_ops_off;
+	mutex_unlock(&trace_mutex);
+}

@@ -1,0 +1,236 @@
+/*
+ * Conformance of a port's trampolines with arch_trace.h: they keep what the ABI may
+ * carry, whichever they are. conform_return.c has those of returns.
+ */
+#include <arch/conform/conform.h>
+#include <tracer/testing.h>
+
+#include <kernel/symbols.h>
+#include <tracer/ring/ring.h>
+
+u32 conform_hits; /* atomic: calls of hit() */
+static struct {
+	unsigned long ip, parent;
+	bool irqs_off;
+} last;
+
+/* Uses registers as a compiler does that expects nothing of its caller. */
+static void hit(unsigned long ip, unsigned long parent, struct trace_ops *ops)
+{
+	char text[40];
+
+	(void)ops;
+	snprintf(text, sizeof(text), "%lx %lx %d", ip, parent, 12345);
+	last.ip = ip;
+	last.parent = parent;
+	last.irqs_off = arch_irqs_off();
+	__atomic_fetch_add(&conform_hits, 1, __ATOMIC_RELAXED);
+}
+struct trace_ops conform_ops = { .entry = trace_entry_call, .func = hit };
+
+/* Every site in kernel/test/victim.c, its nested function's included. */
+int conform_switch_victims(bool on)
+{
+	struct patch_batch b;
+	unsigned int i;
+
+	for (i = 0; i < site_count; i++) {
+		const char *name = site_function(i);
+
+		if (strncmp(name, "victim_", 7) && strncmp(name, "inner", 5))
+			continue;
+		if (on && site_test(site_bits.patchable, i))
+			site_bits.want[i / 32] |= 1u << (i % 32);
+		else
+			site_bits.want[i / 32] &= ~(1u << (i % 32));
+	}
+	return patch_apply(&b, 0, site_words);
+}
+
+void conform_expect_values(struct ktest_run *t)
+{
+	const u64 big = 0x123456789abcdef0ull;
+	struct victim_pair p = victim_struct(77);
+
+	KEXPECT_EQ(t, victim_call(5), 8);
+	KEXPECT_EQ(t, victim_outer(5), 9);
+	KEXPECT_EQ(t,
+		   victim_arguments(1, big, 3, 4, 5, ~big, 7, big + 1, 9, 10),
+		   victim_arguments_notrace(1, big, 3, 4, 5, ~big, 7, big + 1,
+					    9, 10));
+	KEXPECT(t, p.first == 78 && p.second == ~0ull - 77 && p.third == 154);
+	KEXPECT_EQ(t, victim_varargs(9, 1, 2, 3, 4, 5, 6, 7, 8, 9), 45);
+	KEXPECT_EQ(t, victim_nested(10), 15 + 1 + 20 + 2);
+}
+
+void conform_expect_kept(struct ktest_run *t)
+{
+	irq_state_t state;
+
+	for (unsigned int i = 0; i < CONFORM_ROUNDS; i++)
+		conform_expect_values(t);
+	state = arch_irq_save();
+	conform_expect_values(t);
+	KEXPECT(t, arch_irqs_off());
+	arch_irq_restore(state);
+	KEXPECT(t, !arch_irqs_off());
+}
+
+/* All victims through `ops`. */
+static void expect_kept(struct ktest_run *t, struct trace_ops *ops)
+{
+	mutex_lock(&trace_mutex);
+	trace_ops = ops;
+	KEXPECT_EQ(t, conform_switch_victims(true), 0);
+	conform_expect_kept(t);
+	KEXPECT_EQ(t, conform_switch_victims(false), 0);
+	trace_ops = &trace_ops_off;
+	mutex_unlock(&trace_mutex);
+}
+
+/*
+ * What compiled calls reach before conversion: every traced function that ran
+ * before INIT_SITES went through it, and returned. Here: it is not trace_entry,
+ * and no site itself.
+ */
+KTEST(stub, "arch_trace.trace_stub")
+{
+	struct symbol s;
+
+	KEXPECT(t, trace_stub != trace_entry);
+	KEXPECT(t, symbol_at((unsigned long)trace_stub, &s));
+	KEXPECT(t, site_lower_bound(s.start) ==
+			   site_lower_bound(s.start + s.size));
+}
+
+/* The target is a datum: changing it changes what the next call does. */
+KTEST(entry, "arch_trace.trace_entry")
+{
+	int site = trace_test_site(victim_call);
+	struct patch_batch b;
+	u32 before = conform_hits;
+
+	KASSERT(t, site >= 0);
+	mutex_lock(&trace_mutex);
+	KEXPECT_EQ(t, patch_site(&b, site, true), 0);
+	for (unsigned int i = 0; i < 10; i++) {
+		trace_ops = i % 2 ? &conform_ops : &trace_ops_off;
+		KEXPECT_EQ(t, victim_call(i), i + 3);
+		KEXPECT_EQ(t, conform_hits - before, (i + 1) / 2);
+	}
+	trace_ops = &trace_ops_off;
+	KEXPECT_EQ(t, patch_site(&b, site, false), 0);
+	mutex_unlock(&trace_mutex);
+}
+
+KTEST(entry_off, "arch_trace.trace_entry_off")
+{
+	struct ring_stats s;
+
+	trace_test_reset();
+	expect_kept(t, &trace_ops_off);
+	KEXPECT(t, trace_test_books(&s));
+	KEXPECT_EQ(t, s.written, 0);
+}
+
+KTEST(entry_ring, "arch_trace.trace_entry_ring")
+{
+	static struct trace_ops ring_ops = { .entry = trace_entry_ring };
+	const struct ring_entry *e;
+	unsigned int wrong = 0;
+	struct ring_stats s;
+	struct symbol sym;
+	struct trace_iter *it;
+
+	trace_test_reset();
+	expect_kept(t, &ring_ops);
+	KEXPECT(t, trace_test_books(&s));
+	KEXPECT_EQ(t, s.dropped, 0);
+	KEXPECT(t, s.written > CONFORM_ROUNDS * 8);
+	it = trace_iter_open(ALL_CPUS, true);
+	KASSERT(t, it);
+	while ((e = trace_iter_peek(it))) {
+		int site = site_find(arch_site_from_return(e->ip));
+
+		/*
+		 * In a nested function GCC for x86-64 pushes the static chain
+		 * before the site, where the parent's address should be.
+		 */
+		wrong +=
+			site < 0 || (strncmp(site_function(site), "inner", 5) &&
+				     (!symbol_at(e->parent - 1, &sym) ||
+				      (strncmp(sym.name, "conform_", 8) &&
+				       strncmp(sym.name, "victim_", 7))));
+		trace_iter_next(it);
+	}
+	trace_iter_close(it);
+	KEXPECT_EQ(t, wrong, 0);
+	trace_test_reset();
+}
+
+/* The slow path: every event must ask C, as on a page that is full. */
+KTEST(ring_slow, "arch_trace.trace_ring_slow")
+{
+	struct ring_stats s;
+	irq_state_t state;
+
+	KEXPECT_EQ(t, trace_test_victim(), 0);
+	for (unsigned int i = 0; i < 2 * RING_SLOTS; i++) {
+		state = arch_irq_save();
+		arch_this_cpu()->head.ring_end = NULL;
+		KEXPECT_EQ(t, victim_call(i), i + 3);
+		arch_irq_restore(state);
+	}
+	KEXPECT(t, trace_test_books(&s));
+	KEXPECT_EQ(t, s.written, 2 * RING_SLOTS);
+	trace_test_reset();
+}
+
+KTEST(entry_call, "arch_trace.trace_entry_call")
+{
+	int site = trace_test_site(victim_call);
+	struct patch_batch b;
+	struct symbol s;
+	irq_state_t state;
+
+	KASSERT(t, site >= 0);
+	expect_kept(t, &conform_ops);
+	mutex_lock(&trace_mutex);
+	trace_ops = &conform_ops;
+	KEXPECT_EQ(t, patch_site(&b, site, true), 0);
+	victim_outer(1);
+	KEXPECT(t, symbol_at(last.parent - 1, &s));
+	KEXPECT(t, s.start == (unsigned long)victim_outer);
+	KEXPECT(t, !last.irqs_off);
+	state = arch_irq_save();
+	victim_outer(1);
+	arch_irq_restore(state);
+	KEXPECT(t, last.irqs_off);
+	KEXPECT_EQ(t, patch_site(&b, site, false), 0);
+	trace_ops = &trace_ops_off;
+	mutex_unlock(&trace_mutex);
+}
+
+/* What the live call hands over leads back to its site. */
+KTEST(from_return, "arch_trace.arch_site_from_return")
+{
+	int site = trace_test_site(victim_call);
+	struct patch_batch b;
+
+	KASSERT(t, site >= 0);
+	mutex_lock(&trace_mutex);
+	trace_ops = &conform_ops;
+	KEXPECT_EQ(t, patch_site(&b, site, true), 0);
+	victim_call(1);
+	KEXPECT_EQ(t, arch_site_from_return(last.ip), site_address(site));
+	KEXPECT_EQ(t, patch_site(&b, site, false), 0);
+	trace_ops = &trace_ops_off;
+	mutex_unlock(&trace_mutex);
+}
+
+KTEST(ops, "arch_trace.trace_ops")
+{
+	KEXPECT(t, trace_ops == &trace_ops_off);
+	KEXPECT(t, trace_ops->entry == trace_entry_off);
+	KEXPECT_EQ(t, offsetof(struct trace_ops, entry), 0);
+}

@@ -1,0 +1,185 @@
+/* CPUs: their structs, interrupting one another, calls on all of them. */
+#include <arch/arch.h>
+#include <boot/boot_info.h>
+#include <kernel/cpu/cpu.h>
+#include <kernel/errno.h>
+#include <kernel/cpu/order.h>
+#include <kernel/panic.h>
+#include <kernel/param.h>
+#include <kernel/printk.h>
+#include <kernel/sched/sched_internal.h>
+#include <kernel/cpu/stop.h>
+#include <kernel/lib/string.h>
+#include <kernel/symbols.h>
+#include <kernel/time.h>
+
+struct cpu cpus[MAX_CPUS];
+unsigned int nr_cpus;
+cpumask_t cpus_online, cpus_active;
+
+static unsigned int maxcpus = MAX_CPUS;
+
+static int maxcpus_set(const char *value)
+{
+	u64 n;
+
+	if (parse_u64(value, &n) || n < 1 || n > MAX_CPUS)
+		return -EINVAL;
+	maxcpus = n;
+	return 0;
+}
+static_assert(MAX_CPUS == 8, "the line below says so");
+KERNEL_PARAM(maxcpus, "maxcpus", "1 to 8", maxcpus_set);
+
+void cpu_init_boot(void)
+{
+	for (unsigned int c = 0; c < MAX_CPUS; c++) {
+		cpus[c].head.self = &cpus[c].head;
+		cpus[c].head.text = (unsigned long)_text;
+		cpus[c].head.index = c;
+		cpus[c].hwid = boot_info.cpu_hwid[c];
+	}
+	cpus_online = cpus_active = 1;
+	nr_cpus = 1;
+}
+
+void cpu_count(void)
+{
+	nr_cpus = min(boot_info.nr_cpus, maxcpus);
+	if (boot_info.cpus_ignored)
+		printk("cpu: %u more CPUs are left out: nopl runs on %d at "
+		       "most\n",
+		       boot_info.cpus_ignored, MAX_CPUS);
+}
+
+/* ---- interrupting one another ---- */
+
+/* Not sent again while the other has not yet looked: one interrupt is enough.
+ * Release: pairs with the acquire in ipi_interrupt(). */
+void ipi_send(unsigned int cpu, enum ipi why)
+{
+	BUG_ON(stop_active());
+	if (!(__atomic_fetch_or(&cpus[cpu].ipi_pending, why, __ATOMIC_ACQ_REL) &
+	      why))
+		arch_ipi_send(cpu);
+}
+
+static void call_here(void);
+
+void ipi_interrupt(void)
+{
+	struct cpu *cpu = arch_this_cpu();
+	u32 why = __atomic_exchange_n(&cpu->ipi_pending, 0, __ATOMIC_ACQ_REL);
+
+	if (why & IPI_PANIC)
+		panic_stop_cpu();
+	if (why & IPI_RESCHED)
+		sched_need_resched();
+	if (why & IPI_CALL)
+		call_here();
+	if (why & IPI_STOP)
+		stop_hold();
+}
+
+/*
+ * A turn is held by a CPU with preemption off and interrupts on: so its holder
+ * always runs, and who waits for it still answers interrupts; neither a mutex
+ * (who waits may not be able to sleep) nor a spinlock gives that. The word counts
+ * those who wait, in TURN_WAITS.
+ */
+#define TURN_TAKEN 1u
+#define TURN_WAITS 2u
+
+/*
+ * There are no tickets: one that is called while its holder is preempted would
+ * hold up everybody. But who takes turns in a loop must leave those who waited
+ * before a chance, or they never come in where CPUs share a thread (-icount).
+ */
+#define TURN_POLITE 16
+
+static void wait_behind(const u32 *turn)
+{
+	for (int i = 0; i < TURN_POLITE && READ_ONCE(*turn) > TURN_WAITS; i++)
+		arch_cpu_relax();
+}
+
+void cpu_turn_take(u32 *turn)
+{
+	if (__atomic_fetch_add(turn, TURN_WAITS, __ATOMIC_RELAXED))
+		wait_behind(turn);
+	for (;;) {
+		u32 seen;
+
+		preempt_disable();
+		seen = READ_ONCE(*turn) & ~TURN_TAKEN;
+		if (__atomic_compare_exchange_n(
+			    turn, &seen, seen - TURN_WAITS + TURN_TAKEN, false,
+			    __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+			return;
+		preempt_enable();
+		arch_cpu_relax();
+	}
+}
+
+void cpu_turn_give(u32 *turn)
+{
+	__atomic_fetch_sub(turn, TURN_TAKEN, __ATOMIC_RELEASE);
+	preempt_enable();
+}
+
+/* ---- calls ---- */
+
+static struct {
+	u32 turn;
+	/* written by whose turn it is: */
+	void (*fn)(void *arg);
+	void *arg;
+	u32 todo; /* CPUs that have not yet run it */
+} call;
+
+/* Release: pairs with the acquire in cpu_call(). */
+static void call_here(void)
+{
+	call.fn(call.arg);
+	__atomic_fetch_and(&call.todo, ~(1u << cpu_index()), __ATOMIC_RELEASE);
+}
+
+void call_turn_take(void)
+{
+	cpu_turn_take(&call.turn);
+}
+
+void call_turn_give(void)
+{
+	cpu_turn_give(&call.turn);
+}
+
+int cpu_call(cpumask_t mask, void (*fn)(void *arg), void *arg)
+{
+	irq_state_t state;
+	cpumask_t me, others;
+	unsigned int c;
+
+	if (arch_irqs_off() || in_interrupt())
+		return -EDEADLK;
+	call_turn_take();
+	me = 1u << cpu_index();
+	others = mask & READ_ONCE(cpus_online) & ~me;
+	call.fn = fn;
+	call.arg = arg;
+	WRITE_ONCE(call.todo, others);
+	for_each_online_cpu (c)
+		if (others & (1u << c))
+			ipi_send(c, IPI_CALL);
+	if (mask & me) {
+		state = arch_irq_save();
+		fn(arg);
+		arch_irq_restore(state);
+	}
+	order_tell(ORDER_WAIT, others);
+	while (__atomic_load_n(&call.todo, __ATOMIC_ACQUIRE))
+		arch_cpu_relax();
+	order_tell(ORDER_WAITED, 0);
+	call_turn_give();
+	return 0;
+}

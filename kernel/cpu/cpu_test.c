@@ -1,0 +1,82 @@
+/* Proves that CPUs are what boot_info says, reach one another, and run calls. */
+#include <boot/boot_info.h>
+#include <kernel/cpu/cpu.h>
+#include <kernel/errno.h>
+#include <kernel/test/ktest.h>
+#include <kernel/sched/task.h>
+#include <kernel/time.h>
+
+KTEST(cpu_all_online, "cpu.all_online")
+{
+	unsigned int c;
+
+	KEXPECT_EQ(t, cpus_online, (1u << nr_cpus) - 1);
+	KEXPECT(t, nr_cpus <= boot_info.nr_cpus);
+	for_each_online_cpu (c) {
+		KEXPECT_EQ(t, cpus[c].head.index, c);
+		KEXPECT_EQ(t, cpus[c].hwid.id, boot_info.cpu_hwid[c].id);
+		for (unsigned int d = 0; d < c; d++)
+			KEXPECT(t, cpus[c].hwid.id != cpus[d].hwid.id);
+	}
+}
+
+struct roll {
+	u32 calls[MAX_CPUS];
+	u32 wrong;
+};
+
+static void answer(void *arg)
+{
+	struct roll *r = arg;
+
+	r->wrong += !arch_irqs_off();
+	r->calls[cpu_index()]++;
+}
+
+KTEST(cpu_call, "cpu.call")
+{
+	struct roll r = { 0 };
+	irq_state_t state;
+	unsigned int c;
+	int err;
+
+	KEXPECT_EQ(t, cpu_call(~0u, answer, &r), 0);
+	for_each_online_cpu (c) {
+		KEXPECT_EQ(t, r.calls[c], 1);
+		KEXPECT_EQ(t, cpu_call(1u << c, answer, &r), 0);
+		KEXPECT_EQ(t, r.calls[c], 2);
+	}
+	KEXPECT_EQ(t, r.wrong, 0);
+	KEXPECT_EQ(t, cpu_call(0, answer, &r), 0);
+	KEXPECT_EQ(t, cpu_call(~cpus_online, answer, &r), 0);
+	state = arch_irq_save();
+	err = cpu_call(~0u, answer, &r);
+	arch_irq_restore(state);
+	KEXPECT_EQ(t, err, -EDEADLK);
+	for_each_online_cpu (c)
+		KEXPECT_EQ(t, r.calls[c], 2);
+}
+
+#define ROUNDS 10
+
+static void call_all(void *arg)
+{
+	for (int i = 0; i < ROUNDS; i++)
+		cpu_call(~0u, answer, arg);
+}
+
+/* Each CPU's own counts are written with its interrupts off: none gets lost. */
+KTEST(cpu_call_concurrent, "cpu.call_concurrent")
+{
+	struct roll r = { 0 };
+	struct task *task[MAX_CPUS];
+	unsigned int c, n = 0;
+
+	for_each_online_cpu (c)
+		task[n++] =
+			task_create("caller", PRIO_LOW, 1u << c, call_all, &r);
+	for (unsigned int i = 0; i < n; i++)
+		task_join(task[i]);
+	for_each_online_cpu (c)
+		KEXPECT_EQ(t, r.calls[c], n * ROUNDS);
+}

@@ -1,0 +1,351 @@
+/*
+ * CPUs come and go. One at a time, under `changing`; boot brings its CPUs up
+ * the same way.
+ *
+ *	cpu_up(), elsewhere		the CPU
+ *	STARTING: arch_cpu_start()	its own set-up; runs no site
+ *					READY: waits
+ *	takes the turns: JOIN		enters cpus_online, then synchronises
+ *					ONLINE: answers, runs its idle task
+ *	gives the turns; cpus_active:
+ *	tasks may come
+ *
+ *	cpu_down(), elsewhere		the CPU
+ *	out of cpus_active; what is
+ *	queued moves: DRAINING		what runs moves when it is switched away
+ *					QUIET: nothing but the idle task is left
+ *	takes the turns, out of
+ *	cpus_online: LEAVE		interrupts off for good, last site
+ *					GONE: parks
+ *	takes its timers, gives the
+ *	turns; parked: OFFLINE
+ *
+ * The turns are those of stop_cpus() and of cpu_call(): whoever has either of
+ * them has a set of CPUs that does not change, all of which answer. What a CPU
+ * missed while it was away:
+ *
+ * - text: it synchronises its fetch before it enters cpus_online, for what was
+ *   written when nobody knew of it, and again after a full fence, for what was
+ *   written by those who did not find it there. That fence pairs with the one
+ *   between a writer's stores and its cpu_call(): either the writer finds the
+ *   CPU in cpus_online, or the CPU's second synchronisation comes after the
+ *   stores. Up to there it runs no function that has a site (tools/patchpath).
+ * - the tracer's settings: whoever changes them does it for the CPUs that are
+ *   away as well, between cpus_hold() and cpus_release().
+ *
+ * Devices interrupt CPU 0 in every port, which therefore stays.
+ */
+#include <arch/arch_trace.h>
+#include <boot/boot_info.h>
+#include <kernel/lib/bits.h>
+#include <kernel/errno.h>
+#include <kernel/cpu/hotplug.h>
+#include <kernel/panic.h>
+#include <kernel/patch_path.h>
+#include <kernel/printk.h>
+#include <kernel/sched/sched_internal.h>
+#include <kernel/cpu/stop.h>
+#include <kernel/time.h>
+
+#define CPU_START_NS (10 * NSEC_PER_SEC)
+
+enum cpu_state {
+	CPU_OFFLINE,  /* parked, or never started: cpu_up() alone acts */
+	CPU_STARTING, /* told to start; no sign of life yet */
+	CPU_READY,    /* set up, interrupts off; waits to be let in */
+	CPU_JOIN,     /* cpu_up() has the turns: it enters cpus_online */
+	CPU_ONLINE,   /* synchronised since it is there: answers and works */
+	CPU_DRAINING, /* gets no more tasks; the last one is on its way out */
+	CPU_QUIET,    /* its idle task alone is left, and still answers */
+	CPU_LEAVE,    /* cpu_down() has the turns: it is out of cpus_online */
+	CPU_GONE,     /* answers nobody, runs no site, is about to park */
+};
+
+/* By cpu_up() and cpu_down() and by the CPU itself, in turn as above. */
+static u32 states[MAX_CPUS];
+
+static struct mutex changing = MUTEX_INIT(changing);
+static struct wait_queue quiet_wait = WAIT_QUEUE_INIT(quiet_wait);
+/* Are the kernel's atomics so now? As compiled, at first; under `changing`. */
+static bool smp_atomics = true;
+
+void (*cpu_event_hook)(unsigned int cpu, enum cpu_event event);
+bool cpu_join_unsynced;
+
+/* Acquire and release pair with each other: what was done before a step is seen
+ * by who acts on it. */
+static notrace enum cpu_state state_of(unsigned int c)
+{
+	return __atomic_load_n(&states[c], __ATOMIC_ACQUIRE);
+}
+
+static notrace void set_state(unsigned int c, enum cpu_state s)
+{
+	__atomic_store_n(&states[c], s, __ATOMIC_RELEASE);
+}
+
+static notrace void wait_for(unsigned int c, enum cpu_state s)
+{
+	while (state_of(c) != s)
+		arch_cpu_relax();
+}
+
+/* ---- on the CPU that comes ---- */
+
+notrace noinline void cpu_tell(unsigned int c, enum cpu_event event)
+{
+	void (*hook)(unsigned int, enum cpu_event) = READ_ONCE(cpu_event_hook);
+
+	if (hook)
+		hook(c, event);
+}
+
+/* Interrupts off. No site before the end, see above. */
+notrace void cpu_join(void)
+{
+	struct cpu *cpu;
+	unsigned int c;
+
+	arch_trap_init();
+	arch_text_sync();
+	cpu = arch_this_cpu();
+	c = cpu->head.index;
+	arch_irq_init();
+	time_init_cpu();
+	cpu->rq.switched_at = arch_clock();
+	set_state(c, CPU_READY);
+	wait_for(c, CPU_JOIN);
+	__atomic_fetch_or(&cpus_online, 1u << c, __ATOMIC_SEQ_CST);
+	cpu_tell(c, CPU_EVENT_JOINED);
+	/* Pairs with the fence between stores to text and cpu_call(). */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (!READ_ONCE(cpu_join_unsynced)) {
+		arch_text_sync();
+		cpu_tell(c, CPU_EVENT_SYNCED);
+	}
+	set_state(c, CPU_ONLINE);
+}
+PATCH_ROOT(cpu_join);
+
+notrace void cpu_secondary_main(void)
+{
+	cpu_join();
+	panic_check();
+	/*
+	 * What somebody left who took it for online when it was not: with the
+	 * bit set, nobody would ever interrupt it for that again.
+	 */
+	ipi_interrupt();
+	sched_idle();
+}
+
+/* ---- on the CPU that goes ---- */
+
+/* After the last site, and the last word on the stack that anybody reads. */
+notrace void cpu_leave(void)
+{
+	unsigned int c = arch_this_cpu()->head.index;
+
+	cpu_tell(c, CPU_EVENT_LEFT);
+	set_state(c, CPU_GONE);
+	arch_cpu_park();
+}
+PATCH_ROOT(cpu_leave);
+
+void cpu_idle_check(void)
+{
+	unsigned int c = cpu_index();
+
+	if (state_of(c) == CPU_DRAINING) {
+		set_state(c, CPU_QUIET);
+		wake_all(&quiet_wait);
+	} else if (state_of(c) == CPU_LEAVE) {
+		cpu_leave();
+	}
+}
+
+/* ---- on another CPU ---- */
+
+void cpus_hold(void)
+{
+	mutex_lock(&changing);
+}
+
+void cpus_release(void)
+{
+	mutex_unlock(&changing);
+}
+
+/* Neither a rendezvous nor a call is under way or begins. In this order. */
+static void take_turns(void)
+{
+	stop_turn_take();
+	call_turn_take();
+}
+
+static void give_turns(void)
+{
+	call_turn_give();
+	stop_turn_give();
+}
+
+static bool is_ready(unsigned int c)
+{
+	return state_of(c) == CPU_READY;
+}
+
+/* Sleep until it is so: longer and longer, that others may run (ktest.h). */
+static bool becomes(bool (*so)(unsigned int c), unsigned int c)
+{
+	u64 end = time_ns() + CPU_START_NS, ns = 20 * NSEC_PER_USEC;
+
+	while (!so(c)) {
+		if (time_ns() > end)
+			return false;
+		task_sleep(ns);
+		ns = min(2 * ns, 8 * TICK_NS);
+	}
+	return true;
+}
+
+static void set_atomics(bool smp)
+{
+	irq_state_t state = arch_irq_save();
+
+	if (smp != smp_atomics)
+		arch_smp_atomics(smp);
+	smp_atomics = smp;
+	arch_irq_restore(state);
+}
+
+/* As after a boot, whatever it was doing when it left. */
+static int prepare(unsigned int c)
+{
+	struct cpu *cpu = &cpus[c];
+	int err = task_init_idle(c);
+
+	if (err)
+		return err;
+	cpu->head.current = cpu->idle;
+	cpu->head.preempt_count = 0;
+	cpu->rq.running_prio = PRIO_IDLE;
+	cpu->rq.expired = false;
+	cpu->irq_frame = NULL;
+	__atomic_store_n(&cpu->ipi_pending, 0, __ATOMIC_RELAXED);
+	return 0;
+}
+
+static int start(unsigned int c)
+{
+	int err = prepare(c);
+
+	if (err)
+		return err;
+	set_atomics(true);
+	set_state(c, CPU_STARTING);
+	cpus[c].idle->on_cpu = true;
+	err = arch_cpu_start(c);
+	if (err)
+		set_state(c, CPU_OFFLINE);
+	return err;
+}
+
+static void let_in(unsigned int c)
+{
+	take_turns();
+	set_state(c, CPU_JOIN);
+	wait_for(c, CPU_ONLINE);
+	give_turns();
+	__atomic_fetch_or(&cpus_active, 1u << c, __ATOMIC_RELEASE);
+	sched_cpu_back(c);
+}
+
+/* One that was too slow last time is not started twice. */
+static int bring_up(unsigned int c)
+{
+	int err = state_of(c) == CPU_OFFLINE ? start(c) : 0;
+
+	if (err)
+		return err;
+	if (!becomes(is_ready, c))
+		return -ETIMEDOUT;
+	let_in(c);
+	return 0;
+}
+
+int cpu_up(unsigned int c)
+{
+	int err = 0;
+
+	if (c >= nr_cpus)
+		return -ENODEV;
+	cpus_hold();
+	if (!cpu_online(c))
+		err = bring_up(c);
+	if (cpus_online == 1 && state_of(c) == CPU_OFFLINE)
+		set_atomics(false);
+	cpus_release();
+	return err;
+}
+
+/* From here on it interrupts nobody and nobody interrupts it. */
+static void let_out(unsigned int c)
+{
+	take_turns();
+	__atomic_fetch_and(&cpus_online, ~(1u << c), __ATOMIC_SEQ_CST);
+	set_state(c, CPU_LEAVE);
+	cpu_kick(c);
+	wait_for(c, CPU_GONE);
+	time_take_over(c);
+	give_turns();
+}
+
+static int bring_down(unsigned int c)
+{
+	__atomic_fetch_and(&cpus_active, ~(1u << c), __ATOMIC_RELEASE);
+	sched_cpu_drain(c);
+	set_state(c, CPU_DRAINING);
+	cpu_kick(c);
+	wait_event(&quiet_wait, state_of(c) == CPU_QUIET);
+	let_out(c);
+	/* Until then it may not be started again: it stays CPU_GONE. */
+	if (!becomes(arch_cpu_parked, c))
+		return -ETIMEDOUT;
+	cpus[c].idle->on_cpu = false;
+	set_state(c, CPU_OFFLINE);
+	if (cpus_online == 1)
+		set_atomics(false);
+	return 0;
+}
+
+int cpu_down(unsigned int c)
+{
+	int err = 0;
+
+	if (c >= nr_cpus)
+		return -ENODEV;
+	if (!c)
+		return -EPERM;
+	cpus_hold();
+	if (cpu_online(c))
+		err = bring_down(c);
+	cpus_release();
+	return err;
+}
+
+void cpu_start_others(void)
+{
+	for (unsigned int c = 1; c < nr_cpus; c++) {
+		int err = cpu_up(c);
+
+		if (err == -ETIMEDOUT)
+			printk("cpu: CPU %u (hardware id %u) did not come up\n",
+			       c, cpus[c].hwid.id);
+		else if (err)
+			printk("cpu: CPU %u (hardware id %u) was not started: "
+			       "error %d\n",
+			       c, cpus[c].hwid.id, err);
+	}
+	if (cpus_online == 1)
+		set_atomics(false);
+}

@@ -1,0 +1,60 @@
+/* CPUs come and go while the machine runs. */
+#ifndef KERNEL_HOTPLUG_H
+#define KERNEL_HOTPLUG_H
+
+#include <kernel/cpu/cpu.h>
+
+/*
+ * Bring CPU c up, or take it down; 0, also when it is so already. -ENODEV: not
+ * present (no such CPU, or left out by maxcpus=). cpu_up(): -ENOMEM; -EIO: the
+ * firmware refused; -ETIMEDOUT: no sign of life. cpu_down(): -EPERM: CPU 0, to
+ * which devices' interrupts go; -ETIMEDOUT: it left but did not park, and cannot
+ * be brought up again. Context: a task that may sleep, on any CPU, c too.
+ *
+ * The tasks of a CPU that goes run elsewhere, their affinity unchanged; one
+ * whose affinity then has no CPU left runs on any. When the CPU is back, such a
+ * task goes to a CPU of its affinity at once; all others come by the ordinary
+ * balancing. Timers go to the CPU of cpu_down()'s caller and fire there.
+ */
+int cpu_up(unsigned int c);
+int cpu_down(unsigned int c);
+
+/*
+ * In between cpus_online does not change: for those who act for the CPUs that
+ * are away as well. Context: a task that may sleep; inside trace_mutex.
+ */
+void cpus_hold(void);
+void cpus_release(void);
+
+/*
+ * What happens to CPU c, told by c itself, interrupts off. Between LEFT and
+ * SYNCED it runs no site.
+ */
+enum cpu_event {
+	CPU_EVENT_JOINED, /* it is in cpus_online */
+	CPU_EVENT_SYNCED, /* its fetch is synchronised since: arch_text_sync() */
+	CPU_EVENT_LEFT,	  /* it is no longer in cpus_online */
+};
+
+/*
+ * A wish of higher floors to know of it; NULL when nobody wants it. The function
+ * and all that it calls have no site: who sets it says PATCH_INDIRECT(cpu_tell,
+ * function).
+ */
+extern void (*cpu_event_hook)(unsigned int cpu, enum cpu_event event);
+
+/* For tests of those who look for it: a CPU that comes does not synchronise. */
+extern bool cpu_join_unsynced;
+
+/*
+ * For the build's proof of the patching path: what a CPU runs up to its second
+ * synchronisation, after it has left, and what calls the hook.
+ */
+void cpu_join(void);
+void cpu_leave(void);
+void cpu_tell(unsigned int c, enum cpu_event event);
+
+/* From the idle loop, interrupts off: is this CPU to go? */
+void cpu_idle_check(void);
+
+#endif

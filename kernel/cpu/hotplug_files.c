@@ -1,0 +1,97 @@
+/* /sys/devices/system/cpu: online, present, possible, and cpuN/online. */
+#include <boot/boot_info.h>
+#include <kernel/ctl.h>
+#include <kernel/errno.h>
+#include <kernel/cpu/hotplug.h>
+#include <kernel/printk.h>
+#include <kernel/lib/string.h>
+
+#define CPU_DIR "/sys/devices/system/cpu/"
+
+/* Linux's list format: "0-3", "0,2-3", or nothing. */
+static void print_list(struct seq *s, cpumask_t mask)
+{
+	const char *comma = "";
+
+	for (unsigned int c = 0, last; c < MAX_CPUS; c = last + 1) {
+		last = c;
+		if (!(mask & (1u << c)))
+			continue;
+		while (last + 1 < MAX_CPUS && mask & (1u << (last + 1)))
+			last++;
+		seq_printf(s, "%s%u", comma, c);
+		if (last > c)
+			seq_printf(s, "-%u", last);
+		comma = ",";
+	}
+	seq_printf(s, "\n");
+}
+
+static int read_list(struct ctl_handle *h, struct seq *s, cpumask_t mask)
+{
+	if (h->pos++)
+		return 0;
+	print_list(s, mask);
+	return 1;
+}
+
+static int online_read(struct ctl_handle *h, struct seq *s)
+{
+	return read_list(h, s, READ_ONCE(cpus_online));
+}
+CTL_FILE(cpus_online, .path = CPU_DIR "online", .read = online_read);
+
+static int present_read(struct ctl_handle *h, struct seq *s)
+{
+	return read_list(h, s, (1u << nr_cpus) - 1);
+}
+CTL_FILE(cpus_present, .path = CPU_DIR "present", .read = present_read);
+
+static int possible_read(struct ctl_handle *h, struct seq *s)
+{
+	return read_list(h, s, (1u << boot_info.nr_cpus) - 1);
+}
+CTL_FILE(cpus_possible, .path = CPU_DIR "possible", .read = possible_read);
+
+static int cpu_read(struct ctl_handle *h, struct seq *s)
+{
+	if (h->pos++)
+		return 0;
+	seq_printf(s, "%d\n", cpu_online(h->cpu));
+	return 1;
+}
+
+static int explain(struct ctl_handle *h, int err)
+{
+	unsigned int c = h->cpu;
+
+	switch (err) {
+	case 0:
+		return 0;
+	case -ENODEV:
+		return ctl_error(h, err,
+				 "CPU %u was left out at boot: maxcpus=%u", c,
+				 nr_cpus);
+	case -EPERM:
+		return ctl_error(
+			h, err,
+			"CPU 0 stays online: devices interrupt it, and "
+			"one CPU must be left");
+	case -ETIMEDOUT:
+		return ctl_error(h, err, "CPU %u does not answer", c);
+	case -EIO:
+		return ctl_error(h, err, "the firmware refuses to start CPU %u",
+				 c);
+	default:
+		return ctl_error(h, err, "CPU %u: out of memory", c);
+	}
+}
+
+static int cpu_write(struct ctl_handle *h, char *text)
+{
+	if (strcmp(text, "0") && strcmp(text, "1"))
+		return ctl_error(h, -EINVAL, "'%.16s': accepts 0 and 1", text);
+	return explain(h, *text == '1' ? cpu_up(h->cpu) : cpu_down(h->cpu));
+}
+CTL_FILE(cpu_is_online, .path = CPU_DIR "cpu%u/online", .possible = true,
+	 .read = cpu_read, .write = cpu_write);

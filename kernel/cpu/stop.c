@@ -1,0 +1,158 @@
+/*
+ * The rendezvous. One CPU leads; the others are held in their IPI handler.
+ *
+ *	leader			every other CPU
+ *	stop_cpus: GATHER	takes the IPI, enters stop_hold(), arrives
+ *	all have arrived
+ *	stop_lead: CHANGE	waits
+ *	  change()
+ *	  SYNC			sees SYNC
+ *	  sync()		sync(), leaves
+ *	all have left
+ *	  IDLE
+ *
+ * Whoever is held or leads has interrupts off from the moment that it arrives to
+ * its own sync(), and in between runs nothing but this file, change() and sync():
+ * no function there may have a site, so none is fetched while it changes. The
+ * interrupted tasks may stand anywhere, on a site too.
+ *
+ * Nobody waits here for a CPU that waits for another: those who wait for an
+ * answer to an IPI (cpu_call(), TLB flushes) do so with interrupts on and so
+ * arrive; spinlocks are held with interrupts off for a time that ends by itself;
+ * and from GATHER on nobody sends anything.
+ */
+#include <kernel/cpu/cpu.h>
+#include <kernel/errno.h>
+#include <kernel/cpu/order.h>
+#include <kernel/patch_path.h>
+#include <kernel/cpu/stop.h>
+#include <kernel/time.h>
+
+enum stop_state {
+	STOP_IDLE,   /* no rendezvous; the leader alone leaves this state */
+	STOP_GATHER, /* IPIs are out; CPUs arrive, interrupts off from there */
+	STOP_CHANGE, /* all are in; the leader's change() runs */
+	STOP_SYNC,   /* changed; every CPU runs sync() by itself and leaves */
+};
+
+static struct {
+	u32 turn;		/* one rendezvous at a time */
+	u32 state;		/* enum stop_state; the leader writes */
+	u32 arrived, left;	/* others, counted by themselves */
+	struct stop_work *work; /* from GATHER to IDLE */
+	u64 held[MAX_CPUS];	/* arch_clock() ticks; each CPU its own */
+} stop;
+
+bool stop_active(void)
+{
+	return arch_this_cpu()->in_stop;
+}
+
+/* Release: what was done before is seen by who acts on the new state; pairs
+ * with the acquire in wait_for(). */
+static notrace void set_state(enum stop_state s)
+{
+	__atomic_store_n(&stop.state, s, __ATOMIC_RELEASE);
+}
+
+static notrace void wait_for(const u32 *word, u32 value)
+{
+	while (__atomic_load_n(word, __ATOMIC_ACQUIRE) != value)
+		arch_cpu_relax();
+}
+
+/* From the IPI handler. The counts' releases pair with wait_for()'s acquire. */
+notrace void stop_hold(void)
+{
+	struct cpu *cpu = arch_this_cpu();
+	u64 start = arch_clock();
+
+	cpu->in_stop = true;
+	order_tell(ORDER_HELD, false);
+	__atomic_fetch_add(&stop.arrived, 1, __ATOMIC_RELEASE);
+	wait_for(&stop.state, STOP_SYNC);
+	stop.work->sync(stop.work->arg);
+	order_tell(ORDER_FREE, false);
+	cpu->in_stop = false;
+	stop.held[cpu->head.index] = arch_clock() - start;
+	__atomic_fetch_add(&stop.left, 1, __ATOMIC_RELEASE);
+}
+
+notrace void stop_lead(unsigned int others)
+{
+	struct cpu *cpu = arch_this_cpu();
+	struct stop_work *w = stop.work;
+
+	order_tell(ORDER_HELD, true);
+	set_state(STOP_CHANGE);
+	w->change(w->arg);
+	set_state(STOP_SYNC);
+	w->sync(w->arg);
+	order_tell(ORDER_FREE, true);
+	cpu->in_stop = false;
+	wait_for(&stop.left, others);
+	set_state(STOP_IDLE);
+}
+
+/* Interrupts off. Returns how many others there are, all of them held. */
+static unsigned int gather(struct stop_work *w)
+{
+	unsigned int c, others = 0;
+
+	stop.work = w;
+	stop.arrived = stop.left = 0;
+	set_state(STOP_GATHER);
+	for_each_online_cpu (c) {
+		stop.held[c] = 0;
+		if (c == cpu_index())
+			continue;
+		ipi_send(c, IPI_STOP);
+		others++;
+	}
+	order_tell(ORDER_WAIT, cpus_online & ~(1u << cpu_index()));
+	arch_this_cpu()->in_stop = true;
+	wait_for(&stop.arrived, others);
+	order_tell(ORDER_WAITED, 0);
+	return others;
+}
+
+static u64 longest_hold(void)
+{
+	u64 longest = 0;
+
+	for (unsigned int c = 0; c < MAX_CPUS; c++)
+		longest = max(longest, stop.held[c]);
+	return clock_delta_to_ns(longest);
+}
+
+void stop_turn_take(void)
+{
+	cpu_turn_take(&stop.turn);
+}
+
+void stop_turn_give(void)
+{
+	cpu_turn_give(&stop.turn);
+}
+
+int stop_cpus(struct stop_work *w)
+{
+	u64 start;
+
+	if (stop_active())
+		return -EBUSY;
+	if (arch_irqs_off() || in_interrupt())
+		return -EDEADLK;
+	stop_turn_take();
+	arch_irq_disable();
+	start = arch_clock();
+	stop_lead(gather(w));
+	stop.held[cpu_index()] = arch_clock() - start;
+	arch_irq_enable();
+	w->held_ns = longest_hold();
+	stop_turn_give();
+	return 0;
+}
+
+PATCH_ROOT(stop_hold);
+PATCH_ROOT(stop_lead);

@@ -1,0 +1,208 @@
+/*
+ * Strings and memory. The mem* and strlen functions are what the compiler may
+ * call from anywhere, the tracer and a stopped CPU included: they have no site.
+ */
+#include <kernel/errno.h>
+#include <kernel/lib/string.h>
+
+/*
+ * Keeps the compiler from recognising a loop as memset() or memcpy() and
+ * replacing the body of that very function by a call to itself.
+ */
+#define OPAQUE(p) __asm__("" : "+r"(p))
+
+#define WORD sizeof(unsigned long)
+#define ALIGNED(p) (((uintptr_t)(p) & (WORD - 1)) == 0)
+
+typedef unsigned long __attribute__((may_alias)) word_t;
+
+notrace void *memset(void *d, int c, size_t n)
+{
+	u8 *p = d;
+
+	if (ALIGNED(p)) {
+		word_t fill = (u8)c * (~0ul / 0xff);
+
+		for (; n >= WORD; n -= WORD, p += WORD) {
+			*(word_t *)p = fill;
+			OPAQUE(p);
+		}
+	}
+	for (; n; n--) {
+		*p++ = c;
+		OPAQUE(p);
+	}
+	return d;
+}
+
+notrace void *memcpy(void *d, const void *s, size_t n)
+{
+	u8 *to = d;
+	const u8 *from = s;
+
+	if (ALIGNED(to) && ALIGNED(from)) {
+		for (; n >= WORD; n -= WORD, to += WORD, from += WORD) {
+			*(word_t *)to = *(const word_t *)from;
+			OPAQUE(to);
+		}
+	}
+	for (; n; n--) {
+		*to++ = *from++;
+		OPAQUE(to);
+	}
+	return d;
+}
+
+notrace void *memmove(void *d, const void *s, size_t n)
+{
+	u8 *to = d;
+	const u8 *from = s;
+
+	if (to <= from || to >= from + n) {
+		/* Forwards, byte by byte: memcpy() may copy in any order. */
+		for (; n; n--) {
+			*to++ = *from++;
+			OPAQUE(to);
+		}
+		return d;
+	}
+	while (n--) {
+		to[n] = from[n];
+		OPAQUE(to);
+	}
+	return d;
+}
+
+notrace int memcmp(const void *a, const void *b, size_t n)
+{
+	const u8 *x = a, *y = b;
+
+	for (; n; n--, x++, y++)
+		if (*x != *y)
+			return *x - *y;
+	return 0;
+}
+
+notrace size_t strlen(const char *s)
+{
+	const char *p = s;
+
+	while (*p) {
+		p++;
+		OPAQUE(p);
+	}
+	return p - s;
+}
+
+size_t strnlen(const char *s, size_t n)
+{
+	size_t i = 0;
+
+	while (i < n && s[i])
+		i++;
+	return i;
+}
+
+notrace int strcmp(const char *a, const char *b)
+{
+	while (*a && *a == *b)
+		a++, b++;
+	return (u8)*a - (u8)*b;
+}
+
+int strncmp(const char *a, const char *b, size_t n)
+{
+	while (n && *a && *a == *b)
+		a++, b++, n--;
+	return n ? (u8)*a - (u8)*b : 0;
+}
+
+char *strchr(const char *s, int c)
+{
+	for (; *s != (char)c; s++)
+		if (!*s)
+			return NULL;
+	return (char *)s;
+}
+
+char *strrchr(const char *s, int c)
+{
+	const char *last = NULL;
+
+	do {
+		if (*s == (char)c)
+			last = s;
+	} while (*s++);
+	return (char *)last;
+}
+
+char *strstr(const char *s, const char *what)
+{
+	size_t n = strlen(what);
+
+	for (;; s++) {
+		if (!strncmp(s, what, n))
+			return (char *)s;
+		if (!*s)
+			return NULL;
+	}
+}
+
+size_t strlcpy(char *d, const char *s, size_t size)
+{
+	size_t n = strlen(s);
+
+	if (size) {
+		size_t fits = min(n, size - 1);
+
+		memcpy(d, s, fits);
+		d[fits] = '\0';
+	}
+	return n;
+}
+
+static int digit_value(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c |= 0x20;
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	return 16;
+}
+
+static unsigned int suffix_shift(const char **s)
+{
+	char c = **s | 0x20;
+
+	if (c != 'k' && c != 'm')
+		return 0;
+	(*s)++;
+	return c == 'k' ? 10 : 20;
+}
+
+int parse_u64(const char *s, u64 *value)
+{
+	int base = 10;
+	unsigned int shift;
+	u64 v = 0;
+
+	if (s[0] == '0' && (s[1] | 0x20) == 'x') {
+		base = 16;
+		s += 2;
+	}
+	if (digit_value(*s) >= base)
+		return -EINVAL;
+	for (; digit_value(*s) < base; s++) {
+		if (v > (~0ull - digit_value(*s)) / base)
+			return -ERANGE;
+		v = v * base + digit_value(*s);
+	}
+	shift = suffix_shift(&s);
+	if (*s)
+		return -EINVAL;
+	if (v > ~0ull >> shift)
+		return -ERANGE;
+	*value = v << shift;
+	return 0;
+}

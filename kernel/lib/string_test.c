@@ -1,0 +1,135 @@
+/* Proves the string functions, number parsing, and filter patterns. */
+#include <kernel/errno.h>
+#include <kernel/test/ktest.h>
+#include <kernel/lib/string.h>
+
+static bool all_are(const u8 *p, u8 value, size_t n)
+{
+	while (n--)
+		if (*p++ != value)
+			return false;
+	return true;
+}
+
+/* Every alignment and the lengths around a word, with a border on both sides. */
+KTEST(string_memory, "string.memory")
+{
+	static u8 a[64], b[64];
+
+	for (size_t at = 8; at < 16; at++)
+		for (size_t n = 0; n < 20; n++) {
+			memset(a, 1, sizeof(a));
+			memset(b, 2, sizeof(b));
+			memset(a + at, 3, n);
+			KEXPECT(t, all_are(a, 1, at) && all_are(a + at, 3, n) &&
+					   all_are(a + at + n, 1, 64 - at - n));
+			memcpy(b + 8, a + at, n);
+			KEXPECT(t, all_are(b, 2, 8) && all_are(b + 8, 3, n) &&
+					   all_are(b + 8 + n, 2, 56 - n));
+		}
+	for (u8 i = 0; i < 64; i++)
+		a[i] = b[i] = i;
+	memmove(a + 3, a, 40);
+	KEXPECT(t, !memcmp(a + 3, b, 40) && !memcmp(a, b, 3));
+	memmove(a, a + 3, 40);
+	KEXPECT(t, !memcmp(a, b, 40));
+	KEXPECT(t, memcmp("a", "b", 1) < 0 && memcmp("b", "a", 1) > 0);
+	KEXPECT_EQ(t, memcmp("a", "b", 0), 0);
+}
+
+KTEST(string_text, "string.text")
+{
+	const char *s = "trace_entry";
+	char small[4];
+
+	KEXPECT_EQ(t, strlen(""), 0);
+	KEXPECT_EQ(t, strlen(s), 11);
+	KEXPECT_EQ(t, strnlen(s, 5), 5);
+	KEXPECT(t, !strcmp("a", "a") && strcmp("a", "ab") < 0);
+	KEXPECT(t, strcmp("b", "ab") > 0 && strcmp("\xff", "a") > 0);
+	KEXPECT(t, !strncmp("abc", "abd", 2) && strncmp("abc", "abd", 3) < 0);
+	KEXPECT(t, !strncmp("a", "a", 9) && !strncmp("a", "b", 0));
+	KEXPECT(t, strchr(s, '_') == s + 5 && !strchr(s, 'q'));
+	KEXPECT(t, strchr(s, '\0') == s + 11);
+	KEXPECT(t, strrchr(s, 'r') == s + 9 && !strrchr(s, 'q'));
+	KEXPECT(t, strstr(s, "ent") == s + 6 && !strstr(s, "x"));
+	KEXPECT(t, strstr(s, "") == s && strstr(s, "entry") == s + 6);
+	KEXPECT_EQ(t, strlcpy(small, "abcdef", sizeof(small)), 6);
+	KEXPECT(t, !strcmp(small, "abc"));
+	KEXPECT_EQ(t, strlcpy(small, "x", 0), 1);
+}
+
+static long long parsed(const char *s)
+{
+	u64 v = 0;
+	int err = parse_u64(s, &v);
+
+	return err ? err : (long long)v;
+}
+
+KTEST(string_parse, "string.parse_u64")
+{
+	u64 v;
+
+	KEXPECT_EQ(t, parsed("0"), 0);
+	KEXPECT_EQ(t, parsed("1234"), 1234);
+	KEXPECT_EQ(t, parsed("0xfF"), 255);
+	KEXPECT_EQ(t, parsed("4K"), 4096);
+	KEXPECT_EQ(t, parsed("0x2m"), 2 << 20);
+	KEXPECT_EQ(t, parse_u64("18446744073709551615", &v), 0);
+	KEXPECT(t, v == ~0ull);
+	KEXPECT_EQ(t, parsed("18446744073709551616"), -ERANGE);
+	KEXPECT_EQ(t, parsed("0x8000000000000000K"), -ERANGE);
+	KEXPECT_EQ(t, parsed(""), -EINVAL);
+	KEXPECT_EQ(t, parsed("0x"), -EINVAL);
+	KEXPECT_EQ(t, parsed("-1"), -EINVAL);
+	KEXPECT_EQ(t, parsed("12a"), -EINVAL);
+	KEXPECT_EQ(t, parsed("1 "), -EINVAL);
+	KEXPECT_EQ(t, parsed("1KK"), -EINVAL);
+}
+
+static const struct {
+	const char *pattern, *text;
+	bool matches;
+} globs[] = {
+	{ "", "", true },
+	{ "", "a", false },
+	{ "*", "", true },
+	{ "*", "anything", true },
+	{ "abc", "abc", true },
+	{ "abc", "abcd", false },
+	{ "a?c", "abc", true },
+	{ "a?c", "ac", false },
+	{ "sched_*", "sched_tick", true },
+	{ "sched_*", "xsched_tick", false },
+	{ "*_tick", "sched_tick", true },
+	{ "*a*b*c", "xxaxxbxxbxxc", true },
+	{ "*a*b*c", "xxaxxcxxbxx", false },
+	{ "*aab", "aaaab", true },
+	{ "[a-c]x", "bx", true },
+	{ "[a-c]x", "dx", false },
+	{ "[!a-c]x", "dx", true },
+	{ "[!a-c]x", "ax", false },
+	{ "[]]", "]", true },
+	{ "[a-]", "-", true },
+	{ "[abc", "[abc", true },
+	{ "[", "[", true },
+	{ "\\*", "*", true },
+	{ "\\*", "a", false },
+	{ "a\\?", "a?", true },
+	{ "\\", "\\", true },
+	{ "**", "abc", true },
+	{ "?*?", "ab", true },
+	{ "?*?", "a", false },
+};
+
+KTEST(string_glob, "string.glob_match")
+{
+	for (unsigned int i = 0; i < ARRAY_SIZE(globs); i++)
+		if (glob_match(globs[i].pattern, globs[i].text) !=
+		    globs[i].matches) {
+			printk("# '%s' and '%s'\n", globs[i].pattern,
+			       globs[i].text);
+			ktest_fail(t, __FILE__, __LINE__, "the other answer");
+		}
+}

@@ -1,0 +1,222 @@
+/*
+ * Proves that locks exclude, that a mutex sleeps and a spinlock does not, that
+ * wait queues lose no wake-up, and that a lock held for too long is complained
+ * about, once, by name.
+ */
+#include <kernel/cpu/cpu.h>
+#include <kernel/errno.h>
+#include <kernel/test/ktest.h>
+#include <kernel/sched/task.h>
+#include <kernel/time.h>
+
+#define TASKS 6
+#define ROUNDS 40
+
+static struct spinlock spin = SPINLOCK_INIT("test");
+static struct mutex mutex = MUTEX_INIT(mutex);
+static u32 counter;
+
+/* Not atomic, and slow enough for another to come between, if one could. */
+static void count_slowly(void)
+{
+	u32 seen = READ_ONCE(counter);
+
+	for (int i = 0; i < 20; i++)
+		arch_cpu_relax();
+	WRITE_ONCE(counter, seen + 1);
+}
+
+static void count_under_spin(void *arg)
+{
+	(void)arg;
+	for (int i = 0; i < ROUNDS; i++) {
+		irq_state_t state = spin_lock(&spin);
+
+		count_slowly();
+		spin_unlock(&spin, state);
+	}
+}
+
+static void count_under_mutex(void *arg)
+{
+	(void)arg;
+	for (int i = 0; i < ROUNDS; i++) {
+		mutex_lock(&mutex);
+		count_slowly();
+		if (i % 16 == 0)
+			sched_yield();
+		mutex_unlock(&mutex);
+	}
+}
+
+static void run_counters(struct ktest_run *t, void (*fn)(void *arg))
+{
+	struct task *task[TASKS];
+
+	counter = 0;
+	for (int i = 0; i < TASKS; i++)
+		task[i] =
+			task_create("counter", PRIO_LOW + i % 2, ~0u, fn, NULL);
+	for (int i = 0; i < TASKS; i++)
+		task_join(task[i]);
+	KEXPECT_EQ(t, counter, TASKS * ROUNDS);
+}
+
+KTEST(lock_spin, "lock.spin")
+{
+	irq_state_t state, inner;
+
+	run_counters(t, count_under_spin);
+	KEXPECT(t, !arch_irqs_off());
+	state = spin_lock(&spin);
+	KEXPECT(t, arch_irqs_off() && preempt_depth() == 1);
+	KEXPECT_EQ(t, spin.holder, cpu_index() + 1);
+	KEXPECT_EQ(t, spin_trylock(&spin, &inner), -EBUSY);
+	spin_unlock(&spin, state);
+	KEXPECT_EQ(t, spin.holder, 0);
+	KEXPECT_EQ(t, spin_trylock(&spin, &state), 0);
+	spin_unlock(&spin, state);
+	KEXPECT(t, !arch_irqs_off() && preempt_depth() == 0);
+}
+
+static void try_mutex(void *arg)
+{
+	*(bool *)arg = mutex_trylock(&mutex);
+}
+
+KTEST(lock_mutex, "lock.mutex")
+{
+	bool taken = true;
+	struct task *other;
+
+	run_counters(t, count_under_mutex);
+	mutex_lock(&mutex);
+	KEXPECT(t, mutex.owner == current_task());
+	other = task_create("other", PRIO_NORMAL, ~0u, try_mutex, &taken);
+	task_join(other);
+	KEXPECT(t, !taken);
+	mutex_unlock(&mutex);
+	KEXPECT(t, mutex.owner == NULL);
+}
+
+/* ---- the complaint ---- */
+
+static u32 holding;
+
+/* Until it was said, and then long enough for it to be said again. */
+static void hold_spin(void *arg)
+{
+	irq_state_t state = spin_lock(&spin);
+	unsigned int *complaints = arg;
+	u64 end;
+
+	WRITE_ONCE(holding, 1);
+	while (READ_ONCE(spin_complaints) == *complaints)
+		arch_cpu_relax();
+	end = time_ns() + 3 * NSEC_PER_MSEC;
+	while (time_ns() < end)
+		for (int i = 0; i < 1000; i++)
+			arch_cpu_relax();
+	spin_unlock(&spin, state);
+}
+
+KTEST(lock_complaint, "lock.spin_diagnosis")
+{
+	u32 before = spin_complaints, ms = spin_complain_ms;
+	struct task *holder;
+	irq_state_t state;
+
+	if (!(cpus_online & 2))
+		KSKIP(t, "one CPU");
+	holding = 0;
+	task_set_affinity(current_task(), 1);
+	holder = task_create("holder", PRIO_NORMAL, 2, hold_spin, &before);
+	KASSERT(t, KWAIT(READ_ONCE(holding)));
+	spin_complain_ms = 1;
+	state = spin_lock(&spin);
+	spin_unlock(&spin, state);
+	spin_complain_ms = ms;
+	KEXPECT_EQ(t, spin_complaints, before + 1);
+	task_join(holder);
+	task_set_affinity(current_task(), ~0u);
+}
+
+/* ---- wait queues ---- */
+
+static struct wait_queue baton_wait = WAIT_QUEUE_INIT(baton_wait);
+static u32 baton;
+
+#define RUNNERS 5
+#define BATON_END 200
+
+static void pass_baton(void *arg)
+{
+	u32 me = (unsigned long)arg;
+
+	for (;;) {
+		wait_event(&baton_wait, READ_ONCE(baton) % RUNNERS == me ||
+						READ_ONCE(baton) >= BATON_END);
+		if (READ_ONCE(baton) >= BATON_END)
+			break;
+		WRITE_ONCE(baton, baton + 1);
+		wake_all(&baton_wait);
+	}
+	wake_all(&baton_wait);
+}
+
+KTEST(lock_wait, "lock.wait_queue")
+{
+	struct task *task[RUNNERS];
+
+	baton = 0;
+	for (unsigned long i = 0; i < RUNNERS; i++)
+		task[i] = task_create("runner", PRIO_LOW, ~0u, pass_baton,
+				      (void *)i);
+	KEXPECT(t, KWAIT(READ_ONCE(baton) >= BATON_END));
+	for (int i = 0; i < RUNNERS; i++)
+		task_join(task[i]);
+	KEXPECT(t, list_empty(&baton_wait.tasks));
+}
+
+static u32 woken;
+
+static void wait_for_one(void *arg)
+{
+	wait_prepare(&baton_wait);
+	(void)arg;
+	task_block();
+	wait_finish(&baton_wait);
+	__atomic_fetch_add(&woken, 1, __ATOMIC_RELAXED);
+}
+
+static unsigned int queue_length(struct wait_queue *w)
+{
+	irq_state_t state = spin_lock(&w->lock);
+	unsigned int n = 0;
+
+	for (struct list *l = w->tasks.next; l != &w->tasks; l = l->next)
+		n++;
+	spin_unlock(&w->lock, state);
+	return n;
+}
+
+KTEST(lock_wake_one, "lock.wake_one")
+{
+	struct task *task[3];
+
+	woken = 0;
+	for (int i = 0; i < 3; i++)
+		task[i] = task_create("waiter", PRIO_HIGH, ~0u, wait_for_one,
+				      NULL);
+	for (int i = 0; i < 3; i++)
+		KEXPECT(t, KWAIT(READ_ONCE(task[i]->state) == TASK_BLOCKED &&
+				 !READ_ONCE(task[i]->on_cpu)));
+	KEXPECT_EQ(t, queue_length(&baton_wait), 3);
+	wake_one(&baton_wait);
+	KEXPECT(t, KWAIT(READ_ONCE(woken) == 1));
+	KEXPECT_EQ(t, queue_length(&baton_wait), 2);
+	wake_all(&baton_wait);
+	for (int i = 0; i < 3; i++)
+		task_join(task[i]);
+	KEXPECT_EQ(t, woken, 3);
+}

@@ -1,0 +1,69 @@
+/*
+ * Wait queues. Lock order: the queue's lock, then a run queue's. A waiter sets
+ * itself TASK_BLOCKED before it looks at its condition, a waker changes the
+ * condition before it looks at the queue: one of the two sees the other. Both
+ * take the queue's lock in between, which orders it on every machine.
+ */
+#include <kernel/sched/sched_internal.h>
+#include <kernel/sched/task.h>
+
+void wait_init(struct wait_queue *w)
+{
+	spin_init(&w->lock, "wait_queue");
+	list_init(&w->tasks);
+}
+
+void wait_prepare(struct wait_queue *w)
+{
+	struct task *t = current_task();
+	irq_state_t state = spin_lock(&w->lock);
+
+	if (list_empty(&t->wait_link))
+		list_add_before(&w->tasks, &t->wait_link);
+	t->waiting_on = w;
+	sched_set_state(t, TASK_BLOCKED);
+	spin_unlock(&w->lock, state);
+}
+
+void wait_finish(struct wait_queue *w)
+{
+	struct task *t = current_task();
+	irq_state_t state = spin_lock(&w->lock);
+
+	list_del(&t->wait_link);
+	t->waiting_on = NULL;
+	sched_set_state(t, TASK_READY);
+	spin_unlock(&w->lock, state);
+}
+
+static bool wake_first(struct wait_queue *w)
+{
+	struct task *t = list_entry(w->tasks.next, struct task, wait_link);
+
+	list_del(&t->wait_link);
+	return task_wake(t);
+}
+
+/*
+ * A task that is on the queue but awake (it was woken for another reason) will
+ * look at its condition again, or give up; in case it gives up, the next one is
+ * woken as well. Waking one too many costs a look; one too few hangs it.
+ */
+void wake_one(struct wait_queue *w)
+{
+	irq_state_t state = spin_lock(&w->lock);
+
+	while (!list_empty(&w->tasks))
+		if (wake_first(w))
+			break;
+	spin_unlock(&w->lock, state);
+}
+
+void wake_all(struct wait_queue *w)
+{
+	irq_state_t state = spin_lock(&w->lock);
+
+	while (!list_empty(&w->tasks))
+		wake_first(w);
+	spin_unlock(&w->lock, state);
+}

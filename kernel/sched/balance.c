@@ -1,0 +1,301 @@
+/*
+ * Which CPU runs what. A task that becomes ready goes to an idle CPU if it may,
+ * or to one that runs something less urgent; an idle CPU pulls what waits
+ * elsewhere; and at every few ticks a busy CPU looks whether another one has
+ * more waiting. Two run queues' locks are taken in the order of their CPUs.
+ *
+ * What others' queues look like is first read without their lock, as a hint;
+ * what is done is decided again under the locks.
+ */
+#include <kernel/printk.h>
+#include <kernel/sched/sched_internal.h>
+
+#define BALANCE_TICKS 4
+
+struct run_queue *sched_lock_task(struct task *t, irq_state_t *state)
+{
+	for (;;) {
+		unsigned int c = READ_ONCE(t->cpu);
+
+		*state = spin_lock(&cpus[c].rq.lock);
+		if (c == t->cpu)
+			return &cpus[c].rq;
+		spin_unlock(&cpus[c].rq.lock, *state);
+	}
+}
+
+void sched_set_state(struct task *t, enum task_state s)
+{
+	irq_state_t state;
+	struct run_queue *rq = sched_lock_task(t, &state);
+
+	t->state = s;
+	spin_unlock(&rq->lock, state);
+}
+
+static irq_state_t lock_two(unsigned int a, unsigned int b)
+{
+	irq_state_t state = spin_lock(&cpus[min(a, b)].rq.lock);
+
+	if (a != b)
+		spin_acquire(&cpus[max(a, b)].rq.lock);
+	return state;
+}
+
+static void unlock_two(unsigned int a, unsigned int b, irq_state_t state)
+{
+	if (a != b)
+		spin_release(&cpus[max(a, b)].rq.lock);
+	spin_unlock(&cpus[min(a, b)].rq.lock, state);
+}
+
+/* Hint only: the lower, the sooner t will run there. */
+static unsigned int crowding(const struct cpu *cpu, const struct task *t)
+{
+	int running = READ_ONCE(cpu->rq.running_prio);
+	unsigned int ready = READ_ONCE(cpu->rq.nr_ready);
+
+	return (running < t->prio ? running : NR_PRIORITIES) * 1024 + ready;
+}
+
+static cpumask_t allowed_cpus(const struct task *t)
+{
+	cpumask_t active = READ_ONCE(cpus_active);
+	cpumask_t allowed = READ_ONCE(t->affinity) & active;
+
+	return allowed ? allowed : active;
+}
+
+bool sched_may_run(const struct task *t, unsigned int c)
+{
+	return allowed_cpus(t) & (1u << c);
+}
+
+/* The CPU where t last ran wins a draw. */
+static unsigned int select_cpu(const struct task *t)
+{
+	cpumask_t allowed = allowed_cpus(t);
+	unsigned int best = MAX_CPUS, best_crowd = 0;
+
+	for (unsigned int i = 0; i < MAX_CPUS; i++) {
+		unsigned int c = (t->cpu + i) % MAX_CPUS, crowd;
+
+		if (!(allowed & (1u << c)))
+			continue;
+		crowd = crowding(&cpus[c], t);
+		if (best == MAX_CPUS || crowd < best_crowd) {
+			best = c;
+			best_crowd = crowd;
+		}
+	}
+	return best;
+}
+
+void cpu_kick(unsigned int cpu)
+{
+	irq_state_t state = arch_irq_save();
+
+	if (cpu == cpu_index())
+		sched_need_resched();
+	else
+		ipi_send(cpu, IPI_RESCHED);
+	arch_irq_restore(state);
+}
+
+/* Under the lock of c's queue, and of t->cpu's. */
+static void put_on(unsigned int c, struct task *t)
+{
+	t->cpu = c;
+	rq_add(&cpus[c].rq, t, false);
+	if (t->prio > cpus[c].rq.running_prio)
+		cpu_kick(c);
+}
+
+/* Where it may run can change until both locks are held: then choose again. */
+void sched_place(struct task *t)
+{
+	for (;;) {
+		unsigned int from = t->cpu, to = select_cpu(t);
+		irq_state_t state = lock_two(from, to);
+		bool fits = sched_may_run(t, to);
+
+		if (fits)
+			put_on(to, t);
+		unlock_two(from, to, state);
+		if (fits)
+			return;
+	}
+}
+
+static bool wake(struct task *t, enum task_state from)
+{
+	irq_state_t state;
+	struct run_queue *rq = sched_lock_task(t, &state);
+	bool woken = t->state == from, place = woken && !t->on_cpu;
+
+	if (woken)
+		t->state = TASK_READY;
+	/* Preemption stays off until it is placed: nobody else would. */
+	preempt_disable();
+	spin_unlock(&rq->lock, state);
+	if (place)
+		sched_place(t);
+	preempt_enable();
+	return woken;
+}
+
+bool task_wake(struct task *t)
+{
+	return wake(t, TASK_BLOCKED);
+}
+
+void task_release(struct task *t)
+{
+	wake(t, TASK_HELD);
+}
+
+void sched_set_affinity(struct task *t, cpumask_t mask)
+{
+	irq_state_t state;
+	struct run_queue *rq = sched_lock_task(t, &state);
+	bool queued = !list_empty(&t->run_link);
+	bool wrong;
+
+	WRITE_ONCE(t->affinity, mask);
+	wrong = !sched_may_run(t, t->cpu);
+	if (wrong && queued)
+		rq_del(rq, t);
+	else if (wrong && t->on_cpu)
+		cpu_kick(t->cpu);
+	preempt_disable();
+	spin_unlock(&rq->lock, state);
+	if (wrong && queued)
+		sched_place(t);
+	preempt_enable();
+}
+
+/* ---- CPUs that come and go ---- */
+
+/*
+ * What put_on() another CPU puts there is put under the queue's lock, after a
+ * look at cpus_active: so a task came before the last pass here, which takes it
+ * along, or found the CPU gone.
+ */
+void sched_cpu_drain(unsigned int c)
+{
+	struct run_queue *rq = &cpus[c].rq;
+	struct task *t;
+
+	do {
+		irq_state_t state = spin_lock(&rq->lock);
+		int p = rq_top_prio(rq);
+
+		t = p < 0 ? NULL :
+			    list_entry(rq->queue[p].next, struct task,
+				       run_link);
+		if (t)
+			rq_del(rq, t);
+		preempt_disable();
+		spin_unlock(&rq->lock, state);
+		if (t)
+			sched_place(t);
+		preempt_enable();
+	} while (t);
+}
+
+static bool check_place(struct task *t, void *arg)
+{
+	(void)arg;
+	if (t->prio != PRIO_IDLE)
+		sched_set_affinity(t, t->affinity);
+	return true;
+}
+
+void sched_cpu_back(unsigned int c)
+{
+	task_for_each(check_place, NULL);
+	cpu_kick(c); /* it is idle: perhaps others have too much to do */
+}
+
+/* ---- pulling ---- */
+
+/* Under both locks: the first task that may move, of priority `least` or more. */
+static struct task *find_movable(struct run_queue *rq, unsigned int to,
+				 int least)
+{
+	struct task *t;
+
+	for (int p = rq_top_prio(rq); p >= least; p--)
+		list_for_each (t, &rq->queue[p], run_link)
+			if (sched_may_run(t, to))
+				return t;
+	return NULL;
+}
+
+static bool pull(unsigned int to, unsigned int from, int least)
+{
+	irq_state_t state = lock_two(to, from);
+	struct task *t = find_movable(&cpus[from].rq, to, least);
+
+	if (t) {
+		rq_del(&cpus[from].rq, t);
+		put_on(to, t);
+	}
+	unlock_two(to, from, state);
+	return t;
+}
+
+/* From schedule(), before it takes its own queue's lock. */
+void balance_idle(struct cpu *cpu)
+{
+	unsigned int me = cpu->head.index;
+
+	for (unsigned int i = 1; i < MAX_CPUS; i++) {
+		unsigned int c = (me + i) % MAX_CPUS;
+
+		if (READ_ONCE(cpus[c].rq.ready) && pull(me, c, 1))
+			return;
+	}
+}
+
+/* Something more urgent than what runs here, or one of at least two more. */
+static void balance_busy(struct cpu *cpu)
+{
+	unsigned int me = cpu->head.index, c;
+	int running = cpu->rq.running_prio;
+
+	for_each_online_cpu (c) {
+		struct run_queue *rq = &cpus[c].rq;
+
+		if (c == me)
+			continue;
+		if (rq_top_prio(rq) > running && pull(me, c, running + 1))
+			return;
+		if (READ_ONCE(rq->nr_ready) >= cpu->rq.nr_ready + 2 &&
+		    pull(me, c, running))
+			return;
+	}
+}
+
+/* An idle CPU has no tick, so it does not look by itself for what waits here. */
+static void kick_idle_cpu(void)
+{
+	unsigned int c;
+
+	for_each_online_cpu (c) {
+		struct run_queue *rq = &cpus[c].rq;
+
+		if (!READ_ONCE(rq->running_prio) && !READ_ONCE(rq->nr_ready)) {
+			cpu_kick(c);
+			return;
+		}
+	}
+}
+
+void balance_tick(struct cpu *cpu)
+{
+	if (cpu->rq.nr_ready)
+		kick_idle_cpu();
+	if (++cpu->rq.ticks % BALANCE_TICKS == 0)
+		balance_busy(cpu);
+}

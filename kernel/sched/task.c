@@ -1,0 +1,481 @@
+/* Tasks: made, ended, joined, held; their stacks and the list of them all. */
+#include <kernel/errno.h>
+#include <kernel/mm/mm.h>
+#include <kernel/printk.h>
+#include <kernel/sched/sched_internal.h>
+#include <kernel/lib/string.h>
+#include <kernel/sched/task.h>
+
+bool (*task_on_site)(unsigned long pc);
+
+static struct spinlock list_lock = SPINLOCK_INIT("tasks");
+/* under list_lock: */
+static struct list tasks = LIST_INIT(tasks);
+static unsigned int nr_tasks;
+static int last_pid;
+
+/* Where somebody waits for a task to be held. */
+static struct wait_queue hold_wait = WAIT_QUEUE_INIT(hold_wait);
+
+/* What the boot CPU runs before it has tasks: nothing ever switches to it. */
+static struct task boot_task;
+
+/* ---- stacks ---- */
+
+/*
+ * Where no hardware guards the page below a stack, its uppermost words hold a
+ * pattern; the page belongs to the task, so that an overflow of less than a page
+ * destroys nobody else's data before it is noticed.
+ */
+#define CANARY_WORDS 16
+#define CANARY (~0ul / 255 * 0xc5)
+
+static unsigned long *canary_of(const char *stack)
+{
+	return (unsigned long *)stack - CANARY_WORDS;
+}
+
+static bool stack_alloc(struct task *t)
+{
+	char *guard = page_alloc(TASK_STACK_ORDER);
+
+	if (!guard)
+		return false;
+	t->stack = guard + PAGE_SIZE;
+	t->guarded = !arch_guard_page(guard, true);
+	for (int i = 0; !t->guarded && i < CANARY_WORDS; i++)
+		canary_of(t->stack)[i] = CANARY;
+	return true;
+}
+
+static void stack_free(struct task *t)
+{
+	char *guard = t->stack - PAGE_SIZE;
+
+	if (t->guarded)
+		arch_guard_page(guard, false);
+	page_free(guard, TASK_STACK_ORDER);
+}
+
+static bool canary_alive(const struct task *t)
+{
+	const unsigned long *c = canary_of(t->stack);
+
+	for (int i = 0; i < CANARY_WORDS; i++)
+		if (c[i] != CANARY)
+			return false;
+	return true;
+}
+
+void task_check_stack(struct task *t)
+{
+	if (t->guarded || !t->stack || t->killed || canary_alive(t))
+		return;
+	if (!t->expendable)
+		panic("stack overflow: the canary of task %s is damaged",
+		      t->name);
+	printk("stack overflow: the canary of task %s is damaged; killed\n",
+	       t->name);
+	t->killed = true;
+	task_die(-EFAULT);
+}
+
+/* ---- making ---- */
+
+static void task_setup(struct task *t, const char *name, int prio)
+{
+	strlcpy(t->name, name, sizeof(t->name));
+	t->prio = prio;
+	t->state = TASK_READY;
+	list_init(&t->run_link);
+	list_init(&t->wait_link);
+	list_init(&t->all_link);
+	wait_init(&t->exit_wait);
+}
+
+static void sleep_over(struct timer *timer)
+{
+	task_wake(container_of(timer, struct task, timer));
+}
+
+static void list_task(struct task *t, bool idle)
+{
+	irq_state_t state = spin_lock(&list_lock);
+
+	t->pid = idle ? 0 : ++last_pid;
+	list_add_before(&tasks, &t->all_link);
+	nr_tasks++;
+	spin_unlock(&list_lock, state);
+}
+
+static struct task *task_new(const char *name, int prio, void (*fn)(void *arg),
+			     void *arg)
+{
+	struct task *t = kzalloc(sizeof(*t));
+
+	if (!t || !stack_alloc(t)) {
+		kfree(t);
+		printk("task %s: out of memory\n", name);
+		return NULL;
+	}
+	task_setup(t, name, prio);
+	timer_setup(&t->timer, sleep_over);
+	t->fn = fn;
+	t->arg = arg;
+	t->sched_pc = (unsigned long)task_start;
+	arch_task_init(t, t->stack + TASK_STACK_SIZE);
+	return t;
+}
+
+void task_init_boot(void)
+{
+	struct cpu *cpu = &cpus[0];
+
+	task_setup(&boot_task, "boot", PRIO_IDLE);
+	boot_task.on_cpu = true;
+	cpu->idle = &boot_task;
+	cpu->head.current = &boot_task;
+}
+
+static void idle_main(void *arg)
+{
+	(void)arg;
+	sched_idle();
+}
+
+int task_init_idle(unsigned int cpu)
+{
+	struct task *t = cpus[cpu].idle;
+	char name[TASK_NAME_LEN];
+
+	if (t && t != &boot_task) {
+		/* The functions that parked it. */
+		t->nr_returns = t->graph_depth = 0;
+		arch_task_init(t, t->stack + TASK_STACK_SIZE);
+		return 0;
+	}
+	snprintf(name, sizeof(name), "idle/%u", cpu);
+	t = task_new(name, PRIO_IDLE, idle_main, NULL);
+	if (!t)
+		return -ENOMEM;
+	t->cpu = cpu;
+	t->affinity = 1u << cpu;
+	cpus[cpu].idle = t;
+	list_task(t, true);
+	return 0;
+}
+
+static struct task *create(const char *name, int prio, cpumask_t affinity,
+			   void (*fn)(void *arg), void *arg, bool expendable)
+{
+	struct task *t;
+
+	if (prio <= PRIO_IDLE || prio > PRIO_MAX)
+		panic("task %s: priority %d is not 1..%d", name, prio,
+		      PRIO_MAX);
+	if (!(affinity & READ_ONCE(cpus_online))) {
+		printk("task %s: none of CPUs %x is online\n", name, affinity);
+		return NULL;
+	}
+	t = task_new(name, prio, fn, arg);
+	if (!t)
+		return NULL;
+	t->affinity = affinity;
+	t->expendable = expendable;
+	t->cpu = cpu_index();
+	list_task(t, false);
+	sched_place(t);
+	return t;
+}
+
+struct task *task_create(const char *name, int prio, cpumask_t affinity,
+			 void (*fn)(void *arg), void *arg)
+{
+	return create(name, prio, affinity, fn, arg, false);
+}
+
+struct task *task_create_expendable(const char *name, int prio,
+				    cpumask_t affinity, void (*fn)(void *arg),
+				    void *arg)
+{
+	return create(name, prio, affinity, fn, arg, true);
+}
+
+/* As schedule() leaves off: interrupts off, preempt depth 1, the lock held. */
+void task_start(void)
+{
+	struct task *t;
+
+	sched_finish_switch(arch_this_cpu()->rq.prev);
+	arch_this_cpu()->head.preempt_count--;
+	arch_irq_enable();
+	t = current_task();
+	t->fn(t->arg);
+	task_exit(0);
+}
+
+/* ---- ending ---- */
+
+static void task_free(struct task *t)
+{
+	irq_state_t state = spin_lock(&list_lock);
+
+	list_del(&t->all_link);
+	nr_tasks--;
+	spin_unlock(&list_lock, state);
+	stack_free(t);
+	kfree(t);
+}
+
+/* Killed in the middle of a wait or a sleep, it leaves nothing behind. */
+static void forget_waits(struct task *t)
+{
+	if (t->waiting_on)
+		wait_finish(t->waiting_on);
+	timer_cancel(&t->timer);
+}
+
+void task_die(int code)
+{
+	struct cpu *cpu;
+	struct task *t;
+
+	arch_irq_disable();
+	cpu = arch_this_cpu();
+	t = cpu->head.current;
+	/* From schedule() the depth is 1 already, from elsewhere 0. */
+	cpu->head.preempt_count =
+		(cpu->head.preempt_count & PREEMPT_RESCHED) | 1;
+	t->exit_code = code;
+	forget_waits(t);
+	sched_set_state(t, TASK_DEAD);
+	wake_all(&t->exit_wait);
+	if (t->hold_hi)
+		wake_all(&hold_wait);
+	schedule();
+	panic("task %s runs after its end", t->name);
+}
+
+void task_exit(int code)
+{
+	if (preempt_depth() || in_interrupt())
+		panic("task_exit: %s holds a lock or is in an interrupt",
+		      current_task()->name);
+	task_die(code);
+}
+
+int task_join(struct task *t)
+{
+	int code;
+
+	wait_event(&t->exit_wait, READ_ONCE(t->state) == TASK_DEAD);
+	/* Acquire: pairs with the release in sched_finish_switch(). It is
+	 * about to leave its stack: it has interrupts off. */
+	while (__atomic_load_n(&t->on_cpu, __ATOMIC_ACQUIRE))
+		arch_cpu_relax();
+	code = t->exit_code;
+	task_free(t);
+	return code;
+}
+
+/* ---- detached tasks: freed by one that may sleep ---- */
+
+static struct wait_queue reaper_wait = WAIT_QUEUE_INIT(reaper_wait);
+static struct spinlock reaper_lock = SPINLOCK_INIT("reaper");
+static struct list reaper_list = LIST_INIT(reaper_list); /* by wait_link */
+
+void task_reap(struct task *t)
+{
+	irq_state_t state = spin_lock(&reaper_lock);
+
+	list_add_before(&reaper_list, &t->wait_link);
+	spin_unlock(&reaper_lock, state);
+	wake_one(&reaper_wait);
+}
+
+static struct task *reaper_take(void)
+{
+	irq_state_t state = spin_lock(&reaper_lock);
+	struct task *t = NULL;
+
+	if (!list_empty(&reaper_list)) {
+		t = list_entry(reaper_list.next, struct task, wait_link);
+		list_del(&t->wait_link);
+	}
+	spin_unlock(&reaper_lock, state);
+	return t;
+}
+
+static void reaper_main(void *arg)
+{
+	struct task *t;
+
+	(void)arg;
+	for (;;) {
+		wait_event(&reaper_wait, (t = reaper_take()));
+		task_free(t);
+	}
+}
+
+void task_start_reaper(void)
+{
+	if (!task_create("reaper", PRIO_HIGH, ~0u, reaper_main, NULL))
+		panic("no memory for the first tasks");
+}
+
+void task_detach(struct task *t)
+{
+	irq_state_t state;
+	struct run_queue *rq = sched_lock_task(t, &state);
+	bool gone = t->state == TASK_DEAD && !t->on_cpu;
+
+	t->detached = true;
+	spin_unlock(&rq->lock, state);
+	if (gone)
+		task_free(t);
+}
+
+/* ---- asking and sleeping ---- */
+
+void task_stop(struct task *t)
+{
+	WRITE_ONCE(t->should_stop, true);
+	task_wake(t);
+}
+
+bool task_should_stop(void)
+{
+	return READ_ONCE(current_task()->should_stop);
+}
+
+int task_set_affinity(struct task *t, cpumask_t mask)
+{
+	if (!(mask & READ_ONCE(cpus_online)))
+		return -EINVAL;
+	sched_set_affinity(t, mask);
+	return 0;
+}
+
+/* With interrupts off the timer cannot wake us before we sleep. */
+void task_sleep(u64 ns)
+{
+	struct task *t = current_task();
+	irq_state_t state = arch_irq_save();
+
+	sched_set_state(t, TASK_BLOCKED);
+	/* After the state: task_stop() sets the flag before it wakes. */
+	if (task_should_stop()) {
+		sched_set_state(t, TASK_READY);
+	} else {
+		timer_start(&t->timer, ns);
+		task_block();
+	}
+	arch_irq_restore(state);
+	timer_cancel(&t->timer);
+}
+
+/* ---- holding a task at a chosen instruction ---- */
+
+void task_hold(struct task *t, unsigned long lo, unsigned long hi)
+{
+	WRITE_ONCE(t->hold_hi, 0); /* never a range made of old and new */
+	WRITE_ONCE(t->hold_lo, lo);
+	WRITE_ONCE(t->hold_hi, hi);
+}
+
+bool task_hold_here(struct task *t, const struct trap_frame *f)
+{
+	unsigned long pc = arch_frame_boundary(f), hi = READ_ONCE(t->hold_hi);
+
+	WRITE_ONCE(t->interrupted_pc, pc);
+	if (!hi || pc < READ_ONCE(t->hold_lo) || pc >= hi)
+		return false;
+	sched_set_state(t, TASK_HELD);
+	wake_all(&hold_wait);
+	return true;
+}
+
+void task_hold_self(void)
+{
+	irq_state_t state = arch_irq_save();
+
+	sched_set_state(current_task(), TASK_HELD);
+	wake_all(&hold_wait);
+	task_block();
+	arch_irq_restore(state);
+}
+
+/* Off its CPU and in nobody's hands but ours: nothing can run it again. */
+void task_bury(struct task *t)
+{
+	t->killed = true;
+	t->exit_code = -EFAULT;
+	forget_waits(t);
+	sched_set_state(t, TASK_DEAD);
+	wake_all(&t->exit_wait);
+}
+
+static bool held_or_dead(const struct task *t)
+{
+	enum task_state s = READ_ONCE(t->state);
+
+	return s == TASK_HELD || s == TASK_DEAD;
+}
+
+bool task_wait_held(struct task *t, u64 ns)
+{
+	struct task *me = current_task();
+	u64 end = time_ns() + ns;
+
+	for (;;) {
+		u64 now = time_ns();
+
+		wait_prepare(&hold_wait);
+		if (held_or_dead(t) || now >= end)
+			break;
+		timer_start(&me->timer, end - now);
+		task_block();
+	}
+	wait_finish(&hold_wait);
+	timer_cancel(&me->timer);
+	if (READ_ONCE(t->state) != TASK_HELD)
+		return false;
+	/* Acquire: pairs with the release in sched_finish_switch(): its frame
+	 * and context are at rest. */
+	while (__atomic_load_n(&t->on_cpu, __ATOMIC_ACQUIRE))
+		arch_cpu_relax();
+	return true;
+}
+
+/* ---- looking at tasks ---- */
+
+void task_for_each(bool (*fn)(struct task *t, void *arg), void *arg)
+{
+	irq_state_t state = spin_lock(&list_lock);
+	struct task *t;
+
+	list_for_each (t, &tasks, all_link)
+		if (!fn(t, arg))
+			break;
+	spin_unlock(&list_lock, state);
+}
+
+unsigned int task_count(void)
+{
+	return READ_ONCE(nr_tasks);
+}
+
+/* Under its queue's lock, so that it neither starts to run nor moves. */
+unsigned long task_pc(const struct task *t)
+{
+	irq_state_t state;
+	struct run_queue *rq = sched_lock_task((struct task *)t, &state);
+	unsigned long pc = t->sched_pc;
+
+	if (t->on_cpu)
+		pc = 0;
+	else if (t->preempted)
+		pc = arch_frame_pc(t->frame);
+	spin_unlock(&rq->lock, state);
+	return pc;
+}

@@ -1,0 +1,159 @@
+/* Kernel tasks. */
+#ifndef KERNEL_TASK_H
+#define KERNEL_TASK_H
+
+#include <arch/arch.h>
+#include <kernel/lib/list.h>
+#include <kernel/lock/lock.h>
+#include <kernel/sched/sched.h>
+#include <kernel/time.h>
+
+#define TASK_NAME_LEN 16
+/* Guard page below and stack are one allocation of 2^TASK_STACK_ORDER pages. */
+#define TASK_STACK_ORDER 3
+#define TASK_STACK_SIZE ((PAGE_SIZE << TASK_STACK_ORDER) - PAGE_SIZE)
+
+enum task_state {
+	TASK_READY,   /* on a run queue, or running */
+	TASK_BLOCKED, /* waits to be woken */
+	TASK_HELD,    /* taken off its CPU at a chosen pc: task_hold() */
+	TASK_DEAD,    /* exited; waits to be joined */
+};
+
+/*
+ * What a fault was that ended an expendable task, or would have: with
+ * task.fault set it is written down, not printed.
+ */
+struct task_fault {
+	const char *what; /* NULL: there was none */
+	unsigned long pc, addr, sp;
+	/* True: f has been put right, go on. In the trap, interrupts off. */
+	bool (*fix)(struct trap_frame *f);
+};
+
+/*
+ * A return address that a tracer has taken: the function will return to
+ * trace_return, which goes on at `ret` (tracer/graph/returns.h).
+ */
+struct task_return {
+	struct trace_ops *ops; /* who took it */
+	unsigned long ret;     /* what stood in its place */
+	unsigned long ip;      /* return address of the site's call */
+	unsigned long sp;      /* within the function's frame, or at its end */
+	u64 clock;	       /* arch_clock() when it was taken */
+};
+#define TASK_RETURNS 48
+
+struct task {
+	struct arch_context context; /* first: arch_switch() */
+	int pid;		     /* idle tasks: 0 */
+	char name[TASK_NAME_LEN];
+	int prio;
+	enum task_state state; /* under its run queue's lock */
+	bool on_cpu;	       /* running, or its stack still in use */
+	bool expendable;       /* a fault kills it, not the kernel */
+	bool killed;	       /* by a fault or a stack overflow */
+	bool should_stop;      /* task_stop() */
+	bool detached;	       /* under its run queue's lock */
+	bool guarded;	       /* by a page that faults; else a canary */
+	bool preempted;	       /* switched away by irq_exit() */
+	unsigned int cpu;      /* whose queue it is on */
+	cpumask_t affinity;
+	char *stack; /* lowest usable byte */
+	struct list run_link, wait_link, all_link;
+	struct wait_queue *waiting_on;
+	struct timer timer;		/* task_sleep() */
+	struct trap_frame *frame;	/* of the interrupt that preempted it */
+	unsigned long sched_pc;		/* where schedule() returns to */
+	unsigned long hold_lo, hold_hi; /* task_hold() */
+	unsigned long interrupted_pc;	/* by the latest interrupt */
+	struct task_fault *fault;	/* set by its creator, or NULL */
+	void (*fn)(void *arg);
+	void *arg;
+	int exit_code;
+	struct wait_queue exit_wait;
+	u64 slice_left; /* arch_clock() ticks, of a task preempted within it */
+	u64 run_ticks;	/* arch_clock() ticks on a CPU */
+	u64 switches;
+	/*
+	 * Innermost last. Its own: what interrupts it in between leaves all of
+	 * it as it was.
+	 */
+	u32 nr_returns;
+	u32 graph_depth; /* of these: in function_graph's ring; irqs off */
+	struct task_return returns[TASK_RETURNS];
+};
+
+static inline struct task *current_task(void)
+{
+	return arch_current();
+}
+
+/*
+ * Make a task that runs fn(arg) and then exits with 0. prio 1..31; affinity: any
+ * online CPU in the mask. It runs from now on. NULL when out of memory (said).
+ * Everyone who creates a task joins it, or detaches it.
+ */
+struct task *task_create(const char *name, int prio, cpumask_t affinity,
+			 void (*fn)(void *arg), void *arg);
+/* The same, expendable: for tests and the lab. */
+struct task *task_create_expendable(const char *name, int prio,
+				    cpumask_t affinity, void (*fn)(void *arg),
+				    void *arg);
+/* Wait for its end, free it; returns its exit code (-EFAULT: killed by a fault). */
+int task_join(struct task *t);
+/* Nobody will join it: freed when it ends. */
+void task_detach(struct task *t);
+noreturn void task_exit(int code);
+/* Ask a task to end: it wakes, and task_should_stop() says true to it. */
+void task_stop(struct task *t);
+bool task_should_stop(void);
+/* Move to the CPUs of mask; 0 or -EINVAL when none of them is online. */
+int task_set_affinity(struct task *t, cpumask_t mask);
+
+/* Sleep at least ns; woken early by task_stop() and task_wake(). */
+void task_sleep(u64 ns);
+/* Block until task_wake(); after wait_prepare(), see lock.h. */
+void task_block(void);
+/* Make a blocked task ready. Any context. True if it was blocked. */
+bool task_wake(struct task *t);
+
+/*
+ * The lab's hand: when an interrupt finds t at a pc in [lo, hi), irq_exit()
+ * takes it off the CPU, TASK_HELD, its frame in t->frame, until
+ * task_release(); lo = hi = 0: no more. Its creator's duty to release it.
+ */
+void task_hold(struct task *t, unsigned long lo, unsigned long hi);
+void task_release(struct task *t);
+/* The running task is held here, until task_release(). */
+void task_hold_self(void);
+/* End a held task where it stands, as by a fault; it is joined as usual. */
+void task_bury(struct task *t);
+/* Wait, at most ns, until t is held (true) or dead or time is up. */
+bool task_wait_held(struct task *t, u64 ns);
+
+/*
+ * Call fn for every task, idle ones included, with the task list locked and
+ * interrupts off, until it returns false.
+ */
+void task_for_each(bool (*fn)(struct task *t, void *arg), void *arg);
+
+/* Tasks that exist (tests compare before and after), idle ones included. */
+unsigned int task_count(void);
+
+/*
+ * Where a task that is not running stands: the frame's pc if it was preempted,
+ * else the address that it will return to from schedule(). 0 if it runs.
+ */
+unsigned long task_pc(const struct task *t);
+
+/*
+ * A higher floor's answer to whether pc lies on a site, so that ps can mark
+ * tasks that were preempted there; NULL while nobody knows. Any context.
+ */
+extern bool (*task_on_site)(unsigned long pc);
+
+/* First code of every task, from arch_task_init(). */
+noreturn void task_start(void);
+
+#endif

@@ -1,0 +1,157 @@
+/*
+ * Proves that tasks begin, sleep, are told to stop, end, are joined or freed by
+ * themselves, and can be held at an instruction and released.
+ */
+#include <kernel/cpu/cpu.h>
+#include <kernel/errno.h>
+#include <kernel/test/ktest.h>
+#include <kernel/symbols.h>
+#include <kernel/sched/task.h>
+#include <kernel/time.h>
+
+static void exit_with(void *arg)
+{
+	task_exit((unsigned long)arg);
+}
+
+static void do_nothing(void *arg)
+{
+	(void)arg;
+}
+
+KTEST(task_join, "task.join")
+{
+	struct task *a =
+		task_create("exit-42", PRIO_LOW, ~0u, exit_with, (void *)42);
+	struct task *b =
+		task_create("returns", PRIO_HIGH, ~0u, do_nothing, NULL);
+
+	KASSERT(t, a && b);
+	KEXPECT(t, a->pid > 0 && b->pid > a->pid);
+	KEXPECT_EQ(t, task_join(a), 42);
+	/* It has been dead for long. */
+	task_sleep(NSEC_PER_MSEC);
+	KEXPECT_EQ(t, task_join(b), 0);
+}
+
+KTEST(task_many, "task.many")
+{
+	struct task *task[40];
+
+	for (unsigned long i = 0; i < ARRAY_SIZE(task); i++)
+		task[i] = task_create("many", PRIO_LOW + i % 20, ~0u, exit_with,
+				      (void *)i);
+	for (unsigned long i = 0; i < ARRAY_SIZE(task); i++) {
+		KASSERT(t, task[i]);
+		KEXPECT_EQ(t, task_join(task[i]), i);
+	}
+}
+
+static void sleep_long(void *arg)
+{
+	(void)arg;
+	task_sleep(1000 * NSEC_PER_SEC);
+	task_exit(task_should_stop() ? 7 : 0);
+}
+
+KTEST(task_detach, "task.detach")
+{
+	unsigned int before = task_count();
+	struct task *a =
+		task_create("detached", PRIO_HIGH, ~0u, sleep_long, NULL);
+	struct task *b =
+		task_create("was-dead", PRIO_HIGH, ~0u, do_nothing, NULL);
+
+	KEXPECT(t, KWAIT(READ_ONCE(b->state) == TASK_DEAD));
+	task_detach(b);
+	task_detach(a);
+	task_stop(a);
+	KEXPECT(t, KWAIT(task_count() == before));
+}
+
+KTEST(task_sleep, "task.sleep")
+{
+	u64 start = time_ns();
+	struct task *s;
+
+	for (int i = 0; i < 3; i++) {
+		task_sleep(3 * NSEC_PER_MSEC);
+		KEXPECT(t, time_ns() - start >= 3 * NSEC_PER_MSEC);
+		start = time_ns();
+	}
+	s = task_create("sleeper", PRIO_LOW, ~0u, sleep_long, NULL);
+	KEXPECT(t, KWAIT(READ_ONCE(s->state) == TASK_BLOCKED));
+	task_stop(s);
+	KEXPECT_EQ(t, task_join(s), 7);
+}
+
+static bool has_name(struct task *task, void *arg)
+{
+	*(bool *)arg |= task == current_task();
+	return true;
+}
+
+KTEST(task_list, "task.for_each")
+{
+	bool found = false;
+
+	task_for_each(has_name, &found);
+	KEXPECT(t, found);
+	/* An idle task for each CPU, the reaper, and this one. */
+	KEXPECT(t, task_count() >= nr_cpus + 2);
+}
+
+static u32 spun;
+
+static noinline void spin_here(void)
+{
+	while (!task_should_stop())
+		WRITE_ONCE(spun, spun + 1);
+}
+
+static void hold_me(void *arg)
+{
+	(void)arg;
+	spin_here();
+}
+
+KTEST(task_hold, "task.hold")
+{
+	struct task *s =
+		task_create_expendable("hold-me", PRIO_LOW, ~0u, hold_me, NULL);
+	struct symbol sym;
+	u32 before;
+
+	KASSERT(t, symbol_at((unsigned long)spin_here, &sym));
+	task_hold(s, sym.start, sym.start + sym.size);
+	KEXPECT(t, task_wait_held(s, KWAIT_NS));
+	KEXPECT_EQ(t, s->state, TASK_HELD);
+	KEXPECT(t,
+		task_pc(s) >= sym.start && task_pc(s) < sym.start + sym.size);
+	before = READ_ONCE(spun);
+	task_sleep(5 * NSEC_PER_MSEC);
+	KEXPECT_EQ(t, spun, before);
+	/* Held again, as long as it is wanted. */
+	task_release(s);
+	KEXPECT(t, task_wait_held(s, KWAIT_NS));
+	task_hold(s, 0, 0);
+	before = READ_ONCE(spun);
+	task_release(s);
+	KEXPECT(t, KWAIT(READ_ONCE(spun) != before));
+	KEXPECT(t, !task_wait_held(s, NSEC_PER_MSEC));
+	task_stop(s);
+	KEXPECT_EQ(t, task_join(s), 0);
+}
+
+/* A task that would never end: held wherever it is, and buried there. */
+KTEST(task_bury, "task.bury")
+{
+	struct task *s =
+		task_create_expendable("bury-me", PRIO_LOW, ~0u, hold_me, NULL);
+
+	KASSERT(t, s);
+	task_hold(s, 0, ~0ul);
+	KEXPECT(t, task_wait_held(s, KWAIT_NS));
+	task_bury(s);
+	KEXPECT_EQ(t, task_join(s), -EFAULT);
+}

@@ -1,0 +1,330 @@
+/*
+ * The line editor: bytes typed in, what a terminal must be told out. It draws
+ * with backspaces and "erase to the end of the line" only.
+ */
+#include <kernel/errno.h>
+#include <kernel/mm/mm.h>
+#include <kernel/printk.h>
+#include <kernel/shell/shell_internal.h>
+#include <kernel/lib/string.h>
+
+#define CTRL(c) ((c)&0x1f)
+
+static void put(struct line_edit *e, const char *text, size_t len)
+{
+	if (len)
+		e->out->write(e->out, text, len);
+}
+
+static void beep(struct line_edit *e)
+{
+	put(e, "\a", 1);
+}
+
+/* The cursor goes from e->pos to `to`, on the screen as well. */
+static void move(struct line_edit *e, size_t to)
+{
+	while (e->pos > to) {
+		put(e, "\b", 1);
+		e->pos--;
+	}
+	put(e, e->buf + e->pos, to - e->pos);
+	e->pos = to;
+}
+
+/* Draw what stands from the cursor on anew, and come back. */
+static void draw_rest(struct line_edit *e)
+{
+	size_t pos = e->pos;
+
+	move(e, e->len);
+	put(e, "\033[K", 3);
+	move(e, pos);
+}
+
+void line_insert(struct line_edit *e, const char *text, size_t len)
+{
+	if (e->len + len > SHELL_LINE_MAX) {
+		if (!e->too_long)
+			beep(e);
+		e->too_long = true;
+		return;
+	}
+	memmove(e->buf + e->pos + len, e->buf + e->pos, e->len - e->pos);
+	memcpy(e->buf + e->pos, text, len);
+	e->len += len;
+	move(e, e->pos + len);
+	if (e->pos < e->len)
+		draw_rest(e);
+}
+
+/* Take [from, to) out; the cursor ends at from. */
+static void erase(struct line_edit *e, size_t from, size_t to)
+{
+	if (from == to)
+		return;
+	move(e, from);
+	memmove(e->buf + from, e->buf + to, e->len - to);
+	e->len -= to - from;
+	e->too_long = false; /* whoever deletes has seen what is there */
+	draw_rest(e);
+}
+
+static void set_line(struct line_edit *e, const char *text)
+{
+	move(e, 0);
+	e->len = strlcpy(e->buf, text, sizeof(e->buf));
+	e->too_long = false;
+	move(e, e->len);
+	put(e, "\033[K", 3);
+}
+
+void line_redraw(struct line_edit *e)
+{
+	size_t pos = e->pos;
+
+	put(e, e->prompt, strlen(e->prompt));
+	e->pos = 0;
+	draw_rest(e);
+	move(e, pos);
+}
+
+void line_start(struct line_edit *e)
+{
+	e->len = e->pos = 0;
+	e->too_long = e->tabbed = false;
+	e->escape = ESC_NONE;
+	e->history_at = e->nr_history;
+	e->draft[0] = '\0';
+	put(e, e->prompt, strlen(e->prompt));
+}
+
+/* ---- history ---- */
+
+void line_remember(struct line_edit *e, const char *line)
+{
+	size_t size = strlen(line) + 1;
+	char *copy;
+
+	if (size == 1 ||
+	    (e->nr_history && !strcmp(e->history[e->nr_history - 1], line)))
+		return;
+	copy = kmalloc(size);
+	if (!copy)
+		return; /* a history with a hole is better than no shell */
+	memcpy(copy, line, size);
+	if (e->nr_history == SHELL_HISTORY) {
+		kfree(e->history[0]);
+		memmove(e->history, e->history + 1,
+			(SHELL_HISTORY - 1) * sizeof(*e->history));
+		e->nr_history--;
+	}
+	e->history[e->nr_history++] = copy;
+}
+
+void line_release(struct line_edit *e)
+{
+	while (e->nr_history)
+		kfree(e->history[--e->nr_history]);
+}
+
+static void show_history(struct line_edit *e, unsigned int at)
+{
+	e->buf[e->len] = '\0';
+	if (e->history_at == e->nr_history)
+		strlcpy(e->draft, e->buf, sizeof(e->draft));
+	e->history_at = at;
+	set_line(e, at == e->nr_history ? e->draft : e->history[at]);
+}
+
+/* ---- keys ---- */
+
+static void key_left(struct line_edit *e)
+{
+	if (e->pos)
+		move(e, e->pos - 1);
+}
+
+static void key_right(struct line_edit *e)
+{
+	if (e->pos < e->len)
+		move(e, e->pos + 1);
+}
+
+static void key_home(struct line_edit *e)
+{
+	move(e, 0);
+}
+
+static void key_end(struct line_edit *e)
+{
+	move(e, e->len);
+}
+
+static void key_up(struct line_edit *e)
+{
+	if (e->history_at)
+		show_history(e, e->history_at - 1);
+}
+
+static void key_down(struct line_edit *e)
+{
+	if (e->history_at < e->nr_history)
+		show_history(e, e->history_at + 1);
+}
+
+static void key_backspace(struct line_edit *e)
+{
+	if (e->pos)
+		erase(e, e->pos - 1, e->pos);
+}
+
+static void key_delete(struct line_edit *e)
+{
+	if (e->pos < e->len)
+		erase(e, e->pos, e->pos + 1);
+}
+
+static void key_kill_right(struct line_edit *e)
+{
+	erase(e, e->pos, e->len);
+}
+
+static void key_kill_left(struct line_edit *e)
+{
+	erase(e, 0, e->pos);
+}
+
+static void key_kill_word(struct line_edit *e)
+{
+	size_t from = e->pos;
+
+	while (from && e->buf[from - 1] == ' ')
+		from--;
+	while (from && e->buf[from - 1] != ' ')
+		from--;
+	erase(e, from, e->pos);
+}
+
+static void key_clear_screen(struct line_edit *e)
+{
+	put(e, "\033[H\033[2J", 7);
+	line_redraw(e);
+}
+
+struct key {
+	unsigned int code;
+	void (*fn)(struct line_edit *e);
+};
+
+static const struct key control_keys[] = {
+	{ CTRL('A'), key_home },	 { CTRL('B'), key_left },
+	{ CTRL('D'), key_delete },	 { CTRL('E'), key_end },
+	{ CTRL('F'), key_right },	 { CTRL('H'), key_backspace },
+	{ 0x7f, key_backspace },	 { CTRL('K'), key_kill_right },
+	{ CTRL('L'), key_clear_screen }, { CTRL('N'), key_down },
+	{ CTRL('P'), key_up },		 { CTRL('U'), key_kill_left },
+	{ CTRL('W'), key_kill_word },
+};
+
+/* ESC [ letter, ESC O letter; ESC [ number ~ stands here as the number. */
+static const struct key escape_keys[] = {
+	{ 'A', key_up },   { 'B', key_down }, { 'C', key_right },
+	{ 'D', key_left }, { 'H', key_home }, { 'F', key_end },
+	{ 1, key_home },   { 3, key_delete }, { 4, key_end },
+	{ 7, key_home },   { 8, key_end },
+};
+
+/* A key that means nothing is ignored. */
+static void press(struct line_edit *e, const struct key *keys, size_t n,
+		  unsigned int code)
+{
+	for (size_t i = 0; i < n; i++)
+		if (keys[i].code == code)
+			keys[i].fn(e);
+}
+
+static void escape_byte(struct line_edit *e, int byte)
+{
+	if (byte >= '0' && byte <= '9') {
+		e->escape_param = (e->escape_param * 10 + byte - '0') % 1000;
+		return;
+	}
+	if (byte == ';') {
+		e->escape_param = 0; /* what follows are modifiers */
+		return;
+	}
+	e->escape = ESC_NONE;
+	press(e, escape_keys, ARRAY_SIZE(escape_keys),
+	      byte == '~' ? e->escape_param : (unsigned int)byte);
+}
+
+static void key_tab(struct line_edit *e)
+{
+	bool again = e->tabbed;
+
+	if (!e->complete)
+		return;
+	e->buf[e->len] = '\0';
+	e->tabbed = !e->complete(e, again);
+	if (e->tabbed && !again)
+		beep(e);
+}
+
+static enum line_event end_line(struct line_edit *e)
+{
+	key_end(e);
+	put(e, "\n", 1);
+	e->buf[e->len] = '\0';
+	if (e->too_long)
+		return LINE_TOO_LONG;
+	line_remember(e, e->buf);
+	return LINE_DONE;
+}
+
+static enum line_event cancel(struct line_edit *e)
+{
+	key_end(e);
+	put(e, "^C\n", 3);
+	return LINE_CANCELLED;
+}
+
+static void plain_byte(struct line_edit *e, int byte)
+{
+	char c = byte;
+
+	if (byte == '\t') {
+		key_tab(e);
+		return;
+	}
+	e->tabbed = false;
+	if (byte == '\033')
+		e->escape = ESC_SEEN;
+	else if (byte >= ' ' && byte < 0x7f)
+		line_insert(e, &c, 1);
+	else
+		press(e, control_keys, ARRAY_SIZE(control_keys), byte);
+}
+
+enum line_event line_feed(struct line_edit *e, int byte)
+{
+	bool after_cr = e->after_cr;
+
+	e->after_cr = byte == '\r';
+	if (byte == '\n' && after_cr)
+		return LINE_MORE; /* a terminal's CR LF is one Enter */
+	if (byte == '\r' || byte == '\n')
+		return end_line(e);
+	if (byte == CTRL('C'))
+		return cancel(e);
+	if (e->escape == ESC_PARAM) {
+		escape_byte(e, byte);
+	} else if (e->escape == ESC_SEEN && (byte == '[' || byte == 'O')) {
+		e->escape = ESC_PARAM;
+		e->escape_param = 0;
+	} else {
+		e->escape = ESC_NONE;
+		plain_byte(e, byte);
+	}
+	return LINE_MORE;
+}

@@ -1,0 +1,235 @@
+/* The shell's parser: a line into stages, words unquoted. Runs nothing. */
+#include <kernel/errno.h>
+#include <kernel/printk.h>
+#include <kernel/shell/shell_internal.h>
+#include <kernel/lib/string.h>
+
+enum token { T_WORD, T_SEMI, T_PIPE, T_TO, T_APPEND, T_END, T_BAD };
+
+struct parser {
+	struct shell_script *p;
+	const char *at;		   /* in the line */
+	char *fill;		   /* in p->text */
+	char *word;		   /* the last T_WORD */
+	unsigned int slot;	   /* in p->words */
+	struct shell_stage *stage; /* being filled, NULL between two */
+};
+
+REGISTRY(struct shell_cmd, shell_cmds);
+
+const struct shell_cmd *shell_find(const char *name)
+{
+	const struct shell_cmd *c;
+
+	for_each_registered (c, shell_cmds)
+		if (!strcmp(c->name, name))
+			return c;
+	return NULL;
+}
+
+static enum token bad(struct parser *s, const char *text)
+{
+	strlcpy(s->p->error, text, sizeof(s->p->error));
+	return T_BAD;
+}
+
+/* A quoted part, at its opening quote. */
+static enum token quoted(struct parser *s)
+{
+	char quote = *s->at++;
+
+	for (; *s->at != quote; s->at++) {
+		if (quote == '"' && *s->at == '\\' &&
+		    (s->at[1] == '"' || s->at[1] == '\\'))
+			s->at++;
+		if (!*s->at)
+			return bad(s, quote == '"' ? "a \" is not closed; \\\" "
+						     "stands for one" :
+						     "a ' is not closed; \"'\" "
+						     "stands for one");
+		*s->fill++ = *s->at;
+	}
+	s->at++;
+	return T_WORD;
+}
+
+static enum token word(struct parser *s)
+{
+	s->word = s->fill;
+	while (*s->at && !strchr(" \t\n;|><&", *s->at)) {
+		if (*s->at == '\'' || *s->at == '"') {
+			if (quoted(s) == T_BAD)
+				return T_BAD;
+			continue;
+		}
+		if (*s->at == '\\' && !*++s->at)
+			return bad(s, "a \\ at the end of the line; "
+				      "\\\\ stands for one");
+		*s->fill++ = *s->at++;
+	}
+	*s->fill++ = '\0';
+	return T_WORD;
+}
+
+static enum token next(struct parser *s)
+{
+	while (*s->at && strchr(" \t\n", *s->at))
+		s->at++;
+	switch (*s->at) {
+	case '\0':
+	case '#':
+		return T_END;
+	case ';':
+		s->at++;
+		return T_SEMI;
+	case '|':
+		s->at++;
+		return T_PIPE;
+	case '>':
+		s->at++;
+		if (*s->at != '>')
+			return T_TO;
+		s->at++;
+		return T_APPEND;
+	case '<':
+	case '&':
+		return bad(s, "no < or & here; accepted are ; | > >> and "
+			      "quotes");
+	default:
+		return word(s);
+	}
+}
+
+static enum token begin_stage(struct parser *s)
+{
+	struct shell_script *p = s->p;
+
+	if (s->stage)
+		return T_WORD;
+	if (p->nr_stages == SHELL_STAGES)
+		return bad(s, "more than 32 commands in one line");
+	s->stage = &p->stages[p->nr_stages++];
+	memset(s->stage, 0, sizeof(*s->stage));
+	s->stage->argv = &p->words[s->slot];
+	return T_WORD;
+}
+
+static enum token add_word(struct parser *s)
+{
+	if (begin_stage(s) == T_BAD)
+		return T_BAD;
+	if (s->p->nr_words == SHELL_WORDS)
+		return bad(s, "more than 128 words in one line");
+	s->p->nr_words++;
+	s->p->words[s->slot++] = s->word;
+	s->stage->argc++;
+	return T_WORD;
+}
+
+static enum token add_target(struct parser *s, bool append)
+{
+	enum token t;
+
+	if (begin_stage(s) == T_BAD)
+		return T_BAD;
+	if (s->stage->target)
+		return bad(s, "more than one > in one command");
+	t = next(s);
+	if (t == T_BAD)
+		return t;
+	if (t != T_WORD || !*s->word)
+		return bad(s, "no file after >; a control file is accepted");
+	s->stage->target = s->word;
+	s->stage->append = append;
+	return T_WORD;
+}
+
+/* Does the stage come after a pipe? */
+static bool reads_pipe(struct parser *s)
+{
+	return s->stage > s->p->stages && s->stage[-1].piped;
+}
+
+static enum token check_command(struct parser *s)
+{
+	struct shell_stage *g = s->stage;
+
+	if (!g->argc && reads_pipe(s))
+		return bad(s, "no command after |");
+	if (!g->argc)
+		return T_WORD;
+	g->cmd = shell_find(g->argv[0]);
+	if (!g->cmd) {
+		snprintf(s->p->error, sizeof(s->p->error),
+			 "%.64s: unknown command; help lists them", g->argv[0]);
+		return T_BAD;
+	}
+	if (reads_pipe(s) && !g->cmd->filter) {
+		snprintf(s->p->error, sizeof(s->p->error),
+			 "%s: reads no input; after | stand cat, grep, head, "
+			 "tail, wc",
+			 g->argv[0]);
+		return T_BAD;
+	}
+	return T_WORD;
+}
+
+static enum token end_stage(struct parser *s, enum token by)
+{
+	struct shell_stage *g = s->stage;
+	struct shell_script *p = s->p;
+
+	if (!g) {
+		/* `;;` is harmless, but a pipe needs both its ends. */
+		if (by == T_PIPE)
+			return bad(s, "no command before |");
+		if (p->nr_stages && p->stages[p->nr_stages - 1].piped)
+			return bad(s, "no command after |");
+		return by;
+	}
+	p->words[s->slot++] = NULL;
+	if (by == T_PIPE && g->target)
+		return bad(s, "> stands before |; it is accepted after the "
+			      "last command of a pipe");
+	if (by == T_PIPE && !g->argc)
+		return bad(s, "no command before |");
+	if (check_command(s) == T_BAD)
+		return T_BAD;
+	g->piped = by == T_PIPE;
+	s->stage = NULL;
+	return by;
+}
+
+static enum token step(struct parser *s)
+{
+	enum token t = next(s);
+
+	switch (t) {
+	case T_WORD:
+		return add_word(s);
+	case T_TO:
+	case T_APPEND:
+		return add_target(s, t == T_APPEND);
+	case T_BAD:
+		return t;
+	default:
+		return end_stage(s, t);
+	}
+}
+
+int shell_parse(struct shell_script *p, const char *line)
+{
+	struct parser s = { .p = p, .at = line, .fill = p->text };
+	enum token t;
+
+	p->nr_stages = p->nr_words = 0;
+	p->error[0] = '\0';
+	if (strlen(line) > SHELL_LINE_MAX) {
+		bad(&s, "the line is longer than 1024 bytes");
+		return -EINVAL;
+	}
+	do
+		t = step(&s);
+	while (t != T_END && t != T_BAD);
+	return t == T_BAD ? -EINVAL : 0;
+}

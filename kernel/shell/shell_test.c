@@ -1,0 +1,391 @@
+/*
+ * Proves of the shell: quoting, pipes and targets do what sh does; a bad line
+ * is one error line and nothing of it is run; filters stop a file that never
+ * ends; completion offers what fits. Control files: ctl_test.c's.
+ */
+#include <kernel/cpu/cpu.h>
+#include <kernel/ctl.h>
+#include <kernel/errno.h>
+#include <kernel/test/ktest.h>
+#include <kernel/mm/mm.h>
+#include <kernel/shell/shell_internal.h>
+#include <kernel/lib/string.h>
+#include <kernel/sched/task.h>
+
+#define DIR "/sys/kernel/selftest"
+#define NOTE DIR "/note"
+
+struct capture {
+	struct sink sink;
+	size_t len;
+	char text[1024];
+};
+
+static struct capture output, errors;
+
+static int capture_write(struct sink *s, const char *text, size_t len)
+{
+	struct capture *c = container_of(s, struct capture, sink);
+
+	len = min(len, sizeof(c->text) - 1 - c->len);
+	memcpy(c->text + c->len, text, len);
+	c->len += len;
+	c->text[c->len] = '\0';
+	return 0;
+}
+
+static void capture_clear(struct capture *c)
+{
+	c->sink.write = capture_write;
+	c->len = 0;
+	c->text[0] = '\0';
+}
+
+/* Run a line; its output and error lines are then in output and errors. */
+static int run(const char *line)
+{
+	struct sink *before = shell_errors;
+	int err;
+
+	capture_clear(&output);
+	capture_clear(&errors);
+	shell_errors = &errors.sink;
+	err = shell_run(&output.sink, line);
+	shell_errors = before;
+	return err;
+}
+
+static void expect_text(struct ktest_run *t, const char *line, const char *what,
+			const char *got, const char *want)
+{
+	if (!strcmp(got, want))
+		return;
+	printk("# `%s`: %s \"%s\", expected \"%s\"\n", line, what, got, want);
+	ktest_fail(t, __FILE__, __LINE__, what);
+}
+
+static void prints(struct ktest_run *t, const char *line, const char *want)
+{
+	KEXPECT_EQ(t, run(line), 0);
+	expect_text(t, line, "output", output.text, want);
+	expect_text(t, line, "error", errors.text, "");
+}
+
+static void fails(struct ktest_run *t, const char *line, const char *why)
+{
+	KEXPECT(t, run(line) < 0);
+	expect_text(t, line, "output", output.text, "");
+	expect_text(t, line, "error", errors.text, why);
+}
+
+static void note_is(struct ktest_run *t, const char *line, const char *want)
+{
+	run("cat " NOTE);
+	expect_text(t, line, "note", output.text, want);
+}
+
+KTEST(shell_words, "shell.words")
+{
+	prints(t, "echo a  b\tc", "a b c\n");
+	prints(t, "echo 'a  b' \"c  d\"", "a  b c  d\n");
+	prints(t, "echo a'b c'd\"e\"", "ab cde\n");
+	prints(t, "echo '\"' \"'\" \"\\\"\\\\\\n\"", "\" ' \"\\\\n\n");
+	prints(t, "echo a\\ b \\; \\| \\> \\# \\'", "a b ; | > # '\n");
+	prints(t, "echo '' x", " x\n");
+	prints(t, "echo one;echo two ; echo three;", "one\ntwo\nthree\n");
+	prints(t, "echo a#b # comment ' | ;", "a#b\n");
+	prints(t, "# nothing at all", "");
+	prints(t, " ;; ", "");
+	prints(t, "", "");
+	prints(t, "echo sched_* *", "sched_* *\n");
+	prints(t, "echo -n x; echo", "x\n");
+}
+
+KTEST(shell_pipes, "shell.pipes")
+{
+	prints(t, "echo one | cat | cat", "one\n");
+	prints(t, "cat " DIR "/lines | head -n 2 | tail -1", "1:  x\n");
+	prints(t, "cat " DIR "/lines | grep ^1 | wc -l", "11\n");
+	prints(t, "cat " DIR "/lines | grep -vc x", "2\n");
+	prints(t, "grep -n again " DIR "/lines", "9:8 again\n");
+	prints(t, "grep AGAIN " DIR "/lines", "");
+	prints(t, "grep -i AGAIN " DIR "/lines " NOTE, DIR "/lines:8 again\n");
+	prints(t, "echo -n a b | wc", "      0       2       3\n");
+	prints(t, "head -1 " DIR "/lines", "0:x\n");
+	prints(t, "echo a; echo b | tail -n 0", "a\n");
+}
+
+KTEST(shell_endless, "shell.endless")
+{
+	prints(t, "cat " DIR "/endless | head -3", "0\n1\n2\n");
+	prints(t, "head -2 " DIR "/endless", "0\n1\n");
+	prints(t, "grep 5 " DIR "/endless | head -2 | wc -l", "2\n");
+	prints(t, "cat " DIR "/endless | head -4 | tail -1", "3\n");
+	fails(t, "cat " DIR "/endless > " NOTE,
+	      "cat: note: more than 2048 bytes; nothing was written\n");
+}
+
+KTEST(shell_grep_patterns, "shell.grep_patterns")
+{
+	static const struct {
+		const char *pattern, *text;
+		bool match;
+	} cases[] = {
+		{ "b", "abc", true },	   { "d", "abc", false },
+		{ "^a", "abc", true },	   { "^b", "abc", false },
+		{ "c$", "abc", true },	   { "b$", "abc", false },
+		{ "^abc$", "abc", true },  { "^$", "", true },
+		{ "a.c", "abc", true },	   { "a.c", "ac", false },
+		{ "ab*c", "ac", true },	   { "ab*c", "abbbc", true },
+		{ "a.*c", "a123c", true }, { "a.*c$", "a12c3", false },
+		{ "a\\.c", "abc", false }, { "a\\.c", "a.c", true },
+		{ "\\*", "a*", true },	   { "x*", "abc", true },
+		{ "a$b", "a$b", true },	   { "^*a", "*a", true },
+	};
+	char line[64];
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(cases); i++) {
+		snprintf(line, sizeof(line), "echo '%s' | grep -c '%s'",
+			 cases[i].text, cases[i].pattern);
+		prints(t, line, cases[i].match ? "1\n" : "0\n");
+	}
+}
+
+KTEST(shell_targets, "shell.targets")
+{
+	prints(t, "echo one two > " NOTE "; cat " NOTE, "one two\n");
+	prints(t, "echo three >>" NOTE "; cat " NOTE, "one two+three\n");
+	prints(t, "echo a > " NOTE " b; cat " NOTE, "a b\n");
+	prints(t, "cat " DIR "/lines | head -1 > " NOTE "; cat " NOTE, "0:x\n");
+	prints(t, "echo > " NOTE "; cat " NOTE, "\n");
+	run("echo full > " NOTE);
+	prints(t, "> " NOTE "; cat " NOTE, "\n");
+}
+
+KTEST(shell_target_errors, "shell.target_errors")
+{
+	run("echo kept > " NOTE);
+	fails(t, "echo bad > " NOTE,
+	      "echo: note: bad: not good; good is accepted\n");
+	fails(t, "echo x > " DIR "/lines",
+	      "echo: " DIR "/lines: cannot be written\n");
+	fails(t, "echo x > " DIR, "echo: " DIR ": is a directory\n");
+	fails(t, "echo x > /no",
+	      "echo: /no: no such file, and none can be made; "
+	      "ls lists the control files\n");
+	fails(t, "cat /no > " NOTE, "cat: /no: no such file\n");
+	fails(t, "cat /no | wc > " NOTE, "cat: /no: no such file\n");
+	fails(t, "cat " DIR "/writeonly",
+	      "cat: " DIR "/writeonly: cannot be read\n");
+	fails(t, "cat /sys", "cat: /sys: is a directory\n");
+	fails(t, "ls /no", "ls: /no: no such file\n");
+	fails(t, "cd " NOTE, "cd: " NOTE ": is not a directory\n");
+	note_is(t, "errors", "kept\n");
+}
+
+KTEST(shell_bad_lines, "shell.bad_lines")
+{
+	static const struct {
+		const char *rest, *why;
+	} bad[] = {
+		{ "echo 'x", "a ' is not closed; \"'\" stands for one" },
+		{ "echo \"x'", "a \" is not closed; \\\" stands for one" },
+		{ "echo x\\",
+		  "a \\ at the end of the line; \\\\ stands for one" },
+		{ "echo x >", "no file after >; a control file is accepted" },
+		{ "echo x > ; ls",
+		  "no file after >; a control file is accepted" },
+		{ "echo x > " NOTE " > " NOTE,
+		  "more than one > in one command" },
+		{ "echo x | | wc", "no command before |" },
+		{ "| wc", "no command before |" },
+		{ "echo x |", "no command after |" },
+		{ "echo x | ; ls", "no command after |" },
+		{ "echo x | > " NOTE, "no command after |" },
+		{ "echo x > " NOTE " | wc",
+		  "> stands before |; it is accepted "
+		  "after the last command of a pipe" },
+		{ "foo x", "foo: unknown command; help lists them" },
+		{ "echo x | foo", "foo: unknown command; help lists them" },
+		{ "echo x | ls", "ls: reads no input; after | stand cat, grep, "
+				 "head, tail, wc" },
+		{ "echo x & ls",
+		  "no < or & here; accepted are ; | > >> and quotes" },
+	};
+	char line[160], why[160];
+
+	run("echo kept > " NOTE);
+	for (unsigned int i = 0; i < ARRAY_SIZE(bad); i++) {
+		snprintf(line, sizeof(line), "echo lost > " NOTE "; %s",
+			 bad[i].rest);
+		snprintf(why, sizeof(why), "nopl: %s\n", bad[i].why);
+		fails(t, line, why);
+		note_is(t, line, "kept\n");
+	}
+}
+
+KTEST(shell_too_much, "shell.too_much")
+{
+	char *line = kmalloc(2 * SHELL_LINE_MAX);
+
+	KASSERT(t, line);
+	memset(line, ' ', 2 * SHELL_LINE_MAX);
+	line[SHELL_LINE_MAX + 1] = '\0';
+	fails(t, line, "nopl: the line is longer than 1024 bytes\n");
+	line[SHELL_LINE_MAX] = '\0';
+	prints(t, line, "");
+	memcpy(line, "echo", 4);
+	for (int i = 0; i < SHELL_WORDS; i++)
+		line[5 + 2 * i] = 'w';
+	fails(t, line, "nopl: more than 128 words in one line\n");
+	memset(line, ';', SHELL_LINE_MAX);
+	for (int i = 0; i < SHELL_STAGES + 1; i++)
+		memcpy(line + 4 * i, "pwd", 3);
+	fails(t, line, "nopl: more than 32 commands in one line\n");
+	kfree(line);
+}
+
+KTEST(shell_bad_arguments, "shell.bad_arguments")
+{
+	fails(t, "grep",
+	      "grep: no PATTERN; accepted are text, . and * and \\, "
+	      "^ and $ at the ends\n");
+	fails(t, "grep -x y " NOTE,
+	      "grep: -x: unknown; -v -c -i -n are accepted\n");
+	fails(t, "wc", "wc: no FILE; usage: wc [-l] [FILE]\n");
+	fails(t, "head -n", "head: (nothing): not a number from 0 to 100000\n");
+	fails(t, "head -x " NOTE, "head: x: not a number from 0 to 100000\n");
+	fails(t, "head " NOTE " " NOTE,
+	      "head: takes one FILE; usage: head [-n N | -N] [FILE]\n");
+	fails(t, "echo x | wc " NOTE,
+	      "wc: " NOTE ": no FILE is accepted after |\n");
+	fails(t, "poweroff 128", "poweroff: 128: not a number from 0 to 127\n");
+	fails(t, "poweroff now", "poweroff: now: not a number from 0 to 127\n");
+	fails(t, "sleep x",
+	      "sleep: takes one number of seconds, 0 to 86400, "
+	      "such as 2 or 0.25\n");
+	fails(t, "stress up", "stress: accepts start [N] [cpus] and stop\n");
+	fails(t, "test no.such.test",
+	      "test: no.such.test: no test has such a "
+	      "name; without a GLOB all are run\n");
+	fails(t, "help foo", "help: foo: unknown command; help lists them\n");
+}
+
+KTEST(shell_paths, "shell.paths")
+{
+	static const char *const cases[][2] = {
+		{ ".", DIR },
+		{ "..", "/sys/kernel" },
+		{ "note", NOTE },
+		{ "./a//b/../note", DIR "/a/note" },
+		{ "/", "/" },
+		{ "/..", "/" },
+		{ "../../../../proc/", "/proc" },
+		{ "//sys///kernel", "/sys/kernel" },
+	};
+	char saved[SHELL_PATH], abs[SHELL_PATH], small[8];
+
+	strlcpy(saved, shell_cwd, sizeof(saved));
+	prints(t, "cd " DIR "; pwd", DIR "\n");
+	for (unsigned int i = 0; i < ARRAY_SIZE(cases); i++) {
+		KEXPECT_EQ(t, shell_resolve(cases[i][0], abs, sizeof(abs)), 0);
+		expect_text(t, cases[i][0], "path", abs, cases[i][1]);
+	}
+	KEXPECT_EQ(t, shell_resolve("x", small, sizeof(small)), -ERANGE);
+	KEXPECT_EQ(t, shell_resolve("/1234567", small, sizeof(small)), -ERANGE);
+	prints(t, "ls -l note lines",
+	       "-rw------- " NOTE "\n-r-------- " DIR "/lines\n");
+	prints(t, "ls cpu0", "index\n");
+	fails(t, "cd nowhere", "cd: nowhere: no such directory\n");
+	prints(t, "cd; pwd", "/\n");
+	strlcpy(shell_cwd, saved, sizeof(shell_cwd));
+}
+
+KTEST(shell_repeat, "shell.repeat")
+{
+	prints(t, "repeat 3 'echo -n x; echo y | cat'", "xy\nxy\nxy\n");
+	fails(t, "repeat 3 'foo'",
+	      "nopl: foo: unknown command; help lists them\n");
+	fails(t, "repeat 3 a b", "repeat: takes N and a LINE in quotes\n");
+}
+
+/* ---- completion ---- */
+
+static void completes(struct ktest_run *t, struct completion *c,
+		      const char *line, unsigned int count, const char *common)
+{
+	char got[COMPLETION_NAME] = "";
+
+	completion_find(c, line, strlen(line));
+	if (c->count)
+		strlcpy(got, c->names[0], c->common_len + 1);
+	expect_text(t, line, "completion", got, common);
+	if (count)
+		KEXPECT_EQ(t, c->count, count);
+}
+
+KTEST(shell_completion, "shell.completion")
+{
+	struct completion *c = kmalloc(sizeof(*c));
+
+	KASSERT(t, c);
+	completes(t, c, "pow", 1, "poweroff");
+	completes(t, c, "ls; pow", 1, "poweroff");
+	completes(t, c, "cat x | gr", 1, "grep");
+	completes(t, c, "help hist", 1, "history");
+	completes(t, c, "nosuch", 0, "");
+	KEXPECT_EQ(t, c->count, 0);
+	completes(t, c, "cat /sys/kernel/selft", 1, "selftest/");
+	completes(t, c, "cat " DIR "/no", 1, "note");
+	completes(t, c, "echo x >" DIR "/no", 1, "note");
+	completes(t, c, "cat '" DIR "/no", 1, "note");
+	KEXPECT_EQ(t, c->quote, '\'');
+	completes(t, c, "cd " DIR "/cp", nr_cpus,
+		  nr_cpus > 1 ? "cpu" : "cpu0/");
+	completes(t, c, "echo shell_run_li", 1, "shell_run_line");
+	completes(t, c, "echo '!shell_run_li", 1, "shell_run_line");
+	completes(t, c, "grep shell_run_li", 1, "shell_run_line");
+	completes(t, c, "cat /sys/kernel/nothing/shell_run_li", 0, "");
+	KEXPECT_EQ(t, c->count, 0);
+	completes(t, c, "echo sche", 0, "sched");
+	KEXPECT(t, c->count > 1);
+	kfree(c);
+}
+
+/* ---- commands that look at the machine ---- */
+
+KTEST(shell_system_files, "shell.system_files")
+{
+	char line[32];
+
+	/* As many lines as ps has tasks and a header; this task runs. */
+	KEXPECT_EQ(t, run("ps | grep -c ' running '"), 0);
+	KEXPECT(t, strcmp(output.text, "0\n"));
+	snprintf(line, sizeof(line), "%u\n", task_count() + 1);
+	prints(t, "ps | wc -l", line);
+	prints(t, "grep -c '^[0-9a-f]*' /proc/cmdline", "0\n");
+	prints(t, "head -1 /proc/meminfo | grep -c '^MemTotal: *. *kB$'",
+	       "0\n");
+	prints(t, "grep -c '^MemTotal:  .* kB$' /proc/meminfo", "1\n");
+	prints(t, "grep -c ' T shell_run_line$' /proc/kallsyms", "1\n");
+	prints(t, "tail -1 /proc/kallsyms | grep -c ' T _etext$'", "1\n");
+	prints(t, "head -1 /proc/interrupts | grep -c '^  *CPU0'", "1\n");
+	prints(t, "grep -c '^.*\\.[0-9]* ' /proc/uptime", "0\n");
+	prints(t, "grep -c '^.*\\... .*\\...$' /proc/uptime", "1\n");
+}
+
+KTEST(shell_stress, "shell.stress")
+{
+	char want[64];
+
+	if (run("stress start 1"))
+		KSKIP(t, "stress is running already");
+	task_sleep(30 * NSEC_PER_MSEC);
+	fails(t, "stress start",
+	      "stress: is running already; stress stop ends it\n");
+	KEXPECT_EQ(t, run("stress stop | tail -1"), 0);
+	snprintf(want, sizeof(want), "stress: 7 tasks joined, none lost\n");
+	expect_text(t, "stress stop", "output", output.text, want);
+	fails(t, "stress stop",
+	      "stress: is not running; stress start [N] starts it\n");
+}

@@ -1,0 +1,190 @@
+/*
+ * The runner of in-kernel tests: KTAP on the console, a comparison of resources
+ * around each test, and the verdict that `poweroff` ends the machine with.
+ */
+#include <kernel/errno.h>
+#include <kernel/test/ktest.h>
+#include <kernel/mm/mm.h>
+#include <kernel/param.h>
+#include <kernel/lib/string.h>
+#include <kernel/sched/task.h>
+#include <kernel/time.h>
+
+REGISTRY(struct ktest, ktests);
+REGISTRY(struct ktest_resource, ktest_resources);
+
+/* A detached task's memory comes back when the reaper has had its turn. */
+#define SETTLE_NS (2 * NSEC_PER_SEC)
+#define RESOURCES_MAX 8u
+
+bool ktest_icount;
+static bool any_failed;
+
+static int icount_param(const char *value)
+{
+	if (strcmp(value, "0") && strcmp(value, "1"))
+		return -EINVAL;
+	ktest_icount = value[0] == '1';
+	return 0;
+}
+KERNEL_PARAM(icount, "icount", "0 or 1", icount_param);
+
+u32 ktest_random(u32 *seed)
+{
+	*seed = *seed * 1664525 + 1013904223;
+	return *seed >> 8;
+}
+
+/* ---- resources ---- */
+
+static unsigned long count_pages(void)
+{
+	struct mm_stats s;
+
+	mm_stats(&s);
+	return s.pages_free;
+}
+KTEST_RESOURCE(pages, "free pages", count_pages);
+
+static unsigned long count_objects(void)
+{
+	struct mm_stats s;
+
+	mm_stats(&s);
+	return s.kmalloc_objects;
+}
+KTEST_RESOURCE(objects, "kmalloc objects", count_objects);
+
+static unsigned long count_tasks(void)
+{
+	return task_count();
+}
+KTEST_RESOURCE(tasks, "tasks", count_tasks);
+
+static void count_all(unsigned long *counts)
+{
+	const struct ktest_resource *r;
+
+	for_each_registered (r, ktest_resources)
+		if ((unsigned int)(r - __start_ktest_resources) < RESOURCES_MAX)
+			counts[r - __start_ktest_resources] = r->count();
+}
+
+static bool settled(const unsigned long *before, unsigned long *after)
+{
+	u64 end = time_ns() + SETTLE_NS;
+	unsigned int n = __stop_ktest_resources - __start_ktest_resources;
+
+	n = min(n, RESOURCES_MAX);
+	for (;;) {
+		count_all(after);
+		if (!memcmp(before, after, n * sizeof(*after)))
+			return true;
+		if (time_ns() > end)
+			return false;
+		task_sleep(NSEC_PER_MSEC);
+	}
+}
+
+static void compare(struct ktest_run *t, const unsigned long *before)
+{
+	unsigned long after[RESOURCES_MAX] = { 0 };
+	const struct ktest_resource *r;
+
+	if (settled(before, after))
+		return;
+	for_each_registered (r, ktest_resources) {
+		unsigned int i = r - __start_ktest_resources;
+
+		if (i >= RESOURCES_MAX || before[i] == after[i])
+			continue;
+		printk("# %s: %lu before, %lu after\n", r->name, before[i],
+		       after[i]);
+		t->failures++;
+	}
+}
+
+bool ktest_running;
+
+/* ---- what tests say ---- */
+
+void ktest_fail(struct ktest_run *t, const char *file, int line,
+		const char *text)
+{
+	t->failures++;
+	printk("# %s:%d: %s: expected: %s\n", file, line, t->name, text);
+}
+
+void ktest_expect_eq(struct ktest_run *t, const char *file, int line,
+		     const char *text, long long a, long long b)
+{
+	if (a == b)
+		return;
+	t->failures++;
+	printk("# %s:%d: %s: expected: %s: %lld, %lld\n", file, line, t->name,
+	       text, a, b);
+}
+
+/* ---- the run ---- */
+
+struct totals {
+	unsigned int run, passed, failed, skipped;
+};
+
+static void report(const struct ktest_run *t, struct totals *sum)
+{
+	sum->run++;
+	if (t->failures) {
+		sum->failed++;
+		any_failed = true;
+		printk("not ok %u %s\n", sum->run, t->name);
+	} else if (t->skip) {
+		sum->skipped++;
+		printk("ok %u %s # SKIP %s\n", sum->run, t->name, t->skip);
+	} else {
+		sum->passed++;
+		printk("ok %u %s\n", sum->run, t->name);
+	}
+}
+
+static void run_one(const struct ktest *test, struct totals *sum)
+{
+	unsigned long before[RESOURCES_MAX] = { 0 };
+	struct ktest_run t = { .name = test->name };
+
+	WRITE_ONCE(ktest_running, true);
+	count_all(before);
+	test->fn(&t);
+	compare(&t, before);
+	WRITE_ONCE(ktest_running, false);
+	report(&t, sum);
+}
+
+static bool wanted(const struct ktest *test, const char *glob)
+{
+	return !glob || glob_match(glob, test->name);
+}
+
+int ktest_run_all(const char *glob)
+{
+	struct totals sum = { 0 };
+	const struct ktest *test;
+	unsigned int plan = 0;
+
+	for_each_registered (test, ktests)
+		plan += wanted(test, glob);
+	if (!plan)
+		return -ENOENT;
+	printk("KTAP version 1\n1..%u\n", plan);
+	for_each_registered (test, ktests)
+		if (wanted(test, glob))
+			run_one(test, &sum);
+	printk("# nopl tests: %u passed, %u failed, %u skipped\n", sum.passed,
+	       sum.failed, sum.skipped);
+	return sum.failed;
+}
+
+int ktest_status(void)
+{
+	return any_failed;
+}

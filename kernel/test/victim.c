@@ -1,0 +1,93 @@
+/* Functions to trace; victim.h says what each is for. */
+#include <kernel/test/victim.h>
+
+#include <stdarg.h>
+
+static noinline notrace unsigned long leaf(unsigned long x)
+{
+	asm volatile("" : "+r"(x));
+	return x + 1;
+}
+
+noinline unsigned long victim_call(unsigned long x)
+{
+	return leaf(x) + 2;
+}
+
+noinline unsigned long victim_leaf(unsigned long x)
+{
+	asm volatile("" : "+r"(x));
+	return x + 1;
+}
+
+noinline unsigned long victim_call_notrace(unsigned long x)
+{
+	return leaf(x) + 2;
+}
+
+noinline unsigned long victim_other(unsigned long x)
+{
+	return leaf(x + 1) + 1;
+}
+
+noinline unsigned long victim_callback(void (*fn)(unsigned long x),
+				       unsigned long x)
+{
+	fn(x);
+	return x + 1;
+}
+
+noinline unsigned long victim_outer(unsigned long x)
+{
+	return victim_call(x) + 1;
+}
+
+static always_inline u64 weigh(u32 a, u64 b, u32 c, unsigned long d, u16 e,
+			       u64 f, u32 g, u64 h, unsigned long i, u8 j)
+{
+	return a + 3 * b + 5ull * c + 7ull * d + 11ull * e + 13 * f +
+	       17ull * g + 19 * h + 23ull * i + 29ull * j;
+}
+
+noinline u64 victim_arguments(u32 a, u64 b, u32 c, unsigned long d, u16 e,
+			      u64 f, u32 g, u64 h, unsigned long i, u8 j)
+{
+	return weigh(a, b, c, d, e, f, g, h, i, j);
+}
+
+noinline u64 victim_arguments_notrace(u32 a, u64 b, u32 c, unsigned long d,
+				      u16 e, u64 f, u32 g, u64 h,
+				      unsigned long i, u8 j)
+{
+	return weigh(a, b, c, d, e, f, g, h, i, j);
+}
+
+noinline struct victim_pair victim_struct(unsigned long x)
+{
+	return (struct victim_pair){ x + 1, ~0ull - x, x * 2 };
+}
+
+noinline unsigned int victim_varargs(unsigned int n, ...)
+{
+	unsigned int sum = 0;
+	va_list ap;
+
+	va_start(ap, n);
+	while (n--)
+		sum += va_arg(ap, unsigned int);
+	va_end(ap);
+	return sum;
+}
+
+unsigned long victim_nested(unsigned long x)
+{
+	/* Called directly, so that no trampoline on the stack is made. */
+	noinline unsigned long inner(unsigned long y)
+	{
+		x += 5;
+		return x + y;
+	}
+	unsigned long first = inner(1);
+
+	return first + inner(2);
+}

@@ -1,0 +1,338 @@
+"""Boot nopl in QEMU and judge what it says: the library under tools/run.
+
+A Machine knows one architecture's QEMU (arch/<port>/machine.json) and makes
+command lines. Console collects what a guest prints and reads the KTAP in it.
+boot() runs one guest to its end, and judge() gives the verdict: a pass needs
+the test plan met, the end marker seen and the exit status, all three, because
+a triple fault or a guest that was killed may also end with status 0.
+"""
+
+import ctypes
+import dataclasses
+import enum
+import json
+import os
+import re
+import selectors
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+# Of an ELF header.
+EI_DATA = 5
+ELFDATA2MSB = b"\2"
+
+PACKAGES = {
+    "qemu-system-x86_64": "qemu-system-x86",
+    "qemu-system-riscv64": "qemu-system-misc",
+    "qemu-system-mips": "qemu-system-mips",
+    "qemu-system-mipsel": "qemu-system-mips",
+    "gdb-multiarch": "gdb-multiarch",
+}
+
+
+class Verdict(enum.IntEnum):
+    """Exit statuses of tools/run."""
+
+    PASS = 0
+    FAIL = 1
+    USAGE = 2
+    BROKEN = 3
+    TIMEOUT = 4
+
+
+class UsageError(Exception):
+    """Something that the caller has to put right; its text is one line."""
+
+
+def architectures() -> list[str]:
+    """Every port that has a machine.json."""
+    return sorted(p.parent.name for p in ROOT.glob("arch/*/machine.json"))
+
+
+def find_program(name: str) -> str:
+    """Path of a program, or an error that names its Debian package."""
+    path = shutil.which(name)
+    if not path:
+        raise UsageError(f"{name} is missing: "
+                         f"apt-get install {PACKAGES.get(name, name)}")
+    return path
+
+
+class Machine:
+    """One architecture's QEMU: how to start it, what its status means.
+
+    arch/<port>/machine.json: "qemu", the program, and "qemu_big", the one for
+    a big-endian kernel, where that is another; "args", always given;
+    "smp1_args" and "icount_args", in addition with one CPU and with --icount;
+    "status", from QEMU's exit status to the kernel's, or "identity"; "gdb",
+    commands before it connects (on malta: which memory it may read, since a
+    look at the coherence manager's registers ends QEMU 7.2); "objdump", the
+    program and its arguments that disassemble bare bytes; "lab_icount", the
+    shift of -icount for the lab, 0 if not said; "endian", unless
+    the kernel's header says otherwise; "bits".
+    """
+
+    def __init__(self, arch: str):
+        if arch not in architectures():
+            raise UsageError(f"--arch {arch} is unknown; choose one of: "
+                             + " ".join(architectures()))
+        self.arch = arch
+        path = ROOT / "arch" / arch / "machine.json"
+        self.info = json.loads(path.read_text())
+        self.elf = ROOT / "build" / arch / "nopl.elf"
+
+    def command(self, *, smp: int = 1, elf: Path | str | None = None,
+                append: str = "", memory: int = 256,
+                icount: int | None = None, cpu: str | None = None,
+                interactive: bool = False, extra: tuple | list = ()
+                ) -> list[str]:
+        """The command line. Not interactive: a panic ends the machine."""
+        if not 1 <= smp <= 255:
+            raise UsageError(f"--smp {smp}: must be 1 or more")
+        elf = Path(elf or self.elf)
+        if not elf.is_file():
+            raise UsageError(f"there is no {elf}: make ARCH={self.arch}")
+        args = list(self.info["args"])
+        if smp == 1:
+            args += self.info.get("smp1_args", [])
+        if icount is not None:
+            args += ["-icount", f"shift={icount},sleep=off"]
+            args += self.info.get("icount_args", [])
+            append = f"icount=1 {append}"
+        if not interactive:
+            append = f"panic=exit {append}"
+        if cpu:
+            args = replace_option(args, "-cpu", cpu)
+        return [find_program(self.info[self.program(elf)]), *args,
+                "-smp", str(smp), "-m", f"{memory}M", "-no-reboot",
+                "-display", "none", "-serial", "mon:stdio",
+                "-kernel", str(elf), "-append", append.strip(), *extra]
+
+    def program(self, elf: Path) -> str:
+        """Which of machine.json's programs runs the kernel: its byte order."""
+        with open(elf, "rb") as image:
+            big = image.read(EI_DATA + 1)[EI_DATA:] == ELFDATA2MSB
+        return "qemu_big" if big and "qemu_big" in self.info else "qemu"
+
+    def kernel_status(self, status: int) -> int | None:
+        """What the kernel ended with, from QEMU's status; None: it did not."""
+        table = self.info["status"]
+        if table == "identity":
+            return status if 0 <= status < 128 else None
+        return table.get(str(status))
+
+
+def end_with_parent() -> None:
+    """For a child before it becomes QEMU: the kernel ends it when we end, by
+    whatever signal, so that no guest is left behind."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
+def replace_option(args: list[str], name: str, value: str) -> list[str]:
+    """args with the option's value replaced, or with the option added."""
+    if name in args:
+        at = args.index(name) + 1
+        return [*args[:at], value, *args[at + 1:]]
+    return [*args, name, value]
+
+
+@dataclasses.dataclass
+class TestRun:
+    """One KTAP document: what one `test` command printed."""
+
+    planned: int | None = None
+    passed: list[str] = dataclasses.field(default_factory=list)
+    failed: list[str] = dataclasses.field(default_factory=list)
+    skipped: list[str] = dataclasses.field(default_factory=list)
+    marker: tuple[int, int, int] | None = None
+    diagnostics: dict[str, list[str]] = dataclasses.field(default_factory=dict)
+
+    def counts(self) -> tuple[int, int, int]:
+        """Passed, failed, skipped."""
+        return len(self.passed), len(self.failed), len(self.skipped)
+
+    def problem(self) -> str | None:
+        """Why this run proves nothing, or None when it is complete."""
+        done = sum(self.counts())
+        if self.planned is None:
+            return "tests began, but printed no plan"
+        if done != self.planned:
+            return f"{done} of {self.planned} planned tests reported"
+        if self.marker is None:
+            return "the end marker is missing"
+        if self.marker != self.counts():
+            return (f"the end marker says {self.marker}, "
+                    f"the results say {self.counts()}")
+        return None
+
+
+class Console:
+    """The guest's output, line by line, and the KTAP found in it."""
+
+    RESULT = re.compile(r"(not )?ok (\d+) -? ?([^#\s]+)\s*(?:# *(SKIP)?.*)?$")
+    MARKER = re.compile(
+        r"# nopl tests: (\d+) passed, (\d+) failed, (\d+) skipped$")
+    ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
+
+    def __init__(self, on_line=None):
+        self.lines: list[str] = []
+        self.runs: list[TestRun] = []
+        self._partial = ""
+        self._pending: list[str] = []
+        self._on_line = on_line
+
+    def feed(self, data: bytes) -> None:
+        """Take more output; whole lines are read at once."""
+        text = self._partial + data.decode("utf-8", "replace")
+        *lines, self._partial = text.split("\n")
+        for line in lines:
+            self._line(self.ESCAPE.sub("", line))
+
+    def close(self) -> None:
+        """The guest has ended: what is left is a line too."""
+        if self._partial:
+            self._line(self.ESCAPE.sub("", self._partial))
+            self._partial = ""
+
+    def _line(self, line: str) -> None:
+        self.lines.append(line)
+        if self._on_line:
+            self._on_line(line)
+        if line == "KTAP version 1":
+            self.runs.append(TestRun())
+            self._pending = []
+        elif self.runs:
+            self._ktap(self.runs[-1], line)
+
+    def _ktap(self, run: TestRun, line: str) -> None:
+        if match := re.fullmatch(r"1\.\.(\d+)", line):
+            run.planned = int(match[1])
+        elif match := self.RESULT.match(line):
+            kind = (run.skipped if match[4] else
+                    run.failed if match[1] else run.passed)
+            kind.append(match[3])
+            if match[1] and self._pending:
+                run.diagnostics[match[3]] = self._pending
+            self._pending = []
+        elif match := self.MARKER.match(line):
+            run.marker = (int(match[1]), int(match[2]), int(match[3]))
+        elif line.startswith("# "):
+            self._pending.append(line)
+
+    def panic(self) -> str | None:
+        """The line with which a panic began."""
+        for line in self.lines:
+            if re.match(r"(kernel )?panic\b", line, re.I):
+                return line.strip()
+        return None
+
+
+@dataclasses.dataclass
+class Boot:
+    """How one guest ended."""
+
+    console: Console
+    status: int | None      # the kernel's own; None: it gave none
+    qemu_status: int | None  # None: killed after the timeout
+    seconds: float
+
+
+def boot(machine: Machine, command: list[str], timeout: float,
+         log: Path | str | None = None, on_line=None) -> Boot:
+    """Run a guest until it ends, at most timeout seconds of wall clock."""
+    console = Console(on_line)
+    start = time.monotonic()
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT,
+                          preexec_fn=end_with_parent) as process:
+        sink = open(log, "wb") if log else None
+        try:
+            ended = _collect(process, console, start + timeout, sink)
+            if ended:
+                process.wait(timeout=10)
+        finally:
+            if process.poll() is None:
+                process.kill()
+            if sink:
+                sink.close()
+    console.close()
+    status = process.returncode if ended else None
+    return Boot(console, None if status is None
+                else machine.kernel_status(status),
+                status, time.monotonic() - start)
+
+
+def _collect(process: subprocess.Popen, console: Console, deadline: float,
+             sink) -> bool:
+    """Read until the guest closes its output; False: out of time."""
+    with selectors.DefaultSelector() as selector:
+        selector.register(process.stdout, selectors.EVENT_READ)
+        while (left := deadline - time.monotonic()) > 0:
+            if not selector.select(left):
+                continue
+            data = os.read(process.stdout.fileno(), 65536)
+            if not data:
+                return True
+            console.feed(data)
+            if sink:
+                sink.write(data)
+    return False
+
+
+def judge(result: Boot, expect: tuple | list = ()) -> tuple[Verdict, str]:
+    """The verdict and its reason, one line without a newline.
+
+    Tests must have run, unless expect names regular expressions: then each
+    must be found in a line, in that order, and tests may have run.
+    """
+    console = result.console
+    if result.qemu_status is None:
+        last = next((x for x in reversed(console.lines) if x.strip()), "")
+        return Verdict.TIMEOUT, (f"no end after {result.seconds:.0f} s; "
+                                 f"last line: {last.strip()!r}")
+    if reason := _broken(result, expect):
+        panic = console.panic()
+        return Verdict.BROKEN, reason + (f": {panic}" if panic else "")
+    failed = [name for run in console.runs for name in run.failed]
+    passed, failures, skipped = (
+        sum(run.counts()[i] for run in console.runs) for i in range(3))
+    counts = f"{passed} passed, {failures} failed, {skipped} skipped"
+    if failed:
+        return Verdict.FAIL, counts
+    if result.status != 0:
+        panic = console.panic()
+        return Verdict.BROKEN, (f"{_ended(result)} after {counts}"
+                                + (f": {panic}" if panic else ""))
+    return Verdict.PASS, counts if console.runs else "all expected lines seen"
+
+
+def _ended(result: Boot) -> str:
+    if result.status is None:
+        return f"the kernel gave no status (QEMU's: {result.qemu_status})"
+    return f"the kernel ended with status {result.status}"
+
+
+def _broken(result: Boot, expect: tuple | list) -> str | None:
+    """Why this boot proves nothing, if so."""
+    console = result.console
+    ended = _ended(result)
+    for run in console.runs:
+        if problem := run.problem():
+            return f"{problem}; {ended}"
+    at = 0
+    for pattern in expect:
+        while at < len(console.lines) and \
+                not re.search(pattern, console.lines[at]):
+            at += 1
+        if at == len(console.lines):
+            return f"no line matches {pattern!r}; {ended}"
+        at += 1
+    if not console.runs and not expect:
+        return f"no test ran; {ended}"
+    return None

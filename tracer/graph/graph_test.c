@@ -1,0 +1,452 @@
+/*
+ * Proves of function_graph: that calls and returns come out as they were nested,
+ * with times that fit into each other; that books add up, in the smallest ring and
+ * with readers that take each other's entries away; that a return whose call the
+ * buffer knows nothing of is not recorded; and Linux's text to the letter.
+ */
+#include <tracer/testing.h>
+
+#include <kernel/mm/mm.h>
+#include <kernel/symbols.h>
+#include <kernel/time.h>
+
+#define TINY "8"
+
+static int begin(const char *filter)
+{
+	int err;
+
+	trace_test_reset();
+	err = trace_test_put("set_ftrace_filter", filter);
+	return err ? err : trace_test_put("current_tracer", "function_graph");
+}
+
+static bool is(const struct ring_entry *e, enum ring_graph graph,
+	       const char *name, unsigned int depth)
+{
+	struct symbol s;
+
+	return e && e->graph == graph && e->depth == depth &&
+	       symbol_at(e->ip, &s) && !strcmp(s.name, name) &&
+	       e->pid == current_task()->pid;
+}
+
+/* ---- What is recorded ------------------------------------------------------- */
+
+#define SPIN_NS (50 * NSEC_PER_USEC)
+
+static notrace void spin(unsigned long x)
+{
+	u64 end = arch_clock() + ns_to_clock_delta(SPIN_NS);
+
+	while ((s64)(arch_clock() - end) < 0)
+		;
+	victim_call(x);
+}
+
+/* A call's ticks fit between its events, a call within fits into its caller's. */
+KTEST(graph_nesting, "graph.nesting_and_durations")
+{
+	static const char *const names[] = { "victim_callback", "victim_call" };
+	struct ring_entry e[4] = { 0 };
+	struct trace_iter *it;
+	unsigned int n;
+
+	KEXPECT_EQ(t, begin("victim_callback victim_call"), 0);
+	victim_callback(spin, 1);
+	it = trace_iter_open(ALL_CPUS, true);
+	KASSERT(t, it);
+	for (n = 0; n < 4 && trace_iter_peek(it); n++) {
+		e[n] = *trace_iter_peek(it);
+		trace_iter_next(it);
+	}
+	KEXPECT(t, !trace_iter_peek(it));
+	trace_iter_close(it);
+	for (unsigned int i = 0; i < 2; i++) {
+		KEXPECT(t, is(&e[i], RING_GRAPH_ENTRY, names[i], i));
+		KEXPECT(t, is(&e[3 - i], RING_GRAPH_RETURN, names[i], i));
+		KEXPECT(t, e[3 - i].ticks <= e[3 - i].clock - e[i].clock);
+	}
+	KEXPECT(t, e[3].ticks > 0 && e[3].ticks >= e[2].ticks);
+	KEXPECT(t, clock_delta_to_ns(e[3].ticks) >= SPIN_NS);
+	trace_test_reset();
+}
+
+/* A call that makes no traced call is one line, and counts as two entries. */
+KTEST(graph_leaf, "graph.leaf_is_entry_and_return")
+{
+	struct trace_iter *it;
+	struct ring_stats s;
+
+	KEXPECT_EQ(t, begin("victim_outer victim_call"), 0);
+	victim_outer(1);
+	it = trace_iter_open(ALL_CPUS, true);
+	KASSERT(t, it);
+	KEXPECT(t, is(trace_iter_peek_line(it), RING_GRAPH_ENTRY,
+		      "victim_outer", 0));
+	KEXPECT(t, trace_iter_consume(it));
+	KEXPECT(t, is(trace_iter_peek_line(it), RING_GRAPH_LEAF, "victim_call",
+		      1));
+	KEXPECT(t, trace_iter_consume(it));
+	KEXPECT(t, trace_test_books(&s));
+	KEXPECT_EQ(t, s.read, 3);
+	KEXPECT(t, is(trace_iter_peek_line(it), RING_GRAPH_RETURN,
+		      "victim_outer", 0));
+	trace_iter_next(it);
+	KEXPECT(t, !trace_iter_peek_line(it));
+	trace_iter_close(it);
+	KEXPECT(t, trace_test_books(&s));
+	KEXPECT_EQ(t, s.held, 1);
+	trace_test_reset();
+}
+
+/* Another reader takes the entry, not knowing of the return. */
+KTEST(graph_part, "graph.leaf_taken_apart")
+{
+	struct trace_iter *one, *other;
+	struct ring_stats s;
+
+	KEXPECT_EQ(t, begin("victim_call"), 0);
+	victim_call(1);
+	one = trace_iter_open(ALL_CPUS, true);
+	other = trace_iter_open(ALL_CPUS, true);
+	KASSERT(t, one && other);
+	KEXPECT(t, is(trace_iter_peek_line(one), RING_GRAPH_LEAF, "victim_call",
+		      0));
+	KEXPECT(t, trace_iter_peek(other) && trace_iter_consume(other));
+	KEXPECT(t, !trace_iter_consume(one));
+	KEXPECT(t, is(trace_iter_peek_line(one), RING_GRAPH_RETURN,
+		      "victim_call", 0));
+	KEXPECT(t, trace_iter_consume(one));
+	KEXPECT(t, trace_iter_peek(other) && !trace_iter_consume(other));
+	trace_iter_close(one);
+	trace_iter_close(other);
+	KEXPECT(t, trace_test_books(&s));
+	KEXPECT_EQ(t, s.read, 2);
+	trace_test_reset();
+}
+
+/* ---- Books ------------------------------------------------------------------ */
+
+struct reader {
+	struct task *task;
+	u64 read;
+};
+
+static void read_on(void *arg)
+{
+	struct trace_iter *it = trace_iter_open(ALL_CPUS, false);
+	const struct ring_entry *e;
+	struct reader *r = arg;
+
+	while (it && !task_should_stop()) {
+		e = trace_iter_peek_line(it);
+		if (!e) {
+			arch_cpu_relax();
+			sched_yield();
+		} else {
+			u64 n = e->graph == RING_GRAPH_LEAF ? 2 : 1;
+
+			r->read += trace_iter_consume(it) ? n : 0;
+		}
+	}
+	trace_iter_close(it);
+}
+
+/* Entries that are left, two for a leaf. */
+static u64 walk(void)
+{
+	struct trace_iter *it = trace_iter_open(ALL_CPUS, true);
+	const struct ring_entry *e;
+	u64 n = 0;
+
+	while (it && (e = trace_iter_peek_line(it))) {
+		n += e->graph == RING_GRAPH_LEAF ? 2 : 1;
+		trace_iter_next(it);
+	}
+	trace_iter_close(it);
+	return n;
+}
+
+/* Every call is two entries, however often the ring has gone round. */
+KTEST(graph_books, "graph.books_add_up")
+{
+	unsigned long kb = ring_kb(), calls;
+	struct reader readers[2] = { 0 };
+	struct trace_worker w[MAX_CPUS];
+	struct ring_stats s;
+	char text[24];
+
+	KEXPECT_EQ(t, trace_test_put("buffer_size_kb", TINY), 0);
+	KEXPECT_EQ(t, begin("victim_call"), 0);
+	for (unsigned int i = 0; i < ARRAY_SIZE(readers); i++)
+		readers[i].task = task_create("reader", PRIO_LOW, ALL_CPUS,
+					      read_on, &readers[i]);
+	KEXPECT(t, trace_workers_start(w, 5000));
+	calls = trace_workers_join(w);
+	for (unsigned int i = 0; i < ARRAY_SIZE(readers); i++) {
+		task_stop(readers[i].task);
+		task_join(readers[i].task);
+	}
+	KEXPECT(t, trace_test_books(&s));
+	KEXPECT_EQ(t, s.written, 2 * calls);
+	KEXPECT_EQ(t, s.read, readers[0].read + readers[1].read);
+	KEXPECT_EQ(t, walk(), s.held);
+	trace_test_put("trace", "");
+	for (unsigned int i = 0; i < 1000; i++)
+		victim_call(i);
+	KEXPECT(t, trace_test_books(&s));
+	KEXPECT_EQ(t, s.written, 2000);
+	KEXPECT(t, s.overwritten > 0);
+	KEXPECT_EQ(t, walk(), s.held);
+	trace_test_reset();
+	snprintf(text, sizeof(text), "%lu", kb);
+	trace_test_put("buffer_size_kb", text);
+}
+
+/* ---- Returns that come too late --------------------------------------------- */
+
+static void turn_off(unsigned long x)
+{
+	(void)x;
+	trace_test_put("tracing_on", "0");
+}
+
+static void clear(unsigned long x)
+{
+	(void)x;
+	trace_test_put("trace", "");
+}
+
+static void select_nop(unsigned long x)
+{
+	(void)x;
+	trace_test_put("current_tracer", "nop");
+}
+
+static void select_function(unsigned long x)
+{
+	(void)x;
+	trace_test_put("current_tracer", "function");
+}
+
+static void select_again(unsigned long x)
+{
+	trace_test_put("current_tracer", "nop");
+	trace_test_put("current_tracer", "function_graph");
+	victim_other(x);
+}
+
+static void turn_off_and_on(unsigned long x)
+{
+	turn_off(x);
+	victim_other(x);
+	trace_test_put("tracing_on", "1");
+}
+
+/* What is in the buffer after victim_callback(fn) under function_graph. */
+static u64 entries_after(struct ktest_run *t, void (*fn)(unsigned long x))
+{
+	u32 depth = current_task()->nr_returns;
+	struct ring_stats s;
+
+	KEXPECT_EQ(t, begin("victim_callback victim_other"), 0);
+	KEXPECT_EQ(t, victim_callback(fn, 7), 8);
+	KEXPECT_EQ(t, current_task()->nr_returns, depth);
+	KEXPECT(t, trace_test_books(&s));
+	KEXPECT_EQ(t, s.held, s.written);
+	return s.held;
+}
+
+KTEST(graph_late, "graph.late_returns")
+{
+	struct ring_stats s;
+
+	KEXPECT_EQ(t, entries_after(t, turn_off), 1);
+	KEXPECT_EQ(t, entries_after(t, clear), 0);
+	KEXPECT_EQ(t, entries_after(t, select_nop), 0);
+	KEXPECT_EQ(t, entries_after(t, select_function), 0);
+	/* Another tracer, the sites stay on; and back. */
+	victim_other(1);
+	KEXPECT(t, trace_test_books(&s));
+	KEXPECT_EQ(t, s.held, 1);
+	KEXPECT_EQ(t, trace_test_put("current_tracer", "function_graph"), 0);
+	victim_other(1);
+	KEXPECT(t, trace_test_books(&s));
+	KEXPECT_EQ(t, s.held, 2);
+	/* victim_other() alone; victim_callback() alone. */
+	KEXPECT_EQ(t, entries_after(t, select_again), 2);
+	KEXPECT_EQ(t, entries_after(t, turn_off_and_on), 2);
+	trace_test_reset();
+}
+
+/* ---- Which functions, which CPUs -------------------------------------------- */
+
+static u64 entries_of_outer(void)
+{
+	struct ring_stats s;
+
+	trace_test_put("trace", "");
+	victim_outer(1);
+	return trace_test_books(&s) ? s.held : ~0ull;
+}
+
+KTEST(graph_filters, "graph.filters_and_cpus")
+{
+	struct trace_worker w[MAX_CPUS];
+	struct ring_stats s;
+
+	KEXPECT_EQ(t, begin("victim_*"), 0);
+	KEXPECT_EQ(t, entries_of_outer(), 4);
+	trace_test_put("set_ftrace_notrace", "victim_call");
+	KEXPECT_EQ(t, entries_of_outer(), 2);
+	trace_test_put("set_ftrace_notrace", "");
+	trace_test_put("set_ftrace_filter", "victim_other");
+	KEXPECT_EQ(t, entries_of_outer(), 0);
+	trace_test_put("set_ftrace_filter", "victim_call");
+	KEXPECT_EQ(t, entries_of_outer(), 2);
+	trace_test_put("trace", "");
+	trace_test_put("tracing_cpumask", "1");
+	KASSERT(t, trace_workers_start(w, 100));
+	trace_workers_join(w);
+	KEXPECT(t, trace_test_books(&s));
+	KEXPECT_EQ(t, s.written, 200);
+	trace_test_reset();
+}
+
+/* The tracer's own calls are counted as dropped, and return as they should. */
+KTEST(graph_recursion, "graph.recursion_is_counted")
+{
+	struct ring_stats s;
+	irq_state_t state;
+
+	KEXPECT_EQ(t, begin("victim_*"), 0);
+	KASSERT(t, ring_enter(&state));
+	KEXPECT_EQ(t, victim_outer(1), 5);
+	ring_leave(state);
+	KEXPECT_EQ(t, victim_outer(1), 5);
+	KEXPECT(t, trace_test_books(&s));
+	KEXPECT_EQ(t, s.dropped, 2);
+	KEXPECT_EQ(t, s.held, 4);
+	trace_test_reset();
+}
+
+/* ---- Text ------------------------------------------------------------------- */
+
+#define RULE " ------------------------------------------\n"
+
+static const struct text_case {
+	struct ring_entry e; /* ip: filled in */
+	const char *line;
+} cases[] = {
+	{ { .pid = -1, .graph = RING_GRAPH_RETURN, .depth = 2 },
+	  " 3)   0.000 us    |      } /* victim_call */\n" },
+	{ { .pid = -1, .graph = RING_GRAPH_ENTRY, .depth = 1 },
+	  " 3)               |    victim_call() {\n" },
+	{ { .pid = -1, .text = "a note", .len = 6 },
+	  " 3)               |      /* a note */\n" },
+	/* The function tracer's, whose task was preempted inside it. */
+	{ { .pid = -1, .parent = (unsigned long)victim_outer + 4 },
+	  " 3)               |      /* victim_call <-victim_outer */\n" },
+	{ { .pid = -1, .graph = RING_GRAPH_LEAF, .depth = 2 },
+	  " 3)   0.000 us    |      victim_call();\n" },
+	{ { .pid = -1, .graph = RING_GRAPH_RETURN, .depth = 1 },
+	  " 3)   0.000 us    |    }\n" },
+	{ { .pid = 0, .graph = RING_GRAPH_LEAF },
+	  RULE " 3)    <...>--1    =>    <idle>-0   \n" RULE "\n"
+	       " 3)   0.000 us    |  victim_call();\n" },
+};
+
+/* Of durations the part that no clock's tick can change. */
+static const struct {
+	u64 ns;
+	const char *starts, *ends;
+} durations[] = {
+	{ 7500, " 3)   7.", " us    |  victim_call();\n" },
+	{ 70500, " 3) + 70.", " us   |  victim_call();\n" },
+	{ 500500, " 3) ! 500.", " us  |  victim_call();\n" },
+	{ 5000500, " 3) # 5000.", " us |  victim_call();\n" },
+	{ 50000500, " 3) * 50000.", " us |  victim_call();\n" },
+	{ 500000500, " 3) @ 500000.", " us |  victim_call();\n" },
+	{ 2000000500, " 3) $ 2000000 us", " us  |  victim_call();\n" },
+};
+
+static bool ends_with(const char *s, const char *end)
+{
+	size_t len = strlen(s), n = strlen(end);
+
+	return len >= n && !strcmp(s + len - n, end);
+}
+
+KTEST(graph_text, "graph.text")
+{
+	struct trace_graph *g = kzalloc(sizeof(*g));
+	struct seq *s = kzalloc(sizeof(*s));
+	struct ring_entry e;
+
+	KASSERT(t, g && s);
+	for (unsigned int i = 0; i < ARRAY_SIZE(cases); i++) {
+		e = cases[i].e;
+		e.cpu = 3;
+		e.ip = e.text ? 0 : (unsigned long)victim_call;
+		s->len = 0;
+		trace_graph_line(s, g, &e);
+		KEXPECT(t, !strcmp(s->buf, cases[i].line));
+	}
+	for (unsigned int i = 0; i < ARRAY_SIZE(durations); i++) {
+		e.ticks = ns_to_clock_delta(durations[i].ns);
+		s->len = 0;
+		trace_graph_line(s, g, &e);
+		KEXPECT(t, !strncmp(s->buf, durations[i].starts,
+				    strlen(durations[i].starts)));
+		KEXPECT(t, ends_with(s->buf, durations[i].ends));
+	}
+	kfree(g);
+	kfree(s);
+}
+
+/* The longest marker, in the deepest place, still ends its line. */
+KTEST(graph_comment, "graph.longest_comment")
+{
+	struct trace_graph *g = kzalloc(sizeof(*g));
+	struct seq *s = kzalloc(sizeof(*s));
+	char *text = kmalloc(RING_MARK_MAX);
+	struct ring_entry e = { .text = text, .len = RING_MARK_MAX };
+
+	KASSERT(t, g && s && text);
+	memset(text, 'x', RING_MARK_MAX);
+	g->open = TASK_RETURNS;
+	trace_graph_line(s, g, &e);
+	KEXPECT(t, ends_with(s->buf, "x */\n"));
+	kfree(text);
+	kfree(g);
+	kfree(s);
+}
+
+/* The same bytes in chunks of any size, and what trace shows trace_pipe does. */
+KTEST(graph_files, "graph.trace_and_trace_pipe")
+{
+	char *one = kmalloc(4096), *two = kmalloc(4096), *body;
+
+	KASSERT(t, one && two);
+	KEXPECT_EQ(t, begin("victim_outer victim_call"), 0);
+	victim_outer(1);
+	ring_mark("a note", 6);
+	victim_outer(2);
+	trace_test_put("tracing_on", "0");
+	KEXPECT(t, trace_test_read("trace", one, 4096, 4096) > 0);
+	KEXPECT(t, trace_test_read("trace", two, 4096, 7) > 0);
+	KEXPECT(t, !strcmp(one, two));
+	body = strchr(one, '|');
+	body = body ? strstr(body, "   |   |   |\n") : NULL;
+	KASSERT(t, body);
+	body += strlen("   |   |   |\n");
+	KEXPECT(t, strstr(body, "|  victim_outer() {\n"));
+	KEXPECT(t, strstr(body, "|    victim_call();\n"));
+	KEXPECT(t, strstr(body, "|  /* a note */\n"));
+	KEXPECT(t, trace_test_read("trace_pipe", two, 4096, 5) > 0);
+	KEXPECT(t, !strcmp(body, two));
+	kfree(one);
+	kfree(two);
+	trace_test_reset();
+}

@@ -1,0 +1,167 @@
+/*
+ * Events as a call graph, in the format of Linux's function_graph:
+ *
+ *	# CPU  DURATION                  FUNCTION CALLS
+ *	 1)               |  outer() {
+ *	 1)   0.281 us    |    inner();
+ *	 1) + 12.080 us   |  }
+ */
+#include <tracer/output.h>
+
+#include <kernel/cpu/cpu.h>
+#include <kernel/printk.h>
+#include <kernel/lib/string.h>
+#include <kernel/time.h>
+#include <tracer/tracer.h>
+
+#define INDENT 2      /* a call deeper */
+#define PROC_WIDTH 14 /* of a task's name and pid */
+#define COMM_WIDTH 7
+
+void trace_graph_header(struct seq *s)
+{
+	seq_printf(s, "# CPU  DURATION                  FUNCTION CALLS\n"
+		      "# |     |   |                     |   |   |   |\n");
+}
+
+/* ---- Columns ---------------------------------------------------------------- */
+
+static void put_cpu(struct seq *s, unsigned int cpu)
+{
+	seq_printf(s, " %u) ", cpu);
+}
+static_assert(MAX_CPUS <= 10, "one digit");
+
+/* In the middle of its column. */
+static void put_task(struct seq *s, s32 pid)
+{
+	char comm[TASK_NAME_LEN], text[40];
+	int blanks;
+
+	comm_find(pid, comm, sizeof(comm));
+	blanks = PROC_WIDTH -
+		 snprintf(text, sizeof(text), "%.*s-%d", COMM_WIDTH, comm, pid);
+	blanks = max(blanks, 0);
+	seq_printf(s, "%*s%s%*s", blanks / 2, "", text, blanks - blanks / 2,
+		   "");
+}
+
+static void put_switch(struct seq *s, unsigned int cpu, s32 from, s32 to)
+{
+	static const char rule[] =
+		" ------------------------------------------\n";
+
+	seq_printf(s, "%s", rule);
+	put_cpu(s, cpu);
+	put_task(s, from);
+	seq_printf(s, " => ");
+	put_task(s, to);
+	seq_printf(s, "\n%s\n", rule);
+}
+
+static char overhead(u64 ns)
+{
+	static const struct {
+		char mark;
+		u32 ns;
+	} marks[] = {
+		{ '$', 1000000000 }, { '@', 100000000 }, { '*', 10000000 },
+		{ '#', 1000000 },    { '!', 100000 },	 { '+', 10000 },
+	};
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(marks); i++)
+		if (ns > marks[i].ns)
+			return marks[i].mark;
+	return ' ';
+}
+
+/* Microseconds, with as many of three digits more as make it seven. */
+static void put_duration(struct seq *s, u64 ticks)
+{
+	u64 ns = clock_delta_to_ns(ticks);
+	char text[32];
+	int len;
+
+	len = snprintf(text, sizeof(text), "%llu",
+		       (unsigned long long)(ns / NSEC_PER_USEC));
+	if (len < 7)
+		snprintf(text + len, min(9 - len, 5), ".%03u",
+			 (unsigned int)(ns % NSEC_PER_USEC));
+	len = strlen(text);
+	seq_printf(s, "%c %s us %*s|  ", overhead(ns), text, max(8 - len, 0),
+		   "");
+}
+
+static void put_no_duration(struct seq *s)
+{
+	seq_printf(s, "%14s|  ", "");
+}
+
+/* ---- Lines ------------------------------------------------------------------ */
+
+static void put_entry(struct seq *s, struct trace_graph *g,
+		      const struct ring_entry *e)
+{
+	bool leaf = e->graph == RING_GRAPH_LEAF;
+
+	g->ip[e->depth] = leaf ? 0 : e->ip;
+	g->open = e->depth + !leaf;
+	if (leaf)
+		put_duration(s, e->ticks);
+	else
+		put_no_duration(s);
+	seq_printf(s, "%*s", (int)e->depth * INDENT, "");
+	trace_function(s, e->ip, e->ip);
+	seq_printf(s, leaf ? "();\n" : "() {\n");
+}
+
+/* Where the line that opened the brace is missing, or is far from it, this one
+ * has the name. */
+static void put_return(struct seq *s, struct trace_graph *g,
+		       const struct ring_entry *e)
+{
+	put_duration(s, e->ticks);
+	seq_printf(s, "%*s}", (int)e->depth * INDENT, "");
+	if (g->ip[e->depth] != e->ip) {
+		seq_printf(s, " /* ");
+		trace_function(s, e->ip, e->ip);
+		seq_printf(s, " */");
+	}
+	seq_printf(s, "\n");
+	g->ip[e->depth] = 0;
+	g->open = e->depth;
+}
+
+/* A marker; or a call that another tracer began to record before it went. */
+static void put_comment(struct seq *s, const struct trace_graph *g,
+			const struct ring_entry *e)
+{
+	static const char end[] = " */\n";
+	u32 room;
+
+	put_no_duration(s);
+	seq_printf(s, "%*s/* ", (int)g->open * INDENT, "");
+	/* The longest, deep within, would not leave room for the end. */
+	room = CTL_RECORD - s->len - sizeof(end);
+	if (e->text)
+		seq_printf(s, "%.*s", (int)min(e->len, room), e->text);
+	else
+		trace_call(s, e);
+	seq_printf(s, "%s", end);
+}
+
+void trace_graph_line(struct seq *s, struct trace_graph *g,
+		      const struct ring_entry *e)
+{
+	if (g->begun && g->pid != e->pid)
+		put_switch(s, e->cpu, g->pid, e->pid);
+	g->begun = true;
+	g->pid = e->pid;
+	put_cpu(s, e->cpu);
+	if (e->graph == RING_GRAPH_RETURN)
+		put_return(s, g, e);
+	else if (e->graph)
+		put_entry(s, g, e);
+	else
+		put_comment(s, g, e);
+}

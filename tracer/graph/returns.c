@@ -1,0 +1,81 @@
+/*
+ * Return addresses: taken when a function is called, given back when it returns.
+ *
+ * Nothing is locked and interrupts stay as they were. An interrupt, or an NMI, in
+ * the middle of these functions takes and gives back addresses of its own above
+ * those of the task; so the count goes up before an entry is written, and down
+ * after it was read for the last time.
+ */
+#include <tracer/graph/returns.h>
+
+#include <kernel/printk.h>
+#include <kernel/symbols.h>
+#include <tracer/sites/sites.h>
+
+u32 returns_missed, returns_refused;
+
+unsigned int site_note(unsigned long ip)
+{
+	int i = site_find(arch_site_from_return(ip));
+
+	return i < 0 ? 0 : site_table[i] >> 24;
+}
+
+/*
+ * In a nested function GCC for x86-64 pushes the static chain before the site:
+ * then there is no return address where one should be.
+ */
+static bool is_text(unsigned long a)
+{
+	return a >= (unsigned long)_text && a < (unsigned long)_etext;
+}
+
+static void count(u32 *what)
+{
+	__atomic_fetch_add(what, 1, __ATOMIC_RELAXED);
+}
+
+void trace_take_return(unsigned long ip, unsigned long parent,
+		       struct trace_ops *ops, unsigned long sp)
+{
+	struct task *t = current_task();
+	u32 depth = READ_ONCE(t->nr_returns);
+	struct task_return *r = &t->returns[depth];
+
+	if (!is_text(parent)) {
+		count(&returns_refused);
+		return;
+	}
+	if (depth == TASK_RETURNS) {
+		count(&returns_missed);
+		return;
+	}
+	r->sp = sp; /* by which a walk knows whose it is */
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	WRITE_ONCE(t->nr_returns, depth + 1);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	*r = (struct task_return){
+		.ops = ops,
+		.ret = parent,
+		.ip = ip,
+		.sp = sp,
+	};
+	if (ops->enter(r, depth))
+		*arch_return_slot(ip, sp) = (unsigned long)trace_return;
+	else
+		WRITE_ONCE(t->nr_returns, depth);
+}
+
+void trace_returned(unsigned long *place)
+{
+	struct task *t = current_task();
+	u32 depth = READ_ONCE(t->nr_returns) - 1;
+	struct task_return *r = &t->returns[depth];
+
+	if (depth >= TASK_RETURNS)
+		panic("a function returned whose return address nobody took");
+	r->ops->leave(r, depth);
+	WRITE_ONCE(*place, r->ret);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	WRITE_ONCE(t->nr_returns, depth);
+}

@@ -1,0 +1,196 @@
+/* The command `lab`: which schemes there are, and running them. */
+#include <kernel/cpu/cpu.h>
+#include <kernel/errno.h>
+#include <kernel/test/ktest.h>
+#include <kernel/param.h>
+#include <kernel/lib/string.h>
+#include <tracer/lab/lab_internal.h>
+#include <tracer/patch/patch.h>
+#include <tracer/tracer.h>
+
+enum lab_wrong lab_wrong;
+
+static const char *const wrongs[] = {
+	[LAB_WRONG_CLAIM] = "claim",
+	[LAB_WRONG_BOUNDARY] = "boundary",
+	[LAB_WRONG_FORM] = "form",
+	[LAB_WRONG_RETURN] = "return",
+};
+
+static int wrong_param(const char *value)
+{
+	for (unsigned int i = 1; i < ARRAY_SIZE(wrongs); i++) {
+		if (!strcmp(value, wrongs[i])) {
+			lab_wrong = i;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+KERNEL_PARAM(lab_wrong, "lab_wrong",
+	     "claim, boundary, form or return: what the lab gets wrong on "
+	     "purpose",
+	     wrong_param);
+
+/* One run at a time; and what it uses. */
+static struct mutex lab_mutex = MUTEX_INIT(lab_mutex);
+static struct lab_task victims, others;
+static struct lab_case the_case;
+static struct {
+	struct sink *out;
+	const char *glob;
+	bool json, list;
+	bool second; /* there is another CPU than the victim's */
+	unsigned int count[LAB_INCOMPLETE + 1], total;
+} run;
+
+static bool wanted(const char *name)
+{
+	return !run.glob || glob_match(run.glob, name);
+}
+
+static void list_one(const struct lab_case *c)
+{
+	sink_printf(run.out, "%-25s %-9s %-11s %s->%-*s %-7s %s\n", c->name,
+		    c->from, c->strategy, c->old,
+		    max(13 - (int)strlen(c->old), 0), c->new,
+		    c->breaks ? "unsafe" : "safe", c->because);
+}
+
+/* Without -icount no interrupt comes inside a translated block. */
+static void do_one(struct lab_case *c, bool able)
+{
+	run.total++;
+	if (run.list) {
+		list_one(c);
+		return;
+	}
+	if (!ktest_icount)
+		c->incomplete = "nothing is proved without -icount";
+	else if (!able)
+		c->incomplete = "the site is not in the site table";
+	else if (!c->wrong)
+		lab_enumerate(c, &victims, run.second ? &others : NULL);
+	lab_own_done(c);
+	run.count[lab_judge(c)]++;
+	if (run.json) {
+		lab_json(run.out, c);
+		return;
+	}
+	if (run.total == 1)
+		lab_header(run.out);
+	lab_row(run.out, c);
+}
+
+/* GCC lays a file's objects out from the last to the first. */
+static void do_schemes(void)
+{
+	const struct lab_scheme *s = __stop_lab_schemes;
+
+	while (s-- > __start_lab_schemes) {
+		if (!wanted(s->name) || console_interrupted())
+			continue;
+		lab_case_scheme(&the_case, s);
+		do_one(&the_case, true);
+	}
+	patch_trap_hook = NULL;
+}
+
+static void do_own(void)
+{
+	bool able = run.list || !ktest_icount || lab_own_begin();
+
+	for (unsigned int i = 0; lab_case_own(&the_case, i); i++)
+		if (wanted(the_case.name) && !console_interrupted())
+			do_one(&the_case, able);
+	if (able && !run.list && ktest_icount)
+		lab_own_end();
+}
+
+/*
+ * The victim's task has a CPU without the shell where there are two, so that
+ * the lab can act while the victim is held and the second CPU is the lab's own.
+ */
+static int begin(void)
+{
+	unsigned int cpu, last = 0;
+
+	for_each_online_cpu (cpu)
+		last = cpu;
+	run.second = last;
+	if (last && lab_task_start(&others, 0))
+		return -ENOMEM;
+	return lab_task_start(&victims, last);
+}
+
+static void end(void)
+{
+	lab_task_stop(&victims);
+	lab_task_stop(&others);
+}
+
+static int result(void)
+{
+	if (!run.total)
+		return shell_error(-ENOENT, "lab",
+				   "no scheme is called '%s'; 'lab list' shows "
+				   "them",
+				   run.glob);
+	if (run.list)
+		return 0;
+	if (!ktest_icount)
+		sink_printf(run.out,
+			    "lab: without -icount interrupts come only "
+			    "between blocks of instructions: this "
+			    "proves nothing\n");
+	sink_printf(run.out,
+		    "lab: %u schemes: %u safe hold, %u unsafe broken as "
+		    "claimed, %u surprises, %u incomplete\n",
+		    run.total, run.count[LAB_HOLDS], run.count[LAB_BROKEN],
+		    run.count[LAB_SURPRISE], run.count[LAB_INCOMPLETE]);
+	return run.count[LAB_SURPRISE] + run.count[LAB_INCOMPLETE] ? -EIO : 0;
+}
+
+static int go(struct sink *out, const char *glob, bool json, bool list)
+{
+	cpumask_t before = current_task()->affinity;
+	int err = 0;
+
+	if (!list && READ_ONCE(trace_state.tracer)->ops)
+		return shell_error(-EBUSY, "lab",
+				   "tracing is on: current_tracer must be nop");
+	mutex_lock(&lab_mutex);
+	memset(&run, 0, sizeof(run));
+	run.out = out;
+	run.glob = glob && strcmp(glob, "all") ? glob : NULL;
+	run.json = json;
+	run.list = list;
+	task_set_affinity(current_task(), 1);
+	if (!list && ktest_icount)
+		err = begin();
+	if (!err) {
+		do_schemes();
+		do_own();
+		err = result();
+	}
+	end();
+	task_set_affinity(current_task(), before);
+	mutex_unlock(&lab_mutex);
+	return err;
+}
+
+static int cmd_lab(struct sink *out, int argc, char **argv)
+{
+	bool json = argc > 2 && !strcmp(argv[2], "-j");
+
+	if (argc == 2 && !strcmp(argv[1], "list"))
+		return go(out, NULL, false, true);
+	if (argc == 3 + json && !strcmp(argv[1], "run"))
+		return go(out, argv[2 + json], json, false);
+	return shell_error(-EINVAL, "lab",
+			   "takes list, or run and all or a pattern of "
+			   "schemes' names");
+}
+SHELL_CMD(lab, "lab", "list | run [-j] all|GLOB",
+	  "hold tasks at every instruction of a site and patch it under them",
+	  cmd_lab);

@@ -1,0 +1,302 @@
+/*
+ * The hold sweep. A trial sets a one-shot timer a fixed time ahead, turns a loop
+ * a counted number of times and runs the victim's site; under -icount each
+ * instruction takes the same time, so that one turn more moves the interrupt one
+ * instruction towards the victim's beginning. A first sweep, which holds nothing,
+ * shows at which addresses interrupts come, and after how many turns; then the
+ * victim is held at one of them.
+ *
+ * The task that runs victims is held whenever it has nothing to do
+ * (task_hold_self()), so that waiting for "nothing to do", "stands at the
+ * boundary" and "dead" is one and the same.
+ *
+ *	lab			victim's task
+ *	job set, released
+ *				job: trials until one is held
+ *	lab_hold() returns	HELD in the middle of the victim
+ *	patches
+ *	lab_finish(): released	the rest of the victim
+ *				done, held by itself
+ */
+#include <kernel/cpu/cpu.h>
+#include <kernel/errno.h>
+#include <kernel/printk.h>
+#include <kernel/lib/string.h>
+#include <tracer/lab/lab_internal.h>
+
+/*
+ * Guest time until something is given up as hanging: for a job of many trials,
+ * and for the rest of one. A job may go over a boundary for a few hundred times.
+ */
+#define JOB_NS (400 * NSEC_PER_MSEC)
+#define REST_NS (8 * NSEC_PER_MSEC)
+#define CATCH_NS (100 * NSEC_PER_MSEC)
+
+#define AHEAD_INSTRUCTIONS 1500 /* about: setting a timer costs some itself */
+#define DELAY_MAX 60000
+#define SWEEPS 6  /* a clock of coarse ticks leaves a few instructions' play */
+#define DITHER 24 /* delays around the one that was right in the sweep */
+#define ROUNDS 48 /* and how often they are gone through */
+
+u32 lab_calls[2];
+
+/* From the deadline's setting to the interrupt, arch_clock() ticks. */
+static u64 ahead;
+
+/* ---- in the victim's task ---- */
+
+/*
+ * Interrupts stay off from the clock's edge until the timer is set, so that the
+ * same number of instructions passes from there to the site each time. Where a
+ * tick is no whole number of instructions, which of them the edge meets depends on
+ * when the trial began: anywhere in it, or one boundary could be missed each time.
+ * Returns where the interrupt came, 0 if not before the end.
+ */
+static unsigned long trial(struct lab_task *l, unsigned int delay)
+{
+	unsigned long threes = delay & 1, twos = (delay - 3 * threes) / 2;
+	struct task *me = current_task();
+	irq_state_t state = arch_irq_save();
+	static unsigned int trials;
+	u64 start, now;
+
+	for (unsigned int n = trials++ * 37 % 101; n; n--)
+		asm volatile("");
+	start = arch_clock();
+	lab_calls[0] = lab_calls[1] = 0;
+	l->fault_damage = 0;
+	me->interrupted_pc = 0;
+	do
+		now = arch_clock();
+	while (now == start);
+	arch_timer_set(now + ahead);
+	arch_irq_restore(state);
+	l->damage = l->victim->run(twos, threes);
+	l->damage |= l->fault_damage;
+	return READ_ONCE(me->interrupted_pc);
+}
+
+/*
+ * The fewest instructions of delay with which the interrupt comes before the
+ * victim's end. With none at all it must come later, else the timer is too soon.
+ */
+static unsigned int find_first(struct lab_task *l)
+{
+	unsigned int lo = 2, hi = 128, mid;
+
+	while (trial(l, lo) && ahead < ~0ull / 4)
+		ahead *= 2;
+	while (!trial(l, hi) && hi < DELAY_MAX / 2)
+		hi *= 2;
+	while (lo + 1 < hi) {
+		mid = (lo + hi) / 2;
+		if (trial(l, mid))
+			hi = mid;
+		else
+			lo = mid;
+	}
+	return hi;
+}
+
+static void note_seen(struct lab_map *m, unsigned long pc, unsigned int delay)
+{
+	if (pc >= m->lo && pc < m->hi && !m->delay[pc - m->lo])
+		m->delay[pc - m->lo] = delay + 1;
+}
+
+static void sweep_job(struct lab_task *l)
+{
+	unsigned int first = find_first(l), d;
+
+	first -= min(first - 2, 12u);
+	l->first = first;
+	for (int i = 0; i < SWEEPS; i++)
+		for (d = first; d < first + l->span; d += 1 + (d == 2))
+			note_seen(l->map, trial(l, d), d);
+}
+
+/* Nearest first: +0, +1, -1, +2, -2, ... */
+static void hold_job(struct lab_task *l)
+{
+	for (int i = 0; i < ROUNDS * DITHER && !READ_ONCE(l->stop); i++) {
+		int off = i % DITHER, d = (off + 1) / 2;
+
+		d = (int)l->delay + (off & 1 ? d : -d);
+		trial(l, d < 4 ? 4 : d);
+	}
+	/* What the sweep saw there was some other interrupt: look everywhere. */
+	for (unsigned int i = 0; i < SWEEPS * l->span; i++)
+		if (!READ_ONCE(l->stop))
+			trial(l, max(l->first, 4u) + i % l->span);
+}
+
+static void once_job(struct lab_task *l)
+{
+	lab_calls[0] = lab_calls[1] = 0;
+	l->fault_damage = 0;
+	l->damage = l->victim->run(0, 0);
+	l->damage |= l->fault_damage;
+}
+
+/* The timer was taken from the kernel: an interrupt now gives it back. */
+static void return_timer(void)
+{
+	irq_state_t state = arch_irq_save();
+
+	arch_timer_set(arch_clock());
+	arch_irq_restore(state);
+}
+
+static void lab_task_main(void *arg)
+{
+	struct lab_task *l = arg;
+
+	for (;;) {
+		task_hold_self();
+		if (task_should_stop())
+			return;
+		l->job(l);
+		memcpy(l->calls, lab_calls, sizeof(l->calls));
+		return_timer();
+		l->done = true;
+	}
+}
+
+static bool fix_fault(struct trap_frame *f)
+{
+	struct lab_task *l =
+		container_of(current_task()->fault, struct lab_task, fault);
+
+	return l->scheme && l->scheme->fault &&
+	       l->scheme->fault(f, l->victim->site, &l->fault_damage);
+}
+
+/* ---- in the lab's ---- */
+
+static void calibrate(void)
+{
+	u64 start = arch_clock();
+
+	for (int i = 0; i < 10 * AHEAD_INSTRUCTIONS; i++)
+		asm volatile("");
+	ahead = (arch_clock() - start) / 20 + 2;
+}
+
+/* One that died is replaced by a new one. */
+static int get_ready(struct lab_task *l)
+{
+	if (l->task)
+		return 0;
+	l->fault = (struct task_fault){ .fix = fix_fault };
+	l->task = task_create_expendable("victim", PRIO_NORMAL, 1u << l->cpu,
+					 lab_task_main, l);
+	if (!l->task)
+		return -ENOMEM;
+	l->task->fault = &l->fault;
+	if (!task_wait_held(l->task, JOB_NS))
+		panic("lab: CPU %u does not run the victim's task", l->cpu);
+	return 0;
+}
+
+int lab_task_start(struct lab_task *l, unsigned int cpu)
+{
+	if (!ahead)
+		calibrate();
+	*l = (struct lab_task){ .cpu = cpu };
+	return get_ready(l);
+}
+
+static void bury(struct lab_task *l)
+{
+	task_join(l->task);
+	l->task = NULL;
+}
+
+void lab_task_stop(struct lab_task *l)
+{
+	if (!l->task)
+		return;
+	task_stop(l->task);
+	task_release(l->task);
+	bury(l);
+}
+
+/* Wherever it is, it is a task that takes interrupts, or nothing helps. */
+static enum lab_end catch_lost(struct lab_task *l)
+{
+	task_hold(l->task, 0, ~0ul);
+	if (task_wait_held(l->task, CATCH_NS)) {
+		l->lost_pc = l->task->frame ? arch_frame_pc(l->task->frame) : 0;
+		task_bury(l->task);
+	} else if (l->task->state != TASK_DEAD) {
+		panic("lab: a victim cannot be caught: interrupts are off");
+	}
+	bury(l);
+	return LAB_LOST;
+}
+
+static enum lab_end wait_end(struct lab_task *l, u64 ns)
+{
+	if (task_wait_held(l->task, ns))
+		return l->done ? LAB_DONE : LAB_HELD;
+	if (l->task->state != TASK_DEAD)
+		return catch_lost(l);
+	memcpy(l->calls, lab_calls, sizeof(l->calls));
+	bury(l);
+	return LAB_DIED;
+}
+
+static enum lab_end start(struct lab_task *l, void (*job)(struct lab_task *l),
+			  u64 ns)
+{
+	l->job = job;
+	l->done = l->stop = false;
+	l->damage = 0;
+	l->fault.what = NULL;
+	task_release(l->task);
+	return wait_end(l, ns);
+}
+
+enum lab_end lab_once(struct lab_task *l, const struct lab_victim *v)
+{
+	if (get_ready(l))
+		return LAB_LOST;
+	l->victim = v;
+	return start(l, once_job, REST_NS);
+}
+
+enum lab_end lab_sweep(struct lab_task *l, const struct lab_victim *v,
+		       struct lab_map *map, unsigned int span)
+{
+	if (get_ready(l))
+		return LAB_LOST;
+	l->victim = v;
+	l->map = map;
+	l->span = span;
+	return start(l, sweep_job, JOB_NS);
+}
+
+bool lab_hold(struct lab_task *l, unsigned long pc)
+{
+	unsigned int seen = l->map->delay[pc - l->map->lo];
+	enum lab_end end;
+
+	if (!seen || get_ready(l))
+		return false;
+	l->delay = seen - 1;
+	task_hold(l->task, pc, pc + 1);
+	end = start(l, hold_job, JOB_NS);
+	if (end == LAB_HELD)
+		return true;
+	if (l->task)
+		task_hold(l->task, 0, 0);
+	return false;
+}
+
+enum lab_end lab_finish(struct lab_task *l)
+{
+	l->stop = true;
+	task_hold(l->task, 0, 0);
+	task_release(l->task);
+	return wait_end(l, REST_NS);
+}

@@ -1,0 +1,165 @@
+/* Between the lab's own files: its tasks, its steps, its findings. */
+#ifndef TRACER_LAB_INTERNAL_H
+#define TRACER_LAB_INTERNAL_H
+
+#include <kernel/shell/shell.h>
+#include <kernel/sched/task.h>
+#include <tracer/lab/lab.h>
+
+/* ---- lab_hold.c: tasks that run victims, and the hold sweep ---- */
+
+#define LAB_REGION 2048
+
+/* Which boundaries of [lo, hi) an interrupt was seen at, and with what delay. */
+struct lab_map {
+	unsigned long lo, hi;
+	u16 delay[LAB_REGION]; /* + 1; 0: never */
+};
+
+/* How a run of a victim ended, or where it is. */
+enum lab_end {
+	LAB_DONE, /* came back: damage is what it saw */
+	LAB_HELD, /* stands where it was wanted */
+	LAB_DIED, /* of a fault: it is written down */
+	LAB_LOST, /* never came back; caught and buried */
+};
+
+/* A task that runs victims on one CPU. Its creator writes, it reads, while it is
+ * held; and the other way round while it runs. */
+struct lab_task {
+	unsigned int cpu;
+	struct task *task; /* NULL: none, or buried */
+	void (*job)(struct lab_task *l);
+	const struct lab_victim *victim;
+	const struct lab_scheme *scheme; /* for its fault(), or NULL */
+	struct lab_map *map;
+	unsigned int delay,
+		span;	    /* where a sweep begins, and how far it goes */
+	unsigned int first; /* of the latest sweep's delays */
+	bool stop;	    /* this was the trial that was wanted */
+	/* Results. */
+	bool done;
+	u32 damage, fault_damage;
+	u32 calls[2];
+	unsigned long lost_pc; /* LAB_LOST */
+	struct task_fault fault;
+};
+
+/* 0, or -ENOMEM. */
+int lab_task_start(struct lab_task *l, unsigned int cpu);
+void lab_task_stop(struct lab_task *l);
+
+/* Run the victim once, start to end. */
+enum lab_end lab_once(struct lab_task *l, const struct lab_victim *v);
+
+/*
+ * Interrupt the victim after every number of instructions, holding nothing:
+ * adds to the map, whose lo and hi are set. span: of numbers to go through.
+ */
+enum lab_end lab_sweep(struct lab_task *l, const struct lab_victim *v,
+		       struct lab_map *map, unsigned int span);
+
+/* Hold the victim at pc, with the delay that the map has for it. */
+bool lab_hold(struct lab_task *l, unsigned long pc);
+/* Let it go on, to its end. */
+enum lab_end lab_finish(struct lab_task *l);
+
+/* ---- lab_run.c: every boundary of every state, and what came of it ---- */
+
+#define LAB_FINDINGS 12
+#define LAB_BOUNDARIES 200
+
+/* What was seen to go wrong in the same way, wherever it was held. */
+struct lab_finding {
+	u32 damage;
+	const char *what;     /* the fault, or NULL */
+	unsigned long at;     /* its pc */
+	unsigned int state;   /* that the text was in */
+	bool between;	      /* another CPU's run, not a held task's */
+	unsigned int nr_held; /* where it was held, ascending */
+	unsigned long held[LAB_SITE_MAX + 4];
+};
+
+/*
+ * A transition under test: from state 0 by steps to state `last`. What lies in
+ * between has a form, or not: it is what the stores make of it.
+ */
+struct lab_case {
+	const char *name, *from, *strategy, *old, *new, *because;
+	const struct lab_victim *victim;
+	const struct lab_scheme *scheme;       /* NULL: the port's own site */
+	const struct lab_form *before, *after; /* NULL: no such declaration */
+	const struct lab_form *window;	       /* allowed in between, or NULL */
+	u32 breaks;
+	unsigned int last;
+	bool live; /* others run between the steps: a second CPU is needed */
+	/* Bring the text into a state, with nobody inside; make one step. */
+	int (*set)(struct lab_case *c, unsigned int state);
+	int (*step)(struct lab_case *c, unsigned int from);
+	void *arg;
+	unsigned long lo, hi; /* where boundaries are looked for */
+	unsigned int span;    /* of the sweep */
+	/* Results. */
+	unsigned int held, boundaries; /* of all states together */
+	unsigned int runs;	       /* victims held and released, or run */
+	u8 bytes[2][LAB_SITE_MAX];     /* of the old and new form, as tested */
+	u32 seen;		       /* damage */
+	const char *incomplete;	       /* why, or NULL */
+	unsigned long incomplete_at;
+	const char
+		*wrong; /* the scheme itself: its forms do not do as they say */
+	unsigned int nr_findings;
+	struct lab_finding finding[LAB_FINDINGS];
+};
+
+/* Enumerate it. The two CPUs' tasks; `other` NULL: there is no second CPU. */
+void lab_enumerate(struct lab_case *c, struct lab_task *l,
+		   struct lab_task *other);
+/* Run the site on the other CPU, now, between two writes. True: all was well. */
+bool lab_run_between(struct lab_case *c, unsigned int state);
+
+/* ---- lab_report.c: a case in words ---- */
+
+enum lab_verdict { LAB_HOLDS, LAB_BROKEN, LAB_SURPRISE, LAB_INCOMPLETE };
+enum lab_verdict lab_judge(const struct lab_case *c);
+void lab_header(struct sink *out);
+void lab_row(struct sink *out, const struct lab_case *c);
+/* One line for programs; forms in the bytes that the text has now. */
+void lab_json(struct sink *out, const struct lab_case *c);
+
+/* ---- lab_scheme.c, lab_own.c: what makes cases ---- */
+
+void lab_case_scheme(struct lab_case *c, const struct lab_scheme *s);
+/* The port's own sites, number i of their ways; false: there are no more. */
+bool lab_case_own(struct lab_case *c, unsigned int i);
+/* Around all of those that are run; false: such a site is in no table. */
+bool lab_own_begin(void);
+void lab_own_end(void);
+/* Switch such a site by a strategy; 0 or patch_site()'s error. */
+int lab_own_switch(const struct lab_victim *v, const char *by, bool on);
+/* Count the calls of lab_victim_own; the calls and the returns of
+ * lab_victim_return, in lab_calls[0] and [1]. */
+extern struct trace_ops lab_count_ops, lab_return_ops;
+/* lab_vector.c: number `site` of the table switched on by breakpoint. */
+void lab_case_vector(struct lab_case *c, unsigned int site, bool sorted);
+
+/* ---- lab_trampoline.c: the trampolines behind those sites ---- */
+
+/* Number i of their cases; false: there are no more. */
+bool lab_case_trampoline(struct lab_case *c, unsigned int i);
+void lab_trampolines_begin(void);
+/* Somebody was held at pc; a case is done. */
+void lab_own_held(unsigned long pc);
+void lab_own_done(struct lab_case *c);
+
+/* For tests of the lab: what it is to get wrong on purpose. */
+enum lab_wrong {
+	LAB_WRONG_NOTHING,
+	LAB_WRONG_CLAIM,    /* the claims are turned round */
+	LAB_WRONG_BOUNDARY, /* a boundary is never held */
+	LAB_WRONG_FORM,	    /* an instruction is declared that is none */
+	LAB_WRONG_RETURN,   /* returns count only while their tracer is on */
+};
+extern enum lab_wrong lab_wrong;
+
+#endif

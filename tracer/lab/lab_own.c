@@ -1,0 +1,204 @@
+/*
+ * The port's own sites in the lab, switched by each strategy of the tracer that
+ * this machine has, in both directions: one that is traced when it is called, and
+ * one whose return address is taken as well (H16), which finds its way back
+ * whatever its site is by then.
+ */
+#include <kernel/test/ktest.h>
+#include <kernel/lib/string.h>
+#include <kernel/time.h>
+#include <tracer/lab/lab_internal.h>
+#include <tracer/patch/patch.h>
+#include <tracer/graph/returns.h>
+#include <tracer/sites/sites.h>
+#include <tracer/tracer.h>
+
+static const struct patch_strategy *strategy; /* under test */
+static const char *strategy_before;
+static struct trace_ops *ops_before;
+
+/* ---- counting ---- */
+
+static void count_if(unsigned long ip, const struct lab_victim *v, u32 *calls)
+{
+	if (arch_site_from_return(ip) == v->site)
+		__atomic_fetch_add(calls, 1, __ATOMIC_RELAXED);
+}
+
+static void count_call(unsigned long ip, unsigned long parent,
+		       struct trace_ops *ops)
+{
+	(void)parent, (void)ops;
+	count_if(ip, &lab_victim_own, &lab_calls[0]);
+}
+struct trace_ops lab_count_ops = { .entry = trace_entry_call,
+				   .func = count_call };
+
+static bool count_entry(struct task_return *r, unsigned int depth)
+{
+	(void)depth;
+	count_if(r->ip, &lab_victim_return, &lab_calls[0]);
+	return true;
+}
+
+static void count_return(struct task_return *r, unsigned int depth)
+{
+	(void)depth;
+	if (lab_wrong == LAB_WRONG_RETURN && trace_ops != &lab_return_ops)
+		return;
+	count_if(r->ip, &lab_victim_return, &lab_calls[1]);
+}
+struct trace_ops lab_return_ops = { .entry = trace_entry_return,
+				    .enter = count_entry,
+				    .leave = count_return };
+
+int lab_own_switch(const struct lab_victim *v, const char *by, bool on)
+{
+	struct patch_batch b;
+	const char *why;
+	int err;
+
+	mutex_lock(&trace_mutex);
+	err = patch_strategy_set(by, &why);
+	if (!err)
+		err = patch_site(&b, site_find(v->site), on);
+	mutex_unlock(&trace_mutex);
+	return err;
+}
+
+/* ---- strategies ---- */
+
+static struct lab_case *hook_case;
+
+/* PATCH_WORD and the last sync leave nothing in between. */
+static void run_now(enum patch_step step, bool synced)
+{
+	(void)synced;
+	if (hook_case)
+		lab_run_between(hook_case, 1 + step);
+}
+
+static bool turns_on(const struct lab_case *c)
+{
+	return !c->before->calls[0];
+}
+
+static int own_set(struct lab_case *c, unsigned int state)
+{
+	return lab_own_switch(c->victim, "stop", turns_on(c) == (state == 1));
+}
+
+static int own_step(struct lab_case *c, unsigned int from)
+{
+	int err;
+
+	(void)from;
+	hook_case = c;
+	patch_step_hook = run_now;
+	err = lab_own_switch(c->victim, strategy->name, turns_on(c));
+	patch_step_hook = NULL;
+	hook_case = NULL;
+	return err;
+}
+
+/* The same instructions, with its return noticed. */
+static const struct lab_form *return_form(bool on)
+{
+	static struct lab_form forms[2];
+
+	forms[on] = *lab_own_form(on);
+	forms[on].calls[1] = on;
+	return &forms[on];
+}
+
+static void make_own(struct lab_case *c, const struct patch_strategy *s,
+		     bool on, bool returns)
+{
+	const struct lab_victim *v =
+		returns ? &lab_victim_return : &lab_victim_own;
+
+	strategy = s;
+	trace_ops = returns ? &lab_return_ops : &lab_count_ops;
+	*c = (struct lab_case){
+		.name = returns ? "own return" : "own",
+		.from = returns ? "H16" : "port",
+		.because = returns ? "what was taken stays with the task" :
+				     "the port's own site",
+		.strategy = s->name,
+		.old = on ? "off" : "on",
+		.new = on ? "on" : "off",
+		.victim = v,
+		.before = returns ? return_form(!on) : lab_own_form(!on),
+		.after = returns ? return_form(on) : lab_own_form(on),
+		.last = 1,
+		.live = s != &patch_strategy_stop,
+		.set = own_set,
+		.step = own_step,
+		.lo = v->boundary[0],
+		.hi = v->boundary[3] + 1,
+		.span = 700,
+	};
+}
+
+/* ---- one after the other ---- */
+
+static bool known(void)
+{
+	return site_find(lab_victim_own.site) >= 0 &&
+	       site_find(lab_victim_return.site) >= 0;
+}
+
+/* With RECORD=runtime a site is known a second after its first call. */
+static bool find_own(void)
+{
+	lab_victim_own.run(0, 0);
+	lab_victim_return.run(0, 0);
+	for (int i = 0; i < 30 && !known(); i++)
+		task_sleep(NSEC_PER_SEC / 10);
+	return known();
+}
+
+bool lab_own_begin(void)
+{
+	if (!find_own())
+		return false;
+	strategy_before = patch_strategy_name();
+	ops_before = trace_ops;
+	lab_trampolines_begin();
+	return true;
+}
+
+void lab_own_end(void)
+{
+	lab_own_switch(&lab_victim_own, "stop", false);
+	lab_own_switch(&lab_victim_return, "stop", false);
+	WRITE_ONCE(trace_ops, ops_before);
+	mutex_lock(&trace_mutex);
+	patch_strategy_set(strategy_before, &(const char *){ NULL });
+	trace_record(trace_state.on, trace_state.cpumask);
+	mutex_unlock(&trace_mutex);
+}
+
+/* On and off by each strategy, calls alone and returns too. */
+#define OF_STRATEGY 4
+#define VECTORS 2
+
+bool lab_case_own(struct lab_case *c, unsigned int i)
+{
+	const struct patch_strategy *s;
+
+	for_each_registered (s, patch_strategies) {
+		if (patch_refused(s))
+			continue;
+		if (i < OF_STRATEGY) {
+			make_own(c, s, i % 2 == 0, i >= OF_STRATEGY / 2);
+			return true;
+		}
+		i -= OF_STRATEGY;
+	}
+	trace_ops = &lab_count_ops;
+	if (i >= VECTORS)
+		return lab_case_trampoline(c, i - VECTORS);
+	lab_case_vector(c, max(site_find(lab_victim_own.site), 0), i == 1);
+	return true;
+}

@@ -1,0 +1,274 @@
+/*
+ * From a scheme to its states. The stores make steps; the text after each is
+ * known beforehand, so that any state can be brought about at once while nobody
+ * is inside, and step by step, as the scheme does it, while somebody is.
+ */
+#include <kernel/cpu/cpu.h>
+#include <kernel/patch_path.h>
+#include <kernel/cpu/stop.h>
+#include <kernel/lib/string.h>
+#include <tracer/lab/lab_internal.h>
+#include <tracer/patch/patch.h>
+
+#define STEPS_MAX (LAB_STORES + 1)
+
+/* The scheme whose case is under way: one at a time. */
+static struct {
+	const struct lab_scheme *scheme;
+	unsigned long site;
+	unsigned int count; /* steps */
+	u8 image[STEPS_MAX + 1][LAB_SITE_MAX];
+	struct {
+		unsigned int count;
+		struct lab_store store[LAB_STORES];
+	} step[STEPS_MAX];
+	/* What is being written now: */
+	const u8 *bytes;
+	const struct lab_store *store;
+	unsigned int nr_stores;
+} now;
+
+/* ---- making the steps ---- */
+
+static void form_bytes(unsigned int form, u8 *bytes)
+{
+	memset(bytes, 0, LAB_SITE_MAX);
+	now.scheme->encode(now.site, form, bytes);
+}
+
+/* The breakpoint is a number of that many bytes in the CPU's own order. */
+static void break_bytes(u8 *to)
+{
+	u64 insn = arch_break_insn;
+	u32 word = (u32)insn;
+	u16 half = (u16)insn;
+
+	if (arch_break_length == sizeof(word))
+		memcpy(to, &word, sizeof(word));
+	else if (arch_break_length == sizeof(half))
+		memcpy(to, &half, sizeof(half));
+	else
+		*to = (u8)insn;
+}
+
+static void begin_step(void)
+{
+	memcpy(now.image[now.count + 1], now.image[now.count], LAB_SITE_MAX);
+	now.step[now.count].count = 0;
+}
+
+static void end_step(void)
+{
+	if (now.step[now.count].count)
+		now.count++;
+}
+
+static void add_store(struct lab_store st)
+{
+	unsigned int *n = &now.step[now.count].count;
+	u8 bytes[LAB_SITE_MAX];
+
+	form_bytes(st.form, bytes);
+	memcpy(now.image[now.count + 1] + st.offset, bytes + st.offset,
+	       st.length);
+	now.step[now.count].store[(*n)++] = st;
+}
+
+static void add_break(u8 offset)
+{
+	begin_step();
+	break_bytes(now.image[now.count + 1] + offset);
+	now.step[now.count].store[0] =
+		(struct lab_store){ offset, arch_break_length, 0 };
+	now.step[now.count].count = 1;
+	end_step();
+}
+
+/* One step for all stores, or one for each. */
+static void add_stores(const struct lab_store *st, unsigned int n, bool each)
+{
+	begin_step();
+	for (unsigned int i = 0; i < n; i++) {
+		add_store(st[i]);
+		if (each && i + 1 < n) {
+			end_step();
+			begin_step();
+		}
+	}
+	end_step();
+}
+
+static void make_steps(const struct lab_scheme *s)
+{
+	const struct lab_store *st = s->store;
+	unsigned int n = 0;
+
+	now.scheme = s;
+	now.site = s->victim->site;
+	now.count = 0;
+	form_bytes(s->old, now.image[0]);
+	while (n < LAB_STORES && st[n].length)
+		n++;
+	if (s->way != LAB_BREAK) {
+		add_stores(st, n, s->way == LAB_LIVE);
+		return;
+	}
+	add_break(st[0].offset);
+	add_stores(st + 1, n - 1, false);
+	add_stores(st, 1, false);
+}
+
+/* ---- writing ---- */
+
+static notrace void store_one(unsigned long alias, const u8 *bytes,
+			      unsigned int length)
+{
+	if (length == 8 && sizeof(long) == 8 && alias % 8 == 0)
+		*(volatile u64 *)alias = *(const u64 *)bytes;
+	else if (length == 4 && alias % 4 == 0)
+		*(volatile u32 *)alias = *(const u32 *)bytes;
+	else if (length == 2 && alias % 2 == 0)
+		*(volatile u16 *)alias = *(const u16 *)bytes;
+	else
+		for (unsigned int i = 0; i < length; i++)
+			((volatile u8 *)alias)[i] = bytes[i];
+}
+
+/* All stores of now.store, through the alias. */
+static notrace void change(void *arg)
+{
+	long delta = arch_text_open();
+	u8 bytes[LAB_SITE_MAX] __attribute__((aligned(8)));
+
+	(void)arg;
+	for (unsigned int i = 0; i < now.nr_stores; i++) {
+		const struct lab_store *st = &now.store[i];
+
+		for (unsigned int k = 0; k < st->length; k++)
+			bytes[k] = now.bytes[st->offset + k];
+		store_one(now.site + st->offset + delta, bytes, st->length);
+	}
+	arch_text_close();
+}
+
+/* arch_text_sync_site() is for one live instruction: each word is one. */
+static notrace void sync(void *arg)
+{
+	(void)arg;
+	for (unsigned int i = 0; i < LAB_SITE_MAX; i += 4)
+		arch_text_sync_site(now.site + i);
+	arch_text_sync();
+}
+
+PATCH_INDIRECT(stop_lead, change);
+PATCH_INDIRECT(stop_lead, sync);
+PATCH_INDIRECT(stop_hold, sync);
+
+static int write_stopped(const u8 *bytes, const struct lab_store *st,
+			 unsigned int n)
+{
+	struct stop_work work = { .change = change, .sync = sync };
+
+	now.bytes = bytes;
+	now.store = st;
+	now.nr_stores = n;
+	return stop_cpus(&work);
+}
+
+/* cpu_call() returns when every CPU has synchronised. */
+static int write_live(const u8 *bytes, const struct lab_store *st,
+		      unsigned int n)
+{
+	now.bytes = bytes;
+	now.store = st;
+	now.nr_stores = n;
+	change(NULL);
+	return cpu_call(READ_ONCE(cpus_online), sync, NULL);
+}
+
+static int set_state(struct lab_case *c, unsigned int state)
+{
+	struct lab_store whole = { 0, c->scheme->length, 0 };
+
+	return write_stopped(now.image[state], &whole, 1);
+}
+
+static int take_step(struct lab_case *c, unsigned int from)
+{
+	const u8 *bytes = now.image[from + 1];
+	const struct lab_store *st = now.step[from].store;
+	unsigned int n = now.step[from].count;
+
+	return c->scheme->way == LAB_STOP ? write_stopped(bytes, st, n) :
+					    write_live(bytes, st, n);
+}
+
+/* ---- the breakpoint ---- */
+
+bool lab_trap(struct trap_frame *f)
+{
+	const struct lab_scheme *s = now.scheme;
+
+	if (!s || s->way != LAB_BREAK ||
+	    arch_frame_pc(f) != now.site + s->store[0].offset)
+		return false;
+	s->resume(f, now.site, s->new);
+	return true;
+}
+PATCH_INDIRECT(patch_trap, lab_trap);
+
+/* ---- the case ---- */
+
+static const char *const way_names[] = {
+	[LAB_STOP] = "stop",
+	[LAB_LIVE] = "live",
+	[LAB_BREAK] = "breakpoint",
+};
+
+/* The stores must lead to the new form, and the forms must fill the site. */
+static const char *what_is_wrong(const struct lab_scheme *s)
+{
+	u8 bytes[LAB_SITE_MAX];
+
+	form_bytes(s->new, bytes);
+	if (memcmp(bytes, now.image[now.count], s->length))
+		return "its stores do not make the new form";
+	for (int f = 0; f < LAB_FORMS && s->form[f].name; f++) {
+		unsigned int sum = 0;
+
+		for (int i = 0; i < LAB_INSNS; i++)
+			sum += s->form[f].insn[i] < 0 ? -s->form[f].insn[i] :
+							s->form[f].insn[i];
+		if (sum != s->length)
+			return "a form does not fill the site";
+	}
+	return NULL;
+}
+
+void lab_case_scheme(struct lab_case *c, const struct lab_scheme *s)
+{
+	make_steps(s);
+	*c = (struct lab_case){
+		.name = s->name,
+		.from = s->from,
+		.because = s->because,
+		.strategy = way_names[s->way],
+		.old = s->form[s->old].name,
+		.new = s->form[s->new].name,
+		.victim = s->victim,
+		.scheme = s,
+		.before = &s->form[s->old],
+		.after = &s->form[s->new],
+		.window = s->has_window ? &s->form[s->window] : NULL,
+		.breaks = s->breaks,
+		.last = now.count,
+		.live = s->way != LAB_STOP,
+		.set = set_state,
+		.step = take_step,
+		.lo = s->victim->boundary[0],
+		.hi = s->victim->boundary[3] + 1,
+		.span = s->way == LAB_BREAK || s->fault ? 700 : 256,
+		.wrong = what_is_wrong(s),
+	};
+	patch_trap_hook = lab_trap;
+}

@@ -1,0 +1,138 @@
+/*
+ * The trampolines in the lab (H16), the way back included: somebody is held at each
+ * boundary outside C while the tracer is switched and the site with it.
+ */
+#include <kernel/cpu/cpu.h>
+#include <kernel/printk.h>
+#include <kernel/symbols.h>
+#include <tracer/lab/lab_internal.h>
+#include <tracer/ring/ring.h>
+#include <tracer/tracer.h>
+
+extern const u16 trampoline_insns[]; /* tools/mksites; 0xffff ends */
+
+static struct trace_ops ring_ops = { .entry = trace_entry_ring };
+
+static const struct trampoline {
+	struct trace_ops *ops;
+	bool record; /* is there room in the ring? */
+	struct lab_form form;
+} off = { &trace_ops_off, false, { "off", { 0 }, { 0, 0 } } },
+  ring = { &ring_ops, true, { "ring", { 0 }, { 0, 0 } } },
+  full = { &ring_ops, false, { "full", { 0 }, { 0, 0 } } },
+  call = { &lab_count_ops, false, { "call", { 0 }, { 1, 0 } } },
+  back = { &lab_return_ops, false, { "return", { 0 }, { 1, 1 } } };
+
+/* From one to another while somebody is inside. */
+static const struct change {
+	const struct lab_victim *victim;
+	const struct trampoline *from, *to;
+} changes[] = {
+	{ &lab_victim_own, &off, &ring },
+	{ &lab_victim_own, &ring, &full },
+	{ &lab_victim_own, &full, &call },
+	{ &lab_victim_own, &call, &off },
+	{ &lab_victim_return, &off, &back },
+	{ &lab_victim_return, &back, &off },
+	{ &lab_victim_return, &ring, &back },
+	{ &lab_victim_return, &back, &ring },
+};
+
+/* Boundaries of the trampolines that some case has held somebody at. */
+static bool reached[LAB_REGION];
+
+static void record_all(bool on)
+{
+	mutex_lock(&trace_mutex);
+	ring_record(on ? READ_ONCE(cpus_online) : 0, true);
+	mutex_unlock(&trace_mutex);
+}
+
+static int entry_set(struct lab_case *c, unsigned int state)
+{
+	const struct change *ch = c->arg;
+	const struct trampoline *t = state ? ch->to : ch->from;
+
+	WRITE_ONCE(trace_ops, t->ops);
+	record_all(t->record);
+	return lab_own_switch(c->victim, "stop", true);
+}
+
+/* The datum first, then the site: whoever is inside has loaded the old one. */
+static int entry_step(struct lab_case *c, unsigned int from)
+{
+	entry_set(c, from + 1);
+	return lab_own_switch(c->victim, "stop", false);
+}
+
+bool lab_case_trampoline(struct lab_case *c, unsigned int i)
+{
+	const struct change *ch = &changes[i];
+
+	if (i >= ARRAY_SIZE(changes))
+		return false;
+	*c = (struct lab_case){
+		.name = "trampoline",
+		.from = "H16",
+		.because = ch->victim == &lab_victim_own ?
+				   "the target is a datum that is loaded once" :
+				   "what was taken stays with the task",
+		.strategy = "datum",
+		.old = ch->from->form.name,
+		.new = ch->to->form.name,
+		.victim = ch->victim,
+		.before = &ch->from->form,
+		.after = &ch->to->form,
+		.last = 1,
+		.set = entry_set,
+		.step = entry_step,
+		.arg = (void *)ch,
+		.lo = (unsigned long)trace_entry,
+		.hi = (unsigned long)trampoline_end,
+		.span = 700,
+	};
+	BUG_ON(c->hi - c->lo > LAB_REGION);
+	return true;
+}
+
+static bool masked(unsigned long pc)
+{
+	for (const unsigned long *m = trampoline_masked; *m; m += 2)
+		if (pc >= m[0] && pc < m[1])
+			return true;
+	return false;
+}
+
+void lab_trampolines_begin(void)
+{
+	for (unsigned int i = 0; i < LAB_REGION; i++)
+		reached[i] = false;
+}
+
+void lab_own_held(unsigned long pc)
+{
+	unsigned long at = pc - (unsigned long)trace_entry;
+
+	if (at < LAB_REGION)
+		reached[at] = true;
+}
+
+/* After all of them: what the disassembly has, but none of the cases reached. */
+static void check_reached(struct lab_case *c)
+{
+	for (const u16 *i = trampoline_insns; *i != 0xffff; i++) {
+		unsigned long pc = (unsigned long)trace_entry + *i;
+
+		c->boundaries += !masked(pc) && !reached[*i];
+		if (!masked(pc) && !reached[*i] && !c->incomplete) {
+			c->incomplete = "never interrupted at";
+			c->incomplete_at = pc;
+		}
+	}
+}
+
+void lab_own_done(struct lab_case *c)
+{
+	if (c->arg == &changes[ARRAY_SIZE(changes) - 1])
+		check_reached(c);
+}

@@ -1,0 +1,103 @@
+/*
+ * The breakpoint's vector in the lab (H14): the port's own site is switched on by
+ * breakpoint, and the trap searches a vector of three with the tracer's own
+ * search: once as a batch is, ascending, once as it was handed to Linux in 2025,
+ * not sorted.
+ */
+#include <kernel/patch_path.h>
+#include <tracer/lab/lab_internal.h>
+#include <tracer/patch/patch_live.h>
+#include <tracer/sites/sites.h>
+
+static const struct lab_form off_form = { "off", { 0 }, { 0, 0 } };
+static const struct lab_form on_form = { "on", { 0 }, { 1, 0 } };
+
+static unsigned int own;	  /* the site's number */
+static struct patch_chunk vector; /* what the trap searches */
+static struct patch_chunk steps;  /* the own site alone, for the writing */
+
+static bool vector_trap(struct trap_frame *f)
+{
+	unsigned long pc = arch_frame_pc(f);
+	bool on;
+
+	if (pc != patch_entry_live(steps.entry[0]) ||
+	    !patch_chunk_find(&vector, vector.count, pc, &on))
+		return false;
+	arch_break_resume(f, pc, on);
+	return true;
+}
+PATCH_INDIRECT(patch_trap, vector_trap);
+
+/* With two others of the table, the nearest below or above it. */
+static void fill(unsigned int site, bool sorted)
+{
+	unsigned int first = site < 2 ? site : site - 2, i;
+	u32 least;
+
+	own = site;
+	vector.count = steps.count = 0;
+	patch_chunk_add(&steps, arch_site_live(site_address(site)), true);
+	for (i = first; i < first + 3; i++)
+		patch_chunk_add(&vector, arch_site_live(site_address(i)), true);
+	if (sorted)
+		return;
+	least = vector.entry[0];
+	vector.entry[0] = vector.entry[2];
+	vector.entry[2] = least;
+}
+
+static int vector_step(struct lab_case *c, unsigned int from)
+{
+	(void)c;
+	if (from == 0) {
+		patch_trap_hook = vector_trap;
+		patch_chunk_step(&steps, PATCH_BREAK);
+		return 0;
+	}
+	if (arch_break_length < arch_live_length)
+		patch_chunk_step(&steps, PATCH_TAIL);
+	patch_chunk_step(&steps, PATCH_FIRST);
+	patch_chunk_settle(&steps, PATCH_FIRST);
+	return 0;
+}
+
+/* The site's books know nothing of the steps: back to what they say first. */
+static int vector_set(struct lab_case *c, unsigned int state)
+{
+	int err;
+
+	steps.entry[0] &= ~1u;
+	steps.entry[0] |= site_test(site_bits.enabled, own);
+	vector_step(c, 1);
+	steps.entry[0] |= 1;
+	err = lab_own_switch(c->victim, "stop", state == c->last);
+	if (!err && state && state < c->last)
+		vector_step(c, 0);
+	return err;
+}
+
+void lab_case_vector(struct lab_case *c, unsigned int site, bool sorted)
+{
+	fill(site, sorted);
+	*c = (struct lab_case){
+		.name = sorted ? "vector" : "vector-unsorted",
+		.from = "H14",
+		.because = sorted ? "the trap's search needs it ascending" :
+				    "the trap finds no entry; cure: vector",
+		.strategy = "breakpoint",
+		.old = "off",
+		.new = "on",
+		.victim = &lab_victim_own,
+		.before = &off_form,
+		.after = &on_form,
+		.breaks = sorted ? 0 : LAB_FAULT,
+		.last = 2,
+		.live = true,
+		.set = vector_set,
+		.step = vector_step,
+		.lo = lab_victim_own.boundary[0],
+		.hi = lab_victim_own.boundary[3] + 1,
+		.span = 700,
+	};
+}

@@ -1,0 +1,234 @@
+/*
+ * Proves that a CPU that was away has missed nothing of the tracer's: settings,
+ * sites and buffers are as if it had been there; and that endless switching of
+ * all sites, with each strategy, while CPUs go and come at random, loses no call
+ * and counts none twice.
+ */
+#include <kernel/lib/bits.h>
+#include <kernel/cpu/hotplug.h>
+#include <tracer/testing.h>
+
+static unsigned int last_cpu(void)
+{
+	return bit_highest(cpus_online);
+}
+
+static void call_some(void *arg)
+{
+	for (unsigned long i = (unsigned long)arg; i; i--)
+		victim_call(i);
+}
+
+static void call_on(unsigned int c, unsigned long n)
+{
+	task_join(
+		task_create("caller", PRIO_LOW, 1u << c, call_some, (void *)n));
+}
+
+static u64 held_by(unsigned int c)
+{
+	struct ring_stats s;
+
+	ring_stats(c, &s);
+	return s.held;
+}
+
+/* What it wrote can still be read; what it is told meanwhile holds. */
+KTEST(hotplug_ring, "hotplug.trace_buffer")
+{
+	unsigned int c = last_cpu();
+	char path[40], text[8];
+	struct ring_stats sum;
+
+	if (!c)
+		KSKIP(t, "one CPU");
+	KEXPECT_EQ(t, trace_test_victim(), 0);
+	call_on(c, 100);
+	KEXPECT_EQ(t, held_by(c), 100);
+	KEXPECT_EQ(t, cpu_down(c), 0);
+	KEXPECT_EQ(t, held_by(c), 100);
+	snprintf(path, sizeof(path), "per_cpu/cpu%u/trace", c);
+	KEXPECT(t, trace_test_read(path, text, sizeof(text), 7) > 0);
+	/* Cleared, while it is away. */
+	trace_test_put("trace", "");
+	KEXPECT_EQ(t, held_by(c), 0);
+	KEXPECT_EQ(t, cpu_up(c), 0);
+	call_on(c, 50);
+	KEXPECT_EQ(t, held_by(c), 50);
+	KEXPECT(t, trace_test_books(&sum));
+	KEXPECT_EQ(t, sum.written, 50);
+	trace_test_reset();
+}
+
+KTEST(hotplug_mask, "hotplug.tracing_cpumask")
+{
+	unsigned int c = last_cpu();
+	char mask[12];
+
+	if (!c)
+		KSKIP(t, "one CPU");
+	KEXPECT_EQ(t, trace_test_victim(), 0);
+	KEXPECT_EQ(t, cpu_down(c), 0);
+	KEXPECT_EQ(t, trace_test_put("tracing_cpumask", "1"), 0);
+	KEXPECT_EQ(t, cpu_up(c), 0);
+	call_on(c, 20);
+	KEXPECT_EQ(t, held_by(c), 0);
+	KEXPECT_EQ(t, cpu_down(c), 0);
+	snprintf(mask, sizeof(mask), "%x", ALL_CPUS);
+	KEXPECT_EQ(t, trace_test_put("tracing_cpumask", mask), 0);
+	KEXPECT_EQ(t, cpu_up(c), 0);
+	call_on(c, 30);
+	KEXPECT_EQ(t, held_by(c), 30);
+	trace_test_reset();
+}
+
+/* Its ring is as large as the others', and its sites are on. */
+KTEST(hotplug_settings, "hotplug.set_while_away")
+{
+	unsigned int c = last_cpu();
+	unsigned long kb = ring_kb();
+	char text[16];
+
+	if (!c)
+		KSKIP(t, "one CPU");
+	trace_test_reset();
+	KEXPECT_EQ(t, cpu_down(c), 0);
+	KEXPECT_EQ(t, trace_test_put("buffer_size_kb", "64"), 0);
+	KEXPECT_EQ(t, trace_test_victim(), 0);
+	KEXPECT_EQ(t, cpu_up(c), 0);
+	KEXPECT_EQ(t, rings[c].nr, 16);
+	call_on(c, 40);
+	KEXPECT_EQ(t, held_by(c), 40);
+	KEXPECT_EQ(t, cpu_down(c), 0);
+	KEXPECT_EQ(t, trace_test_put("current_tracer", "nop"), 0);
+	KEXPECT_EQ(t, cpu_up(c), 0);
+	call_on(c, 10);
+	KEXPECT_EQ(t, held_by(c), 0);
+	trace_test_reset();
+	snprintf(text, sizeof(text), "%lu", kb);
+	KEXPECT_EQ(t, trace_test_put("buffer_size_kb", text), 0);
+}
+
+/* ---- the storm ---- */
+
+struct caller {
+	struct task *task;
+	u32 steady, wrong;
+};
+
+static void call_all(void *arg)
+{
+	struct caller *c = arg;
+
+	while (!task_should_stop()) {
+		unsigned long x = c->steady;
+
+		c->wrong += victim_outer(x) != x + 4; /* calls victim_call() */
+		c->wrong += victim_other(x) != x + 3;
+		c->wrong += victim_varargs(3, 1, 2, 3) != 6;
+		WRITE_ONCE(c->steady, c->steady + 1);
+		if (x % 16 == 0)
+			arch_cpu_relax();
+	}
+}
+
+struct cpu_storm {
+	struct task *task;
+	u32 seed, toggles, errors;
+};
+
+static void toggle_cpus(void *arg)
+{
+	struct cpu_storm *s = arg;
+
+	while (!task_should_stop()) {
+		unsigned int c = 1 + ktest_random(&s->seed) % (nr_cpus - 1);
+
+		s->errors += !!(cpu_online(c) ? cpu_down(c) : cpu_up(c));
+		WRITE_ONCE(s->toggles, s->toggles + 1);
+		task_sleep(ktest_random(&s->seed) % (2 * NSEC_PER_MSEC));
+	}
+	for (unsigned int c = 1; c < nr_cpus; c++)
+		s->errors += !!cpu_up(c);
+}
+
+/* It goes on for so long, and for so many of each at least. */
+#define STORM_NS (100 * NSEC_PER_MSEC)
+#define STORM_CPU_TOGGLES 12
+#define STORM_SITE_TOGGLES 20
+
+/* A caller on each odd CPU, the others anywhere. */
+static void start_callers(struct caller *callers)
+{
+	for (unsigned int i = 0; i < nr_cpus; i++)
+		callers[i].task = task_create_expendable("caller", PRIO_LOW,
+							 i % 2 ? 1u << i : ~0u,
+							 call_all, &callers[i]);
+}
+
+/* Has each called at least once? One whose CPU is away waits for another's. */
+static bool all_called(const struct caller *callers)
+{
+	for (unsigned int i = 0; i < nr_cpus; i++)
+		if (callers[i].task && !READ_ONCE(callers[i].steady))
+			return false;
+	return true;
+}
+
+/* How often victim_call() was called in all. */
+static u32 end_callers(struct ktest_run *t, struct caller *callers)
+{
+	u32 calls = 0;
+
+	for (unsigned int i = 0; i < nr_cpus; i++) {
+		if (!callers[i].task)
+			continue;
+		task_stop(callers[i].task);
+		KEXPECT_EQ(t, task_join(callers[i].task), 0);
+		KEXPECT(t, callers[i].steady > 0);
+		KEXPECT_EQ(t, callers[i].wrong, 0);
+		calls += callers[i].steady;
+	}
+	return calls;
+}
+
+static void storm(struct ktest_run *t, const char *strategy)
+{
+	static struct trace_witness w;
+	struct cpu_storm cpus_go = { .seed = 7 };
+	struct caller callers[MAX_CPUS] = { 0 };
+	u64 begin = time_ns(), end = begin + 3 * KWAIT_NS;
+	u32 n = 0;
+
+	KASSERT(t, trace_witness_begin(&w, strategy));
+	start_callers(callers);
+	cpus_go.task = task_create("cpu-storm", PRIO_NORMAL, ~0u, toggle_cpus,
+				   &cpus_go);
+	while ((time_ns() < begin + STORM_NS || n < STORM_SITE_TOGGLES ||
+		READ_ONCE(cpus_go.toggles) < STORM_CPU_TOGGLES ||
+		!all_called(callers)) &&
+	       time_ns() < end) {
+		KEXPECT_EQ(t, trace_witness_toggle(&w, ++n % 2), 0);
+		/* Callers are low: one whose CPU is away runs on ours. */
+		task_sleep(NSEC_PER_MSEC / 10);
+	}
+	KEXPECT(t, cpus_go.toggles >= STORM_CPU_TOGGLES);
+	task_stop(cpus_go.task);
+	task_join(cpus_go.task);
+	KEXPECT_EQ(t, cpus_go.errors, 0);
+	w.steady_made = end_callers(t, callers);
+	trace_witness_end(&w, t);
+}
+
+KTEST(hotplug_storm, "hotplug.storm")
+{
+	cpumask_t all = cpus_online;
+	const struct patch_strategy *s;
+
+	if (nr_cpus == 1)
+		KSKIP(t, "one CPU");
+	for_each_registered (s, patch_strategies)
+		if (!patch_refused(s))
+			storm(t, s->name);
+	KEXPECT_EQ(t, cpus_online, all);
+}

@@ -1,0 +1,120 @@
+/*
+ * CPUs, and the tasks that they run over a site, preempted anywhere on it and
+ * resumed by any CPU.
+ *
+ * Given: RUNS of the site by each CPU, take_ipi(me), trap(), and who patches: a
+ * process of its own, or CPU LEADER in lead().
+ */
+/* Where a task stands. */
+#define IDLE 0	 /* no task */
+#define FIXED 1	 /* before the site's fixed part */
+#define LIVE 2	 /* before its live instruction */
+#define BEHIND 3 /* after both */
+
+byte held; /* where the preempted task stands, or IDLE */
+
+/* One value out of the set that CPU me may fetch. */
+inline fetch(value, unit)
+{
+	if
+	:: view(me, unit) & OFF -> value = OFF
+	:: view(me, unit) & ON -> value = ON
+	:: view(me, unit) & BREAK -> value = BREAK
+	fi
+}
+
+/*
+ * The live instruction, unit by unit: others store in between. An interrupt
+ * comes only at an instruction's end, so no sync() of this CPU can.
+ */
+inline execute()
+{
+	atomic { fetch(did, 0) };
+	if
+	:: did == BREAK -> trap()
+	:: else ->
+#if UNITS > 1
+		atomic {
+			fetch(tail, 1);
+			assert(tail == did) /* whole */
+		};
+		tail = 0
+#endif
+	fi;
+	atomic {
+		/* Once settled, only what the new state says happens. */
+		assert(!settled || did == want); /* new */
+		did = 0;
+		pc = BEHIND
+	}
+}
+
+/*
+ * kernel/cpu/hotplug.c: a CPU that comes enters the set while no rendezvous and no
+ * call is under way, and synchronises before it may run a site (H19).
+ */
+inline join(me)
+{
+#ifdef SYNC_THEN_JOIN
+	sync(me);
+#endif
+	atomic {
+#ifndef JOIN_ANYTIME
+		!turn ->
+		turn = true;
+#endif
+		online = online | (1 << me)
+	};
+	atomic {
+#ifndef SYNC_THEN_JOIN
+		sync(me);
+#endif
+		turn = false;
+		ready = online
+	}
+}
+
+/*
+ * Runs of the site are bounded, so that a CPU ends up waiting for interrupts,
+ * and whoever waits for it in vain is seen as an invalid end state. A task that
+ * has its interrupts off has them off from the site's fixed part to its end.
+ */
+proctype cpu(byte me)
+{
+	byte pc, did, tail, runs = RUNS;
+	bool irqs_off;
+
+	if
+	:: me == LATE -> join(me)
+	:: else
+	fi;
+	do
+	:: atomic { ipi[me] && !irqs_off -> ipi[me] = false }; take_ipi(me)
+#ifdef LEADER
+	:: me == LEADER && !irqs_off && batches < BATCHES -> lead()
+#endif
+	:: atomic { pc == IDLE && runs > 0 -> runs--; pc = FIXED }
+	:: atomic { pc == FIXED -> pc = LIVE; irqs_off = true }
+	:: atomic { pc == FIXED -> pc = LIVE }
+	:: pc == LIVE -> execute()
+	:: atomic { pc == BEHIND -> pc = IDLE; irqs_off = false }
+	:: atomic { pc != IDLE && !irqs_off && held == IDLE ->
+		held = pc; pc = IDLE }
+	:: atomic { pc == IDLE && held != IDLE -> pc = held; held = IDLE }
+	:: batches == BATCHES && !ipi[me] && pc == IDLE && runs == 0 &&
+		held == IDLE -> break
+	od
+}
+
+init {
+	machine_init();
+	atomic {
+		run cpu(0);
+		run cpu(1);
+		run cpu(2)
+#ifndef LEADER
+		;
+		run patcher()
+#endif
+	}
+}

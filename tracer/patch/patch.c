@@ -1,0 +1,264 @@
+/* Batches: verification, and the books about what is on. */
+#include <tracer/patch/patch_live.h>
+#include <tracer/patch/patch_log.h>
+
+#include <kernel/lib/bits.h>
+#include <kernel/cpu/cpu.h>
+#include <kernel/errno.h>
+#include <kernel/init.h>
+#include <kernel/init.h>
+#include <kernel/test/ktest.h>
+#include <kernel/param.h>
+#include <kernel/patch_path.h>
+#include <kernel/printk.h>
+#include <kernel/lib/string.h>
+#include <kernel/time.h>
+
+static const struct patch_strategy *strategy = &patch_strategy_stop;
+static struct patch_stats stats;
+static u64 window_max; /* arch_clock() ticks, for stats.window_ns_max */
+
+/*
+ * The text is written by nobody else while trace_mutex is held, so what has been
+ * verified here still stands when the strategy writes.
+ */
+static int verify(struct patch_batch *b)
+{
+	const u32 *entry;
+	unsigned int w;
+	u32 diff, on;
+
+	patch_for_each (b, w, entry, diff, on) {
+		unsigned long live = arch_site_live(site_entry_address(entry));
+		u64 found = arch_live_read(live);
+		u64 expected =
+			on & 1 ? arch_live_off(live) : arch_live_on(live);
+
+		if (found != expected) {
+			b->bad_site = entry - site_table;
+			b->found = found;
+			b->expected = expected;
+			return -EIO;
+		}
+	}
+	return 0;
+}
+
+static void count_sites(struct patch_batch *b)
+{
+	b->on = b->off = 0;
+	for (unsigned int w = b->lo; w < b->hi; w++) {
+		b->on += bit_count(site_bits.want[w] & ~site_bits.enabled[w]);
+		b->off += bit_count(site_bits.enabled[w] & ~site_bits.want[w]);
+	}
+}
+
+static void settle(u32 *to, const u32 *from, const struct patch_batch *b)
+{
+	unsigned int w;
+
+	for (w = b->lo; w < b->hi; w++)
+		to[w] = from[w];
+}
+
+int patch_apply(struct patch_batch *b, unsigned int lo, unsigned int hi)
+{
+	int err;
+
+	b->lo = lo;
+	b->hi = hi;
+	b->held_ns = 0;
+	b->fallback = 0;
+	err = arch_irqs_off() || in_interrupt() ? -EDEADLK : verify(b);
+	count_sites(b);
+	if (!err && b->on + b->off) {
+		patch_log(LOG_BATCH, b->on + b->off,
+			  strategy - __start_patch_strategies);
+		err = strategy->carry_out(b);
+		patch_log(LOG_DONE, 0, 0);
+	}
+	if (err) {
+		settle(site_bits.want, site_bits.enabled, b);
+		return err;
+	}
+	if (!(b->on + b->off))
+		return 0;
+	settle(site_bits.enabled, site_bits.want, b);
+	stats.enabled += b->on - b->off;
+	stats.batches++;
+	stats.sites_written += b->on + b->off;
+	stats.fallback += b->fallback;
+	stats.held_ns_max = max(stats.held_ns_max, b->held_ns);
+	return 0;
+}
+
+/* ---- Strategies ---------------------------------------------------------- */
+
+const char *patch_refused(const struct patch_strategy *s)
+{
+	return s->refused ? s->refused() : NULL;
+}
+
+static const struct patch_strategy *find(const char *name)
+{
+	const struct patch_strategy *s;
+
+	for_each_registered (s, patch_strategies)
+		if (!strcmp(s->name, name))
+			return s;
+	return NULL;
+}
+
+int patch_strategy_set(const char *name, const char **why)
+{
+	const struct patch_strategy *s = find(name);
+
+	if (!s)
+		return -EINVAL;
+	*why = patch_refused(s);
+	if (*why)
+		return -ENOSYS;
+	strategy = s;
+	return 0;
+}
+
+const char *patch_strategy_name(void)
+{
+	return READ_ONCE(strategy)->name;
+}
+
+/* Refused so far: what "off" is, which is not yet chosen, may change that. */
+static const char *strategy_wanted;
+
+static const char *wanted;
+
+static int strategy_param(const char *value)
+{
+	if (!find(value))
+		return -EINVAL;
+	wanted = value;
+	return 0;
+}
+KERNEL_PARAM(patch_strategy, "patch_strategy", "stop breakpoint word",
+	     strategy_param);
+
+/* What a CPU refuses may depend on its NOP, which is chosen after parameters are
+ * read. Alone: nothing is patched before. */
+static void strategy_boot(void)
+{
+	const char *why;
+
+	if (wanted && patch_strategy_set(wanted, &why))
+		printk("patch_strategy=%s is not possible on this CPU: %s; %s "
+		       "it is\n",
+		       wanted, why, strategy->name);
+}
+INIT_HOOK(INIT_LATE, strategy_boot);
+
+static void strategy_late(void)
+{
+	const char *why;
+
+	if (strategy_wanted && patch_strategy_set(strategy_wanted, &why))
+		printk("param: patch_strategy=%s is not possible on this CPU: "
+		       "%s; %s it is\n",
+		       strategy_wanted, why, strategy->name);
+}
+INIT_HOOK(INIT_LATE, strategy_late);
+
+/* ---- Traps ---------------------------------------------------------------- */
+
+bool (*patch_trap_hook)(struct trap_frame *f);
+
+static void count(u32 *what)
+{
+	__atomic_fetch_add(what, 1, __ATOMIC_RELAXED);
+}
+
+/* Is pc the live instruction of a site that may be switched? */
+static bool at_live(unsigned long pc)
+{
+	unsigned int i = site_lower_bound(pc + 1);
+
+	return i-- && site_test(site_bits.patchable, i) &&
+	       arch_site_live(site_address(i)) == pc;
+}
+
+/*
+ * A CPU that trapped on a breakpoint which is no longer in memory goes on as
+ * memory says now; to return to the same address could be to trap for ever, with
+ * interrupts off, while others wait for it. Only at a live instruction: any other
+ * breakpoint is somebody else's.
+ *
+ * Memory is read first, the vector then: a breakpoint that is found in memory
+ * has been published before, and stays so while this CPU has interrupts off.
+ */
+bool patch_trap(struct trap_frame *f)
+{
+	bool (*hook)(struct trap_frame * f) = READ_ONCE(patch_trap_hook);
+	unsigned long pc;
+	bool on;
+	u64 now;
+
+	if (hook && hook(f))
+		return true;
+	pc = arch_frame_pc(f);
+	if (pc < (unsigned long)_text || pc >= (unsigned long)_etext)
+		return false;
+	now = arch_live_read(pc);
+	if (patch_break_find(pc, &on)) {
+		arch_break_resume(f, pc, on);
+		count(&stats.traps);
+		return true;
+	}
+	if (!at_live(pc))
+		return false;
+	on = now == arch_live_on(pc);
+	if (!on && now != arch_live_off(pc))
+		return false;
+	arch_break_resume(f, pc, on);
+	count(&stats.late);
+	return true;
+}
+PATCH_ROOT(patch_trap);
+
+int patch_site(struct patch_batch *b, unsigned int site, bool on)
+{
+	u32 bit = 1u << (site % 32);
+
+	if (on)
+		site_bits.want[site / 32] |= bit;
+	else
+		site_bits.want[site / 32] &= ~bit;
+	return patch_apply(b, site / 32, site / 32 + 1);
+}
+
+int patch_explain(const struct patch_batch *b, char *buf, size_t size)
+{
+	unsigned long live = arch_site_live(site_address(b->bad_site));
+	int digits = 2 * (int)arch_live_length;
+
+	return snprintf(buf, size,
+			"%pS: found %0*llx, expected %0*llx; "
+			"nothing was written",
+			(void *)live, digits, (unsigned long long)b->found,
+			digits, (unsigned long long)b->expected);
+}
+
+void patch_count_window(u64 ticks)
+{
+	window_max = max(window_max, ticks);
+}
+
+void patch_stats(struct patch_stats *s)
+{
+	*s = stats;
+	s->strategy = strategy->name;
+	s->window_ns_max = clock_delta_to_ns(window_max);
+}
+
+static unsigned long enabled_sites(void)
+{
+	return stats.enabled;
+}
+KTEST_RESOURCE(enabled_sites, "enabled sites", enabled_sites);

@@ -1,0 +1,113 @@
+/*
+ * Switching sites on and off while the machine runs. A batch is the set of
+ * sites whose state in site_bits.want differs from site_bits.enabled; all of it
+ * is verified against memory before a strategy may write the first byte.
+ */
+#ifndef TRACER_PATCH_H
+#define TRACER_PATCH_H
+
+#include <tracer/sites/sites.h>
+
+struct trap_frame;
+
+struct patch_batch {
+	unsigned int lo, hi;   /* words of the bitmaps: [lo, hi) */
+	unsigned int on, off;  /* sites that become on, and off */
+	u64 held_ns;	       /* longest time that a CPU was held */
+	unsigned int fallback; /* sites that another strategy had to switch */
+	/* Filled when patch_apply() returns -EIO: */
+	unsigned int bad_site;
+	u64 found, expected; /* the live instruction's bytes */
+};
+
+/*
+ * A way of carrying a batch out. Every live instruction has been verified. When
+ * it returns 0 all of them are written and every CPU has synchronised; else
+ * nothing has been written. Context: a task, trace_mutex held.
+ */
+struct patch_strategy {
+	const char *name;
+	/* NULL, or why this machine cannot use it. */
+	const char *(*refused)(void);
+	int (*carry_out)(struct patch_batch *b);
+};
+#define PATCH_STRATEGY(ident, ...)                                             \
+	const struct patch_strategy patch_strategy_##ident REGISTER(           \
+		patch_strategies) = { __VA_ARGS__ }
+REGISTRY(struct patch_strategy, patch_strategies);
+extern const struct patch_strategy patch_strategy_stop; /* the default */
+
+/* Why this machine cannot use a strategy, or NULL. */
+const char *patch_refused(const struct patch_strategy *s);
+
+/*
+ * Choose the strategy of all later batches. -EINVAL: none of that name; -ENOSYS:
+ * refused here, *why says why. Context: trace_mutex held. And its name.
+ */
+int patch_strategy_set(const char *name, const char **why);
+const char *patch_strategy_name(void);
+
+/*
+ * The steps of a strategy that stops nobody, in their order; each is first
+ * written (synced false), then every CPU has synchronised (true).
+ */
+enum patch_step {
+	PATCH_BREAK, /* a breakpoint on each first unit */
+	PATCH_TAIL,  /* the new tails behind it */
+	PATCH_FIRST, /* the new first units */
+	PATCH_WORD,  /* whole live instructions, one store each */
+};
+
+/*
+ * Called after each write and each sync of a step, by the task that patches,
+ * interrupts on: the lab runs the site on another CPU from it. NULL: nobody.
+ */
+extern void (*patch_step_hook)(enum patch_step step, bool synced);
+
+/*
+ * Asked first by patch_trap(); true: dealt with. For the lab's own breakpoints.
+ * Trap context, no site (PATCH_INDIRECT(patch_trap, ...)). NULL: nobody.
+ */
+extern bool (*patch_trap_hook)(struct trap_frame *f);
+
+/*
+ * Go through the sites of batch b: word w, entry in site_table, and in the lowest
+ * bit of `on` the state it gets. A shift a site is cheaper than counting zeros
+ * where that is a libgcc call.
+ */
+#define patch_for_each(b, w, entry, diff, on)                                  \
+	for ((w) = (b)->lo; (w) < (b)->hi; (w)++)                              \
+		for ((entry) = &site_table[32 * (w)],                          \
+		    (on) = site_bits.want[w],                                  \
+		    (diff) = (on) ^ site_bits.enabled[w];                      \
+		     (diff); (entry)++, (diff) >>= 1, (on) >>= 1)              \
+			if (1 & (diff))
+
+/*
+ * Make `enabled` equal to `want` in words [lo, hi). 0; -EIO: a live instruction
+ * is not what it should be, nothing was written, b says which; or what the
+ * strategy returned (stop_cpus()), nothing written either: then `want` is set
+ * back to `enabled`. Context: a task, interrupts on, trace_mutex held.
+ */
+int patch_apply(struct patch_batch *b, unsigned int lo, unsigned int hi);
+
+/* The same for one site: its bit of `want` becomes `on` first. */
+int patch_site(struct patch_batch *b, unsigned int site, bool on);
+
+/* "name+0x0/0x20: found 0x.., expected 0x..", for an -EIO. */
+int patch_explain(const struct patch_batch *b, char *buf, size_t size);
+
+struct patch_stats {
+	const char *strategy;
+	unsigned int enabled; /* sites */
+	u32 batches;
+	u64 sites_written;
+	u64 fallback; /* of these: not as the strategy does */
+	u64 held_ns_max;
+	u64 window_ns_max; /* of writing with interrupts off, nobody held */
+	u32 traps;	   /* breakpoints hit in a batch; atomic */
+	u32 late; /* and hit though they were gone from memory; atomic */
+};
+void patch_stats(struct patch_stats *s);
+
+#endif

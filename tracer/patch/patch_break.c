@@ -1,0 +1,194 @@
+/*
+ * Strategy `breakpoint`: works whatever a store of the live instruction looks
+ * like to those who fetch it, and stops nobody. A live instruction is a first
+ * unit, which one store changes, and a tail. For each chunk of the batch:
+ *
+ *	step		first unit	tail	a CPU that runs the site
+ *	(before)	old		old	runs the old instruction
+ *	PATCH_BREAK	breakpoint	old	the old one, or traps
+ *	  all sync				traps
+ *	PATCH_TAIL	breakpoint	new	traps: the tail is not looked at
+ *	  all sync
+ *	PATCH_FIRST	new		new	traps, or runs the new one
+ *	  all sync				runs the new instruction
+ *
+ * Each "all sync" keeps any CPU from seeing two of the stores in the wrong order:
+ * without the first, an old first unit with a new tail; without the second, a
+ * new first unit with an old tail. Where the unit is the whole instruction there
+ * is no tail, and no step for it.
+ *
+ * The trap acts as the site's NEW state from the first breakpoint on: were it to
+ * act as a NOP, calls would get lost while the state is "on" all the time (H13).
+ *
+ * The vector that the trap searches is published before the first breakpoint can
+ * be seen, and stays until every CPU has synchronised after the last step: by
+ * then no CPU can fetch a breakpoint any more, and since traps run with interrupts
+ * off, which the synchronisation's interrupt waits for, none is still in one.
+ */
+#include <tracer/patch/patch_live.h>
+
+#include <kernel/patch_path.h>
+#include <tracer/patch/patch_log.h>
+
+static struct patch_chunk chunk;
+
+/* Of chunk, how many a trap may look at: none while it is being filled. */
+static u32 published;
+
+bool patch_chunk_find(const struct patch_chunk *c, u32 count, unsigned long pc,
+		      bool *on)
+{
+	unsigned int lo = 0, hi = count, mid;
+	u32 wanted = (u32)(pc - (unsigned long)_text) << 1;
+
+	while (lo < hi) {
+		mid = (lo + hi) / 2;
+		if (c->entry[mid] < wanted)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (lo == count || c->entry[lo] >> 1 != wanted >> 1)
+		return false;
+	*on = c->entry[lo] & 1;
+	return true;
+}
+
+bool patch_break_find(unsigned long pc, bool *on)
+{
+	/*
+	 * The breakpoint was fetched, now the vector is loaded: the fence keeps
+	 * the loads behind the fetch. Pairs with the release in publish().
+	 */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	return patch_chunk_find(&chunk, READ_ONCE(published), pc, on);
+}
+
+/* Release: the entries before the count, both before any breakpoint, which
+ * arch_text_open() does not order. Pairs with the fence in patch_break_find(). */
+static void publish(u32 count)
+{
+	__atomic_store_n(&published, count, __ATOMIC_RELEASE);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+}
+
+/* ---- Steps ------------------------------------------------------------------ */
+
+static always_inline void write_one(unsigned long live, bool on, long delta,
+				    enum patch_step step)
+{
+	if (step == PATCH_BREAK)
+		arch_unit_write(live + delta, arch_break_insn);
+	else if (step == PATCH_TAIL)
+		arch_tail_write(live + delta,
+				on ? arch_live_on(live) : arch_live_off(live));
+	else
+		arch_unit_write(live + delta,
+				on ? arch_live_on(live) : arch_live_off(live));
+}
+
+static always_inline void write_all(const struct patch_chunk *c,
+				    enum patch_step step)
+{
+	long delta = arch_text_open();
+	const u32 *e, *end = c->entry + c->count;
+
+	for (e = c->entry; e < end; e++)
+		write_one(patch_entry_live(*e), *e & 1, delta, step);
+	arch_text_close();
+}
+
+/* The step is decided once, not for each site. */
+static noinline void break_write(const struct patch_chunk *c,
+				 enum patch_step step)
+{
+	if (step == PATCH_BREAK)
+		write_all(c, PATCH_BREAK);
+	else if (step == PATCH_TAIL)
+		write_all(c, PATCH_TAIL);
+	else
+		write_all(c, PATCH_FIRST);
+}
+PATCH_ROOT(break_write);
+
+static void store(const struct patch_chunk *c, enum patch_step step,
+		  enum patch_log_store kind)
+{
+	u64 start = arch_clock();
+
+	break_write(c, step);
+	patch_count_window(arch_clock() - start);
+	/* Of batches alone: the lab has steps of its own. */
+	if (READ_ONCE(patch_log_on) && c == &chunk)
+		for (unsigned int i = 0; i < c->count; i++)
+			patch_log_store(patch_entry_live(c->entry[i]), kind,
+					c->entry[i] & 1);
+}
+
+static void break_sync(void *arg)
+{
+	const struct patch_chunk *c = arg;
+
+	if (patch_sabotage_skips())
+		return;
+	patch_log(LOG_SYNC, 0, 0);
+	if (arch_sync_each_site)
+		for (unsigned int i = 0; i < c->count; i++)
+			arch_text_sync_site(patch_entry_live(c->entry[i]));
+	arch_text_sync();
+}
+PATCH_ROOT(break_sync);
+
+void patch_chunk_step(struct patch_chunk *c, enum patch_step step)
+{
+	static const u8 kind[] = {
+		[PATCH_BREAK] = STORE_BREAK,
+		[PATCH_TAIL] = STORE_TAIL,
+		[PATCH_FIRST] = STORE_FIRST,
+	};
+
+	patch_step_begin(step, c->count);
+	store(c, step, kind[step]);
+	patch_step_end(step, break_sync, c);
+}
+
+void patch_chunk_settle(const struct patch_chunk *c, enum patch_step last)
+{
+	if (patch_must_settle())
+		store(c, last, STORE_AGAIN);
+}
+
+void patch_break_flush(void)
+{
+	if (!chunk.count)
+		return;
+	publish(chunk.count);
+	patch_chunk_step(&chunk, PATCH_BREAK);
+	if (arch_break_length < arch_live_length)
+		patch_chunk_step(&chunk, PATCH_TAIL);
+	patch_chunk_step(&chunk, PATCH_FIRST);
+	patch_chunk_settle(&chunk, PATCH_FIRST);
+	publish(0);
+	chunk.count = 0;
+}
+
+void patch_break_add(unsigned long live, bool on)
+{
+	if (chunk.count == PATCH_CHUNK)
+		patch_break_flush();
+	patch_chunk_add(&chunk, live, on);
+}
+
+static int break_carry_out(struct patch_batch *b)
+{
+	const u32 *entry;
+	unsigned int w;
+	u32 diff, on;
+
+	patch_for_each (b, w, entry, diff, on)
+		patch_break_add(arch_site_live(site_entry_address(entry)),
+				on & 1);
+	patch_break_flush();
+	return 0;
+}
+PATCH_STRATEGY(breakpoint, .name = "breakpoint", .carry_out = break_carry_out);

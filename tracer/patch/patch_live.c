@@ -1,0 +1,82 @@
+/* Steps of a strategy that stops nobody: all CPUs synchronise after each. */
+#include <tracer/patch/patch_live.h>
+
+#include <kernel/cpu/cpu.h>
+#include <kernel/patch_path.h>
+#include <tracer/patch/patch_log.h>
+
+void (*patch_step_hook)(enum patch_step step, bool synced);
+
+static void tell(enum patch_step step, bool synced)
+{
+	if (patch_step_hook)
+		patch_step_hook(step, synced);
+}
+
+void patch_step_begin(enum patch_step step, unsigned int sites)
+{
+	patch_log(LOG_STEP, step, sites);
+	if (READ_ONCE(patch_sabotage) == SABOTAGE_EARLY)
+		patch_sync_early();
+}
+
+/*
+ * A CPU is asked if it was online when cpu_call() looked, which is after the
+ * stores and this fence; one that comes online sets its bit, has a full fence
+ * (cpu_join()) and then synchronises. So either cpu_call() sees the bit, or that
+ * CPU's own synchronisation sees the stores (H19).
+ *
+ * cpu_call() interrupts every CPU, and traps run with interrupts off: so when it
+ * returns, every trap has ended that was taken before.
+ */
+void patch_step_end(enum patch_step step, void (*sync)(void *arg), void *arg)
+{
+	tell(step, false);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	cpu_call(~0u, sync, arg);
+	tell(step, true);
+}
+
+void patch_sync_batch(void *batch)
+{
+	const struct patch_batch *b = batch;
+	const u32 *entry;
+	unsigned int w;
+	u32 diff, on;
+
+	if (patch_sabotage_skips())
+		return;
+	patch_log(LOG_SYNC, 0, 0);
+	if (arch_sync_each_site)
+		patch_for_each (b, w, entry, diff, on)
+			arch_text_sync_site(
+				arch_site_live(site_entry_address(entry)));
+	arch_text_sync();
+}
+PATCH_ROOT(patch_sync_batch);
+
+static void sync_bare(void *arg)
+{
+	(void)arg;
+	patch_log(LOG_SYNC, 0, 0);
+	arch_text_sync();
+}
+
+void patch_sync_early(void)
+{
+	cpu_call(~0u, sync_bare, NULL);
+}
+
+/*
+ * QEMU drops its translations of an instruction shortly before it stores to it.
+ * A CPU that translates in between keeps what was there before for ever, no
+ * matter how it synchronises; the next store to the instruction ends that. After
+ * the last step there is none, so the same bytes are stored once more: no CPU
+ * translates any longer what it began before it answered the interrupt of the
+ * synchronisation. On a machine without that fault these stores change nothing.
+ * One CPU alone never translates while it stores.
+ */
+bool patch_must_settle(void)
+{
+	return cpus_online & (cpus_online - 1);
+}

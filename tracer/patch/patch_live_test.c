@@ -1,0 +1,275 @@
+/*
+ * Proves of the strategies that stop nobody: that a site acts as its new state
+ * from the first breakpoint on, on every CPU, calls included (H13); that a batch
+ * in any order and of any size is found by the trap (H14); that each step's
+ * memory is what the table in patch_break.c says.
+ */
+#include <tracer/testing.h>
+
+#include <kernel/patch_path.h>
+#include <tracer/patch/patch_live.h>
+
+/* ---- H13 -------------------------------------------------------------------- */
+
+#define CALLS 50u
+
+static u32 hits;  /* atomic: calls of hit() */
+static u32 wrong; /* atomic: wrong results of victim_other() */
+
+static void hit(unsigned long ip, unsigned long parent, struct trace_ops *ops)
+{
+	(void)ip, (void)parent, (void)ops;
+	__atomic_fetch_add(&hits, 1, __ATOMIC_RELAXED);
+}
+static struct trace_ops hit_ops = { .entry = trace_entry_call, .func = hit };
+
+static struct {
+	unsigned long live;
+	bool on;	     /* the state that the site gets */
+	unsigned int online; /* CPUs */
+	u32 steps;	     /* bit 2 * step + synced */
+	u32 lost;	     /* times that calls were not as the new state's */
+	u32 strange;	     /* times that memory was not as it should be */
+} window;
+
+static void call_victim(void *arg)
+{
+	(void)arg;
+	for (unsigned int i = 0; i < CALLS; i++)
+		if (victim_other(i) != i + 3)
+			__atomic_fetch_add(&wrong, 1, __ATOMIC_RELAXED);
+}
+
+/* The first unit of the live instruction's bytes. */
+static u64 unit(u64 bytes)
+{
+	return bytes & ((1ull << 8 * arch_break_length) - 1);
+}
+
+static bool memory_is_right(enum patch_step step)
+{
+	u64 on = arch_live_on(window.live), off = arch_live_off(window.live);
+	u64 now = arch_live_read(window.live), new = window.on ? on : off;
+	u64 old = window.on ? off : on;
+
+	if (step == PATCH_BREAK)
+		return unit(now) == unit(arch_break_insn) &&
+		       now - unit(now) == old - unit(old);
+	if (step == PATCH_TAIL)
+		return unit(now) == unit(arch_break_insn) &&
+		       now - unit(now) == new - unit(new);
+	return now == new;
+}
+
+/*
+ * Every CPU runs the site between any two steps. Unsynchronised ones too: under
+ * QEMU they see what is in memory, and real ones may.
+ */
+static void run_in_window(enum patch_step step, bool synced)
+{
+	u32 before = hits;
+
+	/* Strategy `word` before what it leaves to breakpoints: not this site. */
+	if (step == PATCH_WORD && !arch_live_word(window.live))
+		return;
+	window.steps |= 1u << (2 * step + synced);
+	window.strange += !memory_is_right(step);
+	cpu_call(~0u, call_victim, NULL);
+	if (hits - before != (window.on ? window.online * CALLS : 0))
+		window.lost++;
+}
+
+static u32 steps_of_strategy(void)
+{
+	bool word = !strcmp(patch_strategy_name(), "word") &&
+		    arch_live_word(window.live);
+	u32 both = 3, steps = both << 2 * PATCH_BREAK | both << 2 * PATCH_FIRST;
+
+	if (!strcmp(patch_strategy_name(), "stop"))
+		return 0;
+	if (word)
+		return both << 2 * PATCH_WORD;
+	if (arch_break_length < arch_live_length)
+		steps |= both << 2 * PATCH_TAIL;
+	return steps;
+}
+
+static void switch_in_window(struct ktest_run *t, int site, bool on)
+{
+	struct patch_stats old, new;
+	struct patch_batch b;
+	bool traps;
+
+	window.on = on;
+	window.steps = 0;
+	patch_stats(&old);
+	KEXPECT_EQ(t, patch_site(&b, site, on), 0);
+	patch_stats(&new);
+	KEXPECT_EQ(t, window.steps, steps_of_strategy());
+	traps = window.steps & 3u << 2 * PATCH_BREAK;
+	KEXPECT_EQ(t, new.traps > old.traps, traps);
+	KEXPECT_EQ(t, new.late, old.late);
+}
+
+PATCH_TEST(patch_window, "patch.window_acts_as_new")
+{
+	int site = trace_test_site(victim_other);
+	unsigned int cpu;
+
+	KASSERT(t, site >= 0);
+	trace_test_reset();
+	window.live = arch_site_live(site_address(site));
+	window.lost = window.strange = window.online = wrong = 0;
+	for_each_online_cpu (cpu)
+		window.online++;
+	mutex_lock(&trace_mutex);
+	trace_ops = &hit_ops;
+	patch_step_hook = run_in_window;
+	for (unsigned int i = 0; i < 6; i++)
+		switch_in_window(t, site, i % 2 == 0);
+	patch_step_hook = NULL;
+	trace_ops = &trace_ops_off;
+	mutex_unlock(&trace_mutex);
+	KEXPECT_EQ(t, window.lost, 0);
+	KEXPECT_EQ(t, window.strange, 0);
+	KEXPECT_EQ(t, wrong, 0);
+}
+
+/* ---- H14 ---------------------------------------------------------------------- */
+
+static u32 missed; /* breakpoints that the trap would not have found */
+
+/* What the trap is going to see, asked for every site that holds a breakpoint. */
+static void find_all(enum patch_step step, bool synced)
+{
+	if (step != PATCH_BREAK || !synced)
+		return;
+	for (unsigned int i = 0; i < site_count; i++) {
+		unsigned long live = arch_site_live(site_address(i));
+		bool on = false;
+
+		if (unit(arch_live_read(live)) != unit(arch_break_insn))
+			continue;
+		if (!patch_break_find(live, &on) || !on)
+			missed++;
+	}
+}
+
+/* A permutation of n: i times a number that has no factor in common with n. */
+static unsigned int shuffle(unsigned int i, unsigned int n)
+{
+	unsigned int step = n / 2 + 1, a, b, rest;
+
+	for (;; step++) {
+		for (a = n, b = step; b; rest = a % b, a = b, b = rest)
+			;
+		if (a == 1)
+			return (u64)i * step % n;
+	}
+}
+
+/* Behind the back of the books, which take sites in their order. */
+static void switch_shuffled(bool on)
+{
+	for (unsigned int i = 0; i < site_count; i++) {
+		unsigned int n = shuffle(i, site_count);
+
+		if (site_test(site_bits.patchable, n))
+			patch_break_add(arch_site_live(site_address(n)), on);
+	}
+	patch_break_flush();
+}
+
+/* Every site, in no order, in more than one chunk, while all CPUs call. */
+KTEST(patch_shuffled, "patch.shuffled_and_oversized")
+{
+	struct trace_worker w[MAX_CPUS];
+	unsigned int n;
+
+	trace_test_reset();
+	if (!sites_all_known && site_count <= 2 * PATCH_CHUNK)
+		KSKIP(t, "the run-time recorder has not met enough functions");
+	KASSERT(t, site_count > 2 * PATCH_CHUNK);
+	KASSERT(t, trace_workers_start(w, 0));
+	missed = 0;
+	mutex_lock(&trace_mutex);
+	patch_step_hook = find_all;
+	switch_shuffled(true);
+	patch_step_hook = NULL;
+	KEXPECT_EQ(t, trace_test_count_off(), site_count - site_boot.patched);
+	switch_shuffled(false);
+	mutex_unlock(&trace_mutex);
+	trace_workers_join(w);
+	for_each_online_cpu (n)
+		KEXPECT_EQ(t, w[n].wrong, 0);
+	KEXPECT_EQ(t, missed, 0);
+	KEXPECT_EQ(t, trace_test_count_off(), site_boot.patched);
+}
+
+/* A vector takes entries in any order; no site is found that is not in it. */
+KTEST(patch_vector, "patch.vector_is_sorted")
+{
+	static struct patch_chunk c;
+	unsigned int i;
+	bool on;
+
+	c.count = 0;
+	for (i = 0; i < PATCH_CHUNK; i++)
+		patch_chunk_add(
+			&c, (unsigned long)_text + 3 * ((i * 37) % PATCH_CHUNK),
+			i % 2);
+	for (i = 0; i < PATCH_CHUNK; i++)
+		KEXPECT_EQ(t, c.entry[i] >> 1, 3 * i);
+	for (i = 0; i < site_count; i++)
+		KEXPECT(t, !patch_break_find(arch_site_live(site_address(i)),
+					     &on));
+}
+
+/* ---- Choosing ----------------------------------------------------------------- */
+
+KTEST(patch_choose, "patch.strategy_file")
+{
+	const struct patch_strategy *p;
+	char text[300], name[40];
+
+	KEXPECT(t,
+		trace_test_read("patch_strategy", text, sizeof(text), 7) > 0);
+	snprintf(name, sizeof(name), "[%s]", patch_strategy_name());
+	KEXPECT(t, strstr(text, name));
+	KEXPECT_EQ(t, trace_test_put("patch_strategy", "magic"), -EINVAL);
+	for_each_registered (p, patch_strategies) {
+		KEXPECT(t, strstr(text, p->name));
+		if (!patch_refused(p)) {
+			KEXPECT(t, strstr(trace_test_error, p->name));
+			continue;
+		}
+		KEXPECT(t, strstr(text, patch_refused(p)));
+		KEXPECT_EQ(t, trace_test_put("patch_strategy", p->name),
+			   -ENOSYS);
+		KEXPECT(t, strstr(trace_test_error, patch_refused(p)));
+	}
+	KEXPECT(t, strstr(text, name));
+}
+
+/* ---- The lab's hook ------------------------------------------------------------ */
+
+static u32 hooked; /* what hook() was asked */
+
+static bool hook(struct trap_frame *f)
+{
+	hooked += !f;
+	return true;
+}
+PATCH_INDIRECT(patch_trap, hook);
+
+KTEST(patch_trap_hook, "patch.trap_hook")
+{
+	u32 before = hooked;
+
+	mutex_lock(&trace_mutex);
+	patch_trap_hook = hook;
+	KEXPECT(t, patch_trap(NULL));
+	patch_trap_hook = NULL;
+	mutex_unlock(&trace_mutex);
+	KEXPECT_EQ(t, hooked - before, 1);
+}

@@ -1,0 +1,247 @@
+/* The order log: appending, and everybody that tells it something. */
+#include <tracer/patch/patch_log.h>
+
+#include <kernel/cpu/cpu.h>
+#include <kernel/errno.h>
+#include <kernel/cpu/hotplug.h>
+#include <kernel/init.h>
+#include <kernel/mm/mm.h>
+#include <kernel/cpu/order.h>
+#include <kernel/param.h>
+#include <kernel/patch_path.h>
+#include <kernel/printk.h>
+#include <kernel/cpu/stop.h>
+#include <kernel/lib/string.h>
+#include <kernel/time.h>
+#include <tracer/patch/patch.h>
+#include <tracer/tracer.h>
+
+static_assert(PATCH_CHECK_CPUS == MAX_CPUS, "patch_check.h has its own");
+static_assert(sizeof(struct patch_log_entry) == 24, "LOG_ORDER gives 43690");
+
+#define LOG_ORDER 8 /* pages, as a power of two */
+#define LOG_ENTRIES ((PAGE_SIZE << LOG_ORDER) / sizeof(struct patch_log_entry))
+
+bool patch_log_on;
+static struct patch_log_entry *entries; /* LOG_ENTRIES, or NULL */
+static u32 next;			/* of the next entry; atomic */
+static bool kept_on;			/* patchlog=on */
+
+/* ---- Appending ------------------------------------------------------------- */
+
+/*
+ * Interrupts off: patch_log_stop() waits for appenders by a call of every CPU.
+ * Release: the entry before its kind; pairs with the acquire in patch_log_get().
+ */
+void patch_log_add(enum patch_log_what what, u32 a, u32 b)
+{
+	irq_state_t state = arch_irq_save();
+	struct patch_log_entry *e;
+	u32 i;
+
+	if (!READ_ONCE(patch_log_on))
+		goto out;
+	i = __atomic_fetch_add(&next, 1, __ATOMIC_ACQ_REL);
+	if (i >= LOG_ENTRIES)
+		goto out;
+	e = &entries[i];
+	e->time = arch_clock();
+	e->a = a;
+	e->b = b;
+	e->cpu = cpu_index();
+	__atomic_store_n(&e->what, what, __ATOMIC_RELEASE);
+out:
+	arch_irq_restore(state);
+}
+
+void patch_log_store(unsigned long live, enum patch_log_store kind, bool on)
+{
+	patch_log_add(LOG_STORE, live - (unsigned long)_text,
+		      kind | on * STORE_ON);
+}
+
+static void log_order(enum order_event event, u32 arg)
+{
+	static const u8 what[] = {
+		[ORDER_HELD] = LOG_HELD,
+		[ORDER_FREE] = LOG_FREE,
+		[ORDER_WAIT] = LOG_WAIT,
+		[ORDER_WAITED] = LOG_WAITED,
+	};
+
+	patch_log(what[event], arg, 0);
+}
+PATCH_INDIRECT(order_tell, log_order);
+
+static void log_cpu(unsigned int cpu, enum cpu_event event)
+{
+	static const u8 what[] = {
+		[CPU_EVENT_JOINED] = LOG_JOINED,
+		[CPU_EVENT_SYNCED] = LOG_SYNC,
+		[CPU_EVENT_LEFT] = LOG_LEFT,
+	};
+
+	patch_log(what[event], cpu, 0);
+}
+PATCH_INDIRECT(cpu_tell, log_cpu);
+
+static void log_run(unsigned long ip, unsigned long parent,
+		    struct trace_ops *ops)
+{
+	unsigned long live = arch_site_live(arch_site_from_return(ip));
+
+	(void)parent, (void)ops;
+	patch_log(LOG_RUN, live - (unsigned long)_text, 0);
+}
+struct trace_ops patch_log_ops = { .entry = trace_entry_call, .func = log_run };
+
+/* ---- Beginning and ending --------------------------------------------------- */
+
+static void switch_on(void)
+{
+	memset(entries, 0, LOG_ENTRIES * sizeof(*entries));
+	next = 0;
+	order_hook = log_order;
+	cpu_event_hook = log_cpu;
+	/* Release: the empty log before the first entry; pairs with the acquire
+	 * in patch_log_add()'s counting. */
+	__atomic_store_n(&patch_log_on, true, __ATOMIC_RELEASE);
+	patch_log_add(LOG_ONLINE, cpus_online, 0);
+}
+
+static void passed_by(void *arg)
+{
+	(void)arg;
+}
+
+static void switch_off(void)
+{
+	WRITE_ONCE(order_hook, NULL);
+	WRITE_ONCE(cpu_event_hook, NULL);
+	WRITE_ONCE(patch_log_on, false);
+	cpu_call(~0u, passed_by, NULL);
+}
+
+/* No CPU comes or goes and none is held, so that the log begins with all that
+ * there is to know. */
+int patch_log_start(void)
+{
+	if (patch_log_on)
+		switch_off();
+	if (!entries)
+		entries = page_alloc(LOG_ORDER);
+	if (!entries)
+		return -ENOMEM;
+	cpus_hold();
+	stop_turn_take();
+	switch_on();
+	stop_turn_give();
+	cpus_release();
+	return 0;
+}
+
+void patch_log_stop(void)
+{
+	if (kept_on || !entries)
+		return;
+	switch_off();
+	page_free(entries, LOG_ORDER);
+	entries = NULL;
+}
+
+static int param_set(const char *value)
+{
+	kept_on = !strcmp(value, "on");
+	return kept_on || !strcmp(value, "off") ? 0 : -EINVAL;
+}
+KERNEL_PARAM(patchlog, "patchlog", "on or off", param_set);
+
+/* The boot CPU alone: it sees the others come. */
+static void boot(void)
+{
+	if (!kept_on)
+		return;
+	entries = page_alloc(LOG_ORDER);
+	kept_on = entries;
+	if (entries)
+		switch_on();
+	else
+		printk("patchlog: no memory for %lu entries\n",
+		       (unsigned long)LOG_ENTRIES);
+}
+INIT_HOOK(INIT_SITES, boot);
+
+/* ---- Reading ---------------------------------------------------------------- */
+
+void patch_log_stats(struct patch_log_stats *s)
+{
+	u32 n = READ_ONCE(next);
+
+	s->entries = min(n, (u32)LOG_ENTRIES);
+	s->lost = n - s->entries;
+}
+
+const struct patch_log_entry *patch_log_get(u32 i)
+{
+	if (!entries || i >= LOG_ENTRIES ||
+	    !__atomic_load_n(&entries[i].what, __ATOMIC_ACQUIRE))
+		return NULL;
+	return &entries[i];
+}
+
+static u32 power_of_two_above(u32 n)
+{
+	u32 p = 16;
+
+	while (p <= n)
+		p *= 2;
+	return p;
+}
+
+/* Lab victims are not in the site table, but their stores are not logged. */
+int patch_log_check(struct patch_check *c)
+{
+	const struct patch_log_entry *e;
+	struct patch_log_stats s;
+
+	*c = (struct patch_check){ .slots =
+					   power_of_two_above(2 * site_count) };
+	patch_log_stats(&s);
+	if (s.lost)
+		return -ENOSPC;
+	c->sites = kzalloc(c->slots * sizeof(*c->sites));
+	if (!c->sites)
+		return -ENOMEM;
+	for (u32 i = 0; (e = patch_log_get(i)); i++)
+		patch_check_entry(c, e);
+	kfree(c->sites);
+	c->sites = NULL;
+	return 0;
+}
+
+/* ---- Breaking it on purpose -------------------------------------------------- */
+
+enum patch_sabotage patch_sabotage;
+unsigned int patch_sabotage_cpu;
+
+bool patch_sabotage_skips(void)
+{
+	return READ_ONCE(patch_sabotage) == SABOTAGE_EARLY ||
+	       (READ_ONCE(patch_sabotage) == SABOTAGE_SKIP &&
+		cpu_index() == patch_sabotage_cpu);
+}
+
+/* Past ipi_send(), which refuses; nobody answers, and that is the point. */
+void patch_sabotage_wait(void)
+{
+	unsigned int other = cpu_index() ? 0 : 1;
+	u64 seen = READ_ONCE(cpus[other].irq_counts[IRQ_IPI]);
+	u64 end = arch_clock() + ns_to_clock_delta(NSEC_PER_MSEC);
+
+	order_tell(ORDER_WAIT, 1u << other);
+	arch_ipi_send(other);
+	while (READ_ONCE(cpus[other].irq_counts[IRQ_IPI]) == seen &&
+	       arch_clock() < end)
+		arch_cpu_relax();
+	order_tell(ORDER_WAITED, 0);
+}

@@ -1,0 +1,80 @@
+/*
+ * The order log: in which order text was written, CPUs synchronised, were held,
+ * waited for each other, came and went, and ran what was written. Emulators fetch
+ * coherently, so that a missing synchronisation never shows as a crash; this is
+ * where it shows. The entries and the rules are in patch_check.h.
+ *
+ * On with patchlog=on, or while a test wants it. The file patch_log shows it, one
+ * line an entry; what is written to the file clears it. patch_log_check says
+ * whether the rules were kept.
+ */
+#ifndef TRACER_PATCH_LOG_H
+#define TRACER_PATCH_LOG_H
+
+#include <kernel/types.h>
+#include <tracer/patch/patch_check.h>
+
+struct trace_ops;
+
+extern bool patch_log_on;
+
+/* Append an entry, of this CPU and of now. Any context, no site, never waits:
+ * when the log is full, the entry is counted as lost. */
+void patch_log_add(enum patch_log_what what, u32 a, u32 b);
+
+static inline void patch_log(enum patch_log_what what, u32 a, u32 b)
+{
+	if (READ_ONCE(patch_log_on))
+		patch_log_add(what, a, b);
+}
+
+/* The same for a store to a live instruction, if the log is on. */
+void patch_log_store(unsigned long live, enum patch_log_store kind, bool on);
+
+/*
+ * Begin an empty log: 0; -ENOMEM. And end it: nothing is logged any more, and its
+ * memory is free, unless patchlog=on wants it to go on. Context: a task, may
+ * sleep, trace_mutex held.
+ */
+int patch_log_start(void);
+void patch_log_stop(void);
+
+struct patch_log_stats {
+	u32 entries, lost; /* entries: kept */
+};
+void patch_log_stats(struct patch_log_stats *s);
+
+/* Entry i, or NULL: not there, or not yet. */
+const struct patch_log_entry *patch_log_get(u32 i);
+
+/*
+ * Hold the log against the rules. 0, *c says what was found; -ENOMEM; -ENOSPC:
+ * entries were lost, nothing can be said. Context: a task, trace_mutex held.
+ */
+int patch_log_check(struct patch_check *c);
+
+/* What live calls do in a test: log that the site has run. */
+extern struct trace_ops patch_log_ops;
+
+/*
+ * What is broken on purpose, to see that the rules notice. Set by tests alone,
+ * trace_mutex held; SABOTAGE_NONE is everything as it should be.
+ */
+enum patch_sabotage {
+	SABOTAGE_NONE,
+	SABOTAGE_SKIP,	/* CPU patch_sabotage_cpu does not synchronise */
+	SABOTAGE_EARLY, /* all synchronise, but before the write */
+	SABOTAGE_WAIT,	/* the CPU that leads a rendezvous waits for another */
+	SABOTAGE_LOOSE, /* nobody is held */
+};
+extern enum patch_sabotage patch_sabotage;
+extern unsigned int patch_sabotage_cpu;
+
+/* Is this CPU to leave out its synchronisation? No site. */
+bool patch_sabotage_skips(void);
+
+/* Interrupt another CPU and wait for an answer, at most for a millisecond, where
+ * that is forbidden. No site. */
+void patch_sabotage_wait(void);
+
+#endif

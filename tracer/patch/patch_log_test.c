@@ -1,0 +1,257 @@
+/*
+ * Proves of the order log: that what each strategy does keeps the rules of
+ * patch_check.h, with CPUs that run the sites all the time and with one that goes
+ * and comes; and that the rules notice when the code is broken on purpose: a CPU
+ * that does not synchronise, all that do so too early, a leader of a rendezvous
+ * that waits for another, a rendezvous that holds nobody, a CPU that comes online
+ * as if nothing had been written.
+ */
+#include <tracer/testing.h>
+
+#include <kernel/lib/bits.h>
+#include <kernel/cpu/hotplug.h>
+#include <tracer/patch/patch_log.h>
+
+static unsigned int site; /* victim_call()'s */
+
+static unsigned int last_cpu(void)
+{
+	return bit_highest(cpus_online);
+}
+
+/* An empty log, calls logged, trace_mutex taken. */
+static bool begin(struct ktest_run *t)
+{
+	int i = trace_test_site(victim_call);
+
+	trace_test_reset();
+	mutex_lock(&trace_mutex);
+	if (i < 0 || patch_log_start()) {
+		ktest_fail(t, __FILE__, __LINE__, "no site, or no memory");
+		mutex_unlock(&trace_mutex);
+		return false;
+	}
+	site = i;
+	trace_ops = &patch_log_ops;
+	return true;
+}
+
+static void end(struct ktest_run *t, struct patch_check *c)
+{
+	trace_ops = &trace_ops_off;
+	KEXPECT_EQ(t, patch_log_check(c), 0);
+	KEXPECT(t, c->n > 0);
+	patch_log_stop();
+	mutex_unlock(&trace_mutex);
+}
+
+/* What is wrong, in words, if it is not what is wanted. */
+static void expect_broken(struct ktest_run *t, const struct patch_check *c,
+			  u32 rules)
+{
+	KEXPECT_EQ(t, c->broken, rules);
+	if (c->broken != rules && c->rule)
+		printk("# entry %u, CPU %u: %s\n", c->at, c->cpu,
+		       patch_rule_words[c->rule]);
+}
+
+static void call_once(void *arg)
+{
+	(void)arg;
+	victim_call(1);
+}
+
+static void call_on(unsigned int cpu)
+{
+	cpu_call(1u << cpu, call_once, NULL);
+}
+
+static void flip(struct ktest_run *t, bool on)
+{
+	struct patch_batch b;
+
+	KEXPECT_EQ(t, patch_site(&b, site, on), 0);
+}
+
+/* ---- As it should be ------------------------------------------------------------ */
+
+#define FLIPS 10u
+
+PATCH_TEST(order_kept, "patch.order_is_kept")
+{
+	struct trace_worker w[MAX_CPUS];
+	struct patch_check c;
+	struct patch_batch b;
+
+	if (!begin(t))
+		return;
+	KASSERT(t, trace_workers_start(w, 200));
+	for (unsigned int i = 0; i < FLIPS; i++) {
+		flip(t, i % 2 == 0);
+		call_on(last_cpu());
+	}
+	trace_workers_join(w);
+	trace_ops = &trace_ops_off;
+	KEXPECT_EQ(t, trace_test_switch_all(&b, true), 0);
+	KEXPECT_EQ(t, trace_test_switch_all(&b, false), 0);
+	end(t, &c);
+	expect_broken(t, &c, 0);
+	KEXPECT_EQ(t, c.batches, FLIPS + 2);
+	KEXPECT(t, c.runs >= FLIPS / 2);
+	KEXPECT(t, c.syncs >= c.batches);
+}
+
+/* ---- Broken on purpose ----------------------------------------------------------- */
+
+/* On and off, and the victim runs on the CPU in question after each. */
+static void flip_broken(struct ktest_run *t, enum patch_sabotage how)
+{
+	unsigned int cpu = last_cpu();
+
+	patch_sabotage_cpu = cpu;
+	WRITE_ONCE(patch_sabotage, how);
+	flip(t, true);
+	call_on(cpu);
+	flip(t, false);
+	WRITE_ONCE(patch_sabotage, SABOTAGE_NONE);
+}
+
+static bool by_word(void)
+{
+	return !strcmp(patch_strategy_name(), "word") &&
+	       arch_live_word(arch_site_live(site_address(site)));
+}
+
+/* What follows from stores that a CPU has not synchronised: see the rules. */
+static u32 unsynced_rules(void)
+{
+	if (!strcmp(patch_strategy_name(), "stop"))
+		return 1u << RULE_FREE | 1u << RULE_DONE | 1u << RULE_RUN |
+		       1u << RULE_STORE;
+	/* One store in one piece may be run unsynchronised; a second not. */
+	return 1u << RULE_DONE | 1u << RULE_STORE |
+	       (by_word() ? 0 : 1u << RULE_RUN);
+}
+
+PATCH_TEST(order_skip, "patch.order_sees_skipped_sync")
+{
+	struct patch_check c;
+
+	if (!begin(t))
+		return;
+	flip_broken(t, SABOTAGE_SKIP);
+	end(t, &c);
+	expect_broken(t, &c, unsynced_rules());
+	KEXPECT_EQ(t, c.cpu, last_cpu());
+	KEXPECT_EQ(t, c.runs, 1);
+}
+
+/*
+ * Synchronised between any two stores, because the second's comes before it; but
+ * not after the last, when the batch is declared done and a CPU is let go.
+ */
+PATCH_TEST(order_early, "patch.order_sees_early_sync")
+{
+	bool stop = !strcmp(patch_strategy_name(), "stop");
+	struct patch_check c;
+
+	if (!begin(t))
+		return;
+	flip_broken(t, SABOTAGE_EARLY);
+	end(t, &c);
+	expect_broken(t, &c,
+		      1u << RULE_DONE |
+			      stop * (1u << RULE_FREE | 1u << RULE_RUN));
+}
+
+KTEST(order_wait, "patch.order_sees_waiting_leader")
+{
+	struct patch_check c;
+
+	if (cpus_online == 1)
+		KSKIP(t, "needs a second CPU to wait for");
+	if (!begin(t))
+		return;
+	flip_broken(t, SABOTAGE_WAIT);
+	end(t, &c);
+	expect_broken(t, &c,
+		      strcmp(patch_strategy_name(), "stop") ? 0 :
+							      1u << RULE_WAIT);
+}
+
+static void loose(struct ktest_run *t)
+{
+	struct patch_check c;
+
+	if (!begin(t))
+		return;
+	flip_broken(t, SABOTAGE_LOOSE);
+	end(t, &c);
+	expect_broken(t, &c, 1u << RULE_HELD);
+}
+
+KTEST(order_loose, "patch.order_sees_missing_rendezvous")
+{
+	trace_test_strategy(t, "stop", loose);
+}
+
+/* ---- A CPU that goes and comes ---------------------------------------------------- */
+
+static void away_and_back(struct ktest_run *t, bool unsynced)
+{
+	unsigned int cpu = last_cpu();
+
+	KEXPECT_EQ(t, cpu_down(cpu), 0);
+	flip(t, true);
+	WRITE_ONCE(cpu_join_unsynced, unsynced);
+	KEXPECT_EQ(t, cpu_up(cpu), 0);
+	WRITE_ONCE(cpu_join_unsynced, false);
+	call_on(cpu);
+	flip(t, false);
+}
+
+static void come_back(struct ktest_run *t, bool unsynced, u32 rules)
+{
+	struct patch_check c;
+
+	if (cpus_online == 1)
+		KSKIP(t, "needs a second CPU that comes and goes");
+	if (!begin(t))
+		return;
+	away_and_back(t, unsynced);
+	end(t, &c);
+	expect_broken(t, &c, rules);
+	KEXPECT_EQ(t, c.runs, 1);
+}
+
+PATCH_TEST(order_joins, "patch.order_of_cpu_that_comes")
+{
+	come_back(t, false, 0);
+}
+
+PATCH_TEST(order_joined, "patch.order_sees_unsynced_cpu")
+{
+	come_back(t, true, 1u << RULE_JOINED);
+}
+
+/* ---- The log itself ---------------------------------------------------------------- */
+
+KTEST(order_full, "patch.order_log_counts_lost")
+{
+	struct patch_log_stats s;
+	struct patch_check c;
+	unsigned int i;
+
+	if (!begin(t))
+		return;
+	for (i = 0; i < 50000; i++)
+		patch_log(LOG_SYNC, 0, 0);
+	patch_log_stats(&s);
+	KEXPECT(t, s.lost > 0);
+	KEXPECT(t, s.entries + s.lost > i);
+	KEXPECT_EQ(t, patch_log_check(&c), -ENOSPC);
+	KEXPECT_EQ(t, patch_log_start(), 0);
+	patch_log_stats(&s);
+	KEXPECT_EQ(t, s.lost, 0);
+	end(t, &c);
+}

@@ -1,0 +1,82 @@
+/*
+ * Strategy `stop`: all CPUs held with interrupts off wherever they are, one
+ * writes every live instruction of the batch, each synchronises its own fetch
+ * before it leaves. A held CPU stands in kernel/cpu/stop.c, which has no sites; the
+ * tasks that were preempted earlier may stand on any instruction of any site,
+ * and that is all right: only live instructions change, each as a whole.
+ *
+ * Order: change() stores the text; the rendezvous' step from CHANGE to SYNC is a
+ * release on this CPU and an acquire on the others (kernel/cpu/stop.c), so their
+ * patch_sync_batch() comes after the stores are visible to them.
+ */
+#include <tracer/patch/patch.h>
+
+#include <arch/arch_trace.h>
+#include <kernel/cpu/cpu.h>
+#include <kernel/patch_path.h>
+#include <kernel/cpu/stop.h>
+#include <tracer/patch/patch_live.h>
+#include <tracer/patch/patch_log.h>
+
+static notrace void log_stores(const struct patch_batch *b)
+{
+	const u32 *entry;
+	unsigned int w;
+	u32 diff, on;
+
+	patch_for_each (b, w, entry, diff, on)
+		patch_log_store(arch_site_live(site_entry_address(entry)),
+				STORE_WHOLE, on & 1);
+}
+
+static notrace void stop_change(void *arg)
+{
+	const struct patch_batch *b = arg;
+	long delta = arch_text_open();
+	const u32 *entry;
+	unsigned int w;
+	u32 diff, on;
+
+	patch_for_each (b, w, entry, diff, on) {
+		unsigned long live = arch_site_live(site_entry_address(entry));
+
+		arch_live_write(live + delta, on & 1 ? arch_live_on(live) :
+						       arch_live_off(live));
+	}
+	arch_text_close();
+	if (READ_ONCE(patch_log_on))
+		log_stores(b);
+	if (READ_ONCE(patch_sabotage) == SABOTAGE_WAIT)
+		patch_sabotage_wait();
+}
+
+/* What a rendezvous is for, seen by its absence. */
+static int carry_out_loose(struct patch_batch *b)
+{
+	stop_change(b);
+	return cpu_call(~0u, patch_sync_batch, b);
+}
+
+static int stop_carry_out(struct patch_batch *b)
+{
+	struct stop_work work = {
+		.change = stop_change,
+		.sync = patch_sync_batch,
+		.arg = b,
+	};
+	int err;
+
+	if (READ_ONCE(patch_sabotage) == SABOTAGE_LOOSE)
+		return carry_out_loose(b);
+	if (READ_ONCE(patch_sabotage) == SABOTAGE_EARLY)
+		patch_sync_early();
+	err = stop_cpus(&work);
+	b->held_ns = work.held_ns;
+	return err;
+}
+
+PATCH_INDIRECT(stop_lead, stop_change);
+PATCH_INDIRECT(stop_lead, patch_sync_batch);
+PATCH_INDIRECT(stop_hold, patch_sync_batch);
+
+PATCH_STRATEGY(stop, .name = "stop", .carry_out = stop_carry_out);

@@ -1,0 +1,129 @@
+/*
+ * Strategy `word`: where one store replaces the live instruction as a whole for
+ * everybody who fetches it, that store, and then every CPU synchronises. Until it
+ * has, a CPU runs the old instruction or the new one; half of each never exists.
+ * No trap, so no vector: the bitmaps are gone through in parts.
+ *
+ * Sites where the architecture promises no such thing, misaligned ones above all
+ * (H10), are switched by breakpoint, in the same batch, and counted.
+ */
+#include <tracer/patch/patch_live.h>
+
+#include <kernel/patch_path.h>
+#include <tracer/patch/patch_log.h>
+
+/* Of the bitmaps; 32 sites each. One store a site: more than PATCH_CHUNK take as
+ * long as one step of those. */
+#define PART_WORDS 4
+
+/* The sites of a part that have to be left to breakpoints: bits as in the
+ * bitmaps. */
+struct left {
+	unsigned int count;
+	u32 bits[PART_WORDS];
+};
+
+static void leave(struct left *left, const struct patch_batch *part,
+		  const u32 *entry)
+{
+	unsigned int i = entry - &site_table[32 * part->lo];
+
+	left->bits[i / 32] |= 1u << i % 32;
+	left->count++;
+}
+
+static void word_write(const struct patch_batch *part, struct left *left)
+{
+	long delta = arch_text_open();
+	unsigned int w;
+	const u32 *entry;
+	u32 diff, on;
+
+	patch_for_each (part, w, entry, diff, on) {
+		unsigned long live = arch_site_live(site_entry_address(entry));
+
+		if (arch_live_word(live))
+			arch_live_write_word(live + delta,
+					     on & 1 ? arch_live_on(live) :
+						      arch_live_off(live));
+		else
+			leave(left, part, entry);
+	}
+	arch_text_close();
+}
+PATCH_ROOT(word_write);
+
+static void log_stores(const struct patch_batch *part,
+		       enum patch_log_store kind)
+{
+	unsigned int w;
+	const u32 *entry;
+	u32 diff, on;
+
+	patch_for_each (part, w, entry, diff, on) {
+		unsigned long live = arch_site_live(site_entry_address(entry));
+
+		if (arch_live_word(live))
+			patch_log_store(live, kind, on & 1);
+	}
+}
+
+static void word_store(const struct patch_batch *part,
+		       enum patch_log_store kind, struct left *left)
+{
+	u64 start = arch_clock();
+
+	*left = (struct left){ 0 };
+	word_write(part, left);
+	patch_count_window(arch_clock() - start);
+	if (READ_ONCE(patch_log_on))
+		log_stores(part, kind);
+}
+
+static void add_left(const struct patch_batch *part, const struct left *left)
+{
+	for (unsigned int i = 0; i < 32 * PART_WORDS; i++)
+		if (left->bits[i / 32] >> i % 32 & 1)
+			patch_break_add(
+				arch_site_live(site_address(32 * part->lo + i)),
+				site_test(site_bits.want, 32 * part->lo + i));
+}
+
+static unsigned int word_part(struct patch_batch *part)
+{
+	struct left left;
+
+	patch_step_begin(PATCH_WORD, 32 * (part->hi - part->lo));
+	word_store(part, STORE_WORD, &left);
+	patch_step_end(PATCH_WORD, patch_sync_batch, part);
+	if (patch_must_settle())
+		word_store(part, STORE_AGAIN, &left);
+	if (left.count)
+		add_left(part, &left);
+	return left.count;
+}
+
+static bool any_in(const struct patch_batch *part)
+{
+	u32 diff = 0;
+
+	for (unsigned int w = part->lo; w < part->hi; w++)
+		diff |= site_bits.want[w] ^ site_bits.enabled[w];
+	return diff;
+}
+
+static int word_carry_out(struct patch_batch *b)
+{
+	struct patch_batch part = { .hi = b->lo };
+
+	while (part.hi < b->hi) {
+		part.lo = part.hi;
+		part.hi = min(part.lo + PART_WORDS, b->hi);
+		if (any_in(&part))
+			b->fallback += word_part(&part);
+	}
+	patch_break_flush();
+	return 0;
+}
+PATCH_STRATEGY(word, .name = "word", .refused = arch_word_refused,
+	       .carry_out = word_carry_out);

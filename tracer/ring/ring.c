@@ -1,0 +1,278 @@
+/* The writer's half of the trace buffer: everything but the common case, which
+ * is trace_entry_ring in the port's trampoline.S. */
+#include <tracer/ring/ring_internal.h>
+
+#include <arch/arch_trace.h>
+#include <kernel/cpu/cpu.h>
+#include <kernel/errno.h>
+#include <kernel/patch_path.h>
+#include <kernel/lib/string.h>
+#include <kernel/symbols.h>
+#include <kernel/sched/task.h>
+
+struct ring rings[MAX_CPUS];
+
+static inline struct ring_page *current_page(const struct ring *r)
+{
+	return r->pages[r->head % r->nr];
+}
+
+/*
+ * What the trampoline may use: nothing unless the CPU records and is not inside
+ * the tracer. ring_cur keeps its place all the while.
+ */
+static inline void open_page(const struct ring *r, struct cpu_head *head)
+{
+	head->ring_end = r->recording && !r->busy ?
+				 (char *)(current_page(r)->slots + RING_SLOTS) :
+				 NULL;
+}
+
+/* Take a page from its readers, and settle the books for what it held. */
+static void take_back(struct ring *r, struct ring_page *p)
+{
+	u32 old = __atomic_exchange_n(&p->state, RING_STATE(RING_NOBODY, 0, 0),
+				      __ATOMIC_ACQ_REL);
+	u32 entries = p->used - p->inner;
+
+	if (RING_STATE_GEN(old) == RING_NOBODY)
+		return;
+	r->read += RING_STATE_ENTRIES(old);
+	r->overwritten += entries - RING_STATE_ENTRIES(old);
+	/* New slots after the new state: pairs with the fence in
+	 * ring_read.c's copy_slots(). */
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+}
+
+/* Make page number seq the one being written, its times counting from now. */
+static void begin_page(struct ring *r, struct cpu_head *head, u32 seq,
+		       u64 before)
+{
+	struct ring_page *p = r->pages[seq % r->nr];
+
+	take_back(r, p);
+	head->ring_base = arch_clock();
+	p->base = head->ring_base;
+	p->before = before;
+	p->used = 0;
+	p->inner = 0;
+	p->pid = r->pid;
+	p->seq = seq;
+	if (seq - r->tail >= r->nr)
+		WRITE_ONCE(r->tail, seq - r->nr + 1);
+	/* The header before the state, both before ring_cur and head: pairs
+	 * with the acquires in ring_read.c. */
+	__atomic_store_n(&p->state, RING_STATE(RING_GEN(seq), 0, 0),
+			 __ATOMIC_RELEASE);
+	__atomic_store_n(&head->ring_cur, (char *)p->slots, __ATOMIC_RELEASE);
+	__atomic_store_n(&r->head, seq, __ATOMIC_RELEASE);
+	open_page(r, head);
+}
+
+static void close_page(struct ring *r, struct cpu_head *head)
+{
+	struct ring_page *p = current_page(r);
+
+	p->used = ring_slots_used(p, head->ring_cur);
+}
+
+static void take_back_all(struct ring *r)
+{
+	u32 i;
+
+	for (i = 0; i < r->nr; i++)
+		take_back(r, r->pages[i]);
+}
+
+static void next_page(struct ring *r, struct cpu_head *head)
+{
+	struct ring_page *p = current_page(r);
+	u64 before;
+
+	close_page(r, head);
+	before = p->before + p->used - p->inner;
+	if (r->head == ~0u) {
+		/* Page numbers run over after 2^32 pages: start again. */
+		take_back_all(r);
+		r->head = r->tail = 0;
+		begin_page(r, head, 0, before);
+	} else {
+		begin_page(r, head, r->head + 1, before);
+	}
+}
+
+static inline void publish(struct cpu_head *head, u32 slots)
+{
+	/* Pairs with the acquire of ring_cur in ring_read.c. */
+	__atomic_store_n(&head->ring_cur,
+			 head->ring_cur + slots * RING_EVENT_SIZE,
+			 __ATOMIC_RELEASE);
+}
+
+/* Room for n slots in one page, and a clock base that 32 bits reach from. */
+static struct ring_event *reserve(struct ring *r, struct cpu_head *head, u32 n,
+				  u32 *delta)
+{
+	struct ring_page *p = current_page(r);
+	u64 now = arch_clock();
+	struct ring_event *e;
+
+	if (ring_slots_used(p, head->ring_cur) + n + 1 > RING_SLOTS) {
+		next_page(r, head);
+		now = head->ring_base;
+	} else if ((now - head->ring_base) >> 32) {
+		e = (struct ring_event *)head->ring_cur;
+		e->delta = now;
+		e->ip = RING_TIME << 8;
+		e->parent = now >> 32;
+		p->inner++;
+		publish(head, 1);
+		head->ring_base = now;
+	}
+	*delta = now - head->ring_base;
+	return (struct ring_event *)head->ring_cur;
+}
+
+static void mark_task(struct ring *r, struct cpu_head *head, s32 pid)
+{
+	struct ring_event *e;
+	u32 delta;
+
+	e = reserve(r, head, 1, &delta);
+	e->delta = delta;
+	e->ip = RING_TASK << 8;
+	e->parent = pid;
+	current_page(r)->inner++;
+	r->pid = pid;
+	publish(head, 1);
+}
+
+void ring_task(s32 pid)
+{
+	struct ring *r = &rings[cpu_index()];
+
+	if (r->recording && pid != r->pid)
+		mark_task(r, &arch_this_cpu()->head, pid);
+}
+
+/* An entry's first slot; `more` are there for the caller to fill and publish. */
+static struct ring_event *begin_entry(struct ring *r, struct cpu_head *head,
+				      u32 ip, u32 parent, u32 context, u32 more)
+{
+	u32 delta;
+	struct ring_event *e = reserve(r, head, 1 + more, &delta);
+
+	e->delta = delta;
+	e->ip = ip << 8 | (context & 0xff);
+	e->parent = parent << 8 | (context >> 8 & 0xff);
+	current_page(r)->inner += more;
+	return e;
+}
+
+bool ring_write(u32 ip, u32 parent, u32 context, const struct ring_event *more)
+{
+	struct cpu_head *head = &arch_this_cpu()->head;
+	struct ring *r = &rings[head->index];
+	struct ring_event *e;
+
+	/* An NMI may have come while the ring was being written. */
+	if (r->busy || (context & PREEMPT_NMI)) {
+		r->dropped++;
+		return false;
+	}
+	if (!r->recording)
+		return false;
+	e = begin_entry(r, head, ip, parent, context, !!more);
+	if (more)
+		e[1] = *more;
+	publish(head, more ? 2 : 1);
+	return true;
+}
+
+void trace_ring_slow(unsigned long ip, unsigned long parent, u32 context)
+{
+	ring_write(ip - (unsigned long)_text, parent - (unsigned long)_text,
+		   context, NULL);
+}
+PATCH_ROOT(trace_ring_slow);
+
+bool ring_enter(irq_state_t *state)
+{
+	struct ring *r;
+
+	*state = arch_irq_save();
+	r = &rings[cpu_index()];
+	if (r->busy) {
+		r->dropped++;
+		arch_irq_restore(*state);
+		return false;
+	}
+	r->busy = true;
+	arch_this_cpu()->head.ring_end = NULL;
+	return true;
+}
+
+void ring_leave(irq_state_t state)
+{
+	struct ring *r = &rings[cpu_index()];
+
+	r->busy = false;
+	open_page(r, &arch_this_cpu()->head);
+	arch_irq_restore(state);
+}
+
+u32 ring_context(bool irqs_off)
+{
+	return (arch_this_cpu()->head.preempt_count & 0xffff &
+		~RING_CONTEXT_IRQS_OFF) |
+	       (irqs_off ? RING_CONTEXT_IRQS_OFF : 0);
+}
+
+static void write_mark(struct ring *r, u32 context, const char *text,
+		       size_t len)
+{
+	struct cpu_head *head = &arch_this_cpu()->head;
+	u32 more = RING_MORE_SLOTS(len);
+
+	memcpy(begin_entry(r, head, RING_MARK, len, context, more) + 1, text,
+	       len);
+	publish(head, 1 + more);
+}
+
+int ring_mark(const char *text, size_t len)
+{
+	bool irqs_off = arch_irqs_off();
+	irq_state_t state;
+	struct ring *r;
+	int err = -EBUSY;
+
+	if (!ring_enter(&state))
+		return -EBUSY;
+	r = &rings[cpu_index()];
+	if (r->recording) {
+		ring_task(current_task()->pid);
+		write_mark(r, ring_context(irqs_off), text, len);
+		err = 0;
+	}
+	ring_leave(state);
+	return err;
+}
+
+void ring_restart(struct ring *r, struct cpu_head *head)
+{
+	take_back_all(r);
+	r->read = r->overwritten = r->dropped = 0;
+	r->began = arch_clock();
+	r->tail = r->head == ~0u ? 0 : r->head + 1;
+	begin_page(r, head, r->tail, 0);
+}
+
+void ring_switch(struct ring *r, struct cpu_head *head, bool on)
+{
+	s32 pid = head->current ? head->current->pid : 0;
+
+	if (on && pid != r->pid)
+		mark_task(r, head, pid);
+	r->recording = on;
+	open_page(r, head);
+}

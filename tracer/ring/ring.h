@@ -1,0 +1,148 @@
+/*
+ * The trace buffer: a ring of pages for each CPU.
+ *
+ * One writer a ring: its own CPU with interrupts off, mostly the entry
+ * trampoline, which stores 12 bytes at cpu_head.ring_cur and moves it on; C code
+ * (ring.c) is asked when the page is full, the clock's 32 bits run over, or the
+ * CPU is not to record. Readers are other tasks on any CPU (ring_read.c); they
+ * never hold the writer up. When the ring is full the writer takes the oldest
+ * page back.
+ *
+ *	what		written by		read by
+ *	slots, ring_cur	writer; ring_cur last	reader: ring_cur, then slots
+ *			(release)		(acquire)
+ *	page.state	writer exchanges it	reader: before and after a copy
+ *			before it reuses a	(acquire); consuming, it moves it on
+ *			page			by compare-and-swap
+ *	ring.head	writer, after the page's reader, before the page's header
+ *			header (release)	(acquire)
+ *
+ * Slots that are no function events (arch/ring_event.h): a task began to run,
+ * the clock's base moved, a marker with its text in the slots that follow, a
+ * function's return with how long it took in the next. The first two are no
+ * entries; the others are one each.
+ *
+ * Always: written = read + overwritten + dropped + held.
+ */
+#ifndef TRACER_RING_H
+#define TRACER_RING_H
+
+#include <arch/ring_event.h>
+#include <kernel/lock/lock.h>
+#include <kernel/types.h>
+
+#define RING_TASK ((u32)RING_TYPE(0)) /* parent: the pid */
+#define RING_TIME                                                              \
+	((u32)RING_TYPE(1)) /* delta and parent: new base, low and high */
+#define RING_MARK                                                              \
+	((u32)RING_TYPE(2)) /* parent: length << 8 | flags; text follows */
+#define RING_RETURN                                                            \
+	((u32)RING_TYPE(3)) /* parent: the function; RING_TOOK() follows */
+/* A function event with this for a parent: its return will come too. */
+#define RING_ENTRY(depth) ((u32)RING_TYPE(0) + (depth))
+/* A return's second slot: ticks, and the same depth. */
+#define RING_TOOK(ticks, depth)                                                \
+	{                                                                      \
+		(u32)(ticks), (ticks) >> 32, depth                             \
+	}
+
+#define RING_SLOTS 338
+#define RING_MORE_SLOTS(len) (((len) + RING_EVENT_SIZE - 1) / RING_EVENT_SIZE)
+#define RING_MIN_PAGES 2
+#define RING_DEFAULT_KB 256
+#define RING_MARK_MAX 900 /* bytes of a marker */
+
+struct ring_page {
+	u64 base;   /* arch_clock() that the first slot's time counts from */
+	u64 before; /* entries written before this page, since the last clear */
+	u32 state;  /* RING_STATE(); atomic */
+	u16 used;   /* slots, once the writer has left the page */
+	u16 inner;  /* of these: slots that are no entries */
+	s32 pid;    /* of the task that ran when the page began */
+	u32 seq;
+	struct ring_event slots[RING_SLOTS];
+};
+static_assert(sizeof(struct ring_page) <= PAGE_SIZE, "a page");
+static_assert(offsetof(struct ring_page, slots) == 32, "host tools read it");
+
+/*
+ * Generation (of page number seq), slots consumed, entries consumed: one word, so
+ * that a consumer claims what it copied only if the page is still the same one.
+ * A page that is nobody's has the generation RING_NOBODY. A reader would have to
+ * sleep in the middle of a claim for 16383 turns of the page to be fooled.
+ */
+#define RING_NOBODY 0x3fffu
+#define RING_GEN(seq) ((seq) % RING_NOBODY)
+#define RING_STATE(gen, slots, entries) ((gen) << 18 | (slots) << 9 | (entries))
+#define RING_STATE_GEN(s) ((s) >> 18)
+#define RING_STATE_SLOTS(s) ((s) >> 9 & 0x1ff)
+#define RING_STATE_ENTRIES(s) ((s)&0x1ff)
+static_assert(RING_SLOTS < 0x200, "9 bits hold a count of slots");
+
+struct ring {
+	struct ring_page **pages; /* page number seq is pages[seq % nr] */
+	u32 nr;
+	u32 head; /* page being written */
+	u32 tail; /* oldest page since the last clear or overwrite */
+	bool recording;
+	bool busy; /* this CPU is inside the tracer's C code */
+	s32 pid;   /* as a reader would see it now */
+	u64 began; /* arch_clock() of the last clear */
+	/* Of pages that were taken back, and events that never got a slot: */
+	u64 overwritten, read, dropped;
+};
+extern struct ring rings[MAX_CPUS];
+
+/* Held by a reader while it looks at pages, and by who frees pages. Taken after
+ * trace_mutex. */
+extern struct mutex ring_readers;
+
+/* ---- Control: tasks, trace_mutex held (tracer/tracer.h) ----------------- */
+
+/*
+ * Give every CPU present a new, empty ring of kb KiB, rounded up to pages. 0; -ENOMEM:
+ * the old ones stay as they are. Interrupts on.
+ */
+int ring_resize(unsigned long kb);
+unsigned long ring_kb(void);
+
+/* Forget everything and set the counts to 0, on the CPUs of mask. */
+void ring_clear(cpumask_t mask);
+
+/*
+ * Record on the CPUs of mask and on no other; clear: and forget everything. When
+ * it returns no CPU outside the mask is in the middle of writing an event.
+ */
+void ring_record(cpumask_t mask, bool clear);
+
+/*
+ * Run fn(cpu, arg) for the CPUs of mask, where and how their rings' writers run:
+ * there, interrupts off. For a CPU that is not online, which has no writer, here.
+ */
+void ring_call(cpumask_t mask, void (*fn)(unsigned int cpu, void *arg),
+	       void *arg);
+
+/* ---- Writing: any context but NMI --------------------------------------- */
+
+/*
+ * Tracer code that may call traced functions stands between these: events that
+ * it causes on this CPU are dropped and counted. Interrupts are off in between;
+ * false: the CPU was inside already, the event was counted as dropped, and
+ * ring_leave() must not be called.
+ */
+bool ring_enter(irq_state_t *state);
+void ring_leave(irq_state_t state);
+
+/* A marker of at most RING_MARK_MAX bytes. 0; -EBUSY: this CPU does not record. */
+int ring_mark(const char *text, size_t len);
+
+/* From the scheduler's hook: pid runs now. Interrupts off. */
+void ring_task(s32 pid);
+
+/* Slots written in page p, from a ring_cur that points into it or at its end. */
+static inline u32 ring_slots_used(const struct ring_page *p, const char *cur)
+{
+	return (cur - (const char *)p->slots) / RING_EVENT_SIZE;
+}
+
+#endif

@@ -1,0 +1,160 @@
+/* Making, sizing, clearing and switching the trace buffer. Whatever touches a
+ * ring's writing side runs on its CPU with interrupts off, so it is never in the
+ * middle of an event (the trampoline keeps interrupts off as well). */
+#include <tracer/ring/ring_internal.h>
+
+#include <kernel/cpu/hotplug.h>
+#include <kernel/errno.h>
+#include <kernel/mm/mm.h>
+#include <kernel/printk.h>
+#include <kernel/sched/task.h>
+
+struct mutex ring_readers = MUTEX_INIT(ring_readers);
+
+struct call {
+	void (*fn)(unsigned int cpu, void *arg);
+	void *arg;
+};
+
+static void call_here(void *arg)
+{
+	struct call *c = arg;
+
+	c->fn(cpu_index(), c->arg);
+}
+
+void ring_call(cpumask_t mask, void (*fn)(unsigned int cpu, void *arg),
+	       void *arg)
+{
+	struct call c = { fn, arg };
+	unsigned int cpu;
+	cpumask_t online;
+
+	cpus_hold();
+	online = cpus_online;
+	if (mask & online)
+		BUG_ON(cpu_call(mask & online, call_here, &c));
+	for (cpu = 0; cpu < nr_cpus; cpu++)
+		if (mask & ~online & 1u << cpu)
+			fn(cpu, arg);
+	cpus_release();
+}
+
+/* ---- Pages ------------------------------------------------------------------ */
+
+struct page_set {
+	struct ring_page **pages;
+	u32 nr;
+};
+
+static void free_set(struct page_set *set)
+{
+	while (set->pages && set->nr)
+		page_free(set->pages[--set->nr], 0);
+	kfree(set->pages);
+	set->pages = NULL;
+}
+
+static int alloc_set(struct page_set *set, u32 nr)
+{
+	set->nr = 0;
+	set->pages = kmalloc(nr * sizeof(*set->pages));
+	if (!set->pages)
+		return -ENOMEM;
+	while (set->nr < nr) {
+		struct ring_page *p = page_alloc(0);
+
+		if (!p) {
+			free_set(set);
+			return -ENOMEM;
+		}
+		p->state = RING_STATE(RING_NOBODY, 0, 0);
+		set->pages[set->nr++] = p;
+	}
+	return 0;
+}
+
+/* Does it fit at all? Taking the last page of everybody is no way to find out. */
+static int alloc_sets(struct page_set *sets, u32 nr)
+{
+	struct mm_stats mm;
+	unsigned int cpu;
+
+	mm_stats(&mm);
+	if (nr > mm.pages_free / nr_cpus)
+		return -ENOMEM;
+	for (cpu = 0; cpu < nr_cpus; cpu++)
+		if (alloc_set(&sets[cpu], nr)) {
+			while (cpu--)
+				free_set(&sets[cpu]);
+			return -ENOMEM;
+		}
+	return 0;
+}
+
+static void swap_set(unsigned int cpu, void *arg)
+{
+	struct page_set *set = (struct page_set *)arg + cpu;
+	struct page_set old = { rings[cpu].pages, rings[cpu].nr };
+
+	rings[cpu].pages = set->pages;
+	rings[cpu].nr = set->nr;
+	ring_restart(&rings[cpu], &cpus[cpu].head);
+	*set = old;
+}
+
+int ring_resize(unsigned long kb)
+{
+	unsigned long nr = max((kb + 3) / 4, RING_MIN_PAGES + 0ul);
+	struct page_set sets[MAX_CPUS] = { 0 };
+	unsigned int cpu;
+
+	if (nr > ~0u || alloc_sets(sets, nr))
+		return -ENOMEM;
+	mutex_lock(&ring_readers);
+	ring_call((1u << nr_cpus) - 1, swap_set, sets);
+	for (cpu = 0; cpu < nr_cpus; cpu++)
+		free_set(&sets[cpu]);
+	mutex_unlock(&ring_readers);
+	return 0;
+}
+
+unsigned long ring_kb(void)
+{
+	return rings[0].nr * (PAGE_SIZE / 1024);
+}
+
+static void clear_one(unsigned int cpu, void *arg)
+{
+	(void)arg;
+	if (rings[cpu].pages)
+		ring_restart(&rings[cpu], &cpus[cpu].head);
+}
+
+void ring_clear(cpumask_t mask)
+{
+	ring_call(mask, clear_one, NULL);
+}
+
+struct record {
+	cpumask_t mask;
+	bool clear;
+};
+
+static void record_one(unsigned int cpu, void *arg)
+{
+	const struct record *how = arg;
+
+	if (!rings[cpu].pages)
+		return;
+	if (how->clear)
+		ring_restart(&rings[cpu], &cpus[cpu].head);
+	ring_switch(&rings[cpu], &cpus[cpu].head, how->mask >> cpu & 1);
+}
+
+void ring_record(cpumask_t mask, bool clear)
+{
+	struct record how = { mask, clear };
+
+	ring_call((1u << nr_cpus) - 1, record_one, &how);
+}

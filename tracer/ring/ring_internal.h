@@ -1,0 +1,26 @@
+/* What ring_control.c and tracers in C ask of ring.c: on the ring's CPU,
+ * interrupts off; the first two also for a CPU that is not online. */
+#ifndef TRACER_RING_INTERNAL_H
+#define TRACER_RING_INTERNAL_H
+
+#include <arch/cpu_head.h>
+#include <tracer/ring/ring.h>
+
+/* Begin anew in r->pages: empty, counts 0; page numbers go on, so that readers
+ * see that theirs are gone. */
+void ring_restart(struct ring *r, struct cpu_head *head);
+
+/* Record, or stop recording. */
+void ring_switch(struct ring *r, struct cpu_head *head, bool on);
+
+/*
+ * Write an entry: ip and parent as in arch/ring_event.h, 24 bits each, and a
+ * second slot if there is one (else NULL). False: not recorded; from an NMI, or in
+ * the middle of the tracer's code, counted as dropped. No site.
+ */
+bool ring_write(u32 ip, u32 parent, u32 context, const struct ring_event *more);
+
+/* preempt_count as the trampoline would record it. Interrupts off. */
+u32 ring_context(bool irqs_off);
+
+#endif

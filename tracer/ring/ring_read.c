@@ -1,0 +1,318 @@
+/* The readers' half of the trace buffer; ring.h has the protocol. */
+#include <tracer/ring/ring_read.h>
+
+#include <kernel/cpu/cpu.h>
+#include <kernel/errno.h>
+#include <kernel/mm/mm.h>
+#include <kernel/lib/string.h>
+#include <kernel/symbols.h>
+#include <kernel/sched/task.h>
+
+/* Oldest and newest page that a reader may look for at this moment. */
+static void live_pages(const struct ring *r, u32 *tail, u32 *head)
+{
+	/* Acquire: pairs with begin_page()'s release of head. */
+	*head = __atomic_load_n(&r->head, __ATOMIC_ACQUIRE);
+	*tail = READ_ONCE(r->tail);
+	if (*head - *tail > r->nr)
+		*tail = *head;
+}
+
+/* Slots of page p, number seq, that are written; false: it is gone. */
+static bool written_slots(const struct ring_page *p, u32 seq, unsigned int cpu,
+			  u32 *state, u32 *slots)
+{
+	const char *cur;
+
+	/* Acquire: pairs with begin_page()'s release of state. */
+	*state = __atomic_load_n(&p->state, __ATOMIC_ACQUIRE);
+	if (RING_STATE_GEN(*state) != RING_GEN(seq))
+		return false;
+	/* Acquire: pairs with the writer's release of ring_cur, which comes
+	 * after a slot, and after `used` when it leaves the page. */
+	cur = __atomic_load_n(&cpus[cpu].head.ring_cur, __ATOMIC_ACQUIRE);
+	if (cur >= (char *)p->slots && cur <= (char *)(p->slots + RING_SLOTS))
+		*slots = ring_slots_used(p, cur);
+	else
+		*slots = READ_ONCE(p->used);
+	return *slots <= RING_SLOTS;
+}
+
+/*
+ * Bring the copy up to what is written now. False: the page is gone, and what is
+ * in the copy beyond c->copied may be anything.
+ */
+static bool copy_slots(struct ring_cursor *c, struct ring_page *p, u32 *state)
+{
+	u32 slots;
+
+	if (!written_slots(p, c->seq, c->cpu, state, &slots))
+		return false;
+	if (c->bounded && c->seq == c->end_seq)
+		slots = min(slots, c->end_slots);
+	if (!c->copied)
+		memcpy(c->copy, p, offsetof(struct ring_page, slots));
+	if (slots > c->copied)
+		memcpy(c->copy->slots + c->copied, p->slots + c->copied,
+		       (slots - c->copied) * sizeof(p->slots[0]));
+	/* The copy before the second look: pairs with take_back()'s fence. */
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	if (RING_STATE_GEN(READ_ONCE(p->state)) != RING_GEN(c->seq))
+		return false;
+	c->copied = max(slots, c->copied);
+	return true;
+}
+
+/* Start on a page whose header has just been copied. */
+static void begin_copy(struct ring_cursor *c)
+{
+	c->at = c->after = c->entries = 0;
+	c->base = c->copy->base;
+	c->pid = c->copy->pid;
+	if (!c->fresh && c->copy->before > c->position)
+		c->lost += c->copy->before - c->position;
+	c->position = c->copy->before;
+	c->fresh = false;
+}
+
+static bool past_end(const struct ring_cursor *c)
+{
+	return c->bounded && (s32)(c->seq - c->end_seq) > 0;
+}
+
+/* More slots in the copy, from this page or a later one; false: none now. */
+static bool refill(struct ring_cursor *c, u32 *state)
+{
+	struct ring *r = &rings[c->cpu];
+	u32 tail, head, had = c->copied;
+
+	while (!past_end(c)) {
+		live_pages(r, &tail, &head);
+		if (c->seq - tail > head - tail) {
+			c->seq = tail;
+			c->copied = had = 0;
+			continue;
+		}
+		if (copy_slots(c, r->pages[c->seq % r->nr], state)) {
+			if (!had && c->copied)
+				begin_copy(c);
+			if (c->copied > had)
+				return true;
+		}
+		/* All read, or taken back just now. Where head is further on,
+		 * the writer left the page before we looked at it. */
+		if (c->seq == head)
+			return false;
+		c->seq++;
+		c->copied = had = 0;
+	}
+	return false;
+}
+
+static void decode_call(struct ring_entry *entry, u32 ip, u32 parent)
+{
+	entry->ip = (unsigned long)_text + ip;
+	if (parent - RING_ENTRY(0) < TASK_RETURNS) {
+		entry->graph = RING_GRAPH_ENTRY;
+		entry->depth = parent - RING_ENTRY(0);
+	} else {
+		entry->parent = (unsigned long)_text + parent;
+	}
+}
+
+static void decode_return(struct ring_entry *entry, const struct ring_event *e)
+{
+	entry->graph = RING_GRAPH_RETURN;
+	entry->ip = (unsigned long)_text + (e[0].parent >> 8);
+	entry->ticks = (u64)e[1].ip << 32 | e[1].delta;
+	entry->depth = e[1].parent;
+}
+
+/* Decode the slot at c->at; true if it is an entry, then in c->entry. */
+static bool decode(struct ring_cursor *c)
+{
+	const struct ring_event *e = &c->copy->slots[c->at++];
+	u32 ip = e->ip >> 8;
+
+	if (ip == RING_TIME) {
+		c->base = (u64)e->parent << 32 | e->delta;
+		return false;
+	}
+	if (ip == RING_TASK) {
+		c->pid = e->parent;
+		return false;
+	}
+	c->entry = (struct ring_entry){
+		.clock = c->base + e->delta,
+		.cpu = c->cpu,
+		.pid = c->pid,
+		.context = (e->ip & 0xff) | (e->parent & 0xff) << 8,
+	};
+	if (ip == RING_MARK) {
+		c->entry.text = (const char *)(e + 1);
+		c->entry.len = e->parent >> 8;
+		c->at += RING_MORE_SLOTS(c->entry.len);
+	} else if (ip == RING_RETURN) {
+		decode_return(&c->entry, e);
+		c->at++;
+	} else {
+		decode_call(&c->entry, ip, e->parent >> 8);
+	}
+	c->entries++;
+	c->position++;
+	return true;
+}
+
+bool ring_cursor_peek(struct ring_cursor *c)
+{
+	u32 state = 0, consumed = 0;
+	bool more = true;
+
+	if (c->after)
+		return true;
+	do {
+		/* Consumed slots are walked too, for the pid and the time. */
+		while (c->copied && c->at < c->copied)
+			if (decode(c) && c->at > consumed) {
+				c->after = c->at;
+				return true;
+			}
+		mutex_lock(&ring_readers);
+		more = rings[c->cpu].pages && refill(c, &state);
+		mutex_unlock(&ring_readers);
+		consumed = RING_STATE_SLOTS(state);
+	} while (more);
+	return false;
+}
+
+static bool is_return_of(const struct ring_entry *r, const struct ring_entry *e)
+{
+	return r->graph == RING_GRAPH_RETURN && r->ip == e->ip &&
+	       r->pid == e->pid && r->depth == e->depth;
+}
+
+void ring_cursor_join(struct ring_cursor *c)
+{
+	struct ring_cursor before = *c;
+	bool found = false;
+
+	if (!c->after || c->entry.graph != RING_GRAPH_ENTRY)
+		return;
+	while (!found && c->at < c->copied)
+		found = decode(c);
+	if (!found || !is_return_of(&c->entry, &before.entry)) {
+		*c = before;
+		return;
+	}
+	before.entry.graph = RING_GRAPH_LEAF;
+	before.entry.ticks = c->entry.ticks;
+	c->entry = before.entry;
+	c->first = c->after;
+	c->after = c->at;
+}
+
+/* The second of two entries that were joined is to come again. */
+static void part(struct ring_cursor *c)
+{
+	c->at = c->first;
+	c->entries--;
+	c->position--;
+}
+
+void ring_cursor_next(struct ring_cursor *c)
+{
+	c->after = 0;
+}
+
+bool ring_cursor_take(struct ring_cursor *c)
+{
+	struct ring *r = &rings[c->cpu];
+	u32 new = RING_STATE(RING_GEN(c->seq), c->after, c->entries);
+	bool ours = false, leaf = c->entry.graph == RING_GRAPH_LEAF;
+	u32 *state, old, first = leaf ? c->first : c->after;
+
+	mutex_lock(&ring_readers);
+	state = &r->pages[c->seq % r->nr]->state;
+	old = READ_ONCE(*state);
+	while (RING_STATE_GEN(old) == RING_GEN(c->seq) &&
+	       RING_STATE_SLOTS(old) < first && !ours)
+		/* Against take_back()'s exchange: one of the two gets it. */
+		ours = __atomic_compare_exchange_n(state, &old, new, false,
+						   __ATOMIC_ACQ_REL,
+						   __ATOMIC_RELAXED);
+	if (RING_STATE_GEN(old) != RING_GEN(c->seq))
+		c->lost++;
+	mutex_unlock(&ring_readers);
+	if (leaf && !ours)
+		part(c);
+	c->after = 0;
+	return ours;
+}
+
+/* ---- Opening and the books ------------------------------------------------- */
+
+static void note_end(unsigned int cpu, void *arg)
+{
+	struct ring_cursor *c = arg;
+	const struct ring *r = &rings[cpu];
+
+	c->end_seq = r->head;
+	c->end_slots = ring_slots_used(r->pages[r->head % r->nr],
+				       cpus[cpu].head.ring_cur);
+	c->seq = r->tail;
+}
+
+int ring_cursor_open(struct ring_cursor *c, unsigned int cpu, bool bounded)
+{
+	struct ring_page *copy = page_alloc(0);
+
+	if (!copy)
+		return -ENOMEM;
+	*c = (struct ring_cursor){
+		.cpu = cpu,
+		.bounded = bounded,
+		.fresh = true,
+		.copy = copy,
+	};
+	if (rings[cpu].pages)
+		ring_call(1u << cpu, note_end, c);
+	return 0;
+}
+
+void ring_cursor_close(struct ring_cursor *c)
+{
+	if (c->copy)
+		page_free(c->copy, 0);
+	c->copy = NULL;
+}
+
+static void collect(unsigned int cpu, void *arg)
+{
+	const struct ring *r = &rings[cpu];
+	const char *cur = cpus[cpu].head.ring_cur;
+	struct ring_stats *s = arg;
+	u32 seq = r->tail;
+
+	s->read = r->read;
+	s->overwritten = r->overwritten;
+	s->dropped = r->dropped;
+	s->oldest = r->pages[seq % r->nr]->base;
+	for (;; seq++) {
+		const struct ring_page *p = r->pages[seq % r->nr];
+		u32 used = seq == r->head ? ring_slots_used(p, cur) : p->used;
+		u32 read = RING_STATE_ENTRIES(READ_ONCE(p->state));
+
+		s->read += read;
+		s->held += used - p->inner - read;
+		s->written = p->before + used - p->inner + r->dropped;
+		if (seq == r->head)
+			break;
+	}
+}
+
+void ring_stats(unsigned int cpu, struct ring_stats *s)
+{
+	*s = (struct ring_stats){ 0 };
+	if (rings[cpu].pages)
+		ring_call(1u << cpu, collect, s);
+}

@@ -1,0 +1,85 @@
+/*
+ * Reading the trace buffer, from any task, while it is being written. A cursor
+ * walks one CPU's events, oldest first; struct trace_iter (output.h) merges
+ * cursors by time. A cursor works on a copy of one page, so what it shows was
+ * true even if the writer has come round since.
+ */
+#ifndef TRACER_RING_READ_H
+#define TRACER_RING_READ_H
+
+#include <tracer/ring/ring.h>
+
+/* What function_graph records; RING_GRAPH_LEAF: two in one. */
+enum ring_graph {
+	RING_GRAPH_NONE,
+	RING_GRAPH_ENTRY,
+	RING_GRAPH_RETURN,
+	RING_GRAPH_LEAF,
+};
+
+struct ring_entry {
+	u64 clock; /* arch_clock() */
+	unsigned int cpu;
+	s32 pid;
+	u32 context;		  /* as in arch/ring_event.h, 16 bits */
+	unsigned long ip, parent; /* of a function event; ip 0: a marker */
+	enum ring_graph graph;	  /* then parent is 0 */
+	u32 depth;		  /* of graph events: calls further out */
+	u64 ticks;		  /* arch_clock()'s, until it returned */
+	const char *text;	  /* the marker's, not NUL-terminated */
+	u32 len;
+};
+
+struct ring_stats {
+	u64 written, read, overwritten, dropped, held;
+	u64 oldest; /* arch_clock() at which the oldest page begins */
+};
+
+struct ring_cursor {
+	unsigned int cpu;
+	u32 seq;     /* page number */
+	u32 copied;  /* slots of it in `copy` */
+	u32 at;	     /* slot to decode next */
+	u32 after;   /* slot after the entry in `entry`; 0: none is there */
+	u32 first;   /* slot after the first of two that were joined */
+	u32 entries; /* entries of the page up to `after` */
+	u64 base;
+	s32 pid;
+	u64 position; /* entries since the last clear, up to here */
+	u64 lost;     /* entries that were overwritten before we came */
+	bool fresh;   /* has not seen a page yet */
+	bool bounded; /* ends where the ring ended at ring_cursor_open() */
+	u32 end_seq, end_slots;
+	struct ring_entry entry;
+	struct ring_page *copy;
+};
+
+/*
+ * A cursor at the oldest entry that is not consumed. bounded: it will end at
+ * what is newest now, however fast the writer goes on. 0 or -ENOMEM. May sleep;
+ * so may all that follow.
+ */
+int ring_cursor_open(struct ring_cursor *c, unsigned int cpu, bool bounded);
+void ring_cursor_close(struct ring_cursor *c);
+
+/* Make c->entry the next entry; false: there is none (now). Idempotent until
+ * ring_cursor_next() or _take(). */
+bool ring_cursor_peek(struct ring_cursor *c);
+/*
+ * If c->entry is a function's entry and the next one, of the same task, its
+ * return, make them one RING_GRAPH_LEAF, which goes or is consumed as a whole
+ * and counts as two. Only in what was copied: does not wait or sleep.
+ */
+void ring_cursor_join(struct ring_cursor *c);
+/* Go past c->entry, leaving it in the ring. */
+void ring_cursor_next(struct ring_cursor *c);
+/*
+ * Consume c->entry: true: it was ours, and counts as read from now on; false:
+ * somebody else consumed it or the writer took the page back. Past it both ways.
+ */
+bool ring_cursor_take(struct ring_cursor *c);
+
+/* One CPU's books, exact: taken on that CPU between two events. */
+void ring_stats(unsigned int cpu, struct ring_stats *s);
+
+#endif

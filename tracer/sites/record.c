@@ -1,0 +1,424 @@
+/*
+ * The run-time recorder: record.h.
+ *
+ * A record is a word: the return address of a compiled call, as an offset from
+ * _text; 0 is a free one. Records are their own hash table: a call is looked for
+ * in RECORD_PROBES places, and put into the first free one by one
+ * compare-and-swap, so that recording needs no lock and no memory.
+ *
+ * Conversion writes fixed parts of sites while tasks may stand in them, which
+ * boot may not have to think about. It is safe because
+ *
+ * - every CPU is held, interrupts off, in code without sites: none fetches the
+ *   text that changes, and each synchronises before it goes on;
+ * - a preempted task stands before a site's call, and finds the site converted;
+ *   or in the stub, and returns behind the site, where nothing changes. It stands
+ *   within the call only where that is several instructions: the port then keeps
+ *   what the first one computed good for the rest, whatever the site has become
+ *   (RISC-V, mcount-far), or the Makefile refuses (MIPS, mcount-long). All is
+ *   swept in record_sweep_test.c;
+ * - site_seen() runs with interrupts off, so that no CPU is held inside it: the
+ *   records are quiet while they are emptied or exchanged. NMIs do not record.
+ *
+ * A task that was in the stub, or a CPU on its way to site_seen(), may record a
+ * site once more after its conversion: it is then known, and dropped.
+ */
+#include <tracer/sites/record.h>
+
+#include <arch/arch_trace.h>
+#include <kernel/errno.h>
+#include <kernel/init.h>
+#include <kernel/test/ktest.h>
+#include <kernel/mm/mm.h>
+#include <kernel/param.h>
+#include <kernel/patch_path.h>
+#include <kernel/printk.h>
+#include <kernel/cpu/stop.h>
+#include <kernel/lib/string.h>
+#include <kernel/sched/task.h>
+#include <tracer/sites/sites.h>
+#include <tracer/tracer.h>
+
+/* Most of what a boot calls, before there is a daemon or memory. */
+#define RECORDS_FIRST 1024
+#define RECORDS_MIN RECORD_PROBES
+#define RECORDS_MAX 65536
+#define TURN_NS NSEC_PER_SEC
+
+u32 site_count;
+u32 *site_table; /* room for a site in every function */
+
+static u32 first_records[RECORDS_FIRST];
+/* Exchanged only while all CPUs are held. */
+static u32 *records = first_records;
+static u32 records_mask = RECORDS_FIRST - 1;
+
+/* waiting and skipped: atomic; the rest under trace_mutex; found: a sum. */
+static struct record_stats stats = { .records = RECORDS_FIRST };
+
+bool record_in_tests;
+
+static void count(u32 *n)
+{
+	__atomic_fetch_add(n, 1, __ATOMIC_RELAXED);
+}
+
+/* True if offset is recorded now; false if this place is another's. */
+static bool try_record(u32 *place, u32 offset)
+{
+	u32 now = READ_ONCE(*place);
+
+	/* Relaxed: a record is one word, and only read with all CPUs held. */
+	if (!now &&
+	    __atomic_compare_exchange_n(place, &now, offset, false,
+					__ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+		count(&stats.waiting);
+		return true;
+	}
+	return now == offset;
+}
+
+void site_seen(unsigned long ip)
+{
+	irq_state_t state = arch_irq_save();
+	u32 offset = ip - (unsigned long)_text;
+	u32 hash = offset * 0x9e3779b1u >> 16, i;
+
+	for (i = 0; i < RECORD_PROBES; i++)
+		if (try_record(&records[(hash + i) & records_mask], offset))
+			break;
+	if (i == RECORD_PROBES)
+		count(&stats.skipped);
+	arch_irq_restore(state);
+}
+
+/* A site in what it calls would call it again. */
+PATCH_ROOT(site_seen);
+
+/* ---- Conversion ------------------------------------------------------------ */
+
+/* In a word of `found`, above the site's offset: what conversion said. */
+#define FOUND_SKIPPED (1u << 24)
+#define FOUND_FAILED (1u << 25)
+#define FOUND_OFFSET (FOUND_SKIPPED - 1)
+
+struct turn {
+	u32 *found; /* room for all records */
+	unsigned int n;
+	u32 known;
+	u32 *more; /* records to take the place of those there are, or NULL */
+	u32 more_mask;
+};
+
+static unsigned long found_address(u32 word)
+{
+	return (unsigned long)_text + (word & FOUND_OFFSET);
+}
+
+static void convert(struct turn *turn, u32 offset, long delta)
+{
+	unsigned long site =
+		arch_site_from_return((unsigned long)_text + offset);
+	u32 word = site - (unsigned long)_text;
+	int err;
+
+	if (site_find(site) >= 0) {
+		turn->known++;
+		return;
+	}
+	err = arch_site_prepare(site, delta);
+	if (err)
+		word |= err == -ERANGE ? FOUND_SKIPPED : FOUND_FAILED;
+	turn->found[turn->n++] = word;
+}
+
+static void turn_change(void *arg)
+{
+	struct turn *turn = arg;
+	long delta = arch_text_open();
+	u32 i;
+
+	for (i = 0; i <= records_mask; i++) {
+		if (!records[i])
+			continue;
+		convert(turn, records[i], delta);
+		records[i] = 0;
+	}
+	arch_text_close();
+	stats.waiting = 0;
+	if (turn->more) {
+		records = turn->more;
+		records_mask = turn->more_mask;
+	}
+}
+
+static void turn_sync(void *arg)
+{
+	const struct turn *turn = arg;
+	unsigned int i;
+
+	for (i = 0; arch_sync_each_site && i < turn->n; i++)
+		site_sync(found_address(turn->found[i]));
+	arch_text_sync();
+}
+
+PATCH_INDIRECT(stop_lead, turn_change);
+PATCH_INDIRECT(stop_lead, turn_sync);
+PATCH_INDIRECT(stop_hold, turn_sync);
+
+static void sort(u32 *a, unsigned int n)
+{
+	unsigned int i, j;
+
+	for (i = 1; i < n; i++) {
+		u32 word = a[i];
+
+		for (j = i;
+		     j && (a[j - 1] & FOUND_OFFSET) > (word & FOUND_OFFSET);
+		     j--)
+			a[j] = a[j - 1];
+		a[j] = word;
+	}
+}
+
+static void set_bit(u32 *bits, unsigned int i, bool on)
+{
+	u32 bit = 1u << (i % 32);
+
+	bits[i / 32] = on ? bits[i / 32] | bit : bits[i / 32] & ~bit;
+}
+
+static void move_site(unsigned int to, unsigned int from)
+{
+	u32 *const maps[] = { site_bits.patchable, site_bits.enabled,
+			      site_bits.want, site_bits.filter,
+			      site_bits.excluded };
+	unsigned int m;
+
+	site_table[to] = site_table[from];
+	for (m = 0; m < ARRAY_SIZE(maps); m++)
+		set_bit(maps[m], to, site_test(maps[m], from));
+}
+
+static void place_site(unsigned int to, u32 word)
+{
+	bool failed = word & FOUND_FAILED, skipped = word & FOUND_SKIPPED;
+
+	site_table[to] = word & FOUND_OFFSET;
+	set_bit(site_bits.patchable, to, !failed && !skipped);
+	set_bit(site_bits.enabled, to, false);
+	set_bit(site_bits.want, to, false);
+	set_bit(site_bits.filter, to, false);
+	set_bit(site_bits.excluded, to, false);
+	site_boot.failed += failed;
+	site_boot.skipped += skipped;
+	site_boot.patched += !failed && !skipped;
+}
+
+/* The words that a filter has something in, after its sites have moved. */
+static void refit(struct site_filter *f)
+{
+	const u32 *bits = *f->bits;
+	unsigned int w;
+
+	if (!f->count)
+		return;
+	for (w = 0; !bits[w]; w++)
+		;
+	f->lo = w;
+	for (; w < site_words; w++)
+		if (bits[w])
+			f->hi = w + 1;
+}
+
+/*
+ * Merge from the end, so that nothing is overwritten before it has moved. Whoever
+ * reads the table without trace_mutex (a list of functions, ps) may see a site
+ * twice or miss one, once.
+ */
+static void insert(const u32 *found, unsigned int n)
+{
+	unsigned int old = site_count, to = old + n;
+
+	while (n) {
+		to--;
+		if (!old || (site_table[old - 1] & FOUND_OFFSET) <
+				    (found[n - 1] & FOUND_OFFSET))
+			place_site(to, found[--n]);
+		else
+			move_site(to, --old);
+	}
+}
+
+static void insert_found(struct turn *turn)
+{
+	unsigned int n = turn->n;
+	u32 left = site_boot.failed + site_boot.skipped;
+
+	sort(turn->found, n);
+	insert(turn->found, n);
+	WRITE_ONCE(site_count, site_count + n);
+	site_words = (site_count + 31) / 32;
+	refit(&filter_trace);
+	refit(&filter_notrace);
+	left = site_boot.failed + site_boot.skipped - left;
+	stats.left += left;
+	stats.converted += n - left;
+	stats.known += turn->known;
+}
+
+static void records_free(u32 *old)
+{
+	if (old != first_records)
+		kfree(old);
+}
+
+static int take_turn(u32 *more, u32 more_mask)
+{
+	struct turn turn = { .more = more, .more_mask = more_mask };
+	struct stop_work work = {
+		.change = turn_change,
+		.sync = turn_sync,
+		.arg = &turn,
+	};
+	u64 clock = arch_clock();
+	u32 *old = records;
+	int err;
+
+	turn.found = kmalloc((records_mask + 1) * sizeof(u32));
+	err = turn.found ? stop_cpus(&work) : -ENOMEM;
+	if (!err) {
+		stats.turns++;
+		stats.records = records_mask + 1;
+		insert_found(&turn);
+		site_boot.clock += arch_clock() - clock;
+		if (more)
+			records_free(old);
+	}
+	if (turn.found)
+		kfree(turn.found);
+	return err;
+}
+
+int record_resize(unsigned int n)
+{
+	u32 *more = n == RECORDS_FIRST && records != first_records ?
+			    first_records :
+			    kzalloc(n * sizeof(u32));
+	int err;
+
+	if (!more)
+		return -ENOMEM;
+	err = take_turn(more, n - 1);
+	if (err)
+		records_free(more);
+	return err;
+}
+
+/* A tracer that is active gets the new sites too, unless a filter says which. */
+static void trace_new(void)
+{
+	static struct ctl_handle h; /* trace_mutex */
+
+	if (trace_state.tracer->ops && trace_update(&h, 0, site_words))
+		printk("record: %s\n", h.error);
+}
+
+int record_convert(void)
+{
+	static u32 skipped_before; /* trace_mutex */
+	u32 skipped = READ_ONCE(stats.skipped), size = records_mask + 1;
+	int err;
+
+	if (skipped != skipped_before && size < RECORDS_MAX)
+		err = record_resize(2 * size);
+	else if (READ_ONCE(stats.waiting))
+		err = take_turn(NULL, 0);
+	else
+		return 0;
+	if (err)
+		return err;
+	skipped_before = skipped;
+	trace_new();
+	return 0;
+}
+
+void record_stats(struct record_stats *s)
+{
+	*s = stats;
+	s->found = s->converted + s->left + s->known + s->waiting;
+}
+
+void sites_learn(void)
+{
+	mutex_lock(&trace_mutex);
+	record_convert();
+	mutex_unlock(&trace_mutex);
+}
+
+static void record_daemon(void *arg)
+{
+	(void)arg;
+	for (;;) {
+		task_sleep(TURN_NS);
+		if (!READ_ONCE(ktest_running) || READ_ONCE(record_in_tests))
+			sites_learn();
+	}
+}
+
+/* ---- Boot, and a file that shows the books --------------------------------- */
+
+/* Early: the boot CPU alone. What was recorded so far is found when called again. */
+static int set_records(const char *value)
+{
+	u64 n;
+
+	if (parse_u64(value, &n) || n < RECORDS_MIN || n > RECORDS_FIRST ||
+	    n & (n - 1))
+		return -EINVAL;
+	memset(first_records, 0, sizeof(first_records));
+	records_mask = n - 1;
+	stats = (struct record_stats){ .records = n };
+	return 0;
+}
+KERNEL_PARAM(records, "records",
+	     "records that boot begins with, a power of two, 16 to 1024",
+	     set_records);
+
+static void record_boot(void)
+{
+	site_table = kzalloc(symbol_count * sizeof(u32));
+	if (!site_table)
+		panic("no memory for the sites of %u functions", symbol_count);
+}
+INIT_HOOK(INIT_SITES, record_boot);
+
+void sites_record_start(void)
+{
+	struct task *t;
+
+	sites_learn();
+	t = task_create("recordd", PRIO_LOW, ~0u, record_daemon, NULL);
+	if (!t)
+		panic("no memory for the recorder's task");
+	task_detach(t);
+}
+
+static int record_info_read(struct ctl_handle *h, struct seq *s)
+{
+	struct record_stats n;
+
+	if (h->pos++)
+		return 0;
+	mutex_lock(&trace_mutex);
+	record_stats(&n);
+	mutex_unlock(&trace_mutex);
+	seq_printf(s,
+		   "%u found = %u converted + %u left alone + %u known before "
+		   "+ %u waiting\n"
+		   "%u calls skipped, %u records, %u turns\n",
+		   n.found, n.converted, n.left, n.known, n.waiting, n.skipped,
+		   n.records, n.turns);
+	return 1;
+}
+CTL_FILE(record_info, .path = TRACING "record_info", .read = record_info_read);
