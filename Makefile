@@ -150,7 +150,7 @@ tool_srcs := $(wildcard tools/lib/*.c)
 $(H)/%: tools/%.c $(tool_srcs) $(wildcard tools/lib/*.h)
 	$(call say,HOSTCC,$<)
 	@mkdir -p $(@D)
-	$(Q)$(HOSTCC) $(HOSTCFLAGS) $< $(tool_srcs) -o $@ -lelf
+	$(Q)$(HOSTCC) $(HOSTCFLAGS) $< $(tool_srcs) -o $@ -ldw -lelf
 
 -include $(OBJS:.o=.d)
 

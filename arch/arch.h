@@ -14,6 +14,7 @@
 
 #include <arch/cpu_head.h>
 #include <kernel/types.h>
+#include <kernel/unwind.h>
 
 struct cpu;
 struct task;
@@ -207,7 +208,7 @@ int arch_guard_page(void *page, bool on);
 /*
  * Prepare t->context (the port's struct arch_context, first in struct task) so
  * that the first arch_switch() to t calls task_start() (kernel/sched/task.h) on t's
- * stack, interrupts off, with nothing above it for an unwinder to follow.
+ * stack, interrupts off. A stack walk must end there.
  */
 void arch_task_init(struct task *t, void *stack_top);
 
@@ -236,31 +237,16 @@ static inline bool arch_frame_irqs_off(const struct trap_frame *f);
 void arch_frame_print(const struct trap_frame *f);
 
 /*
- * Walk a stack outwards. start: from a frame, or from a task that is not
- * running (t->context), or from the caller itself (both NULL). Each step: true
- * and u->pc a return address (the first: the pc itself), or false at the end.
- * Must never touch memory outside [u->lo, u->hi) except kernel text, and must
- * end on any garbage. Every return address that it finds goes through
- * unwind_return(). Any context.
+ * inline: the registers that a stack walk begins with (kernel/unwind.h): those of
+ * the interrupted code in a trap frame, all of them; and pc and sp of a task that
+ * arch_switch() has left, pc being where arch_switch() will return to. Where a
+ * register is, at each instruction, the frame information of the port's assembly
+ * says (.cfi directives): a wrong one shows in every backtrace.
  */
-struct arch_unwind {
-	unsigned long pc, sp, fp, ra;
-	unsigned long lo, hi; /* the stack's bounds, filled by the caller */
-	unsigned int depth;
-	/* Return addresses taken by a tracer, innermost last; the caller's. */
-	const struct task_return *returns;
-	unsigned int nr_returns;
-};
-void arch_unwind_start(struct arch_unwind *u, const struct trap_frame *f,
-		       const struct task *t);
-bool arch_unwind_next(struct arch_unwind *u);
-
-/*
- * Supplied by the kernel: the return address that `pc` stands for: itself; or, if
- * that is where a tracer has a function return to, the one that it took, which the
- * walk has then passed.
- */
-unsigned long unwind_return(struct arch_unwind *u, unsigned long pc);
+static inline void arch_frame_regs(const struct trap_frame *f,
+				   struct unwind_regs *r);
+static inline void arch_context_regs(const struct arch_context *c,
+				     struct unwind_regs *r);
 
 #include <arch_inline.h>
 

@@ -175,9 +175,9 @@ void arch_text_sync(void);
  *
  * trace_return   where such a function returns to: keeps every register that a
  *                result may be in, calls trace_returned() and goes on where that
- *                says. It stands between trace_entry and trampoline_end. Nothing
- *                calls it, so an unwinder finds its address where a return
- *                address should be, and asks unwind_return().
+ *                says. It stands between trace_entry and trampoline_end. A stack
+ *                walk that finds its address where a return address should be
+ *                looks among the task's taken returns (kernel/unwind.c).
  */
 struct trace_ops {
 	void (*entry)(void); /* first: the trampoline jumps through it */
@@ -198,30 +198,22 @@ void trace_entry_return(void);
 void trace_return(void);
 
 /*
- * inline: where the return address of the function lies that called
- * trace_entry_return from ip: what is stored there before the trampoline goes back
- * is where the function will return to. sp: the fourth argument that the trampoline
- * gave, an address within the function's frame or at its end. Where the site
- * stands behind the prologue it is site_note() that knows.
+ * inline constant: where trace_entry_return keeps the link register of the function
+ * that it was called from, in bytes below the stack pointer that it hands to
+ * trace_take_return(). The trampoline loads the register from there before it goes
+ * back, so a return address stored there is the one that the function returns to.
+ * Used for a function that has its return address in the link register at its
+ * site; 0 where the machine has no link register.
  */
-static inline unsigned long *arch_return_slot(unsigned long ip,
-					      unsigned long sp);
-
-/*
- * inline: the end of that function's frame, as far as it lies above sp: where the
- * stack pointer is when the frame has been given back, and in trace_return; up to 64
- * bytes less will do. For walks, any context.
- */
-static inline unsigned long arch_return_end(unsigned long ip, unsigned long sp);
-
-/* Supplied by the tracer: the recorder's note for the port of the site whose live
- * call returns to ip; 0 if it has none. Any context, no site. */
-unsigned int site_note(unsigned long ip);
+#ifndef arch_link_below
+extern const unsigned long arch_link_below;
+#endif
 
 /*
  * Supplied by the tracer, called by the trampolines: tracer/graph/returns.c. The second
- * stores the way back at *place, where an unwinder has found the address of
- * trace_return until then: never is there nobody who knows.
+ * stores the way back at *place, where a walk has found the address of
+ * trace_return until then. At every instruction, either the stack slot or the
+ * task's taken returns hold the real address.
  */
 void trace_take_return(unsigned long ip, unsigned long parent,
 		       struct trace_ops *ops, unsigned long sp);

@@ -7,6 +7,7 @@
 #include <kernel/lib/string.h>
 #include <kernel/sched/task.h>
 #include <kernel/time.h>
+#include <kernel/unwind.h>
 
 #define PANIC_STOP_NS (100 * NSEC_PER_MSEC)
 

@@ -49,10 +49,4 @@ noreturn void panic(const char *fmt, ...) printf_like(1, 2);
 			panic("%s:%d: %s", __FILE__, __LINE__, #cond);         \
 	} while (0)
 
-/* Symbolised, outermost last; from a frame, a task, or here (both NULL). */
-void backtrace_print(const struct trap_frame *f, const struct task *t);
-/* Fill pcs; returns how many. */
-unsigned int backtrace_get(const struct trap_frame *f, const struct task *t,
-			   unsigned long *pcs, unsigned int max);
-
 #endif

@@ -6,6 +6,7 @@
 #include <kernel/symbols.h>
 #include <kernel/sched/task.h>
 #include <kernel/time.h>
+#include <kernel/unwind.h>
 
 /* Its entry in the table, not a pointer to it: nothing is inlined into these. */
 static noinline unsigned int innermost(unsigned long *pcs, unsigned int max)

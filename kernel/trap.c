@@ -5,6 +5,7 @@
 #include <kernel/panic.h>
 #include <kernel/printk.h>
 #include <kernel/sched/sched_internal.h>
+#include <kernel/unwind.h>
 
 static void report(const struct trap_frame *f, const char *what,
 		   unsigned long addr)

@@ -97,7 +97,7 @@ static void overflow_canary(void *arg)
 	char *end = current_task()->stack - 64;
 
 	(void)arg;
-	for (volatile char *p = (char *)__builtin_frame_address(0) - 256;
+	for (volatile char *p = (char *)__builtin_dwarf_cfa() - 512;
 	     p >= end; p--)
 		*p = 0x11;
 	for (;;)

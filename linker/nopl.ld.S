@@ -106,11 +106,13 @@ SECTIONS
 	.debug_rnglists 0 : { *(.debug_rnglists) }
 	.debug_loc 0 : { *(.debug_loc) }
 	.debug_loclists 0 : { *(.debug_loclists) }
+	/* Stack frames, for tools/ and debuggers; libgcc has them in .eh_frame. */
 	.debug_frame 0 : { *(.debug_frame) }
+	.eh_frame 0 (INFO) : { *(.eh_frame) }
 
 	/DISCARD/ : {
 		*(.rela.* .rel.* .iplt .plt)
-		*(.comment .eh_frame .eh_frame_hdr .note.GNU-stack .note.gnu.*)
+		*(.comment .eh_frame_hdr .note.GNU-stack .note.gnu.*)
 		*(.interp .dynamic .dynsym .dynstr .hash .gnu.hash)
 		*(.reginfo .MIPS.abiflags .pdr .mdebug.* .gnu.attributes)
 		*(.riscv.attributes .MIPS.options)

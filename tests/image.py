@@ -151,4 +151,4 @@ class Image:
         """Sites' addresses, from the image's own table."""
         count, = self.u32(self.symbols["site_count"])
         words = self.u32(self.symbols["site_table"], count)
-        return [self.symbols["_text"] + (w & 0xffffff) for w in words]
+        return [self.symbols["_text"] + w for w in words]

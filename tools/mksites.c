@@ -22,12 +22,12 @@
  * that one is written whoever recorded it.
  *
  * Tables, in section .tables, as kernel/symbols.h and the tracer declare them:
- * site_table holds, ascending, one u32 a site: bits 0..23 the offset from _text,
- * bits 24..31 a note. The note of a MIPS site is where its function saved ra,
- * in words above the stack pointer at the site; 0 = not saved there. lock_table
- * holds, ascending, the offsets from _text of x86's lock prefixes.
+ * site_table holds, ascending, one u32 a site: the offset from _text. lock_table
+ * holds, ascending, the offsets from _text of x86's lock prefixes. unwind_rows and
+ * unwind_rules say where each function keeps its return address (kernel/unwind.h).
  */
 #include "lib/record.h"
+#include "lib/unwind.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,6 +39,7 @@ const char *program = "mksites";
 struct findings {
 	struct sites sites;
 	struct addresses locks;
+	struct unwind_table unwind;
 };
 
 static void scan(const struct image *im, const struct arch *arch,
@@ -125,7 +126,7 @@ static void emit_symbols(FILE *f, const struct image *im)
 
 static uint32_t site_word(const struct image *im, const struct site *s)
 {
-	return (s->addr - im->text) | (uint32_t)s->note << OFFSET_BITS;
+	return s->addr - im->text;
 }
 
 static void emit_sites(FILE *f, const struct image *im, const struct sites *s)
@@ -196,6 +197,7 @@ static void emit(const char *path, const struct image *im, const char *record,
 	label(f, "symbol_count");
 	fprintf(f, "\t.4byte %zu\n", im->nr_symbols);
 	emit_symbols(f, im);
+	unwind_emit(f, im, &found->unwind);
 	emit_trampoline(f, im, arch);
 	if (fclose(f))
 		die("cannot write %s", path);
@@ -249,7 +251,7 @@ static void verify_sites_same(const struct image *im, const struct sites *a,
 		const struct site *s = i < a->count ? &a->site[i] : &b->site[i];
 
 		if (i < a->count && i < b->count &&
-		    s->addr == b->site[i].addr && s->note == b->site[i].note)
+		    s->addr == b->site[i].addr)
 			continue;
 		complain(im, s->addr,
 			 "the second scan differs from the first "
@@ -281,7 +283,7 @@ static void verify_table(const struct image *im, const struct sites *s)
 
 	while (i < s->count || j < n) {
 		uint32_t word = j < n ? image_number(im, p + 4 * j, 4) : 0;
-		uint64_t addr = im->text + (word & ((1u << OFFSET_BITS) - 1));
+		uint64_t addr = im->text + word;
 
 		if (j == n || (i < s->count && s->site[i].addr < addr)) {
 			complain(im, s->site[i++].addr,
@@ -293,8 +295,6 @@ static void verify_table(const struct image *im, const struct sites *s)
 			j++;
 			continue;
 		}
-		if (word != site_word(im, &s->site[i]))
-			complain(im, addr, "the table has another note");
 		i++;
 		j++;
 	}
@@ -328,6 +328,22 @@ static void verify_locks(const struct image *im, const struct addresses *a)
 			complain(im, a->addr[i], "not as in the lock table");
 }
 
+/* The second image's own frame information must give the table that it has. */
+static void verify_unwind(const struct image *im, const struct unwind_table *t)
+{
+	size_t n = image_number(im, table(im, "unwind_count", 4), 4), i;
+	const uint8_t *p = table(im, "unwind_rows", 4 * n);
+
+	if (n != t->count)
+		die("%s: unwind_count is %zu, the image has %zu rows", im->path,
+		    n, t->count);
+	for (i = 0; i < n; i++)
+		if (image_number(im, p + 4 * i, 4) !=
+		    ((t->row[i].addr - im->text) << 8 | t->row[i].rule))
+			complain(im, t->row[i].addr,
+				 "not as in the unwind table");
+}
+
 struct options {
 	const char *arch, *sites, *objdump, *record, *output, *image[2];
 	unsigned int images;
@@ -349,6 +365,8 @@ static void verify(const struct image *first, const struct findings *before,
 		verify_table(&im, &found.sites);
 	verify_locks(&im, &found.locks);
 	verify_symbols(&im);
+	unwind_read(&im, arch, &found.sites, &found.unwind);
+	verify_unwind(&im, &found.unwind);
 }
 
 /* ---- Command line ------------------------------------------------------ */
@@ -407,6 +425,7 @@ int main(int argc, char **argv)
 	image_open(&im, o.image[0], arch, o.objdump);
 	scan(&im, arch, format, &found);
 	check_record(&im, arch, format, o.record, &found);
+	unwind_read(&im, arch, &found.sites, &found.unwind);
 	if (errors)
 		return 1;
 	if (o.verify)

@@ -12,6 +12,7 @@
 #include <kernel/symbols.h>
 #include <kernel/sched/task.h>
 #include <kernel/time.h>
+#include <kernel/unwind.h>
 
 /* ---- who may be hurt ---- */
 
@@ -180,7 +181,7 @@ static void look_around(void *arg)
 
 	(void)arg;
 	first.irqs_off = arch_irqs_off();
-	first.sp = (unsigned long)__builtin_frame_address(0);
+	first.sp = (unsigned long)pcs;
 	first.outermost = n ? pcs[n - 1] : 0;
 }
 
@@ -384,17 +385,14 @@ KTEST(arch_frame_print, "arch.frame_print")
 
 /* ---- unwinding ---- */
 
-KTEST(arch_unwind_start, "arch.unwind_start")
+/* From a frame: first the pc, then its function's caller. */
+KTEST(arch_frame_regs, "arch.frame_regs")
 {
-	struct arch_unwind u = { 0 };
+	struct unwind u;
 
-	/* From here. */
-	u.lo = (unsigned long)current_task()->stack;
-	u.hi = u.lo + TASK_STACK_SIZE;
-	arch_unwind_start(&u, NULL, NULL);
-	KEXPECT(t, arch_unwind_next(&u));
-	KEXPECT(t, lies_in(u.pc, (void (*)(void))ktest_arch_unwind_start));
-	/* From a frame: first the pc, then its function's caller. */
+	unwind_start(&u, NULL, NULL);
+	KEXPECT(t, unwind_next(&u));
+	KEXPECT(t, lies_in(u.regs.pc, (void (*)(void))ktest_arch_frame_regs));
 	KEXPECT_EQ(t, interrupt_victim(t, look_at_all), 0);
 	KASSERT(t, found.n >= 3);
 	KEXPECT_EQ(t, found.pcs[0], found.pc);
@@ -403,7 +401,7 @@ KTEST(arch_unwind_start, "arch.unwind_start")
 }
 
 /* A task that is not running: preempted, so that a frame is on its way. */
-KTEST(arch_unwind_task, "arch.unwind_start.task")
+KTEST(arch_context_regs, "arch.context_regs")
 {
 	struct task *v = task_create_expendable("spinner", PRIO_LOW, 1,
 						spin_outer, NULL);
@@ -452,7 +450,7 @@ static void fill_garbage(unsigned long *stack, unsigned int words, u32 *seed)
 }
 
 /* It ends, and it touches nothing outside: the page below is guarded. */
-KTEST(arch_unwind_next, "arch.unwind_next")
+KTEST(unwind_garbage, "unwind.garbage")
 {
 	unsigned long *guard = page_alloc(1);
 	unsigned long *stack = guard + PAGE_SIZE / sizeof(long);
@@ -461,18 +459,20 @@ KTEST(arch_unwind_next, "arch.unwind_next")
 
 	arch_guard_page(guard, true);
 	for (int round = 0; round < 500; round++) {
-		struct arch_unwind u = {
+		struct unwind u = {
 			.lo = (unsigned long)stack,
 			.hi = (unsigned long)(stack + words),
-			.depth = round % 2,
+			.exact = round % 2,
+			.has_link = round % 3,
+			.task = current_task(),
 		};
 		fill_garbage(stack, words, &seed);
-		u.pc = (unsigned long)_text +
-		       next_random(&seed) % (_etext - _text);
-		u.ra = stack[next_random(&seed) % words];
-		u.sp = stack[next_random(&seed) % words];
-		u.fp = stack[next_random(&seed) % words];
-		for (steps = 0; steps < 10000 && arch_unwind_next(&u); steps++)
+		u.regs.pc = (unsigned long)_text +
+			    next_random(&seed) % (_etext - _text);
+		u.regs.link = stack[next_random(&seed) % words];
+		u.regs.alt = stack[next_random(&seed) % words];
+		u.regs.sp = stack[next_random(&seed) % words];
+		for (steps = 0; steps < 10000 && unwind_next(&u); steps++)
 			;
 		KEXPECT(t, steps < 10000);
 	}

@@ -4,6 +4,7 @@
 #include <arch/conform/conform.h>
 #include <boot/boot_info.h>
 #include <kernel/cpu/cpu.h>
+#include <kernel/lib/string.h>
 #include <kernel/test/ktest.h>
 #include <kernel/sched/task.h>
 #include <kernel/time.h>
@@ -113,6 +114,49 @@ static void check_timer(void *arg)
 KTEST(arch_timer_set, "arch.timer_set")
 {
 	conform_on_each_cpu(check_timer, t);
+}
+
+/* ---- a timer that is set anew while the last one expires ---- */
+
+#define RACE_NS (200 * NSEC_PER_MSEC)
+/* A CPU that sleeps for this long sleeps past its timer, on any host. */
+#define LOST_NS (5 * NSEC_PER_SEC)
+
+static u64 longest_relax[MAX_CPUS];
+
+/*
+ * Set the timer to a moment that is about as far away as the next request, so that
+ * the hardware (or QEMU's thread of devices) handles the old request while the CPU
+ * makes the new one. Then relax, which on some ports sleeps until a timer of its
+ * own. Interrupts are off, so nothing but a timer ends that sleep.
+ */
+static void race_timer(void *arg)
+{
+	u64 us = ns_to_clock_delta(NSEC_PER_USEC), *longest = arg;
+	u64 start = arch_clock(), end = start + ns_to_clock_delta(RACE_NS);
+	u32 seed = cpu_index() + 1;
+
+	for (u64 now = start; now < end; now = arch_clock()) {
+		arch_timer_set(now + ktest_random(&seed) % 32 * us);
+		for (u64 at = now + ktest_random(&seed) % 256 * us; now < at;)
+			now = arch_clock();
+		for (int i = 0; i < 80; i++) {
+			u64 before = arch_clock();
+
+			arch_cpu_relax();
+			longest[cpu_index()] = max(longest[cpu_index()],
+						   arch_clock() - before);
+		}
+	}
+	timer_give_back();
+}
+
+KTEST(arch_timer_set_race, "arch.timer_set.race")
+{
+	memset(longest_relax, 0, sizeof(longest_relax));
+	cpu_call(~0u, race_timer, longest_relax);
+	for (unsigned int c = 0; c < MAX_CPUS; c++)
+		KEXPECT(t, clock_delta_to_ns(longest_relax[c]) < LOST_NS);
 }
 
 static void init_timer_again(void *arg)

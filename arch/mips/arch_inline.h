@@ -172,6 +172,24 @@ static inline unsigned long arch_frame_sp(const struct trap_frame *f)
 	return f->reg[REG_SP];
 }
 
+static inline void arch_frame_regs(const struct trap_frame *f,
+				   struct unwind_regs *r)
+{
+	*r = (struct unwind_regs){
+		.pc = f->epc,
+		.sp = f->reg[REG_SP],
+		.link = f->reg[REG_RA],
+		.alt = f->reg[REG_AT],
+	};
+}
+
+static inline void arch_context_regs(const struct arch_context *c,
+				     struct unwind_regs *r)
+{
+	r->pc = c->ra;
+	r->sp = c->sp;
+}
+
 static inline bool arch_frame_irqs_off(const struct trap_frame *f)
 {
 	return !(f->status & STATUS_IE);
@@ -183,7 +201,6 @@ void irq_dispatch(struct trap_frame *f); /* irq.c: Cause.ExcCode 0 */
 void clock_interrupt(void);		 /* clock.c */
 void ipi_again(void);			 /* irq.c: one that got lost */
 u64 clock_measure(void);		 /* clock.c: ticks a second, or 0 */
-extern char trap_return[];		 /* entry.S */
 extern char idle_window[], idle_window_end[];
 extern char relax_window[], relax_window_end[];
 void relax_wait(void);

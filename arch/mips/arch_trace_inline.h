@@ -76,37 +76,7 @@ static inline unsigned long arch_site_from_return(unsigned long ret)
 	return ret - SITE_LENGTH;
 }
 
-/* What a function has on the stack at a certain instruction. */
-struct stack_use {
-	u32 size;  /* bytes below the caller's sp */
-	u32 ra_at; /* offset of the saved ra from sp; 0: not saved */
-};
-
-/* The same of the function whose site calls from ip, there; in unwind.c. */
-struct stack_use site_stack_use(unsigned long ip);
-
-/*
- * Where the prologue saved ra, since from there it is loaded for the return; in a
- * leaf, which never does, where the trampoline keeps what it will return to.
- */
-static inline unsigned long *arch_return_slot(unsigned long ip,
-					      unsigned long sp)
-{
-#ifdef RECORD_RUNTIME
-	u32 ra_at = site_stack_use(ip).ra_at;
-#else
-	u32 ra_at = 4 * site_note(ip);
-#endif
-
-	if (!ra_at)
-		sp -= TRACE_FRAME_SIZE - TRACE_FRAME_AT;
-	return (unsigned long *)(sp + ra_at);
-}
-
-static inline unsigned long arch_return_end(unsigned long ip, unsigned long sp)
-{
-	return sp + site_stack_use(ip).size;
-}
+#define arch_link_below ((unsigned long)(TRACE_FRAME_SIZE - TRACE_FRAME_AT))
 
 static inline u64 arch_live_read(unsigned long live)
 {

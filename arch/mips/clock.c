@@ -148,17 +148,42 @@ u64 arch_clock_init(void)
 }
 
 /*
- * Raise the timer's interrupt so many ticks of Count from now. Compare matches
- * by equality: a time that has gone by when it is written matches a whole turn
- * later. So look afterwards, and if it may have been missed aim again, further
- * ahead each time. Writing takes back an interrupt that was raised, which aiming
- * again makes up for.
+ * Make sure that the timer of the Compare value that is about to be replaced is
+ * not being handled by QEMU at this moment. QEMU 7.2 handles an expired timer in
+ * its main thread, without excluding the CPU's own thread
+ * (target/mips/sysemu/cp0_timer.c). The main thread computes when the old value
+ * matches next, 20 s or more ahead. If the CPU writes a new value in between, the
+ * main thread's late timer_mod() overwrites the new timer, and the write takes the
+ * raised interrupt back: the CPU then sleeps for those 20 s.
+ * So Compare is first moved far away, which leaves no timer that could expire
+ * soon. The device register is read because QEMU's main thread holds the lock of
+ * all devices while it handles timers: when the read returns, the handling that
+ * may have been under way is over. Under -icount one thread does both.
+ */
+static void compare_settle(void)
+{
+	if (ktest_icount)
+		return;
+	write_c0(C0_COMPARE, read_c0(C0_COUNT) - 1);
+	if (boot_info.port.gic)
+		reg_read(boot_info.port.gic, GIC_CONFIG);
+	else
+		isa_in(PIC1 + 1);
+}
+
+/*
+ * Raise the timer's interrupt `ticks` ticks of Count from now. Compare matches by
+ * equality, so a value that Count has passed when it is written matches a whole
+ * turn later. So the CPU reads Count after the write, and aims again, further
+ * ahead each time, if Count may have passed the value. A write takes back an
+ * interrupt that was raised. Aiming again makes up for that.
  */
 static void compare_set(u32 ticks)
 {
 	u32 at;
 
 	do {
+		compare_settle();
 		at = read_c0(C0_COUNT) + ticks;
 		write_c0(C0_COMPARE, at);
 		ticks = 2 * ticks + 16;

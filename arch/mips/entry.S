@@ -11,6 +11,23 @@
 
 	.set noreorder
 	.set noat
+	.cfi_sections .debug_frame
+
+	/*
+	 * Frame information for stack walks (kernel/unwind.h). Where the
+	 * interrupted pc and registers are only in the CPU, no walk can begin: a
+	 * trap that began one would have overwritten them. That is said by a
+	 * register that no walk follows (70). While the trap frame is complete
+	 * its return address is undefined, and the CFA is where struct
+	 * trap_frame begins.
+	 */
+	.macro	frame_incomplete
+	.cfi_signal_frame
+	.cfi_register 31, 70
+	.endm
+	.macro	frame_complete
+	.cfi_undefined 31
+	.endm
 
 	/* All but k0, k1, which are lost, sp, kept apart, and gp. */
 	.macro	each_register op
@@ -34,7 +51,10 @@
 	.section .text.vectors, "ax", @progbits
 	.balign 4096
 	.globl trap_vectors
+	.type trap_vectors, @function
 trap_vectors:
+	CFI_STARTPROC
+	frame_incomplete
 	b	trap_entry
 	nop
 	.org	0x100
@@ -45,8 +65,12 @@ trap_vectors:
 	 * Is sp usable: 8-byte aligned, in RAM, and above text and read-only
 	 * data? A store through a wrong one would trap again, without end.
 	 */
+	.cfi_endproc
+	.size trap_vectors, . - trap_vectors
 	.type trap_entry, @function
 trap_entry:
+	CFI_STARTPROC
+	frame_incomplete
 	lui	$k0, %hi(_data)
 	addiu	$k0, %lo(_data)
 	subu	$k0, $sp, $k0
@@ -71,6 +95,7 @@ trap_entry:
 	sw	$t0, FRAME_CAUSE($sp)
 	mfc0	$t0, C0_EPC
 	sw	$t0, FRAME_EPC($sp)
+	frame_complete
 	mfc0	$t0, C0_BADVADDR
 	sw	$t0, FRAME_BADVADDR($sp)
 	mfc0	$t0, C0_STATUS
@@ -83,11 +108,9 @@ trap_entry:
 	move	$a0, $sp
 
 	/*
-	 * trap_return: perhaps much later, on another CPU. The saved Status has
-	 * EXL set, which holds interrupts off until eret clears it.
+	 * Perhaps much later, on another CPU. The saved Status has EXL set, which
+	 * holds interrupts off until eret clears it.
 	 */
-	.globl trap_return
-trap_return:
 	lw	$t0, FRAME_STATUS($sp)
 	mtc0	$t0, C0_STATUS
 	ehb
@@ -99,13 +122,17 @@ trap_return:
 	mtlo	$t0
 	each_register lw
 	lw	$sp, FRAME_REG(29)($sp)
+	frame_incomplete
 	ehb
 	eret
+	.cfi_endproc
 	.size trap_entry, . - trap_entry
 
 /* A cache error sets ERL, not EXL, and no EPC: there is nothing to go back to. */
 	.type cache_error_entry, @function
 cache_error_entry:
+	CFI_STARTPROC
+	.cfi_undefined 31
 	lw	$sp, CPU_HEAD_TRAP_STACK(4)($gp)
 	mfc0	$t0, C0_STATUS
 	ins	$t0, $zero, 0, 5
@@ -113,6 +140,7 @@ cache_error_entry:
 	ehb
 	jal	trap_cache_error
 	addiu	$sp, $sp, -16
+	.cfi_endproc
 	.size cache_error_entry, . - cache_error_entry
 
 	.text
@@ -122,6 +150,7 @@ cache_error_entry:
 	.globl arch_switch
 	.type arch_switch, @function
 arch_switch:
+	CFI_STARTPROC
 	each_saved sw, $a0
 	sw	$sp, CONTEXT_SP($a0)
 	sw	$ra, CONTEXT_RA($a0)
@@ -131,15 +160,22 @@ arch_switch:
 	lw	$ra, CONTEXT_RA($a1)
 	jr	$ra
 	lw	$sp, CONTEXT_SP($a1)
+	.cfi_endproc
 	.size arch_switch, . - arch_switch
 
-/* First instruction of a task: ra = 0 ends every backtrace. */
+/* task_entry: the first instruction of a task. */
+	.type task_begin, @function
+task_begin:
+	CFI_STARTPROC
+	.cfi_undefined 31		/* nothing called it: walks end here */
+	nop				/* room for a call before task_entry */
+	nop
 	.globl task_entry
-	.type task_entry, @function
 task_entry:
 	j	task_start
 	move	$ra, $zero
-	.size task_entry, . - task_entry
+	.cfi_endproc
+	.size task_begin, . - task_begin
 
 /*
  * void arch_cpu_idle(void): an interrupt in the window has done what the wait
@@ -149,6 +185,7 @@ task_entry:
 	.globl arch_cpu_idle, idle_window, idle_window_end
 	.type arch_cpu_idle, @function
 arch_cpu_idle:
+	CFI_STARTPROC
 	ei
 idle_window:
 	ehb
@@ -156,6 +193,7 @@ idle_window:
 idle_window_end:
 	jr	$ra
 	nop
+	.cfi_endproc
 	.size arch_cpu_idle, . - arch_cpu_idle
 
 /*
@@ -165,6 +203,7 @@ idle_window_end:
 	.globl relax_wait, relax_window, relax_window_end
 	.type relax_wait, @function
 relax_wait:
+	CFI_STARTPROC
 	ei
 relax_window:
 	ehb
@@ -173,4 +212,5 @@ relax_window:
 relax_window_end:
 	jr	$ra
 	ehb
+	.cfi_endproc
 	.size relax_wait, . - relax_wait

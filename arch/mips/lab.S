@@ -4,6 +4,7 @@
  * mapped at: whatever reads, writes or jumps through one faults. What a victim
  * returns through is in lab_saved, one slot a CPU.
  */
+#include <frame.h>
 #include <arch/cpu_head.h>
 #include <tracer/lab/lab_damage.h>
 
@@ -25,6 +26,13 @@ lab_saved:
 	.fill	8 * 4
 
 	.text
+	/*
+	 * A victim loses its stack pointer and its return address on purpose, so
+	 * every stack walk ends in it.
+	 */
+	.cfi_sections .debug_frame
+	CFI_STARTPROC
+	.cfi_undefined 31
 /*
  * As trace_entry is called: ra = behind the site, at = the function's own ra. May
  * change what arch/mips/trampoline.S lists as free.
@@ -252,6 +260,8 @@ lab_victim_return_run:
 	nop
 	victim_end 16, 17, 18, 19, 20, 21, 22, 23, 30
 
+	.cfi_endproc
+	CFI_STARTPROC		/* a leaf like any, with its site */
 	.type	lab_victim_return_site, @function
 	own_site lab_victim_return, move $t4, $zero
 	compare_canaries 1f, 2, 4, 5, 6, 7, 15
@@ -259,6 +269,7 @@ lab_victim_return_run:
 	lw	$v1, 4 * 33($t0)
 1:	jr	$ra
 	nop
+	.cfi_endproc
 	.size	lab_victim_return_run, \
 		lab_victim_return_site - lab_victim_return_run
 	.size	lab_victim_return_site, . - lab_victim_return_site

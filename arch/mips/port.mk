@@ -5,12 +5,10 @@ CROSS_COMPILE ?= $(if $(filter big,$(ENDIAN)),mips,mipsel)-linux-gnu-
 SITES_DEFAULT := mcount
 SITES_CHOICES := mcount mcount-ra mcount-long
 
-# -mno-abicalls -G0: nothing may use gp, which holds struct cpu. Without shrink
-# wrapping a function's frame is made before its first branch: unwind.c decodes
-# it there. libgcc is built for hard float; its integer functions, all that is
+# -mno-abicalls -G0: nothing may use gp, which holds struct cpu. libgcc is built for hard float; its integer functions, all that is
 # used, neither care nor touch gp.
 ARCH_CFLAGS := $(if $(filter big,$(ENDIAN)),-EB,-EL) -march=mips32r5 \
-	-mabi=32 -msoft-float -mno-abicalls -G0 -mno-mips16 -mno-micromips -fno-shrink-wrap
+	-mabi=32 -msoft-float -mno-abicalls -G0 -mno-mips16 -mno-micromips
 ARCH_LDFLAGS := -Wl,--no-warn-mismatch
 
 SITE_CFLAGS_mcount := -pg

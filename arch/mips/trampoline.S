@@ -25,17 +25,43 @@
 
 	.set noreorder
 	.set noat
+	.cfi_sections .debug_frame
 	.text
 
-	.globl trampoline_begin, trampoline_end
-trampoline_begin:
+	.globl trampoline_end
+
+	/*
+	 * For a stack walk a trampoline's return address is in a column of its
+	 * own (64), whose value is in ra, and the function's ra is in at.
+	 */
+	.macro	trampoline_regs
+	.cfi_register 64, 31
+	.cfi_register 31, 1
+	.endm
+
+	.macro	trampoline name
+	.globl	\name
+	.type	\name, @function
+\name:
+	CFI_STARTPROC
+	.cfi_return_column 64
+	trampoline_regs
+	.endm
+
+	.macro	end name
+	.cfi_endproc
+	.size	\name, . - \name
+	.endm
 
 	/* Registers that C may change and the function may need; t1 keeps the
-	 * caller's Status. To an unwinder all is there once ra is. */
+	 * caller's Status. */
 	.macro	trace_frame_save
 	addiu	$sp, $sp, -TRACE_FRAME_SIZE
+	.cfi_adjust_cfa_offset TRACE_FRAME_SIZE
 	sw	$at, TRACE_FRAME_AT($sp)
+	.cfi_offset 31, TRACE_FRAME_AT - TRACE_FRAME_SIZE
 	sw	$ra, TRACE_FRAME_RA($sp)
+	.cfi_offset 64, TRACE_FRAME_RA - TRACE_FRAME_SIZE
 	sw	$a0, 16($sp)
 	sw	$a1, 20($sp)
 	sw	$a2, 24($sp)
@@ -56,18 +82,21 @@ trampoline_begin:
 	lw	$t7, 36($sp)
 	lw	$t1, 40($sp)
 	addiu	$sp, $sp, TRACE_FRAME_SIZE
+	.cfi_adjust_cfa_offset -TRACE_FRAME_SIZE
+	trampoline_regs
 	.endm
 
 /*
  * Before conversion: the delay slot at the site has taken 8 bytes. With
  * RECORD=runtime the call is what tells the tracer of its site.
  */
-	.globl trace_stub, _mcount
-	.type trace_stub, @function
+	.globl _mcount
 	.type _mcount, @function
-trace_stub:
 _mcount:
+	trampoline trace_stub
+	.cfi_def_cfa_offset 8
 	addiu	$sp, $sp, 8
+	.cfi_def_cfa_offset 0
 #ifdef RECORD_RUNTIME
 	trace_frame_save
 	move	$a0, $ra
@@ -77,26 +106,22 @@ _mcount:
 #endif
 	jr	$ra
 	move	$ra, $at
-	.size trace_stub, . - trace_stub
+	end	trace_stub
 	.size _mcount, . - _mcount
 
 /* t0 = ops for all that follow; trace_ops is loaded once. */
-	.globl trace_entry
-	.type trace_entry, @function
-trace_entry:
+	trampoline trace_entry
 	lui	$t0, %hi(trace_ops)		/* [4] */
 	lw	$t0, %lo(trace_ops)($t0)
 	lw	$t1, 0($t0)			/* ops->entry */
 	jr	$t1
 	nop					/* [8] */
-	.size trace_entry, . - trace_entry
+	end	trace_entry
 
-	.globl trace_entry_off
-	.type trace_entry_off, @function
-trace_entry_off:
+	trampoline trace_entry_off
 	jr	$ra				/* [9] */
 	move	$ra, $at			/* [10] */
-	.size trace_entry_off, . - trace_entry_off
+	end	trace_entry_off
 
 /*
  * One event, interrupts off: t1 = Status before, t2 = the slot. The clock is
@@ -105,9 +130,7 @@ trace_entry_off:
  * for a younger one: the high words' difference must equal the low words'
  * borrow.
  */
-	.globl trace_entry_ring
-	.type trace_entry_ring, @function
-trace_entry_ring:
+	trampoline trace_entry_ring
 	di	$t1				/* [9] */
 7:	ehb
 	lw	$t2, CPU_HEAD_RING_CUR(4)($gp)
@@ -154,11 +177,10 @@ trace_entry_ring:
 2:
 9:	b	1b
 	mfc0	$t5, C0_COUNT			/* [51] with this detour */
-	.size trace_entry_ring, . - trace_entry_ring
+	end	trace_entry_ring
 
 /* trace_ring_slow(ip, parent, context), interrupts still off. */
-	.type trace_ring_full, @function
-trace_ring_full:
+	trampoline trace_ring_full
 	trace_frame_save
 	lw	$a2, CPU_HEAD_PREEMPT(4)($gp)
 	xori	$t8, $t1, STATUS_IE
@@ -171,12 +193,10 @@ trace_ring_full:
 	mtc0	$t1, C0_STATUS
 10:	jr	$ra
 	move	$ra, $at
-	.size trace_ring_full, . - trace_ring_full
+	end	trace_ring_full
 
 /* ops->func(ip, parent, ops), interrupts as they were. */
-	.globl trace_entry_call
-	.type trace_entry_call, @function
-trace_entry_call:
+	trampoline trace_entry_call
 	trace_frame_save
 	lw	$t9, 4($t0)
 	move	$a0, $ra
@@ -186,13 +206,11 @@ trace_entry_call:
 	trace_frame_restore
 	jr	$ra
 	move	$ra, $at
-	.size trace_entry_call, . - trace_entry_call
+	end	trace_entry_call
 
 /* trace_take_return(ip, parent, ops, sp): sp as the prologue left it. What it puts
  * into the frame instead of at is where a leaf will return to. */
-	.globl trace_entry_return
-	.type trace_entry_return, @function
-trace_entry_return:
+	trampoline trace_entry_return
 	trace_frame_save
 	move	$a0, $ra
 	move	$a1, $at
@@ -202,18 +220,23 @@ trace_entry_return:
 	trace_frame_restore
 	jr	$ra
 	move	$ra, $at
-	.size trace_entry_return, . - trace_entry_return
+	end	trace_entry_return
 
 /*
- * A function has returned here: its result may be in v0 and v1, and ra is this
- * very address. So to an unwinder this is a function like any, called from where
- * it returns to, as unwind_return() says, or its place once trace_returned() knows.
+ * A traced function returns here: its result may be in v0 and v1, ra is this very
+ * address, and the stack pointer is that of the function's caller. So a walk takes
+ * this for a function that was called with trace_return as its return address, and
+ * looks among the task's taken returns. trace_returned() stores the real address
+ * where ra has been saved.
  */
 	.globl trace_return
 	.type trace_return, @function
 trace_return:
+	CFI_STARTPROC
 	addiu	$sp, $sp, -32
+	.cfi_def_cfa_offset 32
 	sw	$ra, 28($sp)
+	.cfi_offset 31, -4
 	sw	$v0, 16($sp)
 	sw	$v1, 20($sp)
 	jal	trace_returned
@@ -223,7 +246,7 @@ trace_return:
 	lw	$v1, 20($sp)
 	jr	$ra
 	addiu	$sp, $sp, 32
-	.size trace_return, . - trace_return
+	end	trace_return
 
 trampoline_end:
 

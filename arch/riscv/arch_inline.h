@@ -15,7 +15,6 @@ extern bool riscv_has_instret;
 
 void trap_entry(void); /* entry.S */
 void trap_handler(struct trap_frame *f, bool stack_lost);
-extern char trap_called[], trap_resume[]; /* return addresses of trap_entry */
 void task_first(void);
 bool csr_probe_instret(void);
 bool csr_probe_stimecmp(void);
@@ -135,6 +134,24 @@ static inline void arch_frame_set_pc(struct trap_frame *f, unsigned long pc)
 static inline unsigned long arch_frame_sp(const struct trap_frame *f)
 {
 	return f->reg[REG_SP];
+}
+
+static inline void arch_frame_regs(const struct trap_frame *f,
+				   struct unwind_regs *r)
+{
+	*r = (struct unwind_regs){
+		.pc = f->reg[0],
+		.sp = f->reg[REG_SP],
+		.link = f->reg[REG_RA],
+		.alt = f->reg[REG_T0],
+	};
+}
+
+static inline void arch_context_regs(const struct arch_context *c,
+				     struct unwind_regs *r)
+{
+	r->pc = c->ra;
+	r->sp = c->sp;
 }
 
 static inline bool arch_frame_irqs_off(const struct trap_frame *f)

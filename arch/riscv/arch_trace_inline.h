@@ -143,23 +143,7 @@ static inline unsigned long arch_site_from_return(unsigned long ret)
 	return ret - SITE_LENGTH;
 }
 
-/*
- * sp: at the function's entry, where the trampoline keeps ra; behind a prologue
- * the function's s0, where the function does.
- */
-static inline unsigned long *arch_return_slot(unsigned long ip,
-					      unsigned long sp)
-{
-	(void)ip;
-	return (unsigned long *)(sp - RETURN_BELOW);
-}
-
-/* But for VARIADIC_MOST. */
-static inline unsigned long arch_return_end(unsigned long ip, unsigned long sp)
-{
-	(void)ip;
-	return sp;
-}
+#define arch_link_below ((unsigned long)LINK_BELOW)
 
 static inline u64 arch_live_off(unsigned long live)
 {

@@ -6,8 +6,23 @@
 #define SCRATCH(n) (CPU_HEAD_SCRATCH(8) + 8 * (n))(tp)
 
 #define FUNCTION(name) \
-	.globl	name; .type name, @function; .balign 4; name:
-#define END(name) .size name, . - name
+	.globl	name; .type name, @function; .balign 4; name: .cfi_startproc
+#define END(name) .cfi_endproc; .size name, . - name
+
+/*
+ * Frame information for stack walks (kernel/unwind.h). Where the interrupted pc
+ * and registers are only in the CPU, no walk can begin: a trap that began one
+ * would have overwritten them. That is said by a register that no walk follows
+ * (65). While the trap frame is complete its return address is undefined, and the
+ * CFA is where struct trap_frame begins.
+ */
+.macro frame_incomplete
+	.cfi_signal_frame
+	.cfi_register ra, 65
+.endm
+.macro frame_complete
+	.cfi_undefined ra
+.endm
 
 /* All but x0, sp, tp, t0, t1, which trap_entry handles one by one. */
 .macro each_register op
@@ -17,6 +32,7 @@
 	.endr
 .endm
 
+	.cfi_sections .debug_frame
 	.text
 /*
  * Every trap comes here, from kernel code, with interrupts off and tp right. sp
@@ -27,6 +43,7 @@
  * (a fault while a fault is being reported), from where it is.
  */
 FUNCTION(trap_entry)
+	frame_incomplete
 	sd	t0, SCRATCH(SCRATCH_T0)
 	sd	t1, SCRATCH(SCRATCH_T1)
 	ld	t0, SCRATCH(SCRATCH_STACK)
@@ -54,9 +71,7 @@ FUNCTION(trap_entry)
 	sd	t0, FRAME_TVAL(sp)
 	csrr	t0, scause
 	sd	t0, FRAME_CAUSE(sp)
-	/* The unwinder finds the frame below the frame pointer of whoever has
-	 * trap_called..trap_resume as its return address. */
-	addi	s0, sp, FRAME_SIZE
+	frame_complete
 	mv	a0, sp
 	mv	s1, t1
 	/* A breakpoint may stand in any site: nothing that has one comes first,
@@ -65,13 +80,10 @@ FUNCTION(trap_entry)
 	li	t1, SCAUSE_BREAKPOINT
 	bne	t0, t1, 4f
 	call	patch_trap
-	.globl	trap_called
-trap_called:
 	bnez	a0, trap_resume
 	mv	a0, sp
 4:	mv	a1, s1
 	call	trap_handler
-	.globl	trap_resume
 trap_resume:
 	/* Perhaps on another CPU than before: nothing was kept. */
 	ld	t0, FRAME_STATUS(sp)
@@ -88,6 +100,7 @@ trap_resume:
 	ld	t0, FRAME_REG(5)(sp)
 	ld	t1, FRAME_REG(6)(sp)
 	ld	sp, FRAME_REG(2)(sp)
+	frame_incomplete
 	sret
 
 2:	ld	t0, CPU_HEAD_TRAP_STACK(8)(tp)
@@ -127,10 +140,17 @@ FUNCTION(arch_switch)
 END(arch_switch)
 
 /* Where a new task's first arch_switch() returns to. */
-FUNCTION(task_first)
-	li	ra, 0			/* nothing above for an unwinder */
+	.type	task_begin, @function
+task_begin:
+	.cfi_startproc
+	.cfi_undefined ra		/* nothing called it: walks end here */
+	nop				/* room for the call before task_first */
+	.globl	task_first
+task_first:
+	li	ra, 0
 	tail	task_start
-END(task_first)
+	.cfi_endproc
+	.size	task_begin, . - task_begin
 
 /*
  * bool csr_probe_*(void): may this mode use the register? An access that may

@@ -18,12 +18,8 @@
 #define CONTEXT_S(n) (16 + 8 * (n))
 #define CONTEXT_STACK 112
 
-/* A frame record is the return address and, below it, the caller's s0. */
-#define RETURN_BELOW 8
-/* Most that a variadic function keeps above its record: a0..a7 */
-#define VARIADIC_MOST 64
-/* Where trampolines of a site at a function's entry have its record, from sp. */
-#define ENTRY_RECORD 96
+/* Where a trampoline keeps the ra of the site's function: below its sp. */
+#define LINK_BELOW 8
 
 /* struct cpu_head.scratch[]: */
 #define SCRATCH_T0 0 /* trap_entry's first two registers, until stored */

@@ -26,6 +26,13 @@ lab_saved:
 	.fill	8 * 8
 
 	.text
+	/*
+	 * A victim loses its stack pointer and its return address on purpose, so
+	 * every stack walk ends in it.
+	 */
+	.cfi_sections .debug_frame
+	.cfi_startproc
+	.cfi_undefined ra
 .macro trash registers:vararg
 	.irp	n, \registers
 	li	x\n, -1
@@ -311,9 +318,13 @@ lab_victim_return_run:
 	jal	ra, lab_victim_return_site
 	caller_end
 	.size	lab_victim_return_run, . - lab_victim_return_run
+	.cfi_endproc
+	.cfi_startproc		/* a function like any, with a prologue */
 lab_victim_return_site:
 	addi	sp, sp, -32
+	.cfi_def_cfa_offset 32
 	sd	ra, 24(sp)
+	.cfi_offset ra, -8
 	sd	s0, 16(sp)
 	addi	s0, sp, 32
 	mv	a0, ra
@@ -328,12 +339,17 @@ behind lab_victim_return
 1:	ld	ra, 24(sp)
 	ld	s0, 16(sp)
 	addi	sp, sp, 32
+	.cfi_def_cfa_offset 0
+	.cfi_restore ra
 	ret
+	.cfi_endproc
 	.size	lab_victim_return_site, . - lab_victim_return_site
 victim_data lab_victim_return, lab_victim_return_call
 #else
 	jal	ra, lab_victim_return_b0
 	caller_end
+	.cfi_endproc
+	.cfi_startproc		/* a function like any, with its site first */
 before lab_victim_return
 	.size	lab_victim_return_run, . - lab_victim_return_run
 lab_victim_return_site:
@@ -343,6 +359,7 @@ behind lab_victim_return
 	compare_canaries 1f, 7, 10, 11, 12, 13, 14, 15, 16, 17
 	give_results
 1:	ret
+	.cfi_endproc
 	.size	lab_victim_return_site, . - lab_victim_return_site
 victim_data lab_victim_return
 #endif

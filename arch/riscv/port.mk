@@ -19,7 +19,7 @@ SITE_CFLAGS_mcount-far := -pg
 # Without relaxation the assembler aligns by itself, and leaves the linker
 # nothing to delete.
 ARCH_CFLAGS := -march=rv64ima$(if $(filter %-nc,$(SITES)),,c)_zicsr_zifencei \
-	-mabi=lp64 -mcmodel=medany -fno-omit-frame-pointer \
+	-mabi=lp64 -mcmodel=medany \
 	$(if $(filter %-far,$(SITES)),-mno-relax)
 ARCH_LDFLAGS := -Wl,--$(if $(filter %-far,$(SITES)),no-)relax
 

@@ -11,8 +11,8 @@
 #include <regs.h>
 
 #define FUNCTION(name) \
-	.globl	name; .type name, @function; .balign 4; name:
-#define END(name) .size name, . - name
+	.globl	name; .type name, @function; .balign 4; name: .cfi_startproc
+#define END(name) .cfi_endproc; .size name, . - name
 
 #if defined(SITES_mcount) || defined(SITES_mcount_far)
 #define IP ra
@@ -23,6 +23,17 @@
 #define SITE_AT_ENTRY
 #endif
 
+/*
+ * What a site calls. For a stack walk its return address is in t0 (column 5) if
+ * the site is at a function's entry, and ra is then still the function's own.
+ */
+#ifdef SITE_AT_ENTRY
+#define TRAMPOLINE(name) FUNCTION(name); .cfi_return_column 5; .cfi_same_value 5
+#else
+#define TRAMPOLINE(name) FUNCTION(name)
+#endif
+
+	.cfi_sections .debug_frame
 	.text
 /*
  * The stub of -pg, called through ra, behind the prologue. An auipc that was made
@@ -46,18 +57,18 @@ _mcount:
 #else
 	ret
 #endif
-END(_mcount)
+	.size	_mcount, . - _mcount
 END(trace_stub)
 	.option	pop
 
 /* t3 keeps what was loaded: trace_entry_call passes that on, and no other. */
-FUNCTION(trace_entry)
+TRAMPOLINE(trace_entry)
 	ld	t3, trace_ops
 	ld	t1, (t3)
 	jr	t1
 END(trace_entry)
 
-FUNCTION(trace_entry_off)
+TRAMPOLINE(trace_entry_off)
 	jr	IP
 END(trace_entry_off)
 
@@ -66,7 +77,7 @@ END(trace_entry_off)
  * A reader on another CPU that sees the new ring_cur must see the event too: the
  * fence pairs with the reader's acquire of ring_cur.
  */
-FUNCTION(trace_entry_ring)
+TRAMPOLINE(trace_entry_ring)
 	csrrci	t1, sstatus, SSTATUS_SIE
 7:	ld	t3, CPU_HEAD_RING_CUR(8)(tp)
 	ld	t4, CPU_HEAD_RING_END(8)(tp)
@@ -104,23 +115,20 @@ FUNCTION(trace_entry_ring)
 END(trace_entry_ring)
 
 /*
- * What the paths through C keep, below two frame records, so that a walk from the
- * called C function shows the traced function and its caller:
- *	s0 -> the first: traced function (t0), and the second
- *	      the second: its caller (ra), and the caller's s0
- * Behind a prologue the second is the traced function's own.
+ * What the paths through C keep. Where the site is at a function's entry, these are
+ * all registers that may carry something there. Behind a prologue the site is a
+ * call like any, and ra alone is kept. LINK_BELOW below the stack pointer that the
+ * function has lies its ra.
  */
 #ifdef SITE_AT_ENTRY
 #define SAVE_A(n) (8 * (n))
 #define SAVE_T2 64
 #define SAVE_SIE 72
-#define SAVE_FP 80
-#define SAVE_T0 88
-#define SAVE_CALLER_FP 96
-#define SAVE_RA 104
-#define SAVE_SIZE 112
-#if SAVE_SIZE - SAVE_RA != RETURN_BELOW || SAVE_CALLER_FP != ENTRY_RECORD
-#error "frame.h has another frame in mind"
+#define SAVE_T0 80
+#define SAVE_RA 88
+#define SAVE_SIZE 96
+#if SAVE_SIZE - SAVE_RA != LINK_BELOW
+#error "frame.h has another place in mind"
 #endif
 
 .macro arguments op
@@ -131,45 +139,46 @@ END(trace_entry_ring)
 
 .macro save
 	addi	sp, sp, -SAVE_SIZE
+	.cfi_def_cfa_offset SAVE_SIZE
 	sd	ra, SAVE_RA(sp)
-	sd	s0, SAVE_CALLER_FP(sp)
-	addi	s0, sp, SAVE_SIZE
+	.cfi_offset ra, SAVE_RA - SAVE_SIZE
 	sd	t0, SAVE_T0(sp)
-	sd	s0, SAVE_FP(sp)
-	addi	s0, sp, SAVE_CALLER_FP
+	.cfi_offset t0, SAVE_T0 - SAVE_SIZE
 	sd	t1, SAVE_SIE(sp)
 	sd	t2, SAVE_T2(sp)
 	arguments sd
 .endm
 
 .macro restore
-	ld	t0, SAVE_T0(sp)		/* first: unwind.c */
+	ld	t0, SAVE_T0(sp)
 	ld	ra, SAVE_RA(sp)
-	ld	s0, SAVE_CALLER_FP(sp)
 	ld	t1, SAVE_SIE(sp)
 	ld	t2, SAVE_T2(sp)
 	arguments ld
 	addi	sp, sp, SAVE_SIZE
+	.cfi_def_cfa_offset 0
+	.cfi_restore ra
+	.cfi_same_value t0
 .endm
 #else
-#define SAVE_SIE 8
-#define SAVE_FP 16
-#define SAVE_RA 24
-#define SAVE_SIZE 32
+#define SAVE_SIE 0
+#define SAVE_RA 8
+#define SAVE_SIZE 16
 
 .macro save
 	addi	sp, sp, -SAVE_SIZE
+	.cfi_def_cfa_offset SAVE_SIZE
 	sd	ra, SAVE_RA(sp)
-	sd	s0, SAVE_FP(sp)
+	.cfi_offset ra, SAVE_RA - SAVE_SIZE
 	sd	t1, SAVE_SIE(sp)
-	addi	s0, sp, SAVE_SIZE
 .endm
 
 .macro restore
 	ld	ra, SAVE_RA(sp)
-	ld	s0, SAVE_FP(sp)
 	ld	t1, SAVE_SIE(sp)
 	addi	sp, sp, SAVE_SIZE
+	.cfi_def_cfa_offset 0
+	.cfi_restore ra
 .endm
 #endif
 
@@ -180,7 +189,7 @@ END(trace_entry_ring)
 .endm
 
 /* Interrupts are off; t1: SSTATUS_SIE if they were on at the site. */
-FUNCTION(call_slow)
+TRAMPOLINE(call_slow)
 	save
 	lhu	a2, CPU_HEAD_PREEMPT(8)(tp)
 	xori	t1, t1, SSTATUS_SIE
@@ -193,7 +202,7 @@ FUNCTION(call_slow)
 10:	jr	IP
 END(call_slow)
 
-FUNCTION(trace_entry_call)
+TRAMPOLINE(trace_entry_call)
 	save
 	mv	a2, t3
 	ld	t1, 8(t3)		/* func */
@@ -203,40 +212,33 @@ FUNCTION(trace_entry_call)
 	jr	IP
 END(trace_entry_call)
 
-/* trace_take_return(ip, parent, ops, sp): RETURN_BELOW sp lies what `restore`
- * loads, or behind a prologue what the function itself will. */
-FUNCTION(trace_entry_return)
+/* trace_take_return(ip, parent, ops, sp): sp as the site's function has it. */
+TRAMPOLINE(trace_entry_return)
 	save
 	mv	a2, t3
 	ip_and_parent
-#ifdef SITE_AT_ENTRY
 	addi	a3, sp, SAVE_SIZE
-#else
-	ld	a3, SAVE_FP(sp)
-#endif
 	call	trace_take_return
 	restore
 	jr	IP
 END(trace_entry_return)
 
 /*
- * A function has returned here: ra is trace_return, and its result may be in a0 and
- * a1. The frame has the look of one that was called from where it returns to, as
- * unwind_return() says, or the way back itself once trace_returned() has put it
- * there. It begins VARIADIC_MOST further down, where the frame record of the function
- * may have been.
+ * A traced function returns here: ra is trace_return, and its result may be in a0
+ * and a1. The stack pointer is that of the function's caller. So a walk takes this
+ * for a function that was called with trace_return as its return address, and
+ * looks among the task's taken returns. trace_returned() stores the real address
+ * at BACK_RA.
  */
 #define RESULT(n) (8 * (n))
-#define BACK_FP 16
 #define BACK_RA 24
-#define BACK_RECORD 32
-#define BACK_SIZE (BACK_RECORD + VARIADIC_MOST)
+#define BACK_SIZE 32
 
 FUNCTION(trace_return)
 	addi	sp, sp, -BACK_SIZE
+	.cfi_def_cfa_offset BACK_SIZE
 	sd	ra, BACK_RA(sp)
-	sd	s0, BACK_FP(sp)
-	addi	s0, sp, BACK_RECORD
+	.cfi_offset ra, BACK_RA - BACK_SIZE
 	sd	a0, RESULT(0)(sp)
 	sd	a1, RESULT(1)(sp)
 	addi	a0, sp, BACK_RA
@@ -244,8 +246,9 @@ FUNCTION(trace_return)
 	ld	a0, RESULT(0)(sp)
 	ld	a1, RESULT(1)(sp)
 	ld	ra, BACK_RA(sp)
-	ld	s0, BACK_FP(sp)
 	addi	sp, sp, BACK_SIZE
+	.cfi_def_cfa_offset 0
+	.cfi_restore ra
 	ret
 END(trace_return)
 	.globl	trampoline_end
@@ -260,7 +263,7 @@ trampoline_masked:
 	.popsection
 
 #ifdef RECORD_RUNTIME
-FUNCTION(stub_record)
+TRAMPOLINE(stub_record)
 	save
 	ip_and_parent
 	call	site_seen

@@ -123,6 +123,21 @@ static inline unsigned long arch_frame_sp(const struct trap_frame *f)
 	return f->rsp;
 }
 
+static inline void arch_frame_regs(const struct trap_frame *f,
+				   struct unwind_regs *r)
+{
+	*r = (struct unwind_regs){ .pc = f->rip, .sp = f->rsp };
+}
+
+static inline void arch_context_regs(const struct arch_context *c,
+				     struct unwind_regs *r)
+{
+	const struct switch_frame *s = (const struct switch_frame *)c->sp;
+
+	r->pc = s->ret;
+	r->sp = (unsigned long)(s + 1);
+}
+
 static inline bool arch_frame_irqs_off(const struct trap_frame *f)
 {
 	return !(f->rflags & RFLAGS_IF);

@@ -23,19 +23,8 @@ static inline unsigned long arch_site_from_return(unsigned long ret)
 	return ret - SITE_LENGTH;
 }
 
-/* sp is where the call of the function left it. */
-static inline unsigned long *arch_return_slot(unsigned long ip,
-					      unsigned long sp)
-{
-	(void)ip;
-	return (unsigned long *)sp;
-}
-
-static inline unsigned long arch_return_end(unsigned long ip, unsigned long sp)
-{
-	(void)ip;
-	return sp + sizeof(long);
-}
+/* There is no link register: every return address is on the stack. */
+#define arch_link_below 0ul
 
 /* e8, then the distance from the next instruction in 32 bits. */
 static inline u64 live_call(unsigned long live, unsigned long target)

@@ -6,9 +6,30 @@
 #include <frame.h>
 #include <regs.h>
 
+	.cfi_sections .debug_frame
+
+/*
+ * Frame information for the walker (kernel/unwind.h). A trap frame is described by
+ * ".cfi_signal_frame" and an undefined return address: the CFA is then where
+ * struct trap_frame begins. Of that, a walk reads rip and rsp alone, which the CPU
+ * itself pushes. So it is right from the first instruction, while the rest of
+ * the frame is yet to be pushed, to the last, when it has been popped.
+ */
+.macro trap_frame_at offset
+	.cfi_signal_frame
+	.cfi_undefined rip
+	.cfi_def_cfa rsp, \offset
+.endm
+
+.macro push_value value:vararg
+	pushq \value
+	.cfi_adjust_cfa_offset 8
+.endm
+
 .macro trap_pop
 	.irp reg, r15, r14, r13, r12, r11, r10, r9, r8, rbp, rdi, rsi, rdx, rcx, rbx, rax
 	popq %\reg
+	.cfi_adjust_cfa_offset -8
 	.endr
 .endm
 
@@ -22,22 +43,28 @@
 	.type trap_vectors, @function
 	.balign VECTOR_STUB_SIZE
 trap_vectors:
+	.cfi_startproc
+	trap_frame_at -FRAME_RIP
 	vector = 0
 	.rept NR_VECTORS
 	.balign VECTOR_STUB_SIZE
+	.cfi_def_cfa_offset -FRAME_RIP
 	.if vector == VECTOR_BREAKPOINT
 	jmp trap_breakpoint
 	.else
 	.if !((vector == 8) || (vector >= 10 && vector <= 14) || \
 	      (vector == 17) || (vector == 21) || \
 	      (vector == 29) || (vector == 30))
-	pushq $0
+	push_value $0
+	.else
+	.cfi_def_cfa_offset 8 - FRAME_RIP
 	.endif
-	pushq $vector
+	push_value $vector
 	jmp trap_common
 	.endif
 	vector = vector + 1
 	.endr
+	.cfi_endproc
 	.size trap_vectors, . - trap_vectors
 
 /*
@@ -48,34 +75,37 @@ trap_vectors:
  */
 	.type trap_breakpoint, @function
 trap_breakpoint:
-	pushq $0
+	.cfi_startproc
+	trap_frame_at -FRAME_RIP
+	push_value $0
 	.rept 5
-	pushq 40(%rsp)		/* ss, rsp, rflags, cs, rip */
+	push_value 40(%rsp)	/* ss, rsp, rflags, cs, rip */
 	.endr
-	pushq $0
-	pushq $VECTOR_BREAKPOINT
+	.cfi_def_cfa_offset -FRAME_RIP	/* of the copy, from here on */
+	push_value $0
+	push_value $VECTOR_BREAKPOINT
 	jmp trap_common
+	.cfi_endproc
 	.size trap_breakpoint, . - trap_breakpoint
 
-/*
- * The gs base is never touched: the kernel's own value is always in it. The
- * frame pointer stays the interrupted code's, so a walk goes on across.
- */
+/* The gs base is never touched: the kernel's own value is always in it. */
 	.type trap_common, @function
 trap_common:
+	.cfi_startproc
+	trap_frame_at -FRAME_VECTOR
 	.irp reg, rax, rbx, rcx, rdx, rsi, rdi, rbp, r8, r9, r10, r11, r12, r13, r14, r15
-	pushq %\reg
+	push_value %\reg
 	.endr
 	cld
 	movq %rsp, %rdi
 	call trap_dispatch
-	.globl trap_return
-trap_return:
 	testl $PREEMPT_NMI, %gs:CPU_HEAD_PREEMPT(8)
 	jnz trap_return_nmi
 	trap_pop
 	addq $16, %rsp		/* vector, error */
+	.cfi_adjust_cfa_offset -16
 	iretq
+	.cfi_endproc
 	.size trap_common, . - trap_common
 
 /*
@@ -83,20 +113,27 @@ trap_return:
  * IRET would end the blocking of NMIs (SDM 3A, 6.7.1), and the next one would
  * begin on the stack that the interrupted one is still using. So: flags and rip
  * onto the interrupted stack, in trap_breakpoint's room, and an ordinary return.
+ * The new stack pointer travels in the frame's ss, which nothing needs any more.
  */
 	.type trap_return_nmi, @function
 trap_return_nmi:
+	.cfi_startproc
+	trap_frame_at 0
 	movq FRAME_RSP(%rsp), %rax
 	subq $16, %rax
 	movq FRAME_RIP(%rsp), %rcx
 	movq FRAME_RFLAGS(%rsp), %rdx
 	movq %rcx, 8(%rax)
 	movq %rdx, (%rax)
-	movq %rax, FRAME_RSP(%rsp)
+	movq %rax, FRAME_SS(%rsp)
 	trap_pop
-	movq FRAME_RSP - FRAME_VECTOR(%rsp), %rsp
+	movq FRAME_SS - FRAME_VECTOR(%rsp), %rsp
+	.cfi_def_cfa rsp, 16
+	.cfi_offset rip, -8
 	popfq
+	.cfi_adjust_cfa_offset -8
 	ret
+	.cfi_endproc
 	.size trap_return_nmi, . - trap_return_nmi
 
 /*
@@ -107,15 +144,18 @@ trap_return_nmi:
 	.globl arch_switch
 	.type arch_switch, @function
 arch_switch:
+	.cfi_startproc
 	.irp reg, rbp, rbx, r12, r13, r14, r15
-	pushq %\reg
+	push_value %\reg
 	.endr
 	movq %rsp, CONTEXT_SP(%rdi)
 	movq CONTEXT_SP(%rsi), %rsp
 	movq %rsi, %gs:CPU_HEAD_CURRENT(8)
 	.irp reg, r15, r14, r13, r12, rbx, rbp
 	popq %\reg
+	.cfi_adjust_cfa_offset -8
 	.endr
 	movq %rdi, %rax
 	ret
+	.cfi_endproc
 	.size arch_switch, . - arch_switch

@@ -10,6 +10,7 @@
 #define FRAME_RIP 136
 #define FRAME_RFLAGS 152
 #define FRAME_RSP 160
+#define FRAME_SS 168
 #define FRAME_SIZE 176
 
 #define CONTEXT_SP 0
@@ -51,6 +52,7 @@ static_assert(offsetof(struct trap_frame, vector) == FRAME_VECTOR, "asm");
 static_assert(offsetof(struct trap_frame, rip) == FRAME_RIP, "asm");
 static_assert(offsetof(struct trap_frame, rflags) == FRAME_RFLAGS, "asm");
 static_assert(offsetof(struct trap_frame, rsp) == FRAME_RSP, "asm");
+static_assert(offsetof(struct trap_frame, ss) == FRAME_SS, "asm");
 static_assert(sizeof(struct trap_frame) == FRAME_SIZE, "asm");
 static_assert(FRAME_SIZE % 16 == 0, "the stack stays aligned for C");
 static_assert(offsetof(struct arch_context, sp) == CONTEXT_SP, "asm");

@@ -26,6 +26,13 @@ lab_saved:
 	.text
 	.balign 4096
 lab_page:
+	/*
+	 * A victim loses its stack pointer and its return address on purpose, so
+	 * every stack walk ends in it.
+	 */
+	.cfi_sections .debug_frame
+	.cfi_startproc
+	.cfi_undefined rip
 /* As trace_entry: r11 and the flags are all that it may change. */
 	.type lab_count, @function
 lab_count:
@@ -232,6 +239,8 @@ lab_victim_return_run:
 	cmpq lab_canary + canary_result2(%rip), %rdx
 	jne 1f
 	victim_end rbx, rbp, r12, r13, r14, r15
+	.cfi_endproc
+	.cfi_startproc		/* a function like any, and its site */
 before lab_victim_return
 	.size lab_victim_return_run, . - lab_victim_return_run
 own_site lab_victim_return
@@ -240,5 +249,6 @@ behind lab_victim_return
 	movq lab_canary + canary_result(%rip), %rax
 	movq lab_canary + canary_result2(%rip), %rdx
 1:	ret
+	.cfi_endproc
 	.size lab_victim_return_site, . - lab_victim_return_site
 victim_data lab_victim_return

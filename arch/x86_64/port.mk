@@ -3,11 +3,9 @@
 CROSS_COMPILE ?= x86_64-linux-gnu-
 
 # No vector or floating point registers and no red zone: interrupts use the
-# interrupted stack and save integer registers only. Frame pointers, and no
-# shrink-wrapped prologues, so that the unwinder finds every caller.
+# interrupted stack and save integer registers only.
 ARCH_CFLAGS := -m64 -march=x86-64 -mcmodel=kernel -mgeneral-regs-only \
-	-mno-red-zone -fcf-protection=none \
-	-fno-omit-frame-pointer -fno-shrink-wrap
+	-mno-red-zone -fcf-protection=none
 ARCH_LDFLAGS := -Wl,-m,elf_x86_64
 
 SITES_DEFAULT := fentry

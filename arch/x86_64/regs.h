@@ -168,7 +168,6 @@ bool clock_timer_expired(void);
 
 /* trap.c: what entry.S calls for every vector, and where that returns to. */
 void trap_dispatch(struct trap_frame *f);
-extern const char trap_return[];
 /* entry.S: one stub of VECTOR_STUB_SIZE bytes for each vector. */
 extern const char trap_vectors[];
 

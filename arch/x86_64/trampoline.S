@@ -8,49 +8,58 @@
 #include <arch/ring_event.h>
 #include <regs.h>
 
+	.cfi_sections .debug_frame
 	.text
-	.globl trampoline_begin
-trampoline_begin:
+
+.macro push reg
+	pushq %\reg
+	.cfi_adjust_cfa_offset 8
+.endm
+
+.macro pop reg
+	popq %\reg
+	.cfi_adjust_cfa_offset -8
+.endm
+
+/* Bytes that call_begin pushes. */
+#define SAVED 64
 
 /*
- * Save what C may change, in a way that an unwinder can follow: two frames, one
- * of the traced function, which has none yet, and one of the trampoline.
+ * Save the registers that C may change, and load the first two arguments.
  * above: bytes on the stack above ip.
  */
 .macro call_begin above
-	pushq \above + 8(%rsp)		/* parent */
-	pushq %rbp
-	movq %rsp, %rbp
-	pushq \above + 16(%rsp)		/* ip */
-	pushq %rbp
-	movq %rsp, %rbp
 	.irp reg, rax, rcx, rdx, rsi, rdi, r8, r9, r10
-	pushq %\reg
+	push \reg
 	.endr
-	movq 8(%rbp), %rdi
-	movq 24(%rbp), %rsi
+	movq SAVED + \above(%rsp), %rdi	/* ip */
+	movq SAVED + \above + 8(%rsp), %rsi	/* parent */
 .endm
 
 .macro call_end
 	.irp reg, r10, r9, r8, rdi, rsi, rdx, rcx, rax
-	popq %\reg
+	pop \reg
 	.endr
-	popq %rbp			/* the traced function's frame */
-	addq $8, %rsp
-	popq %rbp
-	addq $8, %rsp
 .endm
+
+#define FUNCTION(name)                                                         \
+	.globl name;                                                           \
+	.type name, @function;                                                 \
+	name:                                                                  \
+	.cfi_startproc
+#define END(name)                                                              \
+	.cfi_endproc;                                                          \
+	.size name, . - name
 
 /*
  * Compiled calls, before boot has turned them into NOPs; with RECORD=runtime the
  * calls are what tells the tracer of its sites. NMIs are left out: they may come
  * while it takes one down.
  */
-	.globl __fentry__, trace_stub
+	.globl __fentry__
 	.type __fentry__, @function
-	.type trace_stub, @function
 __fentry__:
-trace_stub:
+FUNCTION(trace_stub)
 #ifdef RECORD_RUNTIME
 	testl $PREEMPT_NMI, %gs:CPU_HEAD_PREEMPT(8)
 	jnz 1f
@@ -60,37 +69,33 @@ trace_stub:
 1:
 #endif
 	ret
+END(trace_stub)
 	.size __fentry__, . - __fentry__
-	.size trace_stub, . - trace_stub
 
 /* One load of trace_ops: entry and func then belong together. r11 = ops. */
-	.globl trace_entry
-	.type trace_entry, @function
-trace_entry:
+FUNCTION(trace_entry)
 	movq trace_ops(%rip), %r11
 	jmp *(%r11)
-	.size trace_entry, . - trace_entry
+END(trace_entry)
 
-	.globl trace_entry_off
-	.type trace_entry_off, @function
-trace_entry_off:
+FUNCTION(trace_entry_off)
 	ret
-	.size trace_entry_off, . - trace_entry_off
+END(trace_entry_off)
 
 /*
  * One event into this CPU's ring. Interrupts are off, because one that came
  * between reading ring_cur and advancing it would write into the same slot; an
  * NMI does come, and is sent to C, which drops it.
  */
-	.globl trace_entry_ring
-	.type trace_entry_ring, @function
-trace_entry_ring:
+FUNCTION(trace_entry_ring)
 	pushfq
+	.cfi_adjust_cfa_offset 8
 	cli
 7:
-	pushq %rax
-	pushq %rcx
-	pushq %rdx
+	push rax
+	push rcx
+	push rdx
+	.cfi_remember_state
 	movq %gs:CPU_HEAD_RING_CUR(8), %rcx
 	cmpq %gs:CPU_HEAD_RING_END(8), %rcx
 	jae trace_ring_leave
@@ -121,29 +126,34 @@ trace_entry_ring:
 	movl %eax, 8(%rcx)
 	addq $RING_EVENT_SIZE, %rcx
 	movq %rcx, %gs:CPU_HEAD_RING_CUR(8)
-	popq %rdx
-	popq %rcx
-	popq %rax
+	pop rdx
+	pop rcx
+	pop rax
 	popfq
+	.cfi_adjust_cfa_offset -8
 8:	ret
 
 /* trace_ring_slow(ip, parent, context), interrupts still off. */
 trace_ring_leave:
-9:	popq %rdx
-	popq %rcx
-	popq %rax
+	.cfi_restore_state
+9:	pop rdx
+	pop rcx
+	pop rax
 	call_begin 8			/* the flags */
 	movzwl %gs:CPU_HEAD_PREEMPT(8), %edx
-	testl $RFLAGS_IF, 32(%rbp)
+	testl $RFLAGS_IF, SAVED(%rsp)
 	jnz 1f
 	orl $RING_CONTEXT_IRQS_OFF, %edx
 1:	subq $8, %rsp			/* 16-byte alignment */
+	.cfi_adjust_cfa_offset 8
 	call trace_ring_slow
 	addq $8, %rsp
+	.cfi_adjust_cfa_offset -8
 	call_end
 	popfq
+	.cfi_adjust_cfa_offset -8
 10:	ret
-	.size trace_entry_ring, . - trace_entry_ring
+END(trace_entry_ring)
 
 	/* Where interrupts are off: tracer/lab/lab.h. */
 	.pushsection .rodata
@@ -154,49 +164,50 @@ trampoline_masked:
 	.popsection
 
 /* ops->func(ip, parent, ops) */
-	.globl trace_entry_call
-	.type trace_entry_call, @function
-trace_entry_call:
+FUNCTION(trace_entry_call)
 	call_begin 0
 	movq %r11, %rdx
 	call *8(%r11)
 	call_end
 	ret
-	.size trace_entry_call, . - trace_entry_call
+END(trace_entry_call)
 
-/* trace_take_return(ip, parent, ops, sp): rsp at the function's entry, where its
- * return address lies. */
-	.globl trace_entry_return
-	.type trace_entry_return, @function
-trace_entry_return:
+/* trace_take_return(ip, parent, ops, sp): sp is what the site's function has when
+ * the trampoline has returned to it. */
+FUNCTION(trace_entry_return)
 	call_begin 0
 	movq %r11, %rdx
-	leaq 40(%rbp), %rcx
+	leaq SAVED + 8(%rsp), %rcx
 	call trace_take_return
 	call_end
 	ret
-	.size trace_entry_return, . - trace_entry_return
+END(trace_entry_return)
 
 /*
- * A function has returned here: its result may be in rax and rdx. The frame has
- * the look of one that was called from where it returns to, as unwind_return()
- * says.
+ * A traced function returns here, with its result in rax and rdx. The CFA is that
+ * of the function. Until the place of the way back is on the stack, the walker finds
+ * the return address among the task's taken returns: .cfi_val_offset stands for
+ * UNWIND_TAKEN (kernel/unwind.h). From then on it finds trace_return in that
+ * place, and looks there too, until trace_returned() has stored the real address.
  */
-	.globl trace_return
-	.type trace_return, @function
-trace_return:
+FUNCTION(trace_return)
+	.cfi_def_cfa rsp, 0
+	.cfi_val_offset rip, 0
 	pushq $trace_return		/* the way back's place */
-	pushq %rbp
-	movq %rsp, %rbp
-	pushq %rax
-	pushq %rdx
-	leaq 8(%rbp), %rdi
+	.cfi_def_cfa_offset 8
+	.cfi_offset rip, -8
+	push rax
+	push rdx
+	leaq 16(%rsp), %rdi
+	subq $8, %rsp			/* 16-byte alignment */
+	.cfi_adjust_cfa_offset 8
 	call trace_returned
-	popq %rdx
-	popq %rax
-	popq %rbp
+	addq $8, %rsp
+	.cfi_adjust_cfa_offset -8
+	pop rdx
+	pop rax
 	ret
-	.size trace_return, . - trace_return
+END(trace_return)
 
 	.globl trampoline_end
 trampoline_end:

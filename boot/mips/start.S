@@ -3,6 +3,7 @@
  * a2 pairs of environment names and values, a3 bytes of memory; interrupts off,
  * in kseg0, memory above the image's file contents cleared by the loader.
  */
+#include <frame.h>
 #include <layout.h>
 #include <regs.h>
 
@@ -11,6 +12,9 @@
 	.globl _start
 	.type _start, @function
 _start:
+	.cfi_sections .debug_frame
+	CFI_STARTPROC
+	.cfi_undefined 31	/* nothing called it: walks end here */
 	/* BEV until there are vectors; ERL off, or kuseg would be memory. */
 	li	$t0, STATUS_BEV
 	mtc0	$t0, C0_STATUS
@@ -21,6 +25,7 @@ _start:
 	addiu	$gp, %lo(cpus)
 	j	boot_main
 	move	$ra, $zero
+	.cfi_endproc
 	.size _start, . - _start
 
 	/* The boot CPU's idle task keeps this stack. */

@@ -13,6 +13,9 @@
 	.globl	secondary_start
 	.type	secondary_start, @function
 	.balign	4
+	.cfi_sections .debug_frame
+	.cfi_startproc
+	.cfi_undefined ra	/* nothing called it: walks end here */
 secondary_start:
 	csrw	sie, zero
 	li	t0, SSTATUS_SIE | SSTATUS_FS_VS
@@ -38,7 +41,6 @@ secondary_start:
 	lla	gp, __global_pointer$
 	mv	tp, a1
 	ld	sp, CPU_HEAD_SCRATCH(8) + 8 * SCRATCH_START(tp)
-	li	s0, 0
-	li	ra, 0
 	tail	cpu_secondary_main
+	.cfi_endproc
 	.size	secondary_start, . - secondary_start

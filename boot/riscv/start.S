@@ -17,6 +17,9 @@
 	.globl	_start
 	.type	_start, @function
 	.balign	4
+	.cfi_sections .debug_frame
+	.cfi_startproc
+	.cfi_undefined ra	/* nothing called it: walks end here */
 _start:
 	/*
 	 * Not the first hart here? OpenSBI 1.1 lets a hart go on that
@@ -77,8 +80,6 @@ _start:
 	csrw	stvec, t0
 	lla	sp, boot_stack + STACK_SIZE
 	lla	tp, cpus
-	li	s0, 0
-	li	ra, 0
 	tail	boot_main
 
 	.balign	4
@@ -106,6 +107,7 @@ no_sv39:
 	ecall
 3:	wfi
 	j	3b
+	.cfi_endproc
 	.size	_start, . - _start
 
 	.section .rodata

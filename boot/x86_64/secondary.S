@@ -25,10 +25,13 @@ pointer:
 secondary_end:
 
 	.code64
+	.cfi_sections .debug_frame
 	.text
 	.globl secondary_high
 	.type secondary_high, @function
 secondary_high:
+	.cfi_startproc
+	.cfi_undefined rip	/* nothing called it: every walk ends here */
 	movq kernel_root(%rip), %rax
 	movq %rax, %cr3
 	xorl %eax, %eax
@@ -48,7 +51,7 @@ secondary_high:
 	jmp 3b
 2:	movq SLOT_STACK(%rax), %rsp
 	movq SLOT_CPU(%rax), %rdi
-	xorl %ebp, %ebp		/* ends every stack walk */
 	call secondary_main
 	ud2			/* room for the return address in secondary_high */
+	.cfi_endproc
 	.size secondary_high, . - secondary_high

@@ -90,16 +90,19 @@ long_mode:
 	jmp *%rax
 
 	.text
+	.cfi_sections .debug_frame
 	.type boot_high, @function
 boot_high:
+	.cfi_startproc
+	.cfi_undefined rip	/* nothing called it: every walk ends here */
 	xorl %eax, %eax
 	movl %eax, %fs
 	movl %eax, %gs
 	movq $boot_stack_top, %rsp
-	xorl %ebp, %ebp		/* ends every stack walk */
 	movl %esi, %edi
 	call firmware_main
 	ud2			/* room for the return address in boot_high */
+	.cfi_endproc
 	.size boot_high, . - boot_high
 
 	.section .boot.data, "aw"

@@ -39,7 +39,7 @@ struct task_return {
 	struct trace_ops *ops; /* who took it */
 	unsigned long ret;     /* what stood in its place */
 	unsigned long ip;      /* return address of the site's call */
-	unsigned long sp;      /* within the function's frame, or at its end */
+	unsigned long cfa;     /* where the function's frame ends */
 	u64 clock;	       /* arch_clock() when it was taken */
 };
 #define TASK_RETURNS 48

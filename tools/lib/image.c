@@ -20,6 +20,9 @@ static const struct arch arches[] = {
 		.calls = LIST("call"),
 		.indirect = LIST("jmp", "call"),
 		.stops = LIST("ret", "lret", "iretq", "iret", "ud2", "hlt"),
+		.sp = 7,
+		.link = -1,
+		.alt = -1,
 	},
 	{
 		.name = "riscv",
@@ -32,6 +35,9 @@ static const struct arch arches[] = {
 		.stops = LIST("ret", "sret", "mret", "ebreak", "unimp"),
 		.return_operand = "ra",
 		.relaxes = true,
+		.sp = 2,
+		.link = 1,
+		.alt = 5,
 	},
 	{
 		.name = "mips",
@@ -44,6 +50,10 @@ static const struct arch arches[] = {
 		.stops = LIST("eret", "deret", "break", "sdbbp"),
 		.return_operand = "ra",
 		.delay_slots = true,
+		.sp = 29,
+		.link = 31,
+		.alt = 1,
+		.cfi_machine = EM_PPC, /* its $31 is preserved, too */
 	},
 };
 

@@ -66,6 +66,11 @@ struct arch {
 	const char *const *stops;
 	const char *return_operand; /* of an indirect jump that returns */
 	bool relaxes;		    /* the linker shortens instructions */
+	/* For the unwind table: DWARF's numbers of the stack pointer, of the
+	 * register that a call leaves its return address in, and of the one
+	 * that a site leaves another in; -1: none. */
+	int sp, link, alt;
+	unsigned int cfi_machine; /* e_machine for libdw, 0: the image's own */
 	bool delay_slots;	    /* one instruction runs after a jump */
 };
 

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NOTE_MAX 255
 #define FAR_CALL_MAX 5 /* instructions */
 
 #define NO_RECORD_PG "GCC records no sites of -pg there"
@@ -45,18 +44,15 @@ static const struct format formats[] = {
 	{ .arch = "mips",
 	  .name = "mcount",
 	  .stub = "_mcount",
-	  .no_record = NO_RECORD_PG,
-	  .note_ra = true },
+	  .no_record = NO_RECORD_PG },
 	{ .arch = "mips",
 	  .name = "mcount-ra",
 	  .stub = "_mcount",
-	  .no_record = NO_RECORD_PG,
-	  .note_ra = true },
+	  .no_record = NO_RECORD_PG },
 	{ .arch = "mips",
 	  .name = "mcount-long",
 	  .stub = "_mcount",
 	  .no_record = NO_RECORD_PG,
-	  .note_ra = true,
 	  .far = true },
 };
 
@@ -88,51 +84,22 @@ const struct format *format_find(const char *arch, const char *name)
 	exit(1);
 }
 
-static void add_site(struct sites *s, uint64_t addr, unsigned int note)
+static void add_site(struct sites *s, uint64_t addr)
 {
 	s->site = array_grow(s->site, s->count, sizeof(s->site[0]));
-	s->site[s->count++] = (struct site){ addr, note };
+	s->site[s->count++] = (struct site){ addr };
 }
 
 /* ---- Calls ------------------------------------------------------------- */
 
-/* Decode "sw ra,N(sp)" between the function's start and the site. */
-static unsigned int saved_ra(const struct image *im, size_t site)
-{
-	const struct symbol *f = image_symbol_at(im, im->insns[site].addr);
-	size_t i;
-
-	for (i = site; f && i-- > 0 && im->insns[i].addr >= f->addr;) {
-		const struct insn *in = &im->insns[i];
-		long offset;
-		char *end;
-
-		if (strcmp(in->mnemonic, "sw") ||
-		    strncmp(in->operands, "ra,", 3))
-			continue;
-		offset = strtol(in->operands + 3, &end, 10);
-		if (strcmp(end, "(sp)"))
-			continue;
-		if (offset <= 0 || offset % 4 || offset / 4 > NOTE_MAX) {
-			complain(im, in->addr,
-				 "ra is saved too far from sp for a site's "
-				 "note (1020 bytes)");
-			return 0;
-		}
-		return offset / 4;
-	}
-	return 0;
-}
-
-static void add_call(const struct image *im, const struct format *format,
-		     size_t i, struct sites *s)
+static void add_call(const struct image *im, size_t i, struct sites *s)
 {
 	uint64_t addr = im->insns[i].addr;
 
 	if (addr < im->text || addr >= im->etext)
 		complain(im, addr, "a site outside kernel text");
 	else
-		add_site(s, addr, format->note_ra ? saved_ra(im, i) : 0);
+		add_site(s, addr);
 }
 
 /*
@@ -189,7 +156,7 @@ static void scan_calls(const struct image *im, const struct arch *arch,
 					 "reaches the stub by another "
 					 "instruction than a site's");
 		else
-			add_call(im, format, start, s);
+			add_call(im, start, s);
 	}
 }
 
@@ -227,7 +194,7 @@ static void scan_entries(const struct image *im, const struct format *format,
 		int at = p ? format_nops_at(format, p, f->size) : -1;
 
 		if (at >= 0)
-			add_site(s, f->addr + at, 0);
+			add_site(s, f->addr + at);
 	}
 }
 

@@ -7,11 +7,10 @@
 
 #include "image.h"
 
-#define OFFSET_BITS 24 /* of a site's word in the table */
+#define OFFSET_BITS 24 /* of a text offset in the ring's events, unwind rows */
 
 struct site {
 	uint64_t addr;
-	unsigned int note;
 };
 
 struct sites {
@@ -28,7 +27,6 @@ struct format {
 	const char *before;    /* ... and what may stand before them */
 	const char *section;   /* the compiler's own record, if it makes one */
 	const char *no_record; /* ... else why it makes none */
-	bool note_ra;	       /* note where the function saved ra */
 	bool far;	       /* the call is of several instructions */
 };
 

@@ -10,16 +10,8 @@
 
 #include <kernel/printk.h>
 #include <kernel/symbols.h>
-#include <tracer/sites/sites.h>
 
 u32 returns_missed, returns_refused;
-
-unsigned int site_note(unsigned long ip)
-{
-	int i = site_find(arch_site_from_return(ip));
-
-	return i < 0 ? 0 : site_table[i] >> 24;
-}
 
 /*
  * In a nested function GCC for x86-64 pushes the static chain before the site:
@@ -41,8 +33,9 @@ void trace_take_return(unsigned long ip, unsigned long parent,
 	struct task *t = current_task();
 	u32 depth = READ_ONCE(t->nr_returns);
 	struct task_return *r = &t->returns[depth];
+	unsigned long cfa, slot;
 
-	if (!is_text(parent)) {
+	if (!is_text(parent) || !unwind_frame(ip, sp, &cfa, &slot)) {
 		count(&returns_refused);
 		return;
 	}
@@ -50,7 +43,7 @@ void trace_take_return(unsigned long ip, unsigned long parent,
 		count(&returns_missed);
 		return;
 	}
-	r->sp = sp; /* by which a walk knows whose it is */
+	r->cfa = cfa; /* by which a walk knows whose it is */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	WRITE_ONCE(t->nr_returns, depth + 1);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -58,10 +51,12 @@ void trace_take_return(unsigned long ip, unsigned long parent,
 		.ops = ops,
 		.ret = parent,
 		.ip = ip,
-		.sp = sp,
+		.cfa = cfa,
 	};
+	if (!slot)
+		slot = sp - arch_link_below;
 	if (ops->enter(r, depth))
-		*arch_return_slot(ip, sp) = (unsigned long)trace_return;
+		WRITE_ONCE(*(unsigned long *)slot, (unsigned long)trace_return);
 	else
 		WRITE_ONCE(t->nr_returns, depth);
 }

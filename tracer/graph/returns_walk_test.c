@@ -12,6 +12,7 @@
 
 #include <arch/conform/conform.h>
 #include <kernel/symbols.h>
+#include <kernel/unwind.h>
 #include <tracer/lab/lab.h>
 #include <tracer/graph/returns.h>
 

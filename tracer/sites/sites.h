@@ -9,10 +9,9 @@
 #include <kernel/types.h>
 
 /*
- * From build/<arch>/tables.S: bits 0..23 of a word are the site's offset from
- * _text, ascending; bits 24..31 are the recorder's note for the port. With
- * RECORD=runtime (record.c) the table begins empty and grows under trace_mutex:
- * a site's index is good for as long as that is held.
+ * From build/<arch>/tables.S: the sites' offsets from _text, ascending. With
+ * RECORD=runtime (record.c) the table begins empty and grows under trace_mutex, so
+ * a site's index is valid only as long as the caller holds trace_mutex.
  */
 #ifdef RECORD_RUNTIME
 extern u32 site_count;
@@ -40,13 +39,10 @@ struct site_bits {
 extern struct site_bits site_bits;
 extern unsigned int site_words; /* in each bitmap */
 
-/* Of a word of the table. Signed until it is masked: some CPUs extend a word so
- * by loading it, and need two instructions more for the other way. */
+/* The address that a word of the table stands for. */
 static inline unsigned long site_entry_address(const u32 *entry)
 {
-	long word = *(const s32 *)entry;
-
-	return (unsigned long)_text + (word & 0xffffff);
+	return (unsigned long)_text + *entry;
 }
 
 static inline unsigned long site_address(unsigned int i)
