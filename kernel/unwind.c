@@ -19,11 +19,13 @@ extern char _data[];
 
 static notrace const struct unwind_rule *rule_at(unsigned long pc)
 {
-	unsigned int lo = 0, hi = unwind_count;
 	unsigned long offset = pc - (unsigned long)_text;
+	unsigned int lo, hi;
 
 	if (pc < (unsigned long)_text || pc >= (unsigned long)_etext)
 		return &unwind_rules[0];
+	lo = unwind_index[offset / UNWIND_BLOCK];
+	hi = unwind_index[offset / UNWIND_BLOCK + 1] + 1;
 	while (hi - lo > 1) {
 		unsigned int mid = (lo + hi) / 2;
 

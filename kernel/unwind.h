@@ -41,9 +41,13 @@ struct unwind_rule {
 	u8 unused;
 };
 
-/* Made by tools/mksites: ascending; bits 8..31 are the offset from _text, bits
- * 0..7 the rule. A row holds up to the next one. */
-extern const u32 unwind_count, unwind_rows[];
+/*
+ * Made by tools/mksites. The rows are ascending: bits 8..31 are the offset from
+ * _text, bits 0..7 the rule. A row holds up to the next one. The index says of
+ * each UNWIND_BLOCK bytes of text which row its first byte belongs to.
+ */
+#define UNWIND_BLOCK 512
+extern const u32 unwind_count, unwind_index[], unwind_rows[];
 extern const struct unwind_rule unwind_rules[];
 
 /* The registers that a walk follows. */

@@ -269,11 +269,28 @@ void unwind_read(const struct image *im, const struct arch *arch,
 	}
 }
 
+/* Of each block of text, the row that its first byte belongs to. */
+static void emit_index(FILE *f, const struct image *im,
+		       const struct unwind_table *t)
+{
+	uint64_t end = im->etext + 2 * UNWIND_BLOCK;
+	size_t row = 0;
+
+	fprintf(f, "unwind_index:\n");
+	for (uint64_t at = im->text; at < end; at += UNWIND_BLOCK) {
+		while (row + 1 < t->count && t->row[row + 1].addr <= at)
+			row++;
+		fprintf(f, "\t.4byte %zu\n", row);
+	}
+}
+
 void unwind_emit(FILE *f, const struct image *im, const struct unwind_table *t)
 {
-	fprintf(f, "\n\t.balign 4\n\t.globl unwind_count, unwind_rows, "
-		   "unwind_rules\nunwind_count:\n\t.4byte %zu\nunwind_rows:\n",
+	fprintf(f, "\n\t.balign 4\n\t.globl unwind_count, unwind_index, "
+		   "unwind_rows, unwind_rules\nunwind_count:\n\t.4byte %zu\n",
 		t->count);
+	emit_index(f, im, t);
+	fprintf(f, "unwind_rows:\n");
 	for (size_t i = 0; i < t->count; i++)
 		fprintf(f, "\t.4byte 0x%06llx%02x\n",
 			(unsigned long long)(t->row[i].addr - im->text),
