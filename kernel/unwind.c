@@ -13,7 +13,10 @@
 /* The most of a stack outside of any task's that is walked. */
 #define OTHER_STACK 16384ul
 
+#ifndef UNWIND_HOST /* tests/unwind/walker.c has other memory */
 extern char _data[];
+#define UNWIND_LOAD(at) (*(const unsigned long *)(at))
+#endif
 
 /* ---- The table ------------------------------------------------------------ */
 
@@ -61,7 +64,7 @@ static notrace bool read_word(const struct unwind *u, unsigned long at,
 {
 	if (!on_stack(u, at, sizeof(long)))
 		return false;
-	*word = *(const unsigned long *)at;
+	*word = UNWIND_LOAD(at);
 	return true;
 }
 
@@ -150,7 +153,7 @@ static notrace const struct unwind_rule *rule_now(const struct unwind *u)
 
 	if (u->exact && (pc < (unsigned long)_text ||
 			 pc >= (unsigned long)_etext))
-		pc = (unsigned long)unwind_start;
+		return &unwind_rules[UNWIND_ENTRY];
 	return rule_at(u->exact ? pc : pc - 1);
 }
 
@@ -183,6 +186,7 @@ notrace bool unwind_next(struct unwind *u)
 	return u->depth < STEPS_MAX && step(u);
 }
 
+#ifndef UNWIND_HOST
 noinline notrace void unwind_start(struct unwind *u, const struct trap_frame *f,
 				   const struct task *t)
 {
@@ -229,3 +233,4 @@ void backtrace_print(const struct trap_frame *f, const struct task *t)
 	if (n == BACKTRACE_MAX)
 		printk("  ...\n");
 }
+#endif

@@ -69,6 +69,15 @@ def test_symbol_table(image):
     assert list(offsets) == starts
 
 
+def test_unwind_table_is_small(image):
+    """At most a fifth of the text that it describes."""
+    s = image.symbols
+    count, = image.u32(s["unwind_count"])
+    size = 4 * count + s["unwind_rows"] - s["unwind_index"]
+    print(f"{image.arch}: {count} rows, {size} bytes")
+    assert size <= (s["_etext"] - s["_text"]) / 5
+
+
 def test_lock_table(image):
     """All of x86's lock prefixes in text, and nothing else."""
     found = [addr for f in image.functions for addr, mnemonic, _ in f.code

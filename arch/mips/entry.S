@@ -145,8 +145,12 @@ cache_error_entry:
 
 	.text
 
-/* struct task *arch_switch(struct task *prev, struct task *next): prev stays
- * in v0 from one task to the other. */
+/*
+ * struct task *arch_switch(struct task *prev, struct task *next): prev stays in v0
+ * from one task to the other. The way back is in at, and the stack pointer changes
+ * last, so that at every instruction the frame information tells a stack and a
+ * return address of the same task.
+ */
 	.globl arch_switch
 	.type arch_switch, @function
 arch_switch:
@@ -157,8 +161,8 @@ arch_switch:
 	sw	$a1, CPU_HEAD_CURRENT(4)($gp)
 	move	$v0, $a0
 	each_saved lw, $a1
-	lw	$ra, CONTEXT_RA($a1)
-	jr	$ra
+	lw	$at, CONTEXT_RA($a1)
+	jr	$at
 	lw	$sp, CONTEXT_SP($a1)
 	.cfi_endproc
 	.size arch_switch, . - arch_switch

@@ -120,15 +120,19 @@ trap_resume:
 END(trap_entry)
 
 .macro each_saved op, context
-	\op	ra, CONTEXT_RA(\context)
-	\op	sp, CONTEXT_SP(\context)
 	.irp	n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
 	\op	s\n, CONTEXT_S(\n)(\context)
 	.endr
 .endm
 
-/* struct task *arch_switch(struct task *prev, struct task *next) */
+/*
+ * struct task *arch_switch(struct task *prev, struct task *next). The way back is in
+ * t0, and the stack pointer changes last, so that at every instruction the frame
+ * information tells a stack and a return address of the same task.
+ */
 FUNCTION(arch_switch)
+	sd	ra, CONTEXT_RA(a0)
+	sd	sp, CONTEXT_SP(a0)
 	each_saved sd, a0
 	ld	t0, SCRATCH(SCRATCH_STACK)
 	sd	t0, CONTEXT_STACK(a0)
@@ -136,7 +140,10 @@ FUNCTION(arch_switch)
 	ld	t0, CONTEXT_STACK(a1)
 	sd	t0, SCRATCH(SCRATCH_STACK)
 	sd	a1, CPU_HEAD_CURRENT(8)(tp)
-	ret				/* a0: the task that ran before */
+	ld	t0, CONTEXT_RA(a1)
+	ld	sp, CONTEXT_SP(a1)
+	.cfi_register ra, t0
+	jr	t0			/* a0: the task that ran before */
 END(arch_switch)
 
 /* Where a new task's first arch_switch() returns to. */

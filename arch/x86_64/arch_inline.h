@@ -40,17 +40,30 @@ static inline void arch_cpu_relax(void)
 		asm volatile("pause" : : : "memory");
 }
 
+/*
+ * An interrupt may come between the two, where the stack pointer is not where the
+ * compiler thinks: the frame information has to say so (kernel/unwind.h).
+ */
+#define PUSH(insn) insn "\n\t.cfi_adjust_cfa_offset 8\n\t"
+#define POP(insn) insn "\n\t.cfi_adjust_cfa_offset -8\n\t"
+
 static inline irq_state_t arch_irq_save(void)
 {
 	irq_state_t state;
 
-	asm volatile("pushfq; popq %0; cli" : "=r"(state.opaque) : : "memory");
+	asm volatile(PUSH("pushfq") POP("popq %0") "cli"
+		     : "=r"(state.opaque)
+		     :
+		     : "memory");
 	return state;
 }
 
 static inline void arch_irq_restore(irq_state_t state)
 {
-	asm volatile("pushq %0; popfq" : : "r"(state.opaque) : "memory", "cc");
+	asm volatile(PUSH("pushq %0") POP("popfq")
+		     :
+		     : "r"(state.opaque)
+		     : "memory", "cc");
 }
 
 static inline void arch_irq_enable(void)
@@ -67,7 +80,7 @@ static inline bool arch_irqs_off(void)
 {
 	unsigned long flags;
 
-	asm volatile("pushfq; popq %0" : "=r"(flags) : : "memory");
+	asm volatile(PUSH("pushfq") POP("popq %0") : "=r"(flags) : : "memory");
 	return !(flags & RFLAGS_IF);
 }
 

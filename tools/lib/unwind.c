@@ -247,7 +247,14 @@ static bool read_function(const struct image *im, const struct sources *from,
 void unwind_read(const struct image *im, const struct arch *arch,
 			 const struct sites *sites, struct unwind_table *t)
 {
+	/* Rule 0: no function. Rule 1, UNWIND_ENTRY: what any function finds. */
 	static const struct unwind_rule none;
+	const struct unwind_rule entry = {
+		.cfa = arch->link < 0 ? (int)im->pointer_size : 0,
+		.pc = arch->link < 0 ? UNWIND_STACK : UNWIND_LINK,
+		.pc_at = arch->link < 0 ? -(int)im->pointer_size : 0,
+		.link = UNWIND_LOST,
+	};
 	Elf *elf = open_as(im, arch->cfi_machine);
 	struct sources from = { 0 };
 	Dwarf *dwarf;
@@ -255,6 +262,7 @@ void unwind_read(const struct image *im, const struct arch *arch,
 	memset(t, 0, sizeof(*t));
 	port = arch;
 	add_row(t, im->text, find_rule(t, &none));
+	find_rule(t, &entry);
 	mend_cies(elf, ".debug_frame", false);
 	mend_cies(elf, ".eh_frame", true);
 	dwarf = dwarf_begin_elf(elf, DWARF_C_READ, NULL);

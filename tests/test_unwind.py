@@ -1,0 +1,300 @@
+"""The guest's stack walk against the truth, at every instruction.
+
+QEMU's gdb server steps a task instruction by instruction, interrupts included. The
+true stack of calls is kept here, from the disassembly alone: a call pushes, a
+return pops, a trap pushes what it interrupted. At each instruction boundary the
+kernel's own walker (kernel/unwind.c, compiled for the host by tests/unwind) walks
+from the guest's registers, stack and table, and must find exactly that."""
+
+import collections
+import ctypes
+import re
+import subprocess
+
+from conftest import ROOT, built
+from gdbstub import Ended, Stub
+
+# Where registers stand in the answer to "g": (index, bytes) of pc, sp, link, alt.
+REGISTERS = {"x86_64": (8, [16, 7, None, None]),
+             "riscv": (8, [32, 2, 1, 5]),
+             "mips": (4, [37, 29, 31, 1])}
+CALLS = {"x86_64": {"call"}, "riscv": {"jal", "jalr"},
+         "mips": {"jal", "jalr", "bal"}}
+RETURNS = {"x86_64": {"ret"}, "riscv": {"ret", "jr"}, "mips": {"jr"}}
+# From a site's live call to where it returns to.
+LIVE_CALL = {"x86_64": 5, "riscv": 4, "mips": 8}
+TRAP_RETURNS = {"iretq", "sret", "eret"}
+UNWIND_END, UNWIND_LOST = 1, 2
+STACK_SIZE = 0x7000
+INTERRUPT_EVERY = 4000  # steps
+
+# Commands whose work is stepped, a boot each: switches, locks, control files; then
+# what the graph tracer does to every call. (malta cuts lines at 255 bytes.)
+LINES = ["ps; sleep 0.01; ls /proc; cpus; help | wc; repeat 2 pwd; "
+         "cat /proc/interrupts | grep -c a; test s[ty][rm]*; test param*; history",
+         "cd /sys/kernel/tracing; echo a > trace_marker; cat trace | tail -1; "
+         "trace stat; echo wake > set_ftrace_filter; echo > set_ftrace_filter; "
+         "echo function_graph > current_tracer; uptime"]
+
+
+class Walker:
+    """The kernel's walker on the host."""
+
+    def __init__(self, image, folder):
+        library = folder / f"walker-{image.arch}.so"
+        options = ["-DWALKER_32"] if image.bits == 32 else []
+        subprocess.run(["gcc", "-std=gnu2x", "-shared", "-fPIC", "-O1", "-w",
+                        "-I.", f"-Iarch/{image.arch}", *options,
+                        "tests/unwind/walker.c", "-o", library],
+                       cwd=ROOT, check=True)
+        self.lib = ctypes.CDLL(str(library))
+        s = image.symbols
+        addresses = [s["_text"], s["_etext"], s["_data"], s["_end"],
+                     s["trace_return"], STACK_SIZE]
+        count, = image.u32(s["unwind_count"])
+        tables = [image.read(s["unwind_index"],
+                             s["unwind_rows"] - s["unwind_index"]),
+                  image.read(s["unwind_rows"], 4 * count),
+                  image.read(s["unwind_rules"], 10 * 256)]
+        self.keep = [ctypes.create_string_buffer(t, len(t)) for t in tables]
+        self.lib.walker_image((ctypes.c_uint64 * 6)(*addresses), *self.keep)
+        self.pcs = (ctypes.c_uint64 * 64)()
+
+    def walk(self, regs, stack, memory, returns) -> list[int]:
+        """The addresses that the walk finds, innermost first."""
+        flat = [x for pair in returns for x in pair]
+        n = self.lib.walk((ctypes.c_uint64 * 4)(*regs), ctypes.c_uint64(stack),
+                          memory, len(returns),
+                          (ctypes.c_uint64 * max(1, len(flat)))(*flat),
+                          self.pcs, 64)
+        return list(self.pcs[:n])
+
+    def where(self, pc: int) -> int:
+        """What the table says of the return address at pc."""
+        return self.lib.where_at(ctypes.c_uint64(pc))
+
+
+def offsets(image) -> dict[str, int]:
+    """Where fields of the kernel's structs stand, by its debug information."""
+    fields = ["task::nr_returns", "task::returns", "task::stack",
+              "task_return::cfa", "task_return::ret"]
+    commands = []
+    for field in fields:
+        struct, name = field.split("::")
+        commands += ["-ex", f"p (int)&((struct {struct} *)0)->{name}"]
+    commands += ["-ex", "p (int)sizeof(struct task_return)"]
+    done = subprocess.run(["gdb-multiarch", "-batch", *commands,
+                           str(image.path)], check=True, text=True,
+                          capture_output=True)
+    values = [int(v) for v in re.findall(r"^\$\d+ = (\d+)$", done.stdout, re.M)]
+    return dict(zip([*fields, "task_return"], values, strict=True))
+
+
+class Stepper:
+    """One task, stepped, with its true stack."""
+
+    def __init__(self, stub: Stub, image, walker: Walker):
+        self.stub, self.image, self.walker = stub, image, walker
+        self.arch, self.word = image.arch, image.bits // 8
+        self.at = offsets(image)
+        self.code = {}
+        for f in image.functions:
+            ends = [*[c[0] for c in f.code[1:]], f.addr + f.size]
+            for (addr, mnemonic, _), end in zip(f.code, ends, strict=True):
+                self.code[addr] = (mnemonic, end, f.name)
+        self.traps = {f.addr for n in ("trap_entry", "trap_vectors")
+                      for f in image.by_name.get(n, [])}
+        if self.arch == "x86_64":
+            vectors, = image.by_name["trap_vectors"]
+            self.traps = set(range(vectors.addr, vectors.addr + vectors.size))
+        self.sites = set(image.sites)
+        self.true: list[int] = []
+        self.slot = None     # the branch whose delay slot is next
+        self.seen = collections.Counter()
+        self.functions: set[str] = set()
+        self.compared = self.lost = self.switches = self.interrupts = 0
+        self.taken = 0       # comparisons with a return taken
+        self.task = self.stack = 0
+
+    # ---- the guest ----
+
+    def regs(self) -> list[int]:
+        """pc, sp, link, alt."""
+        size, places = REGISTERS[self.arch]
+        data = self.stub.registers()
+        return [0 if i is None else
+                int.from_bytes(data[i * size:(i + 1) * size], "little")
+                for i in places]
+
+    def number(self, addr: int, size: int) -> int:
+        """A number in the guest's memory."""
+        return int.from_bytes(self.stub.memory(addr, size), "little")
+
+    def returns(self) -> list[tuple[int, int]]:
+        """(cfa, return address) of the task's taken returns."""
+        n = self.number(self.task + self.at["task::nr_returns"], 4)
+        size, found = self.at["task_return"], []
+        data = self.stub.memory(self.task + self.at["task::returns"],
+                                n * size) if n else b""
+        for i in range(n):
+            entry = data[i * size:(i + 1) * size]
+            found.append(tuple(
+                int.from_bytes(entry[self.at[f]:self.at[f] + self.word],
+                               "little")
+                for f in ("task_return::cfa", "task_return::ret")))
+        return found
+
+    def on_stack(self, sp: int) -> bool:
+        """Is that the stepped task's stack?"""
+        return self.stack <= sp <= self.stack + STACK_SIZE
+
+    # ---- the truth ----
+
+    def begin(self) -> None:
+        """A task's first instruction."""
+        self.stub.run_to(self.image.symbols["task_start"])
+        self.task = self.number(self.image.symbols["cpus"] + self.word,
+                                self.word)
+        self.stack = self.number(self.task + self.at["task::stack"], self.word)
+        self.true = []
+
+    def account(self, p: int, n: int) -> None:
+        """Control went from the instruction at p to the one at n."""
+        mnemonic, after, name = self.code[p]
+        if n in self.traps and name not in ("trap_entry", "trap_vectors"):
+            self.true.append(p)
+            self.interrupts += 1
+            self.stub.interrupts(False)
+        elif n == self.image.symbols["trace_entry"]:
+            self.true.append(p + LIVE_CALL[self.arch])
+        elif mnemonic in CALLS[self.arch] and n != after and \
+                p not in self.sites:
+            self.true.append(after + (4 if self.arch == "mips" else 0))
+        elif mnemonic in TRAP_RETURNS or (
+                mnemonic in RETURNS[self.arch] and self.true and
+                n == self.true[-1]):
+            assert self.true and self.true.pop() == n, self.name(n)
+
+    def name(self, addr: int) -> str:
+        """For messages."""
+        f = self.image.function_at(addr)
+        return f"{f.name}+{addr - f.addr:#x}" if f else f"{addr:#x}"
+
+    def compare(self, regs: list[int]) -> None:
+        """The walk from here against the truth."""
+        pc, sp = regs[0], regs[1]
+        low = max(self.stack, sp - 256)
+        memory = bytes(low - self.stack) + self.stub.memory(
+            low, self.stack + STACK_SIZE - low)
+        returns = self.returns()
+        found = self.walker.walk(regs, self.stack, memory, returns)
+        where = self.walker.where(pc)
+        truth = [pc, *reversed(self.true)]
+        if where in (UNWIND_LOST, UNWIND_END):
+            truth = [pc]
+            self.lost += 1
+        assert found == truth, "\n".join(
+            [f"at {self.name(pc)}, {len(returns)} returns taken", "walk:",
+             *map(self.name, found), "truth:", *map(self.name, truth)])
+        self.compared += 1
+        self.taken += bool(returns)
+        self.functions.add(self.code[pc][2])
+
+    # ---- stepping ----
+
+    def resume(self, target: int, sp: int) -> list[int]:
+        """Run until this task is at target with its stack pointer above sp."""
+        while True:
+            self.stub.run_to(target)
+            regs = self.regs()
+            if self.on_stack(regs[1]) and regs[1] >= sp:
+                return regs
+            self.stub.step()
+
+    def finish(self, regs: list[int]) -> list[int]:
+        """Leave the function that is running, at full speed."""
+        target = self.true.pop()
+        return self.resume(target, regs[1] + (self.arch == "x86_64"))
+
+    def hot(self, pc: int) -> bool:
+        """Has this been compared often enough? Outer functions hardly ever."""
+        if self.seen[pc] <= 3 or not self.true or \
+                self.code[pc][2].startswith(
+                    ("shell_run", "run_", "init_", "ktest_run", "cmd_test")):
+            return False
+        # What the trampolines call runs in every interrupt, too: a breakpoint
+        # there would be hit more often than interrupts let it.
+        names = [self.code[pc][2], *[self.code[a][2] for a in self.true[-5:]
+                                     if a in self.code]]
+        return not (names[0].startswith(("trap", "arch_switch")) or
+                    any(n.startswith(("trace_entry", "trace_return",
+                                      "call_slow")) for n in names))
+
+    def run(self, steps: int) -> None:
+        """Step and compare."""
+        regs = self.regs()
+        for step in range(steps):
+            pc = regs[0]
+            if step % INTERRUPT_EVERY == 0:
+                self.stub.interrupts(True)
+            if self.slot is None:
+                self.seen[pc] += 1
+                if self.hot(pc):
+                    regs = self.finish(regs)
+                    continue
+                self.compare(regs)
+            self.stub.step()
+            regs = self.advance(pc, self.regs())
+
+    def advance(self, p: int, regs: list[int]) -> list[int]:
+        """After a step from p: the truth, and over to where this task goes on."""
+        n = regs[0]
+        if n == p:
+            return regs  # QEMU stopped before the instruction
+        delayed = self.arch == "mips" and self.slot is None and \
+            re.match(r"j|b(?!reak)", self.code[p][0]) and n == p + 4 and \
+            (p not in self.sites or any(self.stub.memory(p, 4)))
+        if delayed:
+            self.slot = p
+            return regs
+        p, self.slot = (p, None) if self.slot is None else (self.slot, None)
+        if self.code[p][2] == "arch_switch" and not self.on_stack(regs[1]):
+            self.switches += 1
+            return self.resume(self.true.pop(), 0)
+        self.account(p, n)
+        return regs
+
+
+def stepped(arch, lines, tmp_path) -> Stepper:
+    """The task that runs these shell lines, from its first instruction."""
+    image = built(arch)
+    stub = Stub(arch, append=f'run="{lines}; poweroff"', elf=image.path)
+    try:
+        stepper = Stepper(stub, image, Walker(image, tmp_path))
+        while True:
+            stepper.begin()
+            if b"init\0" in stub.memory(stepper.task, 512):
+                break
+            stub.step()
+        stepper.run(20000)
+    except Ended:
+        pass
+    finally:
+        stub.close()
+    print(f"{arch}: {stepper.compared} walks compared, "
+          f"{len(stepper.functions)} functions, {stepper.taken} with returns "
+          f"taken, {stepper.interrupts} interrupts, {stepper.switches} switches, "
+          f"{stepper.lost} where no walk can begin")
+    return stepper
+
+
+def test_walk_is_exact_at_every_instruction(arch, tmp_path):
+    """200 functions and all assembly that a task can be stepped through."""
+    runs = [stepped(arch, lines, tmp_path) for lines in LINES]
+    functions = runs[0].functions | runs[1].functions
+    assert len(functions) >= 200
+    assert runs[1].taken > 1000
+    assert sum(r.interrupts for r in runs) and runs[0].switches
+    for name in ("arch_switch", "trace_entry", "trace_return",
+                 "trace_entry_return"):
+        assert name in functions, name
