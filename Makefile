@@ -206,6 +206,7 @@ help: ## this list
 	@echo '  APPEND         kernel command line for run'
 	@echo '  RECORD         who records the sites: $(RECORDS)'
 	@echo '  ENDIAN         little or, on mips, big'
+	@echo '  BREAK          patchpath: give sites to what writes text; must fail'
 	@echo '  CROSS_COMPILE  toolchain prefix (default $(CROSS_COMPILE))'
 	@echo '  O              build folder (default build/ARCH)'
 	@echo '  V              1 shows the commands'

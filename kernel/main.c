@@ -36,6 +36,7 @@ static void init_main(void *arg)
 {
 	(void)arg;
 	arch_console_irq_enable();
+	console_interrupt(); /* what was typed before raises none */
 	cpu_start_others();
 	task_set_affinity(current_task(), ~0u);
 	run_hooks(INIT_LATE);

@@ -6,6 +6,7 @@
 #include <kernel/printk.h>
 #include <kernel/lib/string.h>
 #include <kernel/sched/task.h>
+#include <kernel/test/ktest.h>
 #include <kernel/time.h>
 #include <kernel/unwind.h>
 
@@ -82,8 +83,9 @@ static void say(const char *fmt, va_list ap)
 	char text[256];
 
 	vsnprintf(text, sizeof(text), fmt, ap);
-	printk("panic: %s (CPU %u, task %s)\n", text, cpu_index(),
-	       current_task()->name);
+	printk("panic: %s (CPU %u, task %s%s%s)\n", text, cpu_index(),
+	       current_task()->name, ktest_running ? ", test " : "",
+	       ktest_running ? ktest_running : "");
 }
 
 void panic(const char *fmt, ...)

@@ -62,6 +62,9 @@ def test_failure_is_named():
      "end marker"),
     (GOOD.replace("# nopl tests: 2", "# nopl tests: 3"), "marker says"),
     (GOOD + "KTAP version 1\n1..1\n", "0 of 1"),
+    (GOOD + "KTAP version 1\n1..1\n# begin mm.late\n", "mm.late was running"),
+    ("KTAP version 1\n1..1\nok 1 mm.pages # SKIP needs icount\n"
+     "# nopl tests: 0 passed, 0 failed, 1 skipped\n", "every test was skipped"),
 ])
 def test_incomplete_report_is_broken(text, reason):
     verdict, why = judged(text, 0)

@@ -86,12 +86,9 @@ static int tracing_cpumask_read(struct ctl_handle *h, struct seq *s)
 static int tracing_cpumask_write(struct ctl_handle *h, char *text)
 {
 	cpumask_t all = (1u << nr_cpus) - 1;
-	char hex[20] = "0x";
 	u64 mask;
 
-	strlcpy(hex + 2, text, sizeof(hex) - 2);
-	if (parse_u64(!strncmp(text, "0x", 2) ? text : hex, &mask) ||
-	    mask & ~(u64)all)
+	if (parse_hex(text, &mask) || mask & ~(u64)all)
 		return ctl_error(h, -EINVAL,
 				 "'%.32s' is no "
 				 "hexadecimal mask of CPUs within %x",

@@ -14,8 +14,12 @@ enum { UART_DATA, UART_IER, UART_FCR, UART_LCR, UART_MCR, UART_LSR };
 #define LSR_RECEIVED 0x01
 #define LSR_CAN_SEND 0x20
 
+/* A byte that was received before arch_console_init(), which empties the FIFO. */
+static int early = -1;
+
 void arch_console_init(void)
 {
+	early = arch_console_getc();
 	isa_out(UART + UART_IER, 0);
 	isa_out(UART + UART_LCR, LCR_DIVISOR);
 	isa_out(UART + UART_DATA, 1); /* 115200 baud */
@@ -36,6 +40,11 @@ void arch_console_putc(char c)
 
 int arch_console_getc(void)
 {
+	int c = early;
+
+	early = -1;
+	if (c >= 0)
+		return c;
 	if (!(isa_in(UART + UART_LSR) & LSR_RECEIVED))
 		return -1;
 	return isa_in(UART + UART_DATA);

@@ -16,8 +16,12 @@ static u64 uart(unsigned int reg)
 	return (u64)arch_phys_to_virt(p->uart) + ((u64)reg << p->uart_shift);
 }
 
+/* A byte that was received before arch_console_init(), which empties the FIFO. */
+static int early = -1;
+
 void arch_console_init(void)
 {
+	early = arch_console_getc();
 	mmio_write8(uart(UART_IER), 0);
 	mmio_write8(uart(UART_FCR), UART_FCR_ENABLE);
 }
@@ -35,6 +39,11 @@ void arch_console_putc(char c)
 
 int arch_console_getc(void)
 {
+	int c = early;
+
+	early = -1;
+	if (c >= 0)
+		return c;
 	if (!(mmio_read8(uart(UART_LSR)) & UART_LSR_DATA))
 		return -1;
 	return mmio_read8(uart(UART_DATA));

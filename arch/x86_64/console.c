@@ -16,9 +16,13 @@ enum {
 #define LSR_THR_EMPTY 0x20
 #define LSR_NO_DEVICE 0xff /* what an empty port reads as */
 
+/* A byte that was received before arch_console_init(), which empties the FIFO. */
+static int early = -1;
+
 /* 115200 8N1, FIFOs on and empty, no interrupts. */
 void arch_console_init(void)
 {
+	early = arch_console_getc();
 	outb(UART_IER, 0);
 	outb(UART_LCR, 0x80); /* divisor */
 	outb(UART_DATA, 1);
@@ -38,7 +42,11 @@ void arch_console_putc(char c)
 int arch_console_getc(void)
 {
 	u8 status = inb(UART_LSR);
+	int c = early;
 
+	early = -1;
+	if (c >= 0)
+		return c;
 	if (status == LSR_NO_DEVICE || !(status & LSR_DATA_READY))
 		return -1;
 	return inb(UART_DATA);

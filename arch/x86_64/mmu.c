@@ -153,16 +153,14 @@ static void flush_page(void *page)
 int arch_guard_page(void *page, bool on)
 {
 	u64 *pte = direct_pte((unsigned long)page);
-	cpumask_t online = READ_ONCE(cpus_online);
 
 	if (!on) {
 		WRITE_ONCE(*pte, *pte | PTE_PRESENT);
 		return 0;
 	}
 	WRITE_ONCE(*pte, *pte & ~(u64)PTE_PRESENT);
-	if (!(online & (online - 1))) {
+	/* With interrupts off, at boot, this CPU is the only one. */
+	if (cpu_call(~0u, flush_page, page))
 		flush_page(page);
-		return 0;
-	}
-	return cpu_call(online, flush_page, page);
+	return 0;
 }

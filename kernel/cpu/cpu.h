@@ -17,6 +17,11 @@ struct cpu {
 	struct trap_frame *irq_frame; /* of the interrupt being handled */
 	bool in_stop;		      /* inside a rendezvous */
 	bool in_fault;		      /* inside trap_fault() */
+	/* The spinlock that this CPU waits for, NULL: none, and its ticket. */
+	const struct spinlock *spins_for;
+	u32 spin_ticket;
+	u32 spin_rounds;	/* of that wait: does this CPU run at all? */
+	unsigned long spin_pc;	/* who waits */
 };
 
 extern struct cpu cpus[MAX_CPUS];

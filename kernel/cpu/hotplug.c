@@ -47,7 +47,7 @@
 #include <kernel/cpu/stop.h>
 #include <kernel/time.h>
 
-#define CPU_START_NS (10 * NSEC_PER_SEC)
+u64 cpu_start_ns = 10 * NSEC_PER_SEC;
 
 enum cpu_state {
 	CPU_OFFLINE,  /* parked, or never started: cpu_up() alone acts */
@@ -71,6 +71,7 @@ static bool smp_atomics = true;
 
 void (*cpu_event_hook)(unsigned int cpu, enum cpu_event event);
 bool cpu_join_unsynced;
+u32 cpu_join_late;
 
 /* Acquire and release pair with each other: what was done before a step is seen
  * by who acts on it. */
@@ -106,6 +107,8 @@ notrace void cpu_join(void)
 	struct cpu *cpu;
 	unsigned int c;
 
+	while (READ_ONCE(cpu_join_late) == arch_this_cpu()->head.index)
+		arch_cpu_relax();
 	arch_trap_init();
 	arch_text_sync();
 	cpu = arch_this_cpu();
@@ -197,7 +200,7 @@ static bool is_ready(unsigned int c)
 /* Sleep until it is so: longer and longer, that others may run (ktest.h). */
 static bool becomes(bool (*so)(unsigned int c), unsigned int c)
 {
-	u64 end = time_ns() + CPU_START_NS, ns = 20 * NSEC_PER_USEC;
+	u64 end = time_ns() + cpu_start_ns, ns = 20 * NSEC_PER_USEC;
 
 	while (!so(c)) {
 		if (time_ns() > end)
@@ -205,6 +208,19 @@ static bool becomes(bool (*so)(unsigned int c), unsigned int c)
 		task_sleep(ns);
 		ns = min(2 * ns, 8 * TICK_NS);
 	}
+	return true;
+}
+
+/*
+ * No CPU but this one runs, or will run until cpu_up() starts it: every other one
+ * is OFFLINE. One that was started and is late runs the kernel's atomics as soon as
+ * it arrives, whether cpu_up() still waits for it or not.
+ */
+static bool alone(void)
+{
+	for (unsigned int c = 1; c < nr_cpus; c++)
+		if (state_of(c) != CPU_OFFLINE)
+			return false;
 	return true;
 }
 
@@ -282,7 +298,7 @@ int cpu_up(unsigned int c)
 	cpus_hold();
 	if (!cpu_online(c))
 		err = bring_up(c);
-	if (cpus_online == 1 && state_of(c) == CPU_OFFLINE)
+	if (alone())
 		set_atomics(false);
 	cpus_release();
 	return err;
@@ -313,7 +329,7 @@ static int bring_down(unsigned int c)
 		return -ETIMEDOUT;
 	cpus[c].idle->on_cpu = false;
 	set_state(c, CPU_OFFLINE);
-	if (cpus_online == 1)
+	if (alone())
 		set_atomics(false);
 	return 0;
 }
@@ -346,6 +362,6 @@ void cpu_start_others(void)
 			       "error %d\n",
 			       c, cpus[c].hwid.id, err);
 	}
-	if (cpus_online == 1)
+	if (alone())
 		set_atomics(false);
 }

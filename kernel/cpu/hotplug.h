@@ -45,6 +45,9 @@ extern void (*cpu_event_hook)(unsigned int cpu, enum cpu_event event);
 
 /* For tests of those who look for it: a CPU that comes does not synchronise. */
 extern bool cpu_join_unsynced;
+/* For a test: how long cpu_up() waits, and a CPU that does not arrive meanwhile. */
+extern u64 cpu_start_ns;
+extern u32 cpu_join_late; /* its index; 0: none */
 
 /*
  * For the build's proof of the patching path: what a CPU runs up to its second

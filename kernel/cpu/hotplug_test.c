@@ -7,6 +7,7 @@
 #include <kernel/ctl.h>
 #include <kernel/errno.h>
 #include <kernel/cpu/hotplug.h>
+#include <kernel/symbols.h>
 #include <kernel/test/ktest.h>
 #include <kernel/patch_path.h>
 #include <kernel/cpu/stop.h>
@@ -609,4 +610,60 @@ KTEST(hotplug_churn, "hotplug.under_load")
 		task_stop(churns[i].task);
 		KEXPECT_EQ(t, task_join(churns[i].task), 0);
 	}
+}
+
+/* ---- a CPU that is late ---- */
+
+#define ADDS 20000u
+
+static u32 added;
+
+static void add_often(void *arg)
+{
+	(void)arg;
+	for (unsigned int i = 0; i < ADDS; i++)
+		__atomic_fetch_add(&added, 1, __ATOMIC_RELAXED);
+}
+
+/* The kernel's lock prefixes, where the machine has such: all of them are there. */
+static bool atomics_are_smp(void)
+{
+	for (u32 i = 0; i < lock_count; i++)
+		if (*((const u8 *)_text + lock_table[i]) != 0xf0)
+			return false;
+	return true;
+}
+
+/*
+ * A CPU that was started and has not arrived when cpu_up() gives up is no CPU that
+ * is away: atomics stay on, for it may arrive at any moment (H27). Nor may they be
+ * off when it is let in at last.
+ */
+KTEST(hotplug_late, "hotplug.late_cpu")
+{
+	u64 usual = cpu_start_ns;
+	unsigned int c;
+
+	if (!(cpus_online & 2))
+		KSKIP(t, "one CPU");
+	for (c = 1; c < nr_cpus; c++)
+		KEXPECT_EQ(t, cpu_down(c), 0);
+	WRITE_ONCE(cpu_join_late, 1);
+	cpu_start_ns = 20 * NSEC_PER_MSEC;
+	KEXPECT_EQ(t, cpu_up(1), -ETIMEDOUT);
+	cpu_start_others(); /* as at boot: says that CPU 1 did not come */
+	KEXPECT(t, atomics_are_smp());
+	cpu_start_ns = usual;
+	/* Others go meanwhile. */
+	for (c = 2; c < nr_cpus; c++)
+		KEXPECT_EQ(t, cpu_down(c), 0);
+	KEXPECT(t, atomics_are_smp());
+	WRITE_ONCE(cpu_join_late, 0);
+	KEXPECT_EQ(t, cpu_up(1), 0);
+	KEXPECT(t, atomics_are_smp());
+	for (c = 2; c < nr_cpus; c++)
+		KEXPECT_EQ(t, cpu_up(c), 0);
+	added = 0;
+	cpu_call(~0u, add_often, NULL);
+	KEXPECT_EQ(t, added, ADDS * nr_cpus);
 }

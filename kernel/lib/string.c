@@ -181,23 +181,51 @@ static unsigned int suffix_shift(const char **s)
 	return c == 'k' ? 10 : 20;
 }
 
-int parse_u64(const char *s, u64 *value)
+/* The digits at *s, at least one, and *s moved past them. */
+static int parse_digits(const char **s, int base, u64 *value)
 {
-	int base = 10;
-	unsigned int shift;
 	u64 v = 0;
 
-	if (s[0] == '0' && (s[1] | 0x20) == 'x') {
-		base = 16;
-		s += 2;
-	}
-	if (digit_value(*s) >= base)
+	if (digit_value(**s) >= base)
 		return -EINVAL;
-	for (; digit_value(*s) < base; s++) {
-		if (v > (~0ull - digit_value(*s)) / base)
+	for (; digit_value(**s) < base; (*s)++) {
+		if (v > (~0ull - digit_value(**s)) / base)
 			return -ERANGE;
-		v = v * base + digit_value(*s);
+		v = v * base + digit_value(**s);
 	}
+	*value = v;
+	return 0;
+}
+
+static bool skip_0x(const char **s)
+{
+	bool hex = (*s)[0] == '0' && ((*s)[1] | 0x20) == 'x';
+
+	*s += hex ? 2 : 0;
+	return hex;
+}
+
+int parse_hex(const char *s, u64 *value)
+{
+	int err;
+	u64 v;
+
+	skip_0x(&s);
+	err = parse_digits(&s, 16, &v);
+	if (err || *s)
+		return err ? err : -EINVAL;
+	*value = v;
+	return 0;
+}
+
+int parse_u64(const char *s, u64 *value)
+{
+	unsigned int shift;
+	u64 v;
+	int err = parse_digits(&s, skip_0x(&s) ? 16 : 10, &v);
+
+	if (err)
+		return err;
 	shift = suffix_shift(&s);
 	if (*s)
 		return -EINVAL;

@@ -88,6 +88,23 @@ KTEST(string_parse, "string.parse_u64")
 	KEXPECT_EQ(t, parsed("1KK"), -EINVAL);
 }
 
+KTEST(string_parse_hex, "string.parse_hex")
+{
+	u64 v = 5;
+
+	KEXPECT_EQ(t, parse_hex("1f", &v), 0);
+	KEXPECT_EQ(t, v, 0x1f);
+	KEXPECT_EQ(t, parse_hex("0x1F", &v), 0);
+	/* Leading zeros are no digits that count, however many. */
+	KEXPECT_EQ(t, parse_hex("00000000000000001f", &v), 0);
+	KEXPECT_EQ(t, v, 0x1f);
+	KEXPECT_EQ(t, parse_hex("10000000000000000", &v), -ERANGE);
+	KEXPECT_EQ(t, parse_hex("1g", &v), -EINVAL);
+	KEXPECT_EQ(t, parse_hex("", &v), -EINVAL);
+	KEXPECT_EQ(t, parse_hex("0x", &v), -EINVAL);
+	KEXPECT_EQ(t, v, 0x1f);
+}
+
 static const struct {
 	const char *pattern, *text;
 	bool matches;

@@ -10,6 +10,8 @@
 #include <kernel/time.h>
 
 #define SPIN_PANIC_NS (100 * NSEC_PER_MSEC)
+/* More than 64 rounds of spinning take on any machine that runs. */
+#define SPIN_GAP_NS (2 * NSEC_PER_MSEC)
 
 u32 spin_complain_ms = 1000;
 u32 spin_complaints;
@@ -25,31 +27,71 @@ static void set_holder(struct spinlock *l, unsigned long pc)
 	WRITE_ONCE(l->holder, (int)cpu_index() + 1);
 }
 
+/*
+ * The CPU whose ticket is next, or -1. Where the lock is free, that CPU is the one
+ * that does not go on: it was not woken, or its host does not run it.
+ */
+static int next_cpu(const struct spinlock *l, u32 owner)
+{
+	for (unsigned int c = 0; c < nr_cpus; c++)
+		if (READ_ONCE(cpus[c].spins_for) == l &&
+		    READ_ONCE(cpus[c].spin_ticket) == owner)
+			return c;
+	return -1;
+}
+
 static noinline void complain(struct spinlock *l, unsigned long pc)
 {
-	int holder = READ_ONCE(l->holder);
+	int holder = READ_ONCE(l->holder), next;
 
 	__atomic_fetch_add(&spin_complaints, 1, __ATOMIC_RELAXED);
-	printk_urgent("lock %s: CPU %u at %pS has spun for %u ms; held by CPU "
-		      "%d since %pS\n",
-		      l->name, cpu_index(), (void *)pc, spin_complain_ms,
-		      holder - 1, (void *)READ_ONCE(l->holder_pc));
+	if (holder) {
+		printk_urgent("lock %s: CPU %u at %pS has spun for %u ms; held "
+			      "by CPU %d since %pS\n",
+			      l->name, cpu_index(), (void *)pc,
+			      spin_complain_ms, holder - 1,
+			      (void *)READ_ONCE(l->holder_pc));
+		return;
+	}
+	next = next_cpu(l, READ_ONCE(l->owner));
+	if (next < 0)
+		return; /* taken or given back at this moment */
+	printk_urgent("lock %s: CPU %u at %pS has spun for %u ms; the lock is "
+		      "free, and it is the turn of CPU %d, which has looked "
+		      "%u times at %pS and does not go on\n",
+		      l->name, cpu_index(), (void *)pc, spin_complain_ms, next,
+		      READ_ONCE(cpus[next].spin_rounds),
+		      (void *)READ_ONCE(cpus[next].spin_pc));
 }
+
+/* What a CPU knows of its wait, between two looks at the clock. */
+struct spin_wait {
+	u64 looked; /* arch_clock() */
+	u64 spun;   /* ticks in which this CPU did spin */
+	bool said;
+};
 
 /*
  * From time to time while spinning: true to stop waiting. In a panic the holder
  * may be a CPU that was stopped in mid-air; what the panic prints is worth more
  * than what the lock protects, so the panicking CPU takes it then.
+ *
+ * Time counts only as far as this CPU did spin: between two looks lie 64 rounds,
+ * which never take SPIN_GAP_NS, unless the host ran something else. A whole machine
+ * that stands still is no deadlock.
  */
-static bool spun_too_long(struct spinlock *l, u64 start, unsigned long pc,
-			  bool *said)
+static bool spun_too_long(struct spinlock *l, struct spin_wait *w,
+			  unsigned long pc)
 {
-	u64 spun = clock_delta_to_ns(arch_clock() - start);
+	u64 now = arch_clock();
 
-	if (panic_here() && spun > SPIN_PANIC_NS)
+	w->spun += min(now - w->looked, ns_to_clock_delta(SPIN_GAP_NS));
+	w->looked = now;
+	if (panic_here() && clock_delta_to_ns(w->spun) > SPIN_PANIC_NS)
 		return true;
-	if (!*said && spun > spin_complain_ms * NSEC_PER_MSEC) {
-		*said = true;
+	if (!w->said &&
+	    clock_delta_to_ns(w->spun) > spin_complain_ms * NSEC_PER_MSEC) {
+		w->said = true;
 		complain(l, pc);
 	}
 	return false;
@@ -57,22 +99,27 @@ static bool spun_too_long(struct spinlock *l, u64 start, unsigned long pc,
 
 static noinline void spin_slow(struct spinlock *l, u32 ticket, unsigned long pc)
 {
-	u64 start = arch_clock();
-	bool said = false;
+	struct cpu *cpu = arch_this_cpu();
+	struct spin_wait w = { .looked = arch_clock() };
 
 	if (READ_ONCE(l->holder) == (int)cpu_index() + 1 && !panic_here())
 		panic("lock %s: taken again at %pS; held by this CPU since %pS",
 		      l->name, (void *)pc, (void *)l->holder_pc);
+	cpu->spin_ticket = ticket;
+	cpu->spin_pc = pc;
+	WRITE_ONCE(cpu->spins_for, l);
 	/* Acquire: pairs with the release in spin_release(). Reading a clock
 	 * may be slow, and is not what is waited for. */
 	for (u32 n = 1; __atomic_load_n(&l->owner, __ATOMIC_ACQUIRE) != ticket;
 	     n++) {
-		if (n % 64 == 0 && spun_too_long(l, start, pc, &said)) {
+		WRITE_ONCE(cpu->spin_rounds, n);
+		if (n % 64 == 0 && spun_too_long(l, &w, pc)) {
 			WRITE_ONCE(l->owner, ticket);
-			return;
+			break;
 		}
 		arch_cpu_relax();
 	}
+	WRITE_ONCE(cpu->spins_for, NULL);
 }
 
 static inline void acquire_at(struct spinlock *l, unsigned long pc)
@@ -113,10 +160,11 @@ int spin_trylock(struct spinlock *l, irq_state_t *state)
 	u32 owner;
 
 	*state = arch_irq_save();
-	owner = READ_ONCE(l->owner);
-	/* Acquire: pairs with the release in spin_release(). */
+	/* Acquire: pairs with the release in spin_release(), which stores the
+	 * owner. The exchange below is of the other word, and orders nothing. */
+	owner = __atomic_load_n(&l->owner, __ATOMIC_ACQUIRE);
 	if (!__atomic_compare_exchange_n(&l->next, &owner, owner + 1, false,
-					 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+					 __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
 		arch_irq_restore(*state);
 		return -EBUSY;
 	}

@@ -79,16 +79,31 @@ void wake_all(struct wait_queue *w);
 struct mutex {
 	struct task *owner; /* atomic */
 	struct wait_queue waiters;
+	const char *name;
+	struct list held; /* in the owner's struct task.mutexes */
+	bool broken;	  /* by the owner: the last one was killed in between */
 };
 
 #define MUTEX_INIT(m)                                                          \
 	{                                                                      \
-		NULL, WAIT_QUEUE_INIT((m).waiters)                             \
+		NULL, WAIT_QUEUE_INIT((m).waiters), #m, LIST_INIT((m).held),   \
+			false                                                  \
 	}
 
-void mutex_init(struct mutex *m);
+/* Make a mutex usable; its name is for messages, and not copied. */
+void mutex_init(struct mutex *m, const char *name);
 void mutex_lock(struct mutex *m);
 bool mutex_trylock(struct mutex *m);
 void mutex_unlock(struct mutex *m);
+
+/*
+ * Unlock all that task t holds, because t was killed (task_die(), task_bury()).
+ * What such a mutex guards may be half changed: the next owner is told on the
+ * console, by the mutex's name. Context: t itself, or t does not run any more.
+ */
+void mutex_unlock_all(struct task *t);
+
+/* Panic unless the running task holds m. For functions that need it held. */
+void mutex_assert_held(const struct mutex *m);
 
 #endif

@@ -6,6 +6,7 @@
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
 #include <kernel/test/ktest.h>
+#include <kernel/sched/sched_internal.h>
 #include <kernel/sched/task.h>
 #include <kernel/time.h>
 
@@ -97,6 +98,26 @@ KTEST(lock_mutex, "lock.mutex")
 	KEXPECT(t, !taken);
 	mutex_unlock(&mutex);
 	KEXPECT(t, mutex.owner == NULL);
+}
+
+/* A task that is killed while it holds a mutex does not keep it. */
+static void die_with_mutex(void *arg)
+{
+	mutex_lock(arg);
+	task_die(-EFAULT);
+}
+
+KTEST(lock_mutex_killed, "lock.mutex_of_the_killed")
+{
+	struct task *v = task_create_expendable("victim", PRIO_NORMAL, ~0u,
+						die_with_mutex, &mutex);
+
+	KEXPECT_EQ(t, task_join(v), -EFAULT);
+	KASSERT(t, mutex.owner == NULL);
+	KEXPECT(t, mutex.broken);
+	mutex_lock(&mutex);
+	KEXPECT(t, !mutex.broken);
+	mutex_unlock(&mutex);
 }
 
 /* ---- the complaint ---- */

@@ -3,20 +3,35 @@
 #include <kernel/printk.h>
 #include <kernel/sched/task.h>
 
-void mutex_init(struct mutex *m)
+void mutex_init(struct mutex *m, const char *name)
 {
 	m->owner = NULL;
+	m->name = name;
+	m->broken = false;
+	list_init(&m->held);
 	wait_init(&m->waiters);
+}
+
+static noinline void tell_broken(struct mutex *m)
+{
+	m->broken = false;
+	printk("mutex %s: its last owner was killed while it held the lock: "
+	       "what it guards may be half changed\n",
+	       m->name);
 }
 
 bool mutex_trylock(struct mutex *m)
 {
-	struct task *nobody = NULL;
+	struct task *nobody = NULL, *me = current_task();
 
-	/* Acquire: pairs with the release in mutex_unlock(). */
-	return __atomic_compare_exchange_n(&m->owner, &nobody, current_task(),
-					   false, __ATOMIC_ACQUIRE,
-					   __ATOMIC_RELAXED);
+	/* Acquire: pairs with the release in give_back(). */
+	if (!__atomic_compare_exchange_n(&m->owner, &nobody, me, false,
+					 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+		return false;
+	list_add_before(&me->mutexes, &m->held);
+	if (m->broken)
+		tell_broken(m);
+	return true;
 }
 
 void mutex_lock(struct mutex *m)
@@ -29,12 +44,34 @@ void mutex_lock(struct mutex *m)
 		wait_event(&m->waiters, mutex_trylock(m));
 }
 
-void mutex_unlock(struct mutex *m)
+static void give_back(struct mutex *m)
 {
-	if (READ_ONCE(m->owner) != current_task())
-		panic("mutex_unlock: %s is not the owner",
-		      current_task()->name);
+	list_del(&m->held);
 	/* Release: pairs with the acquire in mutex_trylock(). */
 	__atomic_store_n(&m->owner, NULL, __ATOMIC_RELEASE);
 	wake_one(&m->waiters);
+}
+
+void mutex_unlock(struct mutex *m)
+{
+	mutex_assert_held(m);
+	give_back(m);
+}
+
+void mutex_unlock_all(struct task *t)
+{
+	while (!list_empty(&t->mutexes)) {
+		struct mutex *m =
+			list_entry(t->mutexes.next, struct mutex, held);
+
+		m->broken = true;
+		give_back(m);
+	}
+}
+
+void mutex_assert_held(const struct mutex *m)
+{
+	if (READ_ONCE(m->owner) != current_task())
+		panic("mutex %s: %s does not hold it", m->name,
+		      current_task()->name);
 }

@@ -154,14 +154,14 @@ void task_release(struct task *t)
 	wake(t, TASK_HELD);
 }
 
-void sched_set_affinity(struct task *t, cpumask_t mask)
+/* Under the lock of t's queue, which this gives back: off a CPU that t may not run
+ * on. */
+static void leave_wrong_cpu(struct run_queue *rq, struct task *t,
+			    irq_state_t state)
 {
-	irq_state_t state;
-	struct run_queue *rq = sched_lock_task(t, &state);
 	bool queued = !list_empty(&t->run_link);
 	bool wrong;
 
-	WRITE_ONCE(t->affinity, mask);
 	wrong = !sched_may_run(t, t->cpu);
 	if (wrong && queued)
 		rq_del(rq, t);
@@ -172,6 +172,15 @@ void sched_set_affinity(struct task *t, cpumask_t mask)
 	if (wrong && queued)
 		sched_place(t);
 	preempt_enable();
+}
+
+void sched_set_affinity(struct task *t, cpumask_t mask)
+{
+	irq_state_t state;
+	struct run_queue *rq = sched_lock_task(t, &state);
+
+	WRITE_ONCE(t->affinity, mask);
+	leave_wrong_cpu(rq, t, state);
 }
 
 /* ---- CPUs that come and go ---- */
@@ -205,9 +214,12 @@ void sched_cpu_drain(unsigned int c)
 
 static bool check_place(struct task *t, void *arg)
 {
+	irq_state_t state;
+
 	(void)arg;
+	/* The affinity itself is the task's: it may change at this moment. */
 	if (t->prio != PRIO_IDLE)
-		sched_set_affinity(t, t->affinity);
+		leave_wrong_cpu(sched_lock_task(t, &state), t, state);
 	return true;
 }
 

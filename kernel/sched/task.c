@@ -90,6 +90,7 @@ static void task_setup(struct task *t, const char *name, int prio)
 	list_init(&t->run_link);
 	list_init(&t->wait_link);
 	list_init(&t->all_link);
+	list_init(&t->mutexes);
 	wait_init(&t->exit_wait);
 }
 
@@ -227,9 +228,11 @@ static void task_free(struct task *t)
 	kfree(t);
 }
 
-/* Killed in the middle of a wait or a sleep, it leaves nothing behind. */
+/* A task that is killed in the middle of a wait, a sleep or a critical section
+ * leaves nothing behind that others would wait for. */
 static void forget_waits(struct task *t)
 {
+	mutex_unlock_all(t);
 	if (t->waiting_on)
 		wait_finish(t->waiting_on);
 	timer_cancel(&t->timer);

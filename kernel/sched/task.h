@@ -62,6 +62,7 @@ struct task {
 	char *stack; /* lowest usable byte */
 	struct list run_link, wait_link, all_link;
 	struct wait_queue *waiting_on;
+	struct list mutexes; /* that it holds; its own, while it runs */
 	struct timer timer;		/* task_sleep() */
 	struct trap_frame *frame;	/* of the interrupt that preempted it */
 	unsigned long sched_pc;		/* where schedule() returns to */

@@ -179,7 +179,7 @@ static bool start_set(struct stress *s, unsigned int i)
 {
 	struct worker *w = s->worker[i];
 
-	mutex_init(&s->set[i].lock);
+	mutex_init(&s->set[i].lock, "stress");
 	wait_init(&s->set[i].turned);
 	s->sets = i + 1;
 	for (unsigned int k = 0; k < NR_KINDS; k++, w++) {

@@ -104,7 +104,7 @@ static void compare(struct ktest_run *t, const unsigned long *before)
 	}
 }
 
-bool ktest_running;
+const char *ktest_running;
 
 /* ---- what tests say ---- */
 
@@ -152,11 +152,12 @@ static void run_one(const struct ktest *test, struct totals *sum)
 	unsigned long before[RESOURCES_MAX] = { 0 };
 	struct ktest_run t = { .name = test->name };
 
-	WRITE_ONCE(ktest_running, true);
+	WRITE_ONCE(ktest_running, test->name);
+	printk("# begin %s\n", test->name);
 	count_all(before);
 	test->fn(&t);
 	compare(&t, before);
-	WRITE_ONCE(ktest_running, false);
+	WRITE_ONCE(ktest_running, NULL);
 	report(&t, sum);
 }
 

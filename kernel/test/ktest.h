@@ -77,7 +77,8 @@ void ktest_expect_eq(struct ktest_run *t, const char *file, int line,
 		     const char *text, long long a, long long b);
 
 /*
- * Run tests whose name matches the glob (NULL: all). KTAP ends with the marker
+ * Run tests whose name matches the glob (NULL: all). Each is named when it begins,
+ * by a KTAP comment "# begin NAME". KTAP ends with the marker
  * line "# nopl tests: P passed, F failed, S skipped". Returns failures, or
  * -ENOENT when nothing matches. The result becomes poweroff's exit status.
  */
@@ -92,8 +93,11 @@ extern bool ktest_icount;
 /* 24 bits, the same ones again from the same seed. */
 u32 ktest_random(u32 *seed);
 
-/* A test runs now. For tasks of their own accord, which would disturb its books. */
-extern bool ktest_running;
+/*
+ * The name of the test that runs now, NULL: none. For a panic's report, and for
+ * tasks of the kernel's own that would disturb a test's count of resources.
+ */
+extern const char *ktest_running;
 
 /* A count that must be the same after a test as before. */
 struct ktest_resource {

@@ -87,7 +87,7 @@ class Machine:
         self.elf = ROOT / "build" / arch / "nopl.elf"
 
     def command(self, *, smp: int = 1, elf: Path | str | None = None,
-                append: str = "", memory: int = 256,
+                append: str = "", memory: str = "256M",
                 icount: int | None = None, cpu: str | None = None,
                 interactive: bool = False, extra: tuple | list = ()
                 ) -> list[str]:
@@ -109,7 +109,7 @@ class Machine:
         if cpu:
             args = replace_option(args, "-cpu", cpu)
         return [find_program(self.info[self.program(elf)]), *args,
-                "-smp", str(smp), "-m", f"{memory}M", "-no-reboot",
+                "-smp", str(smp), "-m", memory, "-no-reboot",
                 "-display", "none", "-serial", "mon:stdio",
                 "-kernel", str(elf), "-append", append.strip(), *extra]
 
@@ -150,6 +150,7 @@ class TestRun:
     failed: list[str] = dataclasses.field(default_factory=list)
     skipped: list[str] = dataclasses.field(default_factory=list)
     marker: tuple[int, int, int] | None = None
+    running: str | None = None  # the test that has begun and not ended
     diagnostics: dict[str, list[str]] = dataclasses.field(default_factory=dict)
 
     def counts(self) -> tuple[int, int, int]:
@@ -162,7 +163,9 @@ class TestRun:
         if self.planned is None:
             return "tests began, but printed no plan"
         if done != self.planned:
-            return f"{done} of {self.planned} planned tests reported"
+            return (f"{done} of {self.planned} planned tests reported"
+                    + (f"; {self.running} was running" if self.running
+                       else ""))
         if self.marker is None:
             return "the end marker is missing"
         if self.marker != self.counts():
@@ -219,8 +222,11 @@ class Console:
             if match[1] and self._pending:
                 run.diagnostics[match[3]] = self._pending
             self._pending = []
+            run.running = None
         elif match := self.MARKER.match(line):
             run.marker = (int(match[1]), int(match[2]), int(match[3]))
+        elif line.startswith("# begin "):
+            run.running = line.removeprefix("# begin ").strip()
         elif line.startswith("# "):
             self._pending.append(line)
 
@@ -294,8 +300,11 @@ def judge(result: Boot, expect: tuple | list = ()) -> tuple[Verdict, str]:
     console = result.console
     if result.qemu_status is None:
         last = next((x for x in reversed(console.lines) if x.strip()), "")
+        running = [run.running for run in console.runs if run.running]
         return Verdict.TIMEOUT, (f"no end after {result.seconds:.0f} s; "
-                                 f"last line: {last.strip()!r}")
+                                 + (f"{running[-1]} was running; "
+                                    if running else "")
+                                 + f"last line: {last.strip()!r}")
     if reason := _broken(result, expect):
         panic = console.panic()
         return Verdict.BROKEN, reason + (f": {panic}" if panic else "")
@@ -333,6 +342,8 @@ def _broken(result: Boot, expect: tuple | list) -> str | None:
         if at == len(console.lines):
             return f"no line matches {pattern!r}; {ended}"
         at += 1
-    if not console.runs and not expect:
-        return f"no test ran; {ended}"
+    if not expect and not any(run.passed or run.failed
+                              for run in console.runs):
+        return (f"every test was skipped; {ended}" if console.runs
+                else f"no test ran; {ended}")
     return None

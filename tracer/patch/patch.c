@@ -6,7 +6,6 @@
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
 #include <kernel/init.h>
-#include <kernel/init.h>
 #include <kernel/test/ktest.h>
 #include <kernel/param.h>
 #include <kernel/patch_path.h>
@@ -127,16 +126,13 @@ const char *patch_strategy_name(void)
 	return READ_ONCE(strategy)->name;
 }
 
-/* Refused so far: what "off" is, which is not yet chosen, may change that. */
 static const char *strategy_wanted;
-
-static const char *wanted;
 
 static int strategy_param(const char *value)
 {
 	if (!find(value))
 		return -EINVAL;
-	wanted = value;
+	strategy_wanted = value;
 	return 0;
 }
 KERNEL_PARAM(patch_strategy, "patch_strategy", "stop breakpoint word",
@@ -148,23 +144,12 @@ static void strategy_boot(void)
 {
 	const char *why;
 
-	if (wanted && patch_strategy_set(wanted, &why))
+	if (strategy_wanted && patch_strategy_set(strategy_wanted, &why))
 		printk("patch_strategy=%s is not possible on this CPU: %s; %s "
 		       "it is\n",
-		       wanted, why, strategy->name);
-}
-INIT_HOOK(INIT_LATE, strategy_boot);
-
-static void strategy_late(void)
-{
-	const char *why;
-
-	if (strategy_wanted && patch_strategy_set(strategy_wanted, &why))
-		printk("param: patch_strategy=%s is not possible on this CPU: "
-		       "%s; %s it is\n",
 		       strategy_wanted, why, strategy->name);
 }
-INIT_HOOK(INIT_LATE, strategy_late);
+INIT_HOOK(INIT_LATE, strategy_boot);
 
 /* ---- Traps ---------------------------------------------------------------- */
 

@@ -96,6 +96,12 @@ static always_inline void write_all(const struct patch_chunk *c,
 	for (e = c->entry; e < end; e++)
 		write_one(patch_entry_live(*e), *e & 1, delta, step);
 	arch_text_close();
+	/* The writer's own step comes first: patch_write_back(). */
+	if (arch_sync_each_site) {
+		for (e = c->entry; e < end; e++)
+			arch_text_sync_site(patch_entry_live(*e));
+		arch_text_sync();
+	}
 }
 
 /* The step is decided once, not for each site. */

@@ -37,6 +37,19 @@ void patch_step_end(enum patch_step step, void (*sync)(void *arg), void *arg)
 	tell(step, true);
 }
 
+void patch_write_back(const struct patch_batch *b)
+{
+	const u32 *entry;
+	unsigned int w;
+	u32 diff, on;
+
+	if (!arch_sync_each_site)
+		return;
+	patch_for_each (b, w, entry, diff, on)
+		arch_text_sync_site(arch_site_live(site_entry_address(entry)));
+	arch_text_sync();
+}
+
 void patch_sync_batch(void *batch)
 {
 	const struct patch_batch *b = batch;

@@ -44,6 +44,7 @@ static notrace void stop_change(void *arg)
 						       arch_live_off(live));
 	}
 	arch_text_close();
+	patch_write_back(b);
 	if (READ_ONCE(patch_log_on))
 		log_stores(b);
 	if (READ_ONCE(patch_sabotage) == SABOTAGE_WAIT)

@@ -50,6 +50,7 @@ static void word_write(const struct patch_batch *part, struct left *left)
 			leave(left, part, entry);
 	}
 	arch_text_close();
+	patch_write_back(part);
 }
 PATCH_ROOT(word_write);
 
