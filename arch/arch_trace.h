@@ -196,6 +196,8 @@ void trace_entry_ring(void);
 void trace_entry_call(void);
 void trace_entry_return(void);
 void trace_return(void);
+/* Behind the last of them; trace_entry is the first. */
+extern const char trampoline_end[];
 
 /*
  * inline constant: where trace_entry_return keeps the link register of the function

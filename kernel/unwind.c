@@ -203,6 +203,18 @@ noinline notrace void unwind_start(struct unwind *u, const struct trap_frame *f,
 	set_bounds(u);
 }
 
+notrace unsigned long unwind_caller(unsigned long ret)
+{
+	const struct task *t = current_task();
+	u32 n = min(READ_ONCE(t->nr_returns), (u32)TASK_RETURNS);
+
+	/* The innermost taken return is the caller's of this; several are one
+	 * behind the other after tail calls. */
+	while (ret == (unsigned long)trace_return && n)
+		ret = t->returns[--n].ret;
+	return ret;
+}
+
 /* ---- Walks ---------------------------------------------------------------- */
 
 /* No tail call: the walk of the caller's own begins behind a call. */

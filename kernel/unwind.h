@@ -92,6 +92,12 @@ bool unwind_next(struct unwind *u);
 bool unwind_frame(unsigned long pc, unsigned long sp, unsigned long *cfa,
 		  unsigned long *slot);
 
+/*
+ * A function's own __builtin_return_address(0), or the real one if a tracer has
+ * taken it. Any context, no site.
+ */
+unsigned long unwind_caller(unsigned long ret);
+
 /* Store up to max addresses of the walk, innermost first; how many. */
 unsigned int backtrace_get(const struct trap_frame *f, const struct task *t,
 			   unsigned long *pcs, unsigned int max);

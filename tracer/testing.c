@@ -108,6 +108,14 @@ void trace_test_strategy(struct ktest_run *t, const char *name,
 	KEXPECT_EQ(t, trace_test_put("patch_strategy", before), 0);
 }
 
+void trace_test_ops(struct trace_ops *ops)
+{
+	if (ops)
+		BUG_ON(trace_ops_borrow(ops));
+	else
+		trace_ops_give_back();
+}
+
 int trace_test_switch_all(struct patch_batch *b, bool on)
 {
 	unsigned int w;
@@ -200,8 +208,7 @@ bool trace_witness_begin(struct trace_witness *w, const char *strategy)
 		mutex_unlock(&trace_mutex);
 		return false;
 	}
-	/* Release: the pair behind the pointer is complete. */
-	__atomic_store_n(&trace_ops, &w->ops, __ATOMIC_RELEASE);
+	trace_test_ops(&w->ops);
 	BUG_ON(patch_site(&b, w->steady, true));
 	return true;
 }
@@ -224,9 +231,11 @@ void trace_witness_end(struct trace_witness *w, struct ktest_run *t)
 
 	KEXPECT_EQ(t, trace_witness_toggle(w, false), 0);
 	KEXPECT_EQ(t, patch_site(&b, w->steady, false), 0);
-	WRITE_ONCE(trace_ops, &trace_ops_off);
+	trace_test_ops(NULL);
 	patch_strategy_set(w->before, &why);
 	mutex_unlock(&trace_mutex);
+	/* w is on a stack. */
+	trace_quiesce(&w->ops);
 	KEXPECT(t, w->steady_made > 0);
 	KEXPECT_EQ(t, w->steady_calls, w->steady_made);
 	KEXPECT_EQ(t, w->never_calls, 0);

@@ -10,6 +10,7 @@
 #include <kernel/test/victim.h>
 #include <tracer/output.h>
 #include <tracer/patch/patch.h>
+#include <tracer/ops.h>
 #include <tracer/tracer.h>
 
 #define ALL_CPUS ((1u << nr_cpus) - 1)
@@ -54,6 +55,9 @@ int trace_test_site(unsigned long (*fn)(unsigned long x));
 	static void ident(struct ktest_run *t)
 void trace_test_strategy(struct ktest_run *t, const char *name,
 			 void (*test)(struct ktest_run *t));
+
+/* Let live calls do `ops`, NULL: what they did before. Context: trace_mutex held. */
+void trace_test_ops(struct trace_ops *ops);
 
 /* Make every site want to be on, or off, and carry that out. */
 int trace_test_switch_all(struct patch_batch *b, bool on);

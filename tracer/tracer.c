@@ -2,6 +2,7 @@
  * what sites, trace_ops and rings must be. */
 #include <tracer/tracer.h>
 
+#include <tracer/ops.h>
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
 #include <kernel/init.h>
@@ -14,12 +15,7 @@
 
 struct mutex trace_mutex = MUTEX_INIT(trace_mutex);
 
-struct trace_ops trace_ops_off = { .entry = trace_entry_off };
 static struct trace_ops trace_ops_ring = { .entry = trace_entry_ring };
-
-/* One pointer to a pair, so that no call ever sees one tracer's function with
- * another's data (H24). Trampolines load it once. */
-struct trace_ops *trace_ops = &trace_ops_off;
 
 TRACER(nop, .name = "nop");
 TRACER(function, .name = "function", .ops = &trace_ops_ring);
@@ -47,13 +43,12 @@ static void apply(bool clear)
 		calls ? trace_state.tracer->ops : &trace_ops_off;
 
 	if (!calls || clear)
-		WRITE_ONCE(trace_ops, &trace_ops_off);
+		trace_ops_set(&trace_ops_off);
 	if (calls)
 		comm_save_all();
 	WRITE_ONCE(sched_switch_hook, calls ? on_switch : NULL);
 	ring_record(trace_state.on ? trace_state.cpumask : 0, clear);
-	/* Release: the pair behind the pointer is complete. */
-	__atomic_store_n(&trace_ops, ops, __ATOMIC_RELEASE);
+	trace_ops_set(ops);
 }
 
 void trace_record(bool on, cpumask_t mask)
@@ -122,6 +117,9 @@ int trace_select(struct ctl_handle *h, const char *name)
 		return trace_unknown(h, name);
 	if (t == old)
 		return 0;
+	if (t->ops && trace_ops_borrowed())
+		return ctl_error(h, -EBUSY,
+				 "the lab or a test uses the trampolines now");
 	trace_state.tracer = t;
 	if (!t->ops != !old->ops) {
 		/* Outside the filter's words nothing is or becomes "on". */

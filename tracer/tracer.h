@@ -32,9 +32,6 @@ struct trace_state {
 extern struct trace_state trace_state;
 extern struct mutex trace_mutex;
 
-/* What live calls do when nothing is recorded: return at once. */
-extern struct trace_ops trace_ops_off;
-
 /*
  * Errors of what follows are explained in h (ctl_error()); on an error nothing
  * has changed. Context: a task, interrupts on, trace_mutex held.

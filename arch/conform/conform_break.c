@@ -169,14 +169,14 @@ static void switch_by_breakpoint(struct ktest_run *t)
 	run = t;
 	mutex_lock(&trace_mutex);
 	patch_stats(&old);
-	trace_ops = &conform_ops;
+	trace_test_ops(&conform_ops);
 	patch_step_hook = victims_trap;
 	for (unsigned int i = 0; i < 10; i++) {
 		state = i % 2 == 0;
 		KEXPECT_EQ(t, conform_switch_victims(state), 0);
 	}
 	patch_step_hook = NULL;
-	trace_ops = &trace_ops_off;
+	trace_test_ops(NULL);
 	patch_stats(&new);
 	mutex_unlock(&trace_mutex);
 	KEXPECT(t, new.traps >= old.traps + 10 * 8);

@@ -54,14 +54,14 @@ static void begin(struct ktest_run *t)
 	subject = current_task();
 	KEXPECT(t, trace_test_site(victim_call) >= 0);
 	mutex_lock(&trace_mutex);
-	trace_ops = &return_ops;
+	trace_test_ops(&return_ops);
 	KEXPECT_EQ(t, conform_switch_victims(true), 0);
 }
 
 static void end(struct ktest_run *t)
 {
 	KEXPECT_EQ(t, conform_switch_victims(false), 0);
-	trace_ops = &trace_ops_off;
+	trace_test_ops(NULL);
 	mutex_unlock(&trace_mutex);
 }
 
@@ -124,7 +124,7 @@ KTEST(return_cfa, "returns.cfa")
 static noinline notrace void switch_off(unsigned long x)
 {
 	(void)x;
-	trace_ops = &trace_ops_off;
+	trace_test_ops(&trace_ops_off);
 }
 
 KTEST(trace_return, "arch_trace.trace_return")

@@ -230,12 +230,12 @@ static u64 bytes_off(unsigned long live)
 static void expect_obeyed(struct ktest_run *t)
 {
 	mutex_lock(&trace_mutex);
-	trace_ops = &conform_ops;
+	trace_test_ops(&conform_ops);
 	for (unsigned int i = 0; i < 10; i++) {
 		KEXPECT_EQ(t, write_and_call(bytes_on), 1);
 		KEXPECT_EQ(t, write_and_call(bytes_off), 0);
 	}
-	trace_ops = &trace_ops_off;
+	trace_test_ops(NULL);
 	mutex_unlock(&trace_mutex);
 }
 
@@ -298,13 +298,13 @@ KTEST(text_sync, "arch_trace.arch_text_sync")
 	for_each_online_cpu (cpu)
 		online++;
 	mutex_lock(&trace_mutex);
-	trace_ops = &conform_ops;
+	trace_test_ops(&conform_ops);
 	KEXPECT_EQ(t, patch_site(&b, site, true), 0);
 	KEXPECT_EQ(t, cpu_call(cpus_online, sync_and_call, NULL), 0);
 	KEXPECT_EQ(t, conform_hits - before, online);
 	KEXPECT_EQ(t, patch_site(&b, site, false), 0);
 	KEXPECT_EQ(t, cpu_call(cpus_online, sync_and_call, NULL), 0);
 	KEXPECT_EQ(t, conform_hits - before, online);
-	trace_ops = &trace_ops_off;
+	trace_test_ops(NULL);
 	mutex_unlock(&trace_mutex);
 }

@@ -80,11 +80,11 @@ void conform_expect_kept(struct ktest_run *t)
 static void expect_kept(struct ktest_run *t, struct trace_ops *ops)
 {
 	mutex_lock(&trace_mutex);
-	trace_ops = ops;
+	trace_test_ops(ops);
 	KEXPECT_EQ(t, conform_switch_victims(true), 0);
 	conform_expect_kept(t);
 	KEXPECT_EQ(t, conform_switch_victims(false), 0);
-	trace_ops = &trace_ops_off;
+	trace_test_ops(NULL);
 	mutex_unlock(&trace_mutex);
 }
 
@@ -114,11 +114,11 @@ KTEST(entry, "arch_trace.trace_entry")
 	mutex_lock(&trace_mutex);
 	KEXPECT_EQ(t, patch_site(&b, site, true), 0);
 	for (unsigned int i = 0; i < 10; i++) {
-		trace_ops = i % 2 ? &conform_ops : &trace_ops_off;
+		trace_test_ops(i % 2 ? &conform_ops : &trace_ops_off);
 		KEXPECT_EQ(t, victim_call(i), i + 3);
 		KEXPECT_EQ(t, conform_hits - before, (i + 1) / 2);
 	}
-	trace_ops = &trace_ops_off;
+	trace_test_ops(NULL);
 	KEXPECT_EQ(t, patch_site(&b, site, false), 0);
 	mutex_unlock(&trace_mutex);
 }
@@ -196,7 +196,7 @@ KTEST(entry_call, "arch_trace.trace_entry_call")
 	KASSERT(t, site >= 0);
 	expect_kept(t, &conform_ops);
 	mutex_lock(&trace_mutex);
-	trace_ops = &conform_ops;
+	trace_test_ops(&conform_ops);
 	KEXPECT_EQ(t, patch_site(&b, site, true), 0);
 	victim_outer(1);
 	KEXPECT(t, symbol_at(last.parent - 1, &s));
@@ -207,7 +207,7 @@ KTEST(entry_call, "arch_trace.trace_entry_call")
 	arch_irq_restore(state);
 	KEXPECT(t, last.irqs_off);
 	KEXPECT_EQ(t, patch_site(&b, site, false), 0);
-	trace_ops = &trace_ops_off;
+	trace_test_ops(NULL);
 	mutex_unlock(&trace_mutex);
 }
 
@@ -219,12 +219,12 @@ KTEST(from_return, "arch_trace.arch_site_from_return")
 
 	KASSERT(t, site >= 0);
 	mutex_lock(&trace_mutex);
-	trace_ops = &conform_ops;
+	trace_test_ops(&conform_ops);
 	KEXPECT_EQ(t, patch_site(&b, site, true), 0);
 	victim_call(1);
 	KEXPECT_EQ(t, arch_site_from_return(last.ip), site_address(site));
 	KEXPECT_EQ(t, patch_site(&b, site, false), 0);
-	trace_ops = &trace_ops_off;
+	trace_test_ops(NULL);
 	mutex_unlock(&trace_mutex);
 }
 

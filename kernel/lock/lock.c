@@ -8,6 +8,7 @@
 #include <kernel/panic.h>
 #include <kernel/printk.h>
 #include <kernel/time.h>
+#include <kernel/unwind.h>
 
 #define SPIN_PANIC_NS (100 * NSEC_PER_MSEC)
 /* More than 64 rounds of spinning take on any machine that runs. */
@@ -132,7 +133,7 @@ static inline void acquire_at(struct spinlock *l, unsigned long pc)
 	set_holder(l, pc);
 }
 
-#define CALLER ((unsigned long)__builtin_return_address(0))
+#define CALLER unwind_caller((unsigned long)__builtin_return_address(0))
 
 void spin_acquire(struct spinlock *l)
 {

@@ -214,7 +214,6 @@ noinline void schedule(void)
 		panic("schedule: preempt_count %x: called in an interrupt, or "
 		      "with a lock held",
 		      context);
-	prev->sched_pc = (unsigned long)__builtin_return_address(0);
 	task_check_stack(prev);
 	if (!cpu->rq.nr_ready &&
 	    (prev == cpu->idle || prev->state != TASK_READY))

@@ -5,6 +5,8 @@
 #include <kernel/sched/sched_internal.h>
 #include <kernel/lib/string.h>
 #include <kernel/sched/task.h>
+#include <kernel/symbols.h>
+#include <kernel/unwind.h>
 
 bool (*task_on_site)(unsigned long pc);
 
@@ -123,7 +125,6 @@ static struct task *task_new(const char *name, int prio, void (*fn)(void *arg),
 	timer_setup(&t->timer, sleep_over);
 	t->fn = fn;
 	t->arg = arg;
-	t->sched_pc = (unsigned long)task_start;
 	arch_task_init(t, t->stack + TASK_STACK_SIZE);
 	return t;
 }
@@ -468,17 +469,39 @@ unsigned int task_count(void)
 	return READ_ONCE(nr_tasks);
 }
 
-/* Under its queue's lock, so that it neither starts to run nor moves. */
-unsigned long task_pc(const struct task *t)
+bool task_inspect(struct task *t, void (*fn)(struct task *t, void *arg),
+		  void *arg)
 {
 	irq_state_t state;
-	struct run_queue *rq = sched_lock_task((struct task *)t, &state);
-	unsigned long pc = t->sched_pc;
+	struct run_queue *rq = sched_lock_task(t, &state);
+	bool rests = !t->on_cpu;
 
-	if (t->on_cpu)
-		pc = 0;
-	else if (t->preempted)
-		pc = arch_frame_pc(t->frame);
+	if (rests)
+		fn(t, arg);
 	spin_unlock(&rq->lock, state);
+	return rests;
+}
+
+/* The innermost function but schedule() and what that calls. */
+static void find_pc(struct task *t, void *arg)
+{
+	unsigned long *pc = arg;
+	struct symbol s;
+	struct unwind u;
+
+	unwind_start(&u, t->preempted ? t->frame : NULL, t);
+	while (unwind_next(&u)) {
+		*pc = u.regs.pc;
+		if (t->preempted || !symbol_at(*pc - 1, &s) ||
+		    s.start != (unsigned long)schedule)
+			return;
+	}
+}
+
+unsigned long task_pc(const struct task *t)
+{
+	unsigned long pc = 0;
+
+	task_inspect((struct task *)t, find_pc, &pc);
 	return pc;
 }

@@ -65,7 +65,6 @@ struct task {
 	struct list mutexes; /* that it holds; its own, while it runs */
 	struct timer timer;		/* task_sleep() */
 	struct trap_frame *frame;	/* of the interrupt that preempted it */
-	unsigned long sched_pc;		/* where schedule() returns to */
 	unsigned long hold_lo, hold_hi; /* task_hold() */
 	unsigned long interrupted_pc;	/* by the latest interrupt */
 	struct task_fault *fault;	/* set by its creator, or NULL */
@@ -80,6 +79,7 @@ struct task {
 	 * Innermost last. Its own: what interrupts it in between leaves all of
 	 * it as it was.
 	 */
+	u32 quiesced; /* the last trace_quiesce() that saw it outside */
 	u32 nr_returns;
 	u32 graph_depth; /* of these: in function_graph's ring; irqs off */
 	struct task_return returns[TASK_RETURNS];
@@ -141,6 +141,14 @@ void task_for_each(bool (*fn)(struct task *t, void *arg), void *arg);
 
 /* Tasks that exist (tests compare before and after), idle ones included. */
 unsigned int task_count(void);
+
+/*
+ * Call fn(t, arg) while t can neither run nor move, so that its stack, its context
+ * and t->frame stand still. Under a run queue's lock, so fn must not take one.
+ * false, and fn is not called: t runs now. Any context without that lock.
+ */
+bool task_inspect(struct task *t, void (*fn)(struct task *t, void *arg),
+		  void *arg);
 
 /*
  * Where a task that is not running stands: the frame's pc if it was preempted,

@@ -106,11 +106,9 @@ static void end(struct ktest_run *t)
 	       deepest + 1);
 }
 
-/* Release: the ops behind the pointer are complete. */
 static void set_ops(bool on)
 {
-	__atomic_store_n(&trace_ops, on ? &return_ops : &trace_ops_off,
-			 __ATOMIC_RELEASE);
+	trace_test_ops(on ? &return_ops : NULL);
 }
 
 /* ---- calls many levels deep ---- */

@@ -241,11 +241,11 @@ KTEST(returns_walk, "returns.backtrace_of_preempted")
 	nr_places = 0;
 	hold_often(t, false);
 	mutex_lock(&trace_mutex);
-	trace_ops = &walk_ops;
+	trace_test_ops(&walk_ops);
 	KEXPECT_EQ(t, conform_switch_victims(true), 0);
 	hold_often(t, true);
 	KEXPECT_EQ(t, conform_switch_victims(false), 0);
-	trace_ops = &trace_ops_off;
+	trace_test_ops(NULL);
 	mutex_unlock(&trace_mutex);
 	KEXPECT(t, v.taken > 0);
 	KEXPECT(t, !ktest_icount || (walk.compared && walk.inside));

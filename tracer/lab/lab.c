@@ -57,6 +57,14 @@ static void list_one(const struct lab_case *c)
 		    c->breaks ? "unsafe" : "safe", c->because);
 }
 
+static void enumerate(struct lab_case *c)
+{
+	if (c->ops && lab_own_ops(c->ops))
+		c->incomplete = "a tracer uses the trampolines";
+	else
+		lab_enumerate(c, &victims, run.second ? &others : NULL);
+}
+
 /* Without -icount no interrupt comes inside a translated block. */
 static void do_one(struct lab_case *c, bool able)
 {
@@ -70,7 +78,7 @@ static void do_one(struct lab_case *c, bool able)
 	else if (!able)
 		c->incomplete = "the site is not in the site table";
 	else if (!c->wrong)
-		lab_enumerate(c, &victims, run.second ? &others : NULL);
+		enumerate(c);
 	lab_own_done(c);
 	run.count[lab_judge(c)]++;
 	if (run.json) {

@@ -141,6 +141,5 @@ extern const struct lab_victim lab_victim_return;
  * that no task can be held there; 0 ends.
  */
 extern const unsigned long trampoline_masked[];
-extern const char trampoline_end[];
 
 #endif

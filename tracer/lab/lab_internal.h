@@ -97,7 +97,8 @@ struct lab_case {
 	int (*set)(struct lab_case *c, unsigned int state);
 	int (*step)(struct lab_case *c, unsigned int from);
 	void *arg;
-	unsigned long lo, hi; /* where boundaries are looked for */
+	struct trace_ops *ops; /* of live calls, while it runs; NULL: any */
+	unsigned long lo, hi;  /* where boundaries are looked for */
 	unsigned int span;    /* of the sweep */
 	/* Results. */
 	unsigned int held, boundaries; /* of all states together */
@@ -135,6 +136,8 @@ bool lab_case_own(struct lab_case *c, unsigned int i);
 /* Around all of those that are run; false: such a site is in no table. */
 bool lab_own_begin(void);
 void lab_own_end(void);
+/* Let live calls do `ops`; 0, or trace_ops_borrow()'s error. */
+int lab_own_ops(struct trace_ops *ops);
 /* Switch such a site by a strategy; 0 or patch_site()'s error. */
 int lab_own_switch(const struct lab_victim *v, const char *by, bool on);
 /* Count the calls of lab_victim_own; the calls and the returns of

@@ -10,12 +10,11 @@
 #include <tracer/lab/lab_internal.h>
 #include <tracer/patch/patch.h>
 #include <tracer/graph/returns.h>
+#include <tracer/ops.h>
 #include <tracer/sites/sites.h>
 #include <tracer/tracer.h>
 
-static const struct patch_strategy *strategy; /* under test */
 static const char *strategy_before;
-static struct trace_ops *ops_before;
 
 /* ---- counting ---- */
 
@@ -51,6 +50,16 @@ static void count_return(struct task_return *r, unsigned int depth)
 struct trace_ops lab_return_ops = { .entry = trace_entry_return,
 				    .enter = count_entry,
 				    .leave = count_return };
+
+int lab_own_ops(struct trace_ops *ops)
+{
+	int err;
+
+	mutex_lock(&trace_mutex);
+	err = trace_ops_borrow(ops);
+	mutex_unlock(&trace_mutex);
+	return err;
+}
 
 int lab_own_switch(const struct lab_victim *v, const char *by, bool on)
 {
@@ -95,7 +104,7 @@ static int own_step(struct lab_case *c, unsigned int from)
 	(void)from;
 	hook_case = c;
 	patch_step_hook = run_now;
-	err = lab_own_switch(c->victim, strategy->name, turns_on(c));
+	err = lab_own_switch(c->victim, c->strategy, turns_on(c));
 	patch_step_hook = NULL;
 	hook_case = NULL;
 	return err;
@@ -117,8 +126,6 @@ static void make_own(struct lab_case *c, const struct patch_strategy *s,
 	const struct lab_victim *v =
 		returns ? &lab_victim_return : &lab_victim_own;
 
-	strategy = s;
-	trace_ops = returns ? &lab_return_ops : &lab_count_ops;
 	*c = (struct lab_case){
 		.name = returns ? "own return" : "own",
 		.from = returns ? "H16" : "port",
@@ -134,6 +141,7 @@ static void make_own(struct lab_case *c, const struct patch_strategy *s,
 		.live = s != &patch_strategy_stop,
 		.set = own_set,
 		.step = own_step,
+		.ops = returns ? &lab_return_ops : &lab_count_ops,
 		.lo = v->boundary[0],
 		.hi = v->boundary[3] + 1,
 		.span = 700,
@@ -163,7 +171,6 @@ bool lab_own_begin(void)
 	if (!find_own())
 		return false;
 	strategy_before = patch_strategy_name();
-	ops_before = trace_ops;
 	lab_trampolines_begin();
 	return true;
 }
@@ -172,8 +179,8 @@ void lab_own_end(void)
 {
 	lab_own_switch(&lab_victim_own, "stop", false);
 	lab_own_switch(&lab_victim_return, "stop", false);
-	WRITE_ONCE(trace_ops, ops_before);
 	mutex_lock(&trace_mutex);
+	trace_ops_give_back();
 	patch_strategy_set(strategy_before, &(const char *){ NULL });
 	trace_record(trace_state.on, trace_state.cpumask);
 	mutex_unlock(&trace_mutex);
@@ -196,9 +203,9 @@ bool lab_case_own(struct lab_case *c, unsigned int i)
 		}
 		i -= OF_STRATEGY;
 	}
-	trace_ops = &lab_count_ops;
 	if (i >= VECTORS)
 		return lab_case_trampoline(c, i - VECTORS);
 	lab_case_vector(c, max(site_find(lab_victim_own.site), 0), i == 1);
+	c->ops = &lab_count_ops;
 	return true;
 }

@@ -6,6 +6,7 @@
 #include <kernel/printk.h>
 #include <kernel/symbols.h>
 #include <tracer/lab/lab_internal.h>
+#include <tracer/ops.h>
 #include <tracer/ring/ring.h>
 #include <tracer/tracer.h>
 
@@ -53,7 +54,10 @@ static int entry_set(struct lab_case *c, unsigned int state)
 	const struct change *ch = c->arg;
 	const struct trampoline *t = state ? ch->to : ch->from;
 
-	WRITE_ONCE(trace_ops, t->ops);
+	int err = lab_own_ops(t->ops);
+
+	if (err)
+		return err;
 	record_all(t->record);
 	return lab_own_switch(c->victim, "stop", true);
 }

@@ -99,11 +99,11 @@ KTEST(nmi_break, "nmi.breakpoint")
 	for (unsigned int on = 0; on < 2; on++) {
 		memset(&n, 0, sizeof(n));
 		mutex_lock(&trace_mutex);
-		trace_ops = &note_ops;
+		trace_test_ops(&note_ops);
 		patch_trap_hook = resume;
 		with_breakpoint(on);
 		patch_trap_hook = NULL;
-		trace_ops = &trace_ops_off;
+		trace_test_ops(NULL);
 		mutex_unlock(&trace_mutex);
 		KEXPECT_EQ(t, n.nmis, 2 * NMIS);
 		KEXPECT_EQ(t, n.deepest, 1);
@@ -168,7 +168,7 @@ static void switch_under_nmis(struct ktest_run *t, int site)
 
 	memset(&live, 0, sizeof(live));
 	mutex_lock(&trace_mutex);
-	trace_ops = &live_ops;
+	trace_test_ops(&live_ops);
 	patch_step_hook = nmi_everywhere;
 	irq_nmi_hook = call_in_nmi;
 	for (unsigned int i = 0; i < 6; i++) {
@@ -177,7 +177,7 @@ static void switch_under_nmis(struct ktest_run *t, int site)
 	}
 	irq_nmi_hook = NULL;
 	patch_step_hook = NULL;
-	trace_ops = &trace_ops_off;
+	trace_test_ops(NULL);
 	mutex_unlock(&trace_mutex);
 }
 

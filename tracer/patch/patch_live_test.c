@@ -123,12 +123,12 @@ PATCH_TEST(patch_window, "patch.window_acts_as_new")
 	for_each_online_cpu (cpu)
 		window.online++;
 	mutex_lock(&trace_mutex);
-	trace_ops = &hit_ops;
+	trace_test_ops(&hit_ops);
 	patch_step_hook = run_in_window;
 	for (unsigned int i = 0; i < 6; i++)
 		switch_in_window(t, site, i % 2 == 0);
 	patch_step_hook = NULL;
-	trace_ops = &trace_ops_off;
+	trace_test_ops(NULL);
 	mutex_unlock(&trace_mutex);
 	KEXPECT_EQ(t, window.lost, 0);
 	KEXPECT_EQ(t, window.strange, 0);

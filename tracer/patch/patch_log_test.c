@@ -32,13 +32,13 @@ static bool begin(struct ktest_run *t)
 		return false;
 	}
 	site = i;
-	trace_ops = &patch_log_ops;
+	trace_test_ops(&patch_log_ops);
 	return true;
 }
 
 static void end(struct ktest_run *t, struct patch_check *c)
 {
-	trace_ops = &trace_ops_off;
+	trace_test_ops(NULL);
 	KEXPECT_EQ(t, patch_log_check(c), 0);
 	KEXPECT(t, c->n > 0);
 	patch_log_stop();
@@ -91,7 +91,7 @@ PATCH_TEST(order_kept, "patch.order_is_kept")
 		call_on(last_cpu());
 	}
 	trace_workers_join(w);
-	trace_ops = &trace_ops_off;
+	trace_test_ops(NULL);
 	KEXPECT_EQ(t, trace_test_switch_all(&b, true), 0);
 	KEXPECT_EQ(t, trace_test_switch_all(&b, false), 0);
 	end(t, &c);

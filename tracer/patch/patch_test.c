@@ -185,17 +185,16 @@ PATCH_TEST(patch_pair, "patch.function_and_its_data")
 		{ .entry = trace_entry_call, .func = call_second }, 2, 0, 0
 	};
 	mutex_lock(&trace_mutex);
-	trace_ops = &pair[0].ops;
+	trace_test_ops(&pair[0].ops);
 	KEXPECT_EQ(t, patch_site(&b, site, true), 0);
 	KASSERT(t, trace_workers_start(w, 0));
 	for (i = 0; i < TOGGLES; i++) {
-		__atomic_store_n(&trace_ops, &pair[i % 2].ops,
-				 __ATOMIC_RELEASE);
+		trace_test_ops(&pair[i % 2].ops);
 		task_sleep(NSEC_PER_MSEC / 10);
 	}
 	calls = trace_workers_join(w);
 	KEXPECT_EQ(t, patch_site(&b, site, false), 0);
-	trace_ops = &trace_ops_off;
+	trace_test_ops(NULL);
 	mutex_unlock(&trace_mutex);
 	KEXPECT(t, pair[0].calls > 0 && pair[1].calls > 0);
 	KEXPECT_EQ(t, pair[0].mixed + pair[1].mixed, 0);

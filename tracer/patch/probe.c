@@ -8,6 +8,7 @@
 #include <kernel/sched/task.h>
 #include <kernel/time.h>
 #include <tracer/patch/patch.h>
+#include <tracer/ops.h>
 #include <tracer/tracer.h>
 
 /*
@@ -190,13 +191,15 @@ static int learn_path(void)
 	int err;
 
 	memset(own_path, 0, site_words * sizeof(u32));
-	trace_ops = &learn_ops;
+	err = trace_ops_borrow(&learn_ops);
+	if (err)
+		return err;
 	err = switch_first(site_count, true);
 	if (!err) {
 		task_sleep(50 * PERIOD_NS);
 		err = switch_first(site_count, false);
 	}
-	trace_ops = &trace_ops_off;
+	trace_ops_give_back();
 	return err;
 }
 
@@ -222,6 +225,8 @@ int probe_measure(unsigned int n, u64 *longest_ns)
 	err = own_path ? measure(n) : -ENOMEM;
 	probe_stop();
 	*longest_ns = longest();
+	/* learn() may still be called, by a task preempted on its way there. */
+	trace_quiesce(&learn_ops);
 	kfree(own_path);
 	return err;
 }

@@ -249,11 +249,11 @@ KTEST(ring_callback, "ring.callback_recursion")
 	trace_test_reset();
 	mutex_lock(&trace_mutex);
 	callback_runs = 0;
-	trace_ops = &ops;
+	trace_test_ops(&ops);
 	KEXPECT_EQ(t, patch_site(&b, site, true), 0);
 	call(9);
 	KEXPECT_EQ(t, patch_site(&b, site, false), 0);
-	trace_ops = &trace_ops_off;
+	trace_test_ops(NULL);
 	mutex_unlock(&trace_mutex);
 	KEXPECT_EQ(t, callback_runs, 9);
 	KEXPECT(t, trace_test_books(&s));

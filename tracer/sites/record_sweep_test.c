@@ -136,7 +136,7 @@ static void start_victim(struct ktest_run *t,
 {
 	v = (struct victim){ .call = call, .adds = adds, .pause = true };
 	timer_setup(&v.timer, note_hit);
-	trace_ops = &note_ops;
+	trace_test_ops(&note_ops);
 	v.task = task_create_expendable("victim", PRIO_LOW, 1u << (nr_cpus - 1),
 					sweep, NULL);
 	KASSERT(t, v.task);
@@ -207,6 +207,6 @@ KTEST(record_sweep, "record.converts_under_held_task")
 	KEXPECT_EQ(t, held, boundaries);
 	printk("# %u of %u boundaries held while converted\n", held,
 	       boundaries);
-	trace_ops = &trace_ops_off;
+	trace_test_ops(NULL);
 	trace_test_reset();
 }

@@ -1,0 +1,131 @@
+/* The owner of trace_ops, and the wait for tasks that have loaded it: ops.h. */
+#include <tracer/ops.h>
+
+#include <kernel/cpu/cpu.h>
+#include <kernel/errno.h>
+#include <kernel/irq.h>
+#include <kernel/sched/task.h>
+#include <kernel/time.h>
+#include <kernel/unwind.h>
+#include <tracer/tracer.h>
+
+struct trace_ops trace_ops_off = { .entry = trace_entry_off };
+
+/* One pointer to a pair, so that no call ever sees one tracer's function with
+ * another's data (H24). Trampolines load it once. */
+struct trace_ops *trace_ops = &trace_ops_off;
+
+static bool borrowed; /* under trace_mutex */
+
+/* Release: the pair behind the pointer is complete. */
+static void store(struct trace_ops *ops)
+{
+	__atomic_store_n(&trace_ops, ops, __ATOMIC_RELEASE);
+}
+
+void trace_ops_set(struct trace_ops *ops)
+{
+	mutex_assert_held(&trace_mutex);
+	if (!borrowed)
+		store(ops);
+}
+
+int trace_ops_borrow(struct trace_ops *ops)
+{
+	mutex_assert_held(&trace_mutex);
+	if (!borrowed && trace_ops != &trace_ops_off)
+		return -EBUSY;
+	borrowed = true;
+	store(ops);
+	return 0;
+}
+
+bool trace_ops_borrowed(void)
+{
+	return borrowed;
+}
+
+void trace_ops_give_back(void)
+{
+	mutex_assert_held(&trace_mutex);
+	if (borrowed)
+		store(&trace_ops_off);
+	borrowed = false;
+}
+
+/* ---- The quiesce ----------------------------------------------------------- */
+
+/* One wait: its number, which tasks that were seen outside are marked with. */
+static struct {
+	const struct trace_ops *ops;
+	u32 number;
+	u32 left; /* tasks that are not marked; of one round */
+} quiesce;
+static struct mutex quiesce_mutex = MUTEX_INIT(quiesce_mutex);
+
+static bool in_trampoline(unsigned long pc)
+{
+	return pc >= (unsigned long)trace_entry &&
+	       pc < (unsigned long)trampoline_end;
+}
+
+/* t does not run, or is what f has interrupted on this CPU. */
+static bool is_outside(const struct task *t, const struct trap_frame *f)
+{
+	u32 n = min(READ_ONCE(t->nr_returns), (u32)TASK_RETURNS);
+	struct unwind u;
+
+	for (u32 i = 0; i < n; i++)
+		if (t->returns[i].ops == quiesce.ops)
+			return false;
+	for (unwind_start(&u, f, t); unwind_next(&u);)
+		if (in_trampoline(u.regs.pc))
+			return false;
+	return true;
+}
+
+/* On each CPU, from its IPI: the task that the IPI has interrupted. */
+static void look_here(void *arg)
+{
+	struct task *t = current_task();
+
+	(void)arg;
+	/* The CPU that asks runs the waiting task itself. */
+	if (!irq_frame() || is_outside(t, irq_frame()))
+		t->quiesced = quiesce.number;
+}
+
+static void look_at_rest(struct task *t, void *arg)
+{
+	(void)arg;
+	if (is_outside(t, t->preempted ? t->frame : NULL))
+		t->quiesced = quiesce.number;
+}
+
+static bool look(struct task *t, void *arg)
+{
+	(void)arg;
+	if (t->quiesced != quiesce.number)
+		task_inspect(t, look_at_rest, NULL);
+	quiesce.left += t->quiesced != quiesce.number;
+	return true;
+}
+
+void trace_quiesce(const struct trace_ops *ops)
+{
+	u64 ns = NSEC_PER_MSEC / 8;
+
+	mutex_lock(&quiesce_mutex);
+	quiesce.ops = ops;
+	quiesce.number++;
+	for (;;) {
+		quiesce.left = 0;
+		cpu_call(~0u, look_here, NULL);
+		task_for_each(look, NULL);
+		if (!quiesce.left)
+			break;
+		task_sleep(ns);
+		ns = min(2 * ns, 4 * TICK_NS);
+	}
+	mutex_unlock(&quiesce_mutex);
+}
