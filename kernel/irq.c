@@ -13,6 +13,14 @@ const char *const irq_kind_names[NR_IRQ_KINDS] = {
 
 void (*irq_nmi_hook)(void);
 
+notrace void irq_nmi(void)
+{
+	void (*hook)(void) = READ_ONCE(irq_nmi_hook);
+
+	if (hook)
+		hook();
+}
+
 notrace bool in_interrupt(void)
 {
 	return arch_this_cpu()->head.preempt_count &

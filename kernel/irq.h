@@ -46,6 +46,9 @@ void trap_fault(struct trap_frame *f, const char *what, unsigned long addr);
  */
 extern void (*irq_nmi_hook)(void);
 
+/* From a port's NMI: calls the hook. The build's proof ends here (tools/patchpath). */
+void irq_nmi(void);
+
 /* The frame of the innermost interrupt on this CPU, or NULL. */
 struct trap_frame *irq_frame(void);
 

@@ -18,10 +18,29 @@
 /*
  * An indirect call in `caller` may reach `target`. Stands beside the code that
  * sets the pointer; one line for each target. A caller with an indirect call on
- * the path and no such line fails the build.
+ * the path and no such line fails the build. The build cannot see which function a
+ * pointer holds: that is checked when it is set, by PATCH_HOOK_SET() for a hook and
+ * by stop_cpus() for its work.
  */
-#define PATCH_INDIRECT(caller, target)                                         \
-	static void *const patch_indirect_##caller##_##target[2] REGISTER(     \
-		patch_indirect) = { (caller), (target) }
+#define PATCH_INDIRECT(caller_fn, target_fn)                                   \
+	static const struct patch_pair                                         \
+		patch_indirect_##caller_fn##_##target_fn REGISTER(             \
+			patch_indirect) = { (caller_fn), (target_fn) }
+
+struct patch_pair {
+	const void *caller, *target;
+};
+
+/* Has the pair a PATCH_INDIRECT? Any context. */
+bool patch_path_allows(const void *caller, const void *target);
+/* The pair has one, or target is NULL; else both names are said: assert.h. */
+void patch_path_check(const void *caller, const void *target);
+
+/* Store fn, or NULL, in a hook that `caller` calls on the patching path. */
+#define PATCH_HOOK_SET(hook, caller, fn)                                       \
+	do {                                                                   \
+		patch_path_check((caller), (fn));                              \
+		WRITE_ONCE(hook, fn);                                          \
+	} while (0)
 
 #endif

@@ -46,7 +46,7 @@ struct unwind_rule {
  * _text, bits 0..7 the rule. A row holds up to the next one. The index says of
  * each UNWIND_BLOCK bytes of text which row its first byte belongs to.
  */
-#define UNWIND_BLOCK 512
+#define UNWIND_BLOCK 256
 #define UNWIND_ENTRY 1 /* the rule at the entry of any function */
 extern const u32 unwind_count, unwind_index[], unwind_rows[];
 extern const struct unwind_rule unwind_rules[];

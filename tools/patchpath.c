@@ -22,10 +22,18 @@
 const char *program = "patchpath";
 
 /*
- * Calls of these are not followed: they never come back, so that no patching
- * goes on after them.
+ * Calls of these are not followed. panic() never comes back, so that no patching
+ * goes on after it. The others are the kernel's entry points from a port's trap:
+ * what has got there has dealt with breakpoints, and is an ordinary interrupt or
+ * fault, which comes only where interrupts are on or something is broken; or an
+ * NMI's hook, whose owner answers for what it calls (kernel/irq.h).
  */
-static const char *const ends[] = { "panic" };
+static const char *const ends[] = { "panic",	 "trap_fault", "irq_enter",
+				    "irq_event", "irq_exit",   "irq_nmi" };
+
+/* Roots beside those in patch_roots: where every trap begins, breakpoints and NMIs
+ * among them. */
+static const char trap_root[] = "trap_vectors";
 
 #define NOT_REACHED ((size_t)-1)
 #define ROOT ((size_t)-2)
@@ -198,7 +206,7 @@ static size_t read_registry(const struct image *im, const char *start,
 static void check(struct graph *g, const struct format *format)
 {
 	size_t n = g->im.nr_symbols + 1, i;
-	uint64_t *roots;
+	uint64_t *roots, trap;
 
 	g->is_site = calloc(n, sizeof(*g->is_site));
 	g->from = malloc(n * sizeof(*g->from));
@@ -219,6 +227,9 @@ static void check(struct graph *g, const struct format *format)
 		    g->im.path);
 	for (i = 0; i < n; i++)
 		reach(g, roots[i], ROOT);
+	if (!image_value(&g->im, trap_root, &trap))
+		die("%s: no symbol %s", g->im.path, trap_root);
+	reach(g, trap, ROOT);
 	while (g->head < g->tail)
 		visit(g, g->queue[g->head++]);
 	free(roots);

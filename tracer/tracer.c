@@ -53,6 +53,7 @@ static void apply(bool clear)
 
 void trace_record(bool on, cpumask_t mask)
 {
+	mutex_assert_held(&trace_mutex);
 	trace_state.on = on;
 	trace_state.cpumask = mask;
 	apply(false);
@@ -73,6 +74,7 @@ int trace_update(struct ctl_handle *h, unsigned int lo, unsigned int hi)
 	unsigned int w;
 	int err;
 
+	mutex_assert_held(&trace_mutex);
 	for (w = lo; w < hi; w++)
 		site_bits.want[w] = active ? wanted(w) : 0;
 	err = patch_apply(&b, lo, hi);
@@ -113,6 +115,7 @@ int trace_select(struct ctl_handle *h, const char *name)
 	bool some = filter_trace.count;
 	int err;
 
+	mutex_assert_held(&trace_mutex);
 	if (!t)
 		return trace_unknown(h, name);
 	if (t == old)

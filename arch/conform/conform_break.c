@@ -221,7 +221,7 @@ static void call_with_hook(enum patch_step step, bool synced)
 		return;
 	/* One CPU, or others would come upon the hook's own changes. */
 	preempt_disable();
-	WRITE_ONCE(patch_trap_hook, look);
+	PATCH_HOOK_SET(patch_trap_hook, patch_trap, look);
 	victim_other(1);
 	WRITE_ONCE(patch_trap_hook, NULL);
 	preempt_enable();

@@ -42,6 +42,9 @@
  * sp: the CPU's emergency stack, from its top; but if sp already lies in there
  * (a fault while a fault is being reported), from where it is.
  */
+	.globl	trap_vectors
+	.balign	4
+trap_vectors:			/* stvec's: there is one */
 FUNCTION(trap_entry)
 	frame_incomplete
 	sd	t0, SCRATCH(SCRATCH_T0)

@@ -170,28 +170,12 @@ static void exception(struct trap_frame *f, unsigned long cr2)
  * mark in preempt_count tells everybody not to trust interrupts being off, and
  * a breakpoint not to return by IRET (entry.S).
  */
-static noinline void nmi_enter(struct cpu *cpu)
+static void nmi(struct cpu *cpu)
 {
 	cpu->head.preempt_count |= PREEMPT_NMI;
 	cpu->irq_counts[IRQ_NMI]++;
-}
-PATCH_ROOT(nmi_enter);
-
-static noinline void nmi_leave(struct cpu *cpu)
-{
+	irq_nmi();
 	cpu->head.preempt_count &= ~PREEMPT_NMI;
-}
-PATCH_ROOT(nmi_leave);
-
-/* Not in the proof: who sets the hook answers for what it calls (irq.h). */
-static void nmi(struct cpu *cpu)
-{
-	void (*hook)(void) = READ_ONCE(irq_nmi_hook);
-
-	nmi_enter(cpu);
-	if (hook)
-		hook();
-	nmi_leave(cpu);
 }
 
 /* The tracer's first of all; rip is behind the int3. */

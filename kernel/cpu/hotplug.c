@@ -37,6 +37,7 @@
  */
 #include <arch/arch_trace.h>
 #include <boot/boot_info.h>
+#include <kernel/assert.h>
 #include <kernel/lib/bits.h>
 #include <kernel/errno.h>
 #include <kernel/cpu/hotplug.h>
@@ -171,6 +172,7 @@ void cpu_idle_check(void)
 
 void cpus_hold(void)
 {
+	assert_task_context();
 	mutex_lock(&changing);
 }
 

@@ -417,10 +417,10 @@ KTEST(hotplug_events, "hotplug.events")
 
 	KNEED_TWO(t);
 	nr_seen = 0;
-	WRITE_ONCE(cpu_event_hook, see_event);
+	PATCH_HOOK_SET(cpu_event_hook, cpu_tell, see_event);
 	cpu_down(c);
 	cpu_up(c);
-	WRITE_ONCE(cpu_event_hook, before);
+	PATCH_HOOK_SET(cpu_event_hook, cpu_tell, before);
 	KASSERT(t, nr_seen == ARRAY_SIZE(want));
 	for (u32 i = 0; i < ARRAY_SIZE(want); i++) {
 		KEXPECT_EQ(t, seen_events[i].cpu, c);
@@ -455,6 +455,10 @@ static notrace void meet_sync(void *arg)
 }
 
 /* Everyone who is online in the rendezvous syncs in it, and nobody else. */
+PATCH_INDIRECT(stop_lead, meet_change);
+PATCH_INDIRECT(stop_lead, meet_sync);
+PATCH_INDIRECT(stop_hold, meet_sync);
+
 static void meet(void *arg)
 {
 	struct meeting *m = arg;

@@ -43,7 +43,7 @@ static struct {
 	u64 held[MAX_CPUS];	/* arch_clock() ticks; each CPU its own */
 } stop;
 
-bool stop_active(void)
+notrace bool stop_active(void)
 {
 	return arch_this_cpu()->in_stop;
 }
@@ -143,6 +143,10 @@ int stop_cpus(struct stop_work *w)
 		return -EBUSY;
 	if (arch_irqs_off() || in_interrupt())
 		return -EDEADLK;
+	/* A function with a site would run while that site changes. */
+	patch_path_check(stop_lead, w->change);
+	patch_path_check(stop_lead, w->sync);
+	patch_path_check(stop_hold, w->sync);
 	stop_turn_take();
 	arch_irq_disable();
 	start = arch_clock();

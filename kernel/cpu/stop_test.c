@@ -1,12 +1,14 @@
 /*
  * Proves that a rendezvous holds every CPU, runs sync on each one once, and
  * refuses where it could only hang. The functions that run inside have no sites,
- * as real ones; they change no text, so tools/patchpath is not told of them.
+ * as real ones: tools/patchpath follows them too.
  */
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
 #include <kernel/test/ktest.h>
 #include <kernel/cpu/stop.h>
+#include <kernel/lib/string.h>
+#include <kernel/patch_path.h>
 #include <kernel/sched/task.h>
 #include <kernel/time.h>
 
@@ -52,6 +54,10 @@ static notrace void probe_sync(void *arg)
 	p->irqs_on |= !arch_irqs_off() || !stop_active();
 	p->synced[cpu_index()]++;
 }
+
+PATCH_INDIRECT(stop_lead, probe_change);
+PATCH_INDIRECT(stop_lead, probe_sync);
+PATCH_INDIRECT(stop_hold, probe_sync);
 
 static void count_alive(void *arg)
 {
@@ -155,20 +161,50 @@ static notrace void do_nothing(void *arg)
 	(void)arg;
 }
 
-static notrace void stop_again(void *arg)
+PATCH_INDIRECT(stop_lead, do_nothing);
+PATCH_INDIRECT(stop_hold, do_nothing);
+
+static void stop_again(void *arg)
 {
 	struct stop_work w = { do_nothing, do_nothing, NULL, 0 };
 
 	*(int *)arg = stop_cpus(&w);
 }
 
+/* As from within a rendezvous, where no function with a site may run. */
 KTEST(stop_nested, "stop.nesting_refused")
 {
 	int err = 0;
-	struct stop_work w = { stop_again, do_nothing, &err, 0 };
 
-	KEXPECT_EQ(t, stop_cpus(&w), 0);
+	preempt_disable();
+	arch_this_cpu()->in_stop = true;
+	stop_again(&err);
+	arch_this_cpu()->in_stop = false;
+	preempt_enable();
 	KEXPECT_EQ(t, err, -EBUSY);
+}
+
+/* It has a site, and no annotation: it would run while that site changes. */
+static void with_site(void *arg)
+{
+	(void)arg;
+}
+
+static void stop_with(void *arg)
+{
+	struct stop_work w = { do_nothing, with_site, arg, 0 };
+
+	stop_cpus(&w);
+}
+
+KTEST(stop_unannotated, "stop.refuses_what_was_not_followed")
+{
+	struct task_fault fault = { 0 };
+	struct task *v = task_create_watched("broken", stop_with, &fault);
+
+	KASSERT(t, v);
+	KEXPECT_EQ(t, task_join(v), -EFAULT);
+	KEXPECT(t, fault.what && strstr(fault.what, "patching path"));
 }
 
 static struct {

@@ -3,6 +3,7 @@
  * in which they came, so none starves. Whoever spins for too long says who
  * holds the lock, once.
  */
+#include <kernel/assert.h>
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
 #include <kernel/panic.h>
@@ -135,8 +136,15 @@ static inline void acquire_at(struct spinlock *l, unsigned long pc)
 
 #define CALLER unwind_caller((unsigned long)__builtin_return_address(0))
 
+notrace void spin_assert_held(const struct spinlock *l)
+{
+	if (READ_ONCE(l->holder) != (int)cpu_index() + 1)
+		assert_failed("a spinlock is not held that must be");
+}
+
 void spin_acquire(struct spinlock *l)
 {
+	assert_irqs_off();
 	acquire_at(l, CALLER);
 }
 

@@ -34,6 +34,9 @@ irq_state_t spin_lock(struct spinlock *l);
 int spin_trylock(struct spinlock *l, irq_state_t *state);
 void spin_unlock(struct spinlock *l, irq_state_t state);
 
+/* This CPU holds l. For functions that need it held; see kernel/assert.h. */
+void spin_assert_held(const struct spinlock *l);
+
 /*
  * The bare lock, for the scheduler, which hands a held lock from one task to the
  * next: interrupts are off already, and preempt_count is left alone.
@@ -103,7 +106,7 @@ void mutex_unlock(struct mutex *m);
  */
 void mutex_unlock_all(struct task *t);
 
-/* Panic unless the running task holds m. For functions that need it held. */
+/* The running task holds m. For functions that need it held; kernel/assert.h. */
 void mutex_assert_held(const struct mutex *m);
 
 #endif

@@ -1,4 +1,5 @@
 /* Mutexes: a sleeping lock whose owner is a task. */
+#include <kernel/assert.h>
 #include <kernel/irq.h>
 #include <kernel/printk.h>
 #include <kernel/sched/task.h>
@@ -38,8 +39,7 @@ void mutex_lock(struct mutex *m)
 {
 	if (READ_ONCE(m->owner) == current_task())
 		panic("mutex_lock: %s holds it already", current_task()->name);
-	if (in_interrupt() || preempt_depth())
-		panic("mutex_lock: this context may not sleep");
+	assert_task_context();
 	if (!mutex_trylock(m))
 		wait_event(&m->waiters, mutex_trylock(m));
 }
@@ -72,6 +72,5 @@ void mutex_unlock_all(struct task *t)
 void mutex_assert_held(const struct mutex *m)
 {
 	if (READ_ONCE(m->owner) != current_task())
-		panic("mutex %s: %s does not hold it", m->name,
-		      current_task()->name);
+		assert_failed("a mutex is not held that must be");
 }

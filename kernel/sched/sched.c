@@ -11,6 +11,7 @@
  * sees on_cpu false knows that the task's stack and context are at rest, and
  * may move the task to another CPU. kernel/sched/balance.c does that.
  */
+#include <kernel/assert.h>
 #include <kernel/lib/bits.h>
 #include <kernel/cpu/hotplug.h>
 #include <kernel/printk.h>
@@ -67,6 +68,7 @@ bool may_sleep(void)
 
 void sched_need_resched(void)
 {
+	assert_irqs_off();
 	arch_this_cpu()->head.preempt_count |= PREEMPT_RESCHED;
 }
 
@@ -95,6 +97,7 @@ void rq_add(struct run_queue *rq, struct task *t, bool first)
 {
 	struct list *q = &rq->queue[t->prio];
 
+	spin_assert_held(&rq->lock);
 	list_add_before(first ? q->next : q, &t->run_link);
 	WRITE_ONCE(rq->ready, rq->ready | 1u << t->prio);
 	WRITE_ONCE(rq->nr_ready, rq->nr_ready + 1);
@@ -102,6 +105,7 @@ void rq_add(struct run_queue *rq, struct task *t, bool first)
 
 void rq_del(struct run_queue *rq, struct task *t)
 {
+	spin_assert_held(&rq->lock);
 	list_del(&t->run_link);
 	if (list_empty(&rq->queue[t->prio]))
 		WRITE_ONCE(rq->ready, rq->ready & ~(1u << t->prio));

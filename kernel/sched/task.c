@@ -1,4 +1,5 @@
 /* Tasks: made, ended, joined, held; their stacks and the list of them all. */
+#include <kernel/assert.h>
 #include <kernel/errno.h>
 #include <kernel/mm/mm.h>
 #include <kernel/printk.h>
@@ -203,6 +204,19 @@ struct task *task_create_expendable(const char *name, int prio,
 	return create(name, prio, affinity, fn, arg, true);
 }
 
+struct task *task_create_watched(const char *name, void (*fn)(void *arg),
+				 struct task_fault *fault)
+{
+	struct task *t;
+
+	preempt_disable(); /* it must not run before it is watched */
+	t = create(name, PRIO_NORMAL, 1u << cpu_index(), fn, NULL, true);
+	if (t)
+		t->fault = fault;
+	preempt_enable();
+	return t;
+}
+
 /* As schedule() leaves off: interrupts off, preempt depth 1, the lock held. */
 void task_start(void)
 {
@@ -272,6 +286,7 @@ int task_join(struct task *t)
 {
 	int code;
 
+	assert_task_context();
 	wait_event(&t->exit_wait, READ_ONCE(t->state) == TASK_DEAD);
 	/* Acquire: pairs with the release in sched_finish_switch(). It is
 	 * about to leave its stack: it has interrupts off. */
@@ -364,7 +379,10 @@ int task_set_affinity(struct task *t, cpumask_t mask)
 void task_sleep(u64 ns)
 {
 	struct task *t = current_task();
-	irq_state_t state = arch_irq_save();
+	irq_state_t state;
+
+	assert_task_context();
+	state = arch_irq_save();
 
 	sched_set_state(t, TASK_BLOCKED);
 	/* After the state: task_stop() sets the flag before it wakes. */

@@ -101,6 +101,10 @@ struct task *task_create(const char *name, int prio, cpumask_t affinity,
 struct task *task_create_expendable(const char *name, int prio,
 				    cpumask_t affinity, void (*fn)(void *arg),
 				    void *arg);
+/* An expendable one of normal priority that writes its fault into *fault, also a
+ * precondition that it breaks (kernel/assert.h), and prints nothing. For tests. */
+struct task *task_create_watched(const char *name, void (*fn)(void *arg),
+				 struct task_fault *fault);
 /* Wait for its end, free it; returns its exit code (-EFAULT: killed by a fault). */
 int task_join(struct task *t);
 /* Nobody will join it: freed when it ends. */

@@ -30,7 +30,7 @@ struct unwind_rule {
 };
 
 #define UNWIND_RULES 256
-#define UNWIND_BLOCK 512 /* bytes of text; as in kernel/unwind.h */
+#define UNWIND_BLOCK 256 /* bytes of text; as in kernel/unwind.h */
 
 struct unwind_row {
 	uint64_t addr; /* the first instruction that the rule is for */

@@ -270,5 +270,5 @@ void lab_case_scheme(struct lab_case *c, const struct lab_scheme *s)
 		.span = s->way == LAB_BREAK || s->fault ? 700 : 256,
 		.wrong = what_is_wrong(s),
 	};
-	patch_trap_hook = lab_trap;
+	PATCH_HOOK_SET(patch_trap_hook, patch_trap, lab_trap);
 }

@@ -51,7 +51,7 @@ static int vector_step(struct lab_case *c, unsigned int from)
 {
 	(void)c;
 	if (from == 0) {
-		patch_trap_hook = vector_trap;
+		PATCH_HOOK_SET(patch_trap_hook, patch_trap, vector_trap);
 		patch_chunk_step(&steps, PATCH_BREAK);
 		return 0;
 	}

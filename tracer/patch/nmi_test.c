@@ -100,7 +100,7 @@ KTEST(nmi_break, "nmi.breakpoint")
 		memset(&n, 0, sizeof(n));
 		mutex_lock(&trace_mutex);
 		trace_test_ops(&note_ops);
-		patch_trap_hook = resume;
+		PATCH_HOOK_SET(patch_trap_hook, patch_trap, resume);
 		with_breakpoint(on);
 		patch_trap_hook = NULL;
 		trace_test_ops(NULL);

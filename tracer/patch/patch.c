@@ -1,6 +1,7 @@
 /* Batches: verification, and the books about what is on. */
 #include <tracer/patch/patch_live.h>
 #include <tracer/patch/patch_log.h>
+#include <tracer/tracer.h>
 
 #include <kernel/lib/bits.h>
 #include <kernel/cpu/cpu.h>
@@ -64,6 +65,7 @@ int patch_apply(struct patch_batch *b, unsigned int lo, unsigned int hi)
 {
 	int err;
 
+	mutex_assert_held(&trace_mutex);
 	b->lo = lo;
 	b->hi = hi;
 	b->held_ns = 0;
@@ -112,6 +114,7 @@ int patch_strategy_set(const char *name, const char **why)
 {
 	const struct patch_strategy *s = find(name);
 
+	mutex_assert_held(&trace_mutex);
 	if (!s)
 		return -EINVAL;
 	*why = patch_refused(s);

@@ -267,7 +267,7 @@ KTEST(patch_trap_hook, "patch.trap_hook")
 	u32 before = hooked;
 
 	mutex_lock(&trace_mutex);
-	patch_trap_hook = hook;
+	PATCH_HOOK_SET(patch_trap_hook, patch_trap, hook);
 	KEXPECT(t, patch_trap(NULL));
 	patch_trap_hook = NULL;
 	mutex_unlock(&trace_mutex);

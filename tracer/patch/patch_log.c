@@ -101,8 +101,8 @@ static void switch_on(void)
 {
 	memset(entries, 0, LOG_ENTRIES * sizeof(*entries));
 	next = 0;
-	order_hook = log_order;
-	cpu_event_hook = log_cpu;
+	PATCH_HOOK_SET(order_hook, order_tell, log_order);
+	PATCH_HOOK_SET(cpu_event_hook, cpu_tell, log_cpu);
 	/* Release: the empty log before the first entry; pairs with the acquire
 	 * in patch_log_add()'s counting. */
 	__atomic_store_n(&patch_log_on, true, __ATOMIC_RELEASE);
