@@ -163,7 +163,7 @@ run: all ## boot ARCH with SMP CPUs, console on this terminal (Ctrl-A x ends)
 		$(if $(APPEND),--append '$(APPEND)')
 
 test: ## build all architectures, boot them, run every test
-	$(Q)$(PYTHON) -m pytest -q -n 2 tests $(PYTEST_ARGS)
+	$(Q)$(PYTHON) -m pytest -v --no-header --durations=10 -n 2 tests $(PYTEST_ARGS)
 
 bench: ## instructions of everything that has a limit, on every architecture
 	$(Q)for a in $(ARCHES); do $(MAKE) ARCH=$$a all || exit 1; done

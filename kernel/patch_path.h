@@ -22,10 +22,9 @@
  * pointer holds: that is checked when it is set, by PATCH_HOOK_SET() for a hook and
  * by stop_cpus() for its work.
  */
-#define PATCH_INDIRECT(caller_fn, target_fn)                                   \
-	static const struct patch_pair                                         \
-		patch_indirect_##caller_fn##_##target_fn REGISTER(             \
-			patch_indirect) = { (caller_fn), (target_fn) }
+#define PATCH_INDIRECT(caller_fn, target_fn)                                    \
+	static const struct patch_pair patch_indirect_##caller_fn##_##target_fn \
+	REGISTER(patch_indirect) = { (caller_fn), (target_fn) }
 
 struct patch_pair {
 	const void *caller, *target;

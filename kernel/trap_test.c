@@ -97,8 +97,8 @@ static void overflow_canary(void *arg)
 	char *end = current_task()->stack - 64;
 
 	(void)arg;
-	for (volatile char *p = (char *)__builtin_dwarf_cfa() - 512;
-	     p >= end; p--)
+	for (volatile char *p = (char *)__builtin_dwarf_cfa() - 512; p >= end;
+	     p--)
 		*p = 0x11;
 	for (;;)
 		sched_yield();

@@ -151,8 +151,8 @@ static notrace const struct unwind_rule *rule_now(const struct unwind *u)
 {
 	unsigned long pc = u->regs.pc;
 
-	if (u->exact && (pc < (unsigned long)_text ||
-			 pc >= (unsigned long)_etext))
+	if (u->exact &&
+	    (pc < (unsigned long)_text || pc >= (unsigned long)_etext))
 		return &unwind_rules[UNWIND_ENTRY];
 	return rule_at(u->exact ? pc : pc - 1);
 }

@@ -32,12 +32,12 @@ enum unwind_where {
 
 /* What holds for a range of instructions. */
 struct unwind_rule {
-	s16 cfa;	  /* the CFA less the stack pointer */
-	s16 pc_at;	  /* for UNWIND_STACK: from the CFA */
-	s16 link_at;	  /* likewise */
-	u8 pc;		  /* enum unwind_where of the return address */
-	u8 link;	  /* enum unwind_where of the caller's link register */
-	u8 exact;	  /* the caller was interrupted, it did not call */
+	s16 cfa;     /* the CFA less the stack pointer */
+	s16 pc_at;   /* for UNWIND_STACK: from the CFA */
+	s16 link_at; /* likewise */
+	u8 pc;	     /* enum unwind_where of the return address */
+	u8 link;     /* enum unwind_where of the caller's link register */
+	u8 exact;    /* the caller was interrupted, it did not call */
 	u8 unused;
 };
 
@@ -62,9 +62,10 @@ struct unwind {
 	/* pc is the next instruction; otherwise it is a return address, and the
 	 * call stands before it. */
 	bool exact;
-	bool has_link;	   /* regs.link holds what the function finds there */
+	bool has_link;	    /* regs.link holds what the function finds there */
 	unsigned int depth; /* steps made */
-	unsigned long lo, hi; /* the bounds of the stack, which is all it reads */
+	unsigned long lo,
+		hi; /* the bounds of the stack, which is all it reads */
 	const struct task *task; /* whose taken returns and stack these are */
 };
 

@@ -250,8 +250,7 @@ static void verify_sites_same(const struct image *im, const struct sites *a,
 	for (i = 0; i < a->count || i < b->count; i++) {
 		const struct site *s = i < a->count ? &a->site[i] : &b->site[i];
 
-		if (i < a->count && i < b->count &&
-		    s->addr == b->site[i].addr)
+		if (i < a->count && i < b->count && s->addr == b->site[i].addr)
 			continue;
 		complain(im, s->addr,
 			 "the second scan differs from the first "

@@ -2,7 +2,7 @@
 #ifndef TRACER_OUTPUT_H
 #define TRACER_OUTPUT_H
 
-#include <kernel/ctl.h>
+#include <kernel/ctl/ctl.h>
 #include <kernel/sched/task.h>
 #include <tracer/ring/ring_read.h>
 

@@ -7,7 +7,7 @@
 #define TRACER_TRACER_H
 
 #include <arch/arch_trace.h>
-#include <kernel/ctl.h>
+#include <kernel/ctl/ctl.h>
 #include <kernel/lock/lock.h>
 #include <kernel/types.h>
 

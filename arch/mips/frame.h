@@ -21,7 +21,9 @@
 
 /* What the trampolines that call C keep on the stack. */
 /* The second half is for tools/lib/unwind.c, which does not take GAS's own. */
-#define CFI_STARTPROC .cfi_startproc; .cfi_def_cfa 29, 0
+#define CFI_STARTPROC                                                          \
+	.cfi_startproc;                                                        \
+	.cfi_def_cfa 29, 0
 
 #define TRACE_FRAME_AT 48
 #define TRACE_FRAME_RA 52

@@ -5,7 +5,8 @@ CROSS_COMPILE ?= $(if $(filter big,$(ENDIAN)),mips,mipsel)-linux-gnu-
 SITES_DEFAULT := mcount
 SITES_CHOICES := mcount mcount-ra mcount-long
 
-# -mno-abicalls -G0: nothing may use gp, which holds struct cpu. libgcc is built for hard float; its integer functions, all that is
+# -mno-abicalls -G0: nothing may use gp, which holds struct cpu. libgcc is built for
+# hard float; its integer functions, all that is
 # used, neither care nor touch gp.
 ARCH_CFLAGS := $(if $(filter big,$(ENDIAN)),-EB,-EL) -march=mips32r5 \
 	-mabi=32 -msoft-float -mno-abicalls -G0 -mno-mips16 -mno-micromips

@@ -38,7 +38,7 @@
 #define CONFIG_AR_SHIFT 10 /* architecture release */
 #define CONFIG_AR_MASK 7
 #define CONFIG_AR_RELEASE_2 1 /* to 5; 0: release 1, 2: release 6 */
-#define CONFIG_M 0x80000000 /* the next Config register exists */
+#define CONFIG_M 0x80000000   /* the next Config register exists */
 #define CONFIG1_MMUSIZE(c) (((c) >> 25) & 63)
 #define CONFIG3_CMGCR 0x20000000 /* there is a coherence manager */
 

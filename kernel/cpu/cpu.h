@@ -20,8 +20,8 @@ struct cpu {
 	/* The spinlock that this CPU waits for, NULL: none, and its ticket. */
 	const struct spinlock *spins_for;
 	u32 spin_ticket;
-	u32 spin_rounds;	/* of that wait: does this CPU run at all? */
-	unsigned long spin_pc;	/* who waits */
+	u32 spin_rounds;       /* of that wait: does this CPU run at all? */
+	unsigned long spin_pc; /* who waits */
 };
 
 extern struct cpu cpus[MAX_CPUS];

@@ -1,6 +1,6 @@
 /* /sys/devices/system/cpu: online, present, possible, and cpuN/online. */
 #include <boot/boot_info.h>
-#include <kernel/ctl.h>
+#include <kernel/ctl/ctl.h>
 #include <kernel/errno.h>
 #include <kernel/cpu/hotplug.h>
 #include <kernel/printk.h>

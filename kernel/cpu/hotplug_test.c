@@ -4,7 +4,7 @@
  */
 #include <boot/boot_info.h>
 #include <kernel/lib/bits.h>
-#include <kernel/ctl.h>
+#include <kernel/ctl/ctl.h>
 #include <kernel/errno.h>
 #include <kernel/cpu/hotplug.h>
 #include <kernel/symbols.h>

@@ -62,9 +62,9 @@ struct task {
 	char *stack; /* lowest usable byte */
 	struct list run_link, wait_link, all_link;
 	struct wait_queue *waiting_on;
-	struct list mutexes; /* that it holds; its own, while it runs */
-	struct timer timer;		/* task_sleep() */
-	struct trap_frame *frame;	/* of the interrupt that preempted it */
+	struct list mutexes;	  /* that it holds; its own, while it runs */
+	struct timer timer;	  /* task_sleep() */
+	struct trap_frame *frame; /* of the interrupt that preempted it */
 	unsigned long hold_lo, hold_hi; /* task_hold() */
 	unsigned long interrupted_pc;	/* by the latest interrupt */
 	struct task_fault *fault;	/* set by its creator, or NULL */

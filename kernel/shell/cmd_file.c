@@ -1,5 +1,5 @@
 /* Commands on control files: ls cd pwd echo, and cat. */
-#include <kernel/ctl.h>
+#include <kernel/ctl/ctl.h>
 #include <kernel/errno.h>
 #include <kernel/mm/mm.h>
 #include <kernel/shell/shell_internal.h>

@@ -3,7 +3,7 @@
  * snapshot, because tasks may end while a line about them is printed.
  */
 #include <kernel/cpu/cpu.h>
-#include <kernel/ctl.h>
+#include <kernel/ctl/ctl.h>
 #include <kernel/errno.h>
 #include <kernel/mm/mm.h>
 #include <kernel/shell/shell_internal.h>

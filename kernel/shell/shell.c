@@ -1,5 +1,5 @@
 /* The shell: pipelines of commands over control files, and its prompt. */
-#include <kernel/ctl.h>
+#include <kernel/ctl/ctl.h>
 #include <kernel/errno.h>
 #include <kernel/mm/mm.h>
 #include <kernel/printk.h>

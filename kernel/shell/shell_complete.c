@@ -1,5 +1,5 @@
 /* Tab completion: over commands, control files and function names. */
-#include <kernel/ctl.h>
+#include <kernel/ctl/ctl.h>
 #include <kernel/errno.h>
 #include <kernel/mm/mm.h>
 #include <kernel/printk.h>

@@ -4,7 +4,7 @@
  * ends; completion offers what fits. Control files: ctl_test.c's.
  */
 #include <kernel/cpu/cpu.h>
-#include <kernel/ctl.h>
+#include <kernel/ctl/ctl.h>
 #include <kernel/errno.h>
 #include <kernel/test/ktest.h>
 #include <kernel/mm/mm.h>

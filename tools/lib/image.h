@@ -71,7 +71,7 @@ struct arch {
 	 * that a site leaves another in; -1: none. */
 	int sp, link, alt;
 	unsigned int cfi_machine; /* e_machine for libdw, 0: the image's own */
-	bool delay_slots;	    /* one instruction runs after a jump */
+	bool delay_slots;	  /* one instruction runs after a jump */
 };
 
 /* The row of that name, or the end of the program. */

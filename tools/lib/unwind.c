@@ -64,8 +64,8 @@ static void mend_cies(Elf *elf, const char *section, bool eh)
 			       data, eh, at, &next, &entry)) {
 		uint8_t *p = (uint8_t *)entry.cie.initial_instructions;
 
-		if (dwarf_cfi_cie_p(&entry) && p[0] == DW_CFA_def_cfa_register &&
-		    p[2] == DW_CFA_nop)
+		if (dwarf_cfi_cie_p(&entry) &&
+		    p[0] == DW_CFA_def_cfa_register && p[2] == DW_CFA_nop)
 			p[0] = DW_CFA_def_cfa;
 		at = next;
 	}
@@ -185,9 +185,8 @@ struct sources {
 static bool frame_at(const struct image *im, const struct sources *s,
 		     uint64_t addr, Dwarf_Frame **f)
 {
-	uint64_t extended = im->pointer_size == 4 ?
-					    (uint64_t)(int32_t)addr :
-					    addr;
+	uint64_t extended =
+		im->pointer_size == 4 ? (uint64_t)(int32_t)addr : addr;
 
 	return (s->debug && !dwarf_cfi_addrframe(s->debug, addr, f)) ||
 	       (s->eh && !dwarf_cfi_addrframe(s->eh, extended, f));
@@ -221,7 +220,8 @@ static bool read_function(const struct image *im, const struct sources *from,
 			  const struct symbol *s, const struct sites *sites,
 			  struct unwind_table *t)
 {
-	uint64_t addr = first_frame(im, from, s, sites), end = s->addr + s->size;
+	uint64_t addr = first_frame(im, from, s, sites),
+		 end = s->addr + s->size;
 	uint64_t at = s->addr;
 
 	do {
@@ -245,7 +245,7 @@ static bool read_function(const struct image *im, const struct sources *from,
 }
 
 void unwind_read(const struct image *im, const struct arch *arch,
-			 const struct sites *sites, struct unwind_table *t)
+		 const struct sites *sites, struct unwind_table *t)
 {
 	/* Rule 0: no function. Rule 1, UNWIND_ENTRY: what any function finds. */
 	static const struct unwind_rule none;
@@ -272,8 +272,9 @@ void unwind_read(const struct image *im, const struct arch *arch,
 		const struct symbol *s = &im->symbols[i];
 
 		if (!read_function(im, &from, s, sites, t))
-			complain(im, s->addr, "a function without frame "
-					      "information (.cfi_startproc)");
+			complain(im, s->addr,
+				 "a function without frame "
+				 "information (.cfi_startproc)");
 	}
 }
 
@@ -294,8 +295,9 @@ static void emit_index(FILE *f, const struct image *im,
 
 void unwind_emit(FILE *f, const struct image *im, const struct unwind_table *t)
 {
-	fprintf(f, "\n\t.balign 4\n\t.globl unwind_count, unwind_index, "
-		   "unwind_rows, unwind_rules\nunwind_count:\n\t.4byte %zu\n",
+	fprintf(f,
+		"\n\t.balign 4\n\t.globl unwind_count, unwind_index, "
+		"unwind_rows, unwind_rules\nunwind_count:\n\t.4byte %zu\n",
 		t->count);
 	emit_index(f, im, t);
 	fprintf(f, "unwind_rows:\n");
@@ -307,8 +309,7 @@ void unwind_emit(FILE *f, const struct image *im, const struct unwind_table *t)
 	for (unsigned int i = 0; i < t->nr_rules; i++) {
 		const struct unwind_rule *r = &t->rule[i];
 
-		fprintf(f,
-			"\t.2byte %d, %d, %d\n\t.byte %u, %u, %u, 0\n",
+		fprintf(f, "\t.2byte %d, %d, %d\n\t.byte %u, %u, %u, 0\n",
 			r->cfa, r->pc_at, r->link_at, r->pc, r->link, r->exact);
 	}
 }

@@ -99,7 +99,7 @@ struct lab_case {
 	void *arg;
 	struct trace_ops *ops; /* of live calls, while it runs; NULL: any */
 	unsigned long lo, hi;  /* where boundaries are looked for */
-	unsigned int span;    /* of the sweep */
+	unsigned int span;     /* of the sweep */
 	/* Results. */
 	unsigned int held, boundaries; /* of all states together */
 	unsigned int runs;	       /* victims held and released, or run */

@@ -1,7 +1,7 @@
 /* /proc: uptime kallsyms interrupts meminfo cmdline, in Linux's formats. */
 #include <boot/boot_info.h>
 #include <kernel/cpu/cpu.h>
-#include <kernel/ctl.h>
+#include <kernel/ctl/ctl.h>
 #include <kernel/mm/mm.h>
 #include <kernel/symbols.h>
 #include <kernel/sched/task.h>

@@ -4,7 +4,7 @@
  */
 #include <boot/boot_info.h>
 #include <kernel/cpu/cpu.h>
-#include <kernel/ctl.h>
+#include <kernel/ctl/ctl.h>
 #include <kernel/errno.h>
 #include <kernel/mm/mm.h>
 #include <kernel/printk.h>

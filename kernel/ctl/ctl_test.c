@@ -5,7 +5,7 @@
  * the shell's tests too.
  */
 #include <kernel/cpu/cpu.h>
-#include <kernel/ctl.h>
+#include <kernel/ctl/ctl.h>
 #include <kernel/errno.h>
 #include <kernel/test/ktest.h>
 #include <kernel/mm/mm.h>

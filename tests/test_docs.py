@@ -1,0 +1,68 @@
+"""Every folder says what is in it, and every code that the tree uses is explained."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from conftest import ARCHES, ROOT
+
+FILES = [Path(name) for name in subprocess.run(
+    ["git", "ls-files"], cwd=ROOT, check=True, text=True,
+    capture_output=True).stdout.split()]
+SOURCES = [f for f in FILES if f.suffix in (".c", ".h", ".S", ".py", ".pml")]
+# A port's files have the same names in every port; the guide explains them.
+PORTS = {Path(top) / arch for top in ("arch", "boot") for arch in ARCHES}
+FOLDERS = sorted({f.parent for f in SOURCES} - PORTS)
+
+
+def listed(readme: str) -> list[str]:
+    """Patterns of the files that a README names in backquotes."""
+    return [word for group in re.findall(r"`([^`\n]+)`", readme)
+            for word in re.split(r"[ ,]+", group)]
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=str)
+def test_folder_is_explained(folder):
+    """Its README is there, is short, and names each of its source files."""
+    readme = (ROOT / folder / "README.md").read_text()
+    if folder not in (Path("tests"), Path("arch")):
+        assert len(readme.splitlines()) <= 45
+    names = listed(readme)
+    missing = []
+    for f in SOURCES:
+        if f.parent != folder:
+            continue
+        if not any(re.fullmatch(re.escape(n).replace(r"\*", ".*"), f.name) or
+                   n == f.stem for n in names):
+            missing.append(f.name)
+    if folder not in (Path("tests"), Path("arch")):
+        assert missing == []
+
+
+def used(pattern: str) -> set[str]:
+    """What the tree's sources and READMEs use of such codes."""
+    found = set()
+    for f in FILES:
+        if f.suffix in (".c", ".h", ".S", ".py", ".pml", ".md") and \
+                f.name not in ("HAZARDS.md", "ORIGINS.md", "test_docs.py"):
+            found |= set(re.findall(pattern, (ROOT / f).read_text()))
+    return found
+
+
+def rows(name: str) -> set[str]:
+    """The codes that a table explains: its first column."""
+    return set(re.findall(r"^\| (\w[\w ]*?) \|",
+                          (ROOT / "tracer" / name).read_text(), re.M))
+
+
+def test_hazards_have_rows():
+    codes = used(r"(?<![\w.#%x])H[1-9][0-9]?b?\b")
+    assert len(codes) > 15
+    assert codes - rows("HAZARDS.md") == set()
+
+
+def test_origins_have_rows():
+    codes = used(r"\bseed [0-9]\b")
+    assert {"seed 0", "seed 1", "seed 2", "seed 3"} <= codes
+    assert codes - rows("ORIGINS.md") == set()
