@@ -145,6 +145,7 @@ $(ELF): $(O)/first.elf $(O)/tables.o $(H)/mksites $(H)/patchpath
 	$(Q)$(mksites) --verify $(O)/first.elf $@.new
 	$(Q)$(H)/patchpath $(tool_args) $@.new
 	$(Q)mv $@.new $@
+	$(Q)rm -f $@.new.dis
 
 tool_srcs := $(wildcard tools/lib/*.c)
 $(H)/%: tools/%.c $(tool_srcs) $(wildcard tools/lib/*.h)

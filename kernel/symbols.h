@@ -14,7 +14,7 @@ extern const u32 symbol_count;
 extern const u32 symbol_offset[];
 extern const u32 symbol_size[];
 extern const u32 symbol_name[];
-extern const u16 symbol_by_name[];
+extern const u32 symbol_by_name[];
 extern const char symbol_names[];
 
 /* Offsets from _text, ascending, of x86's lock prefixes; elsewhere none. */

@@ -82,8 +82,8 @@ static const struct image *sorted_image;
 
 static int compare_names(const void *a, const void *b)
 {
-	return strcmp(sorted_image->symbols[*(const uint16_t *)a].name,
-		      sorted_image->symbols[*(const uint16_t *)b].name);
+	return strcmp(sorted_image->symbols[*(const uint32_t *)a].name,
+		      sorted_image->symbols[*(const uint32_t *)b].name);
 }
 
 static void label(FILE *f, const char *name)
@@ -94,7 +94,7 @@ static void label(FILE *f, const char *name)
 
 static void emit_symbols(FILE *f, const struct image *im)
 {
-	uint16_t *by_name = calloc(im->nr_symbols + 1, sizeof(*by_name));
+	uint32_t *by_name = calloc(im->nr_symbols + 1, sizeof(*by_name));
 	size_t i, at = 0;
 
 	if (!by_name)
@@ -117,7 +117,7 @@ static void emit_symbols(FILE *f, const struct image *im)
 	qsort(by_name, im->nr_symbols, sizeof(*by_name), compare_names);
 	label(f, "symbol_by_name");
 	for (i = 0; i < im->nr_symbols; i++)
-		fprintf(f, "\t.2byte %u\n", by_name[i]);
+		fprintf(f, "\t.4byte %u\n", by_name[i]);
 	label(f, "symbol_names");
 	for (i = 0; i < im->nr_symbols; i++)
 		fprintf(f, "\t.asciz \"%s\"\n", im->symbols[i].name);

@@ -20,8 +20,18 @@ static cpumask_t all_cpus(void)
 
 static int iter_open(struct ctl_handle *h, cpumask_t mask, bool bounded)
 {
-	h->priv = trace_iter_open(mask, bounded);
-	return h->priv ? 0 : -ENOMEM;
+	struct trace_iter *it;
+	u64 announced, written;
+
+	/* First: what is written from now on is not announced. */
+	trace_count(mask, &announced, &written);
+	it = trace_iter_open(mask, bounded);
+	h->priv = it;
+	if (!it)
+		return -ENOMEM;
+	it->announced = announced;
+	it->written = written;
+	return 0;
 }
 
 static void iter_release(struct ctl_handle *h)
@@ -36,19 +46,38 @@ static void put_lost(struct seq *s, unsigned int cpu, u64 lost)
 			   (unsigned long long)lost);
 }
 
-static int read_entries(struct ctl_handle *h, struct seq *s, cpumask_t mask)
+/* At the end: what the header has announced and writers have overwritten since,
+ * unless a line has said so. */
+static int put_missing(struct seq *s, struct trace_iter *it)
+{
+	u64 missing =
+		it->announced > it->shown ? it->announced - it->shown : 0;
+
+	it->announced = 0;
+	if (missing)
+		seq_printf(s,
+			   "# %llu of these entries were overwritten while "
+			   "they were read; echo 0 > tracing_on keeps them\n",
+			   (unsigned long long)missing);
+	return missing != 0;
+}
+
+static int read_entries(struct ctl_handle *h, struct seq *s)
 {
 	struct trace_iter *it = h->priv;
 	const struct ring_entry *e;
+	u64 lost;
 
 	if (h->pos++ == 0) {
-		trace_header(s, mask);
+		trace_header(s, it);
 		return 1;
 	}
 	e = trace_iter_peek_line(it);
 	if (!e)
-		return 0;
-	put_lost(s, e->cpu, trace_iter_lost(it));
+		return put_missing(s, it);
+	lost = trace_iter_lost(it);
+	it->shown += 1 + lost;
+	put_lost(s, e->cpu, lost);
 	trace_line(s, it, e);
 	trace_iter_next(it);
 	return 1;
@@ -71,7 +100,7 @@ static int trace_open(struct ctl_handle *h)
 
 static int trace_read(struct ctl_handle *h, struct seq *s)
 {
-	return read_entries(h, s, all_cpus());
+	return read_entries(h, s);
 }
 
 static int trace_write(struct ctl_handle *h, char *text)
@@ -89,7 +118,7 @@ static int cpu_trace_open(struct ctl_handle *h)
 
 static int cpu_trace_read(struct ctl_handle *h, struct seq *s)
 {
-	return read_entries(h, s, 1u << h->cpu);
+	return read_entries(h, s);
 }
 
 static int cpu_trace_write(struct ctl_handle *h, char *text)

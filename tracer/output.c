@@ -1,6 +1,8 @@
 /* Events as text: the merge over CPUs, and Linux's line format. */
 #include <tracer/output.h>
 
+#include <kernel/errno.h>
+
 #include <kernel/cpu/cpu.h>
 #include <kernel/mm/mm.h>
 #include <kernel/lib/string.h>
@@ -116,7 +118,7 @@ int trace_clock_select(const char *name)
 			clock_used = i;
 			return 0;
 		}
-	return -1;
+	return -EINVAL;
 }
 
 void trace_time(struct seq *s, u64 clock)
@@ -144,29 +146,33 @@ static const char legend[] =
 "#              | |         |   |||||     |         |\n";
 /* clang-format on */
 
-void trace_header(struct seq *s, cpumask_t mask)
+void trace_count(cpumask_t mask, u64 *entries, u64 *written)
+{
+	struct ring_stats stats;
+
+	*entries = *written = 0;
+	for (unsigned int cpu = 0; cpu < nr_cpus; cpu++) {
+		if (!(mask & 1u << cpu))
+			continue;
+		ring_stats(cpu, &stats);
+		*entries += stats.held;
+		*written += stats.held + stats.overwritten;
+	}
+}
+
+void trace_header(struct seq *s, const struct trace_iter *it)
 {
 	const struct tracer *tracer = READ_ONCE(trace_state.tracer);
-	u64 entries = 0, written = 0;
-	struct ring_stats stats;
-	unsigned int cpu;
 
 	seq_printf(s, "# tracer: %s\n#\n", tracer->name);
 	if (tracer->graph) {
 		trace_graph_header(s);
 		return;
 	}
-	for (cpu = 0; cpu < nr_cpus; cpu++) {
-		if (!(mask & 1u << cpu))
-			continue;
-		ring_stats(cpu, &stats);
-		entries += stats.held;
-		written += stats.held + stats.overwritten;
-	}
 	seq_printf(s,
 		   "# entries-in-buffer/entries-written: %llu/%llu   #P:%u\n",
-		   (unsigned long long)entries, (unsigned long long)written,
-		   nr_cpus);
+		   (unsigned long long)it->announced,
+		   (unsigned long long)it->written, nr_cpus);
 	seq_printf(s, "#\n%s", legend);
 }
 

@@ -19,6 +19,10 @@ struct trace_iter {
 	unsigned int nr;
 	struct ring_cursor *next;  /* the one whose entry comes next */
 	struct trace_graph *graph; /* one a CPU, of graph lines */
+	/* What the header says: entries there were when the iteration began, and
+	 * with those that had been overwritten by then. */
+	u64 announced, written;
+	u64 shown; /* entries that a line was about */
 	struct ring_cursor cursors[MAX_CPUS];
 };
 
@@ -41,9 +45,12 @@ bool trace_iter_consume(struct trace_iter *it);
 /* Entries that were lost before the next one since this was last asked. */
 u64 trace_iter_lost(struct trace_iter *it);
 
+/* Count what the header says, of the CPUs of mask. */
+void trace_count(cpumask_t mask, u64 *entries, u64 *written);
+
 /* The comment at the top of `trace`, and what it and trace_pipe show of an entry
  * of it: a line, or with function_graph a few. */
-void trace_header(struct seq *s, cpumask_t mask);
+void trace_header(struct seq *s, const struct trace_iter *it);
 void trace_line(struct seq *s, struct trace_iter *it,
 		const struct ring_entry *e);
 

@@ -3,7 +3,7 @@
  * its name. They show that a port recognises its sites and nothing else, that
  * the live instruction is all that differs between on and off, and that text is
  * written through the alias alone. Whether a port synchronises enough cannot be
- * seen under QEMU: tracer/sweep_test.c and the port's author have the rest.
+ * seen under QEMU: tests/plugin and the order log have the rest.
  */
 #include <arch/conform/conform.h>
 #include <tracer/testing.h>

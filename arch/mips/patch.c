@@ -84,13 +84,7 @@ int arch_nop_select(const char *wanted)
 }
 
 #ifdef SITES_mcount_long
-static const struct site_format site_format = {
-	.name = "mcount-long",
-	.length = SITE_LENGTH,
-	.live_offset = 0,
-	.live_length = 4,
-	.live_align = 4,
-};
+#define FORMAT_NAME "mcount-long"
 
 const char arch_site_expected[] = "lui v1; addiu v1 of _mcount; move at,ra; "
 				  "jalr v1; addiu sp,sp,-8";
@@ -150,17 +144,11 @@ static void resume_on(struct trap_frame *f, unsigned long live)
 	f->epc = live + 4;
 }
 #else
-static const struct site_format site_format = {
 #ifdef SITES_mcount_ra
-	.name = "mcount-ra",
+#define FORMAT_NAME "mcount-ra"
 #else
-	.name = "mcount",
+#define FORMAT_NAME "mcount"
 #endif
-	.length = SITE_LENGTH,
-	.live_offset = 0,
-	.live_length = 4,
-	.live_align = 4,
-};
 
 const char *arch_nop_describe(void)
 {
@@ -223,9 +211,10 @@ static void resume_on(struct trap_frame *f, unsigned long live)
 }
 #endif
 
-const struct site_format *arch_site_recognise(unsigned long site)
+const char *arch_site_recognise(unsigned long site)
 {
-	return site % 4 || !is_site((const u32 *)site) ? NULL : &site_format;
+	return site % 4 || !is_site((const u32 *)site) ? NULL :
+								FORMAT_NAME;
 }
 
 int arch_site_prepare(unsigned long site, long delta)

@@ -57,20 +57,13 @@ const char arch_site_expected[] = "13 00 00 00 twice, two nop";
 
 struct nop_choice {
 	const char *name;
-	struct site_format format;
+	unsigned long live; /* of the live instruction from the site */
 	void (*measure)(unsigned long turns);
 };
 
-#define FORMAT(offset)                                                         \
-	{                                                                      \
-		.name = "patchable", .length = SITE_LENGTH,                    \
-		.live_offset = (offset), .live_length = arch_live_length,      \
-		.live_align = 4                                                \
-	}
-
 static const struct nop_choice choices[] = {
-	{ "auipc", FORMAT(4), nop_measure_auipc },
-	{ "jump", FORMAT(0), nop_measure_jump },
+	{ "auipc", 4, nop_measure_auipc },
+	{ "jump", 0, nop_measure_jump },
 };
 const char arch_nop_names[] = "auipc jump";
 
@@ -118,7 +111,7 @@ int arch_nop_select(const char *wanted)
 	if (wanted && !c)
 		return -EINVAL;
 	choice = c ? c : choice_fastest();
-	riscv_site_live = choice->format.live_offset;
+	riscv_site_live = choice->live;
 	return 0;
 }
 
@@ -128,12 +121,12 @@ const char *arch_nop_describe(void)
 	return SITE_LIVE ? "auipc 00028013" : "jump 0080006f";
 }
 
-const struct site_format *arch_site_recognise(unsigned long site)
+const char *arch_site_recognise(unsigned long site)
 {
 	if (site % 2 || arch_live_read(site) != COMPILED ||
 	    arch_live_read(site + 4) != COMPILED)
 		return NULL;
-	return &choice->format;
+	return "patchable";
 }
 
 /* A site in a function that GCC did not align: cold ones (H10). */
@@ -220,17 +213,9 @@ static bool in_reach(unsigned long site)
 }
 #endif
 
-const struct site_format *arch_site_recognise(unsigned long site)
+const char *arch_site_recognise(unsigned long site)
 {
-	static const struct site_format format = {
-		.name = FORMAT_NAME,
-		.length = SITE_LENGTH,
-		.live_offset = SITE_LIVE,
-		.live_length = arch_live_length,
-		.live_align = 4,
-	};
-
-	return site % 2 == 0 && is_compiled_call(site) ? &format : NULL;
+	return site % 2 == 0 && is_compiled_call(site) ? FORMAT_NAME : NULL;
 }
 
 int arch_site_prepare(unsigned long site, long delta)

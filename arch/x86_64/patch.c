@@ -20,7 +20,7 @@
  * become one: so that is done at boot, alone.
  *
  * A site may lie across a cache line, so that no alignment makes a store of it
- * atomic for other CPUs that fetch (live_align 0); arch_live_word() asks for
+ * atomic for other CPUs that fetch; arch_live_word() asks for
  * more than that.
  */
 #include <arch/arch_trace.h>
@@ -42,14 +42,6 @@ const char arch_site_expected[] = "0f 1f 44 00 00, one NOP";
 #define FORMAT_NAME "fentry"
 const char arch_site_expected[] = "e8 and the distance to __fentry__";
 #endif
-
-static const struct site_format site_format = {
-	.name = FORMAT_NAME,
-	.length = SITE_LENGTH,
-	.live_offset = 0,
-	.live_length = SITE_LENGTH,
-	.live_align = 0,
-};
 
 const unsigned int arch_live_length = SITE_LENGTH;
 const bool arch_sync_each_site = false;
@@ -190,9 +182,9 @@ static u64 compiled(unsigned long site)
 #endif
 }
 
-const struct site_format *arch_site_recognise(unsigned long site)
+const char *arch_site_recognise(unsigned long site)
 {
-	return arch_live_read(site) == compiled(site) ? &site_format : NULL;
+	return arch_live_read(site) == compiled(site) ? FORMAT_NAME : NULL;
 }
 
 int arch_site_prepare(unsigned long site, long delta)

@@ -232,8 +232,10 @@ KTEST(hotplug_spread, "hotplug.tasks_spread")
 	for (unsigned int i = 0; i < nr_cpus; i++)
 		KEXPECT(t, runs_off(&r[i], c));
 	KEXPECT_EQ(t, cpu_up(c), 0);
-	/* On the CPU itself, which runs one of them. */
+	/* On the CPU itself, which runs one of them, and not this task. */
+	task_set_affinity(current_task(), ~(1u << c));
 	KEXPECT(t, KWAIT(READ_ONCE(cpus[c].rq.running_prio) == PRIO_LOW));
+	task_set_affinity(current_task(), ~0u);
 	for (unsigned int i = 0; i < nr_cpus; i++)
 		end_runner(&r[i]);
 }

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define LIST(...) ((const char *const[]){ __VA_ARGS__, NULL })
@@ -329,20 +330,22 @@ static bool in_list(const char *const *list, const char *word)
 }
 
 /*
- * objdump writes the target of a direct transfer as "80100240 <name+0x8>", the
- * last operand; and what a far pair of RISC-V computes as "# 80200010 <name>".
+ * Of a stripped image objdump writes the target of a direct transfer as its last
+ * operand, "0x80100240"; and what a far pair of RISC-V computes as "# 0x80200010".
  */
 static bool parse_target(const char *operands, uint64_t *target)
 {
-	const char *p = strrchr(operands, '<');
+	const char *p = strchr(operands, '#');
 	char *end;
 
-	if (!p || p < operands + 2 || p[-1] != ' ')
+	if (!p)
+		p = strrchr(operands, ',');
+	p = p ? p + 1 : operands;
+	p += strspn(p, " ");
+	if (strncmp(p, "0x", 2))
 		return false;
-	for (p -= 1; p > operands && p[-1] != ' ' && p[-1] != ','; p--)
-		;
 	*target = strtoull(p, &end, 16);
-	return end > p && *end == ' ';
+	return *end == '\0' || *end == ' ';
 }
 
 static void classify(struct insn *in, const struct arch *arch)
@@ -417,21 +420,69 @@ static int compare_insns(const void *a, const void *b)
 	return x->addr < y->addr ? -1 : x->addr > y->addr;
 }
 
+/* "…-objdump" gives "…-strip". */
+static void strip_name(const char *objdump, char *name, size_t size)
+{
+	size_t stem = strlen(objdump) - strlen("objdump");
+
+	if (strlen(objdump) < strlen("objdump") ||
+	    strcmp(objdump + stem, "objdump"))
+		die("--objdump %s: a program ...objdump is expected", objdump);
+	snprintf(name, size, "%.*sstrip", (int)stem, objdump);
+}
+
+/* Is the listing there, and not older than the image? */
+static bool is_fresh(const char *listing, const char *image)
+{
+	struct stat a, b;
+
+	return !stat(listing, &a) && !stat(image, &b) &&
+	       (a.st_mtim.tv_sec > b.st_mtim.tv_sec ||
+		(a.st_mtim.tv_sec == b.st_mtim.tv_sec &&
+		 a.st_mtim.tv_nsec >= b.st_mtim.tv_nsec));
+}
+
+/*
+ * The disassembly of the image, in the file IMAGE.dis beside it, made at most once
+ * for all tools. It is made from a stripped copy: objdump 2.40 for RISC-V searches
+ * all symbols for each instruction, which takes a minute for 20,000 functions. The
+ * names come from the symbol table.
+ */
+static FILE *open_listing(const struct image *im, const char *objdump)
+{
+	char strip[256], listing[512], *command;
+	FILE *f;
+
+	strip_name(objdump, strip, sizeof(strip));
+	snprintf(listing, sizeof(listing), "%s.dis", im->path);
+	if (!is_fresh(listing, im->path)) {
+		if (asprintf(&command,
+			     "%s -s '%s' -o '%s.bare' && "
+			     "%s -d -z -w --no-show-raw-insn '%s.bare' "
+			     ">'%s.new'; s=$?; rm -f '%s.bare'; "
+			     "[ $s = 0 ] && mv '%s.new' '%s'",
+			     strip, im->path, listing, objdump, listing,
+			     listing, listing, listing, listing) < 0)
+			die("out of memory");
+		if (system(command))
+			die("%s does not disassemble %s", objdump, im->path);
+		free(command);
+	}
+	f = fopen(listing, "r");
+	if (!f)
+		die("cannot read %s", listing);
+	return f;
+}
+
 static void read_insns(struct image *im, const struct arch *arch,
 		       const char *objdump)
 {
-	char *command, *line = NULL;
+	FILE *listing = open_listing(im, objdump);
+	char *line = NULL;
 	struct insn in;
 	size_t size = 0;
-	FILE *pipe;
 
-	if (asprintf(&command, "%s -d -z -w --no-show-raw-insn '%s'", objdump,
-		     im->path) < 0)
-		die("out of memory");
-	pipe = popen(command, "r");
-	if (!pipe)
-		die("cannot run %s", objdump);
-	while (getline(&line, &size, pipe) >= 0) {
+	while (getline(&line, &size, listing) >= 0) {
 		if (!parse_line(line, &in))
 			continue;
 		classify(&in, arch);
@@ -440,10 +491,10 @@ static void read_insns(struct image *im, const struct arch *arch,
 		im->insns[im->nr_insns++] = in;
 	}
 	qsort(im->insns, im->nr_insns, sizeof(im->insns[0]), compare_insns);
-	if (pclose(pipe) || !im->nr_insns)
+	if (!im->nr_insns)
 		die("%s shows no instructions of %s", objdump, im->path);
+	fclose(listing);
 	free(line);
-	free(command);
 }
 
 size_t image_insn(const struct image *im, uint64_t addr)

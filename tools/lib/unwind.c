@@ -192,6 +192,22 @@ static bool frame_at(const struct image *im, const struct sources *s,
 	       (s->eh && !dwarf_cfi_addrframe(s->eh, extended, f));
 }
 
+/* The first site at addr or above it. */
+static size_t site_at_least(const struct sites *sites, uint64_t addr)
+{
+	size_t lo = 0, hi = sites->count;
+
+	while (lo < hi) {
+		size_t mid = (lo + hi) / 2;
+
+		if (sites->site[mid].addr < addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
 /*
  * Where a function's frame information begins. GCC for RISC-V puts the NOPs of
  * -fpatchable-function-entry before it, and a stub that the linker makes (MIPS:
@@ -201,13 +217,12 @@ static uint64_t first_frame(const struct image *im, const struct sources *from,
 			    const struct symbol *s, const struct sites *sites)
 {
 	uint64_t addr = s->addr;
-	size_t i = 0;
+	size_t i;
 	Dwarf_Frame *frame;
 
 	if (!strncmp(s->name, ".pic.", 5))
 		return s->addr + s->size;
-	while (i < sites->count && sites->site[i].addr < s->addr)
-		i++;
+	i = site_at_least(sites, s->addr);
 	if (i == sites->count || sites->site[i].addr >= s->addr + SITE_MOST)
 		return addr;
 	while (addr < s->addr + SITE_MOST && !frame_at(im, from, addr, &frame))

@@ -171,7 +171,7 @@ INIT_HOOK(INIT_SITES, sites_convert);
 static void report_left(unsigned int i)
 {
 	unsigned long site = site_address(i);
-	const struct site_format *format = arch_site_recognise(site);
+	const char *format = arch_site_recognise(site);
 	const u8 *bytes = (const u8 *)site;
 	char found[8 * 3 + 1];
 	unsigned int b;
@@ -182,7 +182,7 @@ static void report_left(unsigned int i)
 	if (format)
 		printk("sites: skipped %pS: found%s, a %s site, but the tracer "
 		       "is out of its reach\n",
-		       (void *)site, found, format->name);
+		       (void *)site, found, format);
 	else
 		printk("sites: failed %pS: found%s, expected %s\n",
 		       (void *)site, found, arch_site_expected);
