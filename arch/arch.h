@@ -7,6 +7,11 @@
  * included at the bottom, and the others in its .c and .S files. A missing function
  * fails the build. A wrong one fails its test in arch/conform.
  *
+ * A port may include these headers of the kernel, and no others (tools/check):
+ *	assert.h console.h cpu/cpu.h cpu/hotplug.h errno.h irq.h lib/string.h
+ *	lock/lock.h main.h mm/page.h panic.h patch_path.h printk.h sched/task.h
+ *	symbols.h trap.h types.h unwind.h
+ *
  * A CPU index is a dense unsigned int. An hwid_t is what the hardware calls a CPU.
  * "Interrupts off" means on the calling CPU.
  */

@@ -3,6 +3,7 @@
 
 #include <arch/arch.h>
 #include <boot/boot_info.h>
+#include <boot/boot.h>
 #include <kernel/printk.h>
 #include <kernel/lib/string.h>
 

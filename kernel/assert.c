@@ -9,12 +9,12 @@
 
 noinline notrace void assert_failed(const char *what)
 {
+	unsigned long caller =
+		unwind_caller((unsigned long)__builtin_return_address(0));
 	struct task *t = current_task();
 
 	if (!t->expendable || !t->fault || in_interrupt())
-		panic("%s, at %pS", what,
-		      (void *)unwind_caller(
-			      (unsigned long)__builtin_return_address(0)));
+		panic("%s, at %pS", what, (void *)(caller - 1));
 	t->fault->what = what;
 	t->killed = true;
 	task_die(-EFAULT);

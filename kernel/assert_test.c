@@ -6,6 +6,7 @@
 #include <kernel/lib/string.h>
 #include <kernel/sched/sched_internal.h>
 #include <kernel/test/ktest.h>
+#include <kernel/lock/mutex.h>
 
 static struct spinlock spin = SPINLOCK_INIT("assert");
 static struct mutex mutex = MUTEX_INIT(mutex);

@@ -1,4 +1,6 @@
 /* The console: output whose lines stay whole, and input by interrupt. */
+#include <kernel/console.h>
+
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
 #include <kernel/panic.h>
@@ -6,6 +8,7 @@
 #include <kernel/lib/string.h>
 #include <kernel/sched/task.h>
 #include <kernel/time.h>
+#include <kernel/lock/wait.h>
 
 #define CTRL_C 3
 #define URGENT_NS (100 * NSEC_PER_MSEC)
@@ -59,7 +62,7 @@ void console_write_urgent(const char *text, size_t len)
 }
 
 /* One piece, whole, however the machine fares. */
-static void write_whole(const char *text, size_t len)
+void console_write_whole(const char *text, size_t len)
 {
 	irq_state_t state;
 
@@ -81,42 +84,10 @@ void console_write(const char *text, size_t len)
 
 		while ((size_t)(end - text) < len && *end++ != '\n')
 			;
-		write_whole(text, end - text);
+		console_write_whole(text, end - text);
 		len -= end - text;
 		text = end;
 	}
-}
-
-#define PRINTK_MAX 400 /* longer messages are cut, and end in "...\n" */
-
-static size_t format_message(char *text, const char *fmt, va_list ap)
-{
-	int n = vsnprintf(text, PRINTK_MAX, fmt, ap);
-
-	if (n < PRINTK_MAX)
-		return n;
-	memcpy(text + PRINTK_MAX - 5, "...\n", 5);
-	return PRINTK_MAX - 1;
-}
-
-void printk(const char *fmt, ...)
-{
-	char text[PRINTK_MAX];
-	va_list ap;
-
-	va_start(ap, fmt);
-	write_whole(text, format_message(text, fmt, ap));
-	va_end(ap);
-}
-
-void printk_urgent(const char *fmt, ...)
-{
-	char text[PRINTK_MAX];
-	va_list ap;
-
-	va_start(ap, fmt);
-	console_write_urgent(text, format_message(text, fmt, ap));
-	va_end(ap);
 }
 
 /* Bytes that find the buffer full are lost, as on any serial line. */

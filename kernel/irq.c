@@ -4,6 +4,7 @@
 #include <kernel/printk.h>
 #include <kernel/sched/sched_internal.h>
 #include <kernel/time.h>
+#include <kernel/console.h>
 
 const char *const irq_kind_names[NR_IRQ_KINDS] = {
 	[IRQ_TIMER] = "timer",	   [IRQ_IPI] = "ipi",

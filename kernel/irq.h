@@ -32,13 +32,6 @@ void irq_exit(struct trap_frame *f);
 bool in_interrupt(void);
 
 /*
- * A port's fault path: `what` names the fault ("page fault (write)"), addr is
- * the address concerned or 0. Kills an expendable task, or panics; returns only
- * if the frame has been mended and is to be resumed.
- */
-void trap_fault(struct trap_frame *f, const char *what, unsigned long addr);
-
-/*
  * Called inside every NMI, for tests; NULL: nobody. Nothing on a port's way there
  * has a site, which the build proves; what the hook calls may have some only
  * while no batch can be carried out by `stop`, whose stores an NMI can see half

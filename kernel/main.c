@@ -2,12 +2,15 @@
 #include <boot/boot_info.h>
 #include <kernel/cpu/cpu.h>
 #include <kernel/init.h>
-#include <kernel/mm/mm.h>
 #include <kernel/param.h>
 #include <kernel/printk.h>
 #include <kernel/sched/sched_internal.h>
 #include <kernel/shell/shell.h>
 #include <kernel/time.h>
+#include <kernel/console.h>
+#include <kernel/cpu/hotplug.h>
+#include <kernel/main.h>
+#include <kernel/mm/page.h>
 
 #define NOPL_VERSION "0.1"
 

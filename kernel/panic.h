@@ -13,4 +13,16 @@ void panic_check(void);
 /* The end of every CPU but the panicking one: from its IPI. */
 noreturn void panic_stop_cpu(void);
 
+/*
+ * A broken invariant. Prints, with a backtrace; stops the other CPUs; ends the
+ * machine with status 1 under panic=exit, else halts. Any context.
+ */
+noreturn void panic(const char *fmt, ...) printf_like(1, 2);
+
+#define BUG_ON(cond)                                                           \
+	do {                                                                   \
+		if (__builtin_expect(!!(cond), 0))                             \
+			panic("%s:%d: %s", __FILE__, __LINE__, #cond);         \
+	} while (0)
+
 #endif

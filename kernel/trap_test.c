@@ -8,9 +8,10 @@
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
 #include <kernel/test/ktest.h>
-#include <kernel/mm/mm.h>
 #include <kernel/symbols.h>
 #include <kernel/sched/task.h>
+#include <kernel/lock/wait.h>
+#include <kernel/sched/balance.h>
 
 static unsigned int survived;
 

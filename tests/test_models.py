@@ -8,7 +8,7 @@ import subprocess
 import pytest
 from conftest import ROOT
 
-MODELS = ROOT / "tracer" / "models"
+MODELS = ROOT / "tracer" / "patch" / "models"
 
 # What an assertion, told by the comment behind it, or the end of a path says.
 WRONG = {

@@ -14,9 +14,11 @@
 #include <kernel/lib/string.h>
 #include <kernel/time.h>
 #include <kernel/test/victim.h>
+#include <kernel/lock/mutex.h>
 #include <tracer/patch/patch.h>
 #include <tracer/patch/probe.h>
 #include <tracer/sites/sites.h>
+#include <tracer/filter.h>
 
 #define CALLS 10000u
 #define TURNS 8

@@ -4,13 +4,15 @@
 
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
-#include <kernel/mm/mm.h>
 #include <kernel/printk.h>
 #include <kernel/shell/shell.h>
 #include <kernel/lib/string.h>
+#include <kernel/mm/kmalloc.h>
 #include <tracer/patch/patch.h>
 #include <tracer/ring/ring.h>
 #include <tracer/sites/sites.h>
+#include <tracer/ring/ring_control.h>
+#include <tracer/filter.h>
 
 /* Write text into a control file of the tracer; its error is ours. */
 static int put(const char *file, const char *text)

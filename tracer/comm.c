@@ -1,5 +1,6 @@
 /* Which name went with a pid: events hold pids only, and outlive their tasks. */
 #include <tracer/tracer.h>
+#include <tracer/comm.h>
 
 #include <kernel/printk.h>
 #include <kernel/lib/string.h>

@@ -6,9 +6,11 @@
 #include <kernel/errno.h>
 #include <kernel/lib/string.h>
 #include <kernel/time.h>
+#include <kernel/lock/mutex.h>
 #include <tracer/output.h>
 #include <tracer/patch/patch.h>
 #include <tracer/graph/returns.h>
+#include <tracer/filter.h>
 
 /* For files of one record: true the first time. */
 static bool once(struct ctl_handle *h)

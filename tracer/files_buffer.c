@@ -7,7 +7,11 @@
 #include <kernel/printk.h>
 #include <kernel/lib/string.h>
 #include <kernel/sched/task.h>
+#include <kernel/lock/mutex.h>
+#include <kernel/console.h>
 #include <tracer/output.h>
+#include <tracer/ring/ring_control.h>
+#include <tracer/comm.h>
 
 #define PIPE_WAIT_NS (20 * NSEC_PER_MSEC)
 
@@ -50,8 +54,7 @@ static void put_lost(struct seq *s, unsigned int cpu, u64 lost)
  * unless a line has said so. */
 static int put_missing(struct seq *s, struct trace_iter *it)
 {
-	u64 missing =
-		it->announced > it->shown ? it->announced - it->shown : 0;
+	u64 missing = it->announced > it->shown ? it->announced - it->shown : 0;
 
 	it->announced = 0;
 	if (missing)

@@ -4,8 +4,7 @@
  * of a function that was on.
  */
 #include <tracer/testing.h>
-
-#include <kernel/mm/mm.h>
+#include <kernel/mm/kmalloc.h>
 
 #define TEXT 65536
 

@@ -7,10 +7,12 @@
 #include <tracer/tracer.h>
 
 #include <kernel/errno.h>
-#include <kernel/mm/mm.h>
 #include <kernel/lib/string.h>
 #include <kernel/symbols.h>
+#include <kernel/lib/glob.h>
+#include <kernel/mm/kmalloc.h>
 #include <tracer/sites/sites.h>
+#include <tracer/filter.h>
 
 struct site_filter filter_trace = {
 	.name = "set_ftrace_filter",

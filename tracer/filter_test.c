@@ -4,8 +4,7 @@
  * nothing; and that sites follow at once while the tracer runs.
  */
 #include <tracer/testing.h>
-
-#include <kernel/mm/mm.h>
+#include <kernel/mm/kmalloc.h>
 
 #define TEXT 32768
 

@@ -7,6 +7,7 @@
 #include <kernel/sched/task.h>
 #include <kernel/time.h>
 #include <kernel/unwind.h>
+#include <kernel/lock/mutex.h>
 #include <tracer/tracer.h>
 
 struct trace_ops trace_ops_off = { .entry = trace_entry_off };

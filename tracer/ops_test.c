@@ -7,7 +7,9 @@
 #include <tracer/testing.h>
 
 #include <arch/conform/conform.h>
-#include <kernel/mm/mm.h>
+#include <kernel/lock/mutex.h>
+#include <kernel/sched/balance.h>
+#include <kernel/mm/kmalloc.h>
 #include <tracer/graph/returns.h>
 
 #define TRIALS (ktest_icount ? 60u : 24u)

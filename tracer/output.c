@@ -4,12 +4,14 @@
 #include <kernel/errno.h>
 
 #include <kernel/cpu/cpu.h>
-#include <kernel/mm/mm.h>
 #include <kernel/lib/string.h>
 #include <kernel/symbols.h>
 #include <kernel/sched/task.h>
 #include <kernel/time.h>
+#include <kernel/mm/kmalloc.h>
 #include <tracer/tracer.h>
+#include <tracer/comm.h>
+#include <tracer/graph/output_graph.h>
 
 /* ---- Merging ---------------------------------------------------------------- */
 

@@ -54,11 +54,6 @@ void trace_header(struct seq *s, const struct trace_iter *it);
 void trace_line(struct seq *s, struct trace_iter *it,
 		const struct ring_entry *e);
 
-/* The same for function_graph (output_graph.c). */
-void trace_graph_header(struct seq *s);
-void trace_graph_line(struct seq *s, struct trace_graph *g,
-		      const struct ring_entry *e);
-
 /* The function that contains address `at`; in none: addr as a number. */
 void trace_function(struct seq *s, unsigned long addr, unsigned long at);
 /* "victim_call <-victim_outer" */

@@ -1,8 +1,9 @@
 /* What the tracer's tests have in common: testing.h. */
 #include <tracer/testing.h>
+#include <tracer/sites/record.h>
 
-#include <kernel/mm/mm.h>
 #include <kernel/symbols.h>
+#include <kernel/lock/mutex.h>
 
 char trace_test_error[160];
 

@@ -10,8 +10,13 @@
 #include <kernel/printk.h>
 #include <kernel/lib/string.h>
 #include <kernel/sched/task.h>
+#include <kernel/lock/mutex.h>
 #include <tracer/patch/patch.h>
 #include <tracer/ring/ring.h>
+#include <tracer/ring/ring_control.h>
+#include <tracer/sites/record.h>
+#include <tracer/filter.h>
+#include <tracer/comm.h>
 
 struct mutex trace_mutex = MUTEX_INIT(trace_mutex);
 

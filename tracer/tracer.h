@@ -10,6 +10,7 @@
 #include <kernel/ctl/ctl.h>
 #include <kernel/lock/lock.h>
 #include <kernel/types.h>
+#include <kernel/lock/mutex.h>
 
 #define TRACING "/sys/kernel/tracing/"
 
@@ -52,37 +53,5 @@ void trace_record(bool on, cpumask_t mask);
  * there to what they now should be. 0, or patch_apply()'s error.
  */
 int trace_update(struct ctl_handle *h, unsigned int lo, unsigned int hi);
-
-/* ---- Filters (filter.c) -------------------------------------------------- */
-
-struct site_filter {
-	const char *name;  /* the control file's */
-	const char *empty; /* what it shows when nothing is in it */
-	u32 **bits;
-	unsigned int count;  /* sites in it */
-	unsigned int lo, hi; /* words outside [lo, hi) are 0 */
-};
-extern struct site_filter filter_trace, filter_notrace;
-
-/*
- * What was written to a filter's control file: patterns separated by blanks
- * (text is cut up), added, or with append false replacing what is there.
- * -EINVAL: a pattern that matches no function.
- */
-int filter_write(struct ctl_handle *h, struct site_filter *f, char *text,
-		 bool append);
-/* Would it be accepted? Changes nothing but text. */
-int filter_check(struct ctl_handle *h, struct site_filter *f, char *text);
-
-/* ---- Names of tasks, also of those that are gone (comm.c) ---------------- */
-
-struct task;
-
-/* Remember a task's name. Any context but NMI, never waits. */
-void comm_save(const struct task *t);
-/* Remember those of all tasks. */
-void comm_save_all(void);
-/* The name of pid, "<idle>" for 0, "<...>" when it is not known. */
-void comm_find(s32 pid, char *name, size_t size);
 
 #endif

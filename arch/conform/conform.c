@@ -13,6 +13,7 @@
 #include <kernel/lib/string.h>
 #include <kernel/sched/task.h>
 #include <kernel/time.h>
+#include <kernel/console.h>
 
 void conform_on_each_cpu(void (*fn)(void *arg), void *arg)
 {

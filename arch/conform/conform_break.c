@@ -8,6 +8,7 @@
 #include <tracer/testing.h>
 
 #include <kernel/patch_path.h>
+#include <kernel/lock/mutex.h>
 #include <tracer/patch/patch_live.h>
 
 static u8 buffer[64] __attribute__((aligned(16)));

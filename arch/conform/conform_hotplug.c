@@ -6,11 +6,11 @@
 #include <kernel/lib/bits.h>
 #include <kernel/cpu/hotplug.h>
 #include <kernel/test/ktest.h>
-#include <kernel/mm/mm.h>
 #include <kernel/lib/string.h>
 #include <kernel/symbols.h>
 #include <kernel/sched/task.h>
 #include <kernel/time.h>
+#include <kernel/mm/page.h>
 
 #define POISON 0x5a
 

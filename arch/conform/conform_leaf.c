@@ -5,6 +5,8 @@
  * have put another return address into that register.
  */
 #include <tracer/testing.h>
+#include <kernel/lock/mutex.h>
+#include <kernel/sched/balance.h>
 
 #define ROUNDS 40
 #define EVERY_NS (20 * NSEC_PER_USEC)

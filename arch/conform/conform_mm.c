@@ -7,12 +7,13 @@
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
 #include <kernel/test/ktest.h>
-#include <kernel/mm/mm.h>
 #include <kernel/lib/string.h>
 #include <kernel/symbols.h>
 #include <kernel/sched/task.h>
 #include <kernel/time.h>
 #include <kernel/unwind.h>
+#include <kernel/sched/balance.h>
+#include <kernel/mm/page.h>
 
 /* ---- who may be hurt ---- */
 

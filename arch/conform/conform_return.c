@@ -8,6 +8,7 @@
 #include <kernel/lib/string.h>
 #include <kernel/symbols.h>
 #include <kernel/unwind.h>
+#include <kernel/lock/mutex.h>
 #include <tracer/graph/returns.h>
 #include <tracer/sites/sites.h>
 #include <tracer/testing.h>

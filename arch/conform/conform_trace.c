@@ -9,6 +9,7 @@
 #include <tracer/testing.h>
 
 #include <kernel/symbols.h>
+#include <kernel/lock/mutex.h>
 #include <tracer/ring/ring.h>
 
 /* ---- Sites ---------------------------------------------------------------------- */

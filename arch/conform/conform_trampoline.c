@@ -6,6 +6,7 @@
 #include <tracer/testing.h>
 
 #include <kernel/symbols.h>
+#include <kernel/lock/mutex.h>
 #include <tracer/ring/ring.h>
 
 u32 conform_hits; /* atomic: calls of hit() */

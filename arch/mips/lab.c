@@ -20,6 +20,7 @@
 #include <kernel/patch_path.h>
 #include <kernel/lib/string.h>
 #include <tracer/lab/lab.h>
+#include <tracer/lab/lab_scheme.h>
 
 #define INSN_J 0x08000000u
 #define INSN_ADDIU_SP_8 0x27bdfff8u

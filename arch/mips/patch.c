@@ -213,8 +213,7 @@ static void resume_on(struct trap_frame *f, unsigned long live)
 
 const char *arch_site_recognise(unsigned long site)
 {
-	return site % 4 || !is_site((const u32 *)site) ? NULL :
-								FORMAT_NAME;
+	return site % 4 || !is_site((const u32 *)site) ? NULL : FORMAT_NAME;
 }
 
 int arch_site_prepare(unsigned long site, long delta)

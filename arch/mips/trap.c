@@ -4,6 +4,7 @@
 #include <kernel/cpu/cpu.h>
 #include <kernel/irq.h>
 #include <kernel/printk.h>
+#include <kernel/trap.h>
 
 enum { CODE_INTERRUPT = 0, CODE_BREAK = 9 };
 

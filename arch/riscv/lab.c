@@ -18,6 +18,7 @@
 #include <kernel/patch_path.h>
 #include <kernel/lib/string.h>
 #include <tracer/lab/lab.h>
+#include <tracer/lab/lab_scheme.h>
 #include <tracer/sites/sites.h>
 
 extern const struct lab_victim lab_pair, lab_odd, lab_far, lab_jal;

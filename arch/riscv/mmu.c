@@ -9,9 +9,9 @@
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
 #include <kernel/lock/lock.h>
-#include <kernel/mm/mm.h>
 #include <kernel/printk.h>
 #include <kernel/symbols.h>
+#include <kernel/mm/page.h>
 
 #define PTES 512
 #define GIGABYTE_SHIFT 30

@@ -4,6 +4,7 @@
 #include <kernel/patch_path.h>
 #include <kernel/printk.h>
 #include <kernel/sched/task.h>
+#include <kernel/trap.h>
 
 static_assert(TASK_STACK_SIZE == STACK_SIZE, "trap_entry's check");
 

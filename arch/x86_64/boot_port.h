@@ -3,6 +3,7 @@
 #define X86_64_BOOT_PORT_H
 
 #include <kernel/types.h>
+#include <kernel/console.h>
 
 struct boot_port {
 	u64 lapic; /* physical addresses of registers */

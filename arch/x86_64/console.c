@@ -2,6 +2,7 @@
 #include <arch/arch.h>
 #include <boot/boot_info.h>
 #include <kernel/cpu/cpu.h>
+#include <kernel/console.h>
 
 enum {
 	UART_DATA = COM1,

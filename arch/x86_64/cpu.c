@@ -7,6 +7,7 @@
 #include <kernel/lib/string.h>
 #include <kernel/symbols.h>
 #include <kernel/sched/task.h>
+#include <kernel/cpu/hotplug.h>
 
 #include <arch/arch_trace.h>
 

@@ -21,7 +21,9 @@
 #include <kernel/lib/string.h>
 #include <kernel/sched/task.h>
 #include <kernel/time.h>
+#include <kernel/sched/balance.h>
 #include <tracer/lab/lab_internal.h>
+#include <tracer/lab/lab_scheme.h>
 #include <tracer/patch/patch.h>
 
 extern const struct lab_victim lab_five, lab_lock, lab_adds;

@@ -7,10 +7,10 @@
 #include <arch/arch.h>
 #include <boot/boot_info.h>
 #include <kernel/cpu/cpu.h>
-#include <kernel/mm/mm.h>
 #include <kernel/printk.h>
 #include <kernel/lib/string.h>
 #include <kernel/symbols.h>
+#include <kernel/mm/page.h>
 
 #define ENTRIES 512
 #define LARGE_PAGE (ENTRIES * PAGE_SIZE)

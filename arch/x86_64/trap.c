@@ -5,6 +5,7 @@
 #include <kernel/patch_path.h>
 #include <kernel/printk.h>
 #include <kernel/sched/task.h>
+#include <kernel/trap.h>
 
 const char arch_name[] = "x86_64";
 

@@ -4,9 +4,11 @@
  * nonsense ends in boot_fail().
  */
 #include <boot/boot_info.h>
+#include <boot/boot.h>
 #include <kernel/cpu/cpu.h>
 #include <kernel/lib/string.h>
 #include <kernel/symbols.h>
+#include <kernel/main.h>
 
 #define MONITOR_WORDS 64    /* entries of argv or of the environment */
 #define MONITOR_STRING 4096 /* bytes of one */

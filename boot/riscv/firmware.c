@@ -5,9 +5,11 @@
  * read is checked against the tree's size, so a broken one ends in boot_fail().
  */
 #include <boot/boot_info.h>
+#include <boot/boot.h>
 #include <kernel/cpu/cpu.h>
 #include <kernel/lib/string.h>
 #include <kernel/symbols.h>
+#include <kernel/main.h>
 
 #define FDT_MAGIC 0xd00dfeedu
 #define FDT_VERSION 16 /* compatible since; the oldest with this layout */

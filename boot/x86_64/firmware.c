@@ -4,9 +4,12 @@
  */
 #include <arch/arch.h>
 #include <boot/boot_info.h>
+#include <boot/boot.h>
 #include <kernel/cpu/cpu.h>
 #include <kernel/lib/string.h>
 #include <kernel/symbols.h>
+#include <kernel/console.h>
+#include <kernel/main.h>
 
 #define MIB 0x100000ull
 #define MAPPED_END (1ull << 32)

@@ -67,12 +67,6 @@ void ipi_send(unsigned int cpu, enum ipi why);
 /* From irq_event(IRQ_IPI). */
 void ipi_interrupt(void);
 
-/* Where a secondary CPU arrives from arch_cpu_start(). */
-noreturn void cpu_secondary_main(void);
-
-/* Bring up all CPUs present; says what failed. Boot. */
-void cpu_start_others(void);
-
 /*
  * cpu_call(): run fn(arg) on every CPU of `mask` that is online when the call
  * has its turn, the caller's own included, with interrupts off, and wait until
@@ -93,8 +87,5 @@ void cpu_turn_give(u32 *turn);
 /* The turn of cpu_call(): no call is under way, no CPU comes or goes. */
 void call_turn_take(void);
 void call_turn_give(void);
-
-/* Ask a CPU to look at its run queue. Any context. */
-void cpu_kick(unsigned int cpu);
 
 #endif

@@ -47,6 +47,9 @@
 #include <kernel/sched/sched_internal.h>
 #include <kernel/cpu/stop.h>
 #include <kernel/time.h>
+#include <kernel/lock/wait.h>
+#include <kernel/lock/mutex.h>
+#include <kernel/sched/balance.h>
 
 u64 cpu_start_ns = 10 * NSEC_PER_SEC;
 

@@ -60,4 +60,10 @@ void cpu_tell(unsigned int c, enum cpu_event event);
 /* From the idle loop, interrupts off: is this CPU to go? */
 void cpu_idle_check(void);
 
+/* Where a secondary CPU arrives from arch_cpu_start(). */
+noreturn void cpu_secondary_main(void);
+
+/* Bring up all CPUs present; says what failed. Boot. */
+void cpu_start_others(void);
+
 #endif

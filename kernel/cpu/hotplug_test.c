@@ -14,6 +14,7 @@
 #include <kernel/lib/string.h>
 #include <kernel/sched/task.h>
 #include <kernel/time.h>
+#include <kernel/lock/wait.h>
 
 #define KNEED_TWO(t)                                                           \
 	do {                                                                   \

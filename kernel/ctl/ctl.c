@@ -6,9 +6,9 @@
 #include <kernel/cpu/cpu.h>
 #include <kernel/ctl/ctl.h>
 #include <kernel/errno.h>
-#include <kernel/mm/mm.h>
 #include <kernel/printk.h>
 #include <kernel/lib/string.h>
+#include <kernel/mm/kmalloc.h>
 
 #define CTL_PATH 128
 

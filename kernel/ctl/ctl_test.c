@@ -8,8 +8,8 @@
 #include <kernel/ctl/ctl.h>
 #include <kernel/errno.h>
 #include <kernel/test/ktest.h>
-#include <kernel/mm/mm.h>
 #include <kernel/lib/string.h>
+#include <kernel/mm/kmalloc.h>
 
 #define DIR "/sys/kernel/selftest"
 #define NR_LINES 60

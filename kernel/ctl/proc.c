@@ -2,10 +2,10 @@
 #include <boot/boot_info.h>
 #include <kernel/cpu/cpu.h>
 #include <kernel/ctl/ctl.h>
-#include <kernel/mm/mm.h>
 #include <kernel/symbols.h>
 #include <kernel/sched/task.h>
 #include <kernel/time.h>
+#include <kernel/mm/page.h>
 
 /* For files that are one record. */
 static bool first_record(struct ctl_handle *h)

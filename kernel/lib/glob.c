@@ -1,5 +1,6 @@
 /* Shell-style patterns, as Linux's ftrace filters take them. */
 #include <kernel/lib/string.h>
+#include <kernel/lib/glob.h>
 
 /*
  * Match one character against the class that begins behind '['. Returns where

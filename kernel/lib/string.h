@@ -27,7 +27,4 @@ int parse_u64(const char *s, u64 *value);
 /* The same for a hexadecimal number, with or without 0x, without a suffix. */
 int parse_hex(const char *s, u64 *value);
 
-/* Linux's glob_match(): * ? [a-z] [!a-z] and backslash; the whole string. */
-bool glob_match(const char *pattern, const char *text);
-
 #endif

@@ -2,6 +2,7 @@
 #include <kernel/errno.h>
 #include <kernel/test/ktest.h>
 #include <kernel/lib/string.h>
+#include <kernel/lib/glob.h>
 
 static bool all_are(const u8 *p, u8 value, size_t n)
 {

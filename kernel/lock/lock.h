@@ -1,4 +1,4 @@
-/* Spinlocks that know their holder, mutexes, and wait queues. */
+/* Spinlocks that know their holder. */
 #ifndef KERNEL_LOCK_H
 #define KERNEL_LOCK_H
 
@@ -43,70 +43,5 @@ void spin_assert_held(const struct spinlock *l);
  */
 void spin_acquire(struct spinlock *l);
 void spin_release(struct spinlock *l);
-
-/* Tasks that wait for something; see wait_event(). */
-struct wait_queue {
-	struct spinlock lock;
-	struct list tasks; /* struct task.wait_link */
-};
-
-#define WAIT_QUEUE_INIT(w)                                                     \
-	{                                                                      \
-		SPINLOCK_INIT("wait_queue"), LIST_INIT((w).tasks)              \
-	}
-
-void wait_init(struct wait_queue *w);
-/* Put the running task on w, to be woken; undone by wait_finish(). */
-void wait_prepare(struct wait_queue *w);
-void wait_finish(struct wait_queue *w);
-/* Wake one or all. Any context but with the run queue's lock held. */
-void wake_one(struct wait_queue *w);
-void wake_all(struct wait_queue *w);
-
-/*
- * Sleep until cond is true. Whoever makes it true calls wake_*() after. Context:
- * may_sleep().
- */
-#define wait_event(w, cond)                                                    \
-	do {                                                                   \
-		for (;;) {                                                     \
-			wait_prepare(w);                                       \
-			if (cond)                                              \
-				break;                                         \
-			task_block();                                          \
-		}                                                              \
-		wait_finish(w);                                                \
-	} while (0)
-
-/* A sleeping lock with an owner; not recursive (a second lock panics). */
-struct mutex {
-	struct task *owner; /* atomic */
-	struct wait_queue waiters;
-	const char *name;
-	struct list held; /* in the owner's struct task.mutexes */
-	bool broken;	  /* by the owner: the last one was killed in between */
-};
-
-#define MUTEX_INIT(m)                                                          \
-	{                                                                      \
-		NULL, WAIT_QUEUE_INIT((m).waiters), #m, LIST_INIT((m).held),   \
-			false                                                  \
-	}
-
-/* Make a mutex usable; its name is for messages, and not copied. */
-void mutex_init(struct mutex *m, const char *name);
-void mutex_lock(struct mutex *m);
-bool mutex_trylock(struct mutex *m);
-void mutex_unlock(struct mutex *m);
-
-/*
- * Unlock all that task t holds, because t was killed (task_die(), task_bury()).
- * What such a mutex guards may be half changed: the next owner is told on the
- * console, by the mutex's name. Context: t itself, or t does not run any more.
- */
-void mutex_unlock_all(struct task *t);
-
-/* The running task holds m. For functions that need it held; kernel/assert.h. */
-void mutex_assert_held(const struct mutex *m);
 
 #endif

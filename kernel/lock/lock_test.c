@@ -9,6 +9,9 @@
 #include <kernel/sched/sched_internal.h>
 #include <kernel/sched/task.h>
 #include <kernel/time.h>
+#include <kernel/lock/wait.h>
+#include <kernel/lock/mutex.h>
+#include <kernel/sched/sched.h>
 
 #define TASKS 6
 #define ROUNDS 40

@@ -3,6 +3,8 @@
 #include <kernel/irq.h>
 #include <kernel/printk.h>
 #include <kernel/sched/task.h>
+#include <kernel/lock/wait.h>
+#include <kernel/lock/mutex.h>
 
 void mutex_init(struct mutex *m, const char *name)
 {

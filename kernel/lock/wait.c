@@ -6,6 +6,8 @@
  */
 #include <kernel/sched/sched_internal.h>
 #include <kernel/sched/task.h>
+#include <kernel/lock/wait.h>
+#include <kernel/sched/balance.h>
 
 void wait_init(struct wait_queue *w)
 {

@@ -8,10 +8,11 @@
 #include <kernel/lib/bits.h>
 #include <kernel/lib/list.h>
 #include <kernel/lock/lock.h>
-#include <kernel/mm/mm.h>
 #include <kernel/mm/mm_internal.h>
 #include <kernel/printk.h>
 #include <kernel/lib/string.h>
+#include <kernel/mm/page.h>
+#include <kernel/mm/kmalloc.h>
 
 #define SLAB_HEADER 96
 #define SLAB_MAGIC 0x51ab51ab

@@ -2,7 +2,7 @@
 #ifndef KERNEL_MM_INTERNAL_H
 #define KERNEL_MM_INTERNAL_H
 
-#include <kernel/mm/mm.h>
+#include <kernel/mm/page.h>
 
 /* Of an allocated block, by its first page; anything else panics. */
 unsigned int page_order(const void *page);

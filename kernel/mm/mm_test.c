@@ -4,10 +4,11 @@
  */
 #include <kernel/cpu/cpu.h>
 #include <kernel/test/ktest.h>
-#include <kernel/mm/mm.h>
 #include <kernel/lib/string.h>
 #include <kernel/sched/task.h>
 #include <kernel/time.h>
+#include <kernel/mm/page.h>
+#include <kernel/mm/kmalloc.h>
 
 static struct mm_stats stats(void)
 {

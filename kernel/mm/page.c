@@ -8,10 +8,10 @@
 #include <boot/boot_info.h>
 #include <kernel/lib/list.h>
 #include <kernel/lock/lock.h>
-#include <kernel/mm/mm.h>
 #include <kernel/mm/mm_internal.h>
 #include <kernel/printk.h>
 #include <kernel/lib/string.h>
+#include <kernel/mm/page.h>
 
 #define NR_ORDERS 12 /* the largest block: 8 MiB */
 

@@ -9,6 +9,7 @@
  */
 #include <kernel/printk.h>
 #include <kernel/sched/sched_internal.h>
+#include <kernel/sched/balance.h>
 
 #define BALANCE_TICKS 4
 

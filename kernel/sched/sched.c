@@ -16,6 +16,7 @@
 #include <kernel/cpu/hotplug.h>
 #include <kernel/printk.h>
 #include <kernel/sched/sched_internal.h>
+#include <kernel/sched/sched.h>
 
 void (*sched_switch_hook)(struct task *prev, struct task *next);
 

@@ -63,4 +63,7 @@ void schedule(void);
  */
 extern void (*sched_switch_hook)(struct task *prev, struct task *next);
 
+/* Block until task_wake(); after wait_prepare(), see kernel/lock/wait.h. */
+void task_block(void);
+
 #endif

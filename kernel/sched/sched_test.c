@@ -6,9 +6,9 @@
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
 #include <kernel/test/ktest.h>
-#include <kernel/mm/mm.h>
 #include <kernel/sched/task.h>
 #include <kernel/time.h>
+#include <kernel/lock/wait.h>
 
 /* The test itself stays on this CPU, so that it competes with its tasks. */
 #define HERE 1u

@@ -1,13 +1,18 @@
 /* Tasks: made, ended, joined, held; their stacks and the list of them all. */
 #include <kernel/assert.h>
 #include <kernel/errno.h>
-#include <kernel/mm/mm.h>
 #include <kernel/printk.h>
 #include <kernel/sched/sched_internal.h>
 #include <kernel/lib/string.h>
 #include <kernel/sched/task.h>
 #include <kernel/symbols.h>
 #include <kernel/unwind.h>
+#include <kernel/lock/wait.h>
+#include <kernel/lock/mutex.h>
+#include <kernel/sched/balance.h>
+#include <kernel/sched/sched.h>
+#include <kernel/mm/page.h>
+#include <kernel/mm/kmalloc.h>
 
 bool (*task_on_site)(unsigned long pc);
 

@@ -7,6 +7,7 @@
 #include <kernel/lock/lock.h>
 #include <kernel/sched/sched.h>
 #include <kernel/time.h>
+#include <kernel/lock/wait.h>
 
 #define TASK_NAME_LEN 16
 /* Guard page below and stack are one allocation of 2^TASK_STACK_ORDER pages. */
@@ -118,10 +119,6 @@ int task_set_affinity(struct task *t, cpumask_t mask);
 
 /* Sleep at least ns; woken early by task_stop() and task_wake(). */
 void task_sleep(u64 ns);
-/* Block until task_wake(); after wait_prepare(), see lock.h. */
-void task_block(void);
-/* Make a blocked task ready. Any context. True if it was blocked. */
-bool task_wake(struct task *t);
 
 /*
  * The lab's hand: when an interrupt finds t at a pc in [lo, hi), irq_exit()
@@ -129,7 +126,6 @@ bool task_wake(struct task *t);
  * task_release(); lo = hi = 0: no more. Its creator's duty to release it.
  */
 void task_hold(struct task *t, unsigned long lo, unsigned long hi);
-void task_release(struct task *t);
 /* The running task is held here, until task_release(). */
 void task_hold_self(void);
 /* End a held task where it stands, as by a fault; it is joined as usual. */

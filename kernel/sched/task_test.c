@@ -8,6 +8,7 @@
 #include <kernel/symbols.h>
 #include <kernel/sched/task.h>
 #include <kernel/time.h>
+#include <kernel/sched/balance.h>
 
 static void exit_with(void *arg)
 {

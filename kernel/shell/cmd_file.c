@@ -1,9 +1,9 @@
 /* Commands on control files: ls cd pwd echo, and cat. */
 #include <kernel/ctl/ctl.h>
 #include <kernel/errno.h>
-#include <kernel/mm/mm.h>
 #include <kernel/shell/shell_internal.h>
 #include <kernel/lib/string.h>
+#include <kernel/mm/kmalloc.h>
 
 static int put_long(struct columns *c, const char *dir, const char *name)
 {

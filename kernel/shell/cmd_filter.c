@@ -1,9 +1,9 @@
 /* Filters: grep head tail wc. */
 #include <kernel/errno.h>
 #include <kernel/lib/list.h>
-#include <kernel/mm/mm.h>
 #include <kernel/shell/shell_internal.h>
 #include <kernel/lib/string.h>
+#include <kernel/mm/kmalloc.h>
 
 #define FILTER_LINE 1024 /* longer lines are taken in pieces */
 #define TAIL_MAX 100000

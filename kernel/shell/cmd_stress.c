@@ -7,12 +7,14 @@
  */
 #include <kernel/errno.h>
 #include <kernel/cpu/hotplug.h>
-#include <kernel/mm/mm.h>
 #include <kernel/printk.h>
 #include <kernel/shell/shell_internal.h>
 #include <kernel/lib/string.h>
 #include <kernel/sched/task.h>
 #include <kernel/time.h>
+#include <kernel/lock/wait.h>
+#include <kernel/lock/mutex.h>
+#include <kernel/mm/kmalloc.h>
 
 #define STRESS_SETS_MAX 32
 

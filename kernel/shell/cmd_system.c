@@ -8,6 +8,7 @@
 #include <kernel/lib/string.h>
 #include <kernel/sched/task.h>
 #include <kernel/time.h>
+#include <kernel/console.h>
 
 #define SLEEP_MAX 86400ul
 /* How soon `sleep` sees Ctrl-C. */

@@ -5,11 +5,11 @@
 #include <kernel/cpu/cpu.h>
 #include <kernel/ctl/ctl.h>
 #include <kernel/errno.h>
-#include <kernel/mm/mm.h>
 #include <kernel/shell/shell_internal.h>
 #include <kernel/lib/string.h>
 #include <kernel/symbols.h>
 #include <kernel/sched/task.h>
+#include <kernel/mm/kmalloc.h>
 
 struct task_row {
 	int pid, prio;

@@ -1,10 +1,11 @@
 /* The shell: pipelines of commands over control files, and its prompt. */
 #include <kernel/ctl/ctl.h>
 #include <kernel/errno.h>
-#include <kernel/mm/mm.h>
 #include <kernel/printk.h>
 #include <kernel/shell/shell_internal.h>
 #include <kernel/lib/string.h>
+#include <kernel/console.h>
+#include <kernel/mm/kmalloc.h>
 
 char shell_cwd[SHELL_PATH] = "/";
 struct line_edit shell_editor;

@@ -59,6 +59,8 @@ int shell_error(int err, const char *name, const char *fmt, ...)
 
 /* Run one line, as typed. 0 or the error of its last command. */
 int shell_run_line(const char *line);
+/* The same, output to `out`. -EINTR after Ctrl-C. */
+int shell_run(struct sink *out, const char *line);
 /* The interactive loop; a task's function. */
 void shell_task(void *arg);
 

@@ -1,11 +1,11 @@
 /* Tab completion: over commands, control files and function names. */
 #include <kernel/ctl/ctl.h>
 #include <kernel/errno.h>
-#include <kernel/mm/mm.h>
 #include <kernel/printk.h>
 #include <kernel/shell/shell_internal.h>
 #include <kernel/lib/string.h>
 #include <kernel/symbols.h>
+#include <kernel/mm/kmalloc.h>
 
 REGISTRY(struct shell_cmd, shell_cmds);
 

@@ -41,8 +41,6 @@ const struct shell_cmd *shell_find(const char *name);
 
 /* ---- shell.c: running it ------------------------------------------------- */
 
-/* As shell_run_line(), output to `out`. -EINTR after Ctrl-C. */
-int shell_run(struct sink *out, const char *line);
 /* Does out go straight to the console? Then output may be in columns. */
 bool shell_on_console(const struct sink *out);
 /* Where shell_error() goes; tests point it elsewhere. */

@@ -3,10 +3,10 @@
  * with backspaces and "erase to the end of the line" only.
  */
 #include <kernel/errno.h>
-#include <kernel/mm/mm.h>
 #include <kernel/printk.h>
 #include <kernel/shell/shell_internal.h>
 #include <kernel/lib/string.h>
+#include <kernel/mm/kmalloc.h>
 
 #define CTRL(c) ((c)&0x1f)
 

@@ -4,9 +4,9 @@
  * believes it; keys, history and Tab do what their names say.
  */
 #include <kernel/test/ktest.h>
-#include <kernel/mm/mm.h>
 #include <kernel/shell/shell_internal.h>
 #include <kernel/lib/string.h>
+#include <kernel/mm/kmalloc.h>
 
 #define PROMPT "> "
 

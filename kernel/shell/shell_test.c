@@ -7,10 +7,10 @@
 #include <kernel/ctl/ctl.h>
 #include <kernel/errno.h>
 #include <kernel/test/ktest.h>
-#include <kernel/mm/mm.h>
 #include <kernel/shell/shell_internal.h>
 #include <kernel/lib/string.h>
 #include <kernel/sched/task.h>
+#include <kernel/mm/kmalloc.h>
 
 #define DIR "/sys/kernel/selftest"
 #define NOTE DIR "/note"

@@ -4,11 +4,13 @@
  */
 #include <kernel/errno.h>
 #include <kernel/test/ktest.h>
-#include <kernel/mm/mm.h>
 #include <kernel/param.h>
 #include <kernel/lib/string.h>
 #include <kernel/sched/task.h>
 #include <kernel/time.h>
+#include <kernel/lib/glob.h>
+#include <kernel/mm/page.h>
+#include <kernel/mm/kmalloc.h>
 
 REGISTRY(struct ktest, ktests);
 REGISTRY(struct ktest_resource, ktest_resources);

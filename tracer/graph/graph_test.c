@@ -5,10 +5,12 @@
  * buffer knows nothing of is not recorded; and Linux's text to the letter.
  */
 #include <tracer/testing.h>
+#include <tracer/ring/ring_control.h>
+#include <tracer/graph/output_graph.h>
 
-#include <kernel/mm/mm.h>
 #include <kernel/symbols.h>
 #include <kernel/time.h>
+#include <kernel/mm/kmalloc.h>
 
 #define TINY "8"
 

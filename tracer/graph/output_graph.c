@@ -13,6 +13,8 @@
 #include <kernel/lib/string.h>
 #include <kernel/time.h>
 #include <tracer/tracer.h>
+#include <tracer/comm.h>
+#include <tracer/graph/output_graph.h>
 
 #define INDENT 2      /* a call deeper */
 #define PROC_WIDTH 14 /* of a task's name and pid */

@@ -9,7 +9,8 @@
 #include <arch/conform/conform.h>
 #include <kernel/lib/bits.h>
 #include <kernel/cpu/hotplug.h>
-#include <kernel/shell/shell_internal.h>
+#include <kernel/shell/shell.h>
+#include <kernel/lock/mutex.h>
 #include <tracer/graph/returns.h>
 #include <tracer/testing.h>
 

@@ -13,7 +13,8 @@
 #include <arch/conform/conform.h>
 #include <kernel/symbols.h>
 #include <kernel/unwind.h>
-#include <tracer/lab/lab.h>
+#include <kernel/lock/mutex.h>
+#include <kernel/sched/balance.h>
 #include <tracer/graph/returns.h>
 
 #define AHEAD_NS (30 * NSEC_PER_USEC)

@@ -4,6 +4,9 @@
 #include <kernel/test/ktest.h>
 #include <kernel/param.h>
 #include <kernel/lib/string.h>
+#include <kernel/lock/mutex.h>
+#include <kernel/console.h>
+#include <kernel/lib/glob.h>
 #include <tracer/lab/lab_internal.h>
 #include <tracer/patch/patch.h>
 #include <tracer/tracer.h>

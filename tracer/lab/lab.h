@@ -111,10 +111,6 @@ struct lab_scheme {
 		lab_schemes) = { __VA_ARGS__ }
 REGISTRY(struct lab_scheme, lab_schemes);
 
-/* What a LAB_BREAK scheme's trap reaches. For each resume function of a port:
- * PATCH_INDIRECT(lab_trap, function). */
-bool lab_trap(struct trap_frame *f);
-
 /*
  * A victim whose site is one of the port's own, as the compiler makes them
  * (SITES=), so that it stands in the site table: the lab switches it with each

@@ -22,6 +22,7 @@
 #include <kernel/errno.h>
 #include <kernel/printk.h>
 #include <kernel/lib/string.h>
+#include <kernel/sched/balance.h>
 #include <tracer/lab/lab_internal.h>
 
 /*

@@ -7,6 +7,7 @@
 #include <kernel/test/ktest.h>
 #include <kernel/lib/string.h>
 #include <kernel/time.h>
+#include <kernel/lock/mutex.h>
 #include <tracer/lab/lab_internal.h>
 #include <tracer/patch/patch.h>
 #include <tracer/graph/returns.h>

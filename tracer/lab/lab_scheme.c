@@ -8,6 +8,7 @@
 #include <kernel/cpu/stop.h>
 #include <kernel/lib/string.h>
 #include <tracer/lab/lab_internal.h>
+#include <tracer/lab/lab_scheme.h>
 #include <tracer/patch/patch.h>
 
 #define STEPS_MAX (LAB_STORES + 1)

@@ -8,6 +8,7 @@
 #include <tracer/lab/lab_internal.h>
 #include <tracer/patch/patch_live.h>
 #include <tracer/sites/sites.h>
+#include <tracer/patch/patch_break.h>
 
 static const struct lab_form off_form = { "off", { 0 }, { 0, 0 } };
 static const struct lab_form on_form = { "on", { 0 }, { 1, 0 } };

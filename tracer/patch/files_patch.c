@@ -5,6 +5,7 @@
 #include <kernel/printk.h>
 #include <kernel/lib/string.h>
 #include <kernel/time.h>
+#include <kernel/lock/mutex.h>
 #include <tracer/patch/patch.h>
 #include <tracer/patch/patch_log.h>
 

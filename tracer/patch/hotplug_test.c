@@ -7,6 +7,7 @@
 #include <kernel/lib/bits.h>
 #include <kernel/cpu/hotplug.h>
 #include <tracer/testing.h>
+#include <tracer/ring/ring_control.h>
 
 static unsigned int last_cpu(void)
 {

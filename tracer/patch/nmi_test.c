@@ -6,6 +6,7 @@
 #include <tracer/testing.h>
 
 #include <kernel/patch_path.h>
+#include <kernel/lock/mutex.h>
 
 #define NMIS 100
 #define CALLS 3 /* in each, so in each as many breakpoints */

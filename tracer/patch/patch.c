@@ -2,6 +2,7 @@
 #include <tracer/patch/patch_live.h>
 #include <tracer/patch/patch_log.h>
 #include <tracer/tracer.h>
+#include <tracer/patch/patch_break.h>
 
 #include <kernel/lib/bits.h>
 #include <kernel/cpu/cpu.h>
@@ -13,6 +14,7 @@
 #include <kernel/printk.h>
 #include <kernel/lib/string.h>
 #include <kernel/time.h>
+#include <kernel/lock/mutex.h>
 
 static const struct patch_strategy *strategy = &patch_strategy_stop;
 static struct patch_stats stats;
@@ -147,10 +149,12 @@ static void strategy_boot(void)
 {
 	const char *why;
 
+	mutex_lock(&trace_mutex);
 	if (strategy_wanted && patch_strategy_set(strategy_wanted, &why))
 		printk("patch_strategy=%s is not possible on this CPU: %s; %s "
 		       "it is\n",
 		       strategy_wanted, why, strategy->name);
+	mutex_unlock(&trace_mutex);
 }
 INIT_HOOK(INIT_LATE, strategy_boot);
 

@@ -29,6 +29,7 @@
 
 #include <kernel/patch_path.h>
 #include <tracer/patch/patch_log.h>
+#include <tracer/patch/patch_break.h>
 
 static struct patch_chunk chunk;
 

@@ -7,7 +7,9 @@
 #include <tracer/testing.h>
 
 #include <kernel/patch_path.h>
+#include <kernel/lock/mutex.h>
 #include <tracer/patch/patch_live.h>
+#include <tracer/patch/patch_break.h>
 
 /* ---- H13 -------------------------------------------------------------------- */
 

@@ -5,7 +5,6 @@
 #include <kernel/errno.h>
 #include <kernel/cpu/hotplug.h>
 #include <kernel/init.h>
-#include <kernel/mm/mm.h>
 #include <kernel/cpu/order.h>
 #include <kernel/param.h>
 #include <kernel/patch_path.h>
@@ -13,6 +12,8 @@
 #include <kernel/cpu/stop.h>
 #include <kernel/lib/string.h>
 #include <kernel/time.h>
+#include <kernel/mm/page.h>
+#include <kernel/mm/kmalloc.h>
 #include <tracer/patch/patch.h>
 #include <tracer/tracer.h>
 

@@ -10,6 +10,7 @@
 
 #include <kernel/lib/bits.h>
 #include <kernel/cpu/hotplug.h>
+#include <kernel/lock/mutex.h>
 #include <tracer/patch/patch_log.h>
 
 static unsigned int site; /* victim_call()'s */

@@ -5,6 +5,7 @@
  * function never sees another's data (H24).
  */
 #include <tracer/testing.h>
+#include <kernel/lock/mutex.h>
 
 /* Where CPUs take turns, by -icount or because the host has fewer, a rendezvous costs
  * seconds of patience. */

@@ -11,6 +11,7 @@
 
 #include <kernel/patch_path.h>
 #include <tracer/patch/patch_log.h>
+#include <tracer/patch/patch_break.h>
 
 /* Of the bitmaps; 32 sites each. One store a site: more than PATCH_CHUNK take as
  * long as one step of those. */

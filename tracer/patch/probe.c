@@ -3,10 +3,11 @@
 
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
-#include <kernel/mm/mm.h>
 #include <kernel/lib/string.h>
 #include <kernel/sched/task.h>
 #include <kernel/time.h>
+#include <kernel/lock/mutex.h>
+#include <kernel/mm/kmalloc.h>
 #include <tracer/patch/patch.h>
 #include <tracer/ops.h>
 #include <tracer/tracer.h>

@@ -7,6 +7,8 @@
 
 #include <tracer/patch/patch_live.h>
 #include <tracer/patch/probe.h>
+#include <tracer/patch/patch_break.h>
+#include <kernel/lock/mutex.h>
 
 /* With strategy `name`, all sites; 0 if it is refused here. */
 static u64 stall_with(struct ktest_run *t, const char *name)

@@ -30,6 +30,7 @@
 #include <arch/ring_event.h>
 #include <kernel/lock/lock.h>
 #include <kernel/types.h>
+#include <kernel/lock/mutex.h>
 
 #define RING_TASK ((u32)RING_TYPE(0)) /* parent: the pid */
 #define RING_TIME                                                              \
@@ -96,31 +97,6 @@ extern struct ring rings[MAX_CPUS];
 /* Held by a reader while it looks at pages, and by who frees pages. Taken after
  * trace_mutex. */
 extern struct mutex ring_readers;
-
-/* ---- Control: tasks, trace_mutex held (tracer/tracer.h) ----------------- */
-
-/*
- * Give every CPU present a new, empty ring of kb KiB, rounded up to pages. 0; -ENOMEM:
- * the old ones stay as they are. Interrupts on.
- */
-int ring_resize(unsigned long kb);
-unsigned long ring_kb(void);
-
-/* Forget everything and set the counts to 0, on the CPUs of mask. */
-void ring_clear(cpumask_t mask);
-
-/*
- * Record on the CPUs of mask and on no other; clear: and forget everything. When
- * it returns no CPU outside the mask is in the middle of writing an event.
- */
-void ring_record(cpumask_t mask, bool clear);
-
-/*
- * Run fn(cpu, arg) for the CPUs of mask, where and how their rings' writers run:
- * there, interrupts off. For a CPU that is not online, which has no writer, here.
- */
-void ring_call(cpumask_t mask, void (*fn)(unsigned int cpu, void *arg),
-	       void *arg);
 
 /* ---- Writing: any context but NMI --------------------------------------- */
 

@@ -2,12 +2,15 @@
  * ring's writing side runs on its CPU with interrupts off, so it is never in the
  * middle of an event (the trampoline keeps interrupts off as well). */
 #include <tracer/ring/ring_internal.h>
+#include <tracer/ring/ring_control.h>
 
 #include <kernel/cpu/hotplug.h>
 #include <kernel/errno.h>
-#include <kernel/mm/mm.h>
 #include <kernel/printk.h>
 #include <kernel/sched/task.h>
+#include <kernel/lock/mutex.h>
+#include <kernel/mm/page.h>
+#include <kernel/mm/kmalloc.h>
 
 struct mutex ring_readers = MUTEX_INIT(ring_readers);
 

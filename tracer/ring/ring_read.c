@@ -1,12 +1,14 @@
 /* The readers' half of the trace buffer; ring.h has the protocol. */
 #include <tracer/ring/ring_read.h>
+#include <tracer/ring/ring_control.h>
 
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
-#include <kernel/mm/mm.h>
 #include <kernel/lib/string.h>
 #include <kernel/symbols.h>
 #include <kernel/sched/task.h>
+#include <kernel/lock/mutex.h>
+#include <kernel/mm/page.h>
 
 /* Oldest and newest page that a reader may look for at this moment. */
 static void live_pages(const struct ring *r, u32 *tail, u32 *head)

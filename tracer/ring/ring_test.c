@@ -5,6 +5,8 @@
  * event are right; that resizing and clearing lose nothing unsaid.
  */
 #include <tracer/testing.h>
+#include <tracer/ring/ring_control.h>
+#include <kernel/lock/mutex.h>
 
 #define TINY "8"
 

@@ -29,15 +29,17 @@
 #include <kernel/errno.h>
 #include <kernel/init.h>
 #include <kernel/test/ktest.h>
-#include <kernel/mm/mm.h>
 #include <kernel/param.h>
 #include <kernel/patch_path.h>
 #include <kernel/printk.h>
 #include <kernel/cpu/stop.h>
 #include <kernel/lib/string.h>
 #include <kernel/sched/task.h>
+#include <kernel/lock/mutex.h>
+#include <kernel/mm/kmalloc.h>
 #include <tracer/sites/sites.h>
 #include <tracer/tracer.h>
+#include <tracer/filter.h>
 
 /* Most of what a boot calls, before there is a daemon or memory. */
 #define RECORDS_FIRST 1024

@@ -12,9 +12,11 @@
  * where it is wanted.
  */
 #include <tracer/testing.h>
+#include <tracer/sites/record.h>
 
 #include <kernel/test/record_victim.h>
 #include <kernel/unwind.h>
+#include <kernel/sched/balance.h>
 
 #define BEFORE 64 /* turns fewer than what brings the timer to the call */
 #define AFTER 192 /* and more: a clock that ticks in 100 ns, a trampoline */
@@ -136,7 +138,9 @@ static void start_victim(struct ktest_run *t,
 {
 	v = (struct victim){ .call = call, .adds = adds, .pause = true };
 	timer_setup(&v.timer, note_hit);
+	mutex_lock(&trace_mutex);
 	trace_test_ops(&note_ops);
+	mutex_unlock(&trace_mutex);
 	v.task = task_create_expendable("victim", PRIO_LOW, 1u << (nr_cpus - 1),
 					sweep, NULL);
 	KASSERT(t, v.task);
@@ -207,6 +211,8 @@ KTEST(record_sweep, "record.converts_under_held_task")
 	KEXPECT_EQ(t, held, boundaries);
 	printk("# %u of %u boundaries held while converted\n", held,
 	       boundaries);
+	mutex_lock(&trace_mutex);
 	trace_test_ops(NULL);
+	mutex_unlock(&trace_mutex);
 	trace_test_reset();
 }

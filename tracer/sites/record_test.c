@@ -8,6 +8,7 @@
 #include <tracer/testing.h>
 
 #include <kernel/test/record_victim.h>
+#include <kernel/lock/mutex.h>
 #include <tracer/sites/record.h>
 
 static bool known(unsigned int victim)

@@ -4,12 +4,12 @@
 #include <arch/arch_trace.h>
 #include <kernel/errno.h>
 #include <kernel/init.h>
-#include <kernel/mm/mm.h>
 #include <kernel/param.h>
 #include <kernel/printk.h>
 #include <kernel/lib/string.h>
 #include <kernel/sched/task.h>
 #include <kernel/time.h>
+#include <kernel/mm/kmalloc.h>
 
 #define REPORT_LINES 10
 

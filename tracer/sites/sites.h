@@ -75,23 +75,6 @@ struct site_boot {
 };
 extern struct site_boot site_boot;
 
-/*
- * RECORD=runtime: make sites now of whatever has been called, instead of when
- * the recorder next wakes (a task, trace_mutex not held); and, once at boot, do
- * so and start it. Elsewhere all are known.
- */
-#ifdef RECORD_RUNTIME
-void sites_learn(void);
-void sites_record_start(void);
-#else
-static inline void sites_learn(void)
-{
-}
-static inline void sites_record_start(void)
-{
-}
-#endif
-
 /* arch_text_sync_site() for all of a site: it may lie across two cache lines. */
 void site_sync(unsigned long site);
 

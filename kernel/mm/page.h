@@ -1,6 +1,6 @@
-/* Memory: pages and kmalloc. */
-#ifndef KERNEL_MM_H
-#define KERNEL_MM_H
+/* Pages. */
+#ifndef KERNEL_PAGE_H
+#define KERNEL_PAGE_H
 
 #include <kernel/types.h>
 
@@ -14,15 +14,7 @@ void mm_init(void);
 void *page_alloc(unsigned int order);
 void page_free(void *page, unsigned int order);
 
-/*
- * size bytes, 16-byte aligned (8 on 32-bit), not zeroed; NULL when there is no
- * memory or size is 0. Any context but NMI. kfree(NULL) is harmless; freeing
- * what is not allocated panics.
- */
-void *kmalloc(size_t size);
-void *kzalloc(size_t size);
-void kfree(void *p);
-
+/* Figures of both allocators. */
 struct mm_stats {
 	unsigned long pages_total, pages_free; /* of PAGE_SIZE */
 	unsigned long kmalloc_bytes, kmalloc_objects;

@@ -1,0 +1,38 @@
+/* Mutexes: locks that sleep. */
+#ifndef KERNEL_MUTEX_H
+#define KERNEL_MUTEX_H
+
+#include <kernel/lock/wait.h>
+
+/* A sleeping lock with an owner; not recursive (a second lock panics). */
+struct mutex {
+	struct task *owner; /* atomic */
+	struct wait_queue waiters;
+	const char *name;
+	struct list held; /* in the owner's struct task.mutexes */
+	bool broken;	  /* by the owner: the last one was killed in between */
+};
+
+#define MUTEX_INIT(m)                                                          \
+	{                                                                      \
+		NULL, WAIT_QUEUE_INIT((m).waiters), #m, LIST_INIT((m).held),   \
+			false                                                  \
+	}
+
+/* Make a mutex usable; its name is for messages, and not copied. */
+void mutex_init(struct mutex *m, const char *name);
+void mutex_lock(struct mutex *m);
+bool mutex_trylock(struct mutex *m);
+void mutex_unlock(struct mutex *m);
+
+/*
+ * Unlock all that task t holds, because t was killed (task_die(), task_bury()).
+ * What such a mutex guards may be half changed: the next owner is told on the
+ * console, by the mutex's name. Context: t itself, or t does not run any more.
+ */
+void mutex_unlock_all(struct task *t);
+
+/* The running task holds m. For functions that need it held; kernel/assert.h. */
+void mutex_assert_held(const struct mutex *m);
+
+#endif

@@ -1,0 +1,16 @@
+/* Names of tasks by pid, also of those that are gone. */
+#ifndef TRACER_COMM_H
+#define TRACER_COMM_H
+
+#include <kernel/types.h>
+
+struct task;
+
+/* Remember a task's name. Any context but NMI, never waits. */
+void comm_save(const struct task *t);
+/* Remember those of all tasks. */
+void comm_save_all(void);
+/* The name of pid, "<idle>" for 0, "<...>" when it is not known. */
+void comm_find(s32 pid, char *name, size_t size);
+
+#endif

@@ -1,0 +1,27 @@
+/* set_ftrace_filter and set_ftrace_notrace. */
+#ifndef TRACER_FILTER_H
+#define TRACER_FILTER_H
+
+#include <kernel/ctl/ctl.h>
+#include <kernel/types.h>
+
+struct site_filter {
+	const char *name;  /* the control file's */
+	const char *empty; /* what it shows when nothing is in it */
+	u32 **bits;
+	unsigned int count;  /* sites in it */
+	unsigned int lo, hi; /* words outside [lo, hi) are 0 */
+};
+extern struct site_filter filter_trace, filter_notrace;
+
+/*
+ * What was written to a filter's control file: patterns separated by blanks
+ * (text is cut up), added, or with append false replacing what is there.
+ * -EINVAL: a pattern that matches no function.
+ */
+int filter_write(struct ctl_handle *h, struct site_filter *f, char *text,
+		 bool append);
+/* Would it be accepted? Changes nothing but text. */
+int filter_check(struct ctl_handle *h, struct site_filter *f, char *text);
+
+#endif

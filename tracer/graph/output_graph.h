@@ -1,0 +1,12 @@
+/* Events as a call graph. */
+#ifndef TRACER_OUTPUT_GRAPH_H
+#define TRACER_OUTPUT_GRAPH_H
+
+#include <tracer/output.h>
+
+/* The same for function_graph (output_graph.c). */
+void trace_graph_header(struct seq *s);
+void trace_graph_line(struct seq *s, struct trace_graph *g,
+		      const struct ring_entry *e);
+
+#endif

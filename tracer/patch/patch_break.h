@@ -1,0 +1,66 @@
+/* Strategy `breakpoint`: its chunks, which the strategy `word` and the lab use too. */
+#ifndef TRACER_PATCH_BREAK_H
+#define TRACER_PATCH_BREAK_H
+
+#include <arch/arch_trace.h>
+#include <kernel/symbols.h>
+#include <tracer/patch/patch.h>
+
+#define PATCH_CHUNK 64 /* sites */
+
+struct patch_chunk {
+	unsigned int count;
+	/* Ascending: the live instruction's offset from _text << 1 | on. One
+	 * word, so that a trap that looks reads an address and its own state. */
+	u32 entry[PATCH_CHUNK];
+};
+
+static inline unsigned long patch_entry_live(u32 entry)
+{
+	return (unsigned long)_text + (entry >> 1);
+}
+
+/* Put a live instruction in its place, in whatever order they come. There must
+ * be room. */
+static inline void patch_chunk_add(struct patch_chunk *c, unsigned long live,
+				   bool on)
+{
+	u32 entry = (u32)(live - (unsigned long)_text) << 1 | on;
+	unsigned int i = c->count++;
+
+	/* Batches come in ascending order, and then nothing moves; but a trap
+	 * that searches an unsorted vector kills (H14), so nobody's word is
+	 * taken for it. */
+	for (; i && c->entry[i - 1] > entry; i--)
+		c->entry[i] = c->entry[i - 1];
+	c->entry[i] = entry;
+}
+
+/*
+ * Is pc a live instruction of the first `count` of the chunk, which must be
+ * ascending? Then also *on. Any context, no site.
+ */
+bool patch_chunk_find(const struct patch_chunk *c, u32 count, unsigned long pc,
+		      bool *on);
+
+/*
+ * Carry out one step of breakpoints on all of a chunk: write, then have every
+ * online CPU synchronise. When it returns all have. Context: a task, interrupts
+ * on.
+ */
+void patch_chunk_step(struct patch_chunk *c, enum patch_step step);
+
+/* After the last step: write once more what it wrote, if that must be. */
+void patch_chunk_settle(const struct patch_chunk *c, enum patch_step last);
+
+/* Switch a site by breakpoint, together with others: at the latest in flush. */
+void patch_break_add(unsigned long live, bool on);
+void patch_break_flush(void);
+
+/*
+ * Is there a breakpoint of a batch at address pc? Then also *on, the state that
+ * the site is to get. For patch_trap(): any context, no site.
+ */
+bool patch_break_find(unsigned long pc, bool *on);
+
+#endif
