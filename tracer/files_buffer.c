@@ -24,18 +24,8 @@ static cpumask_t all_cpus(void)
 
 static int iter_open(struct ctl_handle *h, cpumask_t mask, bool bounded)
 {
-	struct trace_iter *it;
-	u64 announced, written;
-
-	/* First: what is written from now on is not announced. */
-	trace_count(mask, &announced, &written);
-	it = trace_iter_open(mask, bounded);
-	h->priv = it;
-	if (!it)
-		return -ENOMEM;
-	it->announced = announced;
-	it->written = written;
-	return 0;
+	h->priv = trace_iter_open(mask, bounded);
+	return h->priv ? 0 : -ENOMEM;
 }
 
 static void iter_release(struct ctl_handle *h)
@@ -65,16 +55,38 @@ static int put_missing(struct seq *s, struct trace_iter *it)
 	return missing != 0;
 }
 
-static int read_entries(struct ctl_handle *h, struct seq *s)
+/*
+ * The header, and an iteration that begins now: counted first, so that entries
+ * which are written from now on are not announced.
+ */
+static int read_header(struct ctl_handle *h, struct seq *s, cpumask_t mask)
+{
+	u64 announced, written;
+	struct trace_iter *it;
+
+	trace_count(mask, &announced, &written);
+	it = trace_iter_open(mask, true);
+	if (!it)
+		return -ENOMEM;
+	trace_iter_close(h->priv);
+	h->priv = it;
+	it->announced = announced;
+	it->written = written;
+	trace_header(s, it);
+	/* A line of a call graph is about more than one entry. */
+	if (READ_ONCE(trace_state.tracer)->graph)
+		it->announced = 0;
+	return 1;
+}
+
+static int read_entries(struct ctl_handle *h, struct seq *s, cpumask_t mask)
 {
 	struct trace_iter *it = h->priv;
 	const struct ring_entry *e;
 	u64 lost;
 
-	if (h->pos++ == 0) {
-		trace_header(s, it);
-		return 1;
-	}
+	if (h->pos++ == 0)
+		return read_header(h, s, mask);
 	e = trace_iter_peek_line(it);
 	if (!e)
 		return put_missing(s, it);
@@ -103,7 +115,7 @@ static int trace_open(struct ctl_handle *h)
 
 static int trace_read(struct ctl_handle *h, struct seq *s)
 {
-	return read_entries(h, s);
+	return read_entries(h, s, all_cpus());
 }
 
 static int trace_write(struct ctl_handle *h, char *text)
@@ -121,7 +133,7 @@ static int cpu_trace_open(struct ctl_handle *h)
 
 static int cpu_trace_read(struct ctl_handle *h, struct seq *s)
 {
-	return read_entries(h, s);
+	return read_entries(h, s, 1u << h->cpu);
 }
 
 static int cpu_trace_write(struct ctl_handle *h, char *text)
