@@ -75,21 +75,37 @@ static noreturn void start_tasks(void)
 	panic("the boot context runs again");
 }
 
+/*
+ * The boot order. Each call stands where it is for the reason beside it. Interrupts
+ * are off and this is the only CPU until start_tasks().
+ */
 void kernel_main(void)
 {
+	/* First: arch_this_cpu(), which everything below uses, needs the structs. */
 	cpu_init_boot();
+	/* Locks and current_task() need run queues and a task that "runs" now. */
 	sched_init();
 	task_init_boot();
+	/* From here on a mistake can be said. */
 	arch_console_init();
+	/* Parameters say what the calls below do, and bad ones are printed. */
 	param_parse();
+	/* maxcpus= has been read; the banner says how many CPUs there are. */
 	cpu_count();
 	banner();
+	/* Before memory is touched that may not be there: faults are reported. */
 	arch_trap_init();
+	/* Page tables are made of pages. */
 	mm_init();
 	arch_mmu_init();
+	/* Sites are written through the alias that arch_mmu_init() has made, and
+	 * before a second CPU or a second task could run one of them. */
 	run_hooks(INIT_SITES);
+	/* Timers need the clock's rate and the interrupt controller; no interrupt
+	 * may come before its handler could run a site that is not converted. */
 	time_init();
 	arch_irq_init();
 	time_init_cpu();
+	/* Leaves this stack for good. */
 	start_tasks();
 }

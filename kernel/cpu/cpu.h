@@ -8,38 +8,47 @@
 
 struct cpu {
 	struct cpu_head head; /* first: assembly reaches it */
+
+	/* Set before the CPU starts. */
 	hwid_t hwid;
 	struct task *idle;
+
+	/* Each has its own lock. */
 	struct run_queue rq;
-	u64 irq_counts[NR_IRQ_KINDS]; /* written by this CPU alone */
-	u32 ipi_pending;	      /* enum ipi bits, atomic */
 	struct timer_queue timers;
-	struct trap_frame *irq_frame; /* of the interrupt being handled */
-	bool in_stop;		      /* inside a rendezvous */
-	bool in_fault;		      /* inside trap_fault() */
-	/* The spinlock that this CPU waits for, NULL: none, and its ticket. */
-	const struct spinlock *spins_for;
-	u32 spin_ticket;
+
+	/* Written by other CPUs. */
+	u32 ipi_pending; /* enum ipi bits, atomic */
+
+	/* Written by this CPU alone; other CPUs read some of it as a hint. */
+	u64 irq_counts[NR_IRQ_KINDS];
+	struct trap_frame *irq_frame;	  /* of the interrupt being handled */
+	bool in_stop;			  /* inside a rendezvous */
+	bool in_fault;			  /* inside trap_fault() */
+	const struct spinlock *spins_for; /* that it waits for, or NULL */
+	u32 spin_ticket;		  /* its ticket there */
 	u32 spin_rounds;       /* of that wait: does this CPU run at all? */
-	unsigned long spin_pc; /* who waits */
+	unsigned long spin_pc; /* where it waits */
 };
 
 extern struct cpu cpus[MAX_CPUS];
 extern unsigned int nr_cpus; /* present; set once at boot */
 /*
- * Who answers interrupts, and who of them is given tasks (kernel/cpu/hotplug.c). The
- * first changes only while the turns of cpu_call() and stop_cpus() are both
- * taken, so whoever has either may count on it. CPU 0 is always in both.
+ * The CPUs that answer interrupts, and those of them that are given tasks
+ * (kernel/cpu/hotplug.c). cpus_online changes only while the turns of cpu_call() and
+ * stop_cpus() are both taken, so it stands still for a task that has either turn.
+ * CPU 0 is always in both masks.
  */
 extern cpumask_t cpus_online, cpus_active;
 
-/* The CPU that this runs on. Exact only with preemption or interrupts off. */
+/* The index of the calling CPU. The answer is out of date at once unless preemption
+ * or interrupts are off. */
 static inline unsigned int cpu_index(void)
 {
 	return arch_this_cpu()->head.index;
 }
 
-/* Is it online now? In a moment it may be otherwise. */
+/* Is CPU c online now? The answer may change at once. */
 static inline bool cpu_online(unsigned int c)
 {
 	return READ_ONCE(cpus_online) & (1u << c);
@@ -54,7 +63,7 @@ enum ipi {
 	IPI_RESCHED = 1, /* look at the run queue */
 	IPI_CALL = 2,	 /* cpu_call() has work */
 	IPI_STOP = 4,	 /* stop_cpus() gathers */
-	IPI_PANIC = 8,	 /* somebody panics: be quiet for good */
+	IPI_PANIC = 8,	 /* another CPU panics: stop for good */
 };
 
 /* Make the CPUs' structs usable, and the boot CPU the one online. First of all. */
@@ -68,18 +77,18 @@ void ipi_send(unsigned int cpu, enum ipi why);
 void ipi_interrupt(void);
 
 /*
- * cpu_call(): run fn(arg) on every CPU of `mask` that is online when the call
- * has its turn, the caller's own included, with interrupts off, and wait until
- * all have. 0, or -EDEADLK when interrupts are off or in interrupt context (it
- * would wait for a CPU that waits for us). For all CPUs say ~0u: a mask read
- * before from cpus_online lacks who came since.
+ * Run fn(arg) with interrupts off on every CPU of `mask` that is online when the
+ * call has its turn, the caller's own CPU included, and wait until all have run it.
+ * 0; -EDEADLK with interrupts off or in an interrupt, because the caller would wait
+ * for a CPU that may wait for the caller's. For all CPUs pass ~0u: a mask that was
+ * read from cpus_online before lacks the CPUs that have come since.
  */
 int cpu_call(cpumask_t mask, void (*fn)(void *arg), void *arg);
 
 /*
- * Take and give back one's turn at something that one CPU does with others'
- * help: preemption off in between, interrupts as they were (on). *turn starts
- * as 0. Context: a task, interrupts on.
+ * Take and give back a turn: the right to do something that one CPU at a time does
+ * with the help of the others. In between preemption is off, and interrupts are on.
+ * *turn starts as 0. Context: a task, interrupts on.
  */
 void cpu_turn_take(u32 *turn);
 void cpu_turn_give(u32 *turn);

@@ -47,40 +47,54 @@ struct task_return {
 
 struct task {
 	struct arch_context context; /* first: arch_switch() */
-	int pid;		     /* idle tasks: 0 */
+
+	/* Set when the task is made, and never changed. */
+	int pid; /* idle tasks: 0 */
 	char name[TASK_NAME_LEN];
 	int prio;
-	enum task_state state; /* under its run queue's lock */
-	bool on_cpu;	       /* running, or its stack still in use */
-	bool expendable;       /* a fault kills it, not the kernel */
-	bool killed;	       /* by a fault or a stack overflow */
-	bool should_stop;      /* task_stop() */
-	bool detached;	       /* under its run queue's lock */
-	bool guarded;	       /* by a page that faults; else a canary */
-	bool preempted;	       /* switched away by irq_exit() */
-	unsigned int cpu;      /* whose queue it is on */
-	cpumask_t affinity;
-	char *stack; /* lowest usable byte */
-	struct list run_link, wait_link, all_link;
-	struct wait_queue *waiting_on;
-	struct list mutexes;	  /* that it holds; its own, while it runs */
-	struct timer timer;	  /* task_sleep() */
-	struct trap_frame *frame; /* of the interrupt that preempted it */
-	unsigned long hold_lo, hold_hi; /* task_hold() */
-	unsigned long interrupted_pc;	/* by the latest interrupt */
-	struct task_fault *fault;	/* set by its creator, or NULL */
+	bool expendable; /* a fault kills it, not the kernel */
+	bool guarded; /* a page that faults is below its stack; else a canary */
+	char *stack;  /* lowest usable byte */
 	void (*fn)(void *arg);
 	void *arg;
+	struct task_fault *fault; /* its creator's, or NULL */
+
+	/* Under the lock of the run queue that it belongs to, which is cpu's. */
+	enum task_state state;
+	bool detached;
+	unsigned int cpu;
+	cpumask_t affinity;
+	struct list run_link;
+	bool on_cpu; /* it runs, or its stack is still in use; atomic when cleared */
+
+	/* Under the lock of the wait queue that it waits on; the list of all tasks. */
+	struct wait_queue *waiting_on;
+	struct list wait_link;
+	struct list all_link; /* under task.c's list_lock */
+
+	/* The task's own, while it runs; nothing else writes them. */
+	struct list mutexes;	      /* that it holds */
+	struct timer timer;	      /* task_sleep() */
+	struct trap_frame *frame;     /* of the interrupt that preempted it */
+	bool preempted;		      /* switched away by irq_exit() */
+	bool killed;		      /* by a fault or a stack overflow */
+	unsigned long interrupted_pc; /* by the latest interrupt */
 	int exit_code;
-	struct wait_queue exit_wait;
-	u64 slice_left; /* arch_clock() ticks, of a task preempted within it */
+	u64 slice_left; /* arch_clock() ticks, if it was preempted within one */
 	u64 run_ticks;	/* arch_clock() ticks on a CPU */
 	u64 switches;
-	/*
-	 * Innermost last. Its own: what interrupts it in between leaves all of
-	 * it as it was.
-	 */
+
+	/* Written by other tasks, one word each. */
+	bool should_stop;		/* task_stop() */
+	unsigned long hold_lo, hold_hi; /* task_hold() */
 	u32 quiesced; /* the last trace_quiesce() that saw it outside */
+
+	struct wait_queue exit_wait; /* has its own lock */
+
+	/*
+	 * Taken returns, the innermost last. They are the task's own: an interrupt
+	 * in between leaves all of them as they were.
+	 */
 	u32 nr_returns;
 	u32 graph_depth; /* of these: in function_graph's ring; irqs off */
 	struct task_return returns[TASK_RETURNS];
