@@ -14,7 +14,7 @@
 #define URGENT_NS (100 * NSEC_PER_MSEC)
 
 static struct spinlock output_lock = SPINLOCK_INIT("console_output");
-/* under output_lock: who wrote the unfinished line that the cursor is in */
+/* under output_lock: the task that wrote the unfinished line of the cursor */
 static struct task *line_owner;
 
 #define INPUT_SIZE 4096 /* a power of two; a pasted script must fit */
@@ -32,7 +32,7 @@ static void put(char c)
 	arch_console_putc(c);
 }
 
-/* Somebody else's unfinished line is finished before ours begins. */
+/* If another task has left a line unfinished, that line is ended first. */
 static void write_locked(const char *text, size_t len)
 {
 	if (!len)

@@ -32,10 +32,10 @@ void irq_exit(struct trap_frame *f);
 bool in_interrupt(void);
 
 /*
- * Called inside every NMI, for tests; NULL: nobody. Nothing on a port's way there
- * has a site, which the build proves; what the hook calls may have some only
- * while no batch can be carried out by `stop`, whose stores an NMI can see half
- * done. It takes no lock.
+ * Hook for tests: called inside every NMI, NULL: nothing needs it. The port's way to
+ * it has no site, which the build proves. The hook itself may call functions with
+ * sites only while no batch can be carried out by `stop`, because an NMI can see
+ * that strategy's stores half done. It takes no lock.
  */
 extern void (*irq_nmi_hook)(void);
 

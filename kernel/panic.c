@@ -41,7 +41,8 @@ void panic_stop_cpu(void)
 	arch_cpu_halt();
 }
 
-/* Whoever panicked found this CPU in cpus_online, or this finds the panic. */
+/* Either the CPU that panicked has found this one in cpus_online, or this one finds
+ * the panic here. */
 void panic_check(void)
 {
 	__atomic_thread_fence(__ATOMIC_SEQ_CST); /* pairs with stop_others() */

@@ -163,7 +163,7 @@ static bool try_cancel(struct timer *t)
 	return done;
 }
 
-/* From fn itself there is nobody to wait for: it restarts its own timer. */
+/* A timer's own fn need not wait for itself: it restarts its own timer. */
 void timer_cancel(struct timer *t)
 {
 	while (!try_cancel(t)) {

@@ -25,7 +25,7 @@ static bool may_kill(const struct cpu *cpu)
 	       !(cpu->head.preempt_count & ~PREEMPT_RESCHED);
 }
 
-/* True: put right by whoever expected it. */
+/* True: the fault was expected, and its handler has put f right. */
 static bool note(struct task_fault *fault, struct trap_frame *f,
 		 const char *what, unsigned long addr)
 {

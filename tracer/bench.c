@@ -23,7 +23,7 @@
 #define CALLS 10000u
 #define TURNS 8
 
-/* Written to by the tracer's functions when something is wrong: nobody reads. */
+/* The tracer's functions write here when something is wrong. Nothing reads it. */
 static struct ctl_handle errors;
 
 /* All figures are kept in tenths; limit 0: none. */

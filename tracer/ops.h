@@ -29,8 +29,8 @@ bool trace_ops_borrowed(void);
 
 /*
  * Give it back: live calls do nothing. Tasks may still stand in a trampoline with
- * what was borrowed: who frees it, or what it points to, calls trace_quiesce()
- * first. Context: trace_mutex held.
+ * the borrowed ops: before the borrower frees them, or what they point to, it calls
+ * trace_quiesce(). Context: trace_mutex held.
  */
 void trace_ops_give_back(void);
 

@@ -35,8 +35,8 @@ void trace_iter_close(struct trace_iter *it);
 
 /* The oldest entry that has not been passed; NULL: none (now). */
 const struct ring_entry *trace_iter_peek(struct trace_iter *it);
-/* The same for who shows them: a call and its return that are one line are one
- * entry (ring_cursor_join()). */
+/* The same for a reader that prints it: a call and its return that make one line are
+ * one entry (ring_cursor_join()). */
 const struct ring_entry *trace_iter_peek_line(struct trace_iter *it);
 /* Pass it; consume: only if trace_iter_consume() says true it was ours. */
 void trace_iter_next(struct trace_iter *it);

@@ -82,18 +82,20 @@ void ipi_interrupt(void)
 }
 
 /*
- * A turn is held by a CPU with preemption off and interrupts on: so its holder
- * always runs, and who waits for it still answers interrupts; neither a mutex
- * (who waits may not be able to sleep) nor a spinlock gives that. The word counts
- * those who wait, in TURN_WAITS.
+ * A CPU holds a turn with preemption off and interrupts on. So the holder always
+ * runs, and a CPU that waits for the turn still answers interrupts. A mutex does not
+ * give that, because a waiting task may not be able to sleep. A spinlock does not
+ * either, because it keeps interrupts off. The word counts waiting CPUs in units of
+ * TURN_WAITS.
  */
 #define TURN_TAKEN 1u
 #define TURN_WAITS 2u
 
 /*
- * There are no tickets: one that is called while its holder is preempted would
- * hold up everybody. But who takes turns in a loop must leave those who waited
- * before a chance, or they never come in where CPUs share a thread (-icount).
+ * There are no tickets, because a task that is preempted when its ticket comes up
+ * would hold up all others. But a CPU that takes the turn repeatedly must first let
+ * the CPUs that were already waiting take it. Otherwise they never get it where all
+ * CPUs share one thread (-icount).
  */
 #define TURN_POLITE 16
 

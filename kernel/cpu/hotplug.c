@@ -1,6 +1,6 @@
 /*
- * CPUs come and go. One at a time, under `changing`; boot brings its CPUs up
- * the same way.
+ * CPUs come and go, one at a time, under `changing`. Boot brings its CPUs up in the
+ * same way.
  *
  *	cpu_up(), elsewhere		the CPU
  *	STARTING: arch_cpu_start()	its own set-up; runs no site
@@ -20,20 +20,21 @@
  *	takes its timers, gives the
  *	turns; parked: OFFLINE
  *
- * The turns are those of stop_cpus() and of cpu_call(): whoever has either of
- * them has a set of CPUs that does not change, all of which answer. What a CPU
- * missed while it was away:
+ * The turns are those of stop_cpus() and of cpu_call(). A CPU that has either turn
+ * has a set of online CPUs that does not change, and all of them answer. A CPU that
+ * was away has missed two things:
  *
- * - text: it synchronises its fetch before it enters cpus_online, for what was
- *   written when nobody knew of it, and again after a full fence, for what was
- *   written by those who did not find it there. That fence pairs with the one
- *   between a writer's stores and its cpu_call(): either the writer finds the
- *   CPU in cpus_online, or the CPU's second synchronisation comes after the
- *   stores. Up to there it runs no function that has a site (tools/patchpath).
- * - the tracer's settings: whoever changes them does it for the CPUs that are
- *   away as well, between cpus_hold() and cpus_release().
+ * - Text. It synchronises its fetch before it enters cpus_online, for the text that
+ *   was written while no other CPU knew of it. It synchronises again after a full
+ *   fence, for the text of a writer that did not find it in cpus_online. That fence
+ *   pairs with the fence between a writer's stores and its cpu_call(): either the
+ *   writer finds the CPU in cpus_online, or the CPU's second synchronisation comes
+ *   after the stores. Up to there the CPU runs no function that has a site
+ *   (tools/patchpath).
+ * - The tracer's settings. A task that changes them also does so for the CPUs that
+ *   are away, between cpus_hold() and cpus_release().
  *
- * Devices interrupt CPU 0 in every port, which therefore stays.
+ * In every port, devices interrupt CPU 0. So CPU 0 never leaves.
  */
 #include <arch/arch_trace.h>
 #include <boot/boot_info.h>
@@ -77,8 +78,8 @@ void (*cpu_event_hook)(unsigned int cpu, enum cpu_event event);
 bool cpu_join_unsynced;
 u32 cpu_join_late;
 
-/* Acquire and release pair with each other: what was done before a step is seen
- * by who acts on it. */
+/* A CPU's release of its state pairs with the acquire of the CPU that reads it: the
+ * reader sees everything that was done before the state changed. */
 static notrace enum cpu_state state_of(unsigned int c)
 {
 	return __atomic_load_n(&states[c], __ATOMIC_ACQUIRE);
@@ -139,8 +140,9 @@ notrace void cpu_secondary_main(void)
 	cpu_join();
 	panic_check();
 	/*
-	 * What somebody left who took it for online when it was not: with the
-	 * bit set, nobody would ever interrupt it for that again.
+	 * Another CPU may have taken this one for online before it was, and have
+	 * set a bit of ipi_pending. While the bit is set, no CPU sends that
+	 * interrupt again. So deal with it now.
 	 */
 	ipi_interrupt();
 	sched_idle();
@@ -309,7 +311,7 @@ int cpu_up(unsigned int c)
 	return err;
 }
 
-/* From here on it interrupts nobody and nobody interrupts it. */
+/* From here on the CPU neither sends interrupts nor gets any. */
 static void let_out(unsigned int c)
 {
 	take_turns();

@@ -20,8 +20,8 @@ int cpu_up(unsigned int c);
 int cpu_down(unsigned int c);
 
 /*
- * In between cpus_online does not change: for those who act for the CPUs that
- * are away as well. Context: a task that may sleep; inside trace_mutex.
+ * In between cpus_online does not change. For a task that also acts for the CPUs
+ * that are away. Context: a task that may sleep; inside trace_mutex.
  */
 void cpus_hold(void);
 void cpus_release(void);
@@ -37,13 +37,13 @@ enum cpu_event {
 };
 
 /*
- * A wish of higher floors to know of it; NULL when nobody wants it. The function
- * and all that it calls have no site: who sets it says PATCH_INDIRECT(cpu_tell,
- * function).
+ * Hook for the tracer: called on each of these events. NULL when nothing needs it.
+ * The function, and everything that it calls, has no site. It is set by
+ * PATCH_HOOK_SET(), and needs PATCH_INDIRECT(cpu_tell, function).
  */
 extern void (*cpu_event_hook)(unsigned int cpu, enum cpu_event event);
 
-/* For tests of those who look for it: a CPU that comes does not synchronise. */
+/* For tests of the order log: a CPU that comes does not synchronise. */
 extern bool cpu_join_unsynced;
 /* For a test: how long cpu_up() waits, and a CPU that does not arrive meanwhile. */
 extern u64 cpu_start_ns;

@@ -1,6 +1,6 @@
 /*
- * What the kernel tells of the order in which CPUs hold, wait for and release one
- * another, for whoever wants to prove something about it: the tracer's order log.
+ * The order in which CPUs hold, wait for and release one another, told to the
+ * tracer's order log, which proves something about it.
  */
 #ifndef KERNEL_ORDER_H
 #define KERNEL_ORDER_H
@@ -15,9 +15,9 @@ enum order_event {
 };
 
 /*
- * A wish of a higher floor to know; NULL when nobody wants it. The function and
- * all that it calls have no site: who sets it says PATCH_INDIRECT(order_tell,
- * function). Any context.
+ * Hook for the order log: called on each of these events. NULL when nothing needs
+ * it. The function, and everything that it calls, has no site. It is set by
+ * PATCH_HOOK_SET(), and needs PATCH_INDIRECT(order_tell, function). Any context.
  */
 extern void (*order_hook)(enum order_event event, u32 arg);
 void order_tell(enum order_event event, u32 arg);

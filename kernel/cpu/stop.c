@@ -11,15 +11,15 @@
  *	all have left
  *	  IDLE
  *
- * Whoever is held or leads has interrupts off from the moment that it arrives to
- * its own sync(), and in between runs nothing but this file, change() and sync():
- * no function there may have a site, so none is fetched while it changes. The
- * interrupted tasks may stand anywhere, on a site too.
+ * The leader and every held CPU have interrupts off from the moment that they arrive
+ * until their own sync() is over. In between they run nothing but this file, change()
+ * and sync(). No function there may have a site, so no CPU fetches a site while it
+ * changes. The interrupted tasks may stand anywhere, on a site too.
  *
- * Nobody waits here for a CPU that waits for another: those who wait for an
- * answer to an IPI (cpu_call(), TLB flushes) do so with interrupts on and so
- * arrive; spinlocks are held with interrupts off for a time that ends by itself;
- * and from GATHER on nobody sends anything.
+ * The leader never waits for a CPU that waits for another one. A CPU that waits for
+ * an answer to an IPI (cpu_call(), TLB flushes) does so with interrupts on, so it
+ * arrives. A CPU that holds a spinlock has interrupts off, but only for a time that
+ * ends by itself. From GATHER on, no CPU sends an interrupt.
  */
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
@@ -48,7 +48,7 @@ notrace bool stop_active(void)
 	return arch_this_cpu()->in_stop;
 }
 
-/* Release: what was done before is seen by who acts on the new state; pairs
+/* Release: a CPU that acts on the new state sees what was done before it. Pairs
  * with the acquire in wait_for(). */
 static notrace void set_state(enum stop_state s)
 {

@@ -17,18 +17,18 @@ struct stop_work {
 };
 
 /*
- * Carry out w. 0; -EDEADLK with interrupts off or in interrupt context; -EBUSY
- * from within a stop. Others who stop at the same time wait for their turn.
- * Neither function may wait for another CPU, take a lock, or have a site.
- * Context: a task, preemptible or not.
+ * Carry out w. 0; -EDEADLK with interrupts off or in interrupt context; -EBUSY from
+ * within a rendezvous. Other callers wait for their turn meanwhile. Neither function
+ * of w may wait for another CPU, take a lock, or have a site. Context: a task,
+ * preemptible or not.
  */
 int stop_cpus(struct stop_work *w);
 
 /*
- * What runs while CPUs are held: on each other CPU, from its IPI, and on the
- * caller, once `others` CPUs are held. For kernel/patch_path.h: whoever writes a
- * change() or sync() says PATCH_INDIRECT(stop_lead, change), (stop_lead, sync)
- * and (stop_hold, sync).
+ * What runs while CPUs are held: stop_hold() on each other CPU, from its IPI, and
+ * stop_lead() on the caller, once `others` CPUs are held. A change() or sync() needs
+ * PATCH_INDIRECT(stop_lead, change), PATCH_INDIRECT(stop_lead, sync) and
+ * PATCH_INDIRECT(stop_hold, sync) (kernel/patch_path.h). stop_cpus() refuses others.
  */
 void stop_hold(void);
 void stop_lead(unsigned int others);
@@ -37,7 +37,7 @@ void stop_lead(unsigned int others);
 void stop_turn_take(void);
 void stop_turn_give(void);
 
-/* Is this CPU inside a rendezvous? For those who must refuse to wait. */
+/* Is this CPU inside a rendezvous? Then it must refuse to wait for another. */
 bool stop_active(void);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * Ticket spinlocks. A ticket is a place in the queue: CPUs enter in the order
- * in which they came, so none starves. Whoever spins for too long says who
- * holds the lock, once.
+ * Ticket spinlocks. A ticket is a place in the queue: CPUs get the lock in the order
+ * in which they came, so none starves. A CPU that spins for too long prints once
+ * which CPU holds the lock, or which one has its turn and does not go on.
  */
 #include <kernel/assert.h>
 #include <kernel/cpu/cpu.h>

@@ -7,9 +7,10 @@
 #include <kernel/types.h>
 
 /*
- * A ticket lock. Taken with interrupts off, so handlers may take it too. A CPU
- * that spins longer than spin_complain_ms says once who holds the lock, and since which
- * PC, and goes on waiting; taking it twice on one CPU panics.
+ * A ticket lock. A CPU takes it with interrupts off, so interrupt handlers may take
+ * it too. A CPU that spins longer than spin_complain_ms prints once which CPU holds
+ * the lock since which PC, and goes on waiting. A CPU that takes the lock twice
+ * panics.
  */
 struct spinlock {
 	u32 next, owner; /* tickets; atomic */

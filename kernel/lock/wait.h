@@ -25,8 +25,8 @@ void wake_one(struct wait_queue *w);
 void wake_all(struct wait_queue *w);
 
 /*
- * Sleep until cond is true. Whoever makes it true calls wake_*() after. Context:
- * may_sleep().
+ * Sleep until cond is true. The task that makes it true calls wake_one() or
+ * wake_all() afterwards. Context: may_sleep().
  */
 #define wait_event(w, cond)                                                    \
 	do {                                                                   \

@@ -136,7 +136,7 @@ static bool wake(struct task *t, enum task_state from)
 
 	if (woken)
 		t->state = TASK_READY;
-	/* Preemption stays off until it is placed: nobody else would. */
+	/* Preemption stays off until t is placed, because no other CPU would do it. */
 	preempt_disable();
 	spin_unlock(&rq->lock, state);
 	if (place)

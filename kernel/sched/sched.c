@@ -1,15 +1,16 @@
 /*
- * The scheduler's core. Each CPU has a run queue under one lock. A ready task is
- * in exactly one of these states, all decided under its queue's lock:
+ * The scheduler's core. Each CPU has a run queue under one lock. A ready task is in
+ * exactly one of these states, all decided under its queue's lock:
  *
  *   running   on_cpu, on no list: schedule() takes the next task off its list
  *   queued    on a list of cpus[t->cpu].rq
- *   placed    neither: whoever took it there is about to call sched_place()
+ *   placed    neither: the CPU that took it off a list is about to call
+ *             sched_place()
  *
  * The lock is held across arch_switch(): the next task releases it in
- * sched_finish_switch(), after clearing on_cpu. So whoever holds the lock and
- * sees on_cpu false knows that the task's stack and context are at rest, and
- * may move the task to another CPU. kernel/sched/balance.c does that.
+ * sched_finish_switch(), after clearing on_cpu. So a CPU that holds the lock and sees
+ * on_cpu false knows that the task's stack and context are at rest, and may move the
+ * task to another CPU. kernel/sched/balance.c does that.
  */
 #include <kernel/assert.h>
 #include <kernel/lib/bits.h>
@@ -181,8 +182,8 @@ void sched_finish_switch(struct task *prev)
 		     prev != cpu->head.current;
 	bool reap = prev->state == TASK_DEAD && prev->detached;
 
-	/* Release: pairs with the acquire in task_join(). From here on prev may
-	 * be freed by who joins it, unless one of the two is true. */
+	/* Release: pairs with the acquire in task_join(). From here on the task that
+	 * joins prev may free it, unless one of the two is true. */
 	if (prev != cpu->head.current)
 		__atomic_store_n(&prev->on_cpu, false, __ATOMIC_RELEASE);
 	spin_release(&cpu->rq.lock);
@@ -251,7 +252,7 @@ static void give_up_cpu(bool to_tail)
 	arch_irq_restore(state);
 }
 
-/* With nobody to yield to, a loop around this is a spin loop. */
+/* With no other task ready, a loop around this is a spin loop. */
 void sched_yield(void)
 {
 	if (!READ_ONCE(arch_this_cpu()->rq.nr_ready))

@@ -57,9 +57,9 @@ void sched_yield(void);
 void schedule(void);
 
 /*
- * A wish of higher floors to know of each switch: called with interrupts off on
- * the CPU that switches, before the switch; NULL when nobody wants it. It must
- * not take locks of the scheduler.
+ * Hook for the tracer: called on every context switch, with interrupts off, on the
+ * CPU that switches, before it switches. NULL when nothing needs it. It must not take
+ * locks of the scheduler.
  */
 extern void (*sched_switch_hook)(struct task *prev, struct task *next);
 

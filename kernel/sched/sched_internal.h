@@ -1,4 +1,4 @@
-/* What the scheduler offers to the kernel's own core and to nobody else. */
+/* What the scheduler offers to the kernel's own core, and to no other floor. */
 #ifndef KERNEL_SCHED_INTERNAL_H
 #define KERNEL_SCHED_INTERNAL_H
 
@@ -15,8 +15,8 @@ struct run_queue *sched_lock_task(struct task *t, irq_state_t *state);
 void sched_set_state(struct task *t, enum task_state state);
 
 /*
- * Put a task that is ready, on no queue and on no CPU on the queue of the best
- * CPU for it. Nobody else may be doing the same.
+ * Put a task that is ready, on no queue and on no CPU on the queue of the best CPU
+ * for it. No other CPU may be doing the same with that task.
  */
 void sched_place(struct task *t);
 

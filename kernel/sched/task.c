@@ -22,7 +22,7 @@ static struct list tasks = LIST_INIT(tasks);
 static unsigned int nr_tasks;
 static int last_pid;
 
-/* Where somebody waits for a task to be held. */
+/* Tasks wait here for another task to be held. */
 static struct wait_queue hold_wait = WAIT_QUEUE_INIT(hold_wait);
 
 /* What the boot CPU runs before it has tasks: nothing ever switches to it. */
@@ -32,8 +32,8 @@ static struct task boot_task;
 
 /*
  * Where no hardware guards the page below a stack, its uppermost words hold a
- * pattern; the page belongs to the task, so that an overflow of less than a page
- * destroys nobody else's data before it is noticed.
+ * pattern. The page belongs to the task, so an overflow of less than a page destroys
+ * no other data before it is noticed.
  */
 #define CANARY_WORDS 16
 #define CANARY (~0ul / 255 * 0xc5)
@@ -432,7 +432,7 @@ void task_hold_self(void)
 	arch_irq_restore(state);
 }
 
-/* Off its CPU and in nobody's hands but ours: nothing can run it again. */
+/* The task is off its CPU and on no queue, so nothing can run it again. */
 void task_bury(struct task *t)
 {
 	t->killed = true;

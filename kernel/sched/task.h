@@ -106,9 +106,9 @@ static inline struct task *current_task(void)
 }
 
 /*
- * Make a task that runs fn(arg) and then exits with 0. prio 1..31; affinity: any
- * online CPU in the mask. It runs from now on. NULL when out of memory (said).
- * Everyone who creates a task joins it, or detaches it.
+ * Make a task that runs fn(arg) and then exits with 0. prio is 1 to 31. affinity
+ * names at least one online CPU. The task runs from now on. NULL when out of memory,
+ * which is printed. The creator must join the task, or detach it.
  */
 struct task *task_create(const char *name, int prio, cpumask_t affinity,
 			 void (*fn)(void *arg), void *arg);
@@ -122,7 +122,7 @@ struct task *task_create_watched(const char *name, void (*fn)(void *arg),
 				 struct task_fault *fault);
 /* Wait for its end, free it; returns its exit code (-EFAULT: killed by a fault). */
 int task_join(struct task *t);
-/* Nobody will join it: freed when it ends. */
+/* Free the task when it ends: no task will join it. */
 void task_detach(struct task *t);
 noreturn void task_exit(int code);
 /* Ask a task to end: it wakes, and task_should_stop() says true to it. */
@@ -171,8 +171,8 @@ bool task_inspect(struct task *t, void (*fn)(struct task *t, void *arg),
 unsigned long task_pc(const struct task *t);
 
 /*
- * A higher floor's answer to whether pc lies on a site, so that ps can mark
- * tasks that were preempted there; NULL while nobody knows. Any context.
+ * The tracer's answer to whether pc lies on a site, so that ps can mark tasks that
+ * were preempted there. NULL until the tracer is ready. Any context.
  */
 extern bool (*task_on_site)(unsigned long pc);
 

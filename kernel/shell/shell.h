@@ -8,7 +8,7 @@
 
 #include <kernel/types.h>
 
-/* Where output goes. write: 0, or -EPIPE when nobody wants more (head). */
+/* Where output goes. write: 0, or -EPIPE when the reader has ended (head). */
 struct sink {
 	int (*write)(struct sink *s, const char *text, size_t len);
 };

@@ -1,4 +1,4 @@
-/* What the shell's own files share; nobody else includes it. */
+/* What the shell's own files share. */
 #ifndef KERNEL_SHELL_INTERNAL_H
 #define KERNEL_SHELL_INTERNAL_H
 

@@ -12,7 +12,7 @@
 unsigned long victim_call(unsigned long x);
 notrace unsigned long victim_call_notrace(unsigned long x);
 
-/* x + 1; calls nobody and needs no stack, so that its return address stays where
+/* x + 1. It calls no function and needs no stack, so its return address stays where
  * its caller put it. */
 unsigned long victim_leaf(unsigned long x);
 

@@ -19,13 +19,13 @@ static u32 offset(unsigned long ip)
 }
 
 /*
- * The depth is not the count of returns taken: an interrupt that comes while one is
- * being taken must not stand deeper in the graph than what is in the ring.
- * Likewise its time is in that of the call that the graph shows around it.
+ * The depth is not the count of taken returns: an interrupt that comes while a return
+ * is being taken must not stand deeper in the graph than the calls that are in the
+ * ring. Likewise its time counts for the call that the graph shows around it.
  *
- * Interrupts are off in between: whoever selects another tracer, or clears the
- * buffer, interrupts every CPU after he has changed trace_ops (tracer.c), so
- * nothing is written that was asked for by the tracer before.
+ * Interrupts are off in between. A task that selects another tracer, or clears the
+ * buffer, interrupts every CPU after it has changed trace_ops (tracer.c). So nothing
+ * is written afterwards that the earlier tracer asked for.
  */
 static bool graph_enter(struct task_return *r, unsigned int depth)
 {
@@ -45,8 +45,8 @@ static bool graph_enter(struct task_return *r, unsigned int depth)
 PATCH_ROOT(graph_enter);
 
 /*
- * Tracing may have been switched off since, or have begun anew: then nobody knows
- * of the call any more.
+ * Tracing may have been switched off since the call, or have begun anew. Then the
+ * ring does not have the call any more.
  */
 static void graph_leave(struct task_return *r, unsigned int depth)
 {

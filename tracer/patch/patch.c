@@ -21,8 +21,8 @@ static struct patch_stats stats;
 static u64 window_max; /* arch_clock() ticks, for stats.window_ns_max */
 
 /*
- * The text is written by nobody else while trace_mutex is held, so what has been
- * verified here still stands when the strategy writes.
+ * Only the task that holds trace_mutex writes text, so what has been verified here
+ * is still true when the strategy writes.
  */
 static int verify(struct patch_batch *b)
 {
@@ -177,13 +177,13 @@ static bool at_live(unsigned long pc)
 }
 
 /*
- * A CPU that trapped on a breakpoint which is no longer in memory goes on as
- * memory says now; to return to the same address could be to trap for ever, with
- * interrupts off, while others wait for it. Only at a live instruction: any other
- * breakpoint is somebody else's.
+ * A CPU that has trapped on a breakpoint which is no longer in memory goes on as
+ * memory says now. If it returned to the same address, it could trap for ever, with
+ * interrupts off, while other CPUs wait for it. That is done only at a live
+ * instruction: any other breakpoint does not belong to the tracer.
  *
- * Memory is read first, the vector then: a breakpoint that is found in memory
- * has been published before, and stays so while this CPU has interrupts off.
+ * Memory is read first, the vector then. A breakpoint that is found in memory has
+ * been published before, and stays so while this CPU has interrupts off.
  */
 bool patch_trap(struct trap_frame *f)
 {

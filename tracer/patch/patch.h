@@ -48,7 +48,7 @@ int patch_strategy_set(const char *name, const char **why);
 const char *patch_strategy_name(void);
 
 /*
- * The steps of a strategy that stops nobody, in their order; each is first
+ * The steps of a strategy that stops no CPU, in their order. Each step is first
  * written (synced false), then every CPU has synchronised (true).
  */
 enum patch_step {
@@ -59,14 +59,16 @@ enum patch_step {
 };
 
 /*
- * Called after each write and each sync of a step, by the task that patches,
- * interrupts on: the lab runs the site on another CPU from it. NULL: nobody.
+ * Hook for the lab, which runs the site on another CPU from it: the task that patches
+ * calls it after each write and each sync of a step, with interrupts on. NULL when
+ * nothing needs it.
  */
 extern void (*patch_step_hook)(enum patch_step step, bool synced);
 
 /*
- * Asked first by patch_trap(); true: dealt with. For the lab's own breakpoints.
- * Trap context, no site (PATCH_INDIRECT(patch_trap, ...)). NULL: nobody.
+ * Hook for the lab's own breakpoints: patch_trap() asks it first. true: it has dealt
+ * with the trap. Trap context, no site. It is set by PATCH_HOOK_SET(), and needs
+ * PATCH_INDIRECT(patch_trap, function). NULL when nothing needs it.
  */
 extern bool (*patch_trap_hook)(struct trap_frame *f);
 

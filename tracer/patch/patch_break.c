@@ -1,7 +1,7 @@
 /*
- * Strategy `breakpoint`: works whatever a store of the live instruction looks
- * like to those who fetch it, and stops nobody. A live instruction is a first
- * unit, which one store changes, and a tail. For each chunk of the batch:
+ * Strategy `breakpoint`: it works whatever a store of the live instruction looks like
+ * to a CPU that fetches it, and it stops no CPU. A live instruction is a first unit,
+ * which one store changes, and a tail. For each chunk of the batch:
  *
  *	step		first unit	tail	a CPU that runs the site
  *	(before)	old		old	runs the old instruction
@@ -12,18 +12,18 @@
  *	PATCH_FIRST	new		new	traps, or runs the new one
  *	  all sync				runs the new instruction
  *
- * Each "all sync" keeps any CPU from seeing two of the stores in the wrong order:
- * without the first, an old first unit with a new tail; without the second, a
- * new first unit with an old tail. Where the unit is the whole instruction there
- * is no tail, and no step for it.
+ * Each "all sync" keeps any CPU from seeing two of the stores in the wrong order.
+ * Without the first one a CPU could see an old first unit with a new tail, without
+ * the second one a new first unit with an old tail. Where the unit is the whole
+ * instruction there is no tail, and no step for it.
  *
- * The trap acts as the site's NEW state from the first breakpoint on: were it to
- * act as a NOP, calls would get lost while the state is "on" all the time (H13).
+ * The trap acts as the site's NEW state from the first breakpoint on. If it acted as
+ * a NOP, calls would get lost while the state is "on" all the time (H13).
  *
- * The vector that the trap searches is published before the first breakpoint can
- * be seen, and stays until every CPU has synchronised after the last step: by
- * then no CPU can fetch a breakpoint any more, and since traps run with interrupts
- * off, which the synchronisation's interrupt waits for, none is still in one.
+ * The vector that the trap searches is published before any CPU can see the first
+ * breakpoint. It stays until every CPU has synchronised after the last step. By then
+ * no CPU can fetch a breakpoint any more. No CPU is still in a trap either, because
+ * traps run with interrupts off, and the synchronisation's interrupt waits for that.
  */
 #include <tracer/patch/patch_live.h>
 

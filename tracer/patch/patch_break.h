@@ -28,9 +28,9 @@ static inline void patch_chunk_add(struct patch_chunk *c, unsigned long live,
 	u32 entry = (u32)(live - (unsigned long)_text) << 1 | on;
 	unsigned int i = c->count++;
 
-	/* Batches come in ascending order, and then nothing moves; but a trap
-	 * that searches an unsorted vector kills (H14), so nobody's word is
-	 * taken for it. */
+	/* Batches come in ascending order, and then nothing moves. But a trap that
+	 * searches an unsorted vector kills the machine (H14), so the order is not
+	 * taken for granted. */
 	for (; i && c->entry[i - 1] > entry; i--)
 		c->entry[i] = c->entry[i - 1];
 	c->entry[i] = entry;

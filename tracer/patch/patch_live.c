@@ -1,4 +1,4 @@
-/* Steps of a strategy that stops nobody: all CPUs synchronise after each. */
+/* Steps of a strategy that stops no CPU: all CPUs synchronise after each. */
 #include <tracer/patch/patch_live.h>
 
 #include <kernel/cpu/cpu.h>

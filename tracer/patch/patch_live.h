@@ -1,8 +1,7 @@
 /*
- * What the strategies that stop nobody share: sites are switched in chunks, so
- * that interrupts are never off for longer than one chunk takes, whatever the
- * size of the batch; and each step ends with every CPU synchronising. All of it
- * under trace_mutex.
+ * What the strategies that stop no CPU share. Sites are switched in chunks, so
+ * interrupts are never off for longer than one chunk takes, whatever the size of the
+ * batch. Each step ends with every CPU synchronising. All of it under trace_mutex.
  */
 #ifndef TRACER_PATCH_LIVE_H
 #define TRACER_PATCH_LIVE_H

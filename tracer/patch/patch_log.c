@@ -1,4 +1,4 @@
-/* The order log: appending, and everybody that tells it something. */
+/* The order log: appending to it, and the hooks that tell it something. */
 #include <tracer/patch/patch_log.h>
 
 #include <kernel/cpu/cpu.h>
@@ -232,7 +232,7 @@ bool patch_sabotage_skips(void)
 		cpu_index() == patch_sabotage_cpu);
 }
 
-/* Past ipi_send(), which refuses; nobody answers, and that is the point. */
+/* Past ipi_send(), which would refuse: the test shows that no CPU answers. */
 void patch_sabotage_wait(void)
 {
 	unsigned int other = cpu_index() ? 0 : 1;

@@ -1,11 +1,11 @@
 /*
- * Strategy `word`: where one store replaces the live instruction as a whole for
- * everybody who fetches it, that store, and then every CPU synchronises. Until it
- * has, a CPU runs the old instruction or the new one; half of each never exists.
- * No trap, so no vector: the bitmaps are gone through in parts.
+ * Strategy `word`, for sites where one store replaces the live instruction as a whole
+ * for every CPU that fetches it: that store, and then every CPU synchronises. Until a
+ * CPU has, it runs the old instruction or the new one, and never half of each. There
+ * is no trap, so there is no vector: the bitmaps are gone through in parts.
  *
- * Sites where the architecture promises no such thing, misaligned ones above all
- * (H10), are switched by breakpoint, in the same batch, and counted.
+ * Sites where the architecture does not promise that, misaligned ones above all
+ * (H10), are switched by breakpoint in the same batch, and counted.
  */
 #include <tracer/patch/patch_live.h>
 

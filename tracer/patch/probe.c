@@ -13,9 +13,9 @@
 #include <tracer/tracer.h>
 
 /*
- * Between two wake-ups a stall goes unseen, so they must be dense; but each costs
- * some thousand instructions, and under -icount all CPUs share one. A prime, so
- * that it does not keep step with whoever patches.
+ * A stall between two wake-ups goes unseen, so wake-ups must be dense. But each costs
+ * some thousand instructions, and under -icount all CPUs share one. The period is a
+ * prime, so that it does not keep step with the task that patches.
  */
 #define PERIOD_NS 19973u
 

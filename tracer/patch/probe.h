@@ -1,7 +1,7 @@
 /*
- * The probe: on every CPU a task above all others that sleeps for short times and
- * notes how late it is let run again. What the strategies differ in: `stop` keeps
- * everybody waiting for a whole batch, the others for one chunk at most.
+ * The probe: on every CPU a task of the highest priority sleeps for short times and
+ * notes how late it runs again. The strategies differ in that: `stop` keeps every task
+ * waiting for a whole batch, the others for one chunk at most.
  */
 #ifndef TRACER_PROBE_H
 #define TRACER_PROBE_H

@@ -68,9 +68,9 @@ static_assert(offsetof(struct ring_page, slots) == 32, "host tools read it");
 
 /*
  * Generation (of page number seq), slots consumed, entries consumed: one word, so
- * that a consumer claims what it copied only if the page is still the same one.
- * A page that is nobody's has the generation RING_NOBODY. A reader would have to
- * sleep in the middle of a claim for 16383 turns of the page to be fooled.
+ * that a consumer claims what it copied only if the page is still the same one. A
+ * page that belongs to no ring has the generation RING_NOBODY. To be fooled, a reader
+ * would have to sleep in the middle of a claim for 16383 turns of the page.
  */
 #define RING_NOBODY 0x3fffu
 #define RING_GEN(seq) ((seq) % RING_NOBODY)
