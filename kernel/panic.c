@@ -12,7 +12,7 @@
 
 #define PANIC_STOP_NS (100 * NSEC_PER_MSEC)
 
-static int panic_cpu = -1; /* atomic: who panics first */
+static int panic_cpu = -1; /* atomic: the CPU that panics first */
 static u32 panic_stopped;  /* atomic: CPUs that are quiet */
 static bool panic_exits;
 

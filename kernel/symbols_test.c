@@ -1,5 +1,5 @@
 /* Proves that the table that tools/ made finds functions, both ways, and that a
- * backtrace names those who called. */
+ * backtrace names the callers. */
 #include <kernel/test/ktest.h>
 #include <kernel/printk.h>
 #include <kernel/lib/string.h>

@@ -1,8 +1,8 @@
 /*
- * Proves that a fault in an expendable task ends that task and nothing else, on
- * every CPU: wild accesses, stores to text, execution of data, and a stack that
- * overflows into its guard page or canary; and that whoever expects a fault has
- * it written down, and may put it right.
+ * Proves that a fault in an expendable task ends that task and nothing else, on every
+ * CPU: wild accesses, stores to text, execution of data, and a stack that overflows
+ * into its guard page or canary. A creator that expects a fault has it written down,
+ * and may put it right.
  */
 #include <arch/arch.h>
 #include <kernel/cpu/cpu.h>

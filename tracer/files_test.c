@@ -212,7 +212,7 @@ KTEST(files_events, "tracefs.every_event_is_a_site")
 
 		bool known = site >= 0 && site_test(site_bits.enabled, site);
 
-		/* Nobody called a task's first function. */
+		/* No function called a task's first function. */
 		if (known && strcmp(site_function(site), "task_start"))
 			known = e->parent >= (unsigned long)_text &&
 				e->parent < (unsigned long)_etext;

@@ -24,7 +24,7 @@ void conform_on_each_cpu(void (*fn)(void *arg), void *arg)
 			task_create("conform", PRIO_NORMAL, 1u << c, fn, arg));
 }
 
-/* Nobody else is waited for, so nobody else is let in by arch_cpu_relax(). */
+/* No other CPU is waited for, so arch_cpu_relax() need not let one run. */
 static void spin_ticks(u64 ticks)
 {
 	u64 end = arch_clock() + ticks;
@@ -88,7 +88,7 @@ KTEST(arch_console_putc, "arch.console_putc")
 	KEXPECT(t, lines_put >= nr_online());
 }
 
-/* Nobody types while tests run: there is nothing, and no waiting for it. */
+/* No key is typed while tests run: nothing is received, and nothing waits. */
 KTEST(arch_console_getc, "arch.console_getc")
 {
 	for (int i = 0; i < 100; i++)
@@ -162,7 +162,7 @@ KTEST(arch_current, "arch.current")
 
 	for (int i = 0; i < 6; i++) {
 		probe[i].wrong = 0;
-		/* Not before its maker has told it who it is. */
+		/* Not before the creator has told the task which struct is its own. */
 		preempt_disable();
 		task[i] = task_create("current", PRIO_LOW, 1u << cpu_index(),
 				      current_stays, (void *)&probe[i]);
@@ -288,7 +288,7 @@ static void play(void *arg)
 			arch_cpu_relax();
 }
 
-/* With one thread for all CPUs, who spins must let the other run: otherwise a
+/* With one thread for all CPUs, a CPU that spins must let the other run. Otherwise a
  * pass takes all of QEMU's 100 ms for one CPU. */
 KTEST(arch_cpu_relax_yields, "arch.cpu_relax.yields")
 {
@@ -432,7 +432,7 @@ KTEST(arch_ipi_send, "arch.ipi_send")
 	conform_on_each_cpu(ipi_others, t);
 }
 
-/* One comes, interrupts off or not, to whoever it was sent to. */
+/* One NMI comes to the CPU that it was sent to, with interrupts off or on. */
 KTEST(arch_nmi_send, "arch.nmi_send")
 {
 	irq_state_t state = arch_irq_save();

@@ -32,8 +32,9 @@ static u64 interrupts_of(const struct cpu *cpu)
 }
 
 /*
- * A parked CPU takes no interrupt, not even one that somebody sends who was too
- * slow to notice, and uses its stack no more; and yet it can come back.
+ * A parked CPU takes no interrupt, not even one from a CPU that was too slow to
+ * notice that it has gone. It does not use its stack any more. And yet it can come
+ * back.
  */
 KTEST(arch_cpu_park, "arch.cpu_park")
 {

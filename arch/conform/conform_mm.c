@@ -15,7 +15,7 @@
 #include <kernel/sched/balance.h>
 #include <kernel/mm/page.h>
 
-/* ---- who may be hurt ---- */
+/* ---- what a page fault must not damage ---- */
 
 static void store_to(void *arg)
 {

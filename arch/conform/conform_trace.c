@@ -45,7 +45,7 @@ KTEST(nop_select, "arch_trace.arch_nop_select")
 	const char *p = arch_nop_names;
 	irq_state_t state;
 
-	/* Nobody may patch while the choice is another than the sites'. */
+	/* No site may be patched while the choice is another one than the sites have. */
 	mutex_lock(&trace_mutex);
 	state = arch_irq_save();
 	first_word(now, sizeof(now), arch_nop_describe());

@@ -70,12 +70,12 @@ static inline bool arch_irqs_off(void)
 }
 
 /*
- * The clock: 32 bits from the GIC's shared counter, or from Count where there is
- * no GIC, and a high word in memory. Bit 31 of that word says which half of the
- * low word's range it was last seen with; whoever sees the other half carries.
- * That is right as long as somebody reads the clock in every half (21 s of the
- * GIC's at 100 MHz): every CPU's timer sees to it, clock.c. It takes no lock
- * and needs no interrupts off: all that see one carry compute the same word.
+ * The clock: 32 bits from the GIC's shared counter, or from Count where there is no
+ * GIC, and a high word in memory. Bit 31 of that word says which half of the low
+ * word's range it was last seen with. A CPU that reads the other half carries. That
+ * is right as long as some CPU reads the clock in every half (21 s of the GIC's at 100
+ * MHz). Every CPU's timer sees to that (clock.c). The carry takes no lock and needs no
+ * interrupts off, because all CPUs that see one carry compute the same word.
  */
 extern volatile u32 *arch_clock_counter; /* NULL: Count */
 extern u32 arch_clock_high;

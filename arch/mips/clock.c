@@ -43,8 +43,8 @@ static u64 timer_deadline[MAX_CPUS];
 /* Calls of arch_cpu_relax(), likewise. */
 static u32 relaxed[MAX_CPUS];
 
-/* Put off all VPs' GIC compare by a whole turn, those of VPs that nobody started
- * too. At every carry, so each half turn; from reset on they are 0. */
+/* Put off all VPs' GIC compare by a whole turn, also of VPs that were never started:
+ * they are 0 from reset on. Done at every carry, so in each half turn. */
 static void gic_compare_put_off(u32 low)
 {
 	const struct boot_port *port = &boot_info.port;
@@ -244,15 +244,15 @@ void clock_interrupt(void)
 
 /*
  * A nap in a spin loop: a timer, and `wait`. Under -icount QEMU runs one CPU at a
- * time, until its next timer or for 100 ms of guest time, an age for who spins;
- * without, CPUs that spin take the host's cores from the one they wait for. So
- * the first always naps, the second now and then.
+ * time, until its next timer or for 100 ms of guest time, which is an age for a CPU
+ * that spins: so a CPU always naps there. Otherwise CPUs that spin take the host's
+ * cores from the CPU that they wait for: so a CPU naps now and then.
  *
- * Interrupts are off, and stay off in effect: `wait` needs them on, so only the
- * timer's is (all, if the caller's were on), and irq_dispatch() returns from one
- * that comes in the window to its end, off again, with nothing done. The real
- * deadline is put back by clock_interrupt(), whose turn it is as soon as
- * interrupts are on. An interrupt that the caller may take now is not put off.
+ * In effect interrupts stay off. `wait` needs them on, so only the timer's is enabled
+ * (all of them, if the caller had them on). irq_dispatch() sends an interrupt that
+ * comes in the window to the window's end, with interrupts off again, and does nothing
+ * else. clock_interrupt() puts the real deadline back: it comes as soon as interrupts
+ * are on. An interrupt that the caller could take now is not put off.
  */
 void arch_relax_nap(u32 status)
 {

@@ -41,7 +41,7 @@ int arch_cpu_start(unsigned int cpu)
 	return 0;
 }
 
-/* Count stops too: nobody would answer its interrupts. */
+/* Count stops too, because its interrupts would find no handler. */
 noreturn void arch_cpu_halt(void)
 {
 	arch_irq_disable();

@@ -141,11 +141,12 @@ static bool in_window(const struct trap_frame *f, const char *start,
 #define INSN_MOVE_AT_RA 0x03e00825u
 
 /*
- * An interrupt in the delay slot of a site's `jal`: EPC says that the jal runs
- * again, but it has written ra by now, and whoever resumes may find a nop there.
- * The function would return into itself for ever. So back to where the whole of
- * the jal is to come: what ra was stands in at. (Between the move and the jal
- * one instruction may stand for -mmcount-ra-address, one for the static chain.)
+ * An interrupt in the delay slot of a site's `jal`: EPC says that the jal runs again,
+ * but the jal has already written ra. If the jal has been patched out before the task
+ * resumes, ra keeps the value that jal wrote, and the function returns into itself for
+ * ever. So ra gets back the value from before the jal, which is in at. (Between the
+ * move and the jal one instruction may stand for -mmcount-ra-address, and one for the
+ * static chain.)
  */
 static void undo_link(struct trap_frame *f)
 {

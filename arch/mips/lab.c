@@ -58,10 +58,10 @@ static void encode_addiu(unsigned long site, unsigned int form, u8 *bytes)
 }
 
 /*
- * What long calls reach. Half its address is its own beginning, where a
- * breakpoint stands that is nobody's: else a jump there would run whatever
- * happens to lie at a multiple of 64 KiB. Nobody has ever fetched from here when
- * it is written, so that this CPU's synci is enough.
+ * What long calls reach. Half its address is its own beginning, where a breakpoint
+ * stands that belongs to no site: otherwise a jump there would run whatever happens
+ * to lie at a multiple of 64 KiB. No CPU has ever fetched from here when it is
+ * written, so this CPU's synci is enough.
  */
 #define FAR_AT 16
 static u32 far[FAR_AT + 2] __attribute__((aligned(1 << 16)));

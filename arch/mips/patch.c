@@ -1,10 +1,10 @@
 /*
- * The sites that GCC's -pg makes for o32, one kind in a kernel (SITES=). They
- * stand after the prologue; +0 is the address that a site is recorded by.
+ * The sites that GCC's -pg makes for o32, one kind in a kernel (SITES=). They stand
+ * after the prologue. +0 is the address that a site is recorded by.
  *
- * SITES=mcount. With -mmcount-ra-address (mcount-ra) the row in brackets is
- * there too; it tells _mcount where ra was saved, `move t4, zero` in a leaf,
- * and is paid for in both states: one instruction more a call.
+ * SITES=mcount. With -mmcount-ra-address (mcount-ra) the row in brackets is there
+ * too. It tells _mcount where ra was saved (`move t4, zero` in a leaf), and costs one
+ * more instruction a call in both states.
  *
  *	      compiled             fixed, from boot on   off   on
  *	 -4   move at, ra          the same              (*)   (*)
@@ -12,7 +12,7 @@
  *	 +0   jal _mcount          LIVE                  nop   jal trace_entry
  *	 +4   addiu sp, sp, -8     nop                   (*)   (*)
  *
- * SITES=mcount-long, -mlong-calls: for code out of a jal's reach.
+ * SITES=mcount-long, -mlong-calls: for code that a jal does not reach.
  *
  *	      compiled             fixed, from boot on   off   on
  *	 +0   lui v1, %hi          LIVE                  b +20 lui v1, %hi
@@ -23,42 +23,37 @@
  *
  * (*) never written after boot.
  *
- * The delay slot's `addiu` is for the o32 _mcount, which gives the 8 bytes back.
- * Were it kept, "off" would have to be two words, and a task preempted between
- * them would lose 8 bytes of stack with every switch (the 2013 proposal to
- * restore both). So it is a nop for good, and trace_entry takes nothing back.
+ * The delay slot's `addiu` is for the o32 _mcount, which gives the 8 bytes back. If it
+ * were kept, "off" would have to be two words, and a task that is preempted between
+ * them would lose 8 bytes of stack with every switch (the 2013 proposal to restore
+ * both, seed 1). So the slot is a nop for good, and trace_entry takes nothing back.
  *
- * mcount: a task stands at +0 before the live instruction, and executes it whole
- * in whichever state it then is; or at +8 after. It never stands at +4: with the
- * `jal` that is its delay slot, an interrupt there sets Cause.BD and returns to
- * +0, with ra as before the `jal` (undo_link() in irq.c); with the `nop` it is an
- * instruction that does nothing, on the way to +8.
+ * mcount: a task stands at +0, before the live instruction, and executes it whole in
+ * whichever state it then is; or at +8, after it. It never stands at +4. With the
+ * `jal`, +4 is its delay slot, and an interrupt there sets Cause.BD and returns to +0,
+ * with ra as before the `jal` (undo_link() in irq.c). With the `nop`, +4 is an
+ * instruction that does nothing on the way to +8.
  *
- * The same holds for the conversion, where tasks run already (RECORD=runtime):
- * the two words are written with all CPUs held, and nobody stands between them.
- * Who is in the stub then has given the 8 bytes by his old delay slot, gets them
- * back, and returns to +8.
+ * The same holds for a conversion while tasks run (RECORD=runtime): the two words are
+ * written with all CPUs held, and no task stands between them. A task that is in the
+ * stub then has given the 8 bytes by its old delay slot, gets them back, and returns
+ * to +8.
  *
- * mcount-long: a task that has executed the `lui` stands at +4 to +12 and finds
- * there the rest of its call, whatever +0 says by then. (Were "off" a `b` over
- * +0 and a nop at +4, it would come to the `jalr` with half an address.) The
- * `b` has the `addiu` in its delay slot: v1 is free at a site. The conversion is
- * for the boot CPU alone: one who stood at +4 to +12 would go on with the other
- * half of it.
+ * mcount-long: a task that has executed the `lui` stands at +4 to +12. It finds the
+ * rest of its call there, whatever +0 says by then. (If "off" were a `b` at +0 and a
+ * nop at +4, the task would come to the `jalr` with half an address: H5b.) The `b` has
+ * the `addiu` in its delay slot, where v1 is free. Only the boot CPU converts such a
+ * site, because a task at +4 to +12 would go on with the other half of it.
  *
- * The price of "off" is three instructions, move, nop, nop; or two, b and addiu.
- * The move cannot go: it is needed as soon as the site is on, and would be a
+ * The price of "off" is three instructions, move, nop, nop; or two, b and addiu. The
+ * move must stay, because the site needs it as soon as it is on, and it would be a
  * second live word.
  *
- * In a function with a static chain GCC keeps it in v0 over the call: `move v0,
- * t7` stands before the call (or the addiu t4), `move t7, v0` behind the site.
- * Our trampolines keep t7. With mcount both moves stay; with mcount-long, where
- * "off" would pass over the first, neither: the jalr moves up to +12, and what
- * is left over behind the site is nops.
- *
- * The recorder notes with each site where the prologue saved ra: bits 24..31 of
- * its table word are the offset from sp / 4, as in `sw ra, 20(sp)` = 5, or 0 in
- * a leaf, which keeps ra in ra. Nothing here reads it; a tracer of returns does.
+ * In a function with a static chain GCC keeps the chain in v0 over the call: `move v0,
+ * t7` stands before the call (or the addiu t4), `move t7, v0` behind the site. Our
+ * trampolines keep t7. With mcount both moves stay. With mcount-long neither stays,
+ * because "off" would pass over the first one: the jalr moves up to +12, and what is
+ * left over behind the site is nops.
  */
 #include <arch/arch_trace.h>
 #include <kernel/errno.h>

@@ -195,9 +195,9 @@ static inline void arch_live_write_word(unsigned long alias, u64 bytes)
 }
 
 /*
- * The unit is a halfword, which no site can have misaligned. A CPU that knows no
- * compressed instructions finds c.ebreak illegal, which is a trap as good: whoever
- * fetches a word by halves looks at the first alone, as it does here.
+ * The unit is a halfword, which no site can have misaligned. A CPU without compressed
+ * instructions finds c.ebreak illegal, which is a trap just as good: a CPU that fetches
+ * a word by halves looks at the first half alone.
  */
 #define arch_break_length 2u
 #define arch_break_insn 0x9002ull /* c.ebreak */

@@ -53,12 +53,12 @@ void timer_silence(void)
 }
 
 /*
- * Sleep for 10 us or until an interrupt, which is taken later. Under QEMU wfi is
- * the one way to let another hart run: with -icount all share a thread and a
- * spinning one keeps it for 0.1 s; without, on a busy host, whoever is waited
- * for may need this hart's processor (a rendezvous of 8 harts on 2 processors
- * took 40 times longer with `pause`). Nobody promises an interrupt, so the timer
- * is set for one, and set back.
+ * Sleep for 10 us, or until an interrupt, which is taken later. Under QEMU wfi is the
+ * only way to let another hart run. With -icount all harts share a thread, and one that
+ * spins keeps it for 0.1 s. Without it, on a busy host, the hart that is waited for may
+ * need this hart's processor: a rendezvous of 8 harts on 2 processors took 40 times
+ * longer with `pause`. No interrupt is certain to come, so the timer is set for one,
+ * and set back.
  */
 void riscv_relax(void)
 {

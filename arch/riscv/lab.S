@@ -114,8 +114,8 @@ counter_call lab_call2, 1
 	.endr
 .endm
 
-/* kept: registers that the site may not change. Whoever jumps to the next 1 has
- * found another. */
+/* kept: registers that the site may not change. A jump to the next 1 means that one
+ * has changed. */
 .macro victim_end kept:vararg
 	compare_canaries 1f, \kept
 	li	a0, 0

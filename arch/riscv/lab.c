@@ -213,8 +213,8 @@ LAB_SCHEME(retarget_near, SITE("retarget near", "H2", lab_pair, auipc),
 	   .because = "the auipc is right for both: one word");
 
 /*
- * Proposed in 2025, hazards' last paragraph: word 0 := j, word 1, word 0. In
- * between nobody calls anything, as `window` allows.
+ * Proposed in 2025 for retargeting a two-word call: word 0 := j, word 1, word 0. In
+ * between a task calls nothing, as `window` allows.
  */
 #define THREE_STEPS                                                            \
 	.way = LAB_LIVE,                                                       \

@@ -1,8 +1,8 @@
 /*
- * Page tables (Sv39, all 4 KiB pages): text read-only and executable, nothing
- * else executable, nothing writable that is text; and the private alias through
- * which text is patched. Whatever the map below does not name is not mapped:
- * address 0, the firmware's memory, devices nobody drives.
+ * Page tables (Sv39, all 4 KiB pages). Text is read-only and executable. Nothing else
+ * is executable, and no mapping of the text is writable, except the private alias
+ * through which text is patched. What the map below does not name is not mapped:
+ * address 0, the firmware's memory, devices without a driver.
  */
 #include <arch/arch_trace.h>
 #include <boot/boot_info.h>

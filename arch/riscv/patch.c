@@ -71,8 +71,8 @@ unsigned long riscv_site_live = 4;
 static const struct nop_choice *choice = &choices[0];
 
 /*
- * Ticks that `turns` of the loop take: the least of several runs, because an
- * interrupt of the firmware, or of whoever runs the emulator, only adds.
+ * Ticks that `turns` of the loop take: the least of several runs, because an interrupt
+ * of the firmware or of the emulator's host can only add to it.
  */
 static u64 measure(const struct nop_choice *c, unsigned long turns)
 {

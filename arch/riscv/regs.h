@@ -71,8 +71,8 @@ struct sbi_answer {
 };
 
 /*
- * Call the firmware. Earlier stores are visible to whoever the call concerns
- * (another hart's interrupt, a device).
+ * Call the firmware. Earlier stores are visible to the hart or the device that the
+ * call concerns.
  */
 static inline struct sbi_answer sbi_ask(unsigned long ext, unsigned long fn,
 					unsigned long arg0, unsigned long arg1,

@@ -55,7 +55,7 @@ static inline u64 arch_live_read(unsigned long live)
 	return bytes & LIVE_MASK;
 }
 
-/* Two stores: nobody may be fetching here. */
+/* Two stores: no CPU may be fetching here. */
 static inline void arch_live_write(unsigned long alias, u64 bytes)
 {
 	u32 low = bytes;

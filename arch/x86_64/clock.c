@@ -129,11 +129,11 @@ void arch_timer_set(u64 deadline)
 }
 
 /*
- * Under -icount QEMU runs one CPU at a time, until its next timer: 4 ms of guest
- * time where tasks are busy, an age for who spins. A timer that is sooner than
- * all others makes it look for the next CPU at once. The real deadline is put
- * back by the interrupt, which comes at most a turn later; so nothing is lost if
- * one comes in between here, or the task moves to another CPU.
+ * Under -icount QEMU runs one CPU at a time, until its next timer: 4 ms of guest time
+ * where tasks are busy, which is an age for a CPU that spins. A timer that is sooner
+ * than all others makes QEMU look for the next CPU at once. The interrupt, which comes
+ * at most a turn later, puts the real deadline back. So nothing is lost if one comes
+ * in between here, or if the task moves to another CPU.
  */
 void clock_icount_yield(void)
 {

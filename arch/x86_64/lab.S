@@ -77,7 +77,7 @@ lab_count_second:
 	.endr
 .endm
 
-/* Whoever jumps to the next 1 has found a register changed. */
+/* A jump to the next 1 means that a register has changed. */
 .macro victim_end regs:vararg
 	compare_canaries 1f, \regs
 	xorl %ecx, %ecx

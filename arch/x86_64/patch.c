@@ -11,17 +11,16 @@
  * | patchable  | 90 90 90 90 90  five NOPs    | none: the     | as      | as fentry   |
  * |            |                              | five made one | fentry  |             |
  *
- * Two NOPs leave the distance to trace_entry, or its end, where it is:
- * with nop=jmp, off is eb 03, a jump over its last three bytes; with nop=test,
- * off is a9, which takes it all as a number to compare eax with: one byte is
- * then all that differs from on. Flags carry nothing into a function.
+ * Two NOPs leave the distance to trace_entry, or its end, where it is. With nop=jmp,
+ * off is eb 03, a jump over its last three bytes. With nop=test, off is a9, which
+ * takes the whole distance as a number to compare eax with, so off differs from on
+ * in one byte. Flags carry nothing into a function.
  *
- * Nobody may ever stand between two of the five NOPs of patchable when they
- * become one: so that is done at boot, alone.
+ * No task may ever stand between two of the five NOPs of patchable when they become
+ * one. So boot does that, while no other CPU and no other task runs.
  *
- * A site may lie across a cache line, so that no alignment makes a store of it
- * atomic for other CPUs that fetch; arch_live_word() asks for
- * more than that.
+ * A site may lie across a cache line, so no alignment makes a store of it atomic for
+ * other CPUs that fetch. arch_live_word() asks for more than alignment.
  */
 #include <arch/arch_trace.h>
 #include <kernel/cpu/cpu.h>

@@ -80,7 +80,7 @@ static char emergency_stacks[MAX_CPUS][EMERGENCY_STACK_SIZE]
 	__attribute__((aligned(16)));
 static char nmi_stacks[MAX_CPUS][NMI_STACK_SIZE] __attribute__((aligned(16)));
 
-/* The same bytes from every CPU, so that it does not matter who comes last. */
+/* The same bytes from every CPU, so the last CPU to write changes nothing. */
 static void idt_fill(void)
 {
 	for (unsigned int v = 0; v < NR_VECTORS; v++) {
@@ -166,10 +166,10 @@ static void exception(struct trap_frame *f, unsigned long cr2)
 }
 
 /*
- * Anything may have been interrupted, a lock's holder, the entry trampoline and
- * the CPU that is just writing text included: so nothing here is a site. The
- * mark in preempt_count tells everybody not to trust interrupts being off, and
- * a breakpoint not to return by IRET (entry.S).
+ * An NMI may have interrupted anything: a CPU that holds a lock, stands in the entry
+ * trampoline, or is just writing text. So nothing here is a site. The mark in
+ * preempt_count tells the tracer not to trust interrupts being off, and a breakpoint
+ * not to return by IRET (entry.S).
  */
 static void nmi(struct cpu *cpu)
 {

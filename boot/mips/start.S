@@ -17,7 +17,7 @@ _start:
 	.cfi_undefined 31	/* nothing called it: walks end here */
 	/*
 	 * Release 2 or a later one that is not 6: Config.AR. Code for another
-	 * release would end in an exception that nobody can report yet.
+	 * release would end in an exception, which nothing can report yet.
 	 */
 	mfc0	$t0, C0_CONFIG
 	srl	$t0, $t0, CONFIG_AR_SHIFT

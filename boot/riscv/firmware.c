@@ -291,7 +291,7 @@ static void visit_uart(const struct node *n)
 	port->uart = r.start;
 }
 
-/* Second pass: devices, and memory that somebody owns. */
+/* Second pass: devices, and memory that is in use. */
 static void visit_second(u32 boot_hart)
 {
 	const struct node *n = &path[depth];

@@ -47,7 +47,7 @@ secondary_high:
 	je 2f
 	addq $SLOT_SIZE, %rax
 	loop 1b
-3:	hlt			/* nobody asked for this CPU */
+3:	hlt			/* no CPU has started this one */
 	jmp 3b
 2:	movq SLOT_STACK(%rax), %rsp
 	movq SLOT_CPU(%rax), %rdi

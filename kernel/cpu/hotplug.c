@@ -63,7 +63,7 @@ enum cpu_state {
 	CPU_DRAINING, /* gets no more tasks; the last one is on its way out */
 	CPU_QUIET,    /* its idle task alone is left, and still answers */
 	CPU_LEAVE,    /* cpu_down() has the turns: it is out of cpus_online */
-	CPU_GONE,     /* answers nobody, runs no site, is about to park */
+	CPU_GONE,     /* answers no interrupt, runs no site, is about to park */
 };
 
 /* By cpu_up() and cpu_down() and by the CPU itself, in turn as above. */

@@ -434,7 +434,7 @@ KTEST(hotplug_events, "hotplug.events")
 	}
 }
 
-/* ---- against those who count on the set of CPUs ---- */
+/* ---- against calls and rendezvous that count on the set of CPUs ---- */
 
 struct meeting {
 	u32 members; /* in cpus_online, told by change() or by the first call */
@@ -457,7 +457,7 @@ static notrace void meet_sync(void *arg)
 	__atomic_fetch_add(&((struct meeting *)arg)->came, 1, __ATOMIC_RELAXED);
 }
 
-/* Everyone who is online in the rendezvous syncs in it, and nobody else. */
+/* Every CPU that is online in the rendezvous syncs in it, and no other CPU does. */
 PATCH_INDIRECT(stop_lead, meet_change);
 PATCH_INDIRECT(stop_lead, meet_sync);
 PATCH_INDIRECT(stop_hold, meet_sync);
@@ -609,7 +609,7 @@ KTEST(hotplug_churn, "hotplug.under_load")
 		KASSERT(t, churns[i].task);
 	}
 	KEXPECT_EQ(t, toggle_cpus(2, TOGGLES), TOGGLES + nr_cpus - 1);
-	/* Nobody was forgotten anywhere: all of them still move on. */
+	/* No task was forgotten anywhere: all of them still move on. */
 	for (unsigned int i = 0; i < ARRAY_SIZE(churns); i++)
 		before[i] = READ_ONCE(churns[i].rounds);
 	for (unsigned int i = 0; i < ARRAY_SIZE(churns); i++) {

@@ -19,7 +19,7 @@ struct probe {
 	u32 alive[MAX_CPUS];  /* counted by a task on each CPU */
 	u32 synced[MAX_CPUS]; /* counted by sync() */
 	u32 changes;	      /* counted by change(), not atomically */
-	bool moved;	      /* somebody ran during change() */
+	bool moved;	      /* a task ran during change() */
 	bool irqs_on;
 	int nested;
 };

@@ -166,7 +166,7 @@ static size_t free_small(void *p)
 	struct slab *s = (struct slab *)ALIGN_DOWN((uintptr_t)p, PAGE_SIZE);
 	size_t size;
 
-	page_order(s); /* panics if the page is nobody's */
+	page_order(s); /* panics if the page is not allocated */
 	size = s->size;
 	if (s->magic != SLAB_MAGIC || (char *)p < (char *)s + SLAB_HEADER)
 		panic("kfree: %p is not allocated", p);

@@ -1,6 +1,6 @@
 /*
- * Proves that pages and objects are aligned, disjoint and all given back, on all
- * CPUs at once, and that running out of memory is said and harms nobody.
+ * Proves that pages and objects are aligned, disjoint and all given back, on all CPUs
+ * at once, and that running out of memory is reported and does no harm.
  */
 #include <kernel/cpu/cpu.h>
 #include <kernel/test/ktest.h>

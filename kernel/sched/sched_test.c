@@ -39,7 +39,7 @@ KTEST(sched_priority, "sched.priority")
 	a = task_create("prio-4", 4, HERE, log_order, (void *)4);
 	b = task_create("prio-6", 6, HERE, log_order, (void *)6);
 	c = task_create("prio-5", 5, HERE, log_order, (void *)5);
-	/* This task has 8: nobody has run yet. */
+	/* This task has priority 8, so none of the others has run yet. */
 	KEXPECT_EQ(t, nr_order, 0);
 	task_join(a);
 	task_join(b);
@@ -83,7 +83,7 @@ KTEST(sched_round_robin, "sched.round_robin")
 		task_stop(task[i]);
 	for (int i = 0; i < 3; i++)
 		task_join(task[i]);
-	/* In a circle: nobody is a whole round ahead. (Unless a slow host lets
+	/* In a circle, so no task is a whole round ahead. (Unless a slow host lets
 	 * a slice pass before its task has done anything in it.) */
 	for (int i = 0; ktest_icount && i < 3; i++)
 		KEXPECT(t,
@@ -97,7 +97,7 @@ static void wake_often(void *arg)
 		task_sleep(TICK_NS / 4);
 }
 
-/* Who is preempted in each of its slices still comes to the end of one. */
+/* A task that is preempted in each of its slices still comes to the end of one. */
 KTEST(sched_slice, "sched.slice_survives_preemption")
 {
 	struct task *often =

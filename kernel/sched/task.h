@@ -37,7 +37,7 @@ struct task_fault {
  * trace_return, which goes on at `ret` (tracer/graph/returns.h).
  */
 struct task_return {
-	struct trace_ops *ops; /* who took it */
+	struct trace_ops *ops; /* that took it */
 	unsigned long ret;     /* what stood in its place */
 	unsigned long ip;      /* return address of the site's call */
 	unsigned long cfa;     /* where the function's frame ends */

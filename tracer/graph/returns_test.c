@@ -1,10 +1,9 @@
 /*
- * Proves of taken returns that they stay balanced: however often the tracer and
- * the sites are switched under calls many levels deep, on tasks that are preempted
- * and moved, each function returns to where it was called from, and a task that
- * ends has as many as when it began; that with every site of the kernel taken
- * nothing is lost, tasks and CPUs coming and going; that a task with no room left
- * calls as if nobody listened.
+ * Proves of taken returns that they stay balanced. However often the tracer and the
+ * sites are switched under calls many levels deep, on tasks that are preempted and
+ * moved, each function returns to its caller, and a task that ends has as many taken
+ * returns as when it began. With every site of the kernel taken nothing is lost, while
+ * tasks and CPUs come and go. A task with no room left calls as if it were not traced.
  */
 #include <arch/conform/conform.h>
 #include <kernel/lib/bits.h>
@@ -64,7 +63,7 @@ static bool add_held(struct task *t, void *sum)
 	return true;
 }
 
-/* Right when nobody is in the middle of a trampoline: to be waited for. */
+/* True when no task is in the middle of a trampoline: to be waited for. */
 static bool balanced(void)
 {
 	u32 held = 0;

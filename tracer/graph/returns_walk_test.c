@@ -1,12 +1,12 @@
 /*
- * Proves that a task that was preempted anywhere in functions whose return
- * addresses are taken, in the trampolines and in what they call has the backtrace
- * that it would have if nobody had taken them (H20).
+ * Proves that a task that was preempted anywhere in functions whose return addresses
+ * are taken, in the trampolines, or in what they call has the same backtrace as with
+ * no return taken (H20).
  *
- * The victim sets a one-shot timer, counts down, and calls: each trial a little
- * more or less, so that under -icount the timer comes at any instruction from the
- * first call to the last return. Wherever that is, it is held, and its callers
- * are compared with the one chain there is.
+ * The victim sets a one-shot timer, counts down, and calls: each trial a little more
+ * or less, so that under -icount the timer comes at any instruction from the first
+ * call to the last return. Wherever that is, the victim is held, and its callers are
+ * compared with the one possible chain.
  */
 #include <tracer/testing.h>
 
@@ -114,7 +114,7 @@ static noinline void walk_main(void *arg)
 
 /* ---- where it is ---- */
 
-/* Innermost first: whoever is in here has all that follow as its callers. */
+/* Innermost first: a task inside one of these has all that follow as its callers. */
 static const char *const chain[] = {
 	"leaf",	       "victim_call",	  "victim_outer",
 	"walk_middle", "victim_callback", "walk_trial",

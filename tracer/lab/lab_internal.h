@@ -93,7 +93,7 @@ struct lab_case {
 	u32 breaks;
 	unsigned int last;
 	bool live; /* others run between the steps: a second CPU is needed */
-	/* Bring the text into a state, with nobody inside; make one step. */
+	/* Bring the text into a state, with no task inside; make one step. */
 	int (*set)(struct lab_case *c, unsigned int state);
 	int (*step)(struct lab_case *c, unsigned int from);
 	void *arg;
@@ -151,7 +151,7 @@ void lab_case_vector(struct lab_case *c, unsigned int site, bool sorted);
 /* Number i of their cases; false: there are no more. */
 bool lab_case_trampoline(struct lab_case *c, unsigned int i);
 void lab_trampolines_begin(void);
-/* Somebody was held at pc; a case is done. */
+/* A victim was held at pc; a case is done. */
 void lab_own_held(unsigned long pc);
 void lab_own_done(struct lab_case *c);
 

@@ -1,7 +1,7 @@
 /*
- * From a scheme to its states. The stores make steps; the text after each is
- * known beforehand, so that any state can be brought about at once while nobody
- * is inside, and step by step, as the scheme does it, while somebody is.
+ * From a scheme to its states. The stores make steps. The text after each step is
+ * known beforehand. So the lab can bring about any state at once while no task is
+ * inside, and step by step, as the scheme does it, while a task is.
  */
 #include <kernel/cpu/cpu.h>
 #include <kernel/patch_path.h>

@@ -1,6 +1,6 @@
 /*
- * The trampolines in the lab (H16), the way back included: somebody is held at each
- * boundary outside C while the tracer is switched and the site with it.
+ * The trampolines in the lab (H16), the way back included: a victim is held at each
+ * boundary outside C, while the tracer is switched and the site with it.
  */
 #include <kernel/cpu/cpu.h>
 #include <kernel/printk.h>
@@ -26,7 +26,7 @@ static const struct trampoline {
   call = { &lab_count_ops, false, { "call", { 0 }, { 1, 0 } } },
   back = { &lab_return_ops, false, { "return", { 0 }, { 1, 1 } } };
 
-/* From one to another while somebody is inside. */
+/* From one to another while a victim is inside. */
 static const struct change {
 	const struct lab_victim *victim;
 	const struct trampoline *from, *to;
@@ -41,7 +41,7 @@ static const struct change {
 	{ &lab_victim_return, &back, &ring },
 };
 
-/* Boundaries of the trampolines that some case has held somebody at. */
+/* Boundaries of the trampolines that some case has held a victim at. */
 static bool reached[LAB_REGION];
 
 static void record_all(bool on)
@@ -64,7 +64,7 @@ static int entry_set(struct lab_case *c, unsigned int state)
 	return lab_own_switch(c->victim, "stop", true);
 }
 
-/* The datum first, then the site: whoever is inside has loaded the old one. */
+/* The datum first, then the site: a task inside has loaded the old datum. */
 static int entry_step(struct lab_case *c, unsigned int from)
 {
 	entry_set(c, from + 1);

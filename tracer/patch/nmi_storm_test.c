@@ -1,8 +1,8 @@
 /*
- * Proves that NMIs, as many as there can be, on all CPUs, lose nothing while all
- * sites are switched endlessly (H12). Where a strategy stops nobody, code in the
- * NMI calls functions that are just being switched, and one that is on all
- * along: each of its calls is traced. tests/test_nmi.py sends more from outside.
+ * Proves that NMIs, as many as there can be, on all CPUs, lose nothing while all sites
+ * are switched endlessly (H12). Where a strategy stops no CPU, code in the NMI calls
+ * functions that are just being switched, and one that is on all along: each of its
+ * calls is traced. tests/test_nmi.py sends more NMIs from outside.
  */
 #include <tracer/testing.h>
 

@@ -106,7 +106,7 @@ struct patch_stats {
 	u64 sites_written;
 	u64 fallback; /* of these: not as the strategy does */
 	u64 held_ns_max;
-	u64 window_ns_max; /* of writing with interrupts off, nobody held */
+	u64 window_ns_max; /* of writing with interrupts off, no CPU held */
 	u32 traps;	   /* breakpoints hit in a batch; atomic */
 	u32 late; /* and hit though they were gone from memory; atomic */
 };

@@ -36,7 +36,7 @@ enum patch_log_store {
 	STORE_TAIL,  /* what is behind the first unit */
 	STORE_FIRST, /* first unit: the new one; one store */
 	STORE_WORD,  /* all, in one store */
-	STORE_WHOLE, /* all, in as many as it takes: everybody must be held */
+	STORE_WHOLE, /* all, in as many as it takes: every CPU must be held */
 	STORE_AGAIN, /* the same bytes once more: changes nothing */
 	STORES,
 };

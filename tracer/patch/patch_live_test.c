@@ -1,8 +1,8 @@
 /*
- * Proves of the strategies that stop nobody: that a site acts as its new state
- * from the first breakpoint on, on every CPU, calls included (H13); that a batch
- * in any order and of any size is found by the trap (H14); that each step's
- * memory is what the table in patch_break.c says.
+ * Proves of the strategies that stop no CPU: a site acts as its new state from the
+ * first breakpoint on, on every CPU, calls included (H13). The trap finds a batch in
+ * any order and of any size (H14). Each step's memory is what the table in
+ * patch_break.c says.
  */
 #include <tracer/testing.h>
 

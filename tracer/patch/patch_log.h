@@ -65,7 +65,7 @@ enum patch_sabotage {
 	SABOTAGE_SKIP,	/* CPU patch_sabotage_cpu does not synchronise */
 	SABOTAGE_EARLY, /* all synchronise, but before the write */
 	SABOTAGE_WAIT,	/* the CPU that leads a rendezvous waits for another */
-	SABOTAGE_LOOSE, /* nobody is held */
+	SABOTAGE_LOOSE, /* no CPU is held */
 };
 extern enum patch_sabotage patch_sabotage;
 extern unsigned int patch_sabotage_cpu;

@@ -1,10 +1,10 @@
 /*
- * Proves of the order log: that what each strategy does keeps the rules of
- * patch_check.h, with CPUs that run the sites all the time and with one that goes
- * and comes; and that the rules notice when the code is broken on purpose: a CPU
- * that does not synchronise, all that do so too early, a leader of a rendezvous
- * that waits for another, a rendezvous that holds nobody, a CPU that comes online
- * as if nothing had been written.
+ * Proves of the order log: what each strategy does keeps the rules of patch_check.h,
+ * with CPUs that run the sites all the time and with one that goes and comes. The
+ * rules notice when the code is broken on purpose: a CPU that does not synchronise,
+ * CPUs that do so too early, a leader of a rendezvous that waits for another CPU, a
+ * rendezvous that holds no CPU, and a CPU that comes online as if nothing had been
+ * written.
  */
 #include <tracer/testing.h>
 

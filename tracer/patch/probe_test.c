@@ -1,7 +1,7 @@
 /*
- * Proves of the probe that it sees what it is for: `stop` keeps the task at the
- * highest priority waiting for as long as the batch is, the strategies that stop
- * nobody do not. Counted under -icount, where nothing else can delay a task.
+ * Proves of the probe that it sees what it is for: `stop` keeps the task at the highest
+ * priority waiting for as long as the batch is, and the strategies that stop no CPU do
+ * not. Counted under -icount, where nothing else can delay a task.
  */
 #include <tracer/testing.h>
 

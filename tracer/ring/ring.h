@@ -94,8 +94,8 @@ struct ring {
 };
 extern struct ring rings[MAX_CPUS];
 
-/* Held by a reader while it looks at pages, and by who frees pages. Taken after
- * trace_mutex. */
+/* A reader holds it while it looks at pages, and a task that frees pages does. Taken
+ * after trace_mutex. */
 extern struct mutex ring_readers;
 
 /* ---- Writing: any context but NMI --------------------------------------- */

@@ -77,7 +77,7 @@ static int alloc_set(struct page_set *set, u32 nr)
 	return 0;
 }
 
-/* Does it fit at all? Taking the last page of everybody is no way to find out. */
+/* Does it fit at all? Taking the machine's last page is no way to find out. */
 static int alloc_sets(struct page_set *sets, u32 nr)
 {
 	struct mm_stats mm;

@@ -74,8 +74,9 @@ void ring_cursor_join(struct ring_cursor *c);
 /* Go past c->entry, leaving it in the ring. */
 void ring_cursor_next(struct ring_cursor *c);
 /*
- * Consume c->entry: true: it was ours, and counts as read from now on; false:
- * somebody else consumed it or the writer took the page back. Past it both ways.
+ * Consume c->entry. true: the caller has it, and it counts as read from now on. false:
+ * another reader has consumed it, or the writer took the page back. Either way the
+ * cursor goes past it.
  */
 bool ring_cursor_take(struct ring_cursor *c);
 

@@ -234,9 +234,9 @@ static void refit(struct site_filter *f)
 }
 
 /*
- * Merge from the end, so that nothing is overwritten before it has moved. Whoever
- * reads the table without trace_mutex (a list of functions, ps) may see a site
- * twice or miss one, once.
+ * Merge from the end, so that nothing is overwritten before it has moved. A reader of
+ * the table that does not hold trace_mutex (a list of functions, ps) may see a site
+ * twice, or miss one, once.
  */
 static void insert(const u32 *found, unsigned int n)
 {

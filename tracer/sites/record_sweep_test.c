@@ -1,15 +1,14 @@
 /*
- * Proves of RECORD=runtime, under -icount, that a task preempted at ANY
- * instruction boundary of a compiled call can be held there while the call is
- * converted into a site, and goes on rightly; that its stack meanwhile shows who
- * called it; and that every boundary was in fact held. Sites that are converted
- * at boot have nobody in them, and switching them is the lab's.
+ * Proves of RECORD=runtime, under -icount: a task that is preempted at ANY instruction
+ * boundary of a compiled call can be held there while the call is converted into a
+ * site, and goes on rightly. Its stack meanwhile shows its caller. Every boundary was
+ * in fact held. (Sites that boot converts have no task in them; switching them is the
+ * lab's subject.)
  *
- * The victim sets a one-shot timer a fixed time ahead, counts down, and calls.
- * One turn more of a loop of two or three instructions moves the deadline by as
- * many across the call. First the countdown is found that makes the timer arrive
- * near the call, then the neighbourhood is swept. task_hold() catches the victim
- * where it is wanted.
+ * The victim sets a one-shot timer a fixed time ahead, counts down, and calls. One turn
+ * more of a loop of two or three instructions moves the deadline by as many across the
+ * call. First the countdown is found that makes the timer arrive near the call, then
+ * the neighbourhood is swept. task_hold() catches the victim where it is wanted.
  */
 #include <tracer/testing.h>
 #include <tracer/sites/record.h>
@@ -120,7 +119,7 @@ static bool finish_held(void)
 	return KWAIT(READ_ONCE(v.paused));
 }
 
-/* The held victim's stack shows who called it, whatever state its site is in. */
+/* The held victim's stack shows its caller, whatever state its site is in. */
 static void expect_caller(struct ktest_run *t, unsigned long pc)
 {
 	unsigned long pcs[2] = { 0 };
