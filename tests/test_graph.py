@@ -109,3 +109,15 @@ def test_tracers_change_under_stress(arch, guest, alone):
     assert "none lost" in g.run("stress stop")
     assert re.search(r"(\d+) tasks", g.run("uptime"))[1] == tasks
     assert g.poweroff() == 0
+
+
+def test_reports_see_through_taken_returns(guest, arch):
+    """ps names where tasks wait, and a lock its taker, not trace_return, while
+    every return address is taken."""
+    g = guest(arch, smp=2)
+    g.run(f"echo function_graph > {TRACING}/current_tracer")
+    g.run("stress start; sleep 0.2; stress stop")
+    shown = g.run("ps")
+    assert "reaper" in shown and "trace_return" not in shown, shown
+    assert g.run("test lock.holder_is_named").count("ok 1 ") == 1
+    g.run(f"echo nop > {TRACING}/current_tracer")

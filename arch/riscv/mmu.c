@@ -29,7 +29,7 @@ static u64 kernel_root[PTES] __attribute__((aligned(PAGE_SIZE)));
  * this root with interrupts off; every other CPU stays on kernel_root, where
  * the alias does not exist.
  */
-static u64 patch_root[PTES] __attribute__((aligned(PAGE_SIZE)));
+static u64 alias_root[PTES] __attribute__((aligned(PAGE_SIZE)));
 
 u64 riscv_satp;
 static u64 patch_satp;
@@ -134,9 +134,9 @@ void arch_mmu_init(void)
 
 	map_all();
 	for (i = 0; i < PTES; i++)
-		patch_root[i] = kernel_root[i];
-	patch_root[gigabyte >> GIGABYTE_SHIFT] = pte_make(gigabyte, PROT_DATA);
-	patch_satp = satp_of(patch_root);
+		alias_root[i] = kernel_root[i];
+	alias_root[gigabyte >> GIGABYTE_SHIFT] = pte_make(gigabyte, PROT_DATA);
+	patch_satp = satp_of(alias_root);
 	riscv_satp = satp_of(kernel_root);
 	satp_set(riscv_satp);
 	arch_guard_page(boot_stack_guard, true);

@@ -5,7 +5,7 @@
  * virtual                            what
  * KERNEL_OFFSET + 0 .. + 1 GiB       direct map; the image is a part of it
  * DEVICE_BASE .. + 2 MiB             device registers, uncached
- * ALIAS_BASE  .. + 1 GiB             image, writable: in patch_root alone
+ * ALIAS_BASE  .. + 1 GiB             image, writable: in alias_root alone
  */
 #ifndef X86_64_LAYOUT_H
 #define X86_64_LAYOUT_H

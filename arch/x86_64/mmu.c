@@ -1,7 +1,7 @@
 /*
  * Page tables. Every page of the direct map, and with it the image, has its
  * own 4 KiB entry: so guard pages and the image's borders need no splitting.
- * Two roots: kernel_root, and patch_root, which has the image once more,
+ * Two roots: kernel_root, and alias_root, which has the image once more,
  * writable, for the one CPU that is changing text.
  */
 #include <arch/arch.h>
@@ -26,7 +26,7 @@ extern char _boot_end[], _erodata[], _rodata[], _data[], _tables[], _etables[];
 
 const bool arch_protects_text = true;
 
-u64 kernel_root, patch_root;
+u64 kernel_root, alias_root;
 
 static u64 *direct_pd; /* covers DIRECT_MAP_SIZE, tables below it */
 static u64 *device_pt;
@@ -88,7 +88,7 @@ static void map_all(void)
 		   readonly);
 }
 
-/* patch_root: kernel_root's upper half, and the alias in large pages. */
+/* alias_root: kernel_root's upper half, and the alias in large pages. */
 static u64 make_patch_root(u64 kernel_half)
 {
 	u64 *pml4 = table_alloc(), *pdpt = table_alloc(), *pd = table_alloc();
@@ -124,7 +124,7 @@ void arch_mmu_init(void)
 	pdpt[PDPT_INDEX(DEVICE_BASE)] = table_entry(device_pd);
 	device_pd[PD_INDEX(DEVICE_BASE)] = table_entry(device_pt);
 	map_all();
-	patch_root = make_patch_root(pml4[PML4_INDEX(KERNEL_OFFSET)]);
+	alias_root = make_patch_root(pml4[PML4_INDEX(KERNEL_OFFSET)]);
 	kernel_root = arch_virt_to_phys(pml4);
 	write_cr3(kernel_root);
 }

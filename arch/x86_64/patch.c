@@ -217,7 +217,7 @@ PATCH_ROOT(arch_break_resume);
 static irq_state_t text_irq_state[MAX_CPUS];
 
 /*
- * patch_root maps all that kernel_root does and the image once more, writable.
+ * alias_root maps all that kernel_root does and the image once more, writable.
  * Interrupts stay off, so that nothing but the caller runs on it, and no other
  * CPU loads it; leaving it drops every translation of the alias, since none is
  * global (SDM 3A, 4.10.4.1).
@@ -227,7 +227,7 @@ long arch_text_open(void)
 	irq_state_t state = arch_irq_save();
 
 	text_irq_state[cpu_index()] = state;
-	write_cr3(patch_root);
+	write_cr3(alias_root);
 	return (long)(ALIAS_BASE - KERNEL_OFFSET);
 }
 

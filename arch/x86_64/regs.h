@@ -130,7 +130,7 @@ static inline u32 cpuid_apic_id(void)
 /* mmu.c: map one page of device registers, uncached. Panics past 2 MiB. */
 volatile u32 *mmu_map_device(u64 pa);
 /* mmu.c: CR3 of the kernel, and of the CPU that writes text. */
-extern u64 kernel_root, patch_root;
+extern u64 kernel_root, alias_root;
 
 /* irq.c: the local APIC's registers, by their offset in its page. */
 #define LAPIC_TPR 0x80

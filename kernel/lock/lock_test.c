@@ -5,6 +5,8 @@
  */
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
+#include <kernel/lib/string.h>
+#include <kernel/symbols.h>
 #include <kernel/test/ktest.h>
 #include <kernel/sched/sched_internal.h>
 #include <kernel/sched/task.h>
@@ -81,6 +83,19 @@ KTEST(lock_spin, "lock.spin")
 	KEXPECT_EQ(t, spin_trylock(&spin, &state), 0);
 	spin_unlock(&spin, state);
 	KEXPECT(t, !arch_irqs_off() && preempt_depth() == 0);
+}
+
+/* The holder's pc is that of the function that took the lock, also while a tracer
+ * has taken its return address (tests/test_graph.py runs this under one). */
+KTEST(lock_holder, "lock.holder_is_named")
+{
+	irq_state_t state = spin_lock(&spin);
+	unsigned long pc = spin.holder_pc;
+	struct symbol s;
+
+	spin_unlock(&spin, state);
+	KASSERT(t, symbol_at(pc, &s));
+	KEXPECT(t, !strcmp(s.name, "ktest_lock_holder"));
 }
 
 static void try_mutex(void *arg)

@@ -18,10 +18,12 @@
 #include <tracer/tracer.h>
 
 static_assert(PATCH_CHECK_CPUS == MAX_CPUS, "patch_check.h has its own");
-static_assert(sizeof(struct patch_log_entry) == 24, "LOG_ORDER gives 43690");
+static_assert(sizeof(struct patch_log_entry) == 24,
+	      "LOG_PAGE_ORDER gives 43690");
 
-#define LOG_ORDER 8 /* pages, as a power of two */
-#define LOG_ENTRIES ((PAGE_SIZE << LOG_ORDER) / sizeof(struct patch_log_entry))
+#define LOG_PAGE_ORDER 8 /* pages, as a power of two */
+#define LOG_ENTRIES                                                            \
+	((PAGE_SIZE << LOG_PAGE_ORDER) / sizeof(struct patch_log_entry))
 
 bool patch_log_on;
 static struct patch_log_entry *entries; /* LOG_ENTRIES, or NULL */
@@ -130,7 +132,7 @@ int patch_log_start(void)
 	if (patch_log_on)
 		switch_off();
 	if (!entries)
-		entries = page_alloc(LOG_ORDER);
+		entries = page_alloc(LOG_PAGE_ORDER);
 	if (!entries)
 		return -ENOMEM;
 	cpus_hold();
@@ -146,7 +148,7 @@ void patch_log_stop(void)
 	if (kept_on || !entries)
 		return;
 	switch_off();
-	page_free(entries, LOG_ORDER);
+	page_free(entries, LOG_PAGE_ORDER);
 	entries = NULL;
 }
 
@@ -162,7 +164,7 @@ static void boot(void)
 {
 	if (!kept_on)
 		return;
-	entries = page_alloc(LOG_ORDER);
+	entries = page_alloc(LOG_PAGE_ORDER);
 	kept_on = entries;
 	if (entries)
 		switch_on();
