@@ -54,6 +54,7 @@ SECTIONS
 		REGISTRY(tracers)
 		REGISTRY(patch_strategies)
 		REGISTRY(lab_schemes)
+		REGISTRY(faults)
 		REGISTRY(patch_roots)
 		REGISTRY(patch_indirect)
 	} :rodata

@@ -100,7 +100,7 @@ def test_own_site_of_every_front_end(tmp_path, variant):
     ("claim", "SURPRISE"), ("boundary", "INCOMPLETE")])
 def test_wrong_lab_is_found_out(arch, tmp_path, wrong, verdict):
     status, report, text = lab(arch, tmp_path, "--schemes", "vector*",
-                               "--append", f"lab_wrong={wrong}")
+                               "--append", f"fault=lab_{wrong}")
     assert status == 1, text
     assert [row["verdict"] for row in report["schemes"]] == [verdict] * 2
 
@@ -109,7 +109,7 @@ def test_lost_return_is_found_out(arch, tmp_path):
     """Returns that count only while their tracer is on: whoever is inside when
     it is switched off was called, and never came back."""
     status, report, text = lab(arch, tmp_path, "--schemes", "trampoline",
-                               "--append", "lab_wrong=return")
+                               "--append", "fault=lab_return")
     assert status == 1, text
     for row in report["schemes"]:
         lost = row["transition"].startswith("return->")
@@ -120,7 +120,7 @@ def test_lost_return_is_found_out(arch, tmp_path):
 def test_false_form_is_found_out_by_the_machine(tmp_path, image):
     """A boundary that is declared, but where nobody is ever interrupted."""
     status, report, text = lab(image.arch, tmp_path, "--schemes", "own",
-                               "--append", "lab_wrong=form")
+                               "--append", "fault=lab_form")
     assert status == 1, text
     assert {row["verdict"] for row in report["schemes"]} == {"INCOMPLETE"}
     assert "never interrupted at +1" in text

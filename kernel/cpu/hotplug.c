@@ -75,8 +75,8 @@ static struct wait_queue quiet_wait = WAIT_QUEUE_INIT(quiet_wait);
 static bool smp_atomics = true;
 
 void (*cpu_event_hook)(unsigned int cpu, enum cpu_event event);
-bool cpu_join_unsynced;
-u32 cpu_join_late;
+FAULT(cpu_join_unsynced, "a CPU that comes online does not synchronise");
+FAULT(cpu_join_late, "a CPU that was started does not arrive");
 
 /* A CPU's release of its state pairs with the acquire of the CPU that reads it: the
  * reader sees everything that was done before the state changed. */
@@ -112,7 +112,8 @@ notrace void cpu_join(void)
 	struct cpu *cpu;
 	unsigned int c;
 
-	while (READ_ONCE(cpu_join_late) == arch_this_cpu()->head.index)
+	while (fault_happens(&fault_cpu_join_late) &&
+	       fault_cpu_join_late.cpu == arch_this_cpu()->head.index)
 		arch_cpu_relax();
 	arch_trap_init();
 	arch_text_sync();
@@ -127,7 +128,7 @@ notrace void cpu_join(void)
 	cpu_tell(c, CPU_EVENT_JOINED);
 	/* Pairs with the fence between stores to text and cpu_call(). */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	if (!READ_ONCE(cpu_join_unsynced)) {
+	if (!fault_happens(&fault_cpu_join_unsynced)) {
 		arch_text_sync();
 		cpu_tell(c, CPU_EVENT_SYNCED);
 	}

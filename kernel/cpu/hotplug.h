@@ -3,6 +3,7 @@
 #define KERNEL_HOTPLUG_H
 
 #include <kernel/cpu/cpu.h>
+#include <kernel/test/fault.h>
 
 /*
  * Bring CPU c up, or take it down; 0, also when it is so already. -ENODEV: not
@@ -43,11 +44,10 @@ enum cpu_event {
  */
 extern void (*cpu_event_hook)(unsigned int cpu, enum cpu_event event);
 
-/* For tests of the order log: a CPU that comes does not synchronise. */
-extern bool cpu_join_unsynced;
-/* For a test: how long cpu_up() waits, and a CPU that does not arrive meanwhile. */
+FAULT_DECLARE(cpu_join_unsynced);
+FAULT_DECLARE(cpu_join_late); /* of the CPU fault_cpu_join_late.cpu */
+/* How long cpu_up() waits for a CPU. A test shortens it. */
 extern u64 cpu_start_ns;
-extern u32 cpu_join_late; /* its index; 0: none */
 
 /*
  * For the build's proof of the patching path: what a CPU runs up to its second

@@ -655,7 +655,8 @@ KTEST(hotplug_late, "hotplug.late_cpu")
 		KSKIP(t, "one CPU");
 	for (c = 1; c < nr_cpus; c++)
 		KEXPECT_EQ(t, cpu_down(c), 0);
-	WRITE_ONCE(cpu_join_late, 1);
+	fault_cpu_join_late.cpu = 1;
+	fault_plant(&fault_cpu_join_late, 1);
 	cpu_start_ns = 20 * NSEC_PER_MSEC;
 	KEXPECT_EQ(t, cpu_up(1), -ETIMEDOUT);
 	cpu_start_others(); /* as at boot: says that CPU 1 did not come */
@@ -665,7 +666,7 @@ KTEST(hotplug_late, "hotplug.late_cpu")
 	for (c = 2; c < nr_cpus; c++)
 		KEXPECT_EQ(t, cpu_down(c), 0);
 	KEXPECT(t, atomics_are_smp());
-	WRITE_ONCE(cpu_join_late, 0);
+	fault_plant(&fault_cpu_join_late, 0);
 	KEXPECT_EQ(t, cpu_up(1), 0);
 	KEXPECT(t, atomics_are_smp());
 	for (c = 2; c < nr_cpus; c++)

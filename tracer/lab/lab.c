@@ -11,29 +11,10 @@
 #include <tracer/patch/patch.h>
 #include <tracer/tracer.h>
 
-enum lab_wrong lab_wrong;
-
-static const char *const wrongs[] = {
-	[LAB_WRONG_CLAIM] = "claim",
-	[LAB_WRONG_BOUNDARY] = "boundary",
-	[LAB_WRONG_FORM] = "form",
-	[LAB_WRONG_RETURN] = "return",
-};
-
-static int wrong_param(const char *value)
-{
-	for (unsigned int i = 1; i < ARRAY_SIZE(wrongs); i++) {
-		if (!strcmp(value, wrongs[i])) {
-			lab_wrong = i;
-			return 0;
-		}
-	}
-	return -EINVAL;
-}
-KERNEL_PARAM(lab_wrong, "lab_wrong",
-	     "claim, boundary, form or return: what the lab gets wrong on "
-	     "purpose",
-	     wrong_param);
+FAULT(lab_claim, "the lab turns each scheme's claim round");
+FAULT(lab_boundary, "the lab never holds a task at the first boundary");
+FAULT(lab_form, "the lab expects an instruction that is none");
+FAULT(lab_return, "the lab counts returns only while their tracer is on");
 
 /* One run at a time; and what it uses. */
 static struct mutex lab_mutex = MUTEX_INIT(lab_mutex);

@@ -4,6 +4,7 @@
 
 #include <kernel/shell/shell.h>
 #include <kernel/sched/task.h>
+#include <kernel/test/fault.h>
 #include <tracer/lab/lab.h>
 
 /* ---- lab_hold.c: tasks that run victims, and the hold sweep ---- */
@@ -155,14 +156,10 @@ void lab_trampolines_begin(void);
 void lab_own_held(unsigned long pc);
 void lab_own_done(struct lab_case *c);
 
-/* For tests of the lab: what it is to get wrong on purpose. */
-enum lab_wrong {
-	LAB_WRONG_NOTHING,
-	LAB_WRONG_CLAIM,    /* the claims are turned round */
-	LAB_WRONG_BOUNDARY, /* a boundary is never held */
-	LAB_WRONG_FORM,	    /* an instruction is declared that is none */
-	LAB_WRONG_RETURN,   /* returns count only while their tracer is on */
-};
-extern enum lab_wrong lab_wrong;
+/* What the lab gets wrong on purpose, for tests of the lab. */
+FAULT_DECLARE(lab_claim);
+FAULT_DECLARE(lab_boundary);
+FAULT_DECLARE(lab_form);
+FAULT_DECLARE(lab_return);
 
 #endif

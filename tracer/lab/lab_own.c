@@ -44,7 +44,7 @@ static bool count_entry(struct task_return *r, unsigned int depth)
 static void count_return(struct task_return *r, unsigned int depth)
 {
 	(void)depth;
-	if (lab_wrong == LAB_WRONG_RETURN && trace_ops != &lab_return_ops)
+	if (fault_happens(&fault_lab_return) && trace_ops != &lab_return_ops)
 		return;
 	count_if(r->ip, &lab_victim_return, &lab_calls[1]);
 }

@@ -29,7 +29,7 @@ static const char *const verdicts[] = {
 /* Whatever else was seen: damage where none is claimed is the graver news. */
 enum lab_verdict lab_judge(const struct lab_case *c)
 {
-	bool safe = !c->breaks != (lab_wrong == LAB_WRONG_CLAIM);
+	bool safe = !c->breaks != fault_happens(&fault_lab_claim);
 	u32 breaks = c->breaks ? c->breaks : ~0u;
 
 	if (c->wrong || (safe && c->seen))

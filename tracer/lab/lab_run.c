@@ -158,7 +158,7 @@ static void list_declared(const struct lab_case *c, const struct lab_form *form)
 	for (i = 0; i < LAB_INSNS && form->insn[i]; i++) {
 		int n = form->insn[i];
 
-		if (lab_wrong == LAB_WRONG_FORM && n > 1)
+		if (n > 1 && fault_happens(&fault_lab_form))
 			list_add(at + 1);
 		if (n > 0)
 			list_add(at);
@@ -248,7 +248,7 @@ static void release(struct lab_case *c, unsigned int s, unsigned int e,
 static bool hold_one(struct lab_case *c, unsigned int s, unsigned int e,
 		     unsigned long pc)
 {
-	bool wrong = lab_wrong == LAB_WRONG_BOUNDARY && pc == list.at[0];
+	bool wrong = pc == list.at[0] && fault_happens(&fault_lab_boundary);
 
 	if (c->set(c, s) || wrong || !lab_hold(held, pc))
 		return false;

@@ -16,7 +16,7 @@ static void tell(enum patch_step step, bool synced)
 void patch_step_begin(enum patch_step step, unsigned int sites)
 {
 	patch_log(LOG_STEP, step, sites);
-	if (READ_ONCE(patch_sabotage) == SABOTAGE_EARLY)
+	if (fault_happens(&fault_sync_early))
 		patch_sync_early();
 }
 

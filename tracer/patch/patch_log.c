@@ -224,14 +224,16 @@ int patch_log_check(struct patch_check *c)
 
 /* ---- Breaking it on purpose -------------------------------------------------- */
 
-enum patch_sabotage patch_sabotage;
-unsigned int patch_sabotage_cpu;
+FAULT(sync_skipped, "one CPU does not synchronise after a write");
+FAULT(sync_early, "all CPUs synchronise before the write instead of after it");
+FAULT(stop_waits, "the CPU that leads a rendezvous waits for another one");
+FAULT(stop_loose, "a batch of `stop` is written with no CPU held");
 
 bool patch_sabotage_skips(void)
 {
-	return READ_ONCE(patch_sabotage) == SABOTAGE_EARLY ||
-	       (READ_ONCE(patch_sabotage) == SABOTAGE_SKIP &&
-		cpu_index() == patch_sabotage_cpu);
+	return fault_happens(&fault_sync_early) ||
+	       (fault_happens(&fault_sync_skipped) &&
+		cpu_index() == fault_sync_skipped.cpu);
 }
 
 /* Past ipi_send(), which would refuse: the test shows that no CPU answers. */

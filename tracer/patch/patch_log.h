@@ -12,6 +12,7 @@
 #define TRACER_PATCH_LOG_H
 
 #include <kernel/types.h>
+#include <kernel/test/fault.h>
 #include <tracer/patch/patch_check.h>
 
 struct trace_ops;
@@ -56,19 +57,11 @@ int patch_log_check(struct patch_check *c);
 /* What live calls do in a test: log that the site has run. */
 extern struct trace_ops patch_log_ops;
 
-/*
- * What is broken on purpose, to see that the rules notice. Set by tests alone,
- * trace_mutex held; SABOTAGE_NONE is everything as it should be.
- */
-enum patch_sabotage {
-	SABOTAGE_NONE,
-	SABOTAGE_SKIP,	/* CPU patch_sabotage_cpu does not synchronise */
-	SABOTAGE_EARLY, /* all synchronise, but before the write */
-	SABOTAGE_WAIT,	/* the CPU that leads a rendezvous waits for another */
-	SABOTAGE_LOOSE, /* no CPU is held */
-};
-extern enum patch_sabotage patch_sabotage;
-extern unsigned int patch_sabotage_cpu;
+/* What tests break on purpose, to see that the rules notice. */
+FAULT_DECLARE(sync_skipped); /* by the CPU fault_sync_skipped.cpu */
+FAULT_DECLARE(sync_early);
+FAULT_DECLARE(stop_waits);
+FAULT_DECLARE(stop_loose);
 
 /* Is this CPU to leave out its synchronisation? No site. */
 bool patch_sabotage_skips(void);

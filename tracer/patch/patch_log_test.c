@@ -105,16 +105,16 @@ PATCH_TEST(order_kept, "patch.order_is_kept")
 /* ---- Broken on purpose ----------------------------------------------------------- */
 
 /* On and off, and the victim runs on the CPU in question after each. */
-static void flip_broken(struct ktest_run *t, enum patch_sabotage how)
+static void flip_broken(struct ktest_run *t, struct fault *how)
 {
 	unsigned int cpu = last_cpu();
 
-	patch_sabotage_cpu = cpu;
-	WRITE_ONCE(patch_sabotage, how);
+	how->cpu = cpu;
+	fault_plant(how, 1);
 	flip(t, true);
 	call_on(cpu);
 	flip(t, false);
-	WRITE_ONCE(patch_sabotage, SABOTAGE_NONE);
+	fault_plant(how, 0);
 }
 
 static bool by_word(void)
@@ -140,7 +140,7 @@ PATCH_TEST(order_skip, "patch.order_sees_skipped_sync")
 
 	if (!begin(t))
 		return;
-	flip_broken(t, SABOTAGE_SKIP);
+	flip_broken(t, &fault_sync_skipped);
 	end(t, &c);
 	expect_broken(t, &c, unsynced_rules());
 	KEXPECT_EQ(t, c.cpu, last_cpu());
@@ -158,7 +158,7 @@ PATCH_TEST(order_early, "patch.order_sees_early_sync")
 
 	if (!begin(t))
 		return;
-	flip_broken(t, SABOTAGE_EARLY);
+	flip_broken(t, &fault_sync_early);
 	end(t, &c);
 	expect_broken(t, &c,
 		      1u << RULE_DONE |
@@ -173,7 +173,7 @@ KTEST(order_wait, "patch.order_sees_waiting_leader")
 		KSKIP(t, "needs a second CPU to wait for");
 	if (!begin(t))
 		return;
-	flip_broken(t, SABOTAGE_WAIT);
+	flip_broken(t, &fault_stop_waits);
 	end(t, &c);
 	expect_broken(t, &c,
 		      strcmp(patch_strategy_name(), "stop") ? 0 :
@@ -186,7 +186,7 @@ static void loose(struct ktest_run *t)
 
 	if (!begin(t))
 		return;
-	flip_broken(t, SABOTAGE_LOOSE);
+	flip_broken(t, &fault_stop_loose);
 	end(t, &c);
 	expect_broken(t, &c, 1u << RULE_HELD);
 }
@@ -204,9 +204,9 @@ static void away_and_back(struct ktest_run *t, bool unsynced)
 
 	KEXPECT_EQ(t, cpu_down(cpu), 0);
 	flip(t, true);
-	WRITE_ONCE(cpu_join_unsynced, unsynced);
+	fault_plant(&fault_cpu_join_unsynced, unsynced);
 	KEXPECT_EQ(t, cpu_up(cpu), 0);
-	WRITE_ONCE(cpu_join_unsynced, false);
+	fault_plant(&fault_cpu_join_unsynced, 0);
 	call_on(cpu);
 	flip(t, false);
 }

@@ -47,7 +47,7 @@ static notrace void stop_change(void *arg)
 	patch_write_back(b);
 	if (READ_ONCE(patch_log_on))
 		log_stores(b);
-	if (READ_ONCE(patch_sabotage) == SABOTAGE_WAIT)
+	if (fault_happens(&fault_stop_waits))
 		patch_sabotage_wait();
 }
 
@@ -67,9 +67,9 @@ static int stop_carry_out(struct patch_batch *b)
 	};
 	int err;
 
-	if (READ_ONCE(patch_sabotage) == SABOTAGE_LOOSE)
+	if (fault_happens(&fault_stop_loose))
 		return carry_out_loose(b);
-	if (READ_ONCE(patch_sabotage) == SABOTAGE_EARLY)
+	if (fault_happens(&fault_sync_early))
 		patch_sync_early();
 	err = stop_cpus(&work);
 	b->held_ns = work.held_ns;

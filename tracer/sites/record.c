@@ -58,7 +58,7 @@ static u32 records_mask = RECORDS_FIRST - 1;
 /* waiting and skipped: atomic; the rest under trace_mutex; found: a sum. */
 static struct record_stats stats = { .records = RECORDS_FIRST };
 
-bool record_in_tests;
+FAULT(record_in_tests, "the recorder's daemon works while tests count");
 
 static void count(u32 *n)
 {
@@ -363,7 +363,8 @@ static void record_daemon(void *arg)
 	(void)arg;
 	for (;;) {
 		task_sleep(TURN_NS);
-		if (!READ_ONCE(ktest_running) || READ_ONCE(record_in_tests))
+		if (!READ_ONCE(ktest_running) ||
+		    fault_happens(&fault_record_in_tests))
 			sites_learn();
 	}
 }

@@ -7,6 +7,7 @@
 #define TRACER_RECORD_H
 
 #include <kernel/types.h>
+#include <kernel/test/fault.h>
 
 /* found = converted + left + known + waiting. */
 struct record_stats {
@@ -35,10 +36,10 @@ int record_resize(unsigned int n);
 #define RECORD_PROBES 16 /* places where one call may be recorded */
 
 /*
- * While tests run the daemon only does what they tell it, so that their books
- * stand still; a test of the daemon sets this.
+ * While tests run the daemon only does what they tell it, so that their counts stand
+ * still. A test of the daemon plants this.
  */
-extern bool record_in_tests;
+FAULT_DECLARE(record_in_tests);
 
 /*
  * RECORD=runtime: make sites now of whatever has been called, instead of when

@@ -74,9 +74,9 @@ static bool daemon_converts(unsigned int lo, unsigned int hi)
 {
 	bool done;
 
-	WRITE_ONCE(record_in_tests, true);
+	fault_plant(&fault_record_in_tests, 1);
 	done = KWAIT(converted(lo, hi) == hi - lo);
-	WRITE_ONCE(record_in_tests, false);
+	fault_plant(&fault_record_in_tests, 0);
 	/* Its turn is over, the new sites' states too. */
 	mutex_lock(&trace_mutex);
 	mutex_unlock(&trace_mutex);

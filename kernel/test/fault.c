@@ -1,0 +1,76 @@
+/* Mistakes on purpose: fault.h. */
+#include <kernel/test/fault.h>
+
+#include <kernel/ctl/ctl.h>
+#include <kernel/errno.h>
+#include <kernel/lib/string.h>
+#include <kernel/param.h>
+
+typedef struct fault *fault_ptr;
+REGISTRY(fault_ptr, faults);
+
+notrace bool fault_happens(struct fault *f)
+{
+	u32 from = READ_ONCE(f->from);
+
+	return from &&
+	       __atomic_add_fetch(&f->times, 1, __ATOMIC_RELAXED) >= from;
+}
+
+void fault_plant(struct fault *f, u32 from)
+{
+	WRITE_ONCE(f->times, 0);
+	WRITE_ONCE(f->from, from);
+}
+
+static struct fault *find(const char *name)
+{
+	const fault_ptr *f;
+
+	for_each_registered (f, faults)
+		if (!strcmp((*f)->name, name))
+			return *f;
+	return NULL;
+}
+
+/* "NAME" or "NAME:N". */
+static int fault_param(const char *value)
+{
+	const char *colon = strchr(value, ':');
+	char name[40];
+	u64 from = 1;
+	struct fault *f;
+
+	if (strlen(value) >= sizeof(name))
+		return -EINVAL;
+	strlcpy(name, value, sizeof(name));
+	if (colon)
+		name[colon - value] = '\0';
+	if (colon && (parse_u64(colon + 1, &from) || !from || from >> 32))
+		return -EINVAL;
+	f = find(name);
+	if (!f)
+		return -EINVAL;
+	fault_plant(f, from);
+	return 0;
+}
+KERNEL_PARAM(fault, "fault",
+	     "NAME or NAME:N, a name that `cat /proc/faults` lists",
+	     fault_param);
+
+static int faults_read(struct ctl_handle *h, struct seq *s)
+{
+	struct fault *const *f = __start_faults + h->pos;
+
+	if (f >= __stop_faults)
+		return 0;
+	h->pos++;
+	if ((*f)->from)
+		seq_printf(s, "%-18s from time %-4u %s\n", (*f)->name,
+			   (*f)->from, (*f)->what);
+	else
+		seq_printf(s, "%-18s %-14s %s\n", (*f)->name, "off",
+			   (*f)->what);
+	return 1;
+}
+CTL_FILE(faults, .path = "/proc/faults", .read = faults_read);
