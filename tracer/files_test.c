@@ -4,7 +4,9 @@
  * of a function that was on.
  */
 #include <tracer/testing.h>
+#include <kernel/ctl/ctl.h>
 #include <kernel/mm/kmalloc.h>
+#include <tracer/ring/ring_control.h>
 
 #define TEXT 65536
 
@@ -32,6 +34,16 @@ static void blur(char *s)
 	for (; *s; s++)
 		if (*s >= '0' && *s <= '9')
 			*s = '9';
+}
+
+/* The decimal number that text begins with. */
+static unsigned long number_at(const char *text)
+{
+	unsigned long n = 0;
+
+	while (*text >= '0' && *text <= '9')
+		n = n * 10 + (unsigned long)(*text++ - '0');
+	return n;
 }
 
 static void record_three(void)
@@ -91,6 +103,52 @@ KTEST(files_pipe, "tracefs.trace_pipe_consumes")
 	KEXPECT(t, strstr(two, "entries-written: 0/0 "));
 	kfree(one);
 	kfree(two);
+	trace_test_reset();
+}
+
+/*
+ * A task reads the header and ten lines. Then calls overwrite the whole buffer. The
+ * lines, the numbers in [LOST] lines and the number in the last line must add up to
+ * what the header announced.
+ */
+KTEST(files_overwritten, "tracefs.trace_says_what_is_missing")
+{
+	unsigned long kb = ring_kb();
+	unsigned long announced = 0, accounted = 0, missing = 0;
+	struct ctl_handle *h;
+	char size[24], line[CTL_RECORD + 1];
+	const char *at;
+	ssize_t n;
+
+	snprintf(size, sizeof(size), "%lu", kb);
+	task_set_affinity(current_task(), 1u << cpu_index());
+	trace_test_put("buffer_size_kb", "8");
+	trace_test_victim();
+	for (unsigned int i = 0; i < 600; i++) /* more than a page of them */
+		victim_call(i);
+	KASSERT(t, !ctl_open("/sys/kernel/tracing/trace", false, false, &h));
+	for (unsigned int i = 0; (n = ctl_read(h, line, CTL_RECORD)) > 0; i++) {
+		line[n] = '\0';
+		at = strstr(line, "entries-written: ");
+		if (at)
+			announced = number_at(at + 17);
+		else if (!strncmp(line, "# ", 2))
+			missing = number_at(line + 2);
+		else
+			accounted++;
+		at = strstr(line, "[LOST ");
+		if (at)
+			accounted += number_at(at + 6);
+		for (unsigned int c = 0; i == 10 && c < 10000; c++)
+			victim_call(c);
+	}
+	ctl_abandon(h);
+	KEXPECT_EQ(t, n, 0);
+	KEXPECT_EQ(t, announced, 600);
+	KEXPECT(t, missing > 0);
+	KEXPECT_EQ(t, accounted + missing, announced);
+	task_set_affinity(current_task(), ~0u);
+	trace_test_put("buffer_size_kb", size);
 	trace_test_reset();
 }
 
