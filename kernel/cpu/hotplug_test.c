@@ -659,6 +659,8 @@ KTEST(hotplug_late, "hotplug.late_cpu")
 	fault_plant(&fault_cpu_join_late, 1);
 	cpu_start_ns = 20 * NSEC_PER_MSEC;
 	KEXPECT_EQ(t, cpu_up(1), -ETIMEDOUT);
+	/* The firmware has let CPU 1 go: it waits in the kernel. */
+	KASSERT(t, KWAIT(READ_ONCE(fault_cpu_join_late.times)));
 	cpu_start_others(); /* as at boot: says that CPU 1 did not come */
 	KEXPECT(t, atomics_are_smp());
 	cpu_start_ns = usual;

@@ -107,6 +107,7 @@ static void compare(struct ktest_run *t, const unsigned long *before)
 }
 
 const char *ktest_running;
+void (*ktest_begin_hook)(void);
 
 /* ---- what tests say ---- */
 
@@ -156,6 +157,8 @@ static void run_one(const struct ktest *test, struct totals *sum)
 
 	WRITE_ONCE(ktest_running, test->name);
 	printk("# begin %s\n", test->name);
+	if (ktest_begin_hook)
+		ktest_begin_hook();
 	count_all(before);
 	test->fn(&t);
 	compare(&t, before);

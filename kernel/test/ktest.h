@@ -99,6 +99,10 @@ u32 ktest_random(u32 *seed);
  */
 extern const char *ktest_running;
 
+/* Called when ktest_running is set, before a test's memory is counted: waits for what
+ * another task does that the test would be blamed for. May sleep. */
+extern void (*ktest_begin_hook)(void);
+
 /* A count that must be the same after a test as before. */
 struct ktest_resource {
 	const char *name;
