@@ -112,15 +112,16 @@ notrace void cpu_join(void)
 	struct cpu *cpu;
 	unsigned int c;
 
-	while (fault_happens(&fault_cpu_join_late) &&
-	       fault_cpu_join_late.cpu == arch_this_cpu()->head.index)
-		arch_cpu_relax();
 	arch_trap_init();
 	arch_text_sync();
 	cpu = arch_this_cpu();
 	c = cpu->head.index;
 	arch_irq_init();
 	time_init_cpu();
+	/* Not sooner: arch_cpu_relax() may need this CPU's timer. */
+	while (fault_happens(&fault_cpu_join_late) &&
+	       fault_cpu_join_late.cpu == c)
+		arch_cpu_relax();
 	cpu->rq.switched_at = arch_clock();
 	set_state(c, CPU_READY);
 	wait_for(c, CPU_JOIN);
