@@ -9,6 +9,7 @@
 #include <kernel/errno.h>
 #include <kernel/test/ktest.h>
 #include <kernel/symbols.h>
+#include <kernel/sched/hold.h>
 #include <kernel/sched/task.h>
 #include <kernel/lock/wait.h>
 #include <kernel/sched/balance.h>

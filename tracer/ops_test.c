@@ -11,6 +11,7 @@
 #include <kernel/sched/balance.h>
 #include <kernel/mm/kmalloc.h>
 #include <tracer/graph/returns.h>
+#include <kernel/sched/hold.h>
 
 #define TRIALS (ktest_icount ? 60u : 24u)
 #define HOLD_NS (4 * NSEC_PER_SEC)

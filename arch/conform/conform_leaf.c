@@ -7,6 +7,7 @@
 #include <tracer/testing.h>
 #include <kernel/lock/mutex.h>
 #include <kernel/sched/balance.h>
+#include <kernel/sched/hold.h>
 
 #define ROUNDS 40
 #define EVERY_NS (20 * NSEC_PER_USEC)

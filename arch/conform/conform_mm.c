@@ -9,6 +9,7 @@
 #include <kernel/test/ktest.h>
 #include <kernel/lib/string.h>
 #include <kernel/symbols.h>
+#include <kernel/sched/hold.h>
 #include <kernel/sched/task.h>
 #include <kernel/time.h>
 #include <kernel/unwind.h>

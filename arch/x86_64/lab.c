@@ -19,6 +19,7 @@
 #include <kernel/test/ktest.h>
 #include <kernel/patch_path.h>
 #include <kernel/lib/string.h>
+#include <kernel/sched/hold.h>
 #include <kernel/sched/task.h>
 #include <kernel/time.h>
 #include <kernel/sched/balance.h>

@@ -82,5 +82,7 @@ void task_start_reaper(void);
 noreturn void task_die(int code);
 /* If t is to be held at f's pc: mark it TASK_HELD, true. From irq_exit(). */
 bool task_hold_here(struct task *t, const struct trap_frame *f);
+/* Tasks in task_wait_held() look again: a task that is to be held has died. */
+void task_hold_look(void);
 
 #endif

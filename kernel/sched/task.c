@@ -1,4 +1,4 @@
-/* Tasks: made, ended, joined, held; their stacks and the list of them all. */
+/* Tasks: made, ended, joined; their stacks and the list of them all. */
 #include <kernel/assert.h>
 #include <kernel/errno.h>
 #include <kernel/printk.h>
@@ -21,9 +21,6 @@ static struct spinlock list_lock = SPINLOCK_INIT("tasks");
 static struct list tasks = LIST_INIT(tasks);
 static unsigned int nr_tasks;
 static int last_pid;
-
-/* Tasks wait here for another task to be held. */
-static struct wait_queue hold_wait = WAIT_QUEUE_INIT(hold_wait);
 
 /* What the boot CPU runs before it has tasks: nothing ever switches to it. */
 static struct task boot_task;
@@ -274,9 +271,19 @@ void task_die(int code)
 	sched_set_state(t, TASK_DEAD);
 	wake_all(&t->exit_wait);
 	if (t->hold_hi)
-		wake_all(&hold_wait);
+		task_hold_look();
 	schedule();
 	panic("task %s runs after its end", t->name);
+}
+
+/* The task is off its CPU and on no queue, so nothing can run it again. */
+void task_bury(struct task *t)
+{
+	t->killed = true;
+	t->exit_code = -EFAULT;
+	forget_waits(t);
+	sched_set_state(t, TASK_DEAD);
+	wake_all(&t->exit_wait);
 }
 
 void task_exit(int code)
@@ -399,79 +406,6 @@ void task_sleep(u64 ns)
 	}
 	arch_irq_restore(state);
 	timer_cancel(&t->timer);
-}
-
-/* ---- holding a task at a chosen instruction ---- */
-
-void task_hold(struct task *t, unsigned long lo, unsigned long hi)
-{
-	WRITE_ONCE(t->hold_hi, 0); /* never a range made of old and new */
-	WRITE_ONCE(t->hold_lo, lo);
-	WRITE_ONCE(t->hold_hi, hi);
-}
-
-bool task_hold_here(struct task *t, const struct trap_frame *f)
-{
-	unsigned long pc = arch_frame_boundary(f), hi = READ_ONCE(t->hold_hi);
-
-	WRITE_ONCE(t->interrupted_pc, pc);
-	if (!hi || pc < READ_ONCE(t->hold_lo) || pc >= hi)
-		return false;
-	sched_set_state(t, TASK_HELD);
-	wake_all(&hold_wait);
-	return true;
-}
-
-void task_hold_self(void)
-{
-	irq_state_t state = arch_irq_save();
-
-	sched_set_state(current_task(), TASK_HELD);
-	wake_all(&hold_wait);
-	task_block();
-	arch_irq_restore(state);
-}
-
-/* The task is off its CPU and on no queue, so nothing can run it again. */
-void task_bury(struct task *t)
-{
-	t->killed = true;
-	t->exit_code = -EFAULT;
-	forget_waits(t);
-	sched_set_state(t, TASK_DEAD);
-	wake_all(&t->exit_wait);
-}
-
-static bool held_or_dead(const struct task *t)
-{
-	enum task_state s = READ_ONCE(t->state);
-
-	return s == TASK_HELD || s == TASK_DEAD;
-}
-
-bool task_wait_held(struct task *t, u64 ns)
-{
-	struct task *me = current_task();
-	u64 end = time_ns() + ns;
-
-	for (;;) {
-		u64 now = time_ns();
-
-		wait_prepare(&hold_wait);
-		if (held_or_dead(t) || now >= end)
-			break;
-		timer_start(&me->timer, end - now);
-		task_block();
-	}
-	wait_finish(&hold_wait);
-	timer_cancel(&me->timer);
-	if (READ_ONCE(t->state) != TASK_HELD)
-		return false;
-	/* Acquire: pairs with the release in sched_finish_switch(): its frame
-	 * and context are at rest. */
-	while (__atomic_load_n(&t->on_cpu, __ATOMIC_ACQUIRE))
-		arch_cpu_relax();
-	return true;
 }
 
 /* ---- looking at tasks ---- */

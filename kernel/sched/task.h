@@ -134,18 +134,8 @@ int task_set_affinity(struct task *t, cpumask_t mask);
 /* Sleep at least ns; woken early by task_stop() and task_wake(). */
 void task_sleep(u64 ns);
 
-/*
- * The lab's hand: when an interrupt finds t at a pc in [lo, hi), irq_exit()
- * takes it off the CPU, TASK_HELD, its frame in t->frame, until
- * task_release(); lo = hi = 0: no more. Its creator's duty to release it.
- */
-void task_hold(struct task *t, unsigned long lo, unsigned long hi);
-/* The running task is held here, until task_release(). */
-void task_hold_self(void);
 /* End a held task where it stands, as by a fault; it is joined as usual. */
 void task_bury(struct task *t);
-/* Wait, at most ns, until t is held (true) or dead or time is up. */
-bool task_wait_held(struct task *t, u64 ns);
 
 /*
  * Call fn for every task, idle ones included, with the task list locked and

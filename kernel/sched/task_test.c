@@ -6,6 +6,7 @@
 #include <kernel/errno.h>
 #include <kernel/test/ktest.h>
 #include <kernel/symbols.h>
+#include <kernel/sched/hold.h>
 #include <kernel/sched/task.h>
 #include <kernel/time.h>
 #include <kernel/sched/balance.h>

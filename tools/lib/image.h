@@ -96,6 +96,9 @@ const uint8_t *image_bytes(const struct image *im, uint64_t addr, size_t len);
 /* The contents of a section, loaded or not; NULL if there is none. */
 const uint8_t *image_section(const struct image *im, const char *name,
 			     size_t *len);
+/* Read all instructions through objdump, a part of image_open(): listing.c. */
+void image_read_insns(struct image *im, const struct arch *arch,
+		      const char *objdump);
 /* Find out where calls through registers go, as far as it is certain: far.c. */
 void image_resolve_far(struct image *im);
 /* A number of the target's byte order. */

@@ -16,6 +16,7 @@
 #include <kernel/lock/mutex.h>
 #include <kernel/sched/balance.h>
 #include <tracer/graph/returns.h>
+#include <kernel/sched/hold.h>
 
 #define AHEAD_NS (30 * NSEC_PER_USEC)
 #define HOLD_NS (4 * NSEC_PER_SEC)

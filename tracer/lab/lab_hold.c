@@ -24,6 +24,7 @@
 #include <kernel/lib/string.h>
 #include <kernel/sched/balance.h>
 #include <tracer/lab/lab_internal.h>
+#include <kernel/sched/hold.h>
 
 /*
  * Guest time until something is given up as hanging: for a job of many trials,

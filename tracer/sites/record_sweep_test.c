@@ -16,6 +16,7 @@
 #include <kernel/test/record_victim.h>
 #include <kernel/unwind.h>
 #include <kernel/sched/balance.h>
+#include <kernel/sched/hold.h>
 
 #define BEFORE 64 /* turns fewer than what brings the timer to the call */
 #define AFTER 192 /* and more: a clock that ticks in 100 ns, a trampoline */

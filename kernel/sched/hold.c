@@ -1,0 +1,73 @@
+/* Tasks that are taken off their CPU at a chosen instruction: hold.h. */
+#include <kernel/sched/balance.h>
+#include <kernel/sched/hold.h>
+#include <kernel/sched/sched_internal.h>
+
+/* Tasks wait here for another task to be held. */
+static struct wait_queue hold_wait = WAIT_QUEUE_INIT(hold_wait);
+
+void task_hold_look(void)
+{
+	wake_all(&hold_wait);
+}
+
+void task_hold(struct task *t, unsigned long lo, unsigned long hi)
+{
+	WRITE_ONCE(t->hold_hi, 0); /* never a range made of old and new */
+	WRITE_ONCE(t->hold_lo, lo);
+	WRITE_ONCE(t->hold_hi, hi);
+}
+
+bool task_hold_here(struct task *t, const struct trap_frame *f)
+{
+	unsigned long pc = arch_frame_boundary(f), hi = READ_ONCE(t->hold_hi);
+
+	WRITE_ONCE(t->interrupted_pc, pc);
+	if (!hi || pc < READ_ONCE(t->hold_lo) || pc >= hi)
+		return false;
+	sched_set_state(t, TASK_HELD);
+	task_hold_look();
+	return true;
+}
+
+void task_hold_self(void)
+{
+	irq_state_t state = arch_irq_save();
+
+	sched_set_state(current_task(), TASK_HELD);
+	task_hold_look();
+	task_block();
+	arch_irq_restore(state);
+}
+
+static bool held_or_dead(const struct task *t)
+{
+	enum task_state s = READ_ONCE(t->state);
+
+	return s == TASK_HELD || s == TASK_DEAD;
+}
+
+bool task_wait_held(struct task *t, u64 ns)
+{
+	struct task *me = current_task();
+	u64 end = time_ns() + ns;
+
+	for (;;) {
+		u64 now = time_ns();
+
+		wait_prepare(&hold_wait);
+		if (held_or_dead(t) || now >= end)
+			break;
+		timer_start(&me->timer, end - now);
+		task_block();
+	}
+	wait_finish(&hold_wait);
+	timer_cancel(&me->timer);
+	if (READ_ONCE(t->state) != TASK_HELD)
+		return false;
+	/* Acquire: pairs with the release in sched_finish_switch(): its frame
+	 * and context are at rest. */
+	while (__atomic_load_n(&t->on_cpu, __ATOMIC_ACQUIRE))
+		arch_cpu_relax();
+	return true;
+}
