@@ -134,8 +134,8 @@ def test_real_failing_test(image, run_tool, tmp_path):
     data = bytearray(image.data)
     at = image.offset(image.symbols["symbol_by_name"])
     count, = image.u32(image.symbols["symbol_count"])
-    order = image.unpack(f"{count}H", data, at)
-    struct.pack_into(f"{image.order}{count}H", data, at, *reversed(order))
+    order = image.unpack(f"{count}I", data, at)
+    struct.pack_into(f"{image.order}{count}I", data, at, *reversed(order))
     elf = tmp_path / "broken.elf"
     elf.write_bytes(data)
     done = run_tool("--arch", image.arch, "--elf", str(elf), "--append",
