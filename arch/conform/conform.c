@@ -427,8 +427,7 @@ static void ipi_others(void *arg)
 
 KTEST(arch_ipi_send, "arch.ipi_send")
 {
-	if (nr_cpus == 1)
-		KSKIP(t, "one CPU");
+	KNEED_TWO(t);
 	conform_on_each_cpu(ipi_others, t);
 }
 

@@ -3,7 +3,6 @@
  * conform.c, one test for each function.
  */
 #include <arch/arch.h>
-#include <kernel/lib/bits.h>
 #include <kernel/cpu/hotplug.h>
 #include <kernel/test/ktest.h>
 #include <kernel/lib/string.h>
@@ -38,12 +37,11 @@ static u64 interrupts_of(const struct cpu *cpu)
  */
 KTEST(arch_cpu_park, "arch.cpu_park")
 {
-	struct cpu *cpu = &cpus[bit_highest(cpus_online)];
+	struct cpu *cpu = &cpus[ktest_last_cpu()];
 	unsigned int c = cpu->head.index;
 	u64 before;
 
-	if (!c)
-		KSKIP(t, "one CPU");
+	KNEED_TWO(t);
 	for (int i = 0; i < 3; i++) {
 		KASSERT(t, !cpu_down(c));
 		memset(cpu->idle->stack, POISON, TASK_STACK_SIZE);
@@ -68,8 +66,7 @@ KTEST(arch_cpu_parked, "arch.cpu_parked")
 		KEXPECT_EQ(t, cpu_up(c), 0);
 		KEXPECT(t, !arch_cpu_parked(c));
 	}
-	if (nr_cpus == 1)
-		KSKIP(t, "one CPU");
+	KNEED_TWO(t);
 }
 
 /* ---- atomics for one CPU, and for several ---- */
@@ -156,8 +153,7 @@ KTEST(arch_smp_atomics, "arch.smp_atomics")
 	char *copy;
 
 	KEXPECT(t, counts_right());
-	if (nr_cpus == 1)
-		KSKIP(t, "one CPU");
+	KNEED_TWO(t);
 	while ((PAGE_SIZE << order) < size)
 		order++;
 	copy = page_alloc(order);

@@ -371,8 +371,7 @@ static u32 lose_counts(struct ktest_run *t, const struct lab_scheme *scheme,
 	do {                                                                   \
 		if (ktest_icount)                                              \
 			KSKIP(t, "under -icount CPUs take turns");             \
-		if (READ_ONCE(cpus_online) == 1)                               \
-			KSKIP(t, "one CPU");                                   \
+		KNEED_TWO(t);                                                  \
 	} while (0)
 
 KTEST(lab_lock90, "lab.lock_90_loses_counts")

@@ -333,8 +333,7 @@ KTEST(sched_pull, "sched.idle_pulls")
 {
 	struct task *a, *b;
 
-	if (!(cpus_online & ~HERE))
-		KSKIP(t, "one CPU");
+	KNEED_TWO(t);
 	a = task_create("pull-a", PRIO_LOW, HERE, mark_cpu, NULL);
 	b = task_create("pull-b", PRIO_LOW, HERE, mark_cpu, NULL);
 	task_sleep(2 * NSEC_PER_MSEC);

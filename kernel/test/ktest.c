@@ -2,9 +2,11 @@
  * The runner of in-kernel tests: KTAP on the console, a comparison of resources
  * around each test, and the verdict that `poweroff` ends the machine with.
  */
+#include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
 #include <kernel/test/ktest.h>
 #include <kernel/param.h>
+#include <kernel/lib/bits.h>
 #include <kernel/lib/string.h>
 #include <kernel/sched/task.h>
 #include <kernel/time.h>
@@ -30,6 +32,11 @@ static int icount_param(const char *value)
 	return 0;
 }
 KERNEL_PARAM(icount, "icount", "0 or 1", icount_param);
+
+unsigned int ktest_last_cpu(void)
+{
+	return bit_highest(cpus_online);
+}
 
 u32 ktest_random(u32 *seed)
 {

@@ -52,6 +52,16 @@ struct ktest_run {
 		return;                                                        \
 	} while (0)
 
+/* For a test of CPUs that go and come, or that interrupt one another. */
+#define KNEED_TWO(t)                                                           \
+	do {                                                                   \
+		if (!ktest_last_cpu())                                         \
+			KSKIP(t, "one CPU");                                   \
+	} while (0)
+/* The online CPU with the highest index: the one that such a test takes away. 0 when
+ * no other CPU is online. */
+unsigned int ktest_last_cpu(void);
+
 /*
  * Sleep until cond is true: true; or false after 10 s of waiting, which says
  * that something hangs, never that a machine is slow. Longer and longer sleeps:

@@ -4,15 +4,9 @@
  * all sites, with each strategy, while CPUs go and come at random, loses no call
  * and counts none twice.
  */
-#include <kernel/lib/bits.h>
 #include <kernel/cpu/hotplug.h>
 #include <tracer/testing.h>
 #include <tracer/ring/ring_control.h>
-
-static unsigned int last_cpu(void)
-{
-	return bit_highest(cpus_online);
-}
 
 static void call_some(void *arg)
 {
@@ -37,12 +31,11 @@ static u64 held_by(unsigned int c)
 /* What it wrote can still be read; what it is told meanwhile holds. */
 KTEST(hotplug_ring, "hotplug.trace_buffer")
 {
-	unsigned int c = last_cpu();
+	unsigned int c = ktest_last_cpu();
 	char path[40], text[8];
 	struct ring_stats sum;
 
-	if (!c)
-		KSKIP(t, "one CPU");
+	KNEED_TWO(t);
 	KEXPECT_EQ(t, trace_test_victim(), 0);
 	call_on(c, 100);
 	KEXPECT_EQ(t, held_by(c), 100);
@@ -63,11 +56,10 @@ KTEST(hotplug_ring, "hotplug.trace_buffer")
 
 KTEST(hotplug_mask, "hotplug.tracing_cpumask")
 {
-	unsigned int c = last_cpu();
+	unsigned int c = ktest_last_cpu();
 	char mask[12];
 
-	if (!c)
-		KSKIP(t, "one CPU");
+	KNEED_TWO(t);
 	KEXPECT_EQ(t, trace_test_victim(), 0);
 	KEXPECT_EQ(t, cpu_down(c), 0);
 	KEXPECT_EQ(t, trace_test_put("tracing_cpumask", "1"), 0);
@@ -86,12 +78,11 @@ KTEST(hotplug_mask, "hotplug.tracing_cpumask")
 /* Its ring is as large as the others', and its sites are on. */
 KTEST(hotplug_settings, "hotplug.set_while_away")
 {
-	unsigned int c = last_cpu();
+	unsigned int c = ktest_last_cpu();
 	unsigned long kb = ring_kb();
 	char text[16];
 
-	if (!c)
-		KSKIP(t, "one CPU");
+	KNEED_TWO(t);
 	trace_test_reset();
 	KEXPECT_EQ(t, cpu_down(c), 0);
 	KEXPECT_EQ(t, trace_test_put("buffer_size_kb", "64"), 0);
@@ -226,8 +217,7 @@ KTEST(hotplug_storm, "hotplug.storm")
 	cpumask_t all = cpus_online;
 	const struct patch_strategy *s;
 
-	if (nr_cpus == 1)
-		KSKIP(t, "one CPU");
+	KNEED_TWO(t);
 	for_each_registered (s, patch_strategies)
 		if (!patch_refused(s))
 			storm(t, s->name);

@@ -8,17 +8,11 @@
  */
 #include <tracer/testing.h>
 
-#include <kernel/lib/bits.h>
 #include <kernel/cpu/hotplug.h>
 #include <kernel/lock/mutex.h>
 #include <tracer/patch/patch_log.h>
 
 static unsigned int site; /* victim_call()'s */
-
-static unsigned int last_cpu(void)
-{
-	return bit_highest(cpus_online);
-}
 
 /* An empty log, calls logged, trace_mutex taken. */
 static bool begin(struct ktest_run *t)
@@ -89,7 +83,7 @@ PATCH_TEST(order_kept, "patch.order_is_kept")
 	KASSERT(t, trace_workers_start(w, 200));
 	for (unsigned int i = 0; i < FLIPS; i++) {
 		flip(t, i % 2 == 0);
-		call_on(last_cpu());
+		call_on(ktest_last_cpu());
 	}
 	trace_workers_join(w);
 	trace_test_ops(NULL);
@@ -107,7 +101,7 @@ PATCH_TEST(order_kept, "patch.order_is_kept")
 /* On and off, and the victim runs on the CPU in question after each. */
 static void flip_broken(struct ktest_run *t, struct fault *how)
 {
-	unsigned int cpu = last_cpu();
+	unsigned int cpu = ktest_last_cpu();
 
 	how->cpu = cpu;
 	fault_plant(how, 1);
@@ -143,7 +137,7 @@ PATCH_TEST(order_skip, "patch.order_sees_skipped_sync")
 	flip_broken(t, &fault_sync_skipped);
 	end(t, &c);
 	expect_broken(t, &c, unsynced_rules());
-	KEXPECT_EQ(t, c.cpu, last_cpu());
+	KEXPECT_EQ(t, c.cpu, ktest_last_cpu());
 	KEXPECT_EQ(t, c.runs, 1);
 }
 
@@ -169,8 +163,7 @@ KTEST(order_wait, "patch.order_sees_waiting_leader")
 {
 	struct patch_check c;
 
-	if (cpus_online == 1)
-		KSKIP(t, "needs a second CPU to wait for");
+	KNEED_TWO(t);
 	if (!begin(t))
 		return;
 	flip_broken(t, &fault_stop_waits);
@@ -200,7 +193,7 @@ KTEST(order_loose, "patch.order_sees_missing_rendezvous")
 
 static void away_and_back(struct ktest_run *t, bool unsynced)
 {
-	unsigned int cpu = last_cpu();
+	unsigned int cpu = ktest_last_cpu();
 
 	KEXPECT_EQ(t, cpu_down(cpu), 0);
 	flip(t, true);
@@ -215,8 +208,7 @@ static void come_back(struct ktest_run *t, bool unsynced, u32 rules)
 {
 	struct patch_check c;
 
-	if (cpus_online == 1)
-		KSKIP(t, "needs a second CPU that comes and goes");
+	KNEED_TWO(t);
 	if (!begin(t))
 		return;
 	away_and_back(t, unsynced);
