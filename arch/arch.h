@@ -8,9 +8,9 @@
  * fails the build. A wrong one fails its test in arch/conform.
  *
  * A port may include these headers of the kernel, and no others (tools/check):
- *	assert.h console.h cpu/cpu.h cpu/hotplug.h errno.h irq.h lib/string.h
- *	lock/lock.h main.h mm/page.h panic.h patch_path.h printk.h sched/task.h
- *	symbols.h trap.h types.h unwind.h
+ *	assert.h console.h cpu/cpu.h cpu/hotplug.h errno.h image/symbols.h
+ *	image/unwind.h irq.h lib/string.h lock/lock.h main.h mm/page.h panic.h
+ *	patch_path.h printk.h sched/task.h trap.h types.h
  *
  * A CPU index is a dense unsigned int. An hwid_t is what the hardware calls a CPU.
  * "Interrupts off" means on the calling CPU.
@@ -20,7 +20,7 @@
 
 #include <arch/cpu_head.h>
 #include <kernel/types.h>
-#include <kernel/unwind.h>
+#include <kernel/image/unwind.h>
 
 struct cpu;
 struct task;
@@ -254,7 +254,7 @@ static inline bool arch_frame_irqs_off(const struct trap_frame *f);
 void arch_frame_print(const struct trap_frame *f);
 
 /*
- * inline: the registers that a stack walk begins with (kernel/unwind.h).
+ * inline: the registers that a stack walk begins with (kernel/image/unwind.h).
  * arch_frame_regs(): all of them, of the code that a trap has interrupted.
  * arch_context_regs(): pc and sp of a task that arch_switch() has left, where pc is
  * the address that arch_switch() will return to. Where each register is at each

@@ -179,7 +179,7 @@ void arch_text_sync(void);
  *                hold a result, calls trace_returned(), and goes on where that
  *                says. A stack walk that finds the address of trace_return where a
  *                return address should be looks among the task's taken returns
- *                (kernel/unwind.c).
+ *                (kernel/image/unwind.c).
  */
 struct trace_ops {
 	void (*entry)(void); /* first: the trampoline jumps through it */

@@ -5,7 +5,7 @@
 #include <kernel/irq.h>
 #include <kernel/printk.h>
 #include <kernel/sched/sched_internal.h>
-#include <kernel/unwind.h>
+#include <kernel/image/unwind.h>
 
 noinline notrace void assert_failed(const char *what)
 {

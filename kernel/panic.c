@@ -8,7 +8,7 @@
 #include <kernel/sched/task.h>
 #include <kernel/test/ktest.h>
 #include <kernel/time.h>
-#include <kernel/unwind.h>
+#include <kernel/image/unwind.h>
 
 #define PANIC_STOP_NS (100 * NSEC_PER_MSEC)
 

@@ -5,7 +5,7 @@
 #include <kernel/panic.h>
 #include <kernel/printk.h>
 #include <kernel/sched/sched_internal.h>
-#include <kernel/unwind.h>
+#include <kernel/image/unwind.h>
 #include <kernel/trap.h>
 
 static void report(const struct trap_frame *f, const char *what,

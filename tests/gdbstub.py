@@ -77,16 +77,18 @@ class Stub:
         while len(self.buffer) < 2:
             self._receive()
         self.buffer = self.buffer[2:]
-        self.socket.send(b"+")
+        self._send("+")
         return data.decode()
+
+    def _send(self, text: str) -> None:
+        try:
+            self.socket.sendall(text.encode())
+        except ConnectionError:
+            raise Ended from None
 
     def call(self, text: str) -> str:
         """Send a packet; its answer."""
-        total = sum(text.encode()) % 256
-        try:
-            self.socket.sendall(f"${text}#{total:02x}".encode())
-        except ConnectionError:
-            raise Ended from None
+        self._send(f"${text}#{sum(text.encode()) % 256:02x}")
         return self._packet()
 
     def interrupts(self, on: bool) -> None:

@@ -3,7 +3,7 @@
 QEMU's gdb server steps a task instruction by instruction, interrupts included. The
 true stack of calls is kept here, from the disassembly alone: a call pushes, a
 return pops, a trap pushes what it interrupted. At each instruction boundary the
-kernel's own walker (kernel/unwind.c, compiled for the host by tests/unwind) walks
+kernel's own walker (kernel/image/unwind.c, compiled for the host by tests/unwind) walks
 from the guest's registers, stack and table, and must find exactly that."""
 
 import collections
@@ -29,8 +29,9 @@ STACK_SIZE = 0x7000
 INTERRUPT_EVERY = 4000  # steps
 
 # Commands whose work is stepped, a boot each: switches, locks, control files; then
-# what the graph tracer does to every call. (malta cuts lines at 255 bytes.)
-LINES = ["ps; sleep 0.01; ls /proc; cpus; help | wc; repeat 2 pwd; "
+# what the graph tracer does to every call. (malta cuts lines at 255 bytes.) The test
+# gives way to another task however slow the host is; a sleep may be over too soon.
+LINES = ["test task.join; ps; ls /proc; cpus; help | wc; repeat 2 pwd; "
          "cat /proc/interrupts | grep -c a; test s[ty][rm]*; test param*; history",
          "cd /sys/kernel/tracing; echo a > trace_marker; cat trace | tail -1; "
          "trace stat; echo wake > set_ftrace_filter; echo > set_ftrace_filter; "

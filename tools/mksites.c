@@ -21,10 +21,10 @@
  * A record that names the scan's addresses and no others IS the scan's list, so
  * that one is written whoever recorded it.
  *
- * Tables, in section .tables, as kernel/symbols.h and the tracer declare them:
+ * Tables, in section .tables, as kernel/image/symbols.h and the tracer declare them:
  * site_table holds, ascending, one u32 a site: the offset from _text. lock_table
  * holds, ascending, the offsets from _text of x86's lock prefixes. unwind_rows and
- * unwind_rules say where each function keeps its return address (kernel/unwind.h).
+ * unwind_rules say where each function keeps its return address (kernel/image/unwind.h).
  */
 #include "lib/record.h"
 #include "lib/unwind.h"

@@ -8,7 +8,7 @@
 
 #include <kernel/errno.h>
 #include <kernel/lib/string.h>
-#include <kernel/symbols.h>
+#include <kernel/image/symbols.h>
 #include <kernel/lib/glob.h>
 #include <kernel/mm/kmalloc.h>
 #include <tracer/sites/sites.h>

@@ -6,7 +6,7 @@
 #include <kernel/irq.h>
 #include <kernel/sched/task.h>
 #include <kernel/time.h>
-#include <kernel/unwind.h>
+#include <kernel/image/unwind.h>
 #include <kernel/lock/mutex.h>
 #include <tracer/tracer.h>
 

@@ -5,7 +5,7 @@
 
 #include <kernel/cpu/cpu.h>
 #include <kernel/lib/string.h>
-#include <kernel/symbols.h>
+#include <kernel/image/symbols.h>
 #include <kernel/sched/task.h>
 #include <kernel/time.h>
 #include <kernel/mm/kmalloc.h>

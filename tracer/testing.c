@@ -2,7 +2,7 @@
 #include <tracer/testing.h>
 #include <tracer/sites/record.h>
 
-#include <kernel/symbols.h>
+#include <kernel/image/symbols.h>
 #include <kernel/lock/mutex.h>
 
 char trace_test_error[160];

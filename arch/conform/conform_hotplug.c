@@ -6,7 +6,7 @@
 #include <kernel/cpu/hotplug.h>
 #include <kernel/test/ktest.h>
 #include <kernel/lib/string.h>
-#include <kernel/symbols.h>
+#include <kernel/image/symbols.h>
 #include <kernel/sched/task.h>
 #include <kernel/time.h>
 #include <kernel/mm/page.h>

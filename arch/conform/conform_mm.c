@@ -8,11 +8,11 @@
 #include <kernel/errno.h>
 #include <kernel/test/ktest.h>
 #include <kernel/lib/string.h>
-#include <kernel/symbols.h>
+#include <kernel/image/symbols.h>
 #include <kernel/sched/hold.h>
 #include <kernel/sched/task.h>
 #include <kernel/time.h>
-#include <kernel/unwind.h>
+#include <kernel/image/unwind.h>
 #include <kernel/sched/balance.h>
 #include <kernel/mm/page.h>
 

@@ -6,8 +6,8 @@
 
 #include <kernel/printk.h>
 #include <kernel/lib/string.h>
-#include <kernel/symbols.h>
-#include <kernel/unwind.h>
+#include <kernel/image/symbols.h>
+#include <kernel/image/unwind.h>
 #include <kernel/lock/mutex.h>
 #include <tracer/graph/returns.h>
 #include <tracer/sites/sites.h>

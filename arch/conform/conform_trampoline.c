@@ -5,7 +5,7 @@
 #include <arch/conform/conform.h>
 #include <tracer/testing.h>
 
-#include <kernel/symbols.h>
+#include <kernel/image/symbols.h>
 #include <kernel/lock/mutex.h>
 #include <tracer/ring/ring.h>
 

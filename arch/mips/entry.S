@@ -14,7 +14,7 @@
 	.cfi_sections .debug_frame
 
 	/*
-	 * Frame information for stack walks (kernel/unwind.h). Where the
+	 * Frame information for stack walks (kernel/image/unwind.h). Where the
 	 * interrupted pc and registers are only in the CPU, no walk can begin: a
 	 * trap that began one would have overwritten them. That is said by a
 	 * register that no walk follows (70). While the trap frame is complete

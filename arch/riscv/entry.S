@@ -10,7 +10,7 @@
 #define END(name) .cfi_endproc; .size name, . - name
 
 /*
- * Frame information for stack walks (kernel/unwind.h). Where the interrupted pc
+ * Frame information for stack walks (kernel/image/unwind.h). Where the interrupted pc
  * and registers are only in the CPU, no walk can begin: a trap that began one
  * would have overwritten them. That is said by a register that no walk follows
  * (65). While the trap frame is complete its return address is undefined, and the

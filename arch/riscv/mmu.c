@@ -10,7 +10,7 @@
 #include <kernel/errno.h>
 #include <kernel/lock/lock.h>
 #include <kernel/printk.h>
-#include <kernel/symbols.h>
+#include <kernel/image/symbols.h>
 #include <kernel/mm/page.h>
 
 #define PTES 512

@@ -42,7 +42,7 @@ static inline void arch_cpu_relax(void)
 
 /*
  * An interrupt may come between the two, where the stack pointer is not where the
- * compiler thinks: the frame information has to say so (kernel/unwind.h).
+ * compiler thinks: the frame information has to say so (kernel/image/unwind.h).
  */
 #define PUSH(insn) insn "\n\t.cfi_adjust_cfa_offset 8\n\t"
 #define POP(insn) insn "\n\t.cfi_adjust_cfa_offset -8\n\t"

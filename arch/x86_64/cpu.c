@@ -5,7 +5,7 @@
 #include <kernel/patch_path.h>
 #include <kernel/printk.h>
 #include <kernel/lib/string.h>
-#include <kernel/symbols.h>
+#include <kernel/image/symbols.h>
 #include <kernel/sched/task.h>
 #include <kernel/cpu/hotplug.h>
 

@@ -9,7 +9,7 @@
 	.cfi_sections .debug_frame
 
 /*
- * Frame information for the walker (kernel/unwind.h). A trap frame is described by
+ * Frame information for the walker (kernel/image/unwind.h). A trap frame is described by
  * ".cfi_signal_frame" and an undefined return address: the CFA is then where
  * struct trap_frame begins. Of that, a walk reads rip and rsp alone, which the CPU
  * itself pushes. So it is right from the first instruction, while the rest of

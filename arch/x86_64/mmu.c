@@ -9,7 +9,7 @@
 #include <kernel/cpu/cpu.h>
 #include <kernel/printk.h>
 #include <kernel/lib/string.h>
-#include <kernel/symbols.h>
+#include <kernel/image/symbols.h>
 #include <kernel/mm/page.h>
 
 #define ENTRIES 512

@@ -187,7 +187,7 @@ END(trace_entry_return)
  * A traced function returns here, with its result in rax and rdx. The CFA is that
  * of the function. Until the place of the way back is on the stack, the walker finds
  * the return address among the task's taken returns: .cfi_val_offset stands for
- * UNWIND_TAKEN (kernel/unwind.h). From then on it finds trace_return in that
+ * UNWIND_TAKEN (kernel/image/unwind.h). From then on it finds trace_return in that
  * place, and looks there too, until trace_returned() has stored the real address.
  */
 FUNCTION(trace_return)

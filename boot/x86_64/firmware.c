@@ -7,7 +7,7 @@
 #include <boot/boot.h>
 #include <kernel/cpu/cpu.h>
 #include <kernel/lib/string.h>
-#include <kernel/symbols.h>
+#include <kernel/image/symbols.h>
 #include <kernel/console.h>
 #include <kernel/main.h>
 

@@ -10,7 +10,7 @@
 #include <kernel/sched/sched_internal.h>
 #include <kernel/cpu/stop.h>
 #include <kernel/lib/string.h>
-#include <kernel/symbols.h>
+#include <kernel/image/symbols.h>
 #include <kernel/time.h>
 
 struct cpu cpus[MAX_CPUS];

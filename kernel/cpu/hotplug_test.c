@@ -12,7 +12,7 @@
 #include <kernel/lib/string.h>
 #include <kernel/patch_path.h>
 #include <kernel/sched/task.h>
-#include <kernel/symbols.h>
+#include <kernel/image/symbols.h>
 #include <kernel/test/ktest.h>
 #include <kernel/time.h>
 

@@ -2,7 +2,7 @@
 #include <boot/boot_info.h>
 #include <kernel/cpu/cpu.h>
 #include <kernel/ctl/ctl.h>
-#include <kernel/symbols.h>
+#include <kernel/image/symbols.h>
 #include <kernel/sched/task.h>
 #include <kernel/time.h>
 #include <kernel/mm/page.h>

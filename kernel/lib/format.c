@@ -1,7 +1,7 @@
 /* vsnprintf(): see kernel/printk.h for what it understands. */
 #include <kernel/printk.h>
 #include <kernel/lib/string.h>
-#include <kernel/symbols.h>
+#include <kernel/image/symbols.h>
 
 struct out {
 	char *buf;

@@ -1,7 +1,7 @@
 /* Proves that vsnprintf() writes what C says, and never past its buffer. */
 #include <kernel/test/ktest.h>
 #include <kernel/lib/string.h>
-#include <kernel/symbols.h>
+#include <kernel/image/symbols.h>
 
 static char buf[128];
 

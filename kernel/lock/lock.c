@@ -9,7 +9,7 @@
 #include <kernel/panic.h>
 #include <kernel/printk.h>
 #include <kernel/time.h>
-#include <kernel/unwind.h>
+#include <kernel/image/unwind.h>
 
 #define SPIN_PANIC_NS (100 * NSEC_PER_MSEC)
 /* More than 64 rounds of spinning take on any machine that runs. */

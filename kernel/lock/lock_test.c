@@ -6,7 +6,7 @@
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
 #include <kernel/lib/string.h>
-#include <kernel/symbols.h>
+#include <kernel/image/symbols.h>
 #include <kernel/test/ktest.h>
 #include <kernel/sched/sched_internal.h>
 #include <kernel/sched/task.h>

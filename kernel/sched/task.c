@@ -5,8 +5,8 @@
 #include <kernel/sched/sched_internal.h>
 #include <kernel/lib/string.h>
 #include <kernel/sched/task.h>
-#include <kernel/symbols.h>
-#include <kernel/unwind.h>
+#include <kernel/image/symbols.h>
+#include <kernel/image/unwind.h>
 #include <kernel/lock/wait.h>
 #include <kernel/lock/mutex.h>
 #include <kernel/sched/balance.h>

@@ -5,7 +5,7 @@
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
 #include <kernel/test/ktest.h>
-#include <kernel/symbols.h>
+#include <kernel/image/symbols.h>
 #include <kernel/sched/hold.h>
 #include <kernel/sched/task.h>
 #include <kernel/time.h>

@@ -7,7 +7,7 @@
 #include <kernel/errno.h>
 #include <kernel/shell/shell_internal.h>
 #include <kernel/lib/string.h>
-#include <kernel/symbols.h>
+#include <kernel/image/symbols.h>
 #include <kernel/sched/task.h>
 #include <kernel/mm/kmalloc.h>
 

@@ -4,7 +4,7 @@
 #include <kernel/printk.h>
 #include <kernel/shell/shell_internal.h>
 #include <kernel/lib/string.h>
-#include <kernel/symbols.h>
+#include <kernel/image/symbols.h>
 #include <kernel/mm/kmalloc.h>
 
 REGISTRY(struct shell_cmd, shell_cmds);

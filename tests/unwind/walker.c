@@ -1,5 +1,5 @@
 /*
- * kernel/unwind.c for the host: the guest's own walker, compiled with the port's
+ * kernel/image/unwind.c for the host: the guest's own walker, compiled with the port's
  * own frame layout, over a stopped guest's table, stack and registers. The
  * caller hands over the memory; see tests/test_unwind.py.
  *
@@ -18,7 +18,7 @@
 #include <frame.h>
 #undef __ASSEMBLER__
 
-/* ---- What kernel/unwind.c finds in other headers ------------------------- */
+/* ---- What kernel/image/unwind.c finds in other headers ------------------------- */
 
 #define KERNEL_TYPES_H
 #define ARCH_ARCH_TRACE_H
@@ -37,7 +37,7 @@ typedef int16_t s16;
 #define PAGE_SIZE 4096ul
 #define TASK_RETURNS 48
 
-#include <kernel/unwind.h>
+#include <kernel/image/unwind.h>
 
 struct trap_frame {
 	char bytes[FRAME_SIZE];
@@ -104,7 +104,7 @@ static struct unwind_regs frame_regs(unsigned long f)
 #define unwind_rules image_rules
 #define TASK_STACK_SIZE task_stack_size
 
-#include "../../kernel/unwind.c"
+#include "../../kernel/image/unwind.c"
 
 /* ---- For the test ---------------------------------------------------------- */
 

@@ -1,6 +1,6 @@
 /*
  * What the compiler says about stack frames (DWARF call frame information), as
- * the compact table that kernel/unwind.c walks with. libdw reads the DWARF.
+ * the compact table that kernel/image/unwind.c walks with. libdw reads the DWARF.
  */
 #ifndef TOOLS_UNWIND_H
 #define TOOLS_UNWIND_H
@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-/* As in kernel/unwind.h. */
+/* As in kernel/image/unwind.h. */
 enum unwind_where {
 	UNWIND_NONE,
 	UNWIND_END,
@@ -30,7 +30,7 @@ struct unwind_rule {
 };
 
 #define UNWIND_RULES 256
-#define UNWIND_BLOCK 256 /* bytes of text; as in kernel/unwind.h */
+#define UNWIND_BLOCK 256 /* bytes of text; as in kernel/image/unwind.h */
 
 struct unwind_row {
 	uint64_t addr; /* the first instruction that the rule is for */

@@ -9,7 +9,7 @@
 
 #include <kernel/cpu/cpu.h>
 #include <kernel/patch_path.h>
-#include <kernel/symbols.h>
+#include <kernel/image/symbols.h>
 
 static_assert(TASK_RETURNS <= RING_TYPES, "every depth has its parent");
 

@@ -8,7 +8,7 @@
 #include <tracer/ring/ring_control.h>
 #include <tracer/graph/output_graph.h>
 
-#include <kernel/symbols.h>
+#include <kernel/image/symbols.h>
 #include <kernel/time.h>
 #include <kernel/mm/kmalloc.h>
 

@@ -9,7 +9,7 @@
 #include <tracer/graph/returns.h>
 
 #include <kernel/printk.h>
-#include <kernel/symbols.h>
+#include <kernel/image/symbols.h>
 
 u32 returns_missed, returns_refused;
 

@@ -11,8 +11,8 @@
 #include <tracer/testing.h>
 
 #include <arch/conform/conform.h>
-#include <kernel/symbols.h>
-#include <kernel/unwind.h>
+#include <kernel/image/symbols.h>
+#include <kernel/image/unwind.h>
 #include <kernel/lock/mutex.h>
 #include <kernel/sched/balance.h>
 #include <tracer/graph/returns.h>

@@ -1,7 +1,7 @@
 /* What a case of the lab showed: a row of the table, or a line of JSON. */
 #include <kernel/printk.h>
 #include <kernel/lib/string.h>
-#include <kernel/symbols.h>
+#include <kernel/image/symbols.h>
 #include <tracer/lab/lab_internal.h>
 
 #define OUTCOME_MAX 120

@@ -4,7 +4,7 @@
  */
 #include <kernel/cpu/cpu.h>
 #include <kernel/printk.h>
-#include <kernel/symbols.h>
+#include <kernel/image/symbols.h>
 #include <kernel/lock/mutex.h>
 #include <tracer/lab/lab_internal.h>
 #include <tracer/ops.h>

@@ -3,7 +3,7 @@
 #define TRACER_PATCH_BREAK_H
 
 #include <arch/arch_trace.h>
-#include <kernel/symbols.h>
+#include <kernel/image/symbols.h>
 #include <tracer/patch/patch.h>
 
 #define PATCH_CHUNK 64 /* sites */

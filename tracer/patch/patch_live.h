@@ -7,7 +7,7 @@
 #define TRACER_PATCH_LIVE_H
 
 #include <arch/arch_trace.h>
-#include <kernel/symbols.h>
+#include <kernel/image/symbols.h>
 #include <tracer/patch/patch.h>
 
 /* ---- Steps --------------------------------------------------------------- */

@@ -7,7 +7,7 @@
 #include <kernel/errno.h>
 #include <kernel/patch_path.h>
 #include <kernel/lib/string.h>
-#include <kernel/symbols.h>
+#include <kernel/image/symbols.h>
 #include <kernel/sched/task.h>
 
 struct ring rings[MAX_CPUS];

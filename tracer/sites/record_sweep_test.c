@@ -14,7 +14,7 @@
 #include <tracer/sites/record.h>
 
 #include <kernel/test/record_victim.h>
-#include <kernel/unwind.h>
+#include <kernel/image/unwind.h>
 #include <kernel/sched/balance.h>
 #include <kernel/sched/hold.h>
 

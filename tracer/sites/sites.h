@@ -5,7 +5,7 @@
 #ifndef TRACER_SITES_H
 #define TRACER_SITES_H
 
-#include <kernel/symbols.h>
+#include <kernel/image/symbols.h>
 #include <kernel/types.h>
 
 /*

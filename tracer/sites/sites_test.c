@@ -5,7 +5,7 @@
  */
 #include <tracer/testing.h>
 
-#include <kernel/symbols.h>
+#include <kernel/image/symbols.h>
 #include <tracer/sites/sites.h>
 
 KTEST(sites_counts, "sites.counts")

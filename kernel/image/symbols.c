@@ -1,7 +1,7 @@
 /* Look-ups in the table that tools/mksites makes from the linked image. */
 #include <kernel/printk.h>
 #include <kernel/lib/string.h>
-#include <kernel/symbols.h>
+#include <kernel/image/symbols.h>
 
 static notrace void fill(struct symbol *s, unsigned int i)
 {

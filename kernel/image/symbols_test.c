@@ -3,10 +3,10 @@
 #include <kernel/test/ktest.h>
 #include <kernel/printk.h>
 #include <kernel/lib/string.h>
-#include <kernel/symbols.h>
+#include <kernel/image/symbols.h>
 #include <kernel/sched/task.h>
 #include <kernel/time.h>
-#include <kernel/unwind.h>
+#include <kernel/image/unwind.h>
 
 /* Its entry in the table, not a pointer to it: nothing is inlined into these. */
 static noinline unsigned int innermost(unsigned long *pcs, unsigned int max)

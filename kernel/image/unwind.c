@@ -1,11 +1,11 @@
 /* Stack walks by the table that tools/mksites makes: unwind.h. */
-#include <kernel/unwind.h>
+#include <kernel/image/unwind.h>
 
 #include <arch/arch_trace.h>
 #include <kernel/cpu/cpu.h>
 #include <kernel/printk.h>
 #include <kernel/sched/task.h>
-#include <kernel/symbols.h>
+#include <kernel/image/symbols.h>
 
 #define BACKTRACE_MAX 32
 /* A walk of more steps than any stack has frames goes round in garbage. */
