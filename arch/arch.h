@@ -97,12 +97,11 @@ void arch_cpu_idle(void);
 
 /*
  * inline: called in spin loops, so that other CPUs can run. Under -icount
- * (ktest_icount, a boot parameter) QEMU runs one CPU at a time until its next timer.
+ * (boot_info.icount) QEMU runs one CPU at a time until its next timer.
  * There this function must make that happen soon, or every rendezvous costs a time
  * slice. It changes nothing that the kernel sees. It must return by itself: a CPU
  * that sleeps here past its own timer hangs whatever it spins for.
  */
-extern bool ktest_icount;
 static inline void arch_cpu_relax(void);
 
 /* Stop this CPU for good: interrupts off, asleep. Any context. Has no site. */

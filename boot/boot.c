@@ -4,6 +4,8 @@
 #include <arch/arch.h>
 #include <boot/boot_info.h>
 #include <boot/boot.h>
+#include <kernel/errno.h>
+#include <kernel/param.h>
 #include <kernel/printk.h>
 #include <kernel/lib/string.h>
 
@@ -75,3 +77,12 @@ void boot_set_cmdline(const char *text, size_t len)
 	memcpy(boot_info.cmdline, text, n);
 	boot_info.cmdline[n] = '\0';
 }
+
+static int icount_param(const char *value)
+{
+	if (strcmp(value, "0") && strcmp(value, "1"))
+		return -EINVAL;
+	boot_info.icount = value[0] == '1';
+	return 0;
+}
+KERNEL_PARAM(icount, "icount", "0 or 1", icount_param);

@@ -42,6 +42,13 @@ struct boot_info {
 	char cmdline[BOOT_CMDLINE];
 	bool cmdline_truncated;
 
+	/*
+	 * Does QEMU run the machine under -icount, where time is counted in
+	 * instructions? The machine cannot tell: tools/run passes icount=1 with
+	 * --icount. Tests that claim something about preemption skip without.
+	 */
+	bool icount;
+
 	/* Interrupt controllers, console and whatever else the port found. */
 	struct boot_port port;
 };

@@ -2,6 +2,7 @@
  * Proves that the command line is taken apart as documented, on a parameter
  * that is of no consequence for a while: icount=.
  */
+#include <boot/boot_info.h>
 #include <kernel/test/ktest.h>
 #include <kernel/param.h>
 #include <kernel/lib/string.h>
@@ -12,12 +13,12 @@ static bool after(const char *line)
 
 	strlcpy(text, line, sizeof(text));
 	param_parse_text(text);
-	return ktest_icount;
+	return boot_info.icount;
 }
 
 KTEST(param_words, "param.words")
 {
-	bool was = ktest_icount;
+	bool was = boot_info.icount;
 
 	KEXPECT(t, after("icount=1"));
 	KEXPECT(t, !after("  icount=0  "));
@@ -32,5 +33,5 @@ KTEST(param_words, "param.words")
 	KEXPECT(t, after("count=0 =0 ="));
 	/* The rest of the line counts all the same. */
 	KEXPECT(t, !after("nonsense icount=x icount=0"));
-	ktest_icount = was;
+	boot_info.icount = was;
 }

@@ -5,6 +5,7 @@
  *
  *	bench: NAME VALUE UNIT LIMIT
  */
+#include <boot/boot_info.h>
 #include <tracer/tracer.h>
 
 #include <kernel/errno.h>
@@ -217,7 +218,7 @@ static int cmd_bench(struct sink *out, int argc, char **argv)
 	(void)argv;
 	if (argc > 1)
 		return shell_error(-EINVAL, "bench", "takes no arguments");
-	if (!ktest_icount)
+	if (!boot_info.icount)
 		return shell_error(-EINVAL, "bench",
 				   "counts instructions, "
 				   "which needs -icount: use `make bench`");

@@ -4,6 +4,7 @@
  * ops are retired meanwhile, and the wait does not end before the task has left
  * (H16, H26). Then the ops are poisoned, and the task goes on.
  */
+#include <boot/boot_info.h>
 #include <tracer/testing.h>
 
 #include <arch/conform/conform.h>
@@ -13,7 +14,7 @@
 #include <tracer/graph/returns.h>
 #include <kernel/sched/hold.h>
 
-#define TRIALS (ktest_icount ? 60u : 24u)
+#define TRIALS (boot_info.icount ? 60u : 24u)
 #define HOLD_NS (4 * NSEC_PER_SEC)
 #define STAYS_NS (NSEC_PER_MSEC)
 
@@ -157,7 +158,7 @@ static void retire_often(struct ktest_run *t, bool returns)
 	KEXPECT_EQ(t, called_late, 0);
 	KEXPECT_EQ(t, seen.wrong, 0);
 	KEXPECT(t, called > 0);
-	KEXPECT(t, !ktest_icount || seen.inside > 10);
+	KEXPECT(t, !boot_info.icount || seen.inside > 10);
 	printk("# retired %u times, at %u instructions of the trampolines\n",
 	       seen.held, seen.inside);
 }

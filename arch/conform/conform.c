@@ -246,7 +246,7 @@ static void idle_race(void *arg)
 				arch_cpu_idle();
 			KEXPECT(t, !arch_irqs_off());
 		}
-		if (ktest_icount)
+		if (boot_info.icount)
 			KEXPECT(t, clock_delta_to_ns(f.fired_at - start) <
 					   TICK_NS / 2);
 		arch_irq_enable();
@@ -295,7 +295,7 @@ KTEST(arch_cpu_relax_yields, "arch.cpu_relax.yields")
 	struct task *a, *b;
 	u64 start = time_ns();
 
-	if (!ktest_icount || !(cpus_online & 2))
+	if (!boot_info.icount || !(cpus_online & 2))
 		KSKIP(t, "two CPUs in one thread, so icount, are needed");
 	ball = 0;
 	a = task_create("play-0", PRIO_LOW, 1, play, (void *)0);

@@ -4,6 +4,7 @@
  * site then switched: a call that has begun there, and begins again, may already
  * have put another return address into that register.
  */
+#include <boot/boot_info.h>
 #include <tracer/testing.h>
 #include <kernel/lock/mutex.h>
 #include <kernel/sched/balance.h>
@@ -73,7 +74,7 @@ KTEST(leaf_returns, "arch_trace.leaf_keeps_return")
 	int site = trace_test_site(victim_leaf);
 	bool good = true;
 
-	if (!ktest_icount)
+	if (!boot_info.icount)
 		KSKIP(t, "needs -icount: else no interrupt comes within a "
 			 "call");
 	KASSERT(t, site >= 0);

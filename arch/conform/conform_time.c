@@ -187,6 +187,6 @@ KTEST(arch_instructions, "arch.instructions")
 	taken = arch_instructions() - start;
 	arch_irq_restore(state);
 	KEXPECT(t, (s64)taken >= 0);
-	if (ktest_icount)
+	if (boot_info.icount)
 		KEXPECT(t, taken >= 15000 && taken < 100000);
 }

@@ -162,7 +162,7 @@ u64 arch_clock_init(void)
  */
 static void compare_settle(void)
 {
-	if (ktest_icount)
+	if (boot_info.icount)
 		return;
 	write_c0(C0_COMPARE, read_c0(C0_COUNT) - 1);
 	if (boot_info.port.gic)
@@ -209,7 +209,7 @@ static void timer_program(u64 deadline)
  */
 void arch_timer_init(void)
 {
-	if (ktest_icount && cpu_index() == 0)
+	if (boot_info.icount && cpu_index() == 0)
 		pit_start(PIT_MODE_2);
 	timer_deadline[cpu_index()] = NEVER;
 	timer_program(NEVER);
@@ -259,7 +259,8 @@ void arch_relax_nap(u32 status)
 	bool irqs_on = status & STATUS_IE;
 	u32 *naps = &relaxed[cpu_index()];
 
-	if (!(status & IP_TIMER) || (!ktest_icount && ++*naps % SPINS_A_NAP))
+	if (!(status & IP_TIMER) ||
+	    (!boot_info.icount && ++*naps % SPINS_A_NAP))
 		return;
 	if (irqs_on && ((read_c0(C0_CAUSE) & status & STATUS_IM) ||
 			timer_deadline[cpu_index()] < arch_clock() + NAP))

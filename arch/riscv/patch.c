@@ -41,6 +41,7 @@
  * entry, and any behind a prologue. Its live word is then no single store (H10)
  * and is left to the strategies that need none.
  */
+#include <boot/boot_info.h>
 #include <arch/arch_trace.h>
 #include <kernel/errno.h>
 #include <kernel/printk.h>
@@ -233,7 +234,7 @@ const char *arch_word_refused(void)
 {
 #ifdef SITE_AT_ENTRY
 	/* Ziccif promises it for both, but off and on are alike in no halfword. */
-	if (!SITE_LIVE && !ktest_icount)
+	if (!SITE_LIVE && !boot_info.icount)
 		return "QEMU fetches a word by halves, whatever Ziccif "
 		       "promises, unless -icount or nop=auipc";
 #endif

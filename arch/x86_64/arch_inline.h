@@ -2,6 +2,7 @@
 #ifndef X86_64_ARCH_INLINE_H
 #define X86_64_ARCH_INLINE_H
 
+#include <boot/boot_info.h>
 #include <frame.h>
 #include <layout.h>
 #include <regs.h>
@@ -34,7 +35,7 @@ void clock_icount_yield(void); /* clock.c */
 
 static inline void arch_cpu_relax(void)
 {
-	if (ktest_icount)
+	if (boot_info.icount)
 		clock_icount_yield();
 	else
 		asm volatile("pause" : : : "memory");

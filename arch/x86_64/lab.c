@@ -14,6 +14,7 @@
  * | ds lea           | 3e 8d 74 26 00     | one (32-bit kernels)   |
  * | on, on2          | e8 rel32           | one                    |
  */
+#include <boot/boot_info.h>
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
 #include <kernel/test/ktest.h>
@@ -369,7 +370,7 @@ static u32 lose_counts(struct ktest_run *t, const struct lab_scheme *scheme,
 
 #define NEED_CPUS_AT_ONCE(t)                                                   \
 	do {                                                                   \
-		if (ktest_icount)                                              \
+		if (boot_info.icount)                                          \
 			KSKIP(t, "under -icount CPUs take turns");             \
 		KNEED_TWO(t);                                                  \
 	} while (0)

@@ -22,6 +22,7 @@
  * A site may lie across a cache line, so no alignment makes a store of it atomic for
  * other CPUs that fetch. arch_live_word() asks for more than alignment.
  */
+#include <boot/boot_info.h>
 #include <arch/arch_trace.h>
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
@@ -125,7 +126,7 @@ static bool cpu_fetches_bytes(void)
 {
 	struct cpuid maker;
 
-	if (ktest_icount || !(cpuid(1).ecx >> 31))
+	if (boot_info.icount || !(cpuid(1).ecx >> 31))
 		return false;
 	maker = cpuid(0x40000000);
 	return maker.ebx == 0x54474354 && maker.ecx == 0x43544743 &&

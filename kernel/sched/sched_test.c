@@ -3,6 +3,7 @@
  * by wake-up, affinity, balancing, an idle CPU without a tick, and that no task
  * is lost whatever moves it.
  */
+#include <boot/boot_info.h>
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
 #include <kernel/test/ktest.h>
@@ -85,7 +86,7 @@ KTEST(sched_round_robin, "sched.round_robin")
 		task_join(task[i]);
 	/* In a circle, so no task is a whole round ahead. (Unless a slow host lets
 	 * a slice pass before its task has done anything in it.) */
-	for (int i = 0; ktest_icount && i < 3; i++)
+	for (int i = 0; boot_info.icount && i < 3; i++)
 		KEXPECT(t,
 			turns[i] + 1 >= turns[0] && turns[i] <= turns[0] + 1);
 }

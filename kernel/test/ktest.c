@@ -21,17 +21,7 @@ REGISTRY(struct ktest_resource, ktest_resources);
 #define SETTLE_NS (2 * NSEC_PER_SEC)
 #define RESOURCES_MAX 8u
 
-bool ktest_icount;
 static bool any_failed;
-
-static int icount_param(const char *value)
-{
-	if (strcmp(value, "0") && strcmp(value, "1"))
-		return -EINVAL;
-	ktest_icount = value[0] == '1';
-	return 0;
-}
-KERNEL_PARAM(icount, "icount", "0 or 1", icount_param);
 
 unsigned int ktest_last_cpu(void)
 {

@@ -96,10 +96,6 @@ int ktest_run_all(const char *glob);
 /* 0 if every test since boot passed; else 1. What `poweroff` ends with. */
 int ktest_status(void);
 
-/* Under -icount? Tests that claim something about preemption skip without: set
- * by the kernel parameter icount=1, which tools/run passes with --icount. */
-extern bool ktest_icount;
-
 /* 24 bits, the same ones again from the same seed. */
 u32 ktest_random(u32 *seed);
 

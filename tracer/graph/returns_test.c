@@ -5,6 +5,7 @@
  * returns as when it began. With every site of the kernel taken nothing is lost, while
  * tasks and CPUs come and go. A task with no room left calls as if it were not traced.
  */
+#include <boot/boot_info.h>
 #include <arch/conform/conform.h>
 #include <kernel/lib/bits.h>
 #include <kernel/cpu/hotplug.h>
@@ -189,7 +190,7 @@ static void end_divers(struct ktest_run *t)
 	}
 }
 
-#define TOGGLES (ktest_icount ? 24u : 96u)
+#define TOGGLES (boot_info.icount ? 24u : 96u)
 
 /* Tracer and sites in all orders: on on, off on, on off, off off. */
 PATCH_TEST(returns_toggle, "returns.toggle_under_load")

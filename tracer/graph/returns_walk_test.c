@@ -8,6 +8,7 @@
  * call to the last return. Wherever that is, the victim is held, and its callers are
  * compared with the one possible chain.
  */
+#include <boot/boot_info.h>
 #include <tracer/testing.h>
 
 #include <arch/conform/conform.h>
@@ -20,7 +21,7 @@
 
 #define AHEAD_NS (30 * NSEC_PER_USEC)
 #define HOLD_NS (4 * NSEC_PER_SEC)
-#define TRIALS (ktest_icount ? 1500u : 40u)
+#define TRIALS (boot_info.icount ? 1500u : 40u)
 #define BEFORE 64 /* turns fewer than what brings the timer to the end */
 #define AFTER 900 /* and more: all instructions of a trial's calls */
 
@@ -250,5 +251,5 @@ KTEST(returns_walk, "returns.backtrace_of_preempted")
 	trace_test_ops(NULL);
 	mutex_unlock(&trace_mutex);
 	KEXPECT(t, v.taken > 0);
-	KEXPECT(t, !ktest_icount || (walk.compared && walk.inside));
+	KEXPECT(t, !boot_info.icount || (walk.compared && walk.inside));
 }

@@ -1,4 +1,5 @@
 /* The command `lab`: which schemes there are, and running them. */
+#include <boot/boot_info.h>
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
 #include <kernel/test/ktest.h>
@@ -57,7 +58,7 @@ static void do_one(struct lab_case *c, bool able)
 		list_one(c);
 		return;
 	}
-	if (!ktest_icount)
+	if (!boot_info.icount)
 		c->incomplete = "nothing is proved without -icount";
 	else if (!able)
 		c->incomplete = "the site is not in the site table";
@@ -90,12 +91,12 @@ static void do_schemes(void)
 
 static void do_own(void)
 {
-	bool able = run.list || !ktest_icount || lab_own_begin();
+	bool able = run.list || !boot_info.icount || lab_own_begin();
 
 	for (unsigned int i = 0; lab_case_own(&the_case, i); i++)
 		if (wanted(the_case.name) && !console_interrupted())
 			do_one(&the_case, able);
-	if (able && !run.list && ktest_icount)
+	if (able && !run.list && boot_info.icount)
 		lab_own_end();
 }
 
@@ -130,7 +131,7 @@ static int result(void)
 				   run.glob);
 	if (run.list)
 		return 0;
-	if (!ktest_icount)
+	if (!boot_info.icount)
 		sink_printf(run.out,
 			    "lab: without -icount interrupts come only "
 			    "between blocks of instructions: this "
@@ -158,7 +159,7 @@ static int go(struct sink *out, const char *glob, bool json, bool list)
 	run.json = json;
 	run.list = list;
 	task_set_affinity(current_task(), 1);
-	if (!list && ktest_icount)
+	if (!list && boot_info.icount)
 		err = begin();
 	if (!err) {
 		do_schemes();

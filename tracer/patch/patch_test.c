@@ -4,12 +4,13 @@
  * that many switches under load lose no task and no call; that a tracer's
  * function never sees another's data (H24).
  */
+#include <boot/boot_info.h>
 #include <tracer/testing.h>
 #include <kernel/lock/mutex.h>
 
 /* Where CPUs take turns, by -icount or because the host has fewer, a rendezvous costs
  * seconds of patience. */
-#define TOGGLES (ktest_icount || nr_cpus > 4 ? 20u : 60u)
+#define TOGGLES (boot_info.icount || nr_cpus > 4 ? 20u : 60u)
 
 static void overwrite(unsigned long live, u64 bytes)
 {

@@ -3,6 +3,7 @@
  * priority waiting for as long as the batch is, and the strategies that stop no CPU do
  * not. Counted under -icount, where nothing else can delay a task.
  */
+#include <boot/boot_info.h>
 #include <tracer/testing.h>
 
 #include <tracer/patch/patch_live.h>
@@ -35,7 +36,7 @@ KTEST(probe_stalls, "probe.only_stop_stalls_for_the_batch")
 	const char *before = patch_strategy_name(), *why;
 	u64 stop, late;
 
-	if (!ktest_icount || cpus_online != 1)
+	if (!boot_info.icount || cpus_online != 1)
 		KSKIP(t, "needs -icount and one CPU");
 	trace_test_reset();
 	mutex_lock(&trace_mutex);

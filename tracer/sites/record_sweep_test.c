@@ -10,6 +10,7 @@
  * call. First the countdown is found that makes the timer arrive near the call, then
  * the neighbourhood is swept. task_hold() catches the victim where it is wanted.
  */
+#include <boot/boot_info.h>
 #include <tracer/testing.h>
 #include <tracer/sites/record.h>
 
@@ -191,7 +192,7 @@ KTEST(record_sweep, "record.converts_under_held_task")
 	unsigned int n = 1, held = 0, boundaries = 0;
 	int site;
 
-	if (!ktest_icount || sites_all_known)
+	if (!boot_info.icount || sites_all_known)
 		KSKIP(t, "needs -icount and RECORD=runtime");
 	if (trace_test_site(record_victim[n + 1]) >= 0)
 		KSKIP(t, "already met in this boot");
