@@ -81,13 +81,10 @@ static u64 cost_with(bool recording)
 static u64 count_batch(bool on)
 {
 	struct patch_batch b;
-	unsigned int w;
-	u64 start;
+	u64 start = arch_instructions();
 
-	for (w = 0; w < site_words; w++)
-		site_bits.want[w] = on ? site_bits.patchable[w] : 0;
-	start = arch_instructions();
-	patch_apply(&b, 0, site_words);
+	patch_apply(&b, 0, site_words, on ? patch_want_on : patch_want_off,
+		    NULL);
 	return arch_instructions() - start;
 }
 

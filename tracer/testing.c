@@ -119,11 +119,8 @@ void trace_test_ops(struct trace_ops *ops)
 
 int trace_test_switch_all(struct patch_batch *b, bool on)
 {
-	unsigned int w;
-
-	for (w = 0; w < site_words; w++)
-		site_bits.want[w] = on ? site_bits.patchable[w] : 0;
-	return patch_apply(b, 0, site_words);
+	return patch_apply(b, 0, site_words,
+			   on ? patch_want_on : patch_want_off, NULL);
 }
 
 unsigned int trace_test_count_off(void)
@@ -214,15 +211,26 @@ bool trace_witness_begin(struct trace_witness *w, const char *strategy)
 	return true;
 }
 
+static u32 bit_in_word(unsigned int site, unsigned int w)
+{
+	return site / 32 == w ? 1u << site % 32 : 0;
+}
+
+static u32 want_witness(unsigned int word, const void *arg)
+{
+	const struct trace_witness *w = arg;
+	u32 bits = w->others_on ? ~0u : 0;
+
+	return (bits | bit_in_word(w->steady, word)) &
+	       ~bit_in_word(w->never, word);
+}
+
 int trace_witness_toggle(struct trace_witness *w, bool on)
 {
 	struct patch_batch b;
 
-	for (unsigned int i = 0; i < site_words; i++)
-		site_bits.want[i] = on ? site_bits.patchable[i] : 0;
-	site_bits.want[w->steady / 32] |= 1u << w->steady % 32;
-	site_bits.want[w->never / 32] &= ~(1u << w->never % 32);
-	return patch_apply(&b, 0, site_words);
+	w->others_on = on;
+	return patch_apply(&b, 0, site_words, want_witness, w);
 }
 
 void trace_witness_end(struct trace_witness *w, struct ktest_run *t)

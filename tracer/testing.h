@@ -59,7 +59,7 @@ void trace_test_strategy(struct ktest_run *t, const char *name,
 /* Let live calls do `ops`, NULL: what they did before. Context: trace_mutex held. */
 void trace_test_ops(struct trace_ops *ops);
 
-/* Make every site want to be on, or off, and carry that out. */
+/* Switch every site on, or off: as patch_apply(). Context: trace_mutex held. */
 int trace_test_switch_all(struct patch_batch *b, bool on);
 
 /* Sites whose live instruction is off in memory. */
@@ -79,6 +79,7 @@ struct trace_witness {
 	u32 steady_calls, never_calls, other_calls;
 	u32 steady_made;    /* calls of victim_call(): its callers' own count */
 	const char *before; /* strategy */
+	bool others_on;	    /* all sites but these two */
 };
 /* Use a strategy, and count. False: not possible, and nothing has changed. Until
  * _end() trace_mutex is held. */

@@ -64,11 +64,12 @@ void trace_record(bool on, cpumask_t mask)
 	apply(false);
 }
 
-static u32 wanted(unsigned int w)
+static u32 want_filtered(unsigned int w, const void *arg)
 {
-	u32 bits = site_bits.patchable[w] & ~site_bits.excluded[w];
+	u32 bits = filter_trace.count ? site_bits.filter[w] : ~0u;
 
-	return filter_trace.count ? bits & site_bits.filter[w] : bits;
+	(void)arg;
+	return bits & ~site_bits.excluded[w];
 }
 
 int trace_update(struct ctl_handle *h, unsigned int lo, unsigned int hi)
@@ -76,13 +77,11 @@ int trace_update(struct ctl_handle *h, unsigned int lo, unsigned int hi)
 	bool active = trace_state.tracer->ops;
 	struct patch_batch b;
 	char text[120];
-	unsigned int w;
 	int err;
 
 	mutex_assert_held(&trace_mutex);
-	for (w = lo; w < hi; w++)
-		site_bits.want[w] = active ? wanted(w) : 0;
-	err = patch_apply(&b, lo, hi);
+	err = patch_apply(&b, lo, hi, active ? want_filtered : patch_want_off,
+			  NULL);
 	if (err == -EIO) {
 		patch_explain(&b, text, sizeof(text));
 		return ctl_error(h, err, "%s", text);

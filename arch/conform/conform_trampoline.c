@@ -30,22 +30,27 @@ static void hit(unsigned long ip, unsigned long parent, struct trace_ops *ops)
 struct trace_ops conform_ops = { .entry = trace_entry_call, .func = hit };
 
 /* Every site in kernel/test/victim.c, its nested function's included. */
+static u32 want_victims(unsigned int w, const void *arg)
+{
+	unsigned int end = min(32 * w + 32, site_count);
+	u32 bits = 0;
+
+	(void)arg;
+	for (unsigned int i = 32 * w; i < end; i++) {
+		const char *name = site_function(i);
+
+		if (!strncmp(name, "victim_", 7) || !strncmp(name, "inner", 5))
+			bits |= 1u << i % 32;
+	}
+	return bits;
+}
+
 int conform_switch_victims(bool on)
 {
 	struct patch_batch b;
-	unsigned int i;
 
-	for (i = 0; i < site_count; i++) {
-		const char *name = site_function(i);
-
-		if (strncmp(name, "victim_", 7) && strncmp(name, "inner", 5))
-			continue;
-		if (on && site_test(site_bits.patchable, i))
-			site_bits.want[i / 32] |= 1u << (i % 32);
-		else
-			site_bits.want[i / 32] &= ~(1u << (i % 32));
-	}
-	return patch_apply(&b, 0, site_words);
+	return patch_apply(&b, 0, site_words,
+			   on ? want_victims : patch_want_off, NULL);
 }
 
 void conform_expect_values(struct ktest_run *t)

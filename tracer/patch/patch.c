@@ -11,6 +11,8 @@
 #include <kernel/test/ktest.h>
 #include <kernel/param.h>
 #include <kernel/patch_path.h>
+#include <kernel/mm/kmalloc.h>
+#include <kernel/panic.h>
 #include <kernel/printk.h>
 #include <kernel/lib/string.h>
 #include <kernel/time.h>
@@ -46,53 +48,96 @@ static int verify(struct patch_batch *b)
 	return 0;
 }
 
-static void count_sites(struct patch_batch *b)
+/* The sites that change in the batch which holds trace_mutex. */
+static u32 *changes;
+
+static void changes_alloc(void)
 {
-	b->on = b->off = 0;
+	changes = kzalloc((site_capacity / 32 + 1) * sizeof(u32));
+	if (!changes)
+		panic("no memory for batches of %u sites", site_capacity);
+}
+INIT_HOOK(INIT_SITES, changes_alloc);
+
+static void find_changes(struct patch_batch *b, patch_want_fn *want,
+			 const void *arg)
+{
 	for (unsigned int w = b->lo; w < b->hi; w++) {
-		b->on += bit_count(site_bits.want[w] & ~site_bits.enabled[w]);
-		b->off += bit_count(site_bits.enabled[w] & ~site_bits.want[w]);
+		u32 enabled = site_bits.enabled[w];
+
+		changes[w] = (want(w, arg) & site_bits.patchable[w]) ^ enabled;
+		b->on += bit_count(changes[w] & ~enabled);
+		b->off += bit_count(changes[w] & enabled);
 	}
 }
 
-static void settle(u32 *to, const u32 *from, const struct patch_batch *b)
+static void count_batch(const struct patch_batch *b)
 {
-	unsigned int w;
-
-	for (w = b->lo; w < b->hi; w++)
-		to[w] = from[w];
-}
-
-int patch_apply(struct patch_batch *b, unsigned int lo, unsigned int hi)
-{
-	int err;
-
-	mutex_assert_held(&trace_mutex);
-	b->lo = lo;
-	b->hi = hi;
-	b->held_ns = 0;
-	b->fallback = 0;
-	err = arch_irqs_off() || in_interrupt() ? -EDEADLK : verify(b);
-	count_sites(b);
-	if (!err && b->on + b->off) {
-		patch_log(LOG_BATCH, b->on + b->off,
-			  strategy - __start_patch_strategies);
-		err = strategy->carry_out(b);
-		patch_log(LOG_DONE, 0, 0);
-	}
-	if (err) {
-		settle(site_bits.want, site_bits.enabled, b);
-		return err;
-	}
-	if (!(b->on + b->off))
-		return 0;
-	settle(site_bits.enabled, site_bits.want, b);
 	stats.enabled += b->on - b->off;
 	stats.batches++;
 	stats.sites_written += b->on + b->off;
 	stats.fallback += b->fallback;
 	stats.held_ns_max = max(stats.held_ns_max, b->held_ns);
+}
+
+int patch_apply(struct patch_batch *b, unsigned int lo, unsigned int hi,
+		patch_want_fn *want, const void *arg)
+{
+	int err;
+
+	mutex_assert_held(&trace_mutex);
+	if (arch_irqs_off() || in_interrupt())
+		return -EDEADLK;
+	*b = (struct patch_batch){ .lo = lo, .hi = hi, .changes = changes };
+	find_changes(b, want, arg);
+	err = verify(b);
+	if (err || !(b->on + b->off))
+		return err;
+	patch_log(LOG_BATCH, b->on + b->off,
+		  strategy - __start_patch_strategies);
+	err = strategy->carry_out(b);
+	patch_log(LOG_DONE, 0, 0);
+	if (err)
+		return err;
+	for (unsigned int w = lo; w < hi; w++)
+		site_bits.enabled[w] ^= changes[w];
+	count_batch(b);
 	return 0;
+}
+
+u32 patch_want_on(unsigned int w, const void *arg)
+{
+	(void)w;
+	(void)arg;
+	return ~0u;
+}
+
+u32 patch_want_off(unsigned int w, const void *arg)
+{
+	(void)w;
+	(void)arg;
+	return 0;
+}
+
+struct one_site {
+	unsigned int site;
+	bool on;
+};
+
+static u32 want_one(unsigned int w, const void *arg)
+{
+	const struct one_site *one = arg;
+	u32 bit = 1u << one->site % 32;
+
+	return one->on ? site_bits.enabled[w] | bit :
+			 site_bits.enabled[w] & ~bit;
+}
+
+int patch_site(struct patch_batch *b, unsigned int site, bool on)
+{
+	struct one_site one = { site, on };
+
+	return patch_apply(b, site / 32, site / 32 + 1, want_one, &one);
 }
 
 /* ---- Strategies ---------------------------------------------------------- */
@@ -213,17 +258,6 @@ bool patch_trap(struct trap_frame *f)
 	return true;
 }
 PATCH_ROOT(patch_trap);
-
-int patch_site(struct patch_batch *b, unsigned int site, bool on)
-{
-	u32 bit = 1u << (site % 32);
-
-	if (on)
-		site_bits.want[site / 32] |= bit;
-	else
-		site_bits.want[site / 32] &= ~bit;
-	return patch_apply(b, site / 32, site / 32 + 1);
-}
 
 int patch_explain(const struct patch_batch *b, char *buf, size_t size)
 {

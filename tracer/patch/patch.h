@@ -1,7 +1,7 @@
 /*
- * Switching sites on and off while the machine runs. A batch is the set of
- * sites whose state in site_bits.want differs from site_bits.enabled; all of it
- * is verified against memory before a strategy may write the first byte.
+ * Switching sites on and off while the machine runs. A batch is a set of sites that
+ * change their state. All of it is verified against memory before a strategy may
+ * write the first byte.
  */
 #ifndef TRACER_PATCH_H
 #define TRACER_PATCH_H
@@ -11,7 +11,8 @@
 struct trap_frame;
 
 struct patch_batch {
-	unsigned int lo, hi;   /* words of the bitmaps: [lo, hi) */
+	unsigned int lo, hi; /* words of the bitmaps: [lo, hi) */
+	const u32 *changes;  /* bitmap: the sites that change, in these words */
 	unsigned int on, off;  /* sites that become on, and off */
 	u64 held_ns;	       /* longest time that a CPU was held */
 	unsigned int fallback; /* sites that another strategy had to switch */
@@ -80,20 +81,27 @@ extern bool (*patch_trap_hook)(struct trap_frame *f);
 #define patch_for_each(b, w, entry, diff, on)                                  \
 	for ((w) = (b)->lo; (w) < (b)->hi; (w)++)                              \
 		for ((entry) = &site_table[32 * (w)],                          \
-		    (on) = site_bits.want[w],                                  \
-		    (diff) = (on) ^ site_bits.enabled[w];                      \
+		    (diff) = (b)->changes[w], (on) = ~site_bits.enabled[w];    \
 		     (diff); (entry)++, (diff) >>= 1, (on) >>= 1)              \
 			if (1 & (diff))
 
-/*
- * Make `enabled` equal to `want` in words [lo, hi). 0; -EIO: a live instruction
- * is not what it should be, nothing was written, b says which; or what the
- * strategy returned (stop_cpus()), nothing written either: then `want` is set
- * back to `enabled`. Context: a task, interrupts on, trace_mutex held.
- */
-int patch_apply(struct patch_batch *b, unsigned int lo, unsigned int hi);
+/* Which of the sites 32 * w to 32 * w + 31 shall be on: bits as in the bitmaps. Bits
+ * of sites that are not patchable do not count. */
+typedef u32 patch_want_fn(unsigned int w, const void *arg);
 
-/* The same for one site: its bit of `want` becomes `on` first. */
+/* All sites on, and all off, whatever arg is. */
+patch_want_fn patch_want_on, patch_want_off;
+
+/*
+ * Make the sites of words [lo, hi) what want(word, arg) says. 0. -EIO: a live
+ * instruction is not what it should be, and b says which one. -EDEADLK: interrupts
+ * are off. Or what the strategy returned (stop_cpus()). After an error nothing has
+ * been written. Context: a task, interrupts on, trace_mutex held.
+ */
+int patch_apply(struct patch_batch *b, unsigned int lo, unsigned int hi,
+		patch_want_fn *want, const void *arg);
+
+/* The same for one site. */
 int patch_site(struct patch_batch *b, unsigned int site, bool on);
 
 /* "name+0x0/0x20: found 0x.., expected 0x..", for an -EIO. */

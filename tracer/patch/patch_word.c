@@ -88,7 +88,8 @@ static void add_left(const struct patch_batch *part, const struct left *left)
 		if (left->bits[i / 32] >> i % 32 & 1)
 			patch_break_add(
 				arch_site_live(site_address(32 * part->lo + i)),
-				site_test(site_bits.want, 32 * part->lo + i));
+				!site_test(site_bits.enabled,
+					   32 * part->lo + i));
 }
 
 static unsigned int word_part(struct patch_batch *part)
@@ -110,13 +111,13 @@ static bool any_in(const struct patch_batch *part)
 	u32 diff = 0;
 
 	for (unsigned int w = part->lo; w < part->hi; w++)
-		diff |= site_bits.want[w] ^ site_bits.enabled[w];
+		diff |= part->changes[w];
 	return diff;
 }
 
 static int word_carry_out(struct patch_batch *b)
 {
-	struct patch_batch part = { .hi = b->lo };
+	struct patch_batch part = { .hi = b->lo, .changes = b->changes };
 
 	while (part.hi < b->hi) {
 		part.lo = part.hi;

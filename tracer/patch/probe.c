@@ -170,20 +170,21 @@ static void wait_for_moment(u64 ns)
 		arch_cpu_relax();
 }
 
+/* The first *arg sites, without those that the probes themselves run. */
+static u32 want_first(unsigned int w, const void *arg)
+{
+	unsigned int n = *(const unsigned int *)arg;
+	u32 bits = n < 32 * w ? 0 : n < 32 * w + 32 ? (1u << n % 32) - 1 : ~0u;
+
+	return bits & ~own_path[w];
+}
+
 static int switch_first(unsigned int n, bool on)
 {
 	struct patch_batch b;
 
-	for (unsigned int i = 0; i < n; i++) {
-		u32 bit = 1u << i % 32;
-
-		if (on && site_test(site_bits.patchable, i) &&
-		    !site_test(own_path, i))
-			site_bits.want[i / 32] |= bit;
-		else
-			site_bits.want[i / 32] &= ~bit;
-	}
-	return patch_apply(&b, 0, site_words);
+	return patch_apply(&b, 0, site_words, on ? want_first : patch_want_off,
+			   &n);
 }
 
 /* Every site on while the probes wake a few times, and off again. */

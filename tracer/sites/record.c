@@ -193,8 +193,7 @@ static void set_bit(u32 *bits, unsigned int i, bool on)
 static void move_site(unsigned int to, unsigned int from)
 {
 	u32 *const maps[] = { site_bits.patchable, site_bits.enabled,
-			      site_bits.want, site_bits.filter,
-			      site_bits.excluded };
+			      site_bits.filter, site_bits.excluded };
 	unsigned int m;
 
 	site_table[to] = site_table[from];
@@ -209,7 +208,6 @@ static void place_site(unsigned int to, u32 word)
 	site_table[to] = word & FOUND_OFFSET;
 	set_bit(site_bits.patchable, to, !failed && !skipped);
 	set_bit(site_bits.enabled, to, false);
-	set_bit(site_bits.want, to, false);
 	set_bit(site_bits.filter, to, false);
 	set_bit(site_bits.excluded, to, false);
 	site_boot.failed += failed;

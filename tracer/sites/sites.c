@@ -104,9 +104,8 @@ static void bitmaps_alloc(void)
 	site_words = (site_count + 31) / 32;
 	site_bits.patchable = bits;
 	site_bits.enabled = bits + words;
-	site_bits.want = bits + 2 * words;
-	site_bits.filter = bits + 3 * words;
-	site_bits.excluded = bits + 4 * words;
+	site_bits.filter = bits + 2 * words;
+	site_bits.excluded = bits + 3 * words;
 }
 
 void site_sync(unsigned long site)

@@ -1,6 +1,6 @@
 /*
  * The site table and what is known of each site: 4 bytes a site for the table,
- * made by tools/mksites after the link, and one bit in each of five bitmaps.
+ * made by tools/mksites after the link, and one bit in each of four bitmaps.
  */
 #ifndef TRACER_SITES_H
 #define TRACER_SITES_H
@@ -32,7 +32,6 @@ extern const u32 site_table[];
 struct site_bits {
 	u32 *patchable; /* prepared at boot: may be switched */
 	u32 *enabled;	/* the live instruction is "on" in memory */
-	u32 *want;	/* what the next batch makes of `enabled` */
 	u32 *filter;	/* set_ftrace_filter; meaningless when it is empty */
 	u32 *excluded;	/* set_ftrace_notrace */
 };
