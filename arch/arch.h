@@ -62,15 +62,13 @@ noreturn void arch_power_off(int status);
 /* ---- CPUs -------------------------------------------------------------- */
 
 /* inline: this CPU's struct, by one instruction. So the answer is exact, but it is
- * out of date at once if the task can be preempted. */
+ * out of date at once if the task can be preempted. The port sets the CPU register
+ * before the CPU runs any C code that asks. */
 static inline struct cpu *arch_this_cpu(void);
 
 /* inline: the running task, by one load relative to the CPU register. So the answer
  * is right wherever the task is preempted. */
 static inline struct task *arch_current(void);
-
-/* inline: point this CPU's register at cpu. Only when the CPU starts. */
-static inline void arch_set_this_cpu(struct cpu *cpu);
 
 /*
  * Set up traps on the calling CPU: vectors, and whatever a trap needs (descriptor
@@ -244,10 +242,6 @@ static inline void arch_frame_set_pc(struct trap_frame *f, unsigned long pc);
  * again, and the first instruction not executed is the slot's.
  */
 static inline unsigned long arch_frame_boundary(const struct trap_frame *f);
-/* inline: the stack pointer at that instruction. */
-static inline unsigned long arch_frame_sp(const struct trap_frame *f);
-/* inline: were interrupts off there? */
-static inline bool arch_frame_irqs_off(const struct trap_frame *f);
 
 /* Print all registers of a frame with printk(), several on a line. */
 void arch_frame_print(const struct trap_frame *f);

@@ -29,12 +29,15 @@ static bool may_kill(const struct cpu *cpu)
 static bool note(struct task_fault *fault, struct trap_frame *f,
 		 const char *what, unsigned long addr)
 {
+	struct unwind_regs regs;
+
 	if (fault->fix && fault->fix(f))
 		return true;
+	arch_frame_regs(f, &regs);
 	fault->what = what;
-	fault->pc = arch_frame_pc(f);
+	fault->pc = regs.pc;
 	fault->addr = addr;
-	fault->sp = arch_frame_sp(f);
+	fault->sp = regs.sp;
 	return false;
 }
 

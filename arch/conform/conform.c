@@ -176,25 +176,6 @@ KTEST(arch_current, "arch.current")
 	}
 }
 
-KTEST(arch_set_this_cpu, "arch.set_this_cpu")
-{
-	static struct cpu other;
-	irq_state_t state = arch_irq_save();
-	struct cpu *own = arch_this_cpu(), *seen;
-	struct task *task;
-
-	other.head = own->head;
-	other.head.self = &other.head;
-	arch_set_this_cpu(&other);
-	seen = arch_this_cpu();
-	task = arch_current();
-	arch_set_this_cpu(own);
-	arch_irq_restore(state);
-	KEXPECT(t, seen == &other);
-	KEXPECT(t, task == current_task());
-	KEXPECT(t, arch_this_cpu() == &cpus[cpu_index()]);
-}
-
 KTEST(arch_cpu_start, "arch.cpu_start")
 {
 	unsigned int c;

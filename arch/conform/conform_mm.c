@@ -249,8 +249,8 @@ static struct found {
 	struct task *task;
 	void (*look)(struct trap_frame *f);
 	bool done;
-	unsigned long pc, boundary, sp;
-	bool irqs_off;
+	unsigned long pc, boundary;
+	struct unwind_regs regs;
 	unsigned int n;
 	unsigned long pcs[16];
 } found;
@@ -314,8 +314,7 @@ static void look_at_all(struct trap_frame *f)
 {
 	found.pc = arch_frame_pc(f);
 	found.boundary = arch_frame_boundary(f);
-	found.sp = arch_frame_sp(f);
-	found.irqs_off = arch_frame_irqs_off(f);
+	arch_frame_regs(f, &found.regs);
 	found.n = backtrace_get(f, NULL, found.pcs, 16);
 }
 
@@ -333,42 +332,13 @@ KTEST(arch_frame_boundary, "arch.frame_boundary")
 	KEXPECT(t, lies_in(found.boundary, spin_in_here));
 }
 
-KTEST(arch_frame_sp, "arch.frame_sp")
-{
-	unsigned long lo, hi;
-
-	KEXPECT_EQ(t, interrupt_victim(t, look_at_all), 0);
-	/* Stacks are whole blocks: the address says which one it is. */
-	lo = ALIGN_DOWN(found.sp, PAGE_SIZE << TASK_STACK_ORDER) + PAGE_SIZE;
-	hi = lo + TASK_STACK_SIZE;
-	KEXPECT(t, found.sp > hi - 1024 && found.sp < hi);
-}
-
-static void look_at_own(struct timer *timer)
-{
-	(void)timer;
-	found.irqs_off = arch_frame_irqs_off(irq_frame());
-	WRITE_ONCE(found.done, true);
-}
-
-KTEST(arch_frame_irqs_off, "arch.frame_irqs_off")
-{
-	found.done = false;
-	timer_setup(&found.timer, look_at_own);
-	timer_start(&found.timer, 0);
-	KEXPECT(t, KWAIT(READ_ONCE(found.done)));
-	/* An interrupt comes where they are on. */
-	KEXPECT(t, !found.irqs_off);
-}
-
 static noreturn void come_out_here(void)
 {
-	task_exit(found.irqs_off || arch_irqs_off() ? 1 : 99);
+	task_exit(arch_irqs_off() ? 1 : 99);
 }
 
 static void divert(struct trap_frame *f)
 {
-	found.irqs_off = false;
 	arch_frame_set_pc(f, (unsigned long)come_out_here);
 }
 
@@ -390,12 +360,19 @@ KTEST(arch_frame_print, "arch.frame_print")
 /* From a frame: first the pc, then its function's caller. */
 KTEST(arch_frame_regs, "arch.frame_regs")
 {
+	unsigned long lo, hi;
 	struct unwind u;
 
 	unwind_start(&u, NULL, NULL);
 	KEXPECT(t, unwind_next(&u));
 	KEXPECT(t, lies_in(u.regs.pc, (void (*)(void))ktest_arch_frame_regs));
 	KEXPECT_EQ(t, interrupt_victim(t, look_at_all), 0);
+	KEXPECT_EQ(t, found.regs.pc, found.pc);
+	/* Stacks are whole blocks: the address says which one it is. */
+	lo = ALIGN_DOWN(found.regs.sp, PAGE_SIZE << TASK_STACK_ORDER) +
+	     PAGE_SIZE;
+	hi = lo + TASK_STACK_SIZE;
+	KEXPECT(t, found.regs.sp > hi - 1024 && found.regs.sp < hi);
 	KASSERT(t, found.n >= 3);
 	KEXPECT_EQ(t, found.pcs[0], found.pc);
 	KEXPECT(t, lies_in(found.pcs[1], (void (*)(void))spin_outer));

@@ -32,11 +32,6 @@ static inline struct task *arch_current(void)
 	return task;
 }
 
-static inline void arch_set_this_cpu(struct cpu *cpu)
-{
-	asm volatile("move $28, %0" : : "r"(cpu) : "memory");
-}
-
 /* ehb: no instruction after it is still interrupted. */
 static inline irq_state_t arch_irq_save(void)
 {
@@ -167,11 +162,6 @@ static inline void arch_frame_set_pc(struct trap_frame *f, unsigned long pc)
 	f->epc = pc;
 }
 
-static inline unsigned long arch_frame_sp(const struct trap_frame *f)
-{
-	return f->reg[REG_SP];
-}
-
 static inline void arch_frame_regs(const struct trap_frame *f,
 				   struct unwind_regs *r)
 {
@@ -188,11 +178,6 @@ static inline void arch_context_regs(const struct arch_context *c,
 {
 	r->pc = c->ra;
 	r->sp = c->sp;
-}
-
-static inline bool arch_frame_irqs_off(const struct trap_frame *f)
-{
-	return !(f->status & STATUS_IE);
 }
 
 /* Between files of this port. */

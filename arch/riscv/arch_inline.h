@@ -48,11 +48,6 @@ static inline struct task *arch_current(void)
 	return t;
 }
 
-static inline void arch_set_this_cpu(struct cpu *cpu)
-{
-	asm volatile("mv tp, %0" ::"r"(cpu) : "memory");
-}
-
 static inline irq_state_t arch_irq_save(void)
 {
 	unsigned long old;
@@ -131,11 +126,6 @@ static inline void arch_frame_set_pc(struct trap_frame *f, unsigned long pc)
 	f->reg[0] = pc;
 }
 
-static inline unsigned long arch_frame_sp(const struct trap_frame *f)
-{
-	return f->reg[REG_SP];
-}
-
 static inline void arch_frame_regs(const struct trap_frame *f,
 				   struct unwind_regs *r)
 {
@@ -152,11 +142,6 @@ static inline void arch_context_regs(const struct arch_context *c,
 {
 	r->pc = c->ra;
 	r->sp = c->sp;
-}
-
-static inline bool arch_frame_irqs_off(const struct trap_frame *f)
-{
-	return !(f->status & SSTATUS_SPIE);
 }
 
 #endif

@@ -23,7 +23,8 @@ static inline struct task *arch_current(void)
 	return t;
 }
 
-static inline void arch_set_this_cpu(struct cpu *cpu)
+/* For this port: point the calling CPU's GS at its struct. */
+static inline void set_this_cpu(struct cpu *cpu)
 {
 	struct cpu_head *head = (struct cpu_head *)cpu;
 
@@ -132,11 +133,6 @@ static inline void arch_frame_set_pc(struct trap_frame *f, unsigned long pc)
 	f->rip = pc;
 }
 
-static inline unsigned long arch_frame_sp(const struct trap_frame *f)
-{
-	return f->rsp;
-}
-
 static inline void arch_frame_regs(const struct trap_frame *f,
 				   struct unwind_regs *r)
 {
@@ -150,11 +146,6 @@ static inline void arch_context_regs(const struct arch_context *c,
 
 	r->pc = s->ret;
 	r->sp = (unsigned long)(s + 1);
-}
-
-static inline bool arch_frame_irqs_off(const struct trap_frame *f)
-{
-	return !(f->rflags & RFLAGS_IF);
 }
 
 #endif

@@ -56,7 +56,7 @@ int arch_cpu_start(unsigned int cpu)
 
 void secondary_main(struct cpu *cpu)
 {
-	arch_set_this_cpu(cpu);
+	set_this_cpu(cpu);
 	arch_text_sync();
 	cpu_secondary_main();
 }

@@ -311,7 +311,7 @@ void firmware_main(u64 start_info)
 {
 	const struct start_info *info;
 
-	arch_set_this_cpu(&cpus[0]);
+	set_this_cpu(&cpus[0]);
 	arch_console_init();
 	info = mapped(start_info, sizeof(*info), "PVH start info");
 	if (info->magic != START_INFO_MAGIC)
