@@ -23,16 +23,13 @@ struct task_return; /* kernel/sched/task.h */
 /*
  * Choose the instruction that costs this CPU least when a site is off, before any
  * site is prepared. `wanted` is the text of nop=, or NULL: then the port chooses by
- * CPUID or by measuring. 0, or -EINVAL when wanted is none of arch_nop_names. Boot
- * CPU, interrupts off.
+ * CPUID or by measuring. Returns the choice for the boot line, "p6 0f1f440000"; NULL
+ * when wanted is none of arch_nop_names. Boot CPU, interrupts off.
  */
-int arch_nop_select(const char *wanted);
+const char *arch_nop_select(const char *wanted);
 
 /* The names that nop= takes, separated by blanks, for the error line. */
 extern const char arch_nop_names[];
-
-/* The choice, for the boot line: "p6 0f1f440000". Valid after arch_nop_select(). */
-const char *arch_nop_describe(void);
 
 /*
  * The name of the site's format at `site` ("fentry", "mcount", as in make SITES=),
@@ -54,22 +51,20 @@ extern const char arch_site_expected[];
  */
 int arch_site_prepare(unsigned long site, long delta);
 
-/*
- * inline: the address of a prepared site's live instruction; and the site whose live
- * call returns to `ret`.
- */
+/* inline: the address of a prepared site's live instruction. */
 static inline unsigned long arch_site_live(unsigned long site);
-static inline unsigned long arch_site_from_return(unsigned long ret);
+
+/* inline constant: from a site to where its live call returns to, in bytes. */
+extern const unsigned int arch_site_length;
 
 /*
- * inline: the bytes of the live instruction, off and on, in the low bits, as
+ * inline: the bytes of the live instruction, on or off, in the low bits, as
  * arch_live_read() would return them.
  */
-static inline u64 arch_live_off(unsigned long live);
-static inline u64 arch_live_on(unsigned long live);
+static inline u64 arch_live_bytes(unsigned long live, bool on);
 
-/* inline: read the live instruction at `live`; write it at an alias address, by one
- * store where the hardware has one. Neither synchronises. */
+/* inline: read the live instruction at `live`; write it at an alias address, while no
+ * other CPU fetches it. Neither synchronises. */
 static inline u64 arch_live_read(unsigned long live);
 static inline void arch_live_write(unsigned long alias, u64 bytes);
 
@@ -94,15 +89,10 @@ const char *arch_word_refused(void);
  * unit has arch_break_length bytes, which one store can change wherever a site may
  * stand. The tail is empty where the unit is the whole instruction.
  * arch_break_insn: the breakpoint instruction that fits the unit, as arch_live_read()
- * would return it in the low bits. arch_unit_write() stores the first unit, from the
- * low bits of `bytes` (a live instruction, or arch_break_insn). arch_tail_write()
- * stores the tail, from the bits above. Both write at an alias address. inline, all
- * of them.
+ * would return it in the low bits. inline constants, both.
  */
 extern const unsigned int arch_break_length;
 extern const u64 arch_break_insn;
-static inline void arch_unit_write(unsigned long alias, u64 bytes);
-static inline void arch_tail_write(unsigned long alias, u64 bytes);
 
 /*
  * Change f, whose pc is `live`, into the frame of a CPU that has just executed the

@@ -266,7 +266,7 @@ KTEST(files_events, "tracefs.every_event_is_a_site")
 	it = trace_iter_open(ALL_CPUS, true);
 	KASSERT(t, it);
 	for (; (e = trace_iter_peek(it)); n++) {
-		int site = site_find(arch_site_from_return(e->ip));
+		int site = site_find(e->ip - arch_site_length);
 
 		bool known = site >= 0 && site_test(site_bits.enabled, site);
 

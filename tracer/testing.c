@@ -130,7 +130,7 @@ unsigned int trace_test_count_off(void)
 	for (i = 0; i < site_count; i++) {
 		unsigned long live = arch_site_live(site_address(i));
 
-		n += arch_live_read(live) == arch_live_off(live);
+		n += arch_live_read(live) == arch_live_bytes(live, false);
 	}
 	return n;
 }
@@ -176,7 +176,7 @@ static void see_call(unsigned long ip, unsigned long parent,
 		     struct trace_ops *ops)
 {
 	struct trace_witness *w = container_of(ops, struct trace_witness, ops);
-	unsigned long site = arch_site_from_return(ip);
+	unsigned long site = ip - arch_site_length;
 	u32 *count = &w->other_calls;
 
 	(void)parent;

@@ -9,6 +9,7 @@
 
 #include <kernel/patch_path.h>
 #include <kernel/lock/mutex.h>
+#include <tracer/patch/patch_break.h>
 #include <tracer/patch/patch_live.h>
 
 static u8 buffer[64] __attribute__((aligned(16)));
@@ -34,11 +35,6 @@ static void each_live(struct ktest_run *t,
 	for (unsigned int i = 0; i < site_count; i++)
 		if (site_test(site_bits.patchable, i))
 			test(t, arch_site_live(site_address(i)));
-}
-
-static u64 unit(u64 bytes)
-{
-	return bytes & ((1ull << 8 * arch_break_length) - 1);
 }
 
 /* ---- Words -------------------------------------------------------------------- */
@@ -69,8 +65,9 @@ KTEST(live_write_word, "arch_trace.arch_live_write_word")
 			continue;
 		words++;
 		fill(0x5a);
-		arch_live_write_word(at + i, arch_live_on(at + i));
-		KEXPECT_EQ(t, arch_live_read(at + i), arch_live_on(at + i));
+		arch_live_write_word(at + i, arch_live_bytes(at + i, true));
+		KEXPECT_EQ(t, arch_live_read(at + i),
+			   arch_live_bytes(at + i, true));
 		KEXPECT(t, filled_but(0x5a, 16 + i, 16 + i + arch_live_length));
 	}
 	KEXPECT(t, words || arch_word_refused());
@@ -105,39 +102,42 @@ KTEST(break_length, "arch_trace.arch_break_length")
  * be that of neither. */
 static void live_is_no_break(struct ktest_run *t, unsigned long live)
 {
-	KEXPECT(t, unit(arch_live_on(live)) != arch_break_insn);
-	KEXPECT(t, unit(arch_live_off(live)) != arch_break_insn);
+	KEXPECT(t, patch_break_unit(arch_live_bytes(live, true)) !=
+			   arch_break_insn);
+	KEXPECT(t, patch_break_unit(arch_live_bytes(live, false)) !=
+			   arch_break_insn);
 }
 
 KTEST(break_insn, "arch_trace.arch_break_insn")
 {
-	KEXPECT_EQ(t, unit(arch_break_insn), arch_break_insn);
+	KEXPECT_EQ(t, patch_break_unit(arch_break_insn), arch_break_insn);
 	each_live(t, live_is_no_break);
 }
 
-KTEST(unit_write, "arch_trace.arch_unit_write")
+KTEST(unit_write, "arch_trace.break_unit")
 {
 	unsigned long at = (unsigned long)buffer + 16;
 
 	fill(0x5a);
-	arch_unit_write(at, arch_break_insn);
-	KEXPECT_EQ(t, unit(arch_live_read(at)), arch_break_insn);
+	patch_break_write_unit(at, arch_break_insn);
+	KEXPECT_EQ(t, patch_break_unit(arch_live_read(at)), arch_break_insn);
 	KEXPECT(t, filled_but(0x5a, 16, 16 + arch_break_length));
-	arch_unit_write(at, arch_live_on(at));
-	KEXPECT_EQ(t, unit(arch_live_read(at)), unit(arch_live_on(at)));
+	patch_break_write_unit(at, arch_live_bytes(at, true));
+	KEXPECT_EQ(t, patch_break_unit(arch_live_read(at)),
+		   patch_break_unit(arch_live_bytes(at, true)));
 	KEXPECT(t, filled_but(0x5a, 16, 16 + arch_break_length));
 }
 
-KTEST(tail_write, "arch_trace.arch_tail_write")
+KTEST(tail_write, "arch_trace.break_tail")
 {
 	unsigned long at = (unsigned long)buffer + 16;
 
 	fill(0x5a);
-	arch_tail_write(at, arch_live_on(at));
+	patch_break_write_tail(at, arch_live_bytes(at, true));
 	KEXPECT(t, filled_but(0x5a, 16 + arch_break_length,
 			      16 + arch_live_length));
-	arch_unit_write(at, arch_live_on(at));
-	KEXPECT_EQ(t, arch_live_read(at), arch_live_on(at));
+	patch_break_write_unit(at, arch_live_bytes(at, true));
+	KEXPECT_EQ(t, arch_live_read(at), arch_live_bytes(at, true));
 }
 
 /* ---- Traps ---------------------------------------------------------------------- */

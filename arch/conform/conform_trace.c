@@ -39,6 +39,17 @@ static void first_word(char *word, size_t size, const char *s)
 	strlcpy(word, s, end ? min(size, (size_t)(end - s) + 1) : size);
 }
 
+/* "p6 0f1f440000": the name and the bytes of "off". */
+static void expect_description(struct ktest_run *t, const char *said,
+			       const char *name)
+{
+	size_t length = strlen(name);
+
+	KASSERT(t, said && !strncmp(said, name, length));
+	KASSERT(t, said[length] == ' ');
+	KEXPECT_EQ(t, strlen(said + length + 1), 2 * arch_live_length);
+}
+
 KTEST(nop_select, "arch_trace.arch_nop_select")
 {
 	char now[32], name[32];
@@ -48,17 +59,16 @@ KTEST(nop_select, "arch_trace.arch_nop_select")
 	/* No site may be patched while the choice is another one than the sites have. */
 	mutex_lock(&trace_mutex);
 	state = arch_irq_save();
-	first_word(now, sizeof(now), arch_nop_describe());
-	KEXPECT_EQ(t, arch_nop_select("no-such-nop"), -EINVAL);
-	KEXPECT_EQ(t, arch_nop_select(""), -EINVAL);
+	first_word(now, sizeof(now), site_boot.nop);
+	KEXPECT(t, !arch_nop_select("no-such-nop"));
+	KEXPECT(t, !arch_nop_select(""));
 	while (p) {
 		first_word(name, sizeof(name), p);
-		KEXPECT_EQ(t, arch_nop_select(name), 0);
-		KEXPECT(t, !strncmp(arch_nop_describe(), name, strlen(name)));
+		expect_description(t, arch_nop_select(name), name);
 		p = strchr(p, ' ');
 		p += !!p;
 	}
-	KEXPECT_EQ(t, arch_nop_select(now), 0);
+	expect_description(t, arch_nop_select(now), now);
 	arch_irq_restore(state);
 	mutex_unlock(&trace_mutex);
 }
@@ -67,18 +77,9 @@ KTEST(nop_names, "arch_trace.arch_nop_names")
 {
 	char now[32];
 
-	first_word(now, sizeof(now), arch_nop_describe());
+	first_word(now, sizeof(now), site_boot.nop);
 	KEXPECT(t, arch_nop_names[0] && arch_nop_names[0] != ' ');
 	KEXPECT(t, strstr(arch_nop_names, now));
-}
-
-/* "p6 0f1f440000": the name and the bytes of "off". */
-KTEST(nop_describe, "arch_trace.arch_nop_describe")
-{
-	const char *blank = strchr(arch_nop_describe(), ' ');
-
-	KASSERT(t, blank);
-	KEXPECT_EQ(t, strlen(blank + 1), 2 * arch_live_length);
 }
 
 KTEST(recognise, "arch_trace.arch_site_recognise")
@@ -122,45 +123,30 @@ KTEST(prepare, "arch_trace.arch_site_prepare")
 
 		if (site_test(site_bits.patchable, i))
 			KEXPECT_EQ(t, arch_live_read(live),
-				   arch_live_off(live));
+				   arch_live_bytes(live, false));
 	}
 }
 
 KTEST(live, "arch_trace.arch_site_live")
 {
 	unsigned long site = site_address(0), live = arch_site_live(site);
-	unsigned long length = 0 - arch_site_from_return(0);
 
 	KEXPECT(t, live >= site);
-	KEXPECT(t, live + arch_live_length <= site + length);
+	KEXPECT(t, live + arch_live_length <= site + arch_site_length);
 }
 
-KTEST(live_off, "arch_trace.arch_live_off")
+/* On and off differ, and neither has more bytes than a live instruction. */
+KTEST(live_bytes, "arch_trace.arch_live_bytes")
 {
-	unsigned int i;
+	const u64 beyond = ~(~0ull >> (64 - 8 * arch_live_length));
 
-	for (i = 0; i < site_count; i++) {
+	for (unsigned int i = 0; i < site_count; i++) {
 		unsigned long live = arch_site_live(site_address(i));
+		u64 on = arch_live_bytes(live, true);
+		u64 off = arch_live_bytes(live, false);
 
-		KEXPECT_EQ(t,
-			   arch_live_off(live) >> (8 * arch_live_length - 1) >>
-				   1,
-			   0);
-	}
-}
-
-KTEST(live_on, "arch_trace.arch_live_on")
-{
-	unsigned int i;
-
-	for (i = 0; i < site_count; i++) {
-		unsigned long live = arch_site_live(site_address(i));
-
-		KEXPECT(t, arch_live_on(live) != arch_live_off(live));
-		KEXPECT_EQ(t,
-			   arch_live_on(live) >> (8 * arch_live_length - 1) >>
-				   1,
-			   0);
+		KEXPECT(t, on != off);
+		KEXPECT_EQ(t, (on | off) & beyond, 0);
 	}
 }
 
@@ -169,10 +155,10 @@ KTEST(live_read, "arch_trace.arch_live_read")
 	unsigned long at = (unsigned long)(buffer + 4);
 
 	fill(0x00);
-	arch_live_write(at, arch_live_on(at));
-	KEXPECT_EQ(t, arch_live_read(at), arch_live_on(at));
-	arch_live_write(at, arch_live_off(at));
-	KEXPECT_EQ(t, arch_live_read(at), arch_live_off(at));
+	arch_live_write(at, arch_live_bytes(at, true));
+	KEXPECT_EQ(t, arch_live_read(at), arch_live_bytes(at, true));
+	arch_live_write(at, arch_live_bytes(at, false));
+	KEXPECT_EQ(t, arch_live_read(at), arch_live_bytes(at, false));
 }
 
 /* The live instruction's bytes and not one more. */
@@ -182,7 +168,7 @@ KTEST(live_write, "arch_trace.arch_live_write")
 	size_t from = at - (unsigned long)buffer;
 
 	fill(0x5a);
-	arch_live_write(at, arch_live_on(at));
+	arch_live_write(at, arch_live_bytes(at, true));
 	KEXPECT(t, filled(0x5a, 0, from));
 	KEXPECT(t, filled(0x5a, from + arch_live_length, sizeof(buffer)));
 	KEXPECT(t, !filled(0x5a, from, from + arch_live_length));
@@ -219,12 +205,12 @@ static unsigned int write_and_call(u64 (*bytes)(unsigned long live))
 
 static u64 bytes_on(unsigned long live)
 {
-	return arch_live_on(live);
+	return arch_live_bytes(live, true);
 }
 
 static u64 bytes_off(unsigned long live)
 {
-	return arch_live_off(live);
+	return arch_live_bytes(live, false);
 }
 
 /* On and off several times: each call obeys what was written last. */
@@ -249,7 +235,7 @@ KTEST(text_open, "arch_trace.arch_text_open")
 
 	arch_text_close();
 	arch_irq_restore(state);
-	KEXPECT_EQ(t, seen, arch_live_off(live));
+	KEXPECT_EQ(t, seen, arch_live_bytes(live, false));
 	KEXPECT_EQ(t, delta != 0, arch_protects_text);
 	expect_obeyed(t);
 }
@@ -262,11 +248,12 @@ KTEST(text_close, "arch_trace.arch_text_close")
 
 	for (unsigned int i = 0; i < 100; i++) {
 		state = arch_irq_save();
-		arch_live_write(live + arch_text_open(), arch_live_off(live));
+		arch_live_write(live + arch_text_open(),
+				arch_live_bytes(live, false));
 		arch_text_close();
 		arch_irq_restore(state);
 	}
-	KEXPECT_EQ(t, arch_live_read(live), arch_live_off(live));
+	KEXPECT_EQ(t, arch_live_read(live), arch_live_bytes(live, false));
 }
 
 KTEST(text_sync_site, "arch_trace.arch_text_sync_site")

@@ -156,7 +156,7 @@ KTEST(entry_ring, "arch_trace.trace_entry_ring")
 	it = trace_iter_open(ALL_CPUS, true);
 	KASSERT(t, it);
 	while ((e = trace_iter_peek(it))) {
-		int site = site_find(arch_site_from_return(e->ip));
+		int site = site_find(e->ip - arch_site_length);
 
 		/*
 		 * In a nested function GCC for x86-64 pushes the static chain
@@ -218,7 +218,7 @@ KTEST(entry_call, "arch_trace.trace_entry_call")
 }
 
 /* What the live call hands over leads back to its site. */
-KTEST(from_return, "arch_trace.arch_site_from_return")
+KTEST(site_length, "arch_trace.arch_site_length")
 {
 	int site = trace_test_site(victim_call);
 	struct patch_batch b;
@@ -228,7 +228,7 @@ KTEST(from_return, "arch_trace.arch_site_from_return")
 	trace_test_ops(&conform_ops);
 	KEXPECT_EQ(t, patch_site(&b, site, true), 0);
 	victim_call(1);
-	KEXPECT_EQ(t, arch_site_from_return(last.ip), site_address(site));
+	KEXPECT_EQ(t, last.ip - arch_site_length, site_address(site));
 	KEXPECT_EQ(t, patch_site(&b, site, false), 0);
 	trace_test_ops(NULL);
 	mutex_unlock(&trace_mutex);

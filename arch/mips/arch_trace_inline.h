@@ -37,31 +37,20 @@ static inline u32 insn_lui_v1(unsigned long target)
 #define SITE_LENGTH 20
 #define RESUME_OFF SITE_LENGTH
 
-static inline u64 arch_live_off(unsigned long live)
+static inline u64 arch_live_bytes(unsigned long live, bool on)
 {
 	(void)live;
-	return INSN_BRANCH | (SITE_LENGTH / 4 - 1);
-}
-
-static inline u64 arch_live_on(unsigned long live)
-{
-	(void)live;
-	return insn_lui_v1((unsigned long)trace_entry);
+	return on ? insn_lui_v1((unsigned long)trace_entry) :
+		    INSN_BRANCH | (SITE_LENGTH / 4 - 1);
 }
 #else
 #define SITE_LENGTH 8
 #define RESUME_OFF 4
 
-static inline u64 arch_live_off(unsigned long live)
+static inline u64 arch_live_bytes(unsigned long live, bool on)
 {
 	(void)live;
-	return INSN_NOP;
-}
-
-static inline u64 arch_live_on(unsigned long live)
-{
-	(void)live;
-	return insn_jal((unsigned long)trace_entry);
+	return on ? insn_jal((unsigned long)trace_entry) : INSN_NOP;
 }
 #endif
 
@@ -71,10 +60,7 @@ static inline unsigned long arch_site_live(unsigned long site)
 	return site;
 }
 
-static inline unsigned long arch_site_from_return(unsigned long ret)
-{
-	return ret - SITE_LENGTH;
-}
+#define arch_site_length ((unsigned int)SITE_LENGTH)
 
 #define arch_link_below ((unsigned long)(TRACE_FRAME_SIZE - TRACE_FRAME_AT))
 
@@ -101,18 +87,6 @@ static inline bool arch_live_word(unsigned long live)
 static inline void arch_live_write_word(unsigned long alias, u64 bytes)
 {
 	arch_live_write(alias, bytes);
-}
-
-/* The unit is the whole of the live instruction: there is no tail. */
-static inline void arch_unit_write(unsigned long alias, u64 bytes)
-{
-	arch_live_write(alias, bytes);
-}
-
-static inline void arch_tail_write(unsigned long alias, u64 bytes)
-{
-	(void)alias;
-	(void)bytes;
 }
 
 /*

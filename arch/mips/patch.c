@@ -72,22 +72,13 @@
 
 const char arch_nop_names[] = "nop";
 
-/* There is one of each kind; `nop` is all zeros, known to every MIPS as such. */
-int arch_nop_select(const char *wanted)
-{
-	return wanted && strcmp(wanted, arch_nop_names) ? -EINVAL : 0;
-}
-
 #ifdef SITES_mcount_long
 #define FORMAT_NAME "mcount-long"
 
 const char arch_site_expected[] = "lui v1; addiu v1 of _mcount; move at,ra; "
 				  "jalr v1; addiu sp,sp,-8";
 
-const char *arch_nop_describe(void)
-{
-	return "nop 10000004";
-}
+static const char nop_description[] = "nop 10000004";
 
 static u32 insn_addiu_v1(unsigned long target)
 {
@@ -135,7 +126,7 @@ static void write_fixed(volatile u32 *insn)
 
 static void resume_on(struct trap_frame *f, unsigned long live)
 {
-	f->reg[REG_V1] = (u32)arch_live_on(live) << 16;
+	f->reg[REG_V1] = (u32)arch_live_bytes(live, true) << 16;
 	f->epc = live + 4;
 }
 #else
@@ -145,10 +136,7 @@ static void resume_on(struct trap_frame *f, unsigned long live)
 #define FORMAT_NAME "mcount"
 #endif
 
-const char *arch_nop_describe(void)
-{
-	return "nop 00000000";
-}
+static const char nop_description[] = "nop 00000000";
 
 /* Does what stands before insn save ra, and perhaps a static chain? */
 static bool saves_ra(const u32 *insn)
@@ -206,6 +194,13 @@ static void resume_on(struct trap_frame *f, unsigned long live)
 }
 #endif
 
+/* There is one of each kind; `nop` is all zeros, known to every MIPS as such. */
+const char *arch_nop_select(const char *wanted)
+{
+	return wanted && strcmp(wanted, arch_nop_names) ? NULL :
+							  nop_description;
+}
+
 const char *arch_site_recognise(unsigned long site)
 {
 	return site % 4 || !is_site((const u32 *)site) ? NULL : FORMAT_NAME;
@@ -218,7 +213,7 @@ int arch_site_prepare(unsigned long site, long delta)
 	if (!in_reach(site, (unsigned long)trace_entry))
 		return -ERANGE;
 	write_fixed((volatile u32 *)(site + delta));
-	arch_live_write(site + delta, arch_live_off(site));
+	arch_live_write(site + delta, arch_live_bytes(site, false));
 	return 0;
 }
 

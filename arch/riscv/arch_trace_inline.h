@@ -138,21 +138,15 @@ static inline unsigned long arch_site_live(unsigned long site)
 	return site + SITE_LIVE;
 }
 
-static inline unsigned long arch_site_from_return(unsigned long ret)
-{
-	return ret - SITE_LENGTH;
-}
+#define arch_site_length ((unsigned int)SITE_LENGTH)
 
 #define arch_link_below ((unsigned long)LINK_BELOW)
 
-static inline u64 arch_live_off(unsigned long live)
+static inline u64 arch_live_bytes(unsigned long live, bool on)
 {
-	return site_off(live - SITE_LIVE);
-}
+	unsigned long site = live - SITE_LIVE;
 
-static inline u64 arch_live_on(unsigned long live)
-{
-	return site_on(live - SITE_LIVE);
+	return on ? site_on(site) : site_off(site);
 }
 
 /* With compressed instructions around, a site may stand 2-aligned (H10). */
@@ -202,15 +196,6 @@ static inline void arch_live_write_word(unsigned long alias, u64 bytes)
 #define arch_break_length 2u
 #define arch_break_insn 0x9002ull /* c.ebreak */
 
-static inline void arch_unit_write(unsigned long alias, u64 bytes)
-{
-	*(volatile u16 *)alias = (u16)bytes;
-}
-
-static inline void arch_tail_write(unsigned long alias, u64 bytes)
-{
-	*(volatile u16 *)(alias + 2) = (u16)(bytes >> 16);
-}
 static inline void arch_text_sync_site(unsigned long a)
 {
 	(void)a;

@@ -366,8 +366,8 @@ const struct lab_form *lab_own_form(bool on)
 	};
 
 	return on ? &forms[2] :
-		    &forms[arch_live_off(arch_site_live(lab_victim_own.site)) ==
-			   INSN_JUMP_8];
+		    &forms[arch_live_bytes(arch_site_live(lab_victim_own.site),
+					   false) == INSN_JUMP_8];
 }
 
 /*
@@ -378,12 +378,16 @@ KTEST(lab_halves, "lab.on_and_off_share_a_half")
 {
 	unsigned int wrong = 0;
 
-	if (arch_live_off(arch_site_live(site_address(0))) == INSN_JUMP_8)
+	if (arch_live_bytes(arch_site_live(site_address(0)), false) ==
+	    INSN_JUMP_8)
 		KSKIP(t, "nop=jump: `word` is for -icount alone");
 	for (unsigned int i = 0; i < site_count; i++) {
 		unsigned long live = arch_site_live(site_address(i));
 
-		wrong += (arch_live_on(live) ^ arch_live_off(live)) >> 16 != 0;
+		wrong += (arch_live_bytes(live, true) ^
+			  arch_live_bytes(live, false)) >>
+				 16 !=
+			 0;
 	}
 	KEXPECT_EQ(t, wrong, 0);
 }

@@ -101,7 +101,7 @@ static const struct nop_choice *choice_fastest(void)
 		       &choices[0];
 }
 
-int arch_nop_select(const char *wanted)
+const char *arch_nop_select(const char *wanted)
 {
 	const struct nop_choice *c = NULL;
 	unsigned int i;
@@ -110,14 +110,9 @@ int arch_nop_select(const char *wanted)
 		if (strcmp(wanted, choices[i].name) == 0)
 			c = &choices[i];
 	if (wanted && !c)
-		return -EINVAL;
+		return NULL;
 	choice = c ? c : choice_fastest();
 	riscv_site_live = choice->live;
-	return 0;
-}
-
-const char *arch_nop_describe(void)
-{
 	/* The upper halfword is the site's. */
 	return SITE_LIVE ? "auipc 00028013" : "jump 0080006f";
 }
@@ -166,13 +161,10 @@ int arch_site_prepare(unsigned long site, long delta)
 #else /* -pg */
 const char arch_nop_names[] = "nop";
 
-int arch_nop_select(const char *wanted)
+const char *arch_nop_select(const char *wanted)
 {
-	return wanted && strcmp(wanted, arch_nop_names) ? -EINVAL : 0;
-}
-
-const char *arch_nop_describe(void)
-{
+	if (wanted && strcmp(wanted, arch_nop_names))
+		return NULL;
 	/* The upper halfword is the site's. */
 	return SITE_LENGTH == 4 ? "nop 00000037" : "nop 00008013";
 }
@@ -246,7 +238,7 @@ void arch_break_resume(struct trap_frame *f, unsigned long live, bool on)
 	unsigned long site = live - SITE_LIVE;
 	unsigned long behind = site + SITE_LENGTH, pc = behind;
 
-	if (on && arch_live_on(live) % 128 == INSN_AUIPC) {
+	if (on && arch_live_bytes(live, true) % 128 == INSN_AUIPC) {
 		long rounded = distance_rounded(site, trace_entry);
 
 		f->reg[SITE_LINK] = site + ALIGN_DOWN(rounded, 4096l);

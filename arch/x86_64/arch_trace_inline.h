@@ -5,7 +5,6 @@
 
 #define SITE_LENGTH 5
 #define OPCODE_CALL 0xe8
-#define OPCODE_INT3 0xcc
 
 #define LIVE_MASK ((1ull << 8 * SITE_LENGTH) - 1)
 
@@ -18,10 +17,12 @@ static inline unsigned long arch_site_live(unsigned long site)
 	return site;
 }
 
-static inline unsigned long arch_site_from_return(unsigned long ret)
-{
-	return ret - SITE_LENGTH;
-}
+#define arch_site_length ((unsigned int)SITE_LENGTH)
+#define arch_live_length arch_site_length
+#define arch_sync_each_site false
+/* The unit is one byte: what follows may be across a cache line. */
+#define arch_break_length 1u
+#define arch_break_insn 0xccull /* int3 */
 
 /* There is no link register: every return address is on the stack. */
 #define arch_link_below 0ul
@@ -34,16 +35,15 @@ static inline u64 live_call(unsigned long live, unsigned long target)
 	return OPCODE_CALL | (u64)distance << 8;
 }
 
-static inline u64 arch_live_on(unsigned long live)
+/* Most NOPs keep nothing of the call. */
+static inline u64 arch_live_bytes(unsigned long live, bool on)
 {
-	return live_call(live, (unsigned long)trace_entry);
-}
+	u64 call;
 
-static inline u64 arch_live_off(unsigned long live)
-{
-	u64 keep = patch_nop_keep;
-
-	return keep ? patch_nop | (arch_live_on(live) & keep) : patch_nop;
+	if (!on && __builtin_expect(!patch_nop_keep, 1))
+		return patch_nop;
+	call = live_call(live, (unsigned long)trace_entry);
+	return on ? call : patch_nop | (call & patch_nop_keep);
 }
 
 /* Eight bytes are there to be read: a function goes on behind its site. */
@@ -86,19 +86,6 @@ static inline void arch_live_write_word(unsigned long alias, u64 bytes)
 		*word = (*word & ~LIVE_MASK) | bytes;
 	else
 		*word = (*word & ~(LIVE_MASK << shift)) | bytes << shift;
-}
-
-/* The first unit is the first byte: a store of one is whole wherever it is. */
-static inline void arch_unit_write(unsigned long alias, u64 bytes)
-{
-	*(volatile u8 *)alias = bytes;
-}
-
-static inline void arch_tail_write(unsigned long alias, u64 bytes)
-{
-	u32 tail = bytes >> 8;
-
-	__builtin_memcpy((void *)(alias + 1), &tail, 4);
 }
 
 static inline void arch_text_sync_site(unsigned long a)

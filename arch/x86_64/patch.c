@@ -43,13 +43,6 @@ const char arch_site_expected[] = "0f 1f 44 00 00, one NOP";
 const char arch_site_expected[] = "e8 and the distance to __fentry__";
 #endif
 
-const unsigned int arch_live_length = SITE_LENGTH;
-const bool arch_sync_each_site = false;
-
-/* int3. The unit is its one byte: what follows may be across a cache line. */
-const unsigned int arch_break_length = 1;
-const u64 arch_break_insn = OPCODE_INT3;
-
 /*
  * NOPs of one instruction: several short ones would let a preempted task stand
  * between them, inside the future call.
@@ -152,7 +145,7 @@ const char *arch_word_refused(void)
 	return NULL;
 }
 
-int arch_nop_select(const char *wanted)
+const char *arch_nop_select(const char *wanted)
 {
 	const struct nop *nop = wanted ? NULL : nop_best();
 
@@ -160,14 +153,9 @@ int arch_nop_select(const char *wanted)
 		if (!strcmp(nops[i].name, wanted))
 			nop = &nops[i];
 	if (!nop)
-		return -EINVAL;
+		return NULL;
 	nop_choose(nop);
 	patch_word_last = arch_word_refused() ? -1 : 8 - SITE_LENGTH;
-	return 0;
-}
-
-const char *arch_nop_describe(void)
-{
 	return nop_description;
 }
 
@@ -195,7 +183,7 @@ int arch_site_prepare(unsigned long site, long delta)
 		return -EINVAL;
 	if (distance != (s32)distance)
 		return -ERANGE;
-	arch_live_write(site + delta, arch_live_off(site));
+	arch_live_write(site + delta, arch_live_bytes(site, false));
 	return 0;
 }
 

@@ -117,7 +117,7 @@ REGISTRY(struct lab_scheme, lab_schemes);
  * strategy of the tracer, in both directions.
  */
 extern const struct lab_victim lab_victim_own;
-/* What arch_live_off() and _on() make of that site, as it is after boot. */
+/* What arch_live_bytes() makes of that site, as it is after boot. */
 const struct lab_form *lab_own_form(bool on);
 
 /*

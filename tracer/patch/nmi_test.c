@@ -7,6 +7,7 @@
 
 #include <kernel/patch_path.h>
 #include <kernel/lock/mutex.h>
+#include <tracer/patch/patch_break.h>
 
 #define NMIS 100
 #define CALLS 3 /* in each, so in each as many breakpoints */
@@ -58,7 +59,7 @@ static void write_unit(u64 bytes)
 {
 	long delta = arch_text_open();
 
-	arch_unit_write(n.live + delta, bytes);
+	patch_break_write_unit(n.live + delta, bytes);
 	arch_text_close();
 	if (arch_sync_each_site)
 		arch_text_sync_site(n.live);
@@ -89,7 +90,7 @@ static void with_breakpoint(bool on)
 	irq_nmi_hook = in_nmi;
 	storm(on);
 	irq_nmi_hook = NULL;
-	write_unit(arch_live_off(n.live));
+	write_unit(arch_live_bytes(n.live, false));
 	arch_irq_restore(state);
 }
 

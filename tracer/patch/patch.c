@@ -35,8 +35,7 @@ static int verify(struct patch_batch *b)
 	patch_for_each (b, w, entry, diff, on) {
 		unsigned long live = arch_site_live(site_entry_address(entry));
 		u64 found = arch_live_read(live);
-		u64 expected =
-			on & 1 ? arch_live_off(live) : arch_live_on(live);
+		u64 expected = arch_live_bytes(live, !(on & 1));
 
 		if (found != expected) {
 			b->bad_site = entry - site_table;
@@ -250,8 +249,8 @@ bool patch_trap(struct trap_frame *f)
 	}
 	if (!at_live(pc))
 		return false;
-	on = now == arch_live_on(pc);
-	if (!on && now != arch_live_off(pc))
+	on = now == arch_live_bytes(pc, true);
+	if (!on && now != arch_live_bytes(pc, false))
 		return false;
 	arch_break_resume(f, pc, on);
 	count(&stats.late);

@@ -79,13 +79,11 @@ static always_inline void write_one(unsigned long live, bool on, long delta,
 				    enum patch_step step)
 {
 	if (step == PATCH_BREAK)
-		arch_unit_write(live + delta, arch_break_insn);
+		patch_break_write_unit(live + delta, arch_break_insn);
 	else if (step == PATCH_TAIL)
-		arch_tail_write(live + delta,
-				on ? arch_live_on(live) : arch_live_off(live));
+		patch_break_write_tail(live + delta, arch_live_bytes(live, on));
 	else
-		arch_unit_write(live + delta,
-				on ? arch_live_on(live) : arch_live_off(live));
+		patch_break_write_unit(live + delta, arch_live_bytes(live, on));
 }
 
 static always_inline void write_all(const struct patch_chunk *c,

@@ -20,6 +20,34 @@ static inline unsigned long patch_entry_live(u32 entry)
 	return (unsigned long)_text + (entry >> 1);
 }
 
+/* The first unit of a live instruction's bytes. */
+static inline u64 patch_break_unit(u64 bytes)
+{
+	return bytes & (~0ull >> (64 - 8 * arch_break_length));
+}
+
+/* Store the first unit of `bytes`, a live instruction's or arch_break_insn, at an
+ * alias address. One store, so that a CPU fetches the old unit or the new one. */
+static always_inline void patch_break_write_unit(unsigned long alias, u64 bytes)
+{
+	if (arch_break_length == 1)
+		*(volatile u8 *)alias = (u8)bytes;
+	else if (arch_break_length == 2)
+		*(volatile u16 *)alias = (u16)bytes;
+	else
+		*(volatile u32 *)alias = (u32)bytes;
+}
+
+/* And the tail, behind a breakpoint: no CPU fetches it. Machines that have one are
+ * little-endian. */
+static always_inline void patch_break_write_tail(unsigned long alias, u64 bytes)
+{
+	u64 tail = bytes >> 8 * (arch_break_length % 8);
+
+	__builtin_memcpy((void *)(alias + arch_break_length), &tail,
+			 arch_live_length - arch_break_length);
+}
+
 /* Put a live instruction in its place, in whatever order they come. There must
  * be room. */
 static inline void patch_chunk_add(struct patch_chunk *c, unsigned long live,

@@ -42,24 +42,23 @@ static void call_victim(void *arg)
 			__atomic_fetch_add(&wrong, 1, __ATOMIC_RELAXED);
 }
 
-/* The first unit of the live instruction's bytes. */
-static u64 unit(u64 bytes)
-{
-	return bytes & ((1ull << 8 * arch_break_length) - 1);
-}
-
 static bool memory_is_right(enum patch_step step)
 {
-	u64 on = arch_live_on(window.live), off = arch_live_off(window.live);
+	u64 on = arch_live_bytes(window.live, true),
+	    off = arch_live_bytes(window.live, false);
 	u64 now = arch_live_read(window.live), new = window.on ? on : off;
 	u64 old = window.on ? off : on;
 
 	if (step == PATCH_BREAK)
-		return unit(now) == unit(arch_break_insn) &&
-		       now - unit(now) == old - unit(old);
+		return patch_break_unit(now) ==
+			       patch_break_unit(arch_break_insn) &&
+		       now - patch_break_unit(now) ==
+			       old - patch_break_unit(old);
 	if (step == PATCH_TAIL)
-		return unit(now) == unit(arch_break_insn) &&
-		       now - unit(now) == new - unit(new);
+		return patch_break_unit(now) ==
+			       patch_break_unit(arch_break_insn) &&
+		       now - patch_break_unit(now) ==
+			       new - patch_break_unit(new);
 	return now == new;
 }
 
@@ -150,7 +149,8 @@ static void find_all(enum patch_step step, bool synced)
 		unsigned long live = arch_site_live(site_address(i));
 		bool on = false;
 
-		if (unit(arch_live_read(live)) != unit(arch_break_insn))
+		if (patch_break_unit(arch_live_read(live)) !=
+		    patch_break_unit(arch_break_insn))
 			continue;
 		if (!patch_break_find(live, &on) || !on)
 			missed++;

@@ -91,7 +91,7 @@ PATCH_INDIRECT(cpu_tell, log_cpu);
 static void log_run(unsigned long ip, unsigned long parent,
 		    struct trace_ops *ops)
 {
-	unsigned long live = arch_site_live(arch_site_from_return(ip));
+	unsigned long live = arch_site_live(ip - arch_site_length);
 
 	(void)parent, (void)ops;
 	patch_log(LOG_RUN, live - (unsigned long)_text, 0);

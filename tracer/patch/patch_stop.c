@@ -40,8 +40,7 @@ static notrace void stop_change(void *arg)
 	patch_for_each (b, w, entry, diff, on) {
 		unsigned long live = arch_site_live(site_entry_address(entry));
 
-		arch_live_write(live + delta, on & 1 ? arch_live_on(live) :
-						       arch_live_off(live));
+		arch_live_write(live + delta, arch_live_bytes(live, on & 1));
 	}
 	arch_text_close();
 	patch_write_back(b);

@@ -36,11 +36,11 @@ PATCH_TEST(patch_refuses, "patch.refuses_unexpected_bytes")
 	trace_test_reset();
 	live = arch_site_live(site_address(site));
 	mutex_lock(&trace_mutex);
-	overwrite(live, arch_live_on(live));
+	overwrite(live, arch_live_bytes(live, true));
 	KEXPECT_EQ(t, trace_test_switch_all(&b, true), -EIO);
 	KEXPECT_EQ(t, b.bad_site, site);
-	KEXPECT_EQ(t, b.found, arch_live_on(live));
-	KEXPECT_EQ(t, b.expected, arch_live_off(live));
+	KEXPECT_EQ(t, b.found, arch_live_bytes(live, true));
+	KEXPECT_EQ(t, b.expected, arch_live_bytes(live, false));
 	KEXPECT_EQ(t, trace_test_count_off(), site_boot.patched - 1);
 	KEXPECT_EQ(t, site_weight(site_bits.enabled), 0);
 	mutex_unlock(&trace_mutex);
@@ -54,7 +54,7 @@ PATCH_TEST(patch_refuses, "patch.refuses_unexpected_bytes")
 	KEXPECT_EQ(t, trace_test_add("set_ftrace_filter", "victim_o*"), -EIO);
 	trace_test_read("set_ftrace_filter", text, sizeof(text), 99);
 	KEXPECT(t, !strcmp(text, "victim_call\n"));
-	overwrite(live, arch_live_off(live));
+	overwrite(live, arch_live_bytes(live, false));
 	trace_test_reset();
 	KEXPECT_EQ(t, trace_test_count_off(), site_boot.patched);
 }

@@ -45,8 +45,7 @@ static void word_write(const struct patch_batch *part, struct left *left)
 
 		if (arch_live_word(live))
 			arch_live_write_word(live + delta,
-					     on & 1 ? arch_live_on(live) :
-						      arch_live_off(live));
+					     arch_live_bytes(live, on & 1));
 		else
 			leave(left, part, entry);
 	}

@@ -149,7 +149,7 @@ static u32 *own_path;
 
 static void learn(unsigned long ip, unsigned long parent, struct trace_ops *ops)
 {
-	int site = site_find(arch_site_from_return(ip));
+	int site = site_find(ip - arch_site_length);
 
 	(void)parent, (void)ops;
 	if (site >= 0)

@@ -119,8 +119,7 @@ static unsigned long found_address(u32 word)
 
 static void convert(struct turn *turn, u32 offset, long delta)
 {
-	unsigned long site =
-		arch_site_from_return((unsigned long)_text + offset);
+	unsigned long site = (unsigned long)_text + offset - arch_site_length;
 	u32 word = site - (unsigned long)_text;
 	int err;
 

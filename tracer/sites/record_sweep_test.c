@@ -43,7 +43,7 @@ static void note_call(unsigned long ip, unsigned long parent,
 		      struct trace_ops *ops)
 {
 	(void)parent, (void)ops;
-	if (arch_site_from_return(ip) == v.site)
+	if (ip - arch_site_length == v.site)
 		__atomic_fetch_add(&v.calls, 1, __ATOMIC_RELAXED);
 }
 static struct trace_ops note_ops = { .entry = trace_entry_call,
@@ -188,7 +188,7 @@ static bool hold_and_convert(struct ktest_run *t, unsigned int n,
 
 KTEST(record_sweep, "record.converts_under_held_task")
 {
-	unsigned long length = 0 - arch_site_from_return(0), offset, at;
+	unsigned long length = arch_site_length, offset, at;
 	unsigned int n = 1, held = 0, boundaries = 0;
 	int site;
 

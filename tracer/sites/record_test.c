@@ -99,7 +99,8 @@ KTEST(record_daemon, "record.daemon_makes_sites")
 		site = trace_test_site(record_victim[i]);
 		KEXPECT_EQ(t,
 			   arch_live_read(arch_site_live(site_address(site))),
-			   arch_live_off(arch_site_live(site_address(site))));
+			   arch_live_bytes(arch_site_live(site_address(site)),
+					   false));
 	}
 	/* One in the filter: its calls are events, and no others. */
 	KEXPECT_EQ(t, trace_test_put("set_ftrace_filter", "record_victim_011"),

@@ -66,7 +66,7 @@ int site_find(unsigned long addr)
  * the one that is looked for. */
 static bool pc_on_site(unsigned long pc)
 {
-	unsigned int i = site_lower_bound(arch_site_from_return(pc) + 1);
+	unsigned int i = site_lower_bound(pc - arch_site_length + 1);
 
 	return i < site_count && site_address(i) <= pc;
 }
@@ -110,10 +110,8 @@ static void bitmaps_alloc(void)
 
 void site_sync(unsigned long site)
 {
-	unsigned long length = 0 - arch_site_from_return(0);
-
 	arch_text_sync_site(site);
-	arch_text_sync_site(site + length - 1);
+	arch_text_sync_site(site + arch_site_length - 1);
 }
 
 /*
@@ -152,10 +150,11 @@ static void sites_convert(void)
 {
 	u64 clock;
 
-	if (arch_nop_select(nop_wanted)) {
+	site_boot.nop = arch_nop_select(nop_wanted);
+	if (!site_boot.nop) {
 		printk("nop=%s does not work on this CPU; accepted: %s\n",
 		       nop_wanted, arch_nop_names);
-		arch_nop_select(NULL);
+		site_boot.nop = arch_nop_select(NULL);
 	}
 	clock = arch_clock();
 	bitmaps_alloc();
@@ -195,7 +194,7 @@ void sites_report(void)
 	printk("sites: %u = %u patched + %u skipped + %u failed, nop=%s, "
 	       "%llu us, %llu ns/site\n",
 	       site_count, site_boot.patched, site_boot.skipped,
-	       site_boot.failed, arch_nop_describe(),
+	       site_boot.failed, site_boot.nop,
 	       (unsigned long long)ns / NSEC_PER_USEC,
 	       (unsigned long long)(site_count ? ns / site_count : 0));
 	for (i = 0; i < site_count && said < min(left, REPORT_LINES + 0u); i++)

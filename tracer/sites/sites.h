@@ -69,6 +69,7 @@ unsigned int site_weight(const u32 *bits);
 /* What boot conversion did; patched + skipped + failed = site_count. */
 struct site_boot {
 	unsigned int patched, skipped, failed;
+	const char *nop; /* what arch_nop_select() has chosen */
 	u64 clock; /* arch_clock() ticks that it took; choosing the NOP, which
 		      does not depend on the sites, is not in it */
 };

@@ -46,7 +46,7 @@ KTEST(sites_off, "sites.off_after_boot")
 
 		if (site_test(site_bits.patchable, i))
 			KEXPECT_EQ(t, arch_live_read(live),
-				   arch_live_off(live));
+				   arch_live_bytes(live, false));
 	}
 }
 
