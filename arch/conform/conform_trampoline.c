@@ -110,6 +110,21 @@ KTEST(stub, "arch_trace.trace_stub")
 }
 
 /* The target is a datum: changing it changes what the next call does. */
+/* All trampolines stand between the first and the end. */
+KTEST(trampoline_end, "arch_trace.trampoline_end")
+{
+	void (*const all[])(void) = { trace_entry_off, trace_entry_ring,
+				      trace_entry_call, trace_entry_return,
+				      trace_return };
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(all); i++) {
+		KEXPECT(t, (unsigned long)all[i] > (unsigned long)trace_entry);
+		KEXPECT(t,
+			(unsigned long)all[i] < (unsigned long)trampoline_end);
+	}
+	KEXPECT(t, (unsigned long)trampoline_end <= (unsigned long)_etext);
+}
+
 KTEST(entry, "arch_trace.trace_entry")
 {
 	int site = trace_test_site(victim_call);

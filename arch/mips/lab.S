@@ -1,12 +1,12 @@
 /*
- * The lab's victims: tracer/lab/lab.h. Every register holds a canary at the site but
+ * The lab's victims: arch/arch_lab.h. Every register holds a canary at the site but
  * for sp, gp, k0 and k1, and the canaries are odd addresses that nothing is
  * mapped at: whatever reads, writes or jumps through one faults. What a victim
  * returns through is in lab_saved, one slot a CPU.
  */
 #include <frame.h>
 #include <arch/cpu_head.h>
-#include <tracer/lab/lab_damage.h>
+#include <arch/arch_lab.h>
 
 	.set noreorder
 	.set noat

@@ -250,7 +250,7 @@ trace_return:
 
 trampoline_end:
 
-	/* Where interrupts are off: tracer/lab/lab.h. */
+	/* Where interrupts are off: arch/arch_lab.h. */
 	.section .rodata
 	.balign	4
 	.globl	trampoline_masked

@@ -1,11 +1,11 @@
 /*
- * The lab's victims: tracer/lab/lab.h. Every register holds a canary at the site but
+ * The lab's victims: arch/arch_lab.h. Every register holds a canary at the site but
  * for sp, gp and tp, and the canaries are no addresses of Sv39: whatever reads,
  * writes or jumps through one faults. What a victim returns through is in
  * lab_saved, one slot a CPU.
  */
 #include <arch/cpu_head.h>
-#include <tracer/lab/lab_damage.h>
+#include <arch/arch_lab.h>
 
 	/* Each instruction stands where it is written. */
 	.option	norelax

@@ -254,7 +254,7 @@ END(trace_return)
 	.globl	trampoline_end
 trampoline_end:
 
-	/* Where interrupts are off: tracer/lab/lab.h. */
+	/* Where interrupts are off: arch/arch_lab.h. */
 	.pushsection .rodata
 	.balign	8
 	.globl	trampoline_masked

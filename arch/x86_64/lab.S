@@ -1,11 +1,11 @@
 /*
- * The lab's victims: tracer/lab/lab.h. Every register holds a canary at the site,
+ * The lab's victims: arch/arch_lab.h. Every register holds a canary at the site,
  * but for rsp, and the canaries are addresses that are not canonical: no stray
  * instruction can write through them. What a victim returns through is in
  * lab_saved, one slot a CPU.
  */
 #include <arch/cpu_head.h>
-#include <tracer/lab/lab_damage.h>
+#include <arch/arch_lab.h>
 
 	.section .rodata
 	.balign 8

@@ -155,7 +155,7 @@ trace_ring_leave:
 10:	ret
 END(trace_entry_ring)
 
-	/* Where interrupts are off: tracer/lab/lab.h. */
+	/* Where interrupts are off: arch/arch_lab.h. */
 	.pushsection .rodata
 	.balign 8
 	.globl trampoline_masked

@@ -13,7 +13,7 @@ FILES = [Path(n) for n in subprocess.run(
 PORTS = {p.parent.name for p in ROOT.glob("arch/*/port.mk")}
 # The port's headers that every file may include, found by -I.
 CONTRACTS = {Path("arch/arch.h"), Path("arch/arch_trace.h"),
-             Path("tracer/lab/lab.h")}
+             Path("arch/arch_lab.h")}
 
 
 def text_of(path: Path) -> str:
