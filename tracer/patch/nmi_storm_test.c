@@ -2,9 +2,14 @@
  * Proves that NMIs, as many as there can be, on all CPUs, lose nothing while all sites
  * are switched endlessly (H12). Where a strategy stops no CPU, code in the NMI calls
  * functions that are just being switched, and one that is on all along: each of its
- * calls is traced. tests/test_nmi.py sends more NMIs from outside.
+ * calls is traced. tests/test_nmi.py sends more NMIs from outside. And that an NMI which
+ * comes to a held CPU, between a write and the CPU's own synchronisation, does no harm.
  */
 #include <tracer/testing.h>
+
+#include <kernel/cpu/stop.h>
+#include <kernel/lock/mutex.h>
+#include <kernel/patch_path.h>
 
 static u32 calls_made, wrong; /* by NMIs; atomic */
 
@@ -108,4 +113,91 @@ KTEST(nmi_storm, "nmi.storm")
 	for_each_registered (s, patch_strategies)
 		if (!patch_refused(s))
 			storm(t, s);
+}
+
+/* ---- NMIs to CPUs that are held ---- */
+
+static struct {
+	unsigned long live; /* victim_call()'s live instruction */
+	bool on;
+	u32 sent, came; /* NMIs; came: before the CPU has synchronised */
+} hold;
+
+/* All CPUs are held. The site is changed, and no CPU has synchronised. */
+static notrace void change_and_send(void *arg)
+{
+	long delta = arch_text_open();
+	u64 end;
+
+	(void)arg;
+	arch_live_write(hold.live + delta, arch_live_bytes(hold.live, hold.on));
+	arch_text_close();
+	for (unsigned int c = 0; c < nr_cpus; c++) {
+		const u64 *count = &cpus[c].irq_counts[IRQ_NMI];
+		u64 before = READ_ONCE(*count);
+
+		if (!(cpus_online >> c & 1))
+			continue;
+		hold.sent++;
+		arch_nmi_send(c);
+		end = arch_clock() + ns_to_clock_delta(NSEC_PER_SEC);
+		while (READ_ONCE(*count) == before && arch_clock() < end)
+			arch_cpu_relax();
+		hold.came += READ_ONCE(*count) != before;
+	}
+}
+
+static notrace void sync_after(void *arg)
+{
+	(void)arg;
+	if (arch_sync_each_site)
+		arch_text_sync_site(hold.live);
+	arch_text_sync();
+}
+PATCH_INDIRECT(stop_lead, change_and_send);
+PATCH_INDIRECT(stop_lead, sync_after);
+PATCH_INDIRECT(stop_hold, sync_after);
+
+static void call_once(void *arg)
+{
+	if (victim_call(4) != 7)
+		__atomic_fetch_add((u32 *)arg, 1, __ATOMIC_RELAXED);
+}
+
+static void note_one(unsigned long ip, unsigned long parent,
+		     struct trace_ops *ops)
+{
+	(void)ip, (void)parent, (void)ops;
+	__atomic_fetch_add(&calls_made, 1, __ATOMIC_RELAXED);
+}
+static struct trace_ops note_ops = { .entry = trace_entry_call,
+				     .func = note_one };
+
+/* An NMI comes to each CPU between the write and that CPU's own synchronisation, and
+ * goes back into the rendezvous. Then all CPUs run what memory says. */
+KTEST(nmi_held, "nmi.comes_to_held_cpu")
+{
+	struct stop_work work = { .change = change_and_send,
+				  .sync = sync_after };
+
+	if (arch_nmi_send(cpu_index()))
+		KSKIP(t, "this machine has no NMI");
+	trace_test_reset();
+	mutex_lock(&trace_mutex);
+	trace_test_ops(&note_ops);
+	memset(&hold, 0, sizeof(hold));
+	hold.live = arch_site_live(site_address(trace_test_site(victim_call)));
+	calls_made = wrong = 0;
+	for (int i = 0; i < 2; i++) {
+		hold.on = !i;
+		KEXPECT_EQ(t, stop_cpus(&work), 0);
+		cpu_call(~0u, call_once, &wrong);
+		KEXPECT_EQ(t, calls_made, nr_cpus);
+	}
+	KEXPECT_EQ(t, hold.sent, 2 * nr_cpus);
+	KEXPECT_EQ(t, hold.came, hold.sent);
+	KEXPECT_EQ(t, wrong, 0);
+	trace_test_ops(NULL);
+	mutex_unlock(&trace_mutex);
+	trace_quiesce(&note_ops);
 }
