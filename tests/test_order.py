@@ -167,6 +167,8 @@ def test_strategy_parameter(guest):
     assert "[word]" in g.run(file)
     g = guest("mips", smp=2, append="patch_strategy=magic")
     assert "it takes stop breakpoint word" in g.boot_text
+    line = g.error("echo word > /sys/kernel/tracing/patch_strategy")
+    assert "not possible here: no MIPS manual promises" in line
 
 
 def test_off_and_bad_values(guest):

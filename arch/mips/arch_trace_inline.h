@@ -75,10 +75,8 @@ static inline void arch_live_write(unsigned long alias, u64 bytes)
 	*(volatile u32 *)alias = (u32)bytes;
 }
 
-/*
- * A word at a multiple of 4 is fetched at once, so that another CPU executes the
- * old one or the new one; and no instruction is longer or elsewhere.
- */
+/* Each instruction is one aligned word. If a CPU may fetch it meanwhile is another
+ * question: arch_word_refused(). */
 static inline bool arch_live_word(unsigned long live)
 {
 	return live % 4 == 0;
