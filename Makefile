@@ -80,7 +80,8 @@ LDFLAGS := -nostdlib -static -Wl,--build-id=none -Wl,-z,max-page-size=4096 \
 HOSTCFLAGS := -std=gnu11 -O2 -g -Wall -Wextra
 
 # Only kernel/ has sites: everything below it and the tracer itself has none.
-SRCS := $(wildcard boot/*.c boot/$(ARCH)/*.[cS] arch/conform/*.c \
+SRCS := boot/boot.c $(BOOT_SRCS)
+SRCS += $(wildcard boot/$(ARCH)/*.[cS] arch/conform/*.c \
 	arch/$(ARCH)/*.[cS] tracer/*.c tracer/*/*.c kernel/*.c kernel/*/*.c)
 ifneq ($(RECORD),runtime)
 SRCS := $(filter-out %/record.c %/record_test.c %/record_sweep_test.c \

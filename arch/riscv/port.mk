@@ -1,6 +1,7 @@
 # RISC-V: QEMU `virt`, OpenSBI, rv64imac, Sv39. No floating point registers, so
 # that the compiler cannot move integers through them.
 CROSS_COMPILE ?= riscv64-linux-gnu-
+BOOT_SRCS := boot/fdt.c
 
 # Front ends; patch.c has the layout of each.
 #   patchable     four c.nop at a function's entry. -falign-functions=4 keeps the
