@@ -359,12 +359,13 @@ static u32 lose_counts(struct ktest_run *t, const struct lab_scheme *scheme,
 
 	s = *scheme;
 	s.victim = &lab_adds;
-	lab_case_scheme(&c, &s);
-	patch_trap_hook = NULL; /* no breakpoints are written */
+	lab_scheme_case(&c, &s);
+	c.begin(&c);
 	task_set_affinity(current_task(), 1);
 	for (unsigned int i = 0; i < most && !lost && !t->failures; i++)
 		lost = add_round(t, &c);
 	task_set_affinity(current_task(), before);
+	c.end(&c);
 	return lost;
 }
 

@@ -26,6 +26,7 @@ static struct {
 	const char *glob;
 	bool json, list;
 	bool second; /* there is another CPU than the victim's */
+	bool able;   /* the own sites are in the site table */
 	unsigned int count[LAB_INCOMPLETE + 1], total;
 } run;
 
@@ -42,29 +43,50 @@ static void list_one(const struct lab_case *c)
 		    c->breaks ? "unsafe" : "safe", c->because);
 }
 
-static void enumerate(struct lab_case *c)
+/* Number i of all cases; false: there are no more. */
+static bool make_case(struct lab_case *c, unsigned int i)
 {
-	if (c->ops && lab_own_ops(c->ops))
-		c->incomplete = "a tracer uses the trampolines";
-	else
-		lab_enumerate(c, &victims, run.second ? &others : NULL);
+	static bool (*const make[])(struct lab_case * c, unsigned int *i) = {
+		lab_case_scheme,
+		lab_case_own,
+		lab_case_vector,
+		lab_case_trampoline,
+	};
+
+	for (unsigned int k = 0; k < ARRAY_SIZE(make); k++)
+		if (make[k](c, &i))
+			return true;
+	return false;
 }
 
-/* Without -icount no interrupt comes inside a translated block. */
-static void do_one(struct lab_case *c, bool able)
+/* Why it cannot be shown here, or NULL. */
+static const char *hindered(const struct lab_case *c)
 {
-	run.total++;
-	if (run.list) {
-		list_one(c);
-		return;
-	}
+	/* No interrupt comes inside a translated block then. */
 	if (!boot_info.icount)
-		c->incomplete = "nothing is proved without -icount";
-	else if (!able)
-		c->incomplete = "the site is not in the site table";
-	else if (!c->wrong)
-		enumerate(c);
-	lab_own_done(c);
+		return "nothing is proved without -icount";
+	if (c->own && !run.able)
+		return "the site is not in the site table";
+	if (c->ops && lab_own_ops(c->ops))
+		return "a tracer uses the trampolines";
+	return NULL;
+}
+
+static void run_case(struct lab_case *c)
+{
+	c->incomplete = hindered(c);
+	if (c->incomplete)
+		return;
+	if (c->begin)
+		c->begin(c);
+	if (!c->wrong)
+		lab_enumerate(c, &victims, run.second ? &others : NULL);
+	if (c->end)
+		c->end(c);
+}
+
+static void report_case(struct lab_case *c)
+{
 	run.count[lab_judge(c)]++;
 	if (run.json) {
 		lab_json(run.out, c);
@@ -75,29 +97,21 @@ static void do_one(struct lab_case *c, bool able)
 	lab_row(run.out, c);
 }
 
-/* GCC lays a file's objects out from the last to the first. */
-static void do_schemes(void)
+static void run_cases(void)
 {
-	const struct lab_scheme *s = __stop_lab_schemes;
+	struct lab_case *c = &the_case;
 
-	while (s-- > __start_lab_schemes) {
-		if (!wanted(s->name) || console_interrupted())
+	for (unsigned int i = 0; make_case(c, i); i++) {
+		if (!wanted(c->name) || console_interrupted())
 			continue;
-		lab_case_scheme(&the_case, s);
-		do_one(&the_case, true);
+		run.total++;
+		if (run.list) {
+			list_one(c);
+			continue;
+		}
+		run_case(c);
+		report_case(c);
 	}
-	patch_trap_hook = NULL;
-}
-
-static void do_own(void)
-{
-	bool able = run.list || !boot_info.icount || lab_own_begin();
-
-	for (unsigned int i = 0; lab_case_own(&the_case, i); i++)
-		if (wanted(the_case.name) && !console_interrupted())
-			do_one(&the_case, able);
-	if (able && !run.list && boot_info.icount)
-		lab_own_end();
 }
 
 /*
@@ -111,6 +125,7 @@ static int begin(void)
 	for_each_online_cpu (cpu)
 		last = cpu;
 	run.second = last;
+	run.able = lab_own_begin();
 	if (last && lab_task_start(&others, 0))
 		return -ENOMEM;
 	return lab_task_start(&victims, last);
@@ -120,6 +135,8 @@ static void end(void)
 {
 	lab_task_stop(&victims);
 	lab_task_stop(&others);
+	if (run.able)
+		lab_own_end();
 }
 
 static int result(void)
@@ -162,8 +179,7 @@ static int go(struct sink *out, const char *glob, bool json, bool list)
 	if (!list && boot_info.icount)
 		err = begin();
 	if (!err) {
-		do_schemes();
-		do_own();
+		run_cases();
 		err = result();
 	}
 	end();

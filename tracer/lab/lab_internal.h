@@ -94,10 +94,18 @@ struct lab_case {
 	u32 breaks;
 	unsigned int last;
 	bool live; /* others run between the steps: a second CPU is needed */
+	bool own;  /* its site must be in the site table */
+	/* Optional, around all that follows: what the steps need; undo that. */
+	void (*begin)(struct lab_case *c);
+	void (*end)(struct lab_case *c);
 	/* Bring the text into a state, with no task inside; make one step. */
 	int (*set)(struct lab_case *c, unsigned int state);
 	int (*step)(struct lab_case *c, unsigned int from);
-	void *arg;
+	/* The step is a strategy's whole batch: others run between its steps too. */
+	bool step_is_batch;
+	/* Optional: a victim is held at pc. */
+	void (*held_at)(unsigned long pc);
+	const void *arg;
 	struct trace_ops *ops; /* of live calls, while it runs; NULL: any */
 	unsigned long lo, hi;  /* where boundaries are looked for */
 	unsigned int span;     /* of the sweep */
@@ -117,8 +125,6 @@ struct lab_case {
 /* Enumerate it. The two CPUs' tasks; `other` NULL: there is no second CPU. */
 void lab_enumerate(struct lab_case *c, struct lab_task *l,
 		   struct lab_task *other);
-/* Run the site on the other CPU, now, between two writes. True: all was well. */
-bool lab_run_between(struct lab_case *c, unsigned int state);
 
 /* ---- lab_report.c: a case in words ---- */
 
@@ -129,11 +135,25 @@ void lab_row(struct sink *out, const struct lab_case *c);
 /* One line for programs; forms in the bytes that the text has now. */
 void lab_json(struct sink *out, const struct lab_case *c);
 
-/* ---- lab_scheme.c, lab_own.c: what makes cases ---- */
+/*
+ * ---- What makes cases ----
+ *
+ * Each fills *c with its case number *i, and does nothing else. If it has fewer,
+ * it takes their number from *i and returns false.
+ */
 
-void lab_case_scheme(struct lab_case *c, const struct lab_scheme *s);
-/* The port's own sites, number i of their ways; false: there are no more. */
-bool lab_case_own(struct lab_case *c, unsigned int i);
+/* lab_scheme.c: the ports' schemes; and the case of a given scheme. */
+bool lab_case_scheme(struct lab_case *c, unsigned int *i);
+void lab_scheme_case(struct lab_case *c, const struct lab_scheme *s);
+/* lab_own.c: the port's own sites, by each strategy. */
+bool lab_case_own(struct lab_case *c, unsigned int *i);
+/* lab_vector.c: such a site by breakpoint, with a vector that is not sorted or is. */
+bool lab_case_vector(struct lab_case *c, unsigned int *i);
+/* lab_trampoline.c: the trampolines behind those sites. */
+bool lab_case_trampoline(struct lab_case *c, unsigned int *i);
+
+/* ---- lab_own.c: what cases of the port's own sites share ---- */
+
 /* Around all of those that are run; false: such a site is in no table. */
 bool lab_own_begin(void);
 void lab_own_end(void);
@@ -144,17 +164,6 @@ int lab_own_switch(const struct lab_victim *v, const char *by, bool on);
 /* Count the calls of lab_victim_own; the calls and the returns of
  * lab_victim_return, in lab_calls[0] and [1]. */
 extern struct trace_ops lab_count_ops, lab_return_ops;
-/* lab_vector.c: number `site` of the table switched on by breakpoint. */
-void lab_case_vector(struct lab_case *c, unsigned int site, bool sorted);
-
-/* ---- lab_trampoline.c: the trampolines behind those sites ---- */
-
-/* Number i of their cases; false: there are no more. */
-bool lab_case_trampoline(struct lab_case *c, unsigned int i);
-void lab_trampolines_begin(void);
-/* A victim was held at pc; a case is done. */
-void lab_own_held(unsigned long pc);
-void lab_own_done(struct lab_case *c);
 
 /* What the lab gets wrong on purpose, for tests of the lab. */
 FAULT_DECLARE(lab_claim);

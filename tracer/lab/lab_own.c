@@ -78,16 +78,6 @@ int lab_own_switch(const struct lab_victim *v, const char *by, bool on)
 
 /* ---- strategies ---- */
 
-static struct lab_case *hook_case;
-
-/* PATCH_WORD and the last sync leave nothing in between. */
-static void run_now(enum patch_step step, bool synced)
-{
-	(void)synced;
-	if (hook_case)
-		lab_run_between(hook_case, 1 + step);
-}
-
 static bool turns_on(const struct lab_case *c)
 {
 	return !c->before->calls[0];
@@ -100,15 +90,8 @@ static int own_set(struct lab_case *c, unsigned int state)
 
 static int own_step(struct lab_case *c, unsigned int from)
 {
-	int err;
-
 	(void)from;
-	hook_case = c;
-	patch_step_hook = run_now;
-	err = lab_own_switch(c->victim, c->strategy, turns_on(c));
-	patch_step_hook = NULL;
-	hook_case = NULL;
-	return err;
+	return lab_own_switch(c->victim, c->strategy, turns_on(c));
 }
 
 /* The same instructions, with its return noticed. */
@@ -140,6 +123,8 @@ static void make_own(struct lab_case *c, const struct patch_strategy *s,
 		.after = returns ? return_form(on) : lab_own_form(on),
 		.last = 1,
 		.live = s != &patch_strategy_stop,
+		.own = true,
+		.step_is_batch = true,
 		.set = own_set,
 		.step = own_step,
 		.ops = returns ? &lab_return_ops : &lab_count_ops,
@@ -172,7 +157,6 @@ bool lab_own_begin(void)
 	if (!find_own())
 		return false;
 	strategy_before = patch_strategy_name();
-	lab_trampolines_begin();
 	return true;
 }
 
@@ -189,24 +173,19 @@ void lab_own_end(void)
 
 /* On and off by each strategy, calls alone and returns too. */
 #define OF_STRATEGY 4
-#define VECTORS 2
 
-bool lab_case_own(struct lab_case *c, unsigned int i)
+bool lab_case_own(struct lab_case *c, unsigned int *i)
 {
 	const struct patch_strategy *s;
 
 	for_each_registered (s, patch_strategies) {
 		if (patch_refused(s))
 			continue;
-		if (i < OF_STRATEGY) {
-			make_own(c, s, i % 2 == 0, i >= OF_STRATEGY / 2);
+		if (*i < OF_STRATEGY) {
+			make_own(c, s, *i % 2 == 0, *i >= OF_STRATEGY / 2);
 			return true;
 		}
-		i -= OF_STRATEGY;
+		*i -= OF_STRATEGY;
 	}
-	if (i >= VECTORS)
-		return lab_case_trampoline(c, i - VECTORS);
-	lab_case_vector(c, max(site_find(lab_victim_own.site), 0), i == 1);
-	c->ops = &lab_count_ops;
-	return true;
+	return false;
 }

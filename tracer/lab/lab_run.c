@@ -12,13 +12,16 @@
 #include <kernel/printk.h>
 #include <kernel/lib/string.h>
 #include <tracer/lab/lab_internal.h>
+#include <tracer/patch/patch.h>
 
 #define SWEEPS_MORE 8
 
-static struct lab_task *held, *other;
+/* The case that is being enumerated: one at a time. */
+static struct lab_case *running;
+static struct lab_task *held, *other; /* the tasks of the two CPUs */
 static struct lab_map map;
 
-/* The boundaries of the state that is being enumerated. */
+/* The boundaries of its present state. */
 static struct {
 	unsigned int count;
 	unsigned long at[LAB_BOUNDARIES];
@@ -114,7 +117,8 @@ static void record(struct lab_case *c, const struct lab_task *l,
 		add_held(mine, pc);
 }
 
-bool lab_run_between(struct lab_case *c, unsigned int state)
+/* Run the site on the other CPU, now, between two writes. True: all was well. */
+static bool run_between(struct lab_case *c, unsigned int state)
 {
 	enum lab_end end;
 	u32 kept[2], damage;
@@ -128,6 +132,24 @@ bool lab_run_between(struct lab_case *c, unsigned int state)
 	record(c, other, end, damage, state, 0);
 	memcpy(lab_calls, kept, sizeof(kept));
 	return !damage;
+}
+
+/* From within a strategy. PATCH_WORD and the last sync leave nothing in between. */
+static void run_in_batch(enum patch_step step, bool synced)
+{
+	(void)synced;
+	run_between(running, 1 + step);
+}
+
+static int take_step(struct lab_case *c, unsigned int from)
+{
+	int err;
+
+	if (c->step_is_batch)
+		patch_step_hook = run_in_batch;
+	err = c->step(c, from);
+	patch_step_hook = NULL;
+	return err;
 }
 
 /* ---- which boundaries there are ---- */
@@ -252,9 +274,10 @@ static bool hold_one(struct lab_case *c, unsigned int s, unsigned int e,
 
 	if (c->set(c, s) || wrong || !lab_hold(held, pc))
 		return false;
-	lab_own_held(pc);
+	if (c->held_at)
+		c->held_at(pc);
 	for (unsigned int k = s; k < e; k++)
-		if (c->step(c, k))
+		if (take_step(c, k))
 			incomplete(c, "a step was refused", pc);
 	release(c, s, e, pc);
 	return true;
@@ -320,9 +343,9 @@ static u32 walk(struct lab_case *c)
 	if (c->set(c, 0))
 		return 0;
 	for (unsigned int s = 0; s + 1 < c->last; s++) {
-		if (c->step(c, s))
+		if (take_step(c, s))
 			incomplete(c, "a step was refused", 0);
-		if (lab_run_between(c, s + 1))
+		if (run_between(c, s + 1))
 			good |= 2u << s;
 	}
 	return good;
@@ -341,6 +364,7 @@ void lab_enumerate(struct lab_case *c, struct lab_task *l, struct lab_task *o)
 {
 	u32 good;
 
+	running = c;
 	held = l;
 	other = o;
 	if (!check_form(c, c->last, c->after) || !check_form(c, 0, c->before))

@@ -4,6 +4,7 @@
  * inside, and step by step, as the scheme does it, while a task is.
  */
 #include <kernel/cpu/cpu.h>
+#include <kernel/panic.h>
 #include <kernel/patch_path.h>
 #include <kernel/cpu/stop.h>
 #include <kernel/lib/string.h>
@@ -99,17 +100,35 @@ static void add_stores(const struct lab_store *st, unsigned int n, bool each)
 	end_step();
 }
 
+static unsigned int count_stores(const struct lab_scheme *s)
+{
+	unsigned int n = 0;
+
+	while (n < LAB_STORES && s->store[n].length)
+		n++;
+	return n;
+}
+
+/* How many steps make_steps() makes. */
+static unsigned int count_steps(const struct lab_scheme *s)
+{
+	unsigned int stores = count_stores(s);
+
+	return s->way == LAB_STOP ? 1 :
+	       s->way == LAB_LIVE ? stores :
+	       stores > 1	  ? 3 :
+				    2;
+}
+
 static void make_steps(const struct lab_scheme *s)
 {
 	const struct lab_store *st = s->store;
-	unsigned int n = 0;
+	unsigned int n = count_stores(s);
 
 	now.scheme = s;
 	now.site = s->victim->site;
 	now.count = 0;
 	form_bytes(s->old, now.image[0]);
-	while (n < LAB_STORES && st[n].length)
-		n++;
 	if (s->way != LAB_BREAK) {
 		add_stores(st, n, s->way == LAB_LIVE);
 		return;
@@ -246,9 +265,22 @@ static const char *what_is_wrong(const struct lab_scheme *s)
 	return NULL;
 }
 
-void lab_case_scheme(struct lab_case *c, const struct lab_scheme *s)
+static void begin_scheme(struct lab_case *c)
 {
-	make_steps(s);
+	make_steps(c->scheme);
+	BUG_ON(now.count != c->last);
+	c->wrong = what_is_wrong(c->scheme);
+	PATCH_HOOK_SET(patch_trap_hook, patch_trap, lab_trap);
+}
+
+static void end_scheme(struct lab_case *c)
+{
+	(void)c;
+	PATCH_HOOK_SET(patch_trap_hook, patch_trap, NULL);
+}
+
+void lab_scheme_case(struct lab_case *c, const struct lab_scheme *s)
+{
 	*c = (struct lab_case){
 		.name = s->name,
 		.from = s->from,
@@ -262,14 +294,27 @@ void lab_case_scheme(struct lab_case *c, const struct lab_scheme *s)
 		.after = &s->form[s->new],
 		.window = s->has_window ? &s->form[s->window] : NULL,
 		.breaks = s->breaks,
-		.last = now.count,
+		.last = count_steps(s),
 		.live = s->way != LAB_STOP,
+		.begin = begin_scheme,
+		.end = end_scheme,
 		.set = set_state,
 		.step = take_step,
 		.lo = s->victim->boundary[0],
 		.hi = s->victim->boundary[3] + 1,
 		.span = s->way == LAB_BREAK || s->fault ? 700 : 256,
-		.wrong = what_is_wrong(s),
 	};
-	PATCH_HOOK_SET(patch_trap_hook, patch_trap, lab_trap);
+}
+
+/* GCC lays a file's objects out from the last to the first. */
+bool lab_case_scheme(struct lab_case *c, unsigned int *i)
+{
+	unsigned int count = __stop_lab_schemes - __start_lab_schemes;
+
+	if (*i >= count) {
+		*i -= count;
+		return false;
+	}
+	lab_scheme_case(c, &__start_lab_schemes[count - 1 - *i]);
+	return true;
 }

@@ -5,6 +5,7 @@
 #include <kernel/cpu/cpu.h>
 #include <kernel/printk.h>
 #include <kernel/image/symbols.h>
+#include <kernel/lib/string.h>
 #include <kernel/lock/mutex.h>
 #include <tracer/lab/lab_internal.h>
 #include <tracer/ops.h>
@@ -71,36 +72,6 @@ static int entry_step(struct lab_case *c, unsigned int from)
 	return lab_own_switch(c->victim, "stop", false);
 }
 
-bool lab_case_trampoline(struct lab_case *c, unsigned int i)
-{
-	const struct change *ch = &changes[i];
-
-	if (i >= ARRAY_SIZE(changes))
-		return false;
-	*c = (struct lab_case){
-		.name = "trampoline",
-		.from = "H16",
-		.because = ch->victim == &lab_victim_own ?
-				   "the target is a datum that is loaded once" :
-				   "what was taken stays with the task",
-		.strategy = "datum",
-		.old = ch->from->form.name,
-		.new = ch->to->form.name,
-		.victim = ch->victim,
-		.before = &ch->from->form,
-		.after = &ch->to->form,
-		.last = 1,
-		.set = entry_set,
-		.step = entry_step,
-		.arg = (void *)ch,
-		.lo = (unsigned long)trace_entry,
-		.hi = (unsigned long)trampoline_end,
-		.span = 700,
-	};
-	BUG_ON(c->hi - c->lo > LAB_REGION);
-	return true;
-}
-
 static bool masked(unsigned long pc)
 {
 	for (const unsigned long *m = trampoline_masked; *m; m += 2)
@@ -109,13 +80,7 @@ static bool masked(unsigned long pc)
 	return false;
 }
 
-void lab_trampolines_begin(void)
-{
-	for (unsigned int i = 0; i < LAB_REGION; i++)
-		reached[i] = false;
-}
-
-void lab_own_held(unsigned long pc)
+static void note_reached(unsigned long pc)
 {
 	unsigned long at = pc - (unsigned long)trace_entry;
 
@@ -137,8 +102,51 @@ static void check_reached(struct lab_case *c)
 	}
 }
 
-void lab_own_done(struct lab_case *c)
+/* Together the cases reach every instruction: the first begins, the last looks. */
+static void begin_change(struct lab_case *c)
+{
+	if (c->arg == &changes[0])
+		memset(reached, 0, sizeof(reached));
+}
+
+static void end_change(struct lab_case *c)
 {
 	if (c->arg == &changes[ARRAY_SIZE(changes) - 1])
 		check_reached(c);
+}
+
+bool lab_case_trampoline(struct lab_case *c, unsigned int *i)
+{
+	const struct change *ch = &changes[*i];
+
+	if (*i >= ARRAY_SIZE(changes)) {
+		*i -= ARRAY_SIZE(changes);
+		return false;
+	}
+	*c = (struct lab_case){
+		.name = "trampoline",
+		.from = "H16",
+		.because = ch->victim == &lab_victim_own ?
+				   "the target is a datum that is loaded once" :
+				   "what was taken stays with the task",
+		.strategy = "datum",
+		.old = ch->from->form.name,
+		.new = ch->to->form.name,
+		.victim = ch->victim,
+		.before = &ch->from->form,
+		.after = &ch->to->form,
+		.last = 1,
+		.own = true,
+		.begin = begin_change,
+		.end = end_change,
+		.held_at = note_reached,
+		.set = entry_set,
+		.step = entry_step,
+		.arg = ch,
+		.lo = (unsigned long)trace_entry,
+		.hi = (unsigned long)trampoline_end,
+		.span = 700,
+	};
+	BUG_ON(c->hi - c->lo > LAB_REGION);
+	return true;
 }

@@ -52,7 +52,6 @@ static int vector_step(struct lab_case *c, unsigned int from)
 {
 	(void)c;
 	if (from == 0) {
-		PATCH_HOOK_SET(patch_trap_hook, patch_trap, vector_trap);
 		patch_chunk_step(&steps, PATCH_BREAK);
 		return 0;
 	}
@@ -78,9 +77,26 @@ static int vector_set(struct lab_case *c, unsigned int state)
 	return err;
 }
 
-void lab_case_vector(struct lab_case *c, unsigned int site, bool sorted)
+static void begin_vector(struct lab_case *c)
 {
-	fill(site, sorted);
+	fill(site_find(c->victim->site), !c->breaks);
+	PATCH_HOOK_SET(patch_trap_hook, patch_trap, vector_trap);
+}
+
+static void end_vector(struct lab_case *c)
+{
+	(void)c;
+	PATCH_HOOK_SET(patch_trap_hook, patch_trap, NULL);
+}
+
+bool lab_case_vector(struct lab_case *c, unsigned int *i)
+{
+	bool sorted = *i == 1;
+
+	if (*i >= 2) {
+		*i -= 2;
+		return false;
+	}
 	*c = (struct lab_case){
 		.name = sorted ? "vector" : "vector-unsorted",
 		.from = "H14",
@@ -95,10 +111,15 @@ void lab_case_vector(struct lab_case *c, unsigned int site, bool sorted)
 		.breaks = sorted ? 0 : LAB_FAULT,
 		.last = 2,
 		.live = true,
+		.own = true,
+		.begin = begin_vector,
+		.end = end_vector,
 		.set = vector_set,
 		.step = vector_step,
 		.lo = lab_victim_own.boundary[0],
 		.hi = lab_victim_own.boundary[3] + 1,
 		.span = 700,
+		.ops = &lab_count_ops,
 	};
+	return true;
 }
