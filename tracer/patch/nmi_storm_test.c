@@ -140,7 +140,7 @@ static notrace void change_and_send(void *arg)
 			continue;
 		hold.sent++;
 		arch_nmi_send(c);
-		end = arch_clock() + ns_to_clock_delta(NSEC_PER_SEC);
+		end = arch_clock() + ns_to_clock_delta(KWAIT_NS);
 		while (READ_ONCE(*count) == before && arch_clock() < end)
 			arch_cpu_relax();
 		hold.came += READ_ONCE(*count) != before;

@@ -72,7 +72,7 @@ static void storm(bool on)
 	n.on = on;
 	for (unsigned int i = 0; i < NMIS; i++) {
 		u32 before = n.nmis;
-		u64 end = arch_clock() + ns_to_clock_delta(NSEC_PER_SEC);
+		u64 end = arch_clock() + ns_to_clock_delta(KWAIT_NS);
 
 		n.again = true;
 		arch_nmi_send(cpu_index());
