@@ -50,8 +50,8 @@ static void init_main(void *arg)
 
 static void banner(void)
 {
-	printk("nopl %s %s: %u CPUs, %llu MiB\n", NOPL_VERSION, arch_name,
-	       nr_cpus,
+	printk("nopl %s %s: %u CPU%s, %llu MiB\n", NOPL_VERSION, arch_name,
+	       nr_cpus, nr_cpus == 1 ? "" : "s",
 	       (unsigned long long)(boot_info.ram_bytes + (1 << 19)) >> 20);
 }
 

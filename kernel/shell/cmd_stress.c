@@ -288,8 +288,8 @@ static int stress_start(struct sink *out, unsigned int sets, bool cpus)
 				   "tasks; nothing was started",
 				   tasks);
 	stress = s;
-	return sink_printf(out, "stress: %u tasks on %u CPUs\n", tasks,
-			   nr_cpus);
+	return sink_printf(out, "stress: %u tasks on %u CPU%s\n", tasks,
+			   nr_cpus, nr_cpus == 1 ? "" : "s");
 }
 
 static int cmd_stress(struct sink *out, int argc, char **argv)

@@ -75,10 +75,10 @@ static int cmd_uptime(struct sink *out, int argc, char **argv)
 
 	(void)argc;
 	(void)argv;
-	return sink_printf(out, "up %llu.%02u s, %u CPUs, %u tasks\n",
+	return sink_printf(out, "up %llu.%02u s, %u CPU%s, %u tasks\n",
 			   (unsigned long long)(ns / NSEC_PER_SEC),
 			   (unsigned int)(ns / (NSEC_PER_SEC / 100) % 100),
-			   nr_cpus, task_count());
+			   nr_cpus, nr_cpus == 1 ? "" : "s", task_count());
 }
 SHELL_CMD(uptime, "uptime", "", "print for how long the machine has run",
 	  cmd_uptime);

@@ -134,7 +134,7 @@ static void break_sync(void *arg)
 {
 	const struct patch_chunk *c = arg;
 
-	if (patch_sabotage_skips())
+	if (patch_fault_no_sync())
 		return;
 	patch_log(LOG_SYNC, 0, 0);
 	if (arch_sync_each_site)

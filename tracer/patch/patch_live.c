@@ -57,7 +57,7 @@ void patch_sync_batch(void *batch)
 	unsigned int w;
 	u32 diff, on;
 
-	if (patch_sabotage_skips())
+	if (patch_fault_no_sync())
 		return;
 	patch_log(LOG_SYNC, 0, 0);
 	if (arch_sync_each_site)

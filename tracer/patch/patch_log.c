@@ -229,7 +229,7 @@ FAULT(sync_early, "all CPUs synchronise before the write instead of after it");
 FAULT(stop_waits, "the CPU that leads a rendezvous waits for another one");
 FAULT(stop_loose, "a batch of `stop` is written with no CPU held");
 
-bool patch_sabotage_skips(void)
+bool patch_fault_no_sync(void)
 {
 	return fault_happens(&fault_sync_early) ||
 	       (fault_happens(&fault_sync_skipped) &&
@@ -237,7 +237,7 @@ bool patch_sabotage_skips(void)
 }
 
 /* Past ipi_send(), which would refuse: the test shows that no CPU answers. */
-void patch_sabotage_wait(void)
+void patch_fault_wait(void)
 {
 	unsigned int other = cpu_index() ? 0 : 1;
 	u64 seen = READ_ONCE(cpus[other].irq_counts[IRQ_IPI]);

@@ -64,10 +64,10 @@ FAULT_DECLARE(stop_waits);
 FAULT_DECLARE(stop_loose);
 
 /* Is this CPU to leave out its synchronisation? No site. */
-bool patch_sabotage_skips(void);
+bool patch_fault_no_sync(void);
 
 /* Interrupt another CPU and wait for an answer, at most for a millisecond, where
  * that is forbidden. No site. */
-void patch_sabotage_wait(void);
+void patch_fault_wait(void);
 
 #endif

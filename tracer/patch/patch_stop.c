@@ -47,7 +47,7 @@ static notrace void stop_change(void *arg)
 	if (READ_ONCE(patch_log_on))
 		log_stores(b);
 	if (fault_happens(&fault_stop_waits))
-		patch_sabotage_wait();
+		patch_fault_wait();
 }
 
 /* What a rendezvous is for, seen by its absence. */
