@@ -227,8 +227,8 @@ const char *arch_word_refused(void)
 {
 	if (boot_info.icount)
 		return NULL;
-	return "no MIPS manual promises that a CPU which fetches a word "
-	       "meanwhile gets the old one or the new one, unless -icount";
+	return "no MIPS manual says what a CPU fetches while the word "
+	       "is stored; only -icount allows it";
 }
 
 /* The live instruction is never in a delay slot, so EPC is its own address, and

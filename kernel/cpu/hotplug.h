@@ -6,31 +6,33 @@
 #include <kernel/test/fault.h>
 
 /*
- * Bring CPU c up, or take it down; 0, also when it is so already. -ENODEV: not
- * present (no such CPU, or left out by maxcpus=). cpu_up(): -ENOMEM; -EIO: the
- * firmware refused; -ETIMEDOUT: no sign of life. cpu_down(): -EPERM: CPU 0, to
- * which devices' interrupts go; -ETIMEDOUT: it left but did not park, and cannot
- * be brought up again. Context: a task that may sleep, on any CPU, c too.
+ * Bring CPU c up, or take it down. 0, also when nothing is to be done. Context: a task
+ * that may sleep, on any CPU, c included.
  *
- * The tasks of a CPU that goes run elsewhere, their affinity unchanged; one
- * whose affinity then has no CPU left runs on any. When the CPU is back, such a
- * task goes to a CPU of its affinity at once; all others come by the ordinary
- * balancing. Timers go to the CPU of cpu_down()'s caller and fire there.
+ *	both		-ENODEV		there is no such CPU, or maxcpus= left it out
+ *	cpu_up()	-ENOMEM		out of memory
+ *			-EIO		the firmware refused
+ *			-ETIMEDOUT	the CPU gave no sign of life
+ *	cpu_down()	-EPERM		CPU 0 gets the devices' interrupts, so it stays
+ *			-ETIMEDOUT	the CPU left and did not park: it is lost
+ *
+ * The tasks of a CPU that goes run elsewhere, and keep their affinity. A task whose
+ * affinity has no online CPU left runs on any CPU, and goes back as soon as one of its
+ * own returns. Timers move to the CPU of cpu_down()'s caller, and fire there.
  */
 int cpu_up(unsigned int c);
 int cpu_down(unsigned int c);
 
 /*
- * In between cpus_online does not change. For a task that also acts for the CPUs
- * that are away. Context: a task that may sleep; inside trace_mutex.
+ * Between these two calls no CPU comes or goes. They are for a task that also acts
+ * for the CPUs that are away. Context: a task that may sleep. A task that takes
+ * trace_mutex too takes it first.
  */
 void cpus_hold(void);
 void cpus_release(void);
 
-/*
- * What happens to CPU c, told by c itself, interrupts off. Between LEFT and
- * SYNCED it runs no site.
- */
+/* What happens to a CPU. The CPU itself tells it, with interrupts off. Between LEFT and
+ * SYNCED it runs no site. */
 enum cpu_event {
 	CPU_EVENT_JOINED, /* it is in cpus_online */
 	CPU_EVENT_SYNCED, /* its fetch is synchronised since: arch_text_sync() */
@@ -50,20 +52,21 @@ FAULT_DECLARE(cpu_join_late); /* of the CPU fault_cpu_join_late.cpu */
 extern u64 cpu_start_ns;
 
 /*
- * For the build's proof of the patching path: what a CPU runs up to its second
- * synchronisation, after it has left, and what calls the hook.
+ * Public only for the build's proof of the patching path. cpu_join() is what a CPU
+ * runs until it is synchronised, cpu_leave() what it runs after it has left, and
+ * cpu_tell() what calls the hook.
  */
 void cpu_join(void);
 void cpu_leave(void);
 void cpu_tell(unsigned int c, enum cpu_event event);
 
-/* From the idle loop, interrupts off: is this CPU to go? */
+/* The idle loop asks: if this CPU is to go, it goes. Interrupts off. */
 void cpu_idle_check(void);
 
 /* Where a secondary CPU arrives from arch_cpu_start(). */
 noreturn void cpu_secondary_main(void);
 
-/* Bring up all CPUs present; says what failed. Boot. */
+/* At boot: bring up all CPUs, and print a line for each one that does not come. */
 void cpu_start_others(void);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * Control files: a path, a reader and a writer, registered in a linker section.
- * The shell's ls, cd, cat, echo, > and >> work on them; there is no other file
- * system. Directories exist because files' paths name them.
+ * Control files. Each is a path, a reader and a writer, registered in a linker
+ * section. The shell's ls, cd, cat, echo, > and >> work on them. There is no other
+ * file system. A directory exists because the path of a file names it.
  */
 #ifndef KERNEL_CTL_H
 #define KERNEL_CTL_H
@@ -10,7 +10,7 @@
 
 struct ctl_handle;
 
-/* Collects one record's text; longer records than CTL_RECORD are cut. */
+/* Collects the text of one record. What is longer than CTL_RECORD is cut. */
 #define CTL_RECORD 1024
 struct seq {
 	size_t len;
@@ -19,26 +19,29 @@ struct seq {
 void seq_printf(struct seq *s, const char *fmt, ...) printf_like(2, 3);
 
 struct ctl_file {
-	/* Absolute. One "%u" stands for each CPU index present: per_cpu/cpu%u;
-	 * `possible`: those that maxcpus= left out as well. */
+	/* Absolute. A "%u" in it makes one file for each CPU: per_cpu/cpu%u.
+	 * possible: also for CPUs that maxcpus= has left out. */
 	const char *path;
 	bool possible;
-	/* Optional: state in h->priv, freed by release. 0 or an error. */
+	/* Optional. open() may leave state in h->priv, and release() frees it.
+	 * 0 or an error. */
 	int (*open)(struct ctl_handle *h);
 	void (*release)(struct ctl_handle *h);
 	/*
-	 * Put ONE record (a line, a few) into s and advance h->pos, which
-	 * starts at 0; 1 if it did, 0 at the end, or an error. May sleep
-	 * (trace_pipe) if it gives up with -EINTR on console_interrupted().
-	 * The layer hands records out in any chunk size, so no reader can
-	 * lose or repeat a line (H25). NULL: cannot be read.
+	 * Put ONE record (a line or a few) into s, and advance h->pos, which
+	 * begins with 0. 1: it did. 0: there are no more. Else an error. A
+	 * read that sleeps (trace_pipe) gives up with -EINTR when
+	 * console_interrupted(). The layer hands a record out in pieces of any
+	 * size, so no reader can lose or repeat a line (H25). NULL: the file
+	 * cannot be read.
 	 */
 	int (*read)(struct ctl_handle *h, struct seq *s);
 	/*
-	 * All that one open-write-close wrote, NUL-terminated, the last newline
-	 * cut, at most CTL_WRITE_MAX; h->truncate if opened with `>`. 0 or an
-	 * error, then having changed nothing, with ctl_error() called. NULL:
-	 * cannot be written.
+	 * text is all that was written between open and close, at most
+	 * CTL_WRITE_MAX bytes, without the last newline. h->truncate says that
+	 * the file was opened with `>`. 0; or an error, explained by
+	 * ctl_error(), and then nothing has changed. NULL: the file cannot be
+	 * written.
 	 */
 	int (*write)(struct ctl_handle *h, char *text);
 };
@@ -51,12 +54,12 @@ struct ctl_handle {
 	bool truncate;
 	unsigned long pos;
 	void *priv;
-	char error[160]; /* what was wrong, what is accepted; not the
-				   file's name: whoever prints it says that */
-	/* the layer's: */
-	struct seq seq; /* the record being handed out, from seq_at on */
+	/* What was wrong and what is accepted. The printer adds the file's name. */
+	char error[160];
+	/* For ctl.c alone: */
+	struct seq seq; /* the record that is handed out, from seq_at on */
 	size_t seq_at;
-	char *text; /* what was written so far; NULL: reading */
+	char *text; /* what has been written so far; NULL: the file is read */
 	size_t text_len;
 };
 
@@ -68,28 +71,27 @@ struct ctl_handle {
 int ctl_error(struct ctl_handle *h, int err, const char *fmt, ...)
 	printf_like(3, 4);
 
-/* Open by absolute path for reading, or (write) for writing. 0, -ENOENT,
- * -EISDIR, -EPERM (not readable or not writable), -ENOMEM. */
+/* Open a file by its absolute path, for writing if `write`, else for reading. 0;
+ * -ENOENT; -EISDIR; -EPERM: it cannot be read, or written; -ENOMEM. */
 int ctl_open(const char *path, bool write, bool truncate,
 	     struct ctl_handle **h);
-/* 1 to n bytes, of one record; 0 at the end; or an error. */
+/* Reads from one record. The number of bytes, 1 to n; 0: the end; or an error. */
 ssize_t ctl_read(struct ctl_handle *h, char *buf, size_t n);
-/* Collects; the file's write runs at close. -E2BIG past CTL_WRITE_MAX. */
+/* Collects text for ctl_close(). 0, or -E2BIG beyond CTL_WRITE_MAX bytes. */
 int ctl_write(struct ctl_handle *h, const char *buf, size_t n);
-/* Carries out a write; err_text (may be NULL) gets the explaining line. */
+/* Close, which carries a write out. After an error err_text, if it is not NULL, has
+ * the line that explains it. */
 int ctl_close(struct ctl_handle *h, char *err_text, size_t err_size);
 
-/* Ends a write that is not to happen, or a read: the file is as before. */
+/* Close, and change nothing: after a read, or instead of a write. */
 void ctl_abandon(struct ctl_handle *h);
 
-/* Whole write in one call, for kernel code and tests; same errors. */
+/* Open, write and close in one call. Errors as there. For kernel code and tests. */
 int ctl_echo(const char *path, const char *text, bool append, char *err_text,
 	     size_t err_size);
 
-/*
- * The i-th name directly in a directory, sorted, "name" or "name/" for a
- * directory: 0, -ENOENT past the last or no such directory.
- */
+/* The i-th name in a directory, sorted. A directory's own ends with "/". 0; -ENOENT:
+ * there is no i-th, or no such directory. */
 int ctl_list(const char *dir, unsigned int i, char *name, size_t size);
 bool ctl_is_dir(const char *path);
 

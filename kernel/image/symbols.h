@@ -1,23 +1,18 @@
-/* The symbol table that tools/ makes from the linked image. */
+/* The symbol table that tools/mksites makes from the linked image. */
 #ifndef KERNEL_SYMBOLS_H
 #define KERNEL_SYMBOLS_H
 
 #include <kernel/types.h>
 
-/*
- * Made by tools/mksites as build/<arch>/tables.S. Offsets count from _text; functions only,
- * ascending; symbol_names holds NUL-terminated names, symbol_name[i] is where
- * the i-th begins; symbol_by_name lists indices in strcmp() order; symbol_size
- * is in bytes.
- */
+/* From build/<arch>/tables.S: all functions, in the order of their addresses. */
 extern const u32 symbol_count;
-extern const u32 symbol_offset[];
-extern const u32 symbol_size[];
-extern const u32 symbol_name[];
-extern const u32 symbol_by_name[];
-extern const char symbol_names[];
+extern const u32 symbol_offset[];  /* from _text, ascending */
+extern const u32 symbol_size[];	   /* in bytes */
+extern const u32 symbol_name[];	   /* where the name begins in symbol_names */
+extern const u32 symbol_by_name[]; /* indices, in the names' strcmp() order */
+extern const char symbol_names[];  /* each name ends with a NUL */
 
-/* Offsets from _text, ascending, of x86's lock prefixes; elsewhere none. */
+/* On x86 the lock prefixes: offsets from _text, ascending. No other port has any. */
 extern const u32 lock_count;
 extern const u32 lock_table[];
 
@@ -33,8 +28,9 @@ struct symbol {
 
 /* The function that contains addr; false if none. Any context, no site. */
 bool symbol_at(unsigned long addr, struct symbol *s);
-/* By exact name; the first of several. */
+/* The function of that name, the first one if there are several; false if none. */
 bool symbol_find(const char *name, struct symbol *s);
+/* The function of that index; false from symbol_count on. */
 bool symbol_get(unsigned int index, struct symbol *s);
 /* "name+0x12/0x40", or "0x..." for an address in no function. */
 int symbol_format(char *buf, size_t size, unsigned long addr);

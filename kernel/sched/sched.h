@@ -18,16 +18,16 @@ struct task;
 
 struct run_queue {
 	struct spinlock lock;
-	/* under lock: */
-	u32 ready; /* bit p: queue[p] not empty */
+	/* Under the lock: */
+	u32 ready; /* bit p: queue[p] is not empty */
 	struct list queue[NR_PRIORITIES];
 	unsigned int nr_ready;
 	int running_prio; /* of the task that runs */
 	u64 switches;
-	/* by this CPU alone, interrupts off; arch_clock(): */
+	/* Written by this CPU alone, with interrupts off. Times are arch_clock()'s. */
 	u64 slice_end;
 	u64 switched_at;
-	struct task *prev; /* ran before; for a task's first moment */
+	struct task *prev; /* the task that ran before */
 	unsigned int ticks;
 	bool expired; /* the running task has used its slice up */
 };
@@ -35,25 +35,26 @@ struct run_queue {
 struct timer;
 struct timer_queue {
 	struct spinlock lock;
-	struct list timers;    /* under lock; soonest first */
-	struct timer *running; /* whose fn runs now */
-	u64 programmed; /* what the one-shot is set to; by this CPU alone */
+	struct list timers;    /* under the lock; the soonest first */
+	struct timer *running; /* the timer whose function runs now */
+	u64 programmed; /* the deadline that the hardware has; this CPU's alone */
 };
 
 /*
- * preempt_disable() and _enable() nest; the task stays on its CPU and no other
- * runs there in between. _enable() switches at once if one is wanted.
+ * Between these two the task stays on its CPU, and no other task runs there. They
+ * nest. The outermost preempt_enable() switches at once if another task should run.
  */
 void preempt_disable(void);
 void preempt_enable(void);
-/* Depth of preempt_disable() here; may this context sleep? */
+/* How many preempt_disable() are in force here. */
 unsigned int preempt_depth(void);
+/* May this context sleep? */
 bool may_sleep(void);
 
-/* Give up the CPU: to a task that is ready at the same or a higher priority. */
+/* Give the CPU to a ready task of the same or a higher priority, if there is one. */
 void sched_yield(void);
 
-/* The core: switch to the best ready task. Interrupts off, preempt depth 1. */
+/* Switch to the best ready task. Interrupts off, preempt depth 1. */
 void schedule(void);
 
 /*
@@ -63,7 +64,7 @@ void schedule(void);
  */
 extern void (*sched_switch_hook)(struct task *prev, struct task *next);
 
-/* Block until task_wake(); after wait_prepare(), see kernel/lock/wait.h. */
+/* Block until task_wake(). Only after wait_prepare() (kernel/lock/wait.h). */
 void task_block(void);
 
 #endif

@@ -21,20 +21,19 @@ enum task_state {
 	TASK_DEAD,    /* exited; waits to be joined */
 };
 
-/*
- * What a fault was that ended an expendable task, or would have: with
- * task.fault set it is written down, not printed.
- */
+/* The fault that ended an expendable task. If task.fault points to one of these, the
+ * fault is written there, and not printed. */
 struct task_fault {
 	const char *what; /* NULL: there was none */
 	unsigned long pc, addr, sp;
-	/* True: f has been put right, go on. In the trap, interrupts off. */
+	/* Optional. Called in the trap, with interrupts off. True: it has changed
+	 * f so that the task can go on. */
 	bool (*fix)(struct trap_frame *f);
 };
 
 /*
- * A return address that a tracer has taken: the function will return to
- * trace_return, which goes on at `ret` (tracer/graph/returns.h).
+ * A return address that a tracer has taken. The function will return to trace_return,
+ * and from there to `ret` (tracer/graph/returns.h).
  */
 struct task_return {
 	struct trace_ops *ops; /* that took it */
@@ -65,14 +64,15 @@ struct task {
 	unsigned int cpu;
 	cpumask_t affinity;
 	struct list run_link;
-	bool on_cpu; /* it runs, or its stack is still in use; atomic when cleared */
+	bool on_cpu; /* it runs, or a CPU still uses its stack: cleared atomically */
 
-	/* Under the lock of the wait queue that it waits on; the list of all tasks. */
+	/* Under the lock of the wait queue that it waits on. */
 	struct wait_queue *waiting_on;
 	struct list wait_link;
-	struct list all_link; /* under task.c's list_lock */
 
-	/* The task's own, while it runs; nothing else writes them. */
+	struct list all_link; /* of all tasks; under task.c's list_lock */
+
+	/* Written by the task itself alone, while it runs. */
 	struct list mutexes;	      /* that it holds */
 	struct timer timer;	      /* task_sleep() */
 	struct trap_frame *frame;     /* of the interrupt that preempted it */
@@ -116,11 +116,11 @@ struct task *task_create(const char *name, int prio, cpumask_t affinity,
 struct task *task_create_expendable(const char *name, int prio,
 				    cpumask_t affinity, void (*fn)(void *arg),
 				    void *arg);
-/* An expendable one of normal priority that writes its fault into *fault, also a
- * precondition that it breaks (kernel/assert.h), and prints nothing. For tests. */
+/* The same, of normal priority: the fault that ends it, or the precondition that it
+ * breaks (kernel/assert.h), is written into *fault and not printed. For tests. */
 struct task *task_create_watched(const char *name, void (*fn)(void *arg),
 				 struct task_fault *fault);
-/* Wait for its end, free it; returns its exit code (-EFAULT: killed by a fault). */
+/* Wait until the task has ended, and free it. Its exit code; -EFAULT: a fault ended it. */
 int task_join(struct task *t);
 /* Free the task when it ends: no task will join it. */
 void task_detach(struct task *t);
@@ -128,13 +128,13 @@ noreturn void task_exit(int code);
 /* Ask a task to end: it wakes, and task_should_stop() says true to it. */
 void task_stop(struct task *t);
 bool task_should_stop(void);
-/* Move to the CPUs of mask; 0 or -EINVAL when none of them is online. */
+/* Let the task run on the CPUs of mask alone. 0; -EINVAL: none of them is online. */
 int task_set_affinity(struct task *t, cpumask_t mask);
 
-/* Sleep at least ns; woken early by task_stop() and task_wake(). */
+/* Sleep for at least ns nanoseconds. task_stop() and task_wake() end it earlier. */
 void task_sleep(u64 ns);
 
-/* End a held task where it stands, as by a fault; it is joined as usual. */
+/* End a held task where it stands, as a fault would. It must be joined as usual. */
 void task_bury(struct task *t);
 
 /*
@@ -143,13 +143,13 @@ void task_bury(struct task *t);
  */
 void task_for_each(bool (*fn)(struct task *t, void *arg), void *arg);
 
-/* Tasks that exist (tests compare before and after), idle ones included. */
+/* How many tasks exist, idle ones included. */
 unsigned int task_count(void);
 
 /*
  * Call fn(t, arg) while t can neither run nor move, so that its stack, its context
- * and t->frame stand still. Under a run queue's lock, so fn must not take one.
- * false, and fn is not called: t runs now. Any context without that lock.
+ * and t->frame stand still. A run queue's lock is held meanwhile, so fn takes none,
+ * and the caller holds none. False: t runs now, and fn was not called.
  */
 bool task_inspect(struct task *t, void (*fn)(struct task *t, void *arg),
 		  void *arg);
@@ -166,7 +166,7 @@ unsigned long task_pc(const struct task *t);
  */
 extern bool (*task_on_site)(unsigned long pc);
 
-/* First code of every task, from arch_task_init(). */
+/* Where every task begins: arch_task_init() sees to it. */
 noreturn void task_start(void);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * The order log's entries, and the rules that they must keep. Plain C without the
- * kernel: also compiled for the host (tools/patchcheck).
+ * The order log's entries, and the rules that they must keep. This is plain C without
+ * the kernel, because the host's tools/patchcheck is compiled from it too.
  */
 #ifndef TRACER_PATCH_CHECK_H
 #define TRACER_PATCH_CHECK_H
@@ -16,28 +16,29 @@ enum patch_log_what {
 	LOG_ONLINE, /* a: mask of the CPUs online as the log begins */
 	LOG_BATCH,  /* a: sites; b: index of the strategy */
 	LOG_STEP,   /* a: enum patch_step; b: sites of the chunk */
-	LOG_STORE,  /* a: offset of the live instruction in the text; b: the
-			store, below */
+	LOG_STORE,  /* a: the live instruction's offset from _text; b: which
+		       bytes of it (enum patch_log_store) */
 	LOG_SYNC,   /* this CPU's fetch is about to be synchronised */
 	LOG_DONE,   /* the batch is declared done */
-	LOG_HELD,   /* this CPU is inside a rendezvous; a: 1 if it leads */
-	LOG_FREE,   /* and out of it */
-	LOG_WAIT,   /* it begins to wait for the CPUs of mask a */
-	LOG_WAITED, /* and has done so */
-	LOG_JOINED, /* it is online from now on */
-	LOG_LEFT,   /* and no more */
+	LOG_HELD,   /* this CPU enters a rendezvous; a: 1 if it leads */
+	LOG_FREE,   /* this CPU leaves the rendezvous */
+	LOG_WAIT,   /* this CPU begins to wait for the CPUs of mask a */
+	LOG_WAITED, /* this CPU has waited */
+	LOG_JOINED, /* this CPU is online from now on */
+	LOG_LEFT,   /* this CPU is not online any more */
 	LOG_RUN,    /* the live instruction at offset a was executed as "on" */
 	LOG_WHATS,
 };
 
-/* b of LOG_STORE: which bytes of a live instruction; 16 if the new state is on. */
+/* b of LOG_STORE: which bytes of a live instruction, and STORE_ON if its new state is
+ * on. */
 enum patch_log_store {
-	STORE_BREAK, /* first unit: a breakpoint; one store */
-	STORE_TAIL,  /* what is behind the first unit */
-	STORE_FIRST, /* first unit: the new one; one store */
-	STORE_WORD,  /* all, in one store */
-	STORE_WHOLE, /* all, in as many as it takes: every CPU must be held */
-	STORE_AGAIN, /* the same bytes once more: changes nothing */
+	STORE_BREAK, /* a breakpoint as the first unit, by one store */
+	STORE_TAIL,  /* the new bytes behind the first unit */
+	STORE_FIRST, /* the new first unit, by one store */
+	STORE_WORD,  /* the whole instruction, by one store */
+	STORE_WHOLE, /* the whole, by any number of stores: all CPUs are held */
+	STORE_AGAIN, /* the same bytes once more, which changes nothing */
 	STORES,
 };
 #define STORE_KIND(b) ((b)&15)
@@ -54,35 +55,34 @@ struct patch_log_entry {
 };
 
 /*
- * The rules. Entries are in the order in which they were appended, which never
- * contradicts the order in which things happened: a store is logged after it was
- * made, a synchronisation before it begins. "Unsynchronised on c" is a store that
- * no LOG_SYNC of c follows.
+ * The rules. A store is logged after it was made, and a synchronisation before it
+ * begins, so the order of the entries never contradicts what happened. A store is
+ * "unsynchronised on CPU c" until a LOG_SYNC of c follows it.
  */
 enum patch_rule {
 	RULE_KEPT,
-	/* LOG_DONE: no store of the batch is unsynchronised on a CPU that was
-	 * online when it was made (H9). */
+	/* When a batch is declared done, none of its stores is unsynchronised on
+	 * a CPU that was online when the store was made (H9). */
 	RULE_DONE,
-	/* A store to a site: no earlier one to it is unsynchronised on a CPU
-	 * that was online then. So no CPU ever has to do with two (H8). */
+	/* When a site is stored to, no earlier store to it is unsynchronised on
+	 * a CPU that was online then. So no CPU meets two of them (H8). */
 	RULE_STORE,
-	/* A run of a site: of the stores to it at most one is unsynchronised on
-	 * that CPU, and that was made in one piece, or behind a breakpoint that
-	 * is synchronised. The CPU then sees the old or the new instruction, or
-	 * a breakpoint; all of them whole (H8). */
+	/* When a CPU runs a site, at most one store to the site is
+	 * unsynchronised on that CPU. That one was made in one piece, or behind
+	 * a breakpoint that is synchronised. So the CPU finds the old
+	 * instruction, the new one or a breakpoint, and each of them whole (H8). */
 	RULE_RUN,
-	/* A run, and so few stores are unsynchronised only if those are left out
-	 * that were made before the CPU came online (H19). */
+	/* When a CPU runs a site, the last store to the site is synchronised on
+	 * that CPU if it was made before the CPU came online (H19). */
 	RULE_JOINED,
-	/* STORE_WHOLE: every CPU that is online is held. */
+	/* When STORE_WHOLE is made, every CPU that is online is held. */
 	RULE_HELD,
-	/* LOG_FREE: no store is unsynchronised on the CPU that goes on (H8). */
+	/* When a CPU leaves a rendezvous, no store is unsynchronised on it (H8). */
 	RULE_FREE,
-	/* LOG_WAIT: not by a CPU that is held, or leads (H7). */
+	/* A CPU that is held, or that leads a rendezvous, waits for no CPU (H7). */
 	RULE_WAIT,
-	/* What cannot be: an entry of a CPU that is not online, a store outside
-	 * a batch, a batch within a batch, an unknown entry. */
+	/* The entry is known, its CPU is online, a store is inside a batch, and a
+	 * batch is not inside another one. */
 	RULE_FORM,
 	RULES,
 };

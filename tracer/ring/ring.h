@@ -1,26 +1,26 @@
 /*
  * The trace buffer: a ring of pages for each CPU.
  *
- * One writer a ring: its own CPU with interrupts off, mostly the entry
- * trampoline, which stores 12 bytes at cpu_head.ring_cur and moves it on; C code
- * (ring.c) is asked when the page is full, the clock's 32 bits run over, or the
- * CPU is not to record. Readers are other tasks on any CPU (ring_read.c); they
- * never hold the writer up. When the ring is full the writer takes the oldest
- * page back.
+ * A ring has one writer, which is its own CPU with interrupts off. Mostly that is the
+ * entry trampoline, which stores 12 bytes at cpu_head.ring_cur and moves ring_cur on.
+ * It calls C code (ring.c) when the page is full, when the clock's 32 bits run over,
+ * or when the CPU is not to record. Readers are tasks on any CPU (ring_read.c). They
+ * never make the writer wait: when the ring is full, the writer takes the oldest page
+ * back.
  *
  *	what		written by		read by
- *	slots, ring_cur	writer; ring_cur last	reader: ring_cur, then slots
+ *	slots, ring_cur	writer, ring_cur last	reader: ring_cur, then slots
  *			(release)		(acquire)
  *	page.state	writer exchanges it	reader: before and after a copy
- *			before it reuses a	(acquire); consuming, it moves it on
- *			page			by compare-and-swap
+ *			before it reuses a	(acquire). A consuming reader moves
+ *			page			it on by compare-and-swap
  *	ring.head	writer, after the page's reader, before the page's header
  *			header (release)	(acquire)
  *
- * Slots that are no function events (arch/ring_event.h): a task began to run,
- * the clock's base moved, a marker with its text in the slots that follow, a
- * function's return with how long it took in the next. The first two are no
- * entries; the others are one each.
+ * Most slots are function events. The other kinds (arch/ring_event.h) are: a task
+ * began to run; the clock's base moved; a marker, whose text is in the slots behind
+ * it; a function's return, with its duration in the slot behind it. The first two are
+ * no entries, and the last two are one entry each.
  *
  * Always: written = read + overwritten + dropped + held.
  */
@@ -39,7 +39,7 @@
 	((u32)RING_TYPE(2)) /* parent: length << 8 | flags; text follows */
 #define RING_RETURN                                                            \
 	((u32)RING_TYPE(3)) /* parent: the function; RING_TOOK() follows */
-/* A function event with this for a parent: its return will come too. */
+/* The parent of a function event whose return will be recorded too. */
 #define RING_ENTRY(depth) ((u32)RING_TYPE(0) + (depth))
 /* A return's second slot: ticks, and the same depth. */
 #define RING_TOOK(ticks, depth)                                                \
@@ -67,10 +67,11 @@ static_assert(sizeof(struct ring_page) <= PAGE_SIZE, "a page");
 static_assert(offsetof(struct ring_page, slots) == 32, "host tools read it");
 
 /*
- * Generation (of page number seq), slots consumed, entries consumed: one word, so
- * that a consumer claims what it copied only if the page is still the same one. A
- * page that belongs to no ring has the generation RING_NOBODY. To be fooled, a reader
- * would have to sleep in the middle of a claim for 16383 turns of the page.
+ * page.state is one word of three parts: the page's generation (from its number seq),
+ * the slots consumed, and the entries consumed. So a consumer can claim what it has
+ * copied only if the page is still the same one. A page that belongs to no ring has
+ * the generation RING_NOBODY. A reader could be fooled only if it slept in the middle
+ * of a claim for 16383 turns of the page.
  */
 #define RING_NOBODY 0x3fffu
 #define RING_GEN(seq) ((seq) % RING_NOBODY)
@@ -94,17 +95,17 @@ struct ring {
 };
 extern struct ring rings[MAX_CPUS];
 
-/* A reader holds it while it looks at pages, and a task that frees pages does. Taken
- * after trace_mutex. */
+/* Held by a reader while it looks at pages, and by a task that frees pages. A task that
+ * takes trace_mutex too takes trace_mutex first. */
 extern struct mutex ring_readers;
 
 /* ---- Writing: any context but NMI --------------------------------------- */
 
 /*
- * Tracer code that may call traced functions stands between these: events that
- * it causes on this CPU are dropped and counted. Interrupts are off in between;
- * false: the CPU was inside already, the event was counted as dropped, and
- * ring_leave() must not be called.
+ * The tracer's own code that may call traced functions stands between these two. The
+ * events that it causes on this CPU are dropped and counted, and interrupts are off.
+ * ring_enter() returns false when the CPU is between them already: the event has been
+ * counted as dropped, and ring_leave() must not be called.
  */
 bool ring_enter(irq_state_t *state);
 void ring_leave(irq_state_t state);
@@ -112,7 +113,7 @@ void ring_leave(irq_state_t state);
 /* A marker of at most RING_MARK_MAX bytes. 0; -EBUSY: this CPU does not record. */
 int ring_mark(const char *text, size_t len);
 
-/* From the scheduler's hook: pid runs now. Interrupts off. */
+/* The scheduler's hook calls it: task `pid` runs now. Interrupts off. */
 void ring_task(s32 pid);
 
 /* Slots written in page p, from a ring_cur that points into it or at its end. */
