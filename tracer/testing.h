@@ -15,7 +15,8 @@
 
 #define ALL_CPUS ((1u << nr_cpus) - 1)
 
-/* Everything as after boot: nop, no filters, on, all CPUs, empty buffer. */
+/* Bring the tracer into the state after boot: tracer nop, no filters, recording on all
+ * CPUs, the buffer empty. */
 void trace_test_reset(void);
 
 /* Write a control file of the tracer; the explaining line stays in
@@ -24,7 +25,7 @@ int trace_test_put(const char *file, const char *text);
 int trace_test_add(const char *file, const char *text); /* as >> */
 extern char trace_test_error[160];
 
-/* Read a control file `chunk` bytes at a time; length, text NUL-terminated. */
+/* Read a control file in pieces of `chunk` bytes. Its length; text ends with a NUL. */
 ssize_t trace_test_read(const char *file, char *text, size_t size,
 			size_t chunk);
 
@@ -56,22 +57,22 @@ int trace_test_site(unsigned long (*fn)(unsigned long x));
 void trace_test_strategy(struct ktest_run *t, const char *name,
 			 void (*test)(struct ktest_run *t));
 
-/* Let live calls do `ops`, NULL: what they did before. Context: trace_mutex held. */
+/* Let live calls do `ops`. NULL: give that back. Context: trace_mutex held. */
 void trace_test_ops(struct trace_ops *ops);
 
 /* Switch every site on, or off: as patch_apply(). Context: trace_mutex held. */
 int trace_test_switch_all(struct patch_batch *b, bool on);
 
-/* Sites whose live instruction is off in memory. */
+/* How many sites' live instructions are off in memory. */
 unsigned int trace_test_count_off(void);
 
-/* All CPUs' books together; false if one does not add up. */
+/* The sum of all CPUs' counts. False if those of one CPU do not add up (ring.h). */
 bool trace_test_books(struct ring_stats *sum);
 
 /*
- * An independent count of traced calls while all sites are switched: of those of
- * victim_call(), which is on all along, of victim_other(), which never is, and
- * of all others.
+ * An independent count of traced calls while all sites are switched: calls of
+ * victim_call(), which is on all the time; of victim_other(), which is never on; and
+ * of all other functions.
  */
 struct trace_witness {
 	struct trace_ops ops;
@@ -81,12 +82,12 @@ struct trace_witness {
 	const char *before; /* strategy */
 	bool others_on;	    /* all sites but these two */
 };
-/* Use a strategy, and count. False: not possible, and nothing has changed. Until
- * _end() trace_mutex is held. */
+/* Select a strategy, and begin to count. trace_mutex is held until trace_witness_end().
+ * False: that is not possible, and nothing has changed. */
 bool trace_witness_begin(struct trace_witness *w, const char *strategy);
 /* All sites but the two on or off: as patch_apply(). */
 int trace_witness_toggle(struct trace_witness *w, bool on);
-/* All off again, and everything as before: do the counts agree? */
+/* Switch all sites off, put everything back, and expect that the counts agree. */
 void trace_witness_end(struct trace_witness *w, struct ktest_run *t);
 
 /* A task on each online CPU that runs fn over and over (its address in `arg` of
@@ -98,9 +99,9 @@ struct trace_worker {
 	unsigned long wrong; /* of these with a wrong result */
 	bool finished;
 };
-/* False when one could not be made. */
+/* False: a task could not be made. */
 bool trace_workers_start(struct trace_worker *w, unsigned int calls);
-/* Stop and join them all; the sum of calls made. */
+/* Stop and join all of them. Returns how many calls they made. */
 unsigned long trace_workers_join(struct trace_worker *w);
 
 #endif

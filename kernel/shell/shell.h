@@ -1,14 +1,14 @@
 /*
- * The shell on the console: commands in a linker section over control files.
- * A pipeline pushes: the first command writes, each filter consumes bytes as
- * they come, the last writes to the console or into a control file.
+ * The shell on the console. Its commands are registered in a linker section, and work
+ * on control files. In a pipeline the first command writes, each filter consumes the
+ * bytes as they come, and the last one writes to the console or into a control file.
  */
 #ifndef KERNEL_SHELL_H
 #define KERNEL_SHELL_H
 
 #include <kernel/types.h>
 
-/* Where output goes. write: 0, or -EPIPE when the reader has ended (head). */
+/* Where output goes. write() returns 0, or -EPIPE when the reader has ended (head). */
 struct sink {
 	int (*write)(struct sink *s, const char *text, size_t len);
 };
@@ -21,9 +21,9 @@ int sink_printf(struct sink *s, const char *fmt, ...) printf_like(2, 3);
 struct filter {
 	struct sink sink; /* first: its input */
 	struct sink *out;
-	/* All input has come: write what was kept. NULL: nothing. */
+	/* All input has come: write what was kept. NULL: nothing is kept. */
 	int (*end)(struct filter *f);
-	/* Free what it kept, f itself excluded. NULL: nothing. */
+	/* Free what was kept, but not f itself. NULL: nothing is kept. */
 	void (*release)(struct filter *f);
 	int max_files;	  /* FILE arguments it takes */
 	const char *file; /* the one being read, NULL in a pipe */
@@ -34,13 +34,14 @@ struct shell_cmd {
 	const char *name;
 	const char *usage; /* arguments: "[-n COUNT] [FILE]" */
 	const char *help;  /* one line */
-	/* 0 or an error; the command has said, by shell_error(), what is wrong.
-	 * argv[0] is its name, argv[argc] NULL. */
+	/* 0; or an error, and then the command has said by shell_error() what is
+	 * wrong. argv[0] is the command's name, and argv[argc] is NULL. */
 	int (*run)(struct sink *out, int argc, char **argv);
 	/*
-	 * Instead of run, for a command that reads FILEs or, after |, its input:
-	 * a filter that writes to out, *first the index of the first FILE in
-	 * argv; NULL, having said why, if the arguments are wrong.
+	 * Instead of run, for a command that reads files or, behind a |, its
+	 * input. Returns a filter that writes to `out`, and sets *first to the
+	 * index of the first file in argv. NULL: the arguments are wrong, and the
+	 * command has said why.
 	 */
 	struct filter *(*filter)(struct sink *out, int argc, char **argv,
 				 int *first);
@@ -53,7 +54,7 @@ struct shell_cmd {
 	static const struct shell_cmd shell_cmd_##ident REGISTER(              \
 		shell_cmds) = { cmd_name, cmd_usage, cmd_help, NULL, fn }
 
-/* "name: text", one line on the console, whatever the output; returns err. */
+/* Print "name: text" as one line on the console, wherever output goes. Returns err. */
 int shell_error(int err, const char *name, const char *fmt, ...)
 	printf_like(3, 4);
 
@@ -64,11 +65,11 @@ int shell_run(struct sink *out, const char *line);
 /* The interactive loop; a task's function. */
 void shell_task(void *arg);
 
-/* Copy a control file to out; its errors are said as from command `name`. */
+/* Copy a control file to `out`. Errors are printed as command `name`'s. */
 int shell_copy_file(struct sink *out, const char *name, const char *file);
 
-/* Make path absolute against the shell's current directory, without
- * "." and ".."; 0, or -ERANGE when it does not fit. */
+/* Make a path absolute, from the shell's current directory, without "." and "..". 0, or
+ * -ERANGE: it does not fit. */
 int shell_resolve(const char *path, char *abs, size_t size);
 
 #endif

@@ -1,15 +1,15 @@
 /*
- * Reading the trace buffer, from any task, while it is being written. A cursor
- * walks one CPU's events, oldest first; struct trace_iter (output.h) merges
- * cursors by time. A cursor works on a copy of one page, so what it shows was
- * true even if the writer has come round since.
+ * Reading the trace buffer, from any task, while it is being written. A cursor walks
+ * the events of one CPU, the oldest first. struct trace_iter (output.h) merges cursors
+ * by time. A cursor works on a copy of one page, so what it shows has been in the ring
+ * even if the writer has overwritten the page since.
  */
 #ifndef TRACER_RING_READ_H
 #define TRACER_RING_READ_H
 
 #include <tracer/ring/ring.h>
 
-/* What function_graph records; RING_GRAPH_LEAF: two in one. */
+/* What function_graph records. RING_GRAPH_LEAF is an entry and its return in one. */
 enum ring_graph {
 	RING_GRAPH_NONE,
 	RING_GRAPH_ENTRY,
@@ -46,7 +46,7 @@ struct ring_cursor {
 	u64 base;
 	s32 pid;
 	u64 position; /* entries since the last clear, up to here */
-	u64 lost;     /* entries that were overwritten before we came */
+	u64 lost;     /* entries overwritten before the cursor reached them */
 	bool fresh;   /* has not seen a page yet */
 	bool bounded; /* ends where the ring ended at ring_cursor_open() */
 	u32 end_seq, end_slots;
@@ -55,23 +55,23 @@ struct ring_cursor {
 };
 
 /*
- * A cursor at the oldest entry that is not consumed. bounded: it will end at
- * what is newest now, however fast the writer goes on. 0 or -ENOMEM. May sleep;
- * so may all that follow.
+ * Put a cursor at the oldest entry that is not consumed. bounded: the cursor ends at
+ * the entry that is the newest now, however fast the writer goes on. 0 or -ENOMEM.
+ * Context of all functions here, unless they say otherwise: a task that may sleep.
  */
 int ring_cursor_open(struct ring_cursor *c, unsigned int cpu, bool bounded);
 void ring_cursor_close(struct ring_cursor *c);
 
-/* Make c->entry the next entry; false: there is none (now). Idempotent until
- * ring_cursor_next() or _take(). */
+/* Make c->entry the next entry. False: there is none now. Until ring_cursor_next() or
+ * ring_cursor_take() it stays the same one. */
 bool ring_cursor_peek(struct ring_cursor *c);
 /*
- * If c->entry is a function's entry and the next one, of the same task, its
- * return, make them one RING_GRAPH_LEAF, which goes or is consumed as a whole
- * and counts as two. Only in what was copied: does not wait or sleep.
+ * If c->entry is a function's entry, and the next entry is the same task's return from
+ * it, make them one RING_GRAPH_LEAF. That is passed or consumed as a whole, and counts
+ * as two. This looks only at what has been copied, so it does not sleep.
  */
 void ring_cursor_join(struct ring_cursor *c);
-/* Go past c->entry, leaving it in the ring. */
+/* Go past c->entry, which stays in the ring. */
 void ring_cursor_next(struct ring_cursor *c);
 /*
  * Consume c->entry. true: the caller has it, and it counts as read from now on. false:
@@ -80,7 +80,7 @@ void ring_cursor_next(struct ring_cursor *c);
  */
 bool ring_cursor_take(struct ring_cursor *c);
 
-/* One CPU's books, exact: taken on that CPU between two events. */
+/* One CPU's counts. They are exact, because that CPU takes them between two events. */
 void ring_stats(unsigned int cpu, struct ring_stats *s);
 
 #endif

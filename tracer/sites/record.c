@@ -1,27 +1,27 @@
 /*
  * The run-time recorder: record.h.
  *
- * A record is a word: the return address of a compiled call, as an offset from
- * _text; 0 is a free one. Records are their own hash table: a call is looked for
- * in RECORD_PROBES places, and put into the first free one by one
- * compare-and-swap, so that recording needs no lock and no memory.
+ * A record is one word: the return address of a compiled call, as an offset from
+ * _text. 0 is a free record. The records are a hash table: a call is looked for in
+ * RECORD_PROBES places, and stored in the first free one by a compare-and-swap. So
+ * recording needs no lock and no memory.
  *
- * Conversion writes fixed parts of sites while tasks may stand in them, which
- * boot may not have to think about. It is safe because
+ * Conversion writes the fixed parts of sites while tasks may stand in them, which
+ * conversion at boot does not. It is safe for three reasons:
  *
- * - every CPU is held, interrupts off, in code without sites: none fetches the
- *   text that changes, and each synchronises before it goes on;
- * - a preempted task stands before a site's call, and finds the site converted;
- *   or in the stub, and returns behind the site, where nothing changes. It stands
- *   within the call only where that is several instructions: the port then keeps
- *   what the first one computed good for the rest, whatever the site has become
- *   (RISC-V, mcount-far), or the Makefile refuses (MIPS, mcount-long). All is
- *   swept in record_sweep_test.c;
- * - site_seen() runs with interrupts off, so that no CPU is held inside it: the
- *   records are quiet while they are emptied or exchanged. NMIs do not record.
+ * - Every CPU is held, with interrupts off, in code without sites. So no CPU fetches
+ *   the text that changes, and each synchronises before it goes on.
+ * - A task that was preempted before a site's call finds the site converted. A task
+ *   that was preempted in the stub returns behind the site, where nothing changes. A
+ *   task can stand within the call only where the call is several instructions. There
+ *   the port keeps what the first one computed good for the rest, whatever the site
+ *   has become (RISC-V, mcount-far), or the Makefile refuses (MIPS, mcount-long).
+ *   record_sweep_test.c holds a task at each of these places.
+ * - site_seen() runs with interrupts off, so no CPU is held inside it, and no record
+ *   changes while the records are emptied or exchanged. NMIs do not record.
  *
- * A task that was in the stub, or a CPU on its way to site_seen(), may record a
- * site once more after its conversion: it is then known, and dropped.
+ * A task that was in the stub, or a CPU that was about to call site_seen(), may record
+ * a site again after its conversion. The daemon knows that site, and drops the record.
  */
 #include <tracer/sites/record.h>
 
@@ -55,7 +55,7 @@ static u32 first_records[RECORDS_FIRST];
 static u32 *records = first_records;
 static u32 records_mask = RECORDS_FIRST - 1;
 
-/* waiting and skipped: atomic; the rest under trace_mutex; found: a sum. */
+/* `waiting` and `skipped` are atomic. The rest is under trace_mutex. */
 static struct record_stats stats = { .records = RECORDS_FIRST };
 
 FAULT(record_in_tests, "the recorder's daemon works while tests count");
@@ -94,7 +94,7 @@ void site_seen(unsigned long ip)
 	arch_irq_restore(state);
 }
 
-/* A site in what it calls would call it again. */
+/* If what it calls had a site, that site would call it again. */
 PATCH_ROOT(site_seen);
 
 /* ---- Conversion ------------------------------------------------------------ */
