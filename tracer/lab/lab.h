@@ -1,9 +1,8 @@
 /*
- * The lab: every way of patching a site that the ports use, and those that
- * history has tried and regretted, enumerated on the running machine. A victim
- * task is held at each instruction boundary of a site and its surroundings, the
- * site is patched under it, it goes on, and what then happens is compared with
- * what the scheme claims.
+ * The lab enumerates, on the running machine, every way of patching a site that the
+ * ports use, and ways that history has tried and regretted. It holds a victim task at
+ * each instruction boundary of a site and its surroundings, patches the site under the
+ * task, lets the task go on, and compares what happens with what the scheme claims.
  *
  * What every port supplies is in arch/arch_lab.h. Schemes beyond that are data, in a
  * port's lab.c; their victims are assembly, in its lab.S. tests/README.md says how
@@ -20,9 +19,9 @@
 #define LAB_STORES 6
 
 /*
- * One store: bytes [offset, offset + length) of form `form`; 1, 2, 4 or 8 bytes at
- * an aligned address are one instruction, others go byte by byte (torn stores
- * that matter are two of these).
+ * One store: bytes [offset, offset + length) of form `form`. 1, 2, 4 or 8 bytes at an
+ * aligned address are stored by one instruction, any other number byte by byte. A
+ * store that is torn in two, where that matters, is two of these.
  */
 struct lab_store {
 	u8 offset, length, form;
@@ -30,12 +29,15 @@ struct lab_store {
 
 /* How the stores are brought about. */
 enum lab_way {
-	LAB_STOP,  /* all within one rendezvous; each CPU synchronises */
-	LAB_LIVE,  /* one after another while others run; all CPUs synchronise
-		      after each */
-	LAB_BREAK, /* arch_break_insn where the first store goes; then the
-		      stores, all but the first; then the first: all CPUs
-		      synchronise after each of the three */
+	/* All stores within one rendezvous, which each CPU synchronises in. */
+	LAB_STOP,
+	/* One store after another while others run. All CPUs synchronise after
+	 * each of them. */
+	LAB_LIVE,
+	/* First arch_break_insn where the first store goes, then all stores but
+	 * the first, then the first. All CPUs synchronise after each of the
+	 * three. */
+	LAB_BREAK,
 };
 
 struct lab_scheme {
@@ -49,23 +51,24 @@ struct lab_scheme {
 	u8 old, new; /* the transition, as forms */
 	enum lab_way way;
 	struct lab_store store[LAB_STORES]; /* in order; length 0 ends */
-	/* 0: claimed safe. Else claimed unsafe: at least one of these must be
-	 * seen at one boundary, or by the CPU that runs in between. */
+	/* 0: the scheme is claimed to be safe. Else to be unsafe: at least one of
+	 * these bits must be seen at one boundary, or by the CPU that runs in
+	 * between. */
 	u32 breaks;
 	const char *because; /* one line for `lab list`: why, or what cures it */
-	/* Optional: what this scheme wants of every trap return that would
-	 * resume in the site (the step back of the three-step retarget). */
+	/* Optional: what this scheme demands of every trap return into the site
+	 * (the step back of the three-step retarget). */
 	void (*trap_return)(struct trap_frame *f, unsigned long site);
-	/* Does a run between two stores do as form `window` says, neither old nor
-	 * new, by design? */
+	/* By design a run between two stores may do as form `window` says, which
+	 * is neither the old form nor the new one. */
 	bool has_window;
 	u8 window;
-	/* LAB_BREAK: what the trap does: act as that form would. */
+	/* LAB_BREAK: the trap calls it, to act as that form would. */
 	void (*resume)(struct trap_frame *f, unsigned long site,
 		       unsigned int form);
-	/* Optional: f is a fault of the victim's. If it belongs to the scheme (a
-	 * page that is absent so that each access shows which instruction made
-	 * it): put f behind the instruction, add to *damage, true. */
+	/* Optional: f is a fault of the victim's. If the scheme has provoked it (by
+	 * an absent page, where each access shows which instruction made it), put
+	 * f behind the instruction, add to *damage, and return true. */
 	bool (*fault)(struct trap_frame *f, unsigned long site, u32 *damage);
 };
 #define LAB_SCHEME(ident, ...)                                                 \

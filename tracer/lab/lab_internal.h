@@ -25,19 +25,19 @@ enum lab_end {
 	LAB_LOST, /* never came back; caught and buried */
 };
 
-/* A task that runs victims on one CPU. Its creator writes, it reads, while it is
- * held; and the other way round while it runs. */
+/* A task that runs victims on one CPU. While the task is held, its creator writes here
+ * and the task reads. While the task runs, it is the other way round. */
 struct lab_task {
 	unsigned int cpu;
 	struct task *task; /* NULL: none, or buried */
 	void (*job)(struct lab_task *l);
 	const struct lab_victim *victim;
-	const struct lab_scheme *scheme; /* for its fault(), or NULL */
+	const struct lab_scheme *scheme; /* whose fault() is asked, or NULL */
 	struct lab_map *map;
-	unsigned int delay,
-		span;	    /* where a sweep begins, and how far it goes */
-	unsigned int first; /* of the latest sweep's delays */
-	bool stop;	    /* this was the trial that was wanted */
+	unsigned int delay; /* where a sweep begins */
+	unsigned int span;  /* and how far it goes */
+	unsigned int first; /* the first delay of the latest sweep */
+	bool stop;	    /* the latest trial was the one looked for */
 	/* Results. */
 	bool done;
 	u32 damage, fault_damage;
@@ -54,8 +54,8 @@ void lab_task_stop(struct lab_task *l);
 enum lab_end lab_once(struct lab_task *l, const struct lab_victim *v);
 
 /*
- * Interrupt the victim after every number of instructions, holding nothing:
- * adds to the map, whose lo and hi are set. span: of numbers to go through.
+ * Interrupt the victim after every number of instructions, `span` numbers in all, and
+ * hold nothing. Adds what was seen to the map, whose lo and hi are set.
  */
 enum lab_end lab_sweep(struct lab_task *l, const struct lab_victim *v,
 		       struct lab_map *map, unsigned int span);
@@ -70,7 +70,7 @@ enum lab_end lab_finish(struct lab_task *l);
 #define LAB_FINDINGS 12
 #define LAB_BOUNDARIES 200
 
-/* What was seen to go wrong in the same way, wherever it was held. */
+/* Damage of one kind. Runs that were held elsewhere and had the same are in it too. */
 struct lab_finding {
 	u32 damage;
 	const char *what;     /* the fault, or NULL */
@@ -82,8 +82,8 @@ struct lab_finding {
 };
 
 /*
- * A transition under test: from state 0 by steps to state `last`. What lies in
- * between has a form, or not: it is what the stores make of it.
+ * A transition under test, from state 0 by steps to state `last`. The states in between
+ * are what the stores make of the text, so they need not have a form.
  */
 struct lab_case {
 	const char *name, *from, *strategy, *old, *new, *because;
@@ -111,18 +111,17 @@ struct lab_case {
 	unsigned int span;     /* of the sweep */
 	/* Results. */
 	unsigned int held, boundaries; /* of all states together */
-	unsigned int runs;	       /* victims held and released, or run */
-	u8 bytes[2][LAB_SITE_MAX];     /* of the old and new form, as tested */
+	unsigned int runs;	       /* how often a victim has run */
+	u8 bytes[2][LAB_SITE_MAX];     /* the old and the new form, as tested */
 	u32 seen;		       /* damage */
 	const char *incomplete;	       /* why, or NULL */
 	unsigned long incomplete_at;
-	const char
-		*wrong; /* the scheme itself: its forms do not do as they say */
+	const char *wrong; /* why the scheme contradicts itself, or NULL */
 	unsigned int nr_findings;
 	struct lab_finding finding[LAB_FINDINGS];
 };
 
-/* Enumerate it. The two CPUs' tasks; `other` NULL: there is no second CPU. */
+/* Enumerate a case, with the two CPUs' tasks. `other` NULL: there is one CPU. */
 void lab_enumerate(struct lab_case *c, struct lab_task *l,
 		   struct lab_task *other);
 
@@ -132,7 +131,7 @@ enum lab_verdict { LAB_HOLDS, LAB_BROKEN, LAB_SURPRISE, LAB_INCOMPLETE };
 enum lab_verdict lab_judge(const struct lab_case *c);
 void lab_header(struct sink *out);
 void lab_row(struct sink *out, const struct lab_case *c);
-/* One line for programs; forms in the bytes that the text has now. */
+/* One line for programs, with the forms' bytes as tested. */
 void lab_json(struct sink *out, const struct lab_case *c);
 
 /*
@@ -154,7 +153,7 @@ bool lab_case_trampoline(struct lab_case *c, unsigned int *i);
 
 /* ---- lab_own.c: what cases of the port's own sites share ---- */
 
-/* Around all of those that are run; false: such a site is in no table. */
+/* Around a whole run of the lab. False: the own sites are not in the site table. */
 bool lab_own_begin(void);
 void lab_own_end(void);
 /* Let live calls do `ops`; 0, or trace_ops_borrow()'s error. */
