@@ -60,8 +60,8 @@ void irq_event(enum irq_kind kind)
 }
 
 /*
- * The interrupted task may be switched away right here, and come back to here on
- * another CPU; the port then returns through the frame, on the task's stack.
+ * This may switch to another task. The interrupted task comes back to here later, maybe
+ * on another CPU, and then the port returns through the frame on that task's stack.
  */
 void irq_exit(struct trap_frame *f)
 {

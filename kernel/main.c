@@ -101,8 +101,8 @@ void kernel_main(void)
 	/* Sites are written through the alias that arch_mmu_init() has made, and
 	 * before a second CPU or a second task could run one of them. */
 	run_hooks(INIT_SITES);
-	/* Timers need the clock's rate and the interrupt controller; no interrupt
-	 * may come before its handler could run a site that is not converted. */
+	/* Timers need the clock's rate and the interrupt controller. This stands
+	 * behind the sites' conversion, because an interrupt's handler runs sites. */
 	time_init();
 	arch_irq_init();
 	time_init_cpu();

@@ -14,8 +14,8 @@ void panic_check(void);
 noreturn void panic_stop_cpu(void);
 
 /*
- * A broken invariant. Prints, with a backtrace; stops the other CPUs; ends the
- * machine with status 1 under panic=exit, else halts. Any context.
+ * An invariant is broken. Print the text and a backtrace, and stop the other CPUs. Under
+ * panic=exit end the machine with status 1, else halt. Any context.
  */
 noreturn void panic(const char *fmt, ...) printf_like(1, 2);
 

@@ -27,15 +27,17 @@ struct timer {
 };
 
 void timer_setup(struct timer *t, void (*fn)(struct timer *t));
-/* Fire fn on the calling CPU ns from now; replaces an earlier request. */
+/* Call t's function on this CPU, ns nanoseconds from now. Replaces an earlier request. */
 void timer_start(struct timer *t, u64 ns);
-/* Undo; when it returns fn neither runs nor will. Not from fn itself. */
+/* Undo that. When it returns, the function does not run and will not. The function
+ * itself must not call this. */
 void timer_cancel(struct timer *t);
 
 void time_init(void);	    /* boot CPU */
 void time_init_cpu(void);   /* every CPU, interrupts off */
 void timer_interrupt(void); /* from irq_event(IRQ_TIMER), interrupts off */
-void time_program(void); /* set the one-shot for the soonest need; irqs off */
+/* Set this CPU's one-shot timer for what is due first. Interrupts off. */
+void time_program(void);
 
 /* Take over the timers of CPU c, which is gone for good. Preemption off. */
 void time_take_over(unsigned int c);

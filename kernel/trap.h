@@ -7,9 +7,9 @@
 struct trap_frame;
 
 /*
- * A port's fault path: `what` names the fault ("page fault (write)"), addr is
- * the address concerned or 0. Kills an expendable task, or panics; returns only
- * if the frame has been mended and is to be resumed.
+ * The port calls it for every fault. `what` names the fault ("page fault (write)"), and
+ * addr is the address concerned, or 0. It kills an expendable task, and panics for any
+ * other. If it returns, f has been mended, and the port resumes it.
  */
 void trap_fault(struct trap_frame *f, const char *what, unsigned long addr);
 

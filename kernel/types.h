@@ -23,9 +23,9 @@ typedef long ssize_t;
 typedef u32 cpumask_t;
 
 /*
- * How firmware and interrupt controllers name a CPU: hart id, APIC id, VP
- * number. Never an index: CPU indices are dense, count from 0 (the boot CPU)
- * and are plain unsigned int; these need not be any of that.
+ * How firmware and interrupt controllers name a CPU: a hart id, an APIC id, a VP
+ * number. These need not be dense, nor begin with 0. A CPU's index is a plain unsigned
+ * int instead: indices are dense, and 0 is the boot CPU.
  */
 typedef struct {
 	u32 id;

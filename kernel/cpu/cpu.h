@@ -79,9 +79,9 @@ void ipi_interrupt(void);
 /*
  * Run fn(arg) with interrupts off on every CPU of `mask` that is online when the
  * call has its turn, the caller's own CPU included, and wait until all have run it.
- * 0; -EDEADLK with interrupts off or in an interrupt, because the caller would wait
- * for a CPU that may wait for the caller's. For all CPUs pass ~0u: a mask that was
- * read from cpus_online before lacks the CPUs that have come since.
+ * 0. -EDEADLK: interrupts are off or this is an interrupt, so the caller would wait
+ * for a CPU that may wait for the caller's. For all CPUs pass ~0u, because a mask that
+ * was read from cpus_online lacks the CPUs that have come since.
  */
 int cpu_call(cpumask_t mask, void (*fn)(void *arg), void *arg);
 

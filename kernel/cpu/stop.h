@@ -17,9 +17,9 @@ struct stop_work {
 };
 
 /*
- * Carry out w. 0; -EDEADLK with interrupts off or in interrupt context; -EBUSY from
- * within a rendezvous. Other callers wait for their turn meanwhile. Neither function
- * of w may wait for another CPU, take a lock, or have a site. Context: a task,
+ * Carry out w. 0. -EDEADLK: interrupts are off, or this is an interrupt. -EBUSY: the
+ * caller is inside a rendezvous. Other callers wait for their turn meanwhile. Neither
+ * function of w may wait for another CPU, take a lock, or have a site. Context: a task,
  * preemptible or not.
  */
 int stop_cpus(struct stop_work *w);

@@ -208,8 +208,8 @@ notrace unsigned long unwind_caller(unsigned long ret)
 	const struct task *t = current_task();
 	u32 n = min(READ_ONCE(t->nr_returns), (u32)TASK_RETURNS);
 
-	/* The innermost taken return is the caller's of this; several are one
-	 * behind the other after tail calls. */
+	/* The innermost taken return is that of this function's caller. After
+	 * tail calls several stand one behind the other. */
 	while (ret == (unsigned long)trace_return && n)
 		ret = t->returns[--n].ret;
 	return ret;

@@ -74,12 +74,12 @@ struct spin_wait {
 };
 
 /*
- * From time to time while spinning: true to stop waiting. In a panic the holder
- * may be a CPU that was stopped in mid-air; what the panic prints is worth more
- * than what the lock protects, so the panicking CPU takes it then.
+ * A CPU that spins asks this from time to time. True: stop waiting. In a panic the
+ * holder may be a CPU that was stopped while it held the lock. What the panic prints is
+ * worth more than what the lock protects, so the panicking CPU takes the lock then.
  *
- * Time counts only as far as this CPU did spin: between two looks lie 64 rounds,
- * which never take SPIN_GAP_NS, unless the host ran something else. A whole machine
+ * Only the time that this CPU has spun counts. Between two looks lie 64 rounds, which
+ * never take SPIN_GAP_NS, unless the host ran something else meanwhile. A whole machine
  * that stands still is no deadlock.
  */
 static bool spun_too_long(struct spinlock *l, struct spin_wait *w,

@@ -47,9 +47,9 @@ static bool wake_first(struct wait_queue *w)
 }
 
 /*
- * A task that is on the queue but awake (it was woken for another reason) will
- * look at its condition again, or give up; in case it gives up, the next one is
- * woken as well. Waking one too many costs a look; one too few hangs it.
+ * A task on the queue may be awake, because it was woken for another reason. It will
+ * look at its condition again, or give up. In case it gives up, the next task is woken
+ * as well: a task that is woken in vain only looks, a task that is not woken hangs.
  */
 void wake_one(struct wait_queue *w)
 {

@@ -1,9 +1,9 @@
 /*
- * kmalloc: objects of a few sizes, cut from pages. A slab is one page: its
- * header, then objects of one size, a bit each. What is larger than a slab's
- * largest object is pages of its own; such a pointer is page-aligned, an object
- * in a slab never is, so kfree() tells them apart. A slab that falls empty gives
- * its page back at once: what is free does not depend on what was used before.
+ * kmalloc: objects of a few sizes, cut from pages. A slab is one page: a header with a
+ * bit for each object, then the objects, all of one size. An object that is larger
+ * than any in a slab gets pages of its own. Its address is page-aligned, which an
+ * object in a slab never is, so kfree() can tell them apart. A slab that falls empty
+ * gives its page back at once, so what is free does not depend on what was used before.
  */
 #include <kernel/lib/bits.h>
 #include <kernel/lib/list.h>

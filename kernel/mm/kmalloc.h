@@ -5,9 +5,9 @@
 #include <kernel/types.h>
 
 /*
- * size bytes, 16-byte aligned (8 on 32-bit), not zeroed; NULL when there is no
- * memory or size is 0. Any context but NMI. kfree(NULL) is harmless; freeing
- * what is not allocated panics.
+ * size bytes, aligned to 16 bytes (8 on 32-bit machines), not zeroed. NULL when there
+ * is no memory, or when size is 0. Any context but NMI. kfree(NULL) does nothing. A
+ * kfree() of what is not allocated panics.
  */
 void *kmalloc(size_t size);
 void *kzalloc(size_t size);

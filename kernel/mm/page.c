@@ -1,8 +1,8 @@
 /*
- * Pages: a buddy allocator over all of boot_info's memory. A free block of
- * 2^order pages is aligned to its size and holds its own list node; one byte for
- * each page says what begins there, so freeing finds the buddy at once and a
- * wrong free is noticed.
+ * Pages: a buddy allocator over all of boot_info's memory. A free block of 2^order
+ * pages is aligned to its size, and holds its own list node. One byte for each page
+ * says what begins there. So a free finds the buddy at once, and a wrong free is
+ * noticed.
  */
 #include <arch/arch.h>
 #include <boot/boot_info.h>

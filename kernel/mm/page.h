@@ -8,8 +8,8 @@
 void mm_init(void);
 
 /*
- * 2^order contiguous pages, aligned to their size, not zeroed; NULL when there
- * are none (counted). Any context but NMI. Free with the same order.
+ * 2^order contiguous pages, aligned to their size, not zeroed. NULL when there are
+ * none, which is counted. Any context but NMI. Free them with the same order.
  */
 void *page_alloc(unsigned int order);
 void page_free(void *page, unsigned int order);

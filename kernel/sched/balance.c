@@ -1,11 +1,11 @@
 /*
- * Which CPU runs what. A task that becomes ready goes to an idle CPU if it may,
- * or to one that runs something less urgent; an idle CPU pulls what waits
- * elsewhere; and at every few ticks a busy CPU looks whether another one has
- * more waiting. Two run queues' locks are taken in the order of their CPUs.
+ * Which CPU runs which task. A task that becomes ready goes to an idle CPU if its
+ * affinity allows, else to a CPU that runs a less urgent task. An idle CPU pulls a task
+ * that waits elsewhere. Every few ticks a busy CPU pulls one if another CPU has more
+ * tasks waiting. Two run queues' locks are taken in the order of their CPUs.
  *
- * What others' queues look like is first read without their lock, as a hint;
- * what is done is decided again under the locks.
+ * A CPU first reads other CPUs' queues without their locks, as a hint. It decides again
+ * once it holds the locks.
  */
 #include <kernel/printk.h>
 #include <kernel/sched/sched_internal.h>

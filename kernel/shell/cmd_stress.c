@@ -1,9 +1,8 @@
 /*
- * stress: makes all CPUs busy with tasks that preempt each other in every way
- * there is, in the background, for demonstrations and for tests that need a
- * machine that never stands still. A set is one task of each kind; the lowest
- * priority never sleeps, the others run for short times above it. With `cpus` one
- * more task takes CPUs down and up at random.
+ * stress: keeps all CPUs busy in the background with tasks that preempt each other in
+ * every way there is, for demonstrations and for tests. A set has one task of each
+ * kind. The task with the lowest priority never sleeps, and the others run above it
+ * for short times. With `cpus` one more task takes CPUs down and up at random.
  */
 #include <kernel/errno.h>
 #include <kernel/cpu/hotplug.h>

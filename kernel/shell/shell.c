@@ -317,8 +317,8 @@ static int close_target(struct pipeline *p, int err)
 
 	if (!p->target.h)
 		return err;
-	/* What failed half-way must not look like a shorter success; but that
-	 * there was too much, ctl_close() has to say. */
+	/* A pipeline that failed half-way must not write less and look like a
+	 * success. If it wrote too much, ctl_close() says so. */
 	if (err && !p->target.full) {
 		ctl_abandon(p->target.h);
 		return err;

@@ -1,7 +1,7 @@
 /*
- * In-kernel tests: self-registered, run by `test [glob]`, reported as KTAP.
- * The runner compares free pages, kmalloc objects, tasks and (through a hook)
- * enabled sites before and after each; a difference fails the test.
+ * In-kernel tests. KTEST() registers one, `test [glob]` runs them, and the report is
+ * KTAP. The runner compares resources (free pages, kmalloc objects, tasks, enabled
+ * sites) before and after each test. A test that changes one of them fails.
  */
 #ifndef KERNEL_KTEST_H
 #define KERNEL_KTEST_H
@@ -28,13 +28,13 @@ struct ktest_run {
 		ktests) = { test_name, ktest_##ident };                        \
 	static void ktest_##ident(struct ktest_run *t)
 
-/* Record a failure with file, line and text; the test goes on. */
+/* Record a failure with file, line and text. The test goes on. */
 #define KEXPECT(t, cond)                                                       \
 	do {                                                                   \
 		if (!(cond))                                                   \
 			ktest_fail(t, __FILE__, __LINE__, #cond);              \
 	} while (0)
-/* The same for integers; prints both. */
+/* The same for two integers, which are printed. */
 #define KEXPECT_EQ(t, a, b)                                                    \
 	ktest_expect_eq(t, __FILE__, __LINE__, #a " == " #b, (long long)(a),   \
 			(long long)(b))
@@ -63,11 +63,11 @@ struct ktest_run {
 unsigned int ktest_last_cpu(void);
 
 /*
- * Sleep until cond is true: true; or false after 10 s of waiting, which says
- * that something hangs, never that a machine is slow. Longer and longer sleeps:
- * under -icount QEMU runs the other CPUs from the moment that a timer is set
- * until it fires, unless their tick comes first; with short sleeps only, no
- * other task of this CPU would ever run.
+ * Sleep until cond is true, and return true. After 10 s return false: then something
+ * hangs, because no machine is that slow. The sleeps become longer and longer. Under
+ * -icount QEMU runs the other CPUs from the moment that a timer is set until it fires,
+ * unless their tick comes first. With short sleeps only, no other task of this CPU
+ * would ever run.
  */
 #define KWAIT_NS (10 * NSEC_PER_SEC)
 #define KWAIT(cond)                                                            \

@@ -1,14 +1,14 @@
 /*
- * Small functions that tests, conformance and bench trace: in kernel/, so that
- * they have sites; each has a twin without, which shows what a site costs.
+ * Small functions that tests, conformance and bench trace. They stand in kernel/, so
+ * they have sites. Each has a twin without a site, which shows what the site costs.
  */
 #ifndef KERNEL_VICTIM_H
 #define KERNEL_VICTIM_H
 
 #include <kernel/types.h>
 
-/* x + 3; calls a function without a site, so that it keeps its return address
- * on the stack with or without a site of its own. */
+/* Returns x + 3. It calls a function without a site, so it keeps its return address on
+ * the stack whether it has a site itself or not. */
 unsigned long victim_call(unsigned long x);
 notrace unsigned long victim_call_notrace(unsigned long x);
 
