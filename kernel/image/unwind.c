@@ -20,24 +20,25 @@ extern char _data[];
 
 /* ---- The table ------------------------------------------------------------ */
 
+/* function_graph asks at each call, so this counts instructions. */
 static notrace const struct unwind_rule *rule_at(unsigned long pc)
 {
-	unsigned long offset = pc - (unsigned long)_text;
-	unsigned int lo, hi;
+	unsigned long offset = pc - (unsigned long)_text, rows, half;
+	const u32 last =
+		offset << 8 | 0xff; /* no row at or before pc is more */
+	const u32 *index, *row;
 
-	if (pc < (unsigned long)_text || pc >= (unsigned long)_etext)
+	if (offset >= (unsigned long)_etext - (unsigned long)_text)
 		return &unwind_rules[0];
-	lo = unwind_index[offset / UNWIND_BLOCK];
-	hi = unwind_index[offset / UNWIND_BLOCK + 1] + 1;
-	while (hi - lo > 1) {
-		unsigned int mid = (lo + hi) / 2;
-
-		if (unwind_rows[mid] >> 8 <= offset)
-			lo = mid;
-		else
-			hi = mid;
+	index = &unwind_index[offset / UNWIND_BLOCK];
+	row = &unwind_rows[index[0]];
+	/* Bisection: the last row that does not begin behind pc. */
+	for (rows = index[1] + 1 - index[0]; rows > 1; rows -= half) {
+		half = rows / 2;
+		if (row[half] <= last)
+			row += half;
 	}
-	return &unwind_rules[unwind_rows[lo] & 0xff];
+	return &unwind_rules[*row & 0xff];
 }
 
 notrace bool unwind_frame(unsigned long pc, unsigned long sp,
