@@ -30,9 +30,9 @@ KERNEL_PARAM(panic, "panic", "exit or halt", panic_param);
 
 bool panic_here(void)
 {
-	int who = READ_ONCE(panic_cpu);
+	int cpu = READ_ONCE(panic_cpu);
 
-	return who >= 0 && (unsigned int)who == cpu_index();
+	return cpu >= 0 && (unsigned int)cpu == cpu_index();
 }
 
 void panic_stop_cpu(void)

@@ -186,7 +186,7 @@ LAB_SCHEME(nop_link, AT(lab_link, "jal/nop link", "seed 1", nop), MOVE(ON, OFF),
 
 LAB_SCHEME(both_stop_on, LONG("long both", long_both), MOVE(OFF, ON),
 	   .way = LAB_STOP, .store = FIRST_SECOND(ON),
-	   .because = "off, nobody stands behind the b");
+	   .because = "off, no task stands behind the b");
 LAB_SCHEME(both_stop_off, LONG("long both", long_both), MOVE(ON, OFF),
 	   .way = LAB_STOP, .store = FIRST_SECOND(OFF), .breaks = LAB_FAULT,
 	   .because = HALF);
@@ -195,7 +195,7 @@ LAB_SCHEME(both_01_on, LONG("long both 0 1", long_both), MOVE(OFF, ON),
 	   .because = HALF);
 LAB_SCHEME(both_10_on, LONG("long both 1 0", long_both), MOVE(OFF, ON),
 	   .way = LAB_LIVE, .store = SECOND_FIRST(ON),
-	   .because = "off, nobody stands behind the b");
+	   .because = "off, no task stands behind the b");
 LAB_SCHEME(both_01_off, LONG("long both 0 1", long_both), MOVE(ON, OFF),
 	   .way = LAB_LIVE, .store = FIRST_SECOND(OFF), .breaks = LAB_FAULT,
 	   .because = HALF);

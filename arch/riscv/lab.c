@@ -156,7 +156,7 @@ static void encode_jal(unsigned long site, unsigned int form, u8 *bytes)
 ONE_WORD(auipc, "nop=auipc", "H2", lab_pair, auipc, PAIR, SECOND,
 	 "t0 is right for either second word");
 ONE_WORD(jump, "nop=jump", "H2", lab_pair, jump, PASSED, FIRST,
-	 "who stands on the jalr has executed the auipc");
+	 "a task on the jalr has executed the auipc");
 ONE_WORD(far, "far mcount", "H2", lab_far, far, PAIR, SECOND,
 	 "ra is right for either second word");
 
@@ -257,9 +257,9 @@ LAB_SCHEME(three_steps_only, RETARGET("3 steps only", "H2"), THREE_STEPS,
 #define ODD(scheme) SITE(scheme, "H10", lab_odd, auipc), FORMS(PAIR)
 
 LAB_SCHEME(odd_stop_on, ODD("odd"), MOVE(OFF, ON), .way = LAB_STOP,
-	   .store = LOW_HIGH(ON), .because = "nobody fetches in between");
+	   .store = LOW_HIGH(ON), .because = "no CPU fetches in between");
 LAB_SCHEME(odd_stop_off, ODD("odd"), MOVE(ON, OFF), .way = LAB_STOP,
-	   .store = LOW_HIGH(OFF), .because = "nobody fetches in between");
+	   .store = LOW_HIGH(OFF), .because = "no CPU fetches in between");
 LAB_SCHEME(odd_low_on, ODD("odd low high"), MOVE(OFF, ON), .way = LAB_LIVE,
 	   .store = LOW_HIGH(ON), .breaks = LAB_FAULT,
 	   .because = "jalr t0, 0(ra) in between; cure: aligned, or c.ebreak");

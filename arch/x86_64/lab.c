@@ -124,7 +124,7 @@ NOP_PAIR(k8, "k8", "seed 0", k8, 0, 0, "one instruction", 5);
 NOP_PAIR(generic, "generic", "seed 0", generic, 0, 0,
 	 "one instruction; 48 makes it 64 bits wide", 5);
 NOP_PAIR(jump, "jump", "seed 3", jump, 0, 0,
-	 "nobody stands on what the jump passes", 2, -3);
+	 "no task stands on what the jump passes", 2, -3);
 NOP_PAIR(nops, "5x90", "seed 0", nops, LAB_FAULT, 0,
 	 "four boundaries inside the future call; cure: p6", 1, 1, 1, 1, 1);
 NOP_PAIR(short2, "66x2", "seed 0", short2, LAB_FAULT, 0,

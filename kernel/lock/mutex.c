@@ -25,10 +25,10 @@ static noinline void tell_broken(struct mutex *m)
 
 bool mutex_trylock(struct mutex *m)
 {
-	struct task *nobody = NULL, *me = current_task();
+	struct task *no_owner = NULL, *me = current_task();
 
 	/* Acquire: pairs with the release in give_back(). */
-	if (!__atomic_compare_exchange_n(&m->owner, &nobody, me, false,
+	if (!__atomic_compare_exchange_n(&m->owner, &no_owner, me, false,
 					 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 		return false;
 	list_add_before(&me->mutexes, &m->held);
