@@ -25,7 +25,7 @@ static char input[INPUT_SIZE];
 static unsigned int input_head, input_tail;
 static bool interrupted;
 
-static void put(char c)
+static void put_byte(char c)
 {
 	if (c == '\n')
 		arch_console_putc('\r');
@@ -38,9 +38,9 @@ static void write_locked(const char *text, size_t len)
 	if (!len)
 		return;
 	if (line_owner && line_owner != current_task())
-		put('\n');
+		put_byte('\n');
 	for (size_t i = 0; i < len; i++)
-		put(text[i]);
+		put_byte(text[i]);
 	line_owner = text[len - 1] == '\n' ? NULL : current_task();
 }
 

@@ -71,7 +71,7 @@ static void stop_others(void)
 		arch_cpu_relax();
 }
 
-static noreturn void end(void)
+static noreturn void end_machine(void)
 {
 	if (panic_exits)
 		arch_power_off(1);
@@ -109,5 +109,5 @@ void panic(const char *fmt, ...)
 	/* A fault has shown where it was; a second panic shows no more. */
 	if (first && !arch_this_cpu()->in_fault)
 		backtrace_print(NULL, NULL);
-	end();
+	end_machine();
 }

@@ -70,6 +70,12 @@ typedef struct {
 #define READ_ONCE(x) (*(const volatile __typeof__(x) *)&(x))
 #define WRITE_ONCE(x, v) (*(volatile __typeof__(x) *)&(x) = (v))
 
+/* Add one to a counter that several CPUs count in. It orders nothing. */
+static inline void count_up(u32 *counter)
+{
+	__atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
+}
+
 #define static_assert _Static_assert
 
 /*

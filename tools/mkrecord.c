@@ -70,7 +70,8 @@ static void find_base(const struct object *o, struct code *c)
 	}
 }
 
-static void put(const struct object *o, const struct code *c, uint64_t offset)
+static void put_record(const struct object *o, const struct code *c,
+		       uint64_t offset)
 {
 	if (!c->base)
 		die("%s: a site in a section that has no base symbol", o->path);
@@ -94,7 +95,7 @@ static void record_entries(const struct object *o, const struct code *c,
 				    (uint8_t *)data->d_buf + sym.st_value,
 				    data->d_size - sym.st_value);
 		if (at >= 0)
-			put(o, c, sym.st_value + at);
+			put_record(o, c, sym.st_value + at);
 	}
 }
 
@@ -120,7 +121,7 @@ static void record_relocation(const struct object *o, const struct code *c,
 	if (field >= 0 &&
 	    gelf_getsym(o->symbols, GELF_R_SYM(r->r_info), &sym) &&
 	    !strcmp(symbol_name(o, &sym), o->format->stub))
-		put(o, c, r->r_offset - field);
+		put_record(o, c, r->r_offset - field);
 }
 
 /* Relocations of the section that refer to the stub. */

@@ -52,8 +52,8 @@ struct log {
 	bool header;
 };
 
-static void add(struct log *l, const struct patch_log_entry *e,
-		unsigned int line)
+static void log_add(struct log *l, const struct patch_log_entry *e,
+		    unsigned int line)
 {
 	if (l->n == l->room) {
 		l->room = l->room ? 2 * l->room : 1024;
@@ -67,8 +67,8 @@ static void add(struct log *l, const struct patch_log_entry *e,
 }
 
 /* The index of a word in a list, or n. */
-static unsigned int find(const char *const *words, unsigned int n,
-			 const char *word)
+static unsigned int word_index(const char *const *words, unsigned int n,
+			       const char *word)
 {
 	unsigned int i = 0;
 
@@ -83,7 +83,7 @@ static bool parse_store(struct patch_log_entry *e, const char *text)
 
 	if (sscanf(text, "%15s %7s %x", kind, state, &e->a) != 3)
 		return false;
-	e->b = find(patch_store_words, STORES, kind);
+	e->b = word_index(patch_store_words, STORES, kind);
 	if (!strcmp(state, "on"))
 		e->b |= STORE_ON;
 	else if (strcmp(state, "off"))
@@ -124,10 +124,10 @@ static void parse(struct log *l, const char *text, unsigned int line)
 		complain("line %u is no entry: %s", line, text);
 	e.time = seconds * 1000000000 + ns;
 	e.cpu = cpu;
-	e.what = find(patch_log_words, LOG_WHATS, what);
+	e.what = word_index(patch_log_words, LOG_WHATS, what);
 	if (e.what == LOG_WHATS || !parse_arguments(&e, text + used))
 		complain("line %u is no entry: %s", line, text);
-	add(l, &e, line);
+	log_add(l, &e, line);
 }
 
 static void read_log(struct log *l, FILE *f)

@@ -28,8 +28,8 @@
 static struct ctl_handle errors;
 
 /* All figures are kept in tenths; limit 0: none. */
-static int put(struct sink *out, const char *name, u64 tenths, const char *unit,
-	       unsigned int limit)
+static int put_figure(struct sink *out, const char *name, u64 tenths,
+		      const char *unit, unsigned int limit)
 {
 	char text[12] = "-";
 
@@ -124,11 +124,13 @@ static int put_sites(struct sink *out)
 {
 	/* One instruction is one nanosecond: the clock had no rate yet then,
 	 * and arch_instructions() need not work that early. */
-	put(out, "boot_conversion",
-	    clock_delta_to_ns(site_boot.clock) * 10 / max(site_count, 1u),
-	    "instructions/site", 60);
-	return put(out, "site_table", site_bytes() * 10 / max(site_count, 1u),
-		   "bytes/site", 5);
+	put_figure(out, "boot_conversion",
+		   clock_delta_to_ns(site_boot.clock) * 10 /
+			   max(site_count, 1u),
+		   "instructions/site", 60);
+	return put_figure(out, "site_table",
+			  site_bytes() * 10 / max(site_count, 1u), "bytes/site",
+			  5);
 }
 
 /* ---- Strategies ------------------------------------------------------------ */
@@ -146,12 +148,12 @@ static void put_strategy(struct sink *out, const char *name, unsigned int limit)
 
 	cost_of_batches(&enable, &disable);
 	snprintf(what, sizeof(what), "%s_enable_all", name);
-	put(out, what, enable, "instructions/site", limit);
+	put_figure(out, what, enable, "instructions/site", limit);
 	snprintf(what, sizeof(what), "%s_disable_all", name);
-	put(out, what, disable, "instructions/site", limit);
+	put_figure(out, what, disable, "instructions/site", limit);
 	snprintf(what, sizeof(what), "%s_longest_stall", name);
 	if (!probe_measure(site_count, &stall))
-		put(out, what, stall * 10, "ns", 0);
+		put_figure(out, what, stall * 10, "ns", 0);
 }
 
 /* Every strategy that this CPU does not refuse. */
@@ -175,19 +177,19 @@ static int put_calls(struct sink *out)
 	int err;
 
 	/* As much as the longest port may; tools/bench knows each port's. */
-	put(out, "disabled_site", cost_of_site(), "instructions", 3);
+	put_figure(out, "disabled_site", cost_of_site(), "instructions", 3);
 	err = filter_write(&errors, &filter_trace, filter, false);
 	if (!err)
 		err = trace_select(&errors, "function");
 	if (err)
 		return shell_error(err, "bench", "%s", errors.error);
-	put(out, "function_event", cost_with(true), "instructions", 60);
-	put(out, "tracing_off", cost_with(false), "instructions", 15);
+	put_figure(out, "function_event", cost_with(true), "instructions", 60);
+	put_figure(out, "tracing_off", cost_with(false), "instructions", 15);
 	trace_select(&errors, "function_graph");
-	put(out, "graph_call", cost_with(true), "instructions", 900);
+	put_figure(out, "graph_call", cost_with(true), "instructions", 900);
 	trace_select(&errors, "function");
-	return put(out, "enable_one_name", cost_of_name(), "instructions",
-		   5000);
+	return put_figure(out, "enable_one_name", cost_of_name(),
+			  "instructions", 5000);
 }
 
 static int measure(struct sink *out)

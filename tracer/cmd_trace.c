@@ -15,7 +15,7 @@
 #include <tracer/filter.h>
 
 /* Write text into a control file of the tracer; its error is ours. */
-static int put(const char *file, const char *text)
+static int write_file(const char *file, const char *text)
 {
 	char path[64], error[160];
 	int err;
@@ -99,13 +99,13 @@ static int start_check(struct start *st)
 /* As trace-cmd: what is not asked for with -l and -n is not filtered. */
 static int start_apply(const struct start *st)
 {
-	int err = put("set_ftrace_filter", st->filter);
+	int err = write_file("set_ftrace_filter", st->filter);
 
 	if (!err)
-		err = put("set_ftrace_notrace", st->left_out);
+		err = write_file("set_ftrace_notrace", st->left_out);
 	if (!err)
-		err = put("tracing_on", "1");
-	return err ? err : put("current_tracer", st->tracer);
+		err = write_file("tracing_on", "1");
+	return err ? err : write_file("current_tracer", st->tracer);
 }
 
 static int verb_start(struct sink *out, int argc, char **argv)
@@ -131,7 +131,7 @@ static int verb_start(struct sink *out, int argc, char **argv)
 static int verb_stop(struct sink *out, int argc, char **argv)
 {
 	(void)out, (void)argc, (void)argv;
-	return put("tracing_on", "0");
+	return write_file("tracing_on", "0");
 }
 
 static int verb_show(struct sink *out, int argc, char **argv)
@@ -143,23 +143,23 @@ static int verb_show(struct sink *out, int argc, char **argv)
 static int verb_clear(struct sink *out, int argc, char **argv)
 {
 	(void)out, (void)argc, (void)argv;
-	return put("trace", "");
+	return write_file("trace", "");
 }
 
 static int verb_reset(struct sink *out, int argc, char **argv)
 {
 	char mask[12];
-	int err = put("current_tracer", "nop");
+	int err = write_file("current_tracer", "nop");
 
 	snprintf(mask, sizeof(mask), "%x", (1u << nr_cpus) - 1);
 	if (!err)
-		err = put("set_ftrace_filter", "");
+		err = write_file("set_ftrace_filter", "");
 	if (!err)
-		err = put("set_ftrace_notrace", "");
+		err = write_file("set_ftrace_notrace", "");
 	if (!err)
-		err = put("tracing_cpumask", mask);
+		err = write_file("tracing_cpumask", mask);
 	if (!err)
-		err = put("tracing_on", "1");
+		err = write_file("tracing_on", "1");
 	return err ? err : verb_clear(out, argc, argv);
 }
 

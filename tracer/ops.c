@@ -103,7 +103,7 @@ static void look_at_rest(struct task *t, void *arg)
 		t->quiesced = quiesce.number;
 }
 
-static bool look(struct task *t, void *arg)
+static bool look_at_task(struct task *t, void *arg)
 {
 	(void)arg;
 	if (t->quiesced != quiesce.number)
@@ -122,7 +122,7 @@ void trace_quiesce(const struct trace_ops *ops)
 	for (;;) {
 		quiesce.left = 0;
 		cpu_call(~0u, look_here, NULL);
-		task_for_each(look, NULL);
+		task_for_each(look_at_task, NULL);
 		if (!quiesce.left)
 			break;
 		task_sleep(ns);

@@ -7,7 +7,7 @@
 
 char trace_test_error[160];
 
-static int put(const char *file, const char *text, bool append)
+static int write_file(const char *file, const char *text, bool append)
 {
 	char path[64];
 
@@ -19,12 +19,12 @@ static int put(const char *file, const char *text, bool append)
 
 int trace_test_put(const char *file, const char *text)
 {
-	return put(file, text, false);
+	return write_file(file, text, false);
 }
 
 int trace_test_add(const char *file, const char *text)
 {
-	return put(file, text, true);
+	return write_file(file, text, true);
 }
 
 static int site_of(unsigned long (*fn)(unsigned long x))

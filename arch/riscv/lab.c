@@ -30,7 +30,7 @@ enum { OFF, ON, ON2, VIA };
 
 /* ---- what the forms are ---- */
 
-static void put(u8 *bytes, u32 word0, u32 word1)
+static void put_words(u8 *bytes, u32 word0, u32 word1)
 {
 	memcpy(bytes, &word0, 4);
 	memcpy(bytes + 4, &word1, 4);
@@ -41,7 +41,7 @@ static void put_call(u8 *bytes, unsigned long site, const char *target,
 {
 	long rounded = distance_rounded(site, target);
 
-	put(bytes, insn_auipc(link, rounded), insn_jalr(link, rounded));
+	put_words(bytes, insn_auipc(link, rounded), insn_jalr(link, rounded));
 }
 
 static void encode_auipc(unsigned long site, unsigned int form, u8 *bytes)
@@ -65,7 +65,7 @@ static void encode_jump(unsigned long site, unsigned int form, u8 *bytes)
 static void encode_nops(unsigned long site, unsigned int form, u8 *bytes)
 {
 	if (form == OFF)
-		put(bytes, INSN_NOP, INSN_NOP);
+		put_words(bytes, INSN_NOP, INSN_NOP);
 	else
 		put_call(bytes, site, lab_pair_a, REG_T0);
 }
@@ -82,7 +82,7 @@ static void encode_far(unsigned long site, unsigned int form, u8 *bytes)
 static void encode_far_nops(unsigned long site, unsigned int form, u8 *bytes)
 {
 	if (form == OFF)
-		put(bytes, INSN_NOP, INSN_NOP);
+		put_words(bytes, INSN_NOP, INSN_NOP);
 	else
 		put_call(bytes, site, lab_call, REG_RA);
 }

@@ -77,7 +77,7 @@ static u64 *pte_find(u64 va, bool create)
 }
 
 /* Map physical [pa, end), widened to whole pages, at KERNEL_OFFSET. */
-static void map(u64 pa, u64 end, u64 prot)
+static void map_range(u64 pa, u64 end, u64 prot)
 {
 	pa = ALIGN_DOWN(pa, PAGE_SIZE);
 	while (pa < end) {
@@ -94,7 +94,7 @@ static void map(u64 pa, u64 end, u64 prot)
 
 static void map_image(const char *start, const char *end, u64 prot)
 {
-	map(arch_virt_to_phys(start), arch_virt_to_phys(end), prot);
+	map_range(arch_virt_to_phys(start), arch_virt_to_phys(end), prot);
 }
 
 static void map_all(void)
@@ -107,12 +107,12 @@ static void map_all(void)
 	map_image(_data, _tables, PROT_DATA);
 	map_image(_tables, _etables, PROT_RODATA);
 	for (i = 0; i < b->nr_mem; i++)
-		map(b->mem[i].start, b->mem[i].end, PROT_DATA);
-	map(b->initrd.start, b->initrd.end, PROT_DATA);
-	map(b->port.uart, b->port.uart + 1, PROT_DATA);
-	map(b->port.plic, b->port.plic + b->port.plic_size, PROT_DATA);
+		map_range(b->mem[i].start, b->mem[i].end, PROT_DATA);
+	map_range(b->initrd.start, b->initrd.end, PROT_DATA);
+	map_range(b->port.uart, b->port.uart + 1, PROT_DATA);
+	map_range(b->port.plic, b->port.plic + b->port.plic_size, PROT_DATA);
 	if (b->port.power)
-		map(b->port.power, b->port.power + 1, PROT_DATA);
+		map_range(b->port.power, b->port.power + 1, PROT_DATA);
 }
 
 static u64 satp_of(const u64 *root)

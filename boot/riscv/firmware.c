@@ -138,7 +138,7 @@ static void visit_second(u32 boot_hart)
 		boot_info.port.power = r.start;
 }
 
-static void check(u32 boot_hart)
+static void check_found(u32 boot_hart)
 {
 	const struct boot_info *b = &boot_info;
 	unsigned int cpu;
@@ -174,7 +174,7 @@ noreturn void boot_main(u64 boot_hart, u64 tree)
 	fdt_open(tree);
 	fdt_walk(visit_first, (u32)boot_hart);
 	fdt_walk(visit_second, (u32)boot_hart);
-	check((u32)boot_hart);
+	check_found((u32)boot_hart);
 	fdt_remove_reserved();
 	boot_remove_memory(b->initrd.start, b->initrd.end);
 	/* The image, and below it the firmware, should the tree not say so. */

@@ -260,7 +260,7 @@ static int prepare(unsigned int c)
 	return 0;
 }
 
-static int start(unsigned int c)
+static int start_cpu(unsigned int c)
 {
 	int err = prepare(c);
 
@@ -288,7 +288,7 @@ static void let_in(unsigned int c)
 /* One that was too slow last time is not started twice. */
 static int bring_up(unsigned int c)
 {
-	int err = state_of(c) == CPU_OFFLINE ? start(c) : 0;
+	int err = state_of(c) == CPU_OFFLINE ? start_cpu(c) : 0;
 
 	if (err)
 		return err;

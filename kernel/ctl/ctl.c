@@ -121,7 +121,7 @@ int ctl_list(const char *dir, unsigned int i, char *name, size_t size)
 	return 0;
 }
 
-static int find(const char *path, struct ctl_walk *w)
+static int file_find(const char *path, struct ctl_walk *w)
 {
 	walk_start(w);
 	while (walk_next(w))
@@ -133,7 +133,7 @@ static int find(const char *path, struct ctl_walk *w)
 int ctl_mode(const char *path)
 {
 	struct ctl_walk w;
-	int err = find(path, &w);
+	int err = file_find(path, &w);
 
 	if (err)
 		return err;
@@ -145,7 +145,7 @@ int ctl_open(const char *path, bool write, bool truncate,
 {
 	struct ctl_handle *h;
 	struct ctl_walk w;
-	int err = find(path, &w);
+	int err = file_find(path, &w);
 
 	if (err)
 		return err;

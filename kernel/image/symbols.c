@@ -3,7 +3,7 @@
 #include <kernel/lib/string.h>
 #include <kernel/image/symbols.h>
 
-static notrace void fill(struct symbol *s, unsigned int i)
+static notrace void symbol_fill(struct symbol *s, unsigned int i)
 {
 	s->index = i;
 	s->name = symbol_names + symbol_name[i];
@@ -15,7 +15,7 @@ bool symbol_get(unsigned int index, struct symbol *s)
 {
 	if (index >= symbol_count)
 		return false;
-	fill(s, index);
+	symbol_fill(s, index);
 	return true;
 }
 
@@ -37,7 +37,7 @@ notrace bool symbol_at(unsigned long addr, struct symbol *s)
 	}
 	if (!lo || offset - symbol_offset[lo - 1] >= symbol_size[lo - 1])
 		return false;
-	fill(s, lo - 1);
+	symbol_fill(s, lo - 1);
 	return true;
 }
 
@@ -48,7 +48,7 @@ bool symbol_find(const char *name, struct symbol *s)
 	while (lo < hi) {
 		unsigned int mid = (lo + hi) / 2;
 
-		fill(s, symbol_by_name[mid]);
+		symbol_fill(s, symbol_by_name[mid]);
 		if (strcmp(s->name, name) < 0)
 			lo = mid + 1;
 		else
@@ -56,7 +56,7 @@ bool symbol_find(const char *name, struct symbol *s)
 	}
 	if (lo == symbol_count)
 		return false;
-	fill(s, symbol_by_name[lo]);
+	symbol_fill(s, symbol_by_name[lo]);
 	return !strcmp(s->name, name);
 }
 

@@ -158,7 +158,7 @@ static notrace const struct unwind_rule *rule_now(const struct unwind *u)
 	return rule_at(u->exact ? pc : pc - 1);
 }
 
-static notrace bool step(struct unwind *u)
+static notrace bool walk_step(struct unwind *u)
 {
 	const struct unwind_rule *r = rule_now(u);
 	unsigned long cfa = u->regs.sp + r->cfa, pc, link = 0;
@@ -184,7 +184,7 @@ notrace bool unwind_next(struct unwind *u)
 {
 	if (!u->depth++)
 		return true;
-	return u->depth < STEPS_MAX && step(u);
+	return u->depth < STEPS_MAX && walk_step(u);
 }
 
 #ifndef UNWIND_HOST

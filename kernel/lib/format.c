@@ -14,7 +14,7 @@ struct spec {
 	char length;	      /* 0, h, H (hh), l, L (ll), z */
 };
 
-static void put(struct out *o, char c)
+static void put_char(struct out *o, char c)
 {
 	if (o->len + 1 < o->size)
 		o->buf[o->len] = c;
@@ -24,7 +24,7 @@ static void put(struct out *o, char c)
 static void put_repeated(struct out *o, char c, int n)
 {
 	while (n-- > 0)
-		put(o, c);
+		put_char(o, c);
 }
 
 static void put_text(struct out *o, const struct spec *s, const char *text,
@@ -33,7 +33,7 @@ static void put_text(struct out *o, const struct spec *s, const char *text,
 	if (!s->left)
 		put_repeated(o, ' ', s->width - n);
 	for (int i = 0; i < n; i++)
-		put(o, text[i]);
+		put_char(o, text[i]);
 	if (s->left)
 		put_repeated(o, ' ', s->width - n);
 }
@@ -87,10 +87,10 @@ static void put_number(struct out *o, const struct spec *s, u64 v,
 	if (!s->left)
 		put_repeated(o, ' ', pad);
 	for (int i = 0; i < np; i++)
-		put(o, prefix[i]);
+		put_char(o, prefix[i]);
 	put_repeated(o, '0', zeros);
 	while (n)
-		put(o, digits[--n]);
+		put_char(o, digits[--n]);
 	if (s->left)
 		put_repeated(o, ' ', pad);
 }
@@ -221,10 +221,10 @@ static const char *put_spec(struct out *o, const char *f, va_list *ap)
 		f = put_pointer(o, &s, f, va_arg(*ap, void *));
 		break;
 	case '%':
-		put(o, '%');
+		put_char(o, '%');
 		break;
 	default: /* not ours: shown as it stands, so that it is noticed */
-		put(o, '%');
+		put_char(o, '%');
 		return f;
 	}
 	return f + 1;
@@ -240,7 +240,7 @@ int vsnprintf(char *buf, size_t size, const char *fmt, va_list args)
 		if (*fmt == '%')
 			fmt = put_spec(&o, fmt + 1, &ap);
 		else
-			put(&o, *fmt++);
+			put_char(&o, *fmt++);
 	}
 	va_end(ap);
 	if (size)

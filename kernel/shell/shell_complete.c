@@ -208,7 +208,7 @@ void completion_find(struct completion *c, const char *line, size_t pos)
 		offer_arguments(c, usage_of(&p, line));
 }
 
-static void list(struct line_edit *e, const struct completion *c)
+static void list_names(struct line_edit *e, const struct completion *c)
 {
 	struct columns col = { .out = e->out };
 
@@ -252,7 +252,7 @@ bool shell_complete(struct line_edit *e, bool again)
 	completion_find(c, e->buf, e->pos);
 	done = extend(e, c);
 	if (!done && again && c->count)
-		list(e, c);
+		list_names(e, c);
 	kfree(c);
 	return done;
 }

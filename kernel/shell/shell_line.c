@@ -10,7 +10,7 @@
 
 #define CTRL(c) ((c)&0x1f)
 
-static void put(struct line_edit *e, const char *text, size_t len)
+static void put_text(struct line_edit *e, const char *text, size_t len)
 {
 	if (len)
 		e->out->write(e->out, text, len);
@@ -18,17 +18,17 @@ static void put(struct line_edit *e, const char *text, size_t len)
 
 static void beep(struct line_edit *e)
 {
-	put(e, "\a", 1);
+	put_text(e, "\a", 1);
 }
 
 /* The cursor goes from e->pos to `to`, on the screen as well. */
-static void move(struct line_edit *e, size_t to)
+static void move_cursor(struct line_edit *e, size_t to)
 {
 	while (e->pos > to) {
-		put(e, "\b", 1);
+		put_text(e, "\b", 1);
 		e->pos--;
 	}
-	put(e, e->buf + e->pos, to - e->pos);
+	put_text(e, e->buf + e->pos, to - e->pos);
 	e->pos = to;
 }
 
@@ -37,9 +37,9 @@ static void draw_rest(struct line_edit *e)
 {
 	size_t pos = e->pos;
 
-	move(e, e->len);
-	put(e, "\033[K", 3);
-	move(e, pos);
+	move_cursor(e, e->len);
+	put_text(e, "\033[K", 3);
+	move_cursor(e, pos);
 }
 
 void line_insert(struct line_edit *e, const char *text, size_t len)
@@ -53,7 +53,7 @@ void line_insert(struct line_edit *e, const char *text, size_t len)
 	memmove(e->buf + e->pos + len, e->buf + e->pos, e->len - e->pos);
 	memcpy(e->buf + e->pos, text, len);
 	e->len += len;
-	move(e, e->pos + len);
+	move_cursor(e, e->pos + len);
 	if (e->pos < e->len)
 		draw_rest(e);
 }
@@ -63,7 +63,7 @@ static void erase(struct line_edit *e, size_t from, size_t to)
 {
 	if (from == to)
 		return;
-	move(e, from);
+	move_cursor(e, from);
 	memmove(e->buf + from, e->buf + to, e->len - to);
 	e->len -= to - from;
 	e->too_long = false; /* whoever deletes has seen what is there */
@@ -72,21 +72,21 @@ static void erase(struct line_edit *e, size_t from, size_t to)
 
 static void set_line(struct line_edit *e, const char *text)
 {
-	move(e, 0);
+	move_cursor(e, 0);
 	e->len = strlcpy(e->buf, text, sizeof(e->buf));
 	e->too_long = false;
-	move(e, e->len);
-	put(e, "\033[K", 3);
+	move_cursor(e, e->len);
+	put_text(e, "\033[K", 3);
 }
 
 void line_redraw(struct line_edit *e)
 {
 	size_t pos = e->pos;
 
-	put(e, e->prompt, strlen(e->prompt));
+	put_text(e, e->prompt, strlen(e->prompt));
 	e->pos = 0;
 	draw_rest(e);
-	move(e, pos);
+	move_cursor(e, pos);
 }
 
 void line_start(struct line_edit *e)
@@ -96,7 +96,7 @@ void line_start(struct line_edit *e)
 	e->escape = ESC_NONE;
 	e->history_at = e->nr_history;
 	e->draft[0] = '\0';
-	put(e, e->prompt, strlen(e->prompt));
+	put_text(e, e->prompt, strlen(e->prompt));
 }
 
 /* ---- history ---- */
@@ -142,23 +142,23 @@ static void show_history(struct line_edit *e, unsigned int at)
 static void key_left(struct line_edit *e)
 {
 	if (e->pos)
-		move(e, e->pos - 1);
+		move_cursor(e, e->pos - 1);
 }
 
 static void key_right(struct line_edit *e)
 {
 	if (e->pos < e->len)
-		move(e, e->pos + 1);
+		move_cursor(e, e->pos + 1);
 }
 
 static void key_home(struct line_edit *e)
 {
-	move(e, 0);
+	move_cursor(e, 0);
 }
 
 static void key_end(struct line_edit *e)
 {
-	move(e, e->len);
+	move_cursor(e, e->len);
 }
 
 static void key_up(struct line_edit *e)
@@ -208,7 +208,7 @@ static void key_kill_word(struct line_edit *e)
 
 static void key_clear_screen(struct line_edit *e)
 {
-	put(e, "\033[H\033[2J", 7);
+	put_text(e, "\033[H\033[2J", 7);
 	line_redraw(e);
 }
 
@@ -274,7 +274,7 @@ static void key_tab(struct line_edit *e)
 static enum line_event end_line(struct line_edit *e)
 {
 	key_end(e);
-	put(e, "\n", 1);
+	put_text(e, "\n", 1);
 	e->buf[e->len] = '\0';
 	if (e->too_long)
 		return LINE_TOO_LONG;
@@ -285,7 +285,7 @@ static enum line_event end_line(struct line_edit *e)
 static enum line_event cancel(struct line_edit *e)
 {
 	key_end(e);
-	put(e, "^C\n", 3);
+	put_text(e, "^C\n", 3);
 	return LINE_CANCELLED;
 }
 

@@ -23,7 +23,7 @@ void fault_plant(struct fault *f, u32 from)
 	WRITE_ONCE(f->from, from);
 }
 
-static struct fault *find(const char *name)
+static struct fault *fault_find(const char *name)
 {
 	const fault_ptr *f;
 
@@ -48,7 +48,7 @@ static int fault_param(const char *value)
 		name[colon - value] = '\0';
 	if (colon && (parse_u64(colon + 1, &from) || !from || from >> 32))
 		return -EINVAL;
-	f = find(name);
+	f = fault_find(name);
 	if (!f)
 		return -EINVAL;
 	fault_plant(f, from);

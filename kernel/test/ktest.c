@@ -163,7 +163,7 @@ static void run_one(const struct ktest *test, struct totals *sum)
 	report(&t, sum);
 }
 
-static bool wanted(const struct ktest *test, const char *glob)
+static bool name_matches(const struct ktest *test, const char *glob)
 {
 	return !glob || glob_match(glob, test->name);
 }
@@ -175,12 +175,12 @@ int ktest_run_all(const char *glob)
 	unsigned int plan = 0;
 
 	for_each_registered (test, ktests)
-		plan += wanted(test, glob);
+		plan += name_matches(test, glob);
 	if (!plan)
 		return -ENOENT;
 	printk("KTAP version 1\n1..%u\n", plan);
 	for_each_registered (test, ktests)
-		if (wanted(test, glob))
+		if (name_matches(test, glob))
 			run_one(test, &sum);
 	printk("# nopl tests: %u passed, %u failed, %u skipped\n", sum.passed,
 	       sum.failed, sum.skipped);

@@ -44,7 +44,7 @@ static bool reads_first(const char *mnemonic)
 	       !strcmp(mnemonic, "sb");
 }
 
-static void step(struct held *h, const struct insn *in)
+static void step_insn(struct held *h, const struct insn *in)
 {
 	const char *ops = in->operands;
 	unsigned int to = take_register(&ops), from;
@@ -101,7 +101,7 @@ static bool follow(const struct insn *in, size_t n, size_t i, struct held *at)
 	bool changed = false;
 	uint64_t to;
 
-	step(&h, &in[i]);
+	step_insn(&h, &in[i]);
 	if (flow == FLOW_CALL || flow == FLOW_INDIRECT_CALL)
 		h.known &= CALL_KEEPS;
 	if (flow == FLOW_BRANCH || flow == FLOW_JUMP) {

@@ -22,11 +22,6 @@ static bool is_text(unsigned long a)
 	return a >= (unsigned long)_text && a < (unsigned long)_etext;
 }
 
-static void count(u32 *what)
-{
-	__atomic_fetch_add(what, 1, __ATOMIC_RELAXED);
-}
-
 void trace_take_return(unsigned long ip, unsigned long parent,
 		       struct trace_ops *ops, unsigned long sp)
 {
@@ -36,11 +31,11 @@ void trace_take_return(unsigned long ip, unsigned long parent,
 	unsigned long cfa, slot;
 
 	if (!is_text(parent) || !unwind_frame(ip, sp, &cfa, &slot)) {
-		count(&returns_refused);
+		count_up(&returns_refused);
 		return;
 	}
 	if (depth == TASK_RETURNS) {
-		count(&returns_missed);
+		count_up(&returns_missed);
 		return;
 	}
 	r->cfa = cfa; /* by which a walk knows whose it is */

@@ -28,17 +28,17 @@ static struct {
 	bool second; /* there is another CPU than the victim's */
 	bool able;   /* the own sites are in the site table */
 	unsigned int count[LAB_INCOMPLETE + 1], total;
-} run;
+} this_run;
 
-static bool wanted(const char *name)
+static bool name_matches(const char *name)
 {
-	return !run.glob || glob_match(run.glob, name);
+	return !this_run.glob || glob_match(this_run.glob, name);
 }
 
 static void list_one(const struct lab_case *c)
 {
-	sink_printf(run.out, "%-25s %-9s %-11s %s->%-*s %-7s %s\n", c->name,
-		    c->from, c->strategy, c->old,
+	sink_printf(this_run.out, "%-25s %-9s %-11s %s->%-*s %-7s %s\n",
+		    c->name, c->from, c->strategy, c->old,
 		    max(13 - (int)strlen(c->old), 0), c->new,
 		    c->breaks ? "unsafe" : "safe", c->because);
 }
@@ -65,7 +65,7 @@ static const char *hindered(const struct lab_case *c)
 	/* No interrupt comes inside a translated block then. */
 	if (!boot_info.icount)
 		return "nothing is proved without -icount";
-	if (c->own && !run.able)
+	if (c->own && !this_run.able)
 		return "the site is not in the site table";
 	if (c->ops && lab_own_ops(c->ops))
 		return "a tracer uses the trampolines";
@@ -80,21 +80,21 @@ static void run_case(struct lab_case *c)
 	if (c->begin)
 		c->begin(c);
 	if (!c->wrong)
-		lab_enumerate(c, &victims, run.second ? &others : NULL);
+		lab_enumerate(c, &victims, this_run.second ? &others : NULL);
 	if (c->end)
 		c->end(c);
 }
 
 static void report_case(struct lab_case *c)
 {
-	run.count[lab_judge(c)]++;
-	if (run.json) {
-		lab_json(run.out, c);
+	this_run.count[lab_judge(c)]++;
+	if (this_run.json) {
+		lab_json(this_run.out, c);
 		return;
 	}
-	if (run.total == 1)
-		lab_header(run.out);
-	lab_row(run.out, c);
+	if (this_run.total == 1)
+		lab_header(this_run.out);
+	lab_row(this_run.out, c);
 }
 
 static void run_cases(void)
@@ -102,10 +102,10 @@ static void run_cases(void)
 	struct lab_case *c = &the_case;
 
 	for (unsigned int i = 0; make_case(c, i); i++) {
-		if (!wanted(c->name) || console_interrupted())
+		if (!name_matches(c->name) || console_interrupted())
 			continue;
-		run.total++;
-		if (run.list) {
+		this_run.total++;
+		if (this_run.list) {
 			list_one(c);
 			continue;
 		}
@@ -118,50 +118,53 @@ static void run_cases(void)
  * The victim's task has a CPU without the shell where there are two, so that
  * the lab can act while the victim is held and the second CPU is the lab's own.
  */
-static int begin(void)
+static int tasks_begin(void)
 {
 	unsigned int cpu, last = 0;
 
 	for_each_online_cpu (cpu)
 		last = cpu;
-	run.second = last;
-	run.able = lab_own_begin();
+	this_run.second = last;
+	this_run.able = lab_own_begin();
 	if (last && lab_task_start(&others, 0))
 		return -ENOMEM;
 	return lab_task_start(&victims, last);
 }
 
-static void end(void)
+static void tasks_end(void)
 {
 	lab_task_stop(&victims);
 	lab_task_stop(&others);
-	if (run.able)
+	if (this_run.able)
 		lab_own_end();
 }
 
 static int result(void)
 {
-	if (!run.total)
+	if (!this_run.total)
 		return shell_error(-ENOENT, "lab",
 				   "no scheme is called '%s'; 'lab list' shows "
 				   "them",
-				   run.glob);
-	if (run.list)
+				   this_run.glob);
+	if (this_run.list)
 		return 0;
 	if (!boot_info.icount)
-		sink_printf(run.out,
+		sink_printf(this_run.out,
 			    "lab: without -icount interrupts come only "
 			    "between blocks of instructions: this "
 			    "proves nothing\n");
-	sink_printf(run.out,
+	sink_printf(this_run.out,
 		    "lab: %u schemes: %u safe hold, %u unsafe broken as "
 		    "claimed, %u surprises, %u incomplete\n",
-		    run.total, run.count[LAB_HOLDS], run.count[LAB_BROKEN],
-		    run.count[LAB_SURPRISE], run.count[LAB_INCOMPLETE]);
-	return run.count[LAB_SURPRISE] + run.count[LAB_INCOMPLETE] ? -EIO : 0;
+		    this_run.total, this_run.count[LAB_HOLDS],
+		    this_run.count[LAB_BROKEN], this_run.count[LAB_SURPRISE],
+		    this_run.count[LAB_INCOMPLETE]);
+	return this_run.count[LAB_SURPRISE] + this_run.count[LAB_INCOMPLETE] ?
+		       -EIO :
+		       0;
 }
 
-static int go(struct sink *out, const char *glob, bool json, bool list)
+static int run_lab(struct sink *out, const char *glob, bool json, bool list)
 {
 	cpumask_t before = current_task()->affinity;
 	int err = 0;
@@ -170,19 +173,19 @@ static int go(struct sink *out, const char *glob, bool json, bool list)
 		return shell_error(-EBUSY, "lab",
 				   "tracing is on: current_tracer must be nop");
 	mutex_lock(&lab_mutex);
-	memset(&run, 0, sizeof(run));
-	run.out = out;
-	run.glob = glob && strcmp(glob, "all") ? glob : NULL;
-	run.json = json;
-	run.list = list;
+	memset(&this_run, 0, sizeof(this_run));
+	this_run.out = out;
+	this_run.glob = glob && strcmp(glob, "all") ? glob : NULL;
+	this_run.json = json;
+	this_run.list = list;
 	task_set_affinity(current_task(), 1);
 	if (!list && boot_info.icount)
-		err = begin();
+		err = tasks_begin();
 	if (!err) {
 		run_cases();
 		err = result();
 	}
-	end();
+	tasks_end();
 	task_set_affinity(current_task(), before);
 	mutex_unlock(&lab_mutex);
 	return err;
@@ -193,9 +196,9 @@ static int cmd_lab(struct sink *out, int argc, char **argv)
 	bool json = argc > 2 && !strcmp(argv[2], "-j");
 
 	if (argc == 2 && !strcmp(argv[1], "list"))
-		return go(out, NULL, false, true);
+		return run_lab(out, NULL, false, true);
 	if (argc == 3 + json && !strcmp(argv[1], "run"))
-		return go(out, argv[2 + json], json, false);
+		return run_lab(out, argv[2 + json], json, false);
 	return shell_error(-EINVAL, "lab",
 			   "takes list, or run and all or a pattern of "
 			   "schemes' names");

@@ -248,8 +248,8 @@ static enum lab_end wait_end(struct lab_task *l, u64 ns)
 	return LAB_DIED;
 }
 
-static enum lab_end start(struct lab_task *l, void (*job)(struct lab_task *l),
-			  u64 ns)
+static enum lab_end start_job(struct lab_task *l,
+			      void (*job)(struct lab_task *l), u64 ns)
 {
 	l->job = job;
 	l->done = l->stop = false;
@@ -264,7 +264,7 @@ enum lab_end lab_once(struct lab_task *l, const struct lab_victim *v)
 	if (get_ready(l))
 		return LAB_LOST;
 	l->victim = v;
-	return start(l, once_job, REST_NS);
+	return start_job(l, once_job, REST_NS);
 }
 
 enum lab_end lab_sweep(struct lab_task *l, const struct lab_victim *v,
@@ -275,7 +275,7 @@ enum lab_end lab_sweep(struct lab_task *l, const struct lab_victim *v,
 	l->victim = v;
 	l->map = map;
 	l->span = span;
-	return start(l, sweep_job, JOB_NS);
+	return start_job(l, sweep_job, JOB_NS);
 }
 
 bool lab_hold(struct lab_task *l, unsigned long pc)
@@ -287,7 +287,7 @@ bool lab_hold(struct lab_task *l, unsigned long pc)
 		return false;
 	l->delay = seen - 1;
 	task_hold(l->task, pc, pc + 1);
-	end = start(l, hold_job, JOB_NS);
+	end = start_job(l, hold_job, JOB_NS);
 	if (end == LAB_HELD)
 		return true;
 	if (l->task)

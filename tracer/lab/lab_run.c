@@ -18,14 +18,14 @@
 
 /* The case that is being enumerated: one at a time. */
 static struct lab_case *running;
-static struct lab_task *held, *other; /* the tasks of the two CPUs */
-static struct lab_map map;
+static struct lab_task *held_task, *other_task; /* the tasks of the two CPUs */
+static struct lab_map seen_map;
 
 /* The boundaries of its present state. */
 static struct {
 	unsigned int count;
 	unsigned long at[LAB_BOUNDARIES];
-} list;
+} boundaries;
 
 static void incomplete(struct lab_case *c, const char *why, unsigned long at)
 {
@@ -123,13 +123,13 @@ static bool run_between(struct lab_case *c, unsigned int state)
 	enum lab_end end;
 	u32 kept[2], damage;
 
-	if (!other)
+	if (!other_task)
 		return true;
 	memcpy(kept, lab_calls, sizeof(kept));
-	other->scheme = c->scheme;
-	end = lab_once(other, c->victim);
-	damage = damage_of(c, other, end, AS_OLD | AS_NEW | AS_WINDOW);
-	record(c, other, end, damage, state, 0);
+	other_task->scheme = c->scheme;
+	end = lab_once(other_task, c->victim);
+	damage = damage_of(c, other_task, end, AS_OLD | AS_NEW | AS_WINDOW);
+	record(c, other_task, end, damage, state, 0);
 	memcpy(lab_calls, kept, sizeof(kept));
 	return !damage;
 }
@@ -156,16 +156,16 @@ static int take_step(struct lab_case *c, unsigned int from)
 
 static bool listed(unsigned long pc)
 {
-	for (unsigned int i = 0; i < list.count; i++)
-		if (list.at[i] == pc)
+	for (unsigned int i = 0; i < boundaries.count; i++)
+		if (boundaries.at[i] == pc)
 			return true;
 	return false;
 }
 
 static void list_add(unsigned long pc)
 {
-	if (list.count < LAB_BOUNDARIES)
-		list.at[list.count++] = pc;
+	if (boundaries.count < LAB_BOUNDARIES)
+		boundaries.at[boundaries.count++] = pc;
 }
 
 /* Two before, those of the form that control stands on, two behind. */
@@ -174,7 +174,7 @@ static void list_declared(const struct lab_case *c, const struct lab_form *form)
 	unsigned long at = c->victim->site;
 	int i;
 
-	list.count = 0;
+	boundaries.count = 0;
 	list_add(c->victim->boundary[0]);
 	list_add(c->victim->boundary[1]);
 	for (i = 0; i < LAB_INSNS && form->insn[i]; i++) {
@@ -192,17 +192,17 @@ static void list_declared(const struct lab_case *c, const struct lab_form *form)
 
 static void list_seen(void)
 {
-	list.count = 0;
-	for (unsigned long pc = map.lo; pc < map.hi; pc++)
-		if (map.delay[pc - map.lo])
+	boundaries.count = 0;
+	for (unsigned long pc = seen_map.lo; pc < seen_map.hi; pc++)
+		if (seen_map.delay[pc - seen_map.lo])
 			list_add(pc);
 }
 
 /* An interrupt came where the form has no boundary: its declaration is false. */
 static void check_unlisted(struct lab_case *c)
 {
-	for (unsigned long pc = map.lo; pc < map.hi; pc++)
-		if (map.delay[pc - map.lo] && !listed(pc))
+	for (unsigned long pc = seen_map.lo; pc < seen_map.hi; pc++)
+		if (seen_map.delay[pc - seen_map.lo] && !listed(pc))
 			incomplete(c,
 				   "interrupted where no boundary is "
 				   "declared",
@@ -211,8 +211,8 @@ static void check_unlisted(struct lab_case *c)
 
 static bool is_missing(void)
 {
-	for (unsigned int i = 0; i < list.count; i++)
-		if (!map.delay[list.at[i] - map.lo])
+	for (unsigned int i = 0; i < boundaries.count; i++)
+		if (!seen_map.delay[boundaries.at[i] - seen_map.lo])
 			return true;
 	return false;
 }
@@ -222,25 +222,26 @@ static bool is_missing(void)
 static void sweep_missing(struct lab_case *c)
 {
 	for (int i = 0; i < SWEEPS_MORE && is_missing(); i++)
-		if (lab_sweep(held, c->victim, &map, c->span) != LAB_DONE)
+		if (lab_sweep(held_task, c->victim, &seen_map, c->span) !=
+		    LAB_DONE)
 			return;
 }
 
 static void check_missing(struct lab_case *c)
 {
-	for (unsigned int i = 0; i < list.count; i++)
-		if (!map.delay[list.at[i] - map.lo])
-			incomplete(c, "never interrupted at", list.at[i]);
+	for (unsigned int i = 0; i < boundaries.count; i++)
+		if (!seen_map.delay[boundaries.at[i] - seen_map.lo])
+			incomplete(c, "never interrupted at", boundaries.at[i]);
 }
 
 /* False: in this state the victim does not even come to its end. */
 static bool sweep(struct lab_case *c)
 {
-	memset(map.delay, 0, sizeof(map.delay));
-	map.lo = c->lo;
-	map.hi = c->hi;
-	held->scheme = c->scheme;
-	return lab_sweep(held, c->victim, &map, c->span) == LAB_DONE;
+	memset(seen_map.delay, 0, sizeof(seen_map.delay));
+	seen_map.lo = c->lo;
+	seen_map.hi = c->hi;
+	held_task->scheme = c->scheme;
+	return lab_sweep(held_task, c->victim, &seen_map, c->span) == LAB_DONE;
 }
 
 /* ---- one task held ---- */
@@ -261,18 +262,19 @@ static void release(struct lab_case *c, unsigned int s, unsigned int e,
 	else if (s == 0 && e == c->last)
 		as = AS_OLD | AS_NEW;
 	if (c->scheme && c->scheme->trap_return)
-		c->scheme->trap_return(held->task->frame, c->victim->site);
-	end = lab_finish(held);
-	record(c, held, end, damage_of(c, held, end, as), e, pc);
+		c->scheme->trap_return(held_task->task->frame, c->victim->site);
+	end = lab_finish(held_task);
+	record(c, held_task, end, damage_of(c, held_task, end, as), e, pc);
 }
 
 /* Hold at pc in state s; go to state e; let go. */
 static bool hold_one(struct lab_case *c, unsigned int s, unsigned int e,
 		     unsigned long pc)
 {
-	bool wrong = pc == list.at[0] && fault_happens(&fault_lab_boundary);
+	bool wrong =
+		pc == boundaries.at[0] && fault_happens(&fault_lab_boundary);
 
-	if (c->set(c, s) || wrong || !lab_hold(held, pc))
+	if (c->set(c, s) || wrong || !lab_hold(held_task, pc))
 		return false;
 	if (c->held_at)
 		c->held_at(pc);
@@ -285,13 +287,13 @@ static bool hold_one(struct lab_case *c, unsigned int s, unsigned int e,
 
 static void hold_all(struct lab_case *c, unsigned int s)
 {
-	for (unsigned int i = 0; i < list.count; i++) {
+	for (unsigned int i = 0; i < boundaries.count; i++) {
 		bool all = true;
 
 		for (unsigned int e = s + 1; e <= c->last; e++)
-			all &= hold_one(c, s, e, list.at[i]);
+			all &= hold_one(c, s, e, boundaries.at[i]);
 		if (!all)
-			incomplete(c, "could not be held at", list.at[i]);
+			incomplete(c, "could not be held at", boundaries.at[i]);
 		c->held += all;
 		c->boundaries++;
 	}
@@ -313,13 +315,13 @@ static bool check_form(struct lab_case *c, unsigned int state,
 	if (c->set(c, state))
 		incomplete(c, "the text could not be written", 0);
 	memcpy(c->bytes[state != 0], (void *)c->victim->site, LAB_SITE_MAX);
-	held->scheme = c->scheme;
-	end = lab_once(held, c->victim);
-	damage = damage_of(c, held, end, state ? AS_NEW : AS_OLD);
+	held_task->scheme = c->scheme;
+	end = lab_once(held_task, c->victim);
+	damage = damage_of(c, held_task, end, state ? AS_NEW : AS_OLD);
 	if (damage && !(damage & c->breaks))
 		c->wrong = form->name;
 	else
-		record(c, held, end, damage, state, 0);
+		record(c, held_task, end, damage, state, 0);
 	if (end != LAB_DONE || c->wrong)
 		return false;
 	if (!sweep(c))
@@ -336,7 +338,7 @@ static bool check_form(struct lab_case *c, unsigned int state,
 }
 
 /* Step by step, the other CPU running in between; which states it survives. */
-static u32 walk(struct lab_case *c)
+static u32 walk_steps(struct lab_case *c)
 {
 	u32 good = 1;
 
@@ -365,14 +367,14 @@ void lab_enumerate(struct lab_case *c, struct lab_task *l, struct lab_task *o)
 	u32 good;
 
 	running = c;
-	held = l;
-	other = o;
+	held_task = l;
+	other_task = o;
 	if (!check_form(c, c->last, c->after) || !check_form(c, 0, c->before))
 		return;
-	if (c->live && !other)
+	if (c->live && !other_task)
 		incomplete(c, "needs a second CPU", 0);
 	hold_all(c, 0);
-	good = walk(c);
+	good = walk_steps(c);
 	for (unsigned int s = 1; s < c->last; s++)
 		if (good & 1u << s)
 			enumerate_between(c, s);

@@ -28,14 +28,14 @@ static struct {
 	const u8 *bytes;
 	const struct lab_store *store;
 	unsigned int nr_stores;
-} now;
+} under_way;
 
 /* ---- making the steps ---- */
 
 static void form_bytes(unsigned int form, u8 *bytes)
 {
 	memset(bytes, 0, LAB_SITE_MAX);
-	now.scheme->encode(now.site, form, bytes);
+	under_way.scheme->encode(under_way.site, form, bytes);
 }
 
 /* The breakpoint is a number of that many bytes in the CPU's own order. */
@@ -55,34 +55,35 @@ static void break_bytes(u8 *to)
 
 static void begin_step(void)
 {
-	memcpy(now.image[now.count + 1], now.image[now.count], LAB_SITE_MAX);
-	now.step[now.count].count = 0;
+	memcpy(under_way.image[under_way.count + 1],
+	       under_way.image[under_way.count], LAB_SITE_MAX);
+	under_way.step[under_way.count].count = 0;
 }
 
 static void end_step(void)
 {
-	if (now.step[now.count].count)
-		now.count++;
+	if (under_way.step[under_way.count].count)
+		under_way.count++;
 }
 
 static void add_store(struct lab_store st)
 {
-	unsigned int *n = &now.step[now.count].count;
+	unsigned int *n = &under_way.step[under_way.count].count;
 	u8 bytes[LAB_SITE_MAX];
 
 	form_bytes(st.form, bytes);
-	memcpy(now.image[now.count + 1] + st.offset, bytes + st.offset,
-	       st.length);
-	now.step[now.count].store[(*n)++] = st;
+	memcpy(under_way.image[under_way.count + 1] + st.offset,
+	       bytes + st.offset, st.length);
+	under_way.step[under_way.count].store[(*n)++] = st;
 }
 
 static void add_break(u8 offset)
 {
 	begin_step();
-	break_bytes(now.image[now.count + 1] + offset);
-	now.step[now.count].store[0] =
+	break_bytes(under_way.image[under_way.count + 1] + offset);
+	under_way.step[under_way.count].store[0] =
 		(struct lab_store){ offset, arch_break_length, 0 };
-	now.step[now.count].count = 1;
+	under_way.step[under_way.count].count = 1;
 	end_step();
 }
 
@@ -125,10 +126,10 @@ static void make_steps(const struct lab_scheme *s)
 	const struct lab_store *st = s->store;
 	unsigned int n = count_stores(s);
 
-	now.scheme = s;
-	now.site = s->victim->site;
-	now.count = 0;
-	form_bytes(s->old, now.image[0]);
+	under_way.scheme = s;
+	under_way.site = s->victim->site;
+	under_way.count = 0;
+	form_bytes(s->old, under_way.image[0]);
 	if (s->way != LAB_BREAK) {
 		add_stores(st, n, s->way == LAB_LIVE);
 		return;
@@ -155,43 +156,45 @@ static notrace void store_one(unsigned long alias, const u8 *bytes,
 }
 
 /* All stores of now.store, through the alias. */
-static notrace void change(void *arg)
+static notrace void lab_change(void *arg)
 {
 	long delta = arch_text_open();
 	u8 bytes[LAB_SITE_MAX] __attribute__((aligned(8)));
 
 	(void)arg;
-	for (unsigned int i = 0; i < now.nr_stores; i++) {
-		const struct lab_store *st = &now.store[i];
+	for (unsigned int i = 0; i < under_way.nr_stores; i++) {
+		const struct lab_store *st = &under_way.store[i];
 
 		for (unsigned int k = 0; k < st->length; k++)
-			bytes[k] = now.bytes[st->offset + k];
-		store_one(now.site + st->offset + delta, bytes, st->length);
+			bytes[k] = under_way.bytes[st->offset + k];
+		store_one(under_way.site + st->offset + delta, bytes,
+			  st->length);
 	}
 	arch_text_close();
 }
 
 /* arch_text_sync_site() is for one live instruction: each word is one. */
-static notrace void sync(void *arg)
+static notrace void lab_sync(void *arg)
 {
 	(void)arg;
 	for (unsigned int i = 0; i < LAB_SITE_MAX; i += 4)
-		arch_text_sync_site(now.site + i);
+		arch_text_sync_site(under_way.site + i);
 	arch_text_sync();
 }
 
-PATCH_INDIRECT(stop_lead, change);
-PATCH_INDIRECT(stop_lead, sync);
-PATCH_INDIRECT(stop_hold, sync);
+PATCH_INDIRECT(stop_lead, lab_change);
+PATCH_INDIRECT(stop_lead, lab_sync);
+PATCH_INDIRECT(stop_hold, lab_sync);
 
 static int write_stopped(const u8 *bytes, const struct lab_store *st,
 			 unsigned int n)
 {
-	struct stop_work work = { .change = change, .sync = sync };
+	struct stop_work work = { .change = lab_change,
+				  .sync = lab_sync };
 
-	now.bytes = bytes;
-	now.store = st;
-	now.nr_stores = n;
+	under_way.bytes = bytes;
+	under_way.store = st;
+	under_way.nr_stores = n;
 	return stop_cpus(&work);
 }
 
@@ -199,25 +202,25 @@ static int write_stopped(const u8 *bytes, const struct lab_store *st,
 static int write_live(const u8 *bytes, const struct lab_store *st,
 		      unsigned int n)
 {
-	now.bytes = bytes;
-	now.store = st;
-	now.nr_stores = n;
-	change(NULL);
-	return cpu_call(READ_ONCE(cpus_online), sync, NULL);
+	under_way.bytes = bytes;
+	under_way.store = st;
+	under_way.nr_stores = n;
+	lab_change(NULL);
+	return cpu_call(READ_ONCE(cpus_online), lab_sync, NULL);
 }
 
 static int set_state(struct lab_case *c, unsigned int state)
 {
 	struct lab_store whole = { 0, c->scheme->length, 0 };
 
-	return write_stopped(now.image[state], &whole, 1);
+	return write_stopped(under_way.image[state], &whole, 1);
 }
 
 static int take_step(struct lab_case *c, unsigned int from)
 {
-	const u8 *bytes = now.image[from + 1];
-	const struct lab_store *st = now.step[from].store;
-	unsigned int n = now.step[from].count;
+	const u8 *bytes = under_way.image[from + 1];
+	const struct lab_store *st = under_way.step[from].store;
+	unsigned int n = under_way.step[from].count;
 
 	return c->scheme->way == LAB_STOP ? write_stopped(bytes, st, n) :
 					    write_live(bytes, st, n);
@@ -227,12 +230,12 @@ static int take_step(struct lab_case *c, unsigned int from)
 
 bool lab_trap(struct trap_frame *f)
 {
-	const struct lab_scheme *s = now.scheme;
+	const struct lab_scheme *s = under_way.scheme;
 
 	if (!s || s->way != LAB_BREAK ||
-	    arch_frame_pc(f) != now.site + s->store[0].offset)
+	    arch_frame_pc(f) != under_way.site + s->store[0].offset)
 		return false;
-	s->resume(f, now.site, s->new);
+	s->resume(f, under_way.site, s->new);
 	return true;
 }
 PATCH_INDIRECT(patch_trap, lab_trap);
@@ -251,7 +254,7 @@ static const char *what_is_wrong(const struct lab_scheme *s)
 	u8 bytes[LAB_SITE_MAX];
 
 	form_bytes(s->new, bytes);
-	if (memcmp(bytes, now.image[now.count], s->length))
+	if (memcmp(bytes, under_way.image[under_way.count], s->length))
 		return "its stores do not make the new form";
 	for (int f = 0; f < LAB_FORMS && s->form[f].name; f++) {
 		unsigned int sum = 0;
@@ -268,7 +271,7 @@ static const char *what_is_wrong(const struct lab_scheme *s)
 static void begin_scheme(struct lab_case *c)
 {
 	make_steps(c->scheme);
-	BUG_ON(now.count != c->last);
+	BUG_ON(under_way.count != c->last);
 	c->wrong = what_is_wrong(c->scheme);
 	PATCH_HOOK_SET(patch_trap_hook, patch_trap, lab_trap);
 }

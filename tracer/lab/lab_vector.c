@@ -31,7 +31,7 @@ static bool vector_trap(struct trap_frame *f)
 PATCH_INDIRECT(patch_trap, vector_trap);
 
 /* With two others of the table, the nearest below or above it. */
-static void fill(unsigned int site, bool sorted)
+static void fill_vector(unsigned int site, bool sorted)
 {
 	unsigned int first = site < 2 ? site : site - 2, i;
 	u32 least;
@@ -79,7 +79,7 @@ static int vector_set(struct lab_case *c, unsigned int state)
 
 static void begin_vector(struct lab_case *c)
 {
-	fill(site_find(c->victim->site), !c->breaks);
+	fill_vector(site_find(c->victim->site), !c->breaks);
 	PATCH_HOOK_SET(patch_trap_hook, patch_trap, vector_trap);
 }
 

@@ -146,7 +146,7 @@ const char *patch_refused(const struct patch_strategy *s)
 	return s->refused ? s->refused() : NULL;
 }
 
-static const struct patch_strategy *find(const char *name)
+static const struct patch_strategy *strategy_find(const char *name)
 {
 	const struct patch_strategy *s;
 
@@ -158,7 +158,7 @@ static const struct patch_strategy *find(const char *name)
 
 int patch_strategy_set(const char *name, const char **why)
 {
-	const struct patch_strategy *s = find(name);
+	const struct patch_strategy *s = strategy_find(name);
 
 	mutex_assert_held(&trace_mutex);
 	if (!s)
@@ -179,7 +179,7 @@ static const char *strategy_wanted;
 
 static int strategy_param(const char *value)
 {
-	if (!find(value))
+	if (!strategy_find(value))
 		return -EINVAL;
 	strategy_wanted = value;
 	return 0;
@@ -205,11 +205,6 @@ INIT_HOOK(INIT_LATE, strategy_boot);
 /* ---- Traps ---------------------------------------------------------------- */
 
 bool (*patch_trap_hook)(struct trap_frame *f);
-
-static void count(u32 *what)
-{
-	__atomic_fetch_add(what, 1, __ATOMIC_RELAXED);
-}
 
 /* Is pc the live instruction of a site that may be switched? */
 static bool at_live(unsigned long pc)
@@ -244,7 +239,7 @@ bool patch_trap(struct trap_frame *f)
 	now = arch_live_read(pc);
 	if (patch_break_find(pc, &on)) {
 		arch_break_resume(f, pc, on);
-		count(&stats.traps);
+		count_up(&stats.traps);
 		return true;
 	}
 	if (!at_live(pc))
@@ -253,7 +248,7 @@ bool patch_trap(struct trap_frame *f)
 	if (!on && now != arch_live_bytes(pc, false))
 		return false;
 	arch_break_resume(f, pc, on);
-	count(&stats.late);
+	count_up(&stats.late);
 	return true;
 }
 PATCH_ROOT(patch_trap);

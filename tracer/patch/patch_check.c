@@ -150,7 +150,7 @@ static void check_online(struct patch_check *c, unsigned int cpu, bool joins)
 		c->joined[cpu] = c->n;
 }
 
-static void check(struct patch_check *c, const struct patch_log_entry *e)
+static void check_entry(struct patch_check *c, const struct patch_log_entry *e)
 {
 	unsigned int cpu = e->cpu;
 
@@ -198,7 +198,7 @@ void patch_check_entry(struct patch_check *c, const struct patch_log_entry *e)
 
 	c->n++;
 	if (e->cpu < PATCH_CHECK_CPUS && (arrives || (c->online >> e->cpu & 1)))
-		check(c, e);
+		check_entry(c, e);
 	else
 		broken(c, RULE_FORM, e->cpu);
 }

@@ -7,7 +7,7 @@
 
 void (*patch_step_hook)(enum patch_step step, bool synced);
 
-static void tell(enum patch_step step, bool synced)
+static void tell_lab(enum patch_step step, bool synced)
 {
 	if (patch_step_hook)
 		patch_step_hook(step, synced);
@@ -31,10 +31,10 @@ void patch_step_begin(enum patch_step step, unsigned int sites)
  */
 void patch_step_end(enum patch_step step, void (*sync)(void *arg), void *arg)
 {
-	tell(step, false);
+	tell_lab(step, false);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	cpu_call(~0u, sync, arg);
-	tell(step, true);
+	tell_lab(step, true);
 }
 
 void patch_write_back(const struct patch_batch *b)

@@ -27,7 +27,7 @@ static_assert(sizeof(struct patch_log_entry) == 24,
 
 bool patch_log_on;
 static struct patch_log_entry *entries; /* LOG_ENTRIES, or NULL */
-static u32 next;			/* of the next entry; atomic */
+static u32 next_entry;			/* of the next entry; atomic */
 static bool kept_on;			/* patchlog=on */
 
 /* ---- Appending ------------------------------------------------------------- */
@@ -44,7 +44,7 @@ void patch_log_add(enum patch_log_what what, u32 a, u32 b)
 
 	if (!READ_ONCE(patch_log_on))
 		goto out;
-	i = __atomic_fetch_add(&next, 1, __ATOMIC_ACQ_REL);
+	i = __atomic_fetch_add(&next_entry, 1, __ATOMIC_ACQ_REL);
 	if (i >= LOG_ENTRIES)
 		goto out;
 	e = &entries[i];
@@ -103,7 +103,7 @@ struct trace_ops patch_log_ops = { .entry = trace_entry_call, .func = log_run };
 static void switch_on(void)
 {
 	memset(entries, 0, LOG_ENTRIES * sizeof(*entries));
-	next = 0;
+	next_entry = 0;
 	PATCH_HOOK_SET(order_hook, order_tell, log_order);
 	PATCH_HOOK_SET(cpu_event_hook, cpu_tell, log_cpu);
 	/* Release: the empty log before the first entry; pairs with the acquire
@@ -178,7 +178,7 @@ INIT_HOOK(INIT_SITES, boot);
 
 void patch_log_stats(struct patch_log_stats *s)
 {
-	u32 n = READ_ONCE(next);
+	u32 n = READ_ONCE(next_entry);
 
 	s->entries = min(n, (u32)LOG_ENTRIES);
 	s->lost = n - s->entries;

@@ -235,7 +235,8 @@ int probe_measure(unsigned int n, u64 *longest_ns)
 
 /* ---- Control file ------------------------------------------------------------- */
 
-static void show(struct seq *s, const char *name, const struct probe_figures *f)
+static void show_figures(struct seq *s, const char *name,
+			 const struct probe_figures *f)
 {
 	seq_printf(s, "%-12s %9u", name, f->wakeups);
 	for (unsigned int cpu = 0; cpu < nr_cpus; cpu++)
@@ -256,7 +257,7 @@ static int probe_read(struct ctl_handle *h, struct seq *s)
 	for_each_registered (p, patch_strategies) {
 		probe_figures(i++, &f);
 		if (f.wakeups)
-			show(s, p->name, &f);
+			show_figures(s, p->name, &f);
 	}
 	return 1;
 }

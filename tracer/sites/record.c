@@ -60,11 +60,6 @@ static struct record_stats stats = { .records = RECORDS_FIRST };
 
 FAULT(record_in_tests, "the recorder's daemon works while tests count");
 
-static void count(u32 *n)
-{
-	__atomic_fetch_add(n, 1, __ATOMIC_RELAXED);
-}
-
 /* True if offset is recorded now; false if this place is another's. */
 static bool try_record(u32 *place, u32 offset)
 {
@@ -74,7 +69,7 @@ static bool try_record(u32 *place, u32 offset)
 	if (!now &&
 	    __atomic_compare_exchange_n(place, &now, offset, false,
 					__ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-		count(&stats.waiting);
+		count_up(&stats.waiting);
 		return true;
 	}
 	return now == offset;
@@ -90,7 +85,7 @@ void site_seen(unsigned long ip)
 		if (try_record(&records[(hash + i) & records_mask], offset))
 			break;
 	if (i == RECORD_PROBES)
-		count(&stats.skipped);
+		count_up(&stats.skipped);
 	arch_irq_restore(state);
 }
 
