@@ -189,8 +189,7 @@ PATCH_INDIRECT(stop_hold, lab_sync);
 static int write_stopped(const u8 *bytes, const struct lab_store *st,
 			 unsigned int n)
 {
-	struct stop_work work = { .change = lab_change,
-				  .sync = lab_sync };
+	struct stop_work work = { .change = lab_change, .sync = lab_sync };
 
 	under_way.bytes = bytes;
 	under_way.store = st;
