@@ -221,9 +221,13 @@ static u32 woken;
 
 static void wait_for_one(void *arg)
 {
-	wait_prepare(&baton_wait);
 	(void)arg;
-	task_block();
+	/* A task that is preempted before it blocks goes on at once: the scheduler
+	 * does not know if it would block. It is still on the queue then. */
+	do {
+		wait_prepare(&baton_wait);
+		task_block();
+	} while (!list_empty(&current_task()->wait_link));
 	wait_finish(&baton_wait);
 	__atomic_fetch_add(&woken, 1, __ATOMIC_RELAXED);
 }
