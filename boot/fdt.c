@@ -56,7 +56,8 @@ static u32 dt_skip(u32 at)
 	return ALIGN_UP(at, 4u);
 }
 
-bool fdt_find(const struct fdt_node *n, const char *name, struct fdt_prop *p)
+bool fdt_property(const struct fdt_node *n, const char *name,
+		  struct fdt_prop *p)
 {
 	u32 at, token;
 
@@ -91,7 +92,7 @@ u32 fdt_u32(const struct fdt_node *n, const char *name, u32 otherwise)
 {
 	struct fdt_prop p;
 
-	return fdt_find(n, name, &p) ? (u32)fdt_cells(&p, 0, 1) : otherwise;
+	return fdt_property(n, name, &p) ? (u32)fdt_cells(&p, 0, 1) : otherwise;
 }
 
 bool fdt_has(const struct fdt_node *n, const char *name, const char *s)
@@ -99,7 +100,7 @@ bool fdt_has(const struct fdt_node *n, const char *name, const char *s)
 	struct fdt_prop p;
 	u32 i;
 
-	if (!fdt_find(n, name, &p))
+	if (!fdt_property(n, name, &p))
 		return false;
 	for (i = 0; i < p.len; i += strnlen(p.data + i, p.len - i) + 1)
 		if (p.len - i > strlen(s) && strcmp(p.data + i, s) == 0)
@@ -113,7 +114,7 @@ bool fdt_reg(u32 i, struct boot_range *r)
 	u32 a = parent->address_cells, s = parent->size_cells;
 	struct fdt_prop p;
 
-	if (a > 2 || s > 2 || !fdt_find(&fdt_path[fdt_depth], "reg", &p) ||
+	if (a > 2 || s > 2 || !fdt_property(&fdt_path[fdt_depth], "reg", &p) ||
 	    (u64)(i + 1) * (a + s) * 4 > p.len)
 		return false;
 	r->start = fdt_cells(&p, i * (a + s), a);
@@ -137,7 +138,7 @@ static u64 chosen_address(const struct fdt_node *n, const char *name)
 {
 	struct fdt_prop p;
 
-	if (!fdt_find(n, name, &p))
+	if (!fdt_property(n, name, &p))
 		return 0;
 	return fdt_cells(&p, 0, p.len >= 8 ? 2 : 1);
 }
@@ -151,7 +152,7 @@ void fdt_read_chosen(void)
 	boot_info.initrd.end = chosen_address(n, "linux,initrd-end");
 	if (boot_info.initrd.end < boot_info.initrd.start)
 		boot_fail("device tree: initrd ends before it begins");
-	if (fdt_find(n, "bootargs", &p))
+	if (fdt_property(n, "bootargs", &p))
 		boot_set_cmdline(p.data, p.len);
 }
 

@@ -38,7 +38,8 @@ void fdt_walk(void (*visit)(u32 arg), u32 arg);
 bool fdt_under(unsigned int d, const char *name);
 
 /* A property of a node; false when there is none. */
-bool fdt_find(const struct fdt_node *n, const char *name, struct fdt_prop *p);
+bool fdt_property(const struct fdt_node *n, const char *name,
+		  struct fdt_prop *p);
 
 /* The big-endian number of `cells` words at word i of a property. */
 u64 fdt_cells(const struct fdt_prop *p, u32 i, u32 cells);

@@ -18,7 +18,8 @@ def declared(header: str) -> tuple[set[str], set[str]]:
     functions = re.findall(
         r"^(?:static inline|noreturn|extern|const|unsigned|struct|void|int|u64|"
         r"bool|long|char)[\w \n\t*]*?\b(\w+)\([^;]*\);", text, re.M)
-    data = re.findall(r"^extern [\w \n\t*]*?\b((?:arch|trace|lab|trampoline)_\w+)(?:\[\])?;",
+    data = re.findall(r"^extern [\w \n\t*]*?"
+                      r"\b((?:arch|trace|lab|trampoline)_\w+)(?:\[\d*\])?;",
                       text, re.M)
     return set(functions), set(data)
 

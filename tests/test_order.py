@@ -168,7 +168,7 @@ def test_strategy_parameter(guest):
     g = guest("mips", smp=2, append="patch_strategy=magic")
     assert "it takes stop breakpoint word" in g.boot_text
     line = g.error("echo word > /sys/kernel/tracing/patch_strategy")
-    assert "not possible here: no MIPS manual says" in line
+    assert "not possible here: no MIPS manual is known" in line
 
 
 def test_off_and_bad_values(guest):

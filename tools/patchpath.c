@@ -203,7 +203,7 @@ static size_t read_registry(const struct image *im, const char *start,
 	return n;
 }
 
-static void check_format(struct graph *g, const struct format *format)
+static void check_graph(struct graph *g, const struct format *format)
 {
 	size_t n = g->im.nr_symbols + 1, i;
 	uint64_t *roots, trap;
@@ -245,6 +245,6 @@ int main(int argc, char **argv)
 		    "--objdump PROGRAM IMAGE");
 	g.arch = arch_find(argv[2]);
 	image_open(&g.im, argv[7], g.arch, argv[6]);
-	check_format(&g, format_find(argv[2], argv[4]));
+	check_graph(&g, format_find(argv[2], argv[4]));
 	return g.errors != 0;
 }

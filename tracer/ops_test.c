@@ -25,19 +25,19 @@ static void poisoned(unsigned long ip, unsigned long parent,
 		     struct trace_ops *ops)
 {
 	(void)ip, (void)parent, (void)ops;
-	__atomic_fetch_add(&called_late, 1, __ATOMIC_RELAXED);
+	count_up(&called_late);
 }
 
 static void count(unsigned long ip, unsigned long parent, struct trace_ops *ops)
 {
 	(void)ip, (void)parent, (void)ops;
-	__atomic_fetch_add(&called, 1, __ATOMIC_RELAXED);
+	count_up(&called);
 }
 
 static bool enter(struct task_return *r, unsigned int depth)
 {
 	(void)r, (void)depth;
-	__atomic_fetch_add(&called, 1, __ATOMIC_RELAXED);
+	count_up(&called);
 	return true;
 }
 
@@ -49,7 +49,7 @@ static void leave(struct task_return *r, unsigned int depth)
 static void leave_poisoned(struct task_return *r, unsigned int depth)
 {
 	(void)r, (void)depth;
-	__atomic_fetch_add(&called_late, 1, __ATOMIC_RELAXED);
+	count_up(&called_late);
 }
 
 static void call_often(void *arg)

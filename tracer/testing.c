@@ -184,7 +184,7 @@ static void see_call(unsigned long ip, unsigned long parent,
 		count = &w->steady_calls;
 	else if (site == site_address(w->never))
 		count = &w->never_calls;
-	__atomic_fetch_add(count, 1, __ATOMIC_RELAXED);
+	count_up(count);
 }
 
 bool trace_witness_begin(struct trace_witness *w, const char *strategy)

@@ -25,7 +25,7 @@ static void hit(unsigned long ip, unsigned long parent, struct trace_ops *ops)
 	last.ip = ip;
 	last.parent = parent;
 	last.irqs_off = arch_irqs_off();
-	__atomic_fetch_add(&conform_hits, 1, __ATOMIC_RELAXED);
+	count_up(&conform_hits);
 }
 struct trace_ops conform_ops = { .entry = trace_entry_call, .func = hit };
 

@@ -219,16 +219,16 @@ int arch_site_prepare(unsigned long site, long delta)
 }
 
 /*
- * The architecture's text on SYNCI says what makes new instructions effective. It says
- * nothing of a CPU that fetches a word while another CPU stores it, so this port
- * relies on nothing there. Under -icount QEMU runs one CPU at a time.
+ * This port can cite no manual that says what a CPU gets which fetches a word while
+ * another CPU stores it, so it relies on nothing there. Whoever finds one cites it
+ * here and lets `word` in. Under -icount QEMU runs one CPU at a time.
  */
 const char *arch_word_refused(void)
 {
 	if (boot_info.icount)
 		return NULL;
-	return "no MIPS manual says what a CPU fetches while the word "
-	       "is stored; only -icount allows it";
+	return "no MIPS manual is known to say what a CPU fetches while the "
+	       "word is stored; only -icount allows it";
 }
 
 /* The live instruction is never in a delay slot, so EPC is its own address, and

@@ -383,11 +383,10 @@ KTEST(lab_halves, "lab.on_and_off_share_a_half")
 		KSKIP(t, "nop=jump: `word` is for -icount alone");
 	for (unsigned int i = 0; i < site_count; i++) {
 		unsigned long live = arch_site_live(site_address(i));
+		u64 differs = arch_live_bytes(live, true) ^
+			      arch_live_bytes(live, false);
 
-		wrong += (arch_live_bytes(live, true) ^
-			  arch_live_bytes(live, false)) >>
-				 16 !=
-			 0;
+		wrong += differs >> 16 != 0;
 	}
 	KEXPECT_EQ(t, wrong, 0);
 }

@@ -22,9 +22,9 @@ static bool cpu_usable(const struct fdt_node *n)
 {
 	struct fdt_prop isa, mmu;
 
-	if (!fdt_find(n, "riscv,isa", &isa) || isa.len < 5 ||
+	if (!fdt_property(n, "riscv,isa", &isa) || isa.len < 5 ||
 	    isa.data[isa.len - 1] || memcmp(isa.data, "rv64", 4) ||
-	    !fdt_find(n, "mmu-type", &mmu) ||
+	    !fdt_property(n, "mmu-type", &mmu) ||
 	    fdt_has(n, "mmu-type", "riscv,none"))
 		return false;
 	if (!strstr(isa.data, "_sstc"))
@@ -40,14 +40,14 @@ static void visit_cpu(struct fdt_node *n, u32 boot_hart)
 	unsigned int i;
 	u32 hart;
 
-	if (!fdt_find(n, "reg", &p))
+	if (!fdt_property(n, "reg", &p))
 		boot_fail("device tree: node %s has no reg", n->name);
 	hart = fdt_cells(&p, 0, fdt_path[fdt_depth - 1].address_cells);
 	if (hart == boot_hart)
 		i = 0;
 	else
 		i = b->nr_cpus + !have_boot_hart;
-	if (fdt_find(n, "status", &p) && !fdt_has(n, "status", "okay"))
+	if (fdt_property(n, "status", &p) && !fdt_has(n, "status", "okay"))
 		return;
 	if (i >= MAX_CPUS || !cpu_usable(n)) {
 		if (i == 0)
@@ -90,7 +90,7 @@ static void visit_plic(const struct fdt_node *n)
 	unsigned int cpu;
 	u32 i;
 
-	if (!fdt_reg(0, &r) || !fdt_find(n, "interrupts-extended", &p))
+	if (!fdt_reg(0, &r) || !fdt_property(n, "interrupts-extended", &p))
 		boot_fail("device tree: node %s: no reg or no "
 			  "interrupts-extended",
 			  n->name);

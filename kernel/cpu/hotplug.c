@@ -119,8 +119,8 @@ notrace void cpu_join(void)
 	arch_irq_init();
 	time_init_cpu();
 	/* Not sooner: arch_cpu_relax() may need this CPU's timer. */
-	while (fault_happens(&fault_cpu_join_late) &&
-	       fault_cpu_join_late.cpu == c)
+	while ((!fault_cpu_join_late.cpu || fault_cpu_join_late.cpu == c) &&
+	       fault_happens(&fault_cpu_join_late))
 		arch_cpu_relax();
 	cpu->rq.switched_at = arch_clock();
 	set_state(c, CPU_READY);

@@ -47,13 +47,13 @@ enum cpu_event {
 extern void (*cpu_event_hook)(unsigned int cpu, enum cpu_event event);
 
 FAULT_DECLARE(cpu_join_unsynced);
-FAULT_DECLARE(cpu_join_late); /* of the CPU fault_cpu_join_late.cpu */
+FAULT_DECLARE(cpu_join_late); /* of CPU fault_cpu_join_late.cpu; 0: of each */
 /* How long cpu_up() waits for a CPU. A test shortens it. */
 extern u64 cpu_start_ns;
 
 /*
  * Public only for the build's proof of the patching path. cpu_join() is what a CPU
- * runs until it is synchronised, cpu_leave() what it runs after it has left, and
+ * runs up to its second synchronisation, cpu_leave() what it runs after it has left, and
  * cpu_tell() what calls the hook.
  */
 void cpu_join(void);

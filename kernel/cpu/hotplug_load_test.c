@@ -5,6 +5,7 @@
 #include <kernel/cpu/hotplug.h>
 #include <kernel/cpu/hotplug_testing.h>
 #include <kernel/cpu/stop.h>
+#include <kernel/lib/bits.h>
 #include <kernel/lib/string.h>
 #include <kernel/patch_path.h>
 #include <kernel/sched/task.h>
@@ -19,17 +20,12 @@ struct meeting {
 
 static notrace void meet_change(void *arg)
 {
-	struct meeting *m = arg;
-	cpumask_t online = READ_ONCE(cpus_online);
-
-	m->members = 0;
-	for (; online; online &= online - 1)
-		m->members++;
+	((struct meeting *)arg)->members = bit_count(READ_ONCE(cpus_online));
 }
 
 static notrace void meet_sync(void *arg)
 {
-	__atomic_fetch_add(&((struct meeting *)arg)->came, 1, __ATOMIC_RELAXED);
+	count_up(&((struct meeting *)arg)->came);
 }
 
 /* Every CPU that is online in the rendezvous syncs in it, and no other CPU does. */
@@ -62,15 +58,6 @@ static void count_call(void *arg)
 		m->wrong++;
 }
 
-static u32 count_bits(u32 bits)
-{
-	u32 n = 0;
-
-	for (; bits; bits &= bits - 1)
-		n++;
-	return n;
-}
-
 static void call_round(void *arg)
 {
 	struct meeting *m = arg;
@@ -78,7 +65,7 @@ static void call_round(void *arg)
 	while (!task_should_stop()) {
 		m->came = m->members = 0;
 		m->wrong += cpu_call(~0u, count_call, m) ||
-			    m->came != count_bits(m->members);
+			    m->came != bit_count(m->members);
 		WRITE_ONCE(m->held, m->held + 1);
 		arch_cpu_relax();
 	}

@@ -46,7 +46,7 @@ static noinline void complain(struct spinlock *l, unsigned long pc)
 {
 	int holder = READ_ONCE(l->holder), next;
 
-	__atomic_fetch_add(&spin_complaints, 1, __ATOMIC_RELAXED);
+	count_up(&spin_complaints);
 	if (holder) {
 		printk_urgent("lock %s: CPU %u at %pS has spun for %u ms; held "
 			      "by CPU %d since %pS\n",

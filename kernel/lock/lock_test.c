@@ -229,7 +229,7 @@ static void wait_for_one(void *arg)
 		task_block();
 	} while (!list_empty(&current_task()->wait_link));
 	wait_finish(&baton_wait);
-	__atomic_fetch_add(&woken, 1, __ATOMIC_RELAXED);
+	count_up(&woken);
 }
 
 static unsigned int queue_length(struct wait_queue *w)

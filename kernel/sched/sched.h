@@ -27,7 +27,7 @@ struct run_queue {
 	/* Written by this CPU alone, with interrupts off. Times are arch_clock()'s. */
 	u64 slice_end;
 	u64 switched_at;
-	struct task *prev; /* the task that ran before */
+	struct task *prev; /* the task that ran before this one */
 	unsigned int ticks;
 	bool expired; /* the running task has used its slice up */
 };
@@ -64,7 +64,11 @@ void schedule(void);
  */
 extern void (*sched_switch_hook)(struct task *prev, struct task *next);
 
-/* Block until task_wake(). Only after wait_prepare() (kernel/lock/wait.h). */
+/*
+ * Block until task_wake(). Only after wait_prepare() (kernel/lock/wait.h). A task that
+ * is preempted in between does not block here but goes on at once, so a caller with
+ * interrupts on must look at its condition again, as wait_event() does.
+ */
 void task_block(void);
 
 #endif

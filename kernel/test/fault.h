@@ -14,7 +14,7 @@ struct fault {
 	const char *what; /* that goes wrong, one line */
 	u32 from;	  /* the time from which on it happens; 0: never */
 	u32 times;	  /* that the place has been passed since; atomic */
-	u32 cpu; /* for a fault of one CPU: its index, set by the test */
+	u32 cpu; /* for a fault of one CPU: its index. A test sets it; else 0 */
 };
 
 /* Define the fault `fault_IDENT`; other files declare it by FAULT_DECLARE(). */

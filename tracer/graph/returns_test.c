@@ -20,14 +20,9 @@ static u32 gone; /* of those entered: their tasks ended, or began anew */
 static u32 deepest;
 static u32 begun; /* tasks: their first functions have no return address */
 
-static void count(u32 *what)
-{
-	__atomic_fetch_add(what, 1, __ATOMIC_RELAXED);
-}
-
 static bool enter(struct task_return *r, unsigned int depth)
 {
-	count(&entered);
+	count_up(&entered);
 	if (depth > deepest)
 		deepest = depth;
 	r->clock = depth;
@@ -37,8 +32,8 @@ static bool enter(struct task_return *r, unsigned int depth)
 static void leave(struct task_return *r, unsigned int depth)
 {
 	if (r->clock != depth)
-		count(&out_of_order);
-	count(&left);
+		count_up(&out_of_order);
+	count_up(&left);
 }
 
 static struct trace_ops return_ops = {
@@ -128,7 +123,7 @@ static void dive(unsigned long x)
 	bad |= victim_arguments(1, x, 3, x, 5, x, 7, x, 9, 10) !=
 	       victim_arguments_notrace(1, x, 3, x, 5, x, 7, x, 9, 10);
 	if (bad)
-		count(&wrong);
+		count_up(&wrong);
 }
 
 struct diver {
@@ -328,7 +323,7 @@ static u32 nmis;
 static void dive_in_nmi(void)
 {
 	dive(1);
-	count(&nmis);
+	count_up(&nmis);
 }
 
 static void nothing(void *arg)

@@ -120,10 +120,8 @@ static void run_cases(void)
  */
 static int tasks_begin(void)
 {
-	unsigned int cpu, last = 0;
+	unsigned int last = ktest_last_cpu();
 
-	for_each_online_cpu (cpu)
-		last = cpu;
 	this_run.second = last;
 	this_run.able = lab_own_begin();
 	if (last && lab_task_start(&others, 0))

@@ -22,7 +22,7 @@ static const char *strategy_before;
 static void count_if(unsigned long ip, const struct lab_victim *v, u32 *calls)
 {
 	if (ip - arch_site_length == v->site)
-		__atomic_fetch_add(calls, 1, __ATOMIC_RELAXED);
+		count_up(calls);
 }
 
 static void count_call(unsigned long ip, unsigned long parent,

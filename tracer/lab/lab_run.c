@@ -141,7 +141,7 @@ static void run_in_batch(enum patch_step step, bool synced)
 	run_between(running, 1 + step);
 }
 
-static int take_step(struct lab_case *c, unsigned int from)
+static int make_step(struct lab_case *c, unsigned int from)
 {
 	int err;
 
@@ -279,7 +279,7 @@ static bool hold_one(struct lab_case *c, unsigned int s, unsigned int e,
 	if (c->held_at)
 		c->held_at(pc);
 	for (unsigned int k = s; k < e; k++)
-		if (take_step(c, k))
+		if (make_step(c, k))
 			incomplete(c, "a step was refused", pc);
 	release(c, s, e, pc);
 	return true;
@@ -345,7 +345,7 @@ static u32 walk_steps(struct lab_case *c)
 	if (c->set(c, 0))
 		return 0;
 	for (unsigned int s = 0; s + 1 < c->last; s++) {
-		if (take_step(c, s))
+		if (make_step(c, s))
 			incomplete(c, "a step was refused", 0);
 		if (run_between(c, s + 1))
 			good |= 2u << s;

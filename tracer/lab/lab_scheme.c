@@ -155,7 +155,7 @@ static notrace void store_one(unsigned long alias, const u8 *bytes,
 			((volatile u8 *)alias)[i] = bytes[i];
 }
 
-/* All stores of now.store, through the alias. */
+/* All stores of under_way.store, through the alias. */
 static notrace void lab_change(void *arg)
 {
 	long delta = arch_text_open();

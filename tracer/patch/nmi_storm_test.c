@@ -20,9 +20,9 @@ static void call_sites(void)
 
 	bad |= victim_other(7) != 10;
 	bad |= victim_varargs(2, 3, 4) != 7;
-	__atomic_fetch_add(&calls_made, 1, __ATOMIC_RELAXED);
+	count_up(&calls_made);
 	if (bad)
-		__atomic_fetch_add(&wrong, 1, __ATOMIC_RELAXED);
+		count_up(&wrong);
 }
 
 static void send(void *arg)
@@ -66,7 +66,7 @@ static void call_along(void *arg)
 		u32 *made = arg;
 
 		if (victim_call(*made) != *made + 3ul)
-			__atomic_fetch_add(&wrong, 1, __ATOMIC_RELAXED);
+			count_up(&wrong);
 		++*made;
 		arch_cpu_relax();
 	}
@@ -127,23 +127,25 @@ static struct {
 static notrace void change_and_send(void *arg)
 {
 	long delta = arch_text_open();
-	u64 end;
+	u64 before[MAX_CPUS], end;
+	unsigned int c;
 
 	(void)arg;
 	arch_live_write(hold.live + delta, arch_live_bytes(hold.live, hold.on));
 	arch_text_close();
-	for (unsigned int c = 0; c < nr_cpus; c++) {
-		const u64 *count = &cpus[c].irq_counts[IRQ_NMI];
-		u64 before = READ_ONCE(*count);
-
-		if (!(cpus_online >> c & 1))
-			continue;
+	/* To all of them, then wait: they come at the same time. */
+	for_each_online_cpu (c) {
+		before[c] = READ_ONCE(cpus[c].irq_counts[IRQ_NMI]);
 		hold.sent++;
 		arch_nmi_send(c);
-		end = arch_clock() + ns_to_clock_delta(KWAIT_NS);
-		while (READ_ONCE(*count) == before && arch_clock() < end)
+	}
+	end = arch_clock() + ns_to_clock_delta(KWAIT_NS);
+	for_each_online_cpu (c) {
+		const u64 *count = &cpus[c].irq_counts[IRQ_NMI];
+
+		while (READ_ONCE(*count) == before[c] && arch_clock() < end)
 			arch_cpu_relax();
-		hold.came += READ_ONCE(*count) != before;
+		hold.came += READ_ONCE(*count) != before[c];
 	}
 }
 
@@ -161,14 +163,14 @@ PATCH_INDIRECT(stop_hold, sync_after);
 static void call_once(void *arg)
 {
 	if (victim_call(4) != 7)
-		__atomic_fetch_add((u32 *)arg, 1, __ATOMIC_RELAXED);
+		count_up((u32 *)arg);
 }
 
 static void note_one(unsigned long ip, unsigned long parent,
 		     struct trace_ops *ops)
 {
 	(void)ip, (void)parent, (void)ops;
-	__atomic_fetch_add(&calls_made, 1, __ATOMIC_RELAXED);
+	count_up(&calls_made);
 }
 static struct trace_ops note_ops = { .entry = trace_entry_call,
 				     .func = note_one };

@@ -129,7 +129,7 @@ static void note_live(unsigned long ip, unsigned long parent,
 		      struct trace_ops *ops)
 {
 	(void)ip, (void)parent, (void)ops;
-	__atomic_fetch_add(&live.hits, 1, __ATOMIC_RELAXED);
+	count_up(&live.hits);
 }
 static struct trace_ops live_ops = { .entry = trace_entry_call,
 				     .func = note_live };
@@ -140,7 +140,7 @@ static void call_in_nmi(void)
 	unsigned long x = live.calls[c];
 
 	if (victim_other(x) != x + 3)
-		__atomic_fetch_add(&live.wrong, 1, __ATOMIC_RELAXED);
+		count_up(&live.wrong);
 	/* Release: pairs with the acquire in nmi_everywhere(). */
 	__atomic_store_n(&live.calls[c], x + 1, __ATOMIC_RELEASE);
 }

@@ -38,15 +38,22 @@ static always_inline void patch_break_write_unit(unsigned long alias, u64 bytes)
 		*(volatile u32 *)alias = (u32)bytes;
 }
 
-/* And the tail, behind a breakpoint: no CPU fetches it. Machines that have one are
- * little-endian. */
+static_assert(arch_break_length == 1 || arch_break_length == 2 ||
+		      arch_break_length == 4,
+	      "one store has to write the unit");
+
+/* And the tail, behind a breakpoint, where no CPU fetches it. */
 static always_inline void patch_break_write_tail(unsigned long alias, u64 bytes)
 {
-	u64 tail = bytes >> 8 * (arch_break_length % 8);
+	u64 tail = bytes >> 8 * arch_break_length;
 
 	__builtin_memcpy((void *)(alias + arch_break_length), &tail,
 			 arch_live_length - arch_break_length);
 }
+
+static_assert(arch_break_length == arch_live_length ||
+		      __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+	      "a tail's bytes are taken in little-endian order");
 
 /* Put a live instruction in its place, in whatever order they come. There must
  * be room. */

@@ -21,7 +21,7 @@ static u32 wrong; /* atomic: wrong results of victim_other() */
 static void hit(unsigned long ip, unsigned long parent, struct trace_ops *ops)
 {
 	(void)ip, (void)parent, (void)ops;
-	__atomic_fetch_add(&hits, 1, __ATOMIC_RELAXED);
+	count_up(&hits);
 }
 static struct trace_ops hit_ops = { .entry = trace_entry_call, .func = hit };
 
@@ -39,7 +39,7 @@ static void call_victim(void *arg)
 	(void)arg;
 	for (unsigned int i = 0; i < CALLS; i++)
 		if (victim_other(i) != i + 3)
-			__atomic_fetch_add(&wrong, 1, __ATOMIC_RELAXED);
+			count_up(&wrong);
 }
 
 static bool memory_is_right(enum patch_step step)

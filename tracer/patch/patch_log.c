@@ -27,7 +27,7 @@ static_assert(sizeof(struct patch_log_entry) == 24,
 
 bool patch_log_on;
 static struct patch_log_entry *entries; /* LOG_ENTRIES, or NULL */
-static u32 next_entry;			/* of the next entry; atomic */
+static u32 next_entry;			/* its number; atomic */
 static bool kept_on;			/* patchlog=on */
 
 /* ---- Appending ------------------------------------------------------------- */
@@ -232,8 +232,8 @@ FAULT(stop_loose, "a batch of `stop` is written with no CPU held");
 bool patch_fault_no_sync(void)
 {
 	return fault_happens(&fault_sync_early) ||
-	       (fault_happens(&fault_sync_skipped) &&
-		cpu_index() == fault_sync_skipped.cpu);
+	       (cpu_index() == fault_sync_skipped.cpu &&
+		fault_happens(&fault_sync_skipped));
 }
 
 /* Past ipi_send(), which would refuse: the test shows that no CPU answers. */

@@ -149,9 +149,9 @@ static struct counted {
 
 static void count(struct counted *c, u32 magic)
 {
-	__atomic_fetch_add(&c->calls, 1, __ATOMIC_RELAXED);
+	count_up(&c->calls);
 	if (c->magic != magic)
-		__atomic_fetch_add(&c->mixed, 1, __ATOMIC_RELAXED);
+		count_up(&c->mixed);
 }
 
 static void call_first(unsigned long ip, unsigned long parent,

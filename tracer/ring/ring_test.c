@@ -234,7 +234,7 @@ static void recurse(unsigned long ip, unsigned long parent,
 	(void)ip, (void)parent, (void)ops;
 	if (!ring_enter(&state))
 		return;
-	__atomic_fetch_add(&callback_runs, 1, __ATOMIC_RELAXED);
+	count_up(&callback_runs);
 	victim_call(1);
 	ring_leave(state);
 }

@@ -44,7 +44,7 @@ static void note_call(unsigned long ip, unsigned long parent,
 {
 	(void)parent, (void)ops;
 	if (ip - arch_site_length == v.site)
-		__atomic_fetch_add(&v.calls, 1, __ATOMIC_RELAXED);
+		count_up(&v.calls);
 }
 static struct trace_ops note_ops = { .entry = trace_entry_call,
 				     .func = note_call };
