@@ -32,16 +32,6 @@ static inline void set_this_cpu(struct cpu *cpu)
 	wrmsr(MSR_GS_BASE, (u64)cpu);
 }
 
-void clock_icount_yield(void); /* clock.c */
-
-static inline void arch_cpu_relax(void)
-{
-	if (boot_info.icount)
-		clock_icount_yield();
-	else
-		asm volatile("pause" : : : "memory");
-}
-
 /*
  * An interrupt may come between the two, where the stack pointer is not where the
  * compiler thinks: the frame information has to say so (kernel/image/unwind.h).
@@ -84,6 +74,20 @@ static inline bool arch_irqs_off(void)
 
 	asm volatile(PUSH("pushfq") POP("popq %0") : "=r"(flags) : : "memory");
 	return !(flags & RFLAGS_IF);
+}
+
+extern bool clock_naps; /* these three: clock.c */
+void clock_icount_yield(void);
+void clock_nap(void);
+
+static inline void arch_cpu_relax(void)
+{
+	if (boot_info.icount)
+		clock_icount_yield();
+	else if (clock_naps && !arch_irqs_off())
+		clock_nap();
+	else
+		asm volatile("pause" : : : "memory");
 }
 
 static inline u64 rdtsc(void)
