@@ -37,8 +37,7 @@ const char *program = "mksites";
 
 /* All that the tables say of an image. */
 struct findings {
-	struct sites sites;
-	struct addresses locks;
+	struct addresses sites, locks;
 	struct unwind_table unwind;
 };
 
@@ -124,35 +123,19 @@ static void emit_symbols(FILE *f, const struct image *im)
 	free(by_name);
 }
 
-static uint32_t site_word(const struct image *im, const struct site *s)
-{
-	return s->addr - im->text;
-}
-
-static void emit_sites(FILE *f, const struct image *im, const struct sites *s)
+/* `count`, then the offsets from _text as `table`. */
+static void emit_offsets(FILE *f, const struct image *im, const char *count,
+			 const char *table, const struct addresses *a)
 {
 	size_t i;
 
-	label(f, "site_count");
-	fprintf(f, "\t.4byte %zu\n", s->count);
-	label(f, "site_table");
-	for (i = 0; i < s->count; i++)
-		fprintf(f, "\t.4byte 0x%08x\t/* %s */\n",
-			site_word(im, &s->site[i]),
-			image_name(im, s->site[i].addr));
-}
-
-static void emit_locks(FILE *f, const struct image *im,
-		       const struct addresses *a)
-{
-	size_t i;
-
-	label(f, "lock_count");
+	label(f, count);
 	fprintf(f, "\t.4byte %zu\n", a->count);
-	label(f, "lock_table");
+	label(f, table);
 	for (i = 0; i < a->count; i++)
-		fprintf(f, "\t.4byte 0x%llx\n",
-			(unsigned long long)(a->addr[i] - im->text));
+		fprintf(f, "\t.4byte 0x%08llx\t/* %s */\n",
+			(unsigned long long)(a->addr[i] - im->text),
+			image_name(im, a->addr[i]));
 }
 
 /*
@@ -192,8 +175,8 @@ static void emit(const char *path, const struct image *im, const char *record,
 		die("cannot write %s", path);
 	fprintf(f, "/* Made by tools/mksites. */\n\t.section .tables,\"a\"\n");
 	if (!is_runtime(record))
-		emit_sites(f, im, &found->sites);
-	emit_locks(f, im, &found->locks);
+		emit_offsets(f, im, "site_count", "site_table", &found->sites);
+	emit_offsets(f, im, "lock_count", "lock_table", &found->locks);
 	label(f, "symbol_count");
 	fprintf(f, "\t.4byte %zu\n", im->nr_symbols);
 	emit_symbols(f, im);
@@ -242,23 +225,6 @@ static void verify_unmoved(const struct image *a, const struct image *b)
 		}
 }
 
-static void verify_sites_same(const struct image *im, const struct sites *a,
-			      const struct sites *b)
-{
-	size_t i;
-
-	for (i = 0; i < a->count || i < b->count; i++) {
-		const struct site *s = i < a->count ? &a->site[i] : &b->site[i];
-
-		if (i < a->count && i < b->count && s->addr == b->site[i].addr)
-			continue;
-		complain(im, s->addr,
-			 "the second scan differs from the first "
-			 "from here on");
-		return;
-	}
-}
-
 static const uint8_t *table(const struct image *im, const char *name,
 			    size_t len)
 {
@@ -273,58 +239,30 @@ static const uint8_t *table(const struct image *im, const char *name,
 	return p;
 }
 
-/* Table and disassembly are both ascending, so one walk compares both ways. */
-static void verify_table(const struct image *im, const struct sites *s)
+/* The addresses that a table of the image names. */
+static struct addresses read_offsets(const struct image *im, const char *count,
+				     const char *name)
 {
-	size_t n = image_number(im, table(im, "site_count", 4), 4);
-	const uint8_t *p = table(im, "site_table", 4 * n);
-	size_t i = 0, j = 0;
+	size_t n = image_number(im, table(im, count, 4), 4), i;
+	const uint8_t *p = table(im, name, 4 * n);
+	struct addresses a = { 0 };
 
-	while (i < s->count || j < n) {
-		uint32_t word = j < n ? image_number(im, p + 4 * j, 4) : 0;
-		uint64_t addr = im->text + word;
-
-		if (j == n || (i < s->count && s->site[i].addr < addr)) {
-			complain(im, s->site[i++].addr,
-				 "a site that the table lacks");
-			continue;
-		}
-		if (i == s->count || addr < s->site[i].addr) {
-			complain(im, addr, "in the table, but no site");
-			j++;
-			continue;
-		}
-		i++;
-		j++;
-	}
+	for (i = 0; i < n; i++)
+		add_address(&a, im->text + image_number(im, p + 4 * i, 4));
+	return a;
 }
 
-static void verify_symbols(const struct image *im)
+static void verify_offsets(const struct image *im,
+			   const struct addresses *found, const char *count,
+			   const char *name)
 {
-	size_t n = image_number(im, table(im, "symbol_count", 4), 4), i;
-	const uint8_t *p = table(im, "symbol_offset", 4 * n);
+	struct addresses named = read_offsets(im, count, name);
+	char lacks[64], strange[64];
 
-	if (n != im->nr_symbols)
-		die("%s: symbol_count is %zu, the image has %zu functions",
-		    im->path, n, im->nr_symbols);
-	for (i = 0; i < n; i++)
-		if (im->text + image_number(im, p + 4 * i, 4) !=
-		    im->symbols[i].addr)
-			complain(im, im->symbols[i].addr,
-				 "not as in the symbol table");
-}
-
-static void verify_locks(const struct image *im, const struct addresses *a)
-{
-	size_t n = image_number(im, table(im, "lock_count", 4), 4), i;
-	const uint8_t *p = table(im, "lock_table", 4 * n);
-
-	if (n != a->count)
-		die("%s: lock_count is %zu, the image has %zu lock prefixes",
-		    im->path, n, a->count);
-	for (i = 0; i < n; i++)
-		if (im->text + image_number(im, p + 4 * i, 4) != a->addr[i])
-			complain(im, a->addr[i], "not as in the lock table");
+	snprintf(lacks, sizeof(lacks), "%s lacks it", name);
+	snprintf(strange, sizeof(strange), "%s must not have it", name);
+	compare_addresses(im, found, &named, lacks, strange);
+	free(named.addr);
 }
 
 /* The second image's own frame information must give the table that it has. */
@@ -354,16 +292,21 @@ static void verify(const struct image *first, const struct findings *before,
 		   const struct format *format)
 {
 	struct findings found = { 0 };
+	struct addresses functions = { 0 };
 	struct image im;
 
 	image_open(&im, o->image[1], arch, o->objdump);
+	for (size_t i = 0; i < im.nr_symbols; i++)
+		add_address(&functions, im.symbols[i].addr);
 	scan(&im, arch, format, &found);
 	verify_unmoved(first, &im);
-	verify_sites_same(&im, &before->sites, &found.sites);
+	compare_addresses(&im, &before->sites, &found.sites,
+			  "a site of the first link alone",
+			  "a site of the second link alone");
 	if (!is_runtime(o->record))
-		verify_table(&im, &found.sites);
-	verify_locks(&im, &found.locks);
-	verify_symbols(&im);
+		verify_offsets(&im, &found.sites, "site_count", "site_table");
+	verify_offsets(&im, &found.locks, "lock_count", "lock_table");
+	verify_offsets(&im, &functions, "symbol_count", "symbol_offset");
 	unwind_read(&im, arch, &found.sites, &found.unwind);
 	verify_unwind(&im, &found.unwind);
 }

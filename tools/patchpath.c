@@ -172,14 +172,14 @@ static void visit(struct graph *g, size_t i)
 
 static void mark_sites(struct graph *g, const struct format *format)
 {
-	struct sites s = { 0 };
+	struct addresses s = { 0 };
 	size_t i;
 
 	scan_sites(&g->im, g->arch, format, &s);
 	for (i = 0; i < s.count; i++)
-		g->is_site[index_of(g, image_symbol_at(&g->im, s.site[i].addr))] =
+		g->is_site[index_of(g, image_symbol_at(&g->im, s.addr[i]))] =
 			true;
-	free(s.site);
+	free(s.addr);
 }
 
 /* The pointers between __start_NAME and __stop_NAME; how many. */

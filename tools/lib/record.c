@@ -50,68 +50,30 @@ static int compare_addrs(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-struct difference {
-	void (*lacks)(const struct image *im, uint64_t site);
-	void (*strange)(const struct image *im, uint64_t addr);
-	size_t lacking, strangers;
-};
-
-static void compare(const struct image *im, const struct sites *s,
-		    struct addresses *a, struct difference *d)
-{
-	size_t i = 0, j = 0;
-
-	qsort(a->addr, a->count, sizeof(a->addr[0]), compare_addrs);
-	while (i < s->count || j < a->count) {
-		uint64_t site = i < s->count ? s->site[i].addr : UINT64_MAX;
-		uint64_t addr = j < a->count ? a->addr[j] : UINT64_MAX;
-
-		if (site < addr) {
-			d->lacking++;
-			if (d->lacks)
-				d->lacks(im, site);
-		} else if (addr < site) {
-			d->strangers++;
-			if (d->strange)
-				d->strange(im, addr);
-		}
-		i += site <= addr;
-		j += addr <= site;
-	}
-}
-
-static void lacks(const struct image *im, uint64_t site)
-{
-	complain(im, site, "a site that the compiler did not record");
-}
-
-static void strange(const struct image *im, uint64_t addr)
-{
-	complain(im, addr, "recorded by the compiler, but no site");
-}
-
-void record_compare(const struct image *im, const struct sites *s,
+void record_compare(const struct image *im, const struct addresses *sites,
 		    struct addresses *a)
 {
-	struct difference d = { .lacks = lacks, .strange = strange };
-
-	compare(im, s, a, &d);
+	qsort(a->addr, a->count, sizeof(a->addr[0]), compare_addrs);
+	compare_addresses(im, sites, a,
+			  "a site that the compiler did not record",
+			  "recorded by the compiler, but no site");
 }
 
 void record_judge(const struct image *im, const struct arch *arch,
-		  const struct sites *s, struct addresses *a)
+		  const struct addresses *sites, struct addresses *a)
 {
-	struct difference d = { 0 };
+	struct difference d;
 
-	compare(im, s, a, &d);
-	if (d.strangers)
+	qsort(a->addr, a->count, sizeof(a->addr[0]), compare_addrs);
+	d = compare_addresses(im, sites, a, NULL, NULL);
+	if (d.strange)
 		fprintf(stderr,
 			"object: %zu of %zu recorded addresses hold no site "
 			"after the link%s\n",
-			d.strangers, a->count,
+			d.strange, a->count,
 			arch->relaxes ? ": relaxation moved them" : "");
 	else if (d.lacking)
 		fprintf(stderr, "object: %zu of %zu sites were not recorded\n",
-			d.lacking, s->count);
-	errors += d.strangers + d.lacking;
+			d.lacking, sites->count);
+	errors += d.strange + d.lacking;
 }

@@ -19,15 +19,15 @@ bool record_compiler(const struct image *im, const struct format *format,
 void record_objects(const struct image *im, const char *path,
 		    struct addresses *a);
 
-/* Complain of every difference; a is sorted. */
-void record_compare(const struct image *im, const struct sites *s,
+/* Complain of every difference. Sorts a. */
+void record_compare(const struct image *im, const struct addresses *sites,
 		    struct addresses *a);
 
 /*
- * Complain in one line of addresses of a that hold no site, and in another of
- * sites that it lacks; a is sorted.
+ * Complain in one line of addresses of a that hold no site, or of sites that it
+ * lacks. Sorts a.
  */
 void record_judge(const struct image *im, const struct arch *arch,
-		  const struct sites *s, struct addresses *a);
+		  const struct addresses *sites, struct addresses *a);
 
 #endif

@@ -84,22 +84,46 @@ const struct format *format_find(const char *arch, const char *name)
 	exit(1);
 }
 
-static void add_site(struct sites *s, uint64_t addr)
+void add_address(struct addresses *a, uint64_t addr)
 {
-	s->site = array_grow(s->site, s->count, sizeof(s->site[0]));
-	s->site[s->count++] = (struct site){ addr };
+	a->addr = array_grow(a->addr, a->count, sizeof(a->addr[0]));
+	a->addr[a->count++] = addr;
+}
+
+struct difference compare_addresses(const struct image *im,
+				    const struct addresses *found,
+				    const struct addresses *named,
+				    const char *lacks, const char *strange)
+{
+	struct difference d = { 0 };
+	size_t i = 0, j = 0;
+
+	while (i < found->count || j < named->count) {
+		uint64_t a = i < found->count ? found->addr[i] : UINT64_MAX;
+		uint64_t b = j < named->count ? named->addr[j] : UINT64_MAX;
+
+		if (a < b && lacks)
+			complain(im, a, lacks);
+		if (b < a && strange)
+			complain(im, b, strange);
+		d.lacking += a < b;
+		d.strange += b < a;
+		i += a <= b;
+		j += b <= a;
+	}
+	return d;
 }
 
 /* ---- Calls ------------------------------------------------------------- */
 
-static void add_call(const struct image *im, size_t i, struct sites *s)
+static void add_call(const struct image *im, size_t i, struct addresses *s)
 {
 	uint64_t addr = im->insns[i].addr;
 
 	if (addr < im->text || addr >= im->etext)
 		complain(im, addr, "a site outside kernel text");
 	else
-		add_site(s, addr);
+		add_address(s, addr);
 }
 
 /*
@@ -135,7 +159,7 @@ static bool is_far(const struct arch *arch, const struct insn *in)
  */
 static void scan_calls(const struct image *im, const struct arch *arch,
 		       const struct format *format, uint64_t stub,
-		       struct sites *s)
+		       struct addresses *s)
 {
 	size_t i, start;
 
@@ -184,7 +208,7 @@ int format_nops_at(const struct format *format, const uint8_t *p, size_t len)
 }
 
 static void scan_entries(const struct image *im, const struct format *format,
-			 struct sites *s)
+			 struct addresses *s)
 {
 	size_t i;
 
@@ -194,12 +218,12 @@ static void scan_entries(const struct image *im, const struct format *format,
 		int at = p ? format_nops_at(format, p, f->size) : -1;
 
 		if (at >= 0)
-			add_site(s, f->addr + at);
+			add_address(s, f->addr + at);
 	}
 }
 
 void scan_sites(const struct image *im, const struct arch *arch,
-		const struct format *format, struct sites *s)
+		const struct format *format, struct addresses *s)
 {
 	uint64_t stub = 0;
 	size_t i;
@@ -207,8 +231,6 @@ void scan_sites(const struct image *im, const struct arch *arch,
 	if (im->etext - im->text >= 1ull << OFFSET_BITS)
 		die("%s: text is larger than a site's %d-bit offset", im->path,
 		    OFFSET_BITS);
-	if (im->nr_symbols > UINT16_MAX)
-		die("%s: more than %d functions", im->path, UINT16_MAX);
 	if (format->stub && !image_value(im, format->stub, &stub))
 		die("%s: no symbol %s", im->path, format->stub);
 	if (!format->stub)
@@ -216,19 +238,13 @@ void scan_sites(const struct image *im, const struct arch *arch,
 	else
 		scan_calls(im, arch, format, stub, s);
 	for (i = 0; i < s->count; i++)
-		if (!image_symbol_at(im, s->site[i].addr))
-			complain(im, s->site[i].addr, "a site in no function");
+		if (!image_symbol_at(im, s->addr[i]))
+			complain(im, s->addr[i], "a site in no function");
 	if (!s->count)
 		die("%s: no site found", im->path);
 }
 
 /* ---- Lock prefixes ------------------------------------------------------ */
-
-void add_address(struct addresses *a, uint64_t addr)
-{
-	a->addr = array_grow(a->addr, a->count, sizeof(a->addr[0]));
-	a->addr[a->count++] = addr;
-}
 
 void scan_locks(const struct image *im, struct addresses *a)
 {

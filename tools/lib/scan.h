@@ -9,14 +9,12 @@
 
 #define OFFSET_BITS 24 /* of a text offset in the ring's events, unwind rows */
 
-struct site {
-	uint64_t addr;
-};
-
-struct sites {
-	struct site *site;
+/* Addresses in text, of sites or others, ascending. */
+struct addresses {
+	uint64_t *addr;
 	size_t count;
 };
+void add_address(struct addresses *a, uint64_t addr);
 
 /* A compiler front end of an architecture (make SITES=). */
 struct format {
@@ -35,7 +33,7 @@ const struct format *format_find(const char *arch, const char *name);
 
 /* Find all sites, ascending. What is wrong is said (complain()). */
 void scan_sites(const struct image *im, const struct arch *arch,
-		const struct format *format, struct sites *s);
+		const struct format *format, struct addresses *s);
 
 /*
  * Where the format's NOPs stand in a function of len bytes at p: the offset, or
@@ -43,16 +41,25 @@ void scan_sites(const struct image *im, const struct arch *arch,
  */
 int format_nops_at(const struct format *format, const uint8_t *p, size_t len);
 
-/* Addresses of all instructions with a lock prefix in [_text, _etext). */
-struct addresses {
-	uint64_t *addr;
-	size_t count;
-};
+/* Find all instructions with a lock prefix in [_text, _etext). */
 void scan_locks(const struct image *im, struct addresses *a);
-void add_address(struct addresses *a, uint64_t addr);
 
 /* One line for one thing that is wrong; all are said, and counted. */
 void complain(const struct image *im, uint64_t addr, const char *what);
 extern unsigned int errors;
+
+struct difference {
+	size_t lacking; /* of found, not in named */
+	size_t strange; /* of named, not in found */
+};
+
+/*
+ * Compare what the scan found with what somebody else has named; both are ascending.
+ * Complains of each difference: `lacks` and `strange` say what it means; NULL: no line.
+ */
+struct difference compare_addresses(const struct image *im,
+				    const struct addresses *found,
+				    const struct addresses *named,
+				    const char *lacks, const char *strange);
 
 #endif

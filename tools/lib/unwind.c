@@ -193,14 +193,14 @@ static bool frame_at(const struct image *im, const struct sources *s,
 }
 
 /* The first site at addr or above it. */
-static size_t site_at_least(const struct sites *sites, uint64_t addr)
+static size_t site_at_least(const struct addresses *sites, uint64_t addr)
 {
 	size_t lo = 0, hi = sites->count;
 
 	while (lo < hi) {
 		size_t mid = (lo + hi) / 2;
 
-		if (sites->site[mid].addr < addr)
+		if (sites->addr[mid] < addr)
 			lo = mid + 1;
 		else
 			hi = mid;
@@ -214,7 +214,8 @@ static size_t site_at_least(const struct sites *sites, uint64_t addr)
  * ".pic.NAME", two instructions) leads into NAME: the frame is as at its beginning.
  */
 static uint64_t first_frame(const struct image *im, const struct sources *from,
-			    const struct symbol *s, const struct sites *sites)
+			    const struct symbol *s,
+			    const struct addresses *sites)
 {
 	uint64_t addr = s->addr;
 	size_t i;
@@ -223,7 +224,7 @@ static uint64_t first_frame(const struct image *im, const struct sources *from,
 	if (!strncmp(s->name, ".pic.", 5))
 		return s->addr + s->size;
 	i = site_at_least(sites, s->addr);
-	if (i == sites->count || sites->site[i].addr >= s->addr + SITE_MOST)
+	if (i == sites->count || sites->addr[i] >= s->addr + SITE_MOST)
 		return addr;
 	while (addr < s->addr + SITE_MOST && !frame_at(im, from, addr, &frame))
 		addr++;
@@ -232,7 +233,7 @@ static uint64_t first_frame(const struct image *im, const struct sources *from,
 
 /* The rows of one function; true if it has frame information. */
 static bool read_function(const struct image *im, const struct sources *from,
-			  const struct symbol *s, const struct sites *sites,
+			  const struct symbol *s, const struct addresses *sites,
 			  struct unwind_table *t)
 {
 	uint64_t addr = first_frame(im, from, s, sites),
@@ -260,7 +261,7 @@ static bool read_function(const struct image *im, const struct sources *from,
 }
 
 void unwind_read(const struct image *im, const struct arch *arch,
-		 const struct sites *sites, struct unwind_table *t)
+		 const struct addresses *sites, struct unwind_table *t)
 {
 	/* Rule 0: no function. Rule 1, UNWIND_ENTRY: what any function finds. */
 	static const struct unwind_rule none;

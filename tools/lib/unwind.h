@@ -50,7 +50,7 @@ struct unwind_table {
  * express (complain()).
  */
 void unwind_read(const struct image *im, const struct arch *arch,
-		 const struct sites *sites, struct unwind_table *t);
+		 const struct addresses *sites, struct unwind_table *t);
 
 /* Write the table as assembly; t may be empty. */
 void unwind_emit(FILE *f, const struct image *im, const struct unwind_table *t);
