@@ -18,8 +18,6 @@
 #include <string.h>
 #include <unistd.h>
 
-const char *program = "mkrecord";
-
 struct object {
 	const char *path;
 	Elf *elf;
@@ -74,7 +72,8 @@ static void put_record(const struct object *o, const struct code *c,
 		       uint64_t offset)
 {
 	if (!c->base)
-		die("%s: a site in a section that has no base symbol", o->path);
+		errx(1, "%s: a site in a section that has no base symbol",
+		     o->path);
 	fprintf(o->out, "%s %s %lld\n", c->file ? c->file : "-", c->base,
 		(long long)(offset - c->base_value));
 }
@@ -181,10 +180,10 @@ static void record_object(struct object *o)
 	GElf_Shdr sh;
 
 	if (fd < 0)
-		die("%s: %s", o->path, strerror(errno));
+		errx(1, "%s: %s", o->path, strerror(errno));
 	o->elf = elf_begin(fd, ELF_C_READ, NULL);
 	if (!o->elf || !gelf_getehdr(o->elf, &eh) || eh.e_type != ET_REL)
-		die("%s: not an object file", o->path);
+		errx(1, "%s: not an object file", o->path);
 	o->machine = eh.e_machine;
 	o->symbols = NULL;
 	while ((scn = elf_nextscn(o->elf, scn))) {
@@ -207,18 +206,18 @@ int main(int argc, char **argv)
 
 	if (argc < 8 || strcmp(argv[1], "--arch") ||
 	    strcmp(argv[3], "--sites") || strcmp(argv[5], "-o"))
-		die("usage: mkrecord --arch NAME --sites FORMAT -o FILE "
-		    "OBJECT...");
+		errx(1, "usage: mkrecord --arch NAME --sites FORMAT -o FILE "
+			"OBJECT...");
 	o.format = format_find(argv[2], argv[4]);
 	o.out = fopen(argv[6], "w");
 	if (!o.out)
-		die("%s: %s", argv[6], strerror(errno));
+		errx(1, "%s: %s", argv[6], strerror(errno));
 	elf_version(EV_CURRENT);
 	for (i = 7; i < argc; i++) {
 		o.path = argv[i];
 		record_object(&o);
 	}
 	if (fclose(o.out))
-		die("cannot write %s", argv[6]);
+		errx(1, "cannot write %s", argv[6]);
 	return 0;
 }

@@ -33,8 +33,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *program = "mksites";
-
 /* All that the tables say of an image. */
 struct findings {
 	struct addresses sites, locks;
@@ -70,8 +68,8 @@ static void check_record(const struct image *im, const struct arch *arch,
 		record_objects(im, record, &a);
 		record_judge(im, arch, &f->sites, &a);
 	} else if (!record_compiler(im, format, &a)) {
-		die("%s: no record of the compiler's: %s", im->path,
-		    format->no_record ? format->no_record : format->section);
+		errx(1, "%s: no record of the compiler's: %s", im->path,
+		     format->no_record ? format->no_record : format->section);
 	}
 }
 
@@ -97,7 +95,7 @@ static void emit_symbols(FILE *f, const struct image *im)
 	size_t i, at = 0;
 
 	if (!by_name)
-		die("out of memory");
+		errx(1, "out of memory");
 	label(f, "symbol_offset");
 	for (i = 0; i < im->nr_symbols; i++)
 		fprintf(f, "\t.4byte 0x%llx\n",
@@ -152,7 +150,7 @@ static void emit_trampoline(FILE *f, const struct image *im,
 	label(f, "trampoline_insns");
 	if (im->nr_insns && (!image_value(im, "trace_entry", &begin) ||
 			     !image_value(im, "trampoline_end", &end)))
-		die("%s: no trampoline", im->path);
+		errx(1, "%s: no trampoline", im->path);
 	for (i = 0; i < im->nr_insns; i++) {
 		addr = im->insns[i].addr;
 		s = image_symbol_at(im, addr);
@@ -172,7 +170,7 @@ static void emit(const char *path, const struct image *im, const char *record,
 	FILE *f = fopen(path, "w");
 
 	if (!f)
-		die("cannot write %s", path);
+		errx(1, "cannot write %s", path);
 	fprintf(f, "/* Made by tools/mksites. */\n\t.section .tables,\"a\"\n");
 	if (!is_runtime(record))
 		emit_offsets(f, im, "site_count", "site_table", &found->sites);
@@ -183,7 +181,7 @@ static void emit(const char *path, const struct image *im, const char *record,
 	unwind_emit(f, im, &found->unwind);
 	emit_trampoline(f, im, arch);
 	if (fclose(f))
-		die("cannot write %s", path);
+		errx(1, "cannot write %s", path);
 }
 
 /* ---- Verification ------------------------------------------------------ */
@@ -205,9 +203,10 @@ static void verify_unmoved(const struct image *a, const struct image *b)
 
 	if (a->text != b->text || a->etext != b->etext ||
 	    a->nr_symbols != b->nr_symbols)
-		die("%s: functions are not as in %s: the second link moved "
-		    "them",
-		    b->path, a->path);
+		errx(1,
+		     "%s: functions are not as in %s: the second link moved "
+		     "them",
+		     b->path, a->path);
 	for (i = 0; i < a->nr_symbols; i++)
 		if (a->symbols[i].addr != b->symbols[i].addr ||
 		    strcmp(a->symbols[i].name, b->symbols[i].name)) {
@@ -232,10 +231,10 @@ static const uint8_t *table(const struct image *im, const char *name,
 	const uint8_t *p;
 
 	if (!image_value(im, name, &addr))
-		die("%s: no symbol %s", im->path, name);
+		errx(1, "%s: no symbol %s", im->path, name);
 	p = image_bytes(im, addr, len);
 	if (!p)
-		die("%s: %s does not lie in the image", im->path, name);
+		errx(1, "%s: %s does not lie in the image", im->path, name);
 	return p;
 }
 
@@ -272,8 +271,8 @@ static void verify_unwind(const struct image *im, const struct unwind_table *t)
 	const uint8_t *p = table(im, "unwind_rows", 4 * n);
 
 	if (n != t->count)
-		die("%s: unwind_count is %zu, the image has %zu rows", im->path,
-		    n, t->count);
+		errx(1, "%s: unwind_count is %zu, the image has %zu rows",
+		     im->path, n, t->count);
 	for (i = 0; i < n; i++)
 		if (image_number(im, p + 4 * i, 4) !=
 		    ((t->row[i].addr - im->text) << 8 | t->row[i].rule))
@@ -315,9 +314,9 @@ static void verify(const struct image *first, const struct findings *before,
 
 static void usage(void)
 {
-	die("usage: mksites --empty [--record R] -o FILE | --arch NAME "
-	    "--sites FORMAT --objdump PROGRAM [--record R] "
-	    "(IMAGE -o FILE | --verify FIRST IMAGE)");
+	errx(1, "usage: mksites --empty [--record R] -o FILE | --arch NAME "
+		"--sites FORMAT --objdump PROGRAM [--record R] "
+		"(IMAGE -o FILE | --verify FIRST IMAGE)");
 }
 
 static void parse(struct options *o, char **argv)

@@ -20,29 +20,13 @@
  * hexadecimal. Says what it found in one line; 0: the rules are kept; 1: broken;
  * 2: not a whole log.
  */
-#include "lib/image.h"
 
 #include "../tracer/patch/patch_check.c"
 
-#include <stdarg.h>
+#include <err.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-const char *program = "patchcheck";
-
-__attribute__((noreturn, format(printf, 1, 2))) static void
-complain(const char *format, ...)
-{
-	va_list ap;
-
-	va_start(ap, format);
-	fprintf(stderr, "%s: ", program);
-	vfprintf(stderr, format, ap);
-	fprintf(stderr, "\n");
-	va_end(ap);
-	exit(2);
-}
 
 struct log {
 	struct patch_log_entry *entries;
@@ -60,7 +44,7 @@ static void log_add(struct log *l, const struct patch_log_entry *e,
 		l->entries = realloc(l->entries, l->room * sizeof(*e));
 		l->lines = realloc(l->lines, l->room * sizeof(*l->lines));
 		if (!l->entries || !l->lines)
-			complain("out of memory");
+			errx(2, "out of memory");
 	}
 	l->lines[l->n] = line;
 	l->entries[l->n++] = *e;
@@ -121,12 +105,12 @@ static void parse(struct log *l, const char *text, unsigned int line)
 	}
 	if (sscanf(text, "%llu.%u %u %15s%n", &seconds, &ns, &cpu, what,
 		   &used) != 4)
-		complain("line %u is no entry: %s", line, text);
+		errx(2, "line %u is no entry: %s", line, text);
 	e.time = seconds * 1000000000 + ns;
 	e.cpu = cpu;
 	e.what = word_index(patch_log_words, LOG_WHATS, what);
 	if (e.what == LOG_WHATS || !parse_arguments(&e, text + used))
-		complain("line %u is no entry: %s", line, text);
+		errx(2, "line %u is no entry: %s", line, text);
 	log_add(l, &e, line);
 }
 
@@ -151,7 +135,7 @@ static int judge(const struct log *l)
 		c.slots *= 2;
 	c.sites = calloc(c.slots, sizeof(*c.sites));
 	if (!c.sites)
-		complain("out of memory");
+		errx(2, "out of memory");
 	for (i = 0; i < l->n; i++)
 		patch_check_entry(&c, &l->entries[i]);
 	free(c.sites);
@@ -171,16 +155,16 @@ int main(int argc, char **argv)
 	FILE *f;
 
 	if (argc != 2)
-		complain("usage: patchcheck FILE, - for the standard input");
+		errx(2, "usage: patchcheck FILE, - for the standard input");
 	f = strcmp(argv[1], "-") ? fopen(argv[1], "r") : stdin;
 	if (!f)
-		complain("cannot open %s", argv[1]);
+		errx(2, "cannot open %s", argv[1]);
 	read_log(&l, f);
 	if (!l.header)
-		complain("%s does not say \"# patch log 1\"", argv[1]);
+		errx(2, "%s does not say \"# patch log 1\"", argv[1]);
 	if (l.lost)
-		complain("%lu entries were lost: nothing can be said", l.lost);
+		errx(2, "%lu entries were lost: nothing can be said", l.lost);
 	if (l.n < l.said)
-		complain("%zu of %lu entries are there", l.n, l.said);
+		errx(2, "%zu of %lu entries are there", l.n, l.said);
 	return judge(&l);
 }

@@ -19,8 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *program = "patchpath";
-
 /*
  * Calls of these are not followed. panic() never comes back, so that no patching
  * goes on after it. The others are the kernel's entry points from a port's trap:
@@ -79,8 +77,8 @@ static void reach(struct graph *g, uint64_t addr, size_t from)
 
 	if (!s) {
 		if (from == ROOT)
-			die("root %#llx is no function",
-			    (unsigned long long)addr);
+			errx(1, "root %#llx is no function",
+			     (unsigned long long)addr);
 		say(g, from, "leads out of all functions");
 		fprintf(stderr, " -> %#llx\n", (unsigned long long)addr);
 		return;
@@ -191,12 +189,12 @@ static size_t read_registry(const struct image *im, const char *start,
 	size_t n, i;
 
 	if (!image_value(im, start, &a) || !image_value(im, stop, &b))
-		die("%s: no symbols %s and %s", im->path, start, stop);
+		errx(1, "%s: no symbols %s and %s", im->path, start, stop);
 	n = (b - a) / im->pointer_size;
 	p = image_bytes(im, a, b - a);
 	*values = calloc(n + 1, sizeof(**values));
 	if (!*values || (n && !p))
-		die("%s: cannot read %s", im->path, start);
+		errx(1, "%s: cannot read %s", im->path, start);
 	for (i = 0; i < n; i++)
 		(*values)[i] = image_number(im, p + i * im->pointer_size,
 					    im->pointer_size);
@@ -212,7 +210,7 @@ static void check_graph(struct graph *g, const struct format *format)
 	g->from = malloc(n * sizeof(*g->from));
 	g->queue = malloc(n * sizeof(*g->queue));
 	if (!g->is_site || !g->from || !g->queue)
-		die("out of memory");
+		errx(1, "out of memory");
 	for (i = 0; i < n; i++)
 		g->from[i] = NOT_REACHED;
 	mark_sites(g, format);
@@ -223,12 +221,12 @@ static void check_graph(struct graph *g, const struct format *format)
 	n = read_registry(&g->im, "__start_patch_roots", "__stop_patch_roots",
 			  &roots);
 	if (!n)
-		die("%s: section patch_roots is empty: nothing to prove",
-		    g->im.path);
+		errx(1, "%s: section patch_roots is empty: nothing to prove",
+		     g->im.path);
 	for (i = 0; i < n; i++)
 		reach(g, roots[i], ROOT);
 	if (!image_value(&g->im, trap_root, &trap))
-		die("%s: no symbol %s", g->im.path, trap_root);
+		errx(1, "%s: no symbol %s", g->im.path, trap_root);
 	reach(g, trap, ROOT);
 	while (g->head < g->tail)
 		visit(g, g->queue[g->head++]);
@@ -241,8 +239,8 @@ int main(int argc, char **argv)
 
 	if (argc != 8 || strcmp(argv[1], "--arch") ||
 	    strcmp(argv[3], "--sites") || strcmp(argv[5], "--objdump"))
-		die("usage: patchpath --arch NAME --sites FORMAT "
-		    "--objdump PROGRAM IMAGE");
+		errx(1, "usage: patchpath --arch NAME --sites FORMAT "
+			"--objdump PROGRAM IMAGE");
 	g.arch = arch_find(argv[2]);
 	image_open(&g.im, argv[7], g.arch, argv[6]);
 	check_graph(&g, format_find(argv[2], argv[4]));

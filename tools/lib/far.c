@@ -124,7 +124,7 @@ static void resolve_function(struct insn *in, size_t n)
 	size_t i;
 
 	if (!at)
-		die("out of memory");
+		errx(1, "out of memory");
 	at[0].reached = true;
 	while (changed)
 		for (changed = false, i = 0; i < n; i++)

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,18 +55,6 @@ static const struct arch arches[] = {
 	},
 };
 
-void die(const char *fmt, ...)
-{
-	va_list ap;
-
-	fprintf(stderr, "%s: ", program);
-	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
-	va_end(ap);
-	fputc('\n', stderr);
-	exit(1);
-}
-
 void *array_grow(void *array, size_t count, size_t size)
 {
 	/* At powers of two only, so that a loop of n costs O(n). */
@@ -75,7 +62,7 @@ void *array_grow(void *array, size_t count, size_t size)
 		return array;
 	array = realloc(array, (count ? 2 * count : 1) * size);
 	if (!array)
-		die("out of memory");
+		errx(1, "out of memory");
 	return array;
 }
 
@@ -86,7 +73,7 @@ const struct arch *arch_find(const char *name)
 	for (i = 0; i < sizeof(arches) / sizeof(arches[0]); i++)
 		if (!strcmp(arches[i].name, name))
 			return &arches[i];
-	die("unknown --arch %s: x86_64, riscv and mips are known", name);
+	errx(1, "unknown --arch %s: x86_64, riscv and mips are known", name);
 }
 
 /* ---- ELF --------------------------------------------------------------- */
@@ -97,11 +84,11 @@ static void elf_open(struct image *im)
 	GElf_Ehdr eh;
 
 	if (fd < 0)
-		die("%s: %s", im->path, strerror(errno));
+		errx(1, "%s: %s", im->path, strerror(errno));
 	elf_version(EV_CURRENT);
 	im->elf = elf_begin(fd, ELF_C_READ, NULL);
 	if (!im->elf || !gelf_getehdr(im->elf, &eh))
-		die("%s: not an ELF file", im->path);
+		errx(1, "%s: not an ELF file", im->path);
 	im->pointer_size = eh.e_ident[EI_CLASS] == ELFCLASS64 ? 8 : 4;
 	im->big_endian = eh.e_ident[EI_DATA] == ELFDATA2MSB;
 }
@@ -119,7 +106,7 @@ static Elf_Scn *find_section(const struct image *im, const char *name,
 	size_t strings;
 
 	if (elf_getshdrstrndx(im->elf, &strings))
-		die("%s: no section names", im->path);
+		errx(1, "%s: no section names", im->path);
 	while ((scn = elf_nextscn(im->elf, scn))) {
 		gelf_getshdr(scn, sh);
 		if (name ? !strcmp(elf_strptr(im->elf, strings, sh->sh_name),
@@ -187,7 +174,7 @@ static bool for_each_symbol(const struct image *im,
 	int i;
 
 	if (!data)
-		die("%s: no symbol table", im->path);
+		errx(1, "%s: no symbol table", im->path);
 	for (i = 1; gelf_getsym(data, i, &sym); i++) {
 		sym.st_value = elf_addr(im, sym.st_value);
 		if (fn(elf_strptr(im->elf, sh.sh_link, sym.st_name), &sym, arg))
@@ -268,7 +255,7 @@ static void read_symbols(struct image *im)
 
 	if (!image_value(im, "_text", &im->text) ||
 	    !image_value(im, "_etext", &im->etext))
-		die("%s: no _text or _etext", im->path);
+		errx(1, "%s: no _text or _etext", im->path);
 	for_each_symbol(im, add_function, im);
 	qsort(im->symbols, im->nr_symbols, sizeof(im->symbols[0]),
 	      compare_symbols);

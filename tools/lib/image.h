@@ -1,12 +1,12 @@
 /*
  * A linked kernel image as the host tools see it: symbols and bytes through
  * libelf, instructions through objdump, which is the only disassembler that
- * knows every architecture the compiler does. Errors end the program with one
- * line that begins with its name.
+ * knows every architecture the compiler does. An error ends the program: errx().
  */
 #ifndef TOOLS_IMAGE_H
 #define TOOLS_IMAGE_H
 
+#include <err.h>
 #include <gelf.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -104,8 +104,6 @@ void image_resolve_far(struct image *im);
 /* A number of the target's byte order. */
 uint64_t image_number(const struct image *im, const uint8_t *p, unsigned int n);
 
-extern const char *program;
-void die(const char *fmt, ...) __attribute__((noreturn, format(printf, 1, 2)));
 /* realloc() for arrays, counted in elements; never returns NULL. */
 void *array_grow(void *array, size_t count, size_t size);
 

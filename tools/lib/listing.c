@@ -89,7 +89,7 @@ static bool parse_line(char *line, struct insn *in)
 	in->lock = !strncmp(end + 2, "lock ", 5);
 	text = strdup(skip_prefixes(end + 2));
 	if (!text)
-		die("out of memory");
+		errx(1, "out of memory");
 	text[strcspn(text, "\n")] = '\0';
 	in->mnemonic = text;
 	text += strcspn(text, " \t");
@@ -113,7 +113,8 @@ static void strip_name(const char *objdump, char *name, size_t size)
 
 	if (strlen(objdump) < strlen("objdump") ||
 	    strcmp(objdump + stem, "objdump"))
-		die("--objdump %s: a program ...objdump is expected", objdump);
+		errx(1, "--objdump %s: a program ...objdump is expected",
+		     objdump);
 	snprintf(name, size, "%.*sstrip", (int)stem, objdump);
 }
 
@@ -149,14 +150,15 @@ static FILE *open_listing(const struct image *im, const char *objdump)
 			     "[ $s = 0 ] && mv '%s.new' '%s'",
 			     strip, im->path, listing, objdump, listing,
 			     listing, listing, listing, listing) < 0)
-			die("out of memory");
+			errx(1, "out of memory");
 		if (system(command))
-			die("%s does not disassemble %s", objdump, im->path);
+			errx(1, "%s does not disassemble %s", objdump,
+			     im->path);
 		free(command);
 	}
 	f = fopen(listing, "r");
 	if (!f)
-		die("cannot read %s", listing);
+		errx(1, "cannot read %s", listing);
 	return f;
 }
 
@@ -178,7 +180,7 @@ void image_read_insns(struct image *im, const struct arch *arch,
 	}
 	qsort(im->insns, im->nr_insns, sizeof(im->insns[0]), compare_insns);
 	if (!im->nr_insns)
-		die("%s shows no instructions of %s", objdump, im->path);
+		errx(1, "%s shows no instructions of %s", objdump, im->path);
 	fclose(listing);
 	free(line);
 }

@@ -31,15 +31,15 @@ void record_objects(const struct image *im, const char *path,
 	int n;
 
 	if (!f)
-		die("%s: %s", path, strerror(errno));
+		errx(1, "%s: %s", path, strerror(errno));
 	while ((n = fscanf(f, "%255s %255s %li", file, base, &offset)) == 3) {
 		if (!image_value_in(im, strcmp(file, "-") ? file : NULL, base,
 				    &value))
-			die("%s: the image has no symbol %s", path, base);
+			errx(1, "%s: the image has no symbol %s", path, base);
 		add_address(a, value + offset);
 	}
 	if (n != EOF)
-		die("%s: not as mkrecord writes it", path);
+		errx(1, "%s: not as mkrecord writes it", path);
 	fclose(f);
 }
 

@@ -62,26 +62,25 @@ unsigned int errors;
 
 void complain(const struct image *im, uint64_t addr, const char *what)
 {
-	fprintf(stderr, "%s: %#llx (%s): %s\n", program,
-		(unsigned long long)addr, image_name(im, addr), what);
+	warnx("%#llx (%s): %s", (unsigned long long)addr, image_name(im, addr),
+	      what);
 	errors++;
 }
 
 const struct format *format_find(const char *arch, const char *name)
 {
+	char known[200] = "";
 	size_t i;
 
 	for (i = 0; i < NR_FORMATS; i++)
 		if (!strcmp(formats[i].arch, arch) &&
 		    !strcmp(formats[i].name, name))
 			return &formats[i];
-	fprintf(stderr, "%s: unknown --sites %s for %s; known:", program, name,
-		arch);
 	for (i = 0; i < NR_FORMATS; i++)
-		if (!strcmp(formats[i].arch, arch))
-			fprintf(stderr, " %s", formats[i].name);
-	fputc('\n', stderr);
-	exit(1);
+		if (!strcmp(formats[i].arch, arch) &&
+		    strlen(known) + strlen(formats[i].name) + 2 < sizeof(known))
+			strcat(strcat(known, " "), formats[i].name);
+	errx(1, "unknown --sites %s for %s; known:%s", name, arch, known);
 }
 
 void add_address(struct addresses *a, uint64_t addr)
@@ -229,10 +228,10 @@ void scan_sites(const struct image *im, const struct arch *arch,
 	size_t i;
 
 	if (im->etext - im->text >= 1ull << OFFSET_BITS)
-		die("%s: text is larger than a site's %d-bit offset", im->path,
-		    OFFSET_BITS);
+		errx(1, "%s: text is larger than a site's %d-bit offset",
+		     im->path, OFFSET_BITS);
 	if (format->stub && !image_value(im, format->stub, &stub))
-		die("%s: no symbol %s", im->path, format->stub);
+		errx(1, "%s: no symbol %s", im->path, format->stub);
 	if (!format->stub)
 		scan_entries(im, format, s);
 	else
@@ -241,7 +240,7 @@ void scan_sites(const struct image *im, const struct arch *arch,
 		if (!image_symbol_at(im, s->addr[i]))
 			complain(im, s->addr[i], "a site in no function");
 	if (!s->count)
-		die("%s: no site found", im->path);
+		errx(1, "%s: no site found", im->path);
 }
 
 /* ---- Lock prefixes ------------------------------------------------------ */

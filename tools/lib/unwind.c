@@ -25,7 +25,7 @@ static Elf *open_as(const struct image *im, unsigned int machine)
 	Elf *elf;
 
 	if (!raw || !copy)
-		die("%s: cannot be read again", im->path);
+		errx(1, "%s: cannot be read again", im->path);
 	memcpy(copy, raw, size);
 	if (machine) {
 		size_t at = offsetof(Elf64_Ehdr, e_machine);
@@ -35,7 +35,7 @@ static Elf *open_as(const struct image *im, unsigned int machine)
 	}
 	elf = elf_memory(copy, size);
 	if (!elf)
-		die("%s: cannot be read again", im->path);
+		errx(1, "%s: cannot be read again", im->path);
 	return elf;
 }
 
@@ -164,7 +164,7 @@ static unsigned int find_rule(struct unwind_table *t,
 		if (!memcmp(&t->rule[i], r, sizeof(*r)))
 			return i;
 	if (i == UNWIND_RULES)
-		die("more than %d kinds of stack frames", UNWIND_RULES);
+		errx(1, "more than %d kinds of stack frames", UNWIND_RULES);
 	t->rule[t->nr_rules++] = *r;
 	return i;
 }
