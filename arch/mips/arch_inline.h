@@ -32,7 +32,7 @@ static inline struct task *arch_current(void)
 	return task;
 }
 
-/* ehb: no instruction after it is still interrupted. */
+/* ehb: no interrupt comes at an instruction behind it. */
 static inline irq_state_t arch_irq_save(void)
 {
 	irq_state_t state;
@@ -66,11 +66,11 @@ static inline bool arch_irqs_off(void)
 
 /*
  * The clock: 32 bits from the GIC's shared counter, or from Count where there is no
- * GIC, and a high word in memory. Bit 31 of that word says which half of the low
- * word's range it was last seen with. A CPU that reads the other half carries. That
- * is right as long as some CPU reads the clock in every half (21 s of the GIC's at 100
- * MHz). Every CPU's timer sees to that (clock.c). The carry takes no lock and needs no
- * interrupts off, because all CPUs that see one carry compute the same word.
+ * GIC, and a high word in memory. Bit 31 of that word says which half of the low word's
+ * range it was last seen with. A CPU that reads the other half carries. That is right
+ * as long as some CPU reads the clock in every half (21 s of the GIC's at 100 MHz), and
+ * every CPU's timer makes it (clock.c). The carry takes no lock and needs no interrupts
+ * off, because all CPUs that see one carry compute the same word.
  */
 extern volatile u32 *arch_clock_counter; /* NULL: Count */
 extern u32 arch_clock_high;

@@ -75,8 +75,10 @@ static inline void arch_live_write(unsigned long alias, u64 bytes)
 	*(volatile u32 *)alias = (u32)bytes;
 }
 
-/* Each instruction is one aligned word. If a CPU may fetch it meanwhile is another
- * question: arch_word_refused(). */
+/*
+ * Each instruction is one aligned word. Whether a CPU may fetch it meanwhile,
+ * arch_word_refused() says.
+ */
 static inline bool arch_live_word(unsigned long live)
 {
 	return live % 4 == 0;

@@ -1,9 +1,9 @@
 /*
- * The clock's carry and its measurement, and the one-shot timer, which is each
- * CPU's own Count/Compare also where the clock is the GIC's counter: QEMU's GIC
- * has compare registers too, but when one matches it sets its timer anew to the
- * same instant, and under -icount, where no time passes meanwhile, that never
- * ends (hw/timer/mips_gictimer.c of QEMU 7.2). So none may ever match.
+ * The clock's carry and its measurement, and the one-shot timer. The timer is each
+ * CPU's own Count/Compare, also where the clock is the GIC's counter. QEMU's GIC has
+ * compare registers too, but none may ever match: QEMU 7.2 (hw/timer/mips_gictimer.c)
+ * then sets its timer anew to the same instant, and under -icount, where no time passes
+ * meanwhile, that never ends.
  */
 #include <arch/arch.h>
 #include <boot/boot_info.h>
@@ -13,9 +13,9 @@
 #define NEVER (~0ull)
 
 /*
- * Compare is 32 bits wide, so a timer reaches less than one turn of Count; and
- * the clock wants to be read in every half turn (arch_inline.h). So every CPU's
- * timer is always set, at most this many ticks of the clock ahead: 5 s or so.
+ * Compare is 32 bits wide, so a timer reaches less than one turn of Count. And some CPU
+ * must read the clock in every half turn (arch_inline.h). So every CPU's timer is
+ * always set, at most this many ticks of the clock ahead: about 5 s.
  */
 #define TIMER_REACH 0x20000000
 
@@ -40,7 +40,7 @@ static u32 count_per_tick_16;
 
 /* What the kernel asked for, by CPU index; written by that CPU alone. */
 static u64 timer_deadline[MAX_CPUS];
-/* Calls of arch_cpu_relax(), likewise. */
+/* Calls of arch_cpu_relax(), by CPU index; written by that CPU alone. */
 static u32 relaxed[MAX_CPUS];
 
 /* Put off all VPs' GIC compare by a whole turn, also of VPs that were never started:
@@ -116,7 +116,7 @@ static void pit_start(u8 mode)
 	isa_out(PIT, 0xff);
 }
 
-/* False if the 55 ms that the PIT can count were over before we looked. */
+/* False if the 55 ms that the PIT can count were over before the CPU looked. */
 static bool measure_once(struct pit_sample *a, struct pit_sample *b)
 {
 	pit_start(PIT_MODE_0);
@@ -201,11 +201,10 @@ static void timer_program(u64 deadline)
 }
 
 /*
- * Under -icount ...,sleep=off QEMU lets the clock jump to the next timer of the
- * machine when all CPUs wait; and it looks for that while Count's own timer is
- * set anew after a match, just before it raises the interrupt (cp0_timer.c). So
- * one of the machine's must always be sooner than Count's 25 s: the PIT's, whose
- * interrupt is masked.
+ * When all CPUs wait under -icount ...,sleep=off, QEMU lets the clock jump to the
+ * machine's next timer. It looks for that timer after a match has set Count's own timer
+ * anew and before it raises the interrupt (cp0_timer.c). So one of the machine's timers
+ * must always be sooner than Count's 25 s: the PIT's, whose interrupt is masked.
  */
 void arch_timer_init(void)
 {
@@ -222,10 +221,10 @@ void arch_timer_set(u64 deadline)
 }
 
 /*
- * From irq_dispatch(): due; or too early, because TIMER_REACH was over, a CPU has
- * napped, or the two clocks' ratio is not exact. Any write to Compare takes the
- * interrupt back; it comes first because QEMU goes slow ways, through a lock of
- * all its CPUs, as long as one is pending.
+ * irq_dispatch() calls it. The timer is due, or it is early, because TIMER_REACH was
+ * over, a CPU has napped, or the two clocks' ratio is not exact. Any write to Compare
+ * takes the interrupt back. That comes first: while an interrupt is pending, QEMU takes
+ * a lock of all its CPUs again and again.
  */
 void clock_interrupt(void)
 {

@@ -89,7 +89,7 @@ bool arch_cpu_parked(unsigned int cpu)
 	return !(running & 1u << cpus[cpu].hwid.id);
 }
 
-/* ll and sc are what they are. */
+/* ll and sc have no cheaper form for one CPU. */
 void arch_smp_atomics(bool smp)
 {
 	(void)smp;

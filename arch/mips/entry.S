@@ -14,12 +14,12 @@
 	.cfi_sections .debug_frame
 
 	/*
-	 * Frame information for stack walks (kernel/image/unwind.h). Where the
-	 * interrupted pc and registers are only in the CPU, no walk can begin: a
-	 * trap that began one would have overwritten them. That is said by a
-	 * register that no walk follows (70). While the trap frame is complete
-	 * its return address is undefined, and the CFA is where struct
-	 * trap_frame begins.
+	 * Frame information for stack walks (kernel/image/unwind.h). While the
+	 * interrupted pc and registers are only in the CPU, no walk can begin: a trap
+	 * that began one would have overwritten them. The frame information says so by
+	 * naming a register that no walk follows (70). While the trap frame is complete
+	 * its return address is undefined, and the CFA is where struct trap_frame
+	 * begins.
 	 */
 	.macro	frame_incomplete
 	.cfi_signal_frame
@@ -45,8 +45,9 @@
 	.endm
 
 /*
- * EBase points here. 0x000: TLB refill, so any access to kuseg or kseg2: nothing
- * is mapped there. 0x180: all else, interrupts too, since Cause.IV is 0.
+ * EBase points here. Vector 0x000 is the TLB refill: any access to kuseg or kseg2,
+ * where nothing is mapped. Vector 0x180 is all else, interrupts too, since Cause.IV is
+ * 0.
  */
 	.section .text.vectors, "ax", @progbits
 	.balign 4096

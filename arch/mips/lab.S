@@ -242,9 +242,9 @@ lab_victim_own_run:
 	victim_data lab_victim_own
 
 	/*
-	 * A leaf whose return address is taken, and its caller. What the leaf finds
-	 * changed in what it is given it tells by not giving its results. Its label
-	 * is that of its site, for the table.
+	 * A leaf whose return address is taken, and its caller. The leaf looks at its
+	 * arguments; if one has changed, it returns no results, and its caller sees
+	 * that. Its label is its site's, which the table needs.
 	 */
 	.type	lab_victim_return_run, @function
 lab_victim_return_run:

@@ -117,7 +117,7 @@ static void write_fixed(volatile u32 *insn)
 {
 	if (has_chain((const u32 *)insn)) {
 		insn[5] = insn[6] = INSN_NOP;
-		/* Perhaps in a cache line that the site has no part in. */
+		/* This word may lie in a cache line of its own. */
 		arch_text_sync_site((unsigned long)&insn[6]);
 	}
 	insn[1] = insn_addiu_v1((unsigned long)trace_entry);
@@ -195,7 +195,7 @@ static void resume_on(struct trap_frame *f, unsigned long live)
 }
 #endif
 
-/* There is one of each kind; `nop` is all zeros, known to every MIPS as such. */
+/* Each kind of site has one NOP; `nop`, all zeros, is one on every MIPS. */
 const char *arch_nop_select(const char *wanted)
 {
 	return wanted && strcmp(wanted, arch_nop_names) ? NULL :

@@ -44,9 +44,10 @@ static char emergency_stack[MAX_CPUS][EMERGENCY_STACK_SIZE]
 	__attribute__((aligned(16)));
 
 /*
- * Nothing is ever mapped through the TLB, so that kuseg, address 0 and kseg2 all
- * trap: every entry gets an address of its own in kseg0, which the TLB is never
- * asked for, and two invalid pages. Two equal entries are a machine check.
+ * Nothing is ever mapped through the TLB, so that accesses to kuseg (address 0 too) and
+ * kseg2 trap. Every entry gets two invalid pages, and an address of its own, because
+ * two equal entries are a machine check. The addresses are in kseg0, which the TLB is
+ * never asked for.
  */
 static void tlb_clear(void)
 {

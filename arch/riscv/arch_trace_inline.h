@@ -12,8 +12,9 @@
 #define INSN_JAL_RA 0x000000efu
 
 /*
- * `jal ra`: bits 20, 10..1, 11, 19..12 of the distance, in that order; of one in
- * reach, bit 20 is its sign, and so is bit 31, which has its place already.
+ * `jal ra` holds bits 20, 10..1, 11, 19..12 of the distance, in that order. Bit 20 of a
+ * distance in reach is its sign. So is bit 31, which stands where the instruction wants
+ * it.
  */
 static inline u64 insn_jal_ra(long distance)
 {
@@ -87,8 +88,8 @@ static inline u64 site_off(unsigned long site)
 void trace_entry_below(void); /* trampoline.S: goes on to trace_entry */
 
 /*
- * The compiled auipc, made for the stub, stays: it is right for the neighbours
- * above and below as well, but for the one that 12 bits may just not reach.
+ * The compiled auipc, made for the stub, stays. It is right for the stub's neighbours
+ * above and below as well, unless 12 bits just do not reach one of them.
  */
 static inline u32 site_on(unsigned long site)
 {
@@ -149,7 +150,9 @@ static inline u64 arch_live_bytes(unsigned long live, bool on)
 	return on ? site_on(site) : site_off(site);
 }
 
-/* With compressed instructions around, a site may stand 2-aligned (H10). */
+/*
+ * Where there are compressed instructions, a site may be aligned to 2 bytes only (H10).
+ */
 static inline u64 arch_live_read(unsigned long live)
 {
 	const volatile u16 *half = (const volatile u16 *)live;

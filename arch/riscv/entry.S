@@ -10,11 +10,11 @@
 #define END(name) .cfi_endproc; .size name, . - name
 
 /*
- * Frame information for stack walks (kernel/image/unwind.h). Where the interrupted pc
- * and registers are only in the CPU, no walk can begin: a trap that began one
- * would have overwritten them. That is said by a register that no walk follows
- * (65). While the trap frame is complete its return address is undefined, and the
- * CFA is where struct trap_frame begins.
+ * Frame information for stack walks (kernel/image/unwind.h). While the interrupted pc
+ * and registers are only in the CPU, no walk can begin: a trap that began one would
+ * have overwritten them. The frame information says so by naming a register that no
+ * walk follows (65). While the trap frame is complete its return address is undefined,
+ * and the CFA is where struct trap_frame begins.
  */
 .macro frame_incomplete
 	.cfi_signal_frame
@@ -77,8 +77,11 @@ FUNCTION(trap_entry)
 	frame_complete
 	mv	a0, sp
 	mv	s1, t1
-	/* A breakpoint may stand in any site: nothing that has one comes first,
-	 * not even on a stack that is lost, for a call would not have lost it. */
+	/*
+	 * A breakpoint may stand in any site, so no function with a site runs before
+	 * patch_trap(). That holds on a lost stack too, for a call in place of the
+	 * breakpoint would not have lost it.
+	 */
 	ori	t0, t0, SCAUSE_ILLEGAL ^ SCAUSE_BREAKPOINT
 	li	t1, SCAUSE_BREAKPOINT
 	bne	t0, t1, 4f

@@ -291,8 +291,8 @@ behind lab_victim_own
 victim_data lab_victim_own
 
 /*
- * A function whose return address is taken, and its caller. What the function
- * finds changed in what it is given it tells by not giving its results.
+ * A function whose return address is taken, and its caller. The function looks at its
+ * arguments; if one has changed, it returns no results, and its caller sees that.
  */
 .macro give_results
 	ld	a0, 8 * 32(t0)

@@ -220,7 +220,7 @@ LAB_SCHEME(retarget_near, SITE("retarget near", "H2", lab_pair, auipc),
 	.way = LAB_LIVE,                                                       \
 	.store = { { 0, 4, OFF }, { 4, 4, ON2 }, { 0, 4, ON2 } }
 
-/* A trap that would return to the jalr returns to the auipc, or what is there. */
+/* A trap that would return to the jalr returns to the word before it instead. */
 static void step_back(struct trap_frame *f, unsigned long site)
 {
 	if (arch_frame_pc(f) == site + 4)
@@ -371,8 +371,8 @@ const struct lab_form *lab_own_form(bool on)
 }
 
 /*
- * What fetches an instruction by halves, while `word` stores it, must find a whole
- * one: off and on may differ in one half alone.
+ * A CPU that fetches an instruction by halves, while `word` stores it, must get a whole
+ * instruction: off and on may differ in one half alone.
  */
 KTEST(lab_halves, "lab.on_and_off_share_a_half")
 {

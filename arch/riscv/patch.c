@@ -198,7 +198,7 @@ static bool is_compiled_call(unsigned long site)
 	       arch_live_read(site + 4) == insn_jalr(REG_RA, rounded);
 }
 
-/* What the auipc is made for has both neighbours in reach, or one of them. */
+/* Does the compiled auipc reach trace_entry or trace_entry_below? */
 static bool in_reach(unsigned long site)
 {
 	(void)site;
@@ -225,7 +225,10 @@ int arch_site_prepare(unsigned long site, long delta)
 const char *arch_word_refused(void)
 {
 #ifdef SITE_AT_ENTRY
-	/* Ziccif promises it for both, but off and on are alike in no halfword. */
+	/*
+	 * Ziccif promises whole words for both. But here off and on have no halfword in
+	 * common.
+	 */
 	if (!SITE_LIVE && !boot_info.icount)
 		return "QEMU fetches a word by halves, whatever Ziccif "
 		       "promises, unless -icount or nop=auipc";

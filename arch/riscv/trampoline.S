@@ -115,10 +115,10 @@ TRAMPOLINE(trace_entry_ring)
 END(trace_entry_ring)
 
 /*
- * What the paths through C keep. Where the site is at a function's entry, these are
- * all registers that may carry something there. Behind a prologue the site is a
- * call like any, and ra alone is kept. LINK_BELOW below the stack pointer that the
- * function has lies its ra.
+ * What the paths through C keep. Where the site is at a function's entry, these are all
+ * registers that may carry something there. Behind a prologue the site is a call like
+ * any, and ra alone is kept. The function's ra is stored LINK_BELOW bytes below the
+ * function's stack pointer.
  */
 #ifdef SITE_AT_ENTRY
 #define SAVE_A(n) (8 * (n))
@@ -182,7 +182,7 @@ END(trace_entry_ring)
 .endm
 #endif
 
-/* a0 = ip, a1 = parent, which may come in a0. */
+/* a0 = ip, a1 = parent. The parent may have come in a0. */
 .macro ip_and_parent
 	mv	a1, PARENT
 	mv	a0, IP

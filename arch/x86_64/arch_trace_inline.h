@@ -8,8 +8,10 @@
 
 #define LIVE_MASK ((1ull << 8 * SITE_LENGTH) - 1)
 
-/* The chosen NOP, as arch_live_read() would find it, and which of its bytes are
- * instead those of the call. */
+/*
+ * patch_nop: the chosen NOP, as arch_live_read() reads it. patch_nop_keep: a mask of
+ * the bytes that stay the call's.
+ */
 extern u64 patch_nop, patch_nop_keep;
 
 static inline unsigned long arch_site_live(unsigned long site)
@@ -65,9 +67,9 @@ static inline void arch_live_write(unsigned long alias, u64 bytes)
 }
 
 /*
- * How far into its aligned 8 bytes a live instruction may begin that one store
- * of them replaces while others fetch it; -1: none may. Set by
- * arch_nop_select(); arch_word_refused() says why.
+ * One store of an aligned 8-byte word replaces a live instruction that begins at most
+ * this many bytes into the word, while other CPUs fetch it; -1: no store may.
+ * arch_nop_select() sets it; arch_word_refused() says why.
  */
 extern int patch_word_last;
 

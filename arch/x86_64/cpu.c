@@ -62,10 +62,10 @@ void secondary_main(struct cpu *cpu)
 }
 
 /*
- * Once `parked` is set another CPU may give the idle task's stack away, so the
- * stack pointer has left it by then, for a machine check's sake, and nothing is
- * stored any more. NMIs that the machine raises on all CPUs are masked; INIT
- * ends the halt and undoes the mask.
+ * Once `parked` is set, another CPU may free the idle task's stack. So this CPU stores
+ * nothing any more, and its stack pointer points elsewhere by then, for a machine check
+ * would push a frame. NMIs that the machine raises on all CPUs are masked; INIT ends
+ * the halt and undoes the mask.
  */
 void arch_cpu_park(void)
 {

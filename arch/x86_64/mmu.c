@@ -147,8 +147,8 @@ static void flush_page(void *page)
 }
 
 /*
- * Only the way to "absent" needs other CPUs: a translation that is absent is
- * never cached (SDM 3A, 4.10.2.3).
+ * Other CPUs have to flush the page only when it becomes absent: no CPU caches a
+ * translation that is absent (SDM 3A, 4.10.2.3).
  */
 int arch_guard_page(void *page, bool on)
 {

@@ -80,7 +80,7 @@ static char emergency_stacks[MAX_CPUS][EMERGENCY_STACK_SIZE]
 	__attribute__((aligned(16)));
 static char nmi_stacks[MAX_CPUS][NMI_STACK_SIZE] __attribute__((aligned(16)));
 
-/* The same bytes from every CPU, so the last CPU to write changes nothing. */
+/* Every CPU writes the same bytes, so a later CPU changes nothing. */
 static void idt_fill(void)
 {
 	for (unsigned int v = 0; v < NR_VECTORS; v++) {
@@ -111,9 +111,9 @@ static void load_tables(u64 *table)
 }
 
 /*
- * A page fault for want of a stack becomes a double fault, because the CPU
- * cannot push its frame; that one has a stack of its own. An NMI must have
- * one, because it may come while no other is to be trusted.
+ * Where a page fault finds no stack to push its frame on, the CPU takes a double fault,
+ * which has a stack of its own. An NMI has one too, because it may come while no other
+ * stack is usable.
  */
 void arch_trap_init(void)
 {
@@ -168,8 +168,9 @@ static void exception(struct trap_frame *f, unsigned long cr2)
 /*
  * An NMI may have interrupted anything: a CPU that holds a lock, stands in the entry
  * trampoline, or is just writing text. So nothing here is a site. The mark in
- * preempt_count tells the tracer not to trust interrupts being off, and a breakpoint
- * not to return by IRET (entry.S).
+ * preempt_count tells the tracer that this CPU may be in the middle of an event
+ * although interrupts are off, and tells a breakpoint's handler not to return by IRET
+ * (entry.S).
  */
 static void nmi(struct cpu *cpu)
 {
