@@ -1,9 +1,9 @@
 /*
  * Conformance of a port with arch.h: CPUs, interrupts. One test for each function,
- * named arch.<function> without the arch_. conform_time.c has those for clock and
- * timer, conform_mm.c those for memory, tasks and traps, conform_trace.c and its
- * neighbours those of arch_trace.h. A function
- * that does not return, or that happens once at boot, is tested by its effect.
+ * named arch.<function> without the arch_. conform_time.c tests clock and timer,
+ * conform_mm.c memory, tasks and traps, conform_trace.c and its neighbours
+ * arch_trace.h. A function that does not return, or that runs once at boot, is tested
+ * by its effect.
  */
 #include <arch/arch.h>
 #include <arch/conform/conform.h>
@@ -24,7 +24,7 @@ void conform_on_each_cpu(void (*fn)(void *arg), void *arg)
 			task_create("conform", PRIO_NORMAL, 1u << c, fn, arg));
 }
 
-/* No other CPU is waited for, so arch_cpu_relax() need not let one run. */
+/* Waits for no other CPU, so no arch_cpu_relax() is needed. */
 static void spin_ticks(u64 ticks)
 {
 	u64 end = arch_clock() + ticks;
@@ -51,8 +51,10 @@ static void put_line(const char *s)
 
 KTEST(arch_console_init, "arch.console_init")
 {
-	/* Again, while it works: nothing may be lost or wait for ever. The host's
-	 * tests look for this line (tests/test_boot.py). */
+	/*
+	 * The console is set up again while it works: nothing may be lost or wait for
+	 * ever. The host's tests look for this line (tests/test_boot.py).
+	 */
 	arch_console_init();
 	put_line("# arch_console_init: this line is its effect\r\n");
 	arch_console_irq_enable();
@@ -84,11 +86,14 @@ static unsigned int nr_online(void)
 KTEST(arch_console_putc, "arch.console_putc")
 {
 	conform_on_each_cpu(put_from_here, NULL);
-	/* Each waited for the device: it took every byte at once or in time. */
+	/*
+	 * arch_console_putc() waited for the device: every byte went out at once or in
+	 * time.
+	 */
 	KEXPECT(t, lines_put >= nr_online());
 }
 
-/* No key is typed while tests run: nothing is received, and nothing waits. */
+/* No key is typed while tests run: nothing is received, and the call does not wait. */
 KTEST(arch_console_getc, "arch.console_getc")
 {
 	for (int i = 0; i < 100; i++)
@@ -142,7 +147,7 @@ KTEST(arch_this_cpu, "arch.this_cpu")
 	}
 }
 
-/* A task's idea of itself, whatever preempts and moves it. */
+/* arch_current() names the running task, whatever preempts and moves the task. */
 static void current_stays(void *arg)
 {
 	struct task *me = *(struct task *volatile *)arg;
@@ -202,8 +207,8 @@ static void timer_flag(struct timer *timer)
 }
 
 /*
- * The interrupt comes at any point around the start of the wait; the wait ends
- * nevertheless. What a lost one would look like is a wait up to the next tick.
+ * The interrupt comes at any point around the start of the wait, and the wait ends. If
+ * the interrupt were lost, the CPU would wait until the next tick.
  */
 static void idle_race(void *arg)
 {
@@ -304,7 +309,7 @@ KTEST(arch_irqs_off, "arch.irqs_off")
 	KEXPECT(t, !arch_irqs_off());
 }
 
-/* A timer that is long due fires when interrupts are on, and not before. */
+/* A timer that is long due fires when interrupts are turned on, and not before. */
 static bool held_back(struct ktest_run *t, void (*off)(void), void (*on)(void))
 {
 	struct flag_timer f = { .fired = false };
@@ -381,7 +386,10 @@ u32 conform_irq_count(unsigned int cpu, enum irq_kind kind)
 	return READ_ONCE(cpus[cpu].irq_counts[kind]);
 }
 
-/* After set-up nothing keeps interrupting, and what is wanted comes through. */
+/*
+ * After set-up no interrupt comes again and again, and those that the kernel wants
+ * come.
+ */
 KTEST(arch_irq_init, "arch.irq_init")
 {
 	unsigned int c;

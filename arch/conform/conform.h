@@ -8,7 +8,7 @@
 /* Run fn(arg) on each CPU in turn, in a task of its own, preemptible. */
 void conform_on_each_cpu(void (*fn)(void *arg), void *arg);
 
-/* Interrupts of a kind that a CPU has counted. */
+/* How many interrupts of that kind the CPU has counted. */
 u32 conform_irq_count(unsigned int cpu, enum irq_kind kind);
 
 /*

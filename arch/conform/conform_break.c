@@ -19,7 +19,7 @@ static void fill(u8 byte)
 	memset(buffer, byte, sizeof(buffer));
 }
 
-/* Is buffer `byte` but in [from, to)? */
+/* Does the buffer hold `byte` everywhere except in [from, to)? */
 static bool filled_but(u8 byte, size_t from, size_t to)
 {
 	for (size_t i = 0; i < sizeof(buffer); i++)
@@ -45,7 +45,10 @@ static void live_in_a_word(struct ktest_run *t, unsigned long live)
 		KEXPECT(t, live % 8 + arch_live_length <= 8);
 }
 
-/* Never where it lies across the largest store that any port has. */
+/*
+ * No live instruction that lies across two words of the port's largest store is one
+ * that arch_live_word() allows.
+ */
 KTEST(live_word, "arch_trace.arch_live_word")
 {
 	unsigned long at = (unsigned long)buffer;
@@ -77,7 +80,7 @@ KTEST(word_refused, "arch_trace.arch_word_refused")
 {
 	const char *why = arch_word_refused();
 
-	/* One line, to be printed behind "word: ". */
+	/* The reason is one line, which is printed behind "word: ". */
 	KEXPECT(t, !why || (why[0] && !strchr(why, '\n')));
 	KEXPECT(t, arch_word_refused() == why);
 }
@@ -142,7 +145,7 @@ KTEST(tail_write, "arch_trace.break_tail")
 
 /* ---- Traps ---------------------------------------------------------------------- */
 
-/* Victims run while their sites hold breakpoints; what they find goes here. */
+/* Victims run while their sites hold breakpoints; their failures are reported here. */
 static struct ktest_run *run;
 static bool state; /* that the sites get */
 
@@ -157,8 +160,10 @@ static void victims_trap(enum patch_step step, bool synced)
 	conform_expect_values(run);
 	KEXPECT(run, arch_irqs_off());
 	arch_irq_restore(irqs);
-	/* Also in the step that is written and not yet synchronised, because
-	 * this CPU wrote it; what it may fetch then is one of two states. */
+	/*
+	 * This CPU wrote the step, so it may run the victims before it has
+	 * synchronised. It then fetches one of two states.
+	 */
 	if (step != PATCH_WORD)
 		KEXPECT_EQ(run, conform_hits > before, state);
 }
@@ -189,9 +194,9 @@ KTEST(break_resume, "arch_trace.arch_break_resume")
 }
 
 /*
- * The port's trap asks first of all, with the pc at the breakpoint, interrupts
- * off; and where no breakpoint of the tracer's stands, the answer is no and the
- * frame as it was.
+ * The port's trap asks patch_trap() before all else, with the pc at the breakpoint and
+ * interrupts off. Where no breakpoint of the tracer's stands, the answer is no and the
+ * frame stays as it was.
  */
 static struct {
 	unsigned long pc;
@@ -220,7 +225,7 @@ static void call_with_hook(enum patch_step step, bool synced)
 {
 	if (step != PATCH_BREAK || !synced)
 		return;
-	/* One CPU, or others would come upon the hook's own changes. */
+	/* This CPU alone, because other CPUs would run into the hook's own changes. */
 	preempt_disable();
 	PATCH_HOOK_SET(patch_trap_hook, patch_trap, look);
 	victim_other(1);

@@ -84,7 +84,7 @@ static void count(void *arg)
 	}
 }
 
-/* Two on each CPU that is online: is any count lost? */
+/* Two tasks add on each CPU that is online: are all counts there? */
 static bool counts_right(void)
 {
 	struct task *task[2 * MAX_CPUS];
@@ -115,7 +115,7 @@ static bool is_lock(u32 offset)
 	return lo < lock_count && lock_table[lo] == offset;
 }
 
-/* Bytes of text that are not as in the copy; -1 if one is no prefix. */
+/* How many bytes of text differ from the copy; -1 if one of them is no lock prefix. */
 static int text_changes(const char *copy)
 {
 	int n = 0;
@@ -144,8 +144,10 @@ static void all_up(struct ktest_run *t)
 		KEXPECT_EQ(t, cpu_up(c), 0);
 }
 
-/* With one CPU every prefix is another one, and no other byte of the text; with
- * two all is as it was. Nowhere a count is lost. */
+/*
+ * With one CPU every lock prefix has changed, and no other byte of the text. With two
+ * CPUs all bytes are as before. No count is ever lost.
+ */
 KTEST(arch_smp_atomics, "arch.smp_atomics")
 {
 	size_t size = _etext - _text;

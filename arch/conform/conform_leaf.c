@@ -25,7 +25,7 @@ static void come_again(struct timer *timer)
 	timer_start(timer, EVERY_NS);
 }
 
-/* The timer finds it anywhere: the loop is of changing length. */
+/* The loop's length changes, so that the timer finds the task at every instruction. */
 static void call_leaf(void *arg)
 {
 	(void)arg;
@@ -50,7 +50,10 @@ static int switch_leaf(int site, bool on)
 	return err;
 }
 
-/* Hold it at the live instruction in state `on`; go on in the other. */
+/*
+ * Hold the task at the live instruction in state `on`, and let it go on in the other
+ * state.
+ */
 static bool goes_on(struct ktest_run *t, int site, bool on)
 {
 	unsigned long live = arch_site_live(site_address(site));
@@ -88,7 +91,7 @@ KTEST(leaf_returns, "arch_trace.leaf_keeps_return")
 	KEXPECT(t, good);
 	KEXPECT(t, !leaf.wrong);
 	if (!good) {
-		/* It may never ask whether it should stop. */
+		/* Hold the task: it may never ask whether it should stop. */
 		task_hold(leaf.task, 0, ~0ul);
 		KEXPECT(t, task_wait_held(leaf.task, KWAIT_NS));
 		task_bury(leaf.task);

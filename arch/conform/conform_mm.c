@@ -28,7 +28,7 @@ static void load_from(void *arg)
 	(void)*(volatile u32 *)arg;
 }
 
-/* Changes nothing, if it may. */
+/* Stores what is there. If the store is allowed, nothing changes. */
 static void store_back(void *arg)
 {
 	volatile u32 *word = arg;
@@ -99,7 +99,7 @@ KTEST(arch_mmu_init, "arch.mmu_init")
 	}
 }
 
-/* Whether it says so or not, it is what hardware does. */
+/* What the port says is what the hardware does. */
 KTEST(arch_protects_text, "arch.protects_text")
 {
 	KEXPECT_EQ(t, victim(store_back, _text, 0),
@@ -122,7 +122,7 @@ KTEST(arch_virt_to_phys, "arch.virt_to_phys")
 	KEXPECT(t, is_ram(pa));
 	KEXPECT_EQ(t, pa % (2 * PAGE_SIZE), 0);
 	KEXPECT_EQ(t, arch_virt_to_phys(page + 5000), pa + 5000);
-	/* The image, which the allocator was not given. */
+	/* The allocator was not given the image's own memory. */
 	KEXPECT(t, !is_ram(arch_virt_to_phys(_text)));
 	KEXPECT_EQ(t, arch_virt_to_phys(_end) - arch_virt_to_phys(_text),
 		   _end - _text);
@@ -197,12 +197,12 @@ KTEST(arch_task_init, "arch.task_init")
 	KEXPECT(t, !first.irqs_off);
 	KEXPECT(t, first.sp > lo && first.sp < lo + TASK_STACK_SIZE);
 	KEXPECT(t, first.sp >= lo + TASK_STACK_SIZE - 512);
-	/* An unwinder finds nothing above. */
+	/* A stack walk ends in this function. */
 	KASSERT(t, symbol_at(first.outermost, &s));
 	KEXPECT(t, !strcmp(s.name, "task_start"));
 }
 
-/* More values than there are registers that a call preserves, all live. */
+/* These values are all live, and more than the registers that a call preserves. */
 static void keep_values(void *arg)
 {
 	unsigned long *bad = arg, x = (unsigned long)arg;
@@ -255,11 +255,13 @@ static struct found {
 	unsigned long pcs[16];
 } found;
 
-/* Without arch_cpu_relax(), where an interrupt might prefer to come. */
+/* There is no arch_cpu_relax() in it, where interrupts would come more often. */
 static noinline void spin_in_here(void)
 {
-	/* Of changing length: under -icount ticks may fall in step with a loop
-	 * and find the callee each time. */
+	/*
+	 * The loop's length changes: under -icount ticks may fall in step with a loop,
+	 * and would find the callee each time.
+	 */
 	for (unsigned int turn = 0; !task_should_stop(); turn++)
 		for (unsigned int n = turn % 32; n--;)
 			asm volatile("");
@@ -324,7 +326,7 @@ KTEST(arch_frame_pc, "arch.frame_pc")
 	KEXPECT(t, lies_in(found.pc, spin_in_here));
 }
 
-/* The pc's own, or the next instruction's. */
+/* The boundary is the pc, or the next instruction. */
 KTEST(arch_frame_boundary, "arch.frame_boundary")
 {
 	KEXPECT_EQ(t, interrupt_victim(t, look_at_all), 0);
@@ -357,7 +359,9 @@ KTEST(arch_frame_print, "arch.frame_print")
 
 /* ---- unwinding ---- */
 
-/* From a frame: first the pc, then its function's caller. */
+/*
+ * A walk that begins with a frame shows the pc's function, then that function's caller.
+ */
 KTEST(arch_frame_regs, "arch.frame_regs")
 {
 	unsigned long lo, hi;
@@ -379,7 +383,7 @@ KTEST(arch_frame_regs, "arch.frame_regs")
 	KEXPECT(t, lies_in(found.pcs[2], (void (*)(void))task_start));
 }
 
-/* A task that is not running: preempted, so that a frame is on its way. */
+/* The task does not run because it was preempted, so the walk passes a trap frame. */
 KTEST(arch_context_regs, "arch.context_regs")
 {
 	struct task *v = task_create_expendable("spinner", PRIO_LOW, 1,
@@ -428,7 +432,10 @@ static void fill_garbage(unsigned long *stack, unsigned int words, u32 *seed)
 		}
 }
 
-/* It ends, and it touches nothing outside: the page below is guarded. */
+/*
+ * The walk ends, and reads nothing outside of the stack: the page below is a guard
+ * page.
+ */
 KTEST(unwind_garbage, "unwind.garbage")
 {
 	unsigned long *guard = page_alloc(1);

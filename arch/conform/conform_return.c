@@ -17,7 +17,7 @@
 static u32 entered, left, out_of_order;
 static struct task *subject;
 
-/* Uses registers as a compiler does that expects nothing of its caller. */
+/* Uses all registers that a called function may change. */
 static void use_registers(const struct task_return *r)
 {
 	char text[40];
@@ -48,7 +48,7 @@ static struct trace_ops return_ops = {
 	.leave = leave,
 };
 
-/* Around calls of victims whose returns are taken. */
+/* Begins a test that calls victims whose returns are taken. */
 static void begin(struct ktest_run *t)
 {
 	entered = left = out_of_order = 0;
@@ -138,7 +138,9 @@ KTEST(trace_return, "arch_trace.trace_return")
 	end(t);
 }
 
-/* With no room left, and with no return address, the call is let be. */
+/*
+ * Where there is no room left, or no return address, the tracer leaves the call alone.
+ */
 KTEST(take_return, "arch_trace.trace_take_return")
 {
 	struct task *me = current_task();
@@ -161,7 +163,9 @@ KTEST(take_return, "arch_trace.trace_take_return")
 	KEXPECT_EQ(t, me->nr_returns, depth);
 }
 
-/* The innermost first, each to its own caller. */
+/*
+ * Taken returns come back from the innermost function outwards, each to its own caller.
+ */
 KTEST(returned, "arch_trace.trace_returned")
 {
 	u32 depth = current_task()->nr_returns;

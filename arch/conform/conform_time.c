@@ -34,7 +34,10 @@ KTEST(arch_clock, "arch.clock")
 	KEXPECT(t, last_clock > start);
 }
 
-/* What time_init() took from it. A port that measures may be a little off. */
+/*
+ * time_init() uses the rate that it returned. A port that measures the rate may be a
+ * little off.
+ */
 KTEST(arch_clock_init, "arch.clock_init")
 {
 	u64 hz = ns_to_clock_delta(NSEC_PER_SEC);
@@ -82,7 +85,9 @@ static u32 shots(const u64 *ahead, unsigned int n, u64 wait)
 	return came;
 }
 
-/* None comes: a port may need one for itself now and then, but not each time. */
+/*
+ * No interrupt comes. A port may need one for itself now and then, but not each time.
+ */
 static bool quiet(const u64 *ahead, unsigned int n)
 {
 	u64 wait = ns_to_clock_delta(50 * NSEC_PER_USEC);
@@ -90,7 +95,7 @@ static bool quiet(const u64 *ahead, unsigned int n)
 	return !shots(ahead, n, wait) || !shots(ahead, n, wait);
 }
 
-/* One comes; the wait is for one that hangs. */
+/* One interrupt comes. The wait is long: only a timer that hangs uses it up. */
 static bool fires(const u64 *ahead, unsigned int n)
 {
 	return shots(ahead, n, ns_to_clock_delta(KWAIT_NS));
@@ -104,10 +109,10 @@ static void check_timer(void *arg)
 
 	KEXPECT(t, quiet(&far, 1));
 	KEXPECT(t, fires(&near, 1));
-	/* The last request alone counts. */
+	/* Only the last request counts. */
 	KEXPECT(t, fires((u64[]){ far, near }, 2));
 	KEXPECT(t, quiet((u64[]){ near, far }, 2));
-	/* One that has passed fires at once. */
+	/* A deadline that has passed fires at once. */
 	KEXPECT(t, fires((u64[]){ far, -ms }, 2));
 }
 
@@ -176,7 +181,7 @@ KTEST(arch_timer_init, "arch.timer_init")
 	conform_on_each_cpu(init_timer_again, t);
 }
 
-/* Ten instructions a round at least, or none of it is exact. */
+/* A round has ten instructions at least. With fewer the count would not be exact. */
 KTEST(arch_instructions, "arch.instructions")
 {
 	irq_state_t state = arch_irq_save();

@@ -39,7 +39,7 @@ static void first_word(char *word, size_t size, const char *s)
 	strlcpy(word, s, end ? min(size, (size_t)(end - s) + 1) : size);
 }
 
-/* "p6 0f1f440000": the name and the bytes of "off". */
+/* A description such as "p6 0f1f440000" is the name and the bytes of "off". */
 static void expect_description(struct ktest_run *t, const char *said,
 			       const char *name)
 {
@@ -240,7 +240,7 @@ KTEST(text_open, "arch_trace.arch_text_open")
 	expect_obeyed(t);
 }
 
-/* It can be opened again, and what was written stays. */
+/* Text can be opened again, and what was written stays. */
 KTEST(text_close, "arch_trace.arch_text_close")
 {
 	unsigned long live = arch_site_live(site_address(0));
@@ -274,7 +274,7 @@ static void sync_and_call(void *arg)
 	victim_call(1);
 }
 
-/* On every CPU, after the batch, the new instruction is what runs. */
+/* After the batch every CPU runs the new instruction. */
 KTEST(text_sync, "arch_trace.arch_text_sync")
 {
 	int site = trace_test_site(victim_call);

@@ -1,6 +1,6 @@
 /*
- * Conformance of a port's trampolines with arch_trace.h: they keep what the ABI may
- * carry, whichever they are. conform_return.c has those of returns.
+ * Conformance of a port's trampolines with arch_trace.h: each of them keeps every
+ * register that may carry something there. conform_return.c has the tests of returns.
  */
 #include <arch/conform/conform.h>
 #include <tracer/testing.h>
@@ -15,7 +15,7 @@ static struct {
 	bool irqs_off;
 } last;
 
-/* Uses registers as a compiler does that expects nothing of its caller. */
+/* Uses all registers that a called function may change. */
 static void hit(unsigned long ip, unsigned long parent, struct trace_ops *ops)
 {
 	char text[40];
@@ -29,7 +29,7 @@ static void hit(unsigned long ip, unsigned long parent, struct trace_ops *ops)
 }
 struct trace_ops conform_ops = { .entry = trace_entry_call, .func = hit };
 
-/* Every site in kernel/test/victim.c, its nested function's included. */
+/* Every site in kernel/test/victim.c, also that of its nested function. */
 static u32 want_victims(unsigned int w, const void *arg)
 {
 	unsigned int end = min(32 * w + 32, site_count);
@@ -82,7 +82,7 @@ void conform_expect_kept(struct ktest_run *t)
 	KEXPECT(t, !arch_irqs_off());
 }
 
-/* All victims through `ops`. */
+/* Call all victims while their sites lead to `ops`. */
 static void expect_kept(struct ktest_run *t, struct trace_ops *ops)
 {
 	mutex_lock(&trace_mutex);
@@ -95,9 +95,9 @@ static void expect_kept(struct ktest_run *t, struct trace_ops *ops)
 }
 
 /*
- * What compiled calls reach before conversion: every traced function that ran
- * before INIT_SITES went through it, and returned. Here: it is not trace_entry,
- * and no site itself.
+ * Compiled calls reach the stub before conversion: every traced function that ran
+ * before INIT_SITES went through it, and returned. This test shows the rest: the stub
+ * is not trace_entry, and is no site itself.
  */
 KTEST(stub, "arch_trace.trace_stub")
 {
@@ -109,7 +109,6 @@ KTEST(stub, "arch_trace.trace_stub")
 			   site_lower_bound(s.start + s.size));
 }
 
-/* The target is a datum: changing it changes what the next call does. */
 /* All trampolines stand between the first and the end. */
 KTEST(trampoline_end, "arch_trace.trampoline_end")
 {

@@ -45,7 +45,7 @@ static const char *environment(const u32 *env, const char *name)
 	return NULL;
 }
 
-/* A number of bytes that makes sense as a memory size; 0: not there. */
+/* A memory size in bytes from the environment; 0: there is none that makes sense. */
 static u64 memory_size(const u32 *env, const char *name)
 {
 	const char *text = environment(env, name);

@@ -17,7 +17,10 @@
 static u32 cpu_intc[MAX_CPUS]; /* phandle of each hart's interrupt controller */
 static bool have_boot_hart;
 
-/* Can nopl run on the hart of this node? Also narrows what all harts have. */
+/*
+ * Can nopl run on the hart of this node? Also clears boot_info.port.sstc if this hart
+ * lacks it.
+ */
 static bool cpu_usable(const struct fdt_node *n)
 {
 	struct fdt_prop isa, mmu;
@@ -81,7 +84,10 @@ static void visit_first(u32 boot_hart)
 		fdt_read_chosen();
 }
 
-/* The n-th pair of interrupts-extended is context n: whose, and which mode? */
+/*
+ * The n-th pair of interrupts-extended is the PLIC's context n, and says which hart and
+ * mode it is of.
+ */
 static void visit_plic(const struct fdt_node *n)
 {
 	struct boot_port *port = &boot_info.port;

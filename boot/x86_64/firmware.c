@@ -117,7 +117,10 @@ static void read_memory(const struct start_info *info)
 	for (u32 i = 0; i < info->nr_memory_map; i++)
 		if (map[i].type == MEMORY_RAM)
 			add_ram(map[i].start, map[i].start + map[i].size);
-	/* The BIOS keeps a little to itself and leaves it out of the map. */
+	/*
+	 * The firmware leaves a little RAM of its own out of the map, so the sum is
+	 * rounded up.
+	 */
 	boot_info.ram_bytes = ALIGN_UP(boot_info.ram_bytes, MIB);
 	boot_info.port.ram_top = ALIGN_DOWN(boot_info.port.ram_top, PAGE_SIZE);
 	if (boot_info.port.ram_top < arch_virt_to_phys(_end))
@@ -250,7 +253,10 @@ static void read_madt_entry(const u8 *e)
 	}
 }
 
-/* The one whose first pin is the nearest at or below the console's. */
+/*
+ * Of several I/O APICs, keep the one that has the console's pin: its first pin is the
+ * nearest at or below.
+ */
 static void read_ioapic(const u8 *e)
 {
 	struct boot_port *port = &boot_info.port;
