@@ -83,7 +83,7 @@ KTEST(assert_fires, "assert.each_fires")
 	}
 }
 
-/* And what is right is let pass. */
+/* A precondition that holds kills nobody. */
 KTEST(assert_passes, "assert.right_ones_pass")
 {
 	irq_state_t state;

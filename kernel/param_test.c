@@ -1,6 +1,6 @@
 /*
- * Proves that the command line is taken apart as documented, on a parameter
- * that is of no consequence for a while: icount=.
+ * Proves that the command line is taken apart as documented, by the parameter icount=,
+ * which may be wrong for the time of a test.
  */
 #include <boot/boot_info.h>
 #include <kernel/test/ktest.h>
@@ -26,12 +26,12 @@ KTEST(param_words, "param.words")
 	KEXPECT(t, !after("\"icount=0\""));
 	KEXPECT(t, after("icount=0 icount=1"));
 	KEXPECT(t, after(""));
-	/* Each of these is said, in one line, and changes nothing. */
+	/* Each of these errors is one line on the console, and changes nothing. */
 	KEXPECT(t, after("icount=2"));
 	KEXPECT(t, after("icount"));
 	KEXPECT(t, after("icount=\"0 \""));
 	KEXPECT(t, after("count=0 =0 ="));
-	/* The rest of the line counts all the same. */
+	/* The rest of the line is obeyed all the same. */
 	KEXPECT(t, !after("nonsense icount=x icount=0"));
 	boot_info.icount = was;
 }

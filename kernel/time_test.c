@@ -48,13 +48,13 @@ KTEST(time_convert, "time.conversion")
 	u64 hz = ns_to_clock_delta(NSEC_PER_SEC), ns;
 
 	KEXPECT(t, hz >= 1000000);
-	/* A day, a year: to within a part in a thousand million. */
+	/* A day and a year are right to a thousand-millionth part. */
 	ns = clock_delta_to_ns((hz - 1) * 86400);
 	KEXPECT(t, ns / 86400 >= NSEC_PER_SEC - 2 * NSEC_PER_SEC / hz - 2);
 	KEXPECT(t, ns / 86400 <= NSEC_PER_SEC);
 	KEXPECT(t, clock_delta_to_ns(hz * 86400 * 365) / 86400 / 365 >=
 			   NSEC_PER_SEC - 2);
-	/* More ticks are never less time; there and back is never sooner. */
+	/* More ticks are never less time. Converting there and back is never sooner. */
 	for (u64 ticks = 1, last = 0; ticks < 1ull << 56; ticks *= 3) {
 		ns = clock_delta_to_ns(ticks);
 		KEXPECT(t, ns >= last);
@@ -93,7 +93,7 @@ static void shot_start(struct shot *s, u64 ns)
 	timer_start(&s->timer, ns);
 }
 
-/* On one CPU: the order of firing is that of the deadlines. */
+/* Timers of one CPU fire in the order of their deadlines. */
 KTEST(time_timers, "time.timers")
 {
 	static struct shot shot[4];
@@ -106,13 +106,16 @@ KTEST(time_timers, "time.timers")
 	task_set_affinity(current_task(), 1);
 	nr_fired = 0;
 	flags = arch_irq_save();
-	/* Once more when the host held this CPU: the deadlines may have changed order. */
+	/*
+	 * If the host held this CPU up, the deadlines may have changed order: then
+	 * again.
+	 */
 	do {
 		begun = time_ns();
 		for (int i = 0; i < 4; i++)
 			shot_start(&shot[i], ms[i] * NSEC_PER_MSEC);
 		timer_cancel(&shot[0].timer);
-		/* Started anew: only the second time counts. */
+		/* This timer is started anew: only its second deadline counts. */
 		shot_start(&shot[1], 50 * NSEC_PER_MSEC);
 	} while (time_ns() - begun > 5 * NSEC_PER_MSEC);
 	arch_irq_restore(flags);
@@ -151,7 +154,7 @@ static void restart_for_ever(struct timer *timer)
 	timer_start(timer, 20 * NSEC_PER_USEC);
 }
 
-/* Cancelled from another CPU while it fires: then it is quiet. */
+/* A timer that another CPU cancels while it fires does not fire again. */
 KTEST(time_cancel, "time.cancel_from_elsewhere")
 {
 	static struct timer timer;

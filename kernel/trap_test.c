@@ -1,8 +1,8 @@
 /*
  * Proves that a fault in an expendable task ends that task and nothing else, on every
  * CPU: wild accesses, stores to text, execution of data, and a stack that overflows
- * into its guard page or canary. A creator that expects a fault has it written down,
- * and may put it right.
+ * into its guard page or canary. A creator that expects a fault gets a record of it,
+ * and may mend its cause.
  */
 #include <arch/arch.h>
 #include <kernel/cpu/cpu.h>
@@ -91,8 +91,9 @@ static void overflow_guard(void *arg)
 }
 
 /*
- * Where only a canary tells, what lies below it is to be left alone: this goes
- * a little beyond the stack's end, and is found out when it gives up the CPU.
+ * Where only a canary tells, this test must not damage what lies below it. So the task
+ * goes a little beyond its stack's end, and the scheduler finds that when the task
+ * gives up the CPU.
  */
 static void overflow_canary(void *arg)
 {
@@ -120,8 +121,10 @@ KTEST(trap_overflow, "trap.stack_overflow")
 	KEXPECT_EQ(t, survived, 0);
 }
 
-/* Killed while it waits for something with a time limit: nothing of it is left
- * in the queue or among the timers, which later would wake freed memory. */
+/*
+ * A task is killed while it waits with a time limit. Nothing of it stays in the queue
+ * or among the timers, which would later wake freed memory.
+ */
 static struct wait_queue never = WAIT_QUEUE_INIT(never);
 
 static void die_waiting(void *arg)

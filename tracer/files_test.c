@@ -87,7 +87,7 @@ KTEST(files_trace, "tracefs.trace_format")
 	trace_test_reset();
 }
 
-/* Not consuming: twice the same. trace_pipe: once, and then the end. */
+/* Reading `trace` twice gives the same. Reading `trace_pipe` takes the events away. */
 KTEST(files_pipe, "tracefs.trace_pipe_consumes")
 {
 	char *one = kmalloc(TEXT), *two = kmalloc(TEXT);
@@ -249,7 +249,7 @@ KTEST(files_small, "tracefs.small_files")
 							   "stop"));
 }
 
-/* Everything on, every CPU at work: each event names a site that was on. */
+/* All sites are on and every CPU works: each event names a site that was on. */
 KTEST(files_events, "tracefs.every_event_is_a_site")
 {
 	struct trace_worker w[MAX_CPUS];
@@ -270,7 +270,7 @@ KTEST(files_events, "tracefs.every_event_is_a_site")
 
 		bool known = site >= 0 && site_test(site_bits.enabled, site);
 
-		/* No function called a task's first function. */
+		/* A task's first function has no caller. */
 		if (known && strcmp(site_function(site), "task_start"))
 			known = e->parent >= (unsigned long)_text &&
 				e->parent < (unsigned long)_etext;

@@ -8,7 +8,7 @@
 
 #define TEXT 32768
 
-/* Does a file hold exactly this? */
+/* Does the file hold exactly `what`? */
 static bool holds(const char *file, const char *what)
 {
 	char text[512];
@@ -119,7 +119,10 @@ KTEST(filter_number, "filter.number")
 	trace_test_reset();
 }
 
-/* While the tracer runs: sites on are what the two filters leave, each time. */
+/*
+ * While the tracer runs, the sites that are on are always those that the two filters
+ * leave.
+ */
 KTEST(filter_live, "filter.applies_at_once")
 {
 	unsigned int all = site_boot.patched;

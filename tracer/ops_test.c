@@ -20,7 +20,7 @@
 
 static u32 called, called_late;
 
-/* What retired ops lead to. */
+/* Retired ops are made to call this: no call may come. */
 static void poisoned(unsigned long ip, unsigned long parent,
 		     struct trace_ops *ops)
 {
@@ -57,7 +57,10 @@ static void call_often(void *arg)
 	u32 *wrong = arg, seed = 3;
 
 	while (!task_should_stop()) {
-		/* Interrupts come at another instruction each time. */
+		/*
+		 * The loop's length changes, so that interrupts come at another
+		 * instruction each time.
+		 */
 		for (u32 n = ktest_random(&seed) % 64; n; n--)
 			asm volatile("");
 		*wrong += victim_outer(5) != 9;
@@ -95,7 +98,10 @@ static void note_place(const struct task *v)
 	}
 }
 
-/* Hold the caller in a trampoline or in what that calls, and retire the ops. */
+/*
+ * Hold the caller in a trampoline, or in a function that a trampoline calls, and retire
+ * the ops.
+ */
 static bool try_once(struct ktest_run *t, struct task *v, bool returns)
 {
 	struct trace_ops *ops = kzalloc(sizeof(*ops));
@@ -189,7 +195,9 @@ KTEST(ops_owner, "ops.one_owner")
 	mutex_lock(&trace_mutex);
 	KEXPECT_EQ(t, trace_ops_borrow(&ops), 0);
 	mutex_unlock(&trace_mutex);
-	/* No tracer takes it away from the borrower, nor does a switch of one. */
+	/*
+	 * No tracer takes trace_ops away from the borrower, nor does switching tracers.
+	 */
 	KEXPECT_EQ(t, trace_test_put("current_tracer", "function"), -EBUSY);
 	KEXPECT_EQ(t, trace_test_put("tracing_on", "1"), 0);
 	KEXPECT(t, trace_ops == &ops);

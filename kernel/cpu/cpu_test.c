@@ -65,7 +65,7 @@ static void call_all(void *arg)
 		cpu_call(~0u, answer, arg);
 }
 
-/* Each CPU's own counts are written with its interrupts off: none gets lost. */
+/* Each CPU writes its own counts with its interrupts off, so no count gets lost. */
 KTEST(cpu_call_concurrent, "cpu.call_concurrent")
 {
 	struct roll r = { 0 };

@@ -51,7 +51,7 @@ static void count_call(void *arg)
 	struct meeting *m = arg;
 	cpumask_t online = READ_ONCE(cpus_online);
 
-	/* The same for all of one call. */
+	/* All that run one call agree on the CPUs that are online. */
 	if (!__atomic_fetch_add(&m->came, 1, __ATOMIC_RELAXED))
 		m->members = online;
 	else if (READ_ONCE(m->members) && m->members != online)
@@ -85,7 +85,10 @@ static void breed(void *arg)
 	}
 }
 
-/* Random CPUs down and up; all are up at the end. How many went and came. */
+/*
+ * Take random CPUs down and up. At the end all are up. Returns how many changes were
+ * made.
+ */
 static u32 toggle_cpus(u32 seed, u32 rounds)
 {
 	u32 done = 0;
@@ -146,7 +149,7 @@ static void churn(void *arg)
 			task_sleep(ktest_random(&c->seed) % 50000);
 			break;
 		case 2:
-			/* Refused when no such CPU is online just now. */
+			/* This is refused when no such CPU is online just now. */
 			task_set_affinity(current_task(),
 					  ktest_random(&c->seed));
 			break;
@@ -171,7 +174,7 @@ KTEST(hotplug_churn, "hotplug.under_load")
 		KASSERT(t, churns[i].task);
 	}
 	KEXPECT_EQ(t, toggle_cpus(2, TOGGLES), TOGGLES + nr_cpus - 1);
-	/* No task was forgotten anywhere: all of them still move on. */
+	/* No task was forgotten on a CPU: all of them still make progress. */
 	for (unsigned int i = 0; i < ARRAY_SIZE(churns); i++)
 		before[i] = READ_ONCE(churns[i].rounds);
 	for (unsigned int i = 0; i < ARRAY_SIZE(churns); i++) {

@@ -39,7 +39,7 @@ static void end_runner(struct runner *r)
 	task_join(r->task);
 }
 
-/* It makes progress, and (once it does) never on `not`. */
+/* The runner makes progress, and from then on never on CPU `not`. */
 static bool runs_off(struct runner *r, unsigned int not )
 {
 	u32 before = READ_ONCE(r->rounds);
@@ -64,7 +64,9 @@ KTEST(hotplug_bound, "hotplug.bound_task")
 	end_runner(&r);
 }
 
-/* One for each CPU, anywhere: they share what is left, and spread again. */
+/*
+ * There is one task for each CPU. They share the CPUs that are left, and spread again.
+ */
 KTEST(hotplug_spread, "hotplug.tasks_spread")
 {
 	static struct runner r[MAX_CPUS];
@@ -77,7 +79,7 @@ KTEST(hotplug_spread, "hotplug.tasks_spread")
 	for (unsigned int i = 0; i < nr_cpus; i++)
 		KEXPECT(t, runs_off(&r[i], c));
 	KEXPECT_EQ(t, cpu_up(c), 0);
-	/* On the CPU itself, which runs one of them, and not this task. */
+	/* This task keeps off the CPU, which has to run one of them. */
 	task_set_affinity(current_task(), ~(1u << c));
 	KEXPECT(t, KWAIT(READ_ONCE(cpus[c].rq.running_prio) == PRIO_LOW));
 	task_set_affinity(current_task(), ~0u);
@@ -93,7 +95,7 @@ static void saw(void *arg)
 	r->seen = cpu_index();
 }
 
-/* The branch that one sits on. */
+/* A task takes the CPU down that it runs on. */
 KTEST(hotplug_self, "hotplug.by_its_own_task")
 {
 	unsigned int c = ktest_last_cpu();
@@ -142,7 +144,7 @@ KTEST(hotplug_sleepers, "hotplug.sleeping_tasks")
 		task_join(s[i].task);
 		KEXPECT(t, s[i].slept >= s[i].ns);
 	}
-	/* The last one's timer was not due while its CPU went. */
+	/* The last sleeper's timer was not due while its CPU went. */
 	KEXPECT(t, s[ARRAY_SIZE(s) - 1].woken_on != c);
 	KEXPECT_EQ(t, cpu_up(c), 0);
 }
@@ -187,7 +189,7 @@ KTEST(hotplug_timers, "hotplug.timers")
 	timer_cancel(&late.timer);
 	KEXPECT(t, !late.timer.armed);
 	KEXPECT_EQ(t, cpu_up(c), 0);
-	/* And its own work again. */
+	/* The CPU that is back runs its own timers again. */
 	soon.ns = NSEC_PER_MSEC;
 	cpu_call(1u << c, set_bell, &soon);
 	KEXPECT(t, KWAIT(READ_ONCE(soon.rung) == 2));
@@ -206,7 +208,10 @@ static void pass_gate(void *arg)
 	*passed = 1 + cpu_index();
 }
 
-/* Blocked when its CPU goes, woken when it is away, and once it is back. */
+/*
+ * A task is blocked when its CPU goes. It is woken while the CPU is away, and again
+ * when the CPU is back.
+ */
 KTEST(hotplug_blocked, "hotplug.blocked_tasks")
 {
 	unsigned int c = ktest_last_cpu();

@@ -34,7 +34,7 @@ KTEST(hotplug_each, "hotplug.down_up")
 		}
 }
 
-/* All but CPU 0 at once, then back in another order. */
+/* All CPUs but CPU 0 go at once, and come back in another order. */
 KTEST(hotplug_all, "hotplug.alone")
 {
 	cpumask_t all = cpus_online;
@@ -88,7 +88,10 @@ static bool file_says(const char *name, const char *want)
 	return !strcmp(text, want);
 }
 
-/* The error, with exactly one line that explains it. */
+/*
+ * Writes the text to the CPU's `online`. Returns the error, if exactly one line
+ * explains it.
+ */
 static int refused(unsigned int c, const char *text)
 {
 	char path[64], error[160] = "";
@@ -197,7 +200,7 @@ static void add_often(void *arg)
 		__atomic_fetch_add(&added, 1, __ATOMIC_RELAXED);
 }
 
-/* The kernel's lock prefixes, where the machine has such: all of them are there. */
+/* Are all of the kernel's lock prefixes there, where the machine has such? */
 static bool atomics_are_smp(void)
 {
 	for (u32 i = 0; i < lock_count; i++)

@@ -12,7 +12,7 @@
 #include <kernel/sched/task.h>
 #include <kernel/time.h>
 
-/* Long enough to see others move, if they did. */
+/* Long enough for other CPUs to be seen moving, if they were not held. */
 #define HOLD_NS (10 * NSEC_PER_USEC)
 
 struct probe {
@@ -171,7 +171,10 @@ static void stop_again(void *arg)
 	*(int *)arg = stop_cpus(&w);
 }
 
-/* As from within a rendezvous, where no function with a site may run. */
+/*
+ * This looks like a call from within a rendezvous, where no function with a site may
+ * run.
+ */
 KTEST(stop_nested, "stop.nesting_refused")
 {
 	int err = 0;
@@ -184,7 +187,9 @@ KTEST(stop_nested, "stop.nesting_refused")
 	KEXPECT_EQ(t, err, -EBUSY);
 }
 
-/* It has a site, and no annotation: it would run while that site changes. */
+/*
+ * This function has a site and no annotation: it would run while its own site changes.
+ */
 static void with_site(void *arg)
 {
 	(void)arg;

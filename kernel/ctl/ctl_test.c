@@ -65,7 +65,10 @@ static int index_read(struct ctl_handle *h, struct seq *s)
 }
 CTL_FILE(selftest_index, .path = DIR "/cpu%u/index", .read = index_read);
 
-/* Keeps what is written; >> appends with a +; refuses "bad...". */
+/*
+ * This file keeps what is written to it. With >> it puts a + between old and new. It
+ * refuses "bad...".
+ */
 static char note[CTL_WRITE_MAX * 2];
 static unsigned int note_writes;
 
@@ -148,7 +151,7 @@ KTEST(ctl_read_chunks, "ctl.read_chunks")
 	same_by_any_chunk(t, DIR "/lines");
 	same_by_any_chunk(t, "/proc/kallsyms");
 	same_by_any_chunk(t, "/proc/cmdline");
-	/* All 60 records, less the empty one, and one had two lines. */
+	/* 60 records: one is empty, and one has two lines. */
 	KEXPECT_EQ(t, read_by(t, DIR "/lines", 33).lines, NR_LINES);
 	KEXPECT_EQ(t, handles, 0);
 }

@@ -1,5 +1,7 @@
-/* Proves that the table that tools/ made finds functions, both ways, and that a
- * backtrace names the callers. */
+/*
+ * Proves that the symbol table finds functions by name and by address, and that a
+ * backtrace names the callers.
+ */
 #include <kernel/test/ktest.h>
 #include <kernel/printk.h>
 #include <kernel/lib/string.h>

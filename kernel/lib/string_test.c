@@ -96,7 +96,7 @@ KTEST(string_parse_hex, "string.parse_hex")
 	KEXPECT_EQ(t, parse_hex("1f", &v), 0);
 	KEXPECT_EQ(t, v, 0x1f);
 	KEXPECT_EQ(t, parse_hex("0x1F", &v), 0);
-	/* Leading zeros are no digits that count, however many. */
+	/* Leading zeros do not count as digits, however many there are. */
 	KEXPECT_EQ(t, parse_hex("00000000000000001f", &v), 0);
 	KEXPECT_EQ(t, v, 0x1f);
 	KEXPECT_EQ(t, parse_hex("10000000000000000", &v), -ERANGE);

@@ -22,7 +22,10 @@ static struct spinlock spin = SPINLOCK_INIT("test");
 static struct mutex mutex = MUTEX_INIT(mutex);
 static u32 counter;
 
-/* Not atomic, and slow enough for another to come between, if one could. */
+/*
+ * The addition is not atomic, and slow enough for another task to come in between, if
+ * the lock let it.
+ */
 static void count_slowly(void)
 {
 	u32 seen = READ_ONCE(counter);
@@ -142,7 +145,7 @@ KTEST(lock_mutex_killed, "lock.mutex_of_the_killed")
 
 static u32 holding;
 
-/* Until it was said, and then long enough for it to be said again. */
+/* Holds the lock until the complaint came, and then long enough for a second one. */
 static void hold_spin(void *arg)
 {
 	irq_state_t state = spin_lock(&spin);

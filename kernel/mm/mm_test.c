@@ -41,7 +41,7 @@ KTEST(mm_pages, "mm.pages")
 	KEXPECT(t, !page_alloc(31));
 }
 
-/* All there is, a list through the pages; then a task cannot be made. */
+/* Takes all memory there is, as a list through the pages. Then no task can be made. */
 KTEST(mm_exhaust, "mm.exhaustion")
 {
 	unsigned long before = stats().pages_free, taken = 0;

@@ -54,7 +54,7 @@ KTEST(sched_priority, "sched.priority")
 
 static u32 last_turn, turns[3];
 
-/* Counts how often it found that another ran since it last looked. */
+/* Counts how often another task ran since this one last looked. */
 static void take_turns(void *arg)
 {
 	u32 me = (unsigned long)arg;
@@ -84,8 +84,10 @@ KTEST(sched_round_robin, "sched.round_robin")
 		task_stop(task[i]);
 	for (int i = 0; i < 3; i++)
 		task_join(task[i]);
-	/* In a circle, so no task is a whole round ahead. (Unless a slow host lets
-	 * a slice pass before its task has done anything in it.) */
+	/*
+	 * The tasks run in a circle, so none is a whole round ahead. Without -icount a
+	 * slow host may let a slice pass before its task has done anything in it.
+	 */
 	for (int i = 0; boot_info.icount && i < 3; i++)
 		KEXPECT(t,
 			turns[i] + 1 >= turns[0] && turns[i] <= turns[0] + 1);
@@ -163,7 +165,7 @@ KTEST(sched_preempt_wake, "sched.preempt_wake")
 	waiter_init(&w);
 	high = task_create("high", PRIO_HIGH, HERE, wait_then_run, &w);
 	waiter_wake(&w);
-	/* It has run before the wake-up returned. */
+	/* The woken task has run before the wake-up returned. */
 	KEXPECT(t, w.ran);
 	task_join(high);
 	unpin();
@@ -286,7 +288,7 @@ KTEST(sched_move, "sched.affinity_moves")
 		KEXPECT_EQ(t, task_set_affinity(m, 1u << c), 0);
 		KEXPECT(t, KWAIT(READ_ONCE(seen_cpu) == c));
 	}
-	/* Its own, too: it goes on elsewhere in the middle of this. */
+	/* A task changes its own affinity, and goes on elsewhere at once. */
 	for_each_online_cpu (c) {
 		task_set_affinity(current_task(), 1u << c);
 		KEXPECT_EQ(t, cpu_index(), c);
@@ -312,7 +314,7 @@ static void mark_cpu(void *arg)
 	}
 }
 
-/* As many as CPUs, none of which ever gives up: every CPU gets one. */
+/* There are as many tasks as CPUs, and none gives up its CPU. So every CPU gets one. */
 KTEST(sched_balance, "sched.balance")
 {
 	struct task *task[MAX_CPUS];
@@ -329,7 +331,7 @@ KTEST(sched_balance, "sched.balance")
 	}
 }
 
-/* Two on one CPU, then both may go: an idle CPU comes and takes one. */
+/* Two tasks are on one CPU, then both may leave it: an idle CPU takes one. */
 KTEST(sched_pull, "sched.idle_pulls")
 {
 	struct task *a, *b;
@@ -365,7 +367,10 @@ KTEST(sched_tickless, "sched.idle_has_no_tick")
 	switches = cpus[idle].rq.switches;
 	ticks = cpus[idle].irq_counts[IRQ_TIMER];
 	task_sleep(100 * NSEC_PER_MSEC);
-	/* The tick of 25 slices, had it one; a port may need some for itself. */
+	/*
+	 * If the CPU had a tick, there would be 25. A port may need some interrupts for
+	 * itself.
+	 */
 	if (cpus[idle].rq.switches == switches)
 		KEXPECT(t, cpus[idle].irq_counts[IRQ_TIMER] - ticks < 5);
 	unpin();
@@ -413,7 +418,7 @@ KTEST(sched_churn, "sched.none_lost")
 					     churn, &churns[i]);
 		KASSERT(t, churns[i].task);
 	}
-	/* Move them from outside meanwhile. */
+	/* This task moves them meanwhile. */
 	for (u32 n = 0, seed = 5; n < 200; n++) {
 		u32 r = ktest_random(&seed);
 

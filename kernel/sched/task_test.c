@@ -31,7 +31,7 @@ KTEST(task_join, "task.join")
 	KASSERT(t, a && b);
 	KEXPECT(t, a->pid > 0 && b->pid > a->pid);
 	KEXPECT_EQ(t, task_join(a), 42);
-	/* It has been dead for long. */
+	/* By now the task has been dead for long. */
 	task_sleep(NSEC_PER_MSEC);
 	KEXPECT_EQ(t, task_join(b), 0);
 }
@@ -133,7 +133,7 @@ KTEST(task_hold, "task.hold")
 	before = READ_ONCE(spun);
 	task_sleep(5 * NSEC_PER_MSEC);
 	KEXPECT_EQ(t, spun, before);
-	/* Held again, as long as it is wanted. */
+	/* The task is held again, as long as the test wants. */
 	task_release(s);
 	KEXPECT(t, task_wait_held(s, KWAIT_NS));
 	task_hold(s, 0, 0);
@@ -145,7 +145,7 @@ KTEST(task_hold, "task.hold")
 	KEXPECT_EQ(t, task_join(s), 0);
 }
 
-/* A task that would never end: held wherever it is, and buried there. */
+/* A task that would never end is held wherever it is, and ended there. */
 KTEST(task_bury, "task.bury")
 {
 	struct task *s =

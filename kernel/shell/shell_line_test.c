@@ -100,7 +100,7 @@ static bool screen_right(const struct bench *b)
 	       !memcmp(m->row + p, e->buf, e->len);
 }
 
-/* Type all of text; the event of its last byte. */
+/* Types all of text, and returns the event of its last byte. */
 static enum line_event type(struct bench *b, const char *text)
 {
 	enum line_event event = LINE_MORE;
@@ -114,7 +114,7 @@ static enum line_event type(struct bench *b, const char *text)
 	return event;
 }
 
-/* The line as it stands, a | where the cursor is. */
+/* Compares the line, with a | where the cursor is. */
 static void line_is(struct ktest_run *t, struct bench *b, const char *keys,
 		    const char *want)
 {

@@ -1,8 +1,8 @@
 /*
- * Proves of function_graph: that calls and returns come out as they were nested,
- * with times that fit into each other; that books add up, in the smallest ring and
- * with readers that take each other's entries away; that a return whose call the
- * buffer knows nothing of is not recorded; and Linux's text to the letter.
+ * Proves of function_graph: that calls and returns come out as they were nested, with
+ * times that fit into each other; that the counts add up, in the smallest ring and with
+ * readers that take each other's entries away; that a return is not recorded if the
+ * buffer does not know its call; and that the text is Linux's to the letter.
  */
 #include <tracer/testing.h>
 #include <tracer/ring/ring_control.h>
@@ -46,7 +46,7 @@ static notrace void spin(unsigned long x)
 	victim_call(x);
 }
 
-/* A call's ticks fit between its events, a call within fits into its caller's. */
+/* A call's duration fits between its two events, and into its caller's duration. */
 KTEST(graph_nesting, "graph.nesting_and_durations")
 {
 	static const char *const names[] = { "victim_callback", "victim_call" };
@@ -102,7 +102,7 @@ KTEST(graph_leaf, "graph.leaf_is_entry_and_return")
 	trace_test_reset();
 }
 
-/* Another reader takes the entry, not knowing of the return. */
+/* Another reader takes the entry and leaves the return. */
 KTEST(graph_part, "graph.leaf_taken_apart")
 {
 	struct trace_iter *one, *other;
@@ -155,7 +155,7 @@ static void read_on(void *arg)
 	trace_iter_close(it);
 }
 
-/* Entries that are left, two for a leaf. */
+/* How many entries are left; a leaf counts as two. */
 static u64 walk(void)
 {
 	struct trace_iter *it = trace_iter_open(ALL_CPUS, true);
@@ -170,7 +170,7 @@ static u64 walk(void)
 	return n;
 }
 
-/* Every call is two entries, however often the ring has gone round. */
+/* Every call is two entries, however often the ring has been overwritten. */
 KTEST(graph_books, "graph.books_add_up")
 {
 	unsigned long kb = ring_kb(), calls;
@@ -246,7 +246,7 @@ static void turn_off_and_on(unsigned long x)
 	trace_test_put("tracing_on", "1");
 }
 
-/* What is in the buffer after victim_callback(fn) under function_graph. */
+/* How many entries victim_callback(fn) leaves in the buffer under function_graph. */
 static u64 entries_after(struct ktest_run *t, void (*fn)(unsigned long x))
 {
 	u32 depth = current_task()->nr_returns;
@@ -268,7 +268,10 @@ KTEST(graph_late, "graph.late_returns")
 	KEXPECT_EQ(t, entries_after(t, clear), 0);
 	KEXPECT_EQ(t, entries_after(t, select_nop), 0);
 	KEXPECT_EQ(t, entries_after(t, select_function), 0);
-	/* Another tracer, the sites stay on; and back. */
+	/*
+	 * Selects another tracer, under which the sites stay on; then function_graph
+	 * again.
+	 */
 	victim_other(1);
 	KEXPECT(t, trace_test_books(&s));
 	KEXPECT_EQ(t, s.held, 1);
@@ -276,7 +279,7 @@ KTEST(graph_late, "graph.late_returns")
 	victim_other(1);
 	KEXPECT(t, trace_test_books(&s));
 	KEXPECT_EQ(t, s.held, 2);
-	/* victim_other() alone; victim_callback() alone. */
+	/* First only victim_other() is in the buffer, then only victim_callback(). */
 	KEXPECT_EQ(t, entries_after(t, select_again), 2);
 	KEXPECT_EQ(t, entries_after(t, turn_off_and_on), 2);
 	trace_test_reset();
@@ -347,7 +350,10 @@ static const struct text_case {
 	  " 3)               |    victim_call() {\n" },
 	{ { .pid = -1, .text = "a note", .len = 6 },
 	  " 3)               |      /* a note */\n" },
-	/* The function tracer's, whose task was preempted inside it. */
+	/*
+	 * An event of the function tracer, whose task was preempted inside the
+	 * function.
+	 */
 	{ { .pid = -1, .parent = (unsigned long)victim_outer + 4 },
 	  " 3)               |      /* victim_call <-victim_outer */\n" },
 	{ { .pid = -1, .graph = RING_GRAPH_LEAF, .depth = 2 },
@@ -359,7 +365,7 @@ static const struct text_case {
 	       " 3)   0.000 us    |  victim_call();\n" },
 };
 
-/* Of durations the part that no clock's tick can change. */
+/* The part of a duration that no clock's tick can change. */
 static const struct {
 	u64 ns;
 	const char *starts, *ends;
@@ -407,7 +413,7 @@ KTEST(graph_text, "graph.text")
 	kfree(s);
 }
 
-/* The longest marker, in the deepest place, still ends its line. */
+/* The longest marker at the deepest level still ends its line. */
 KTEST(graph_comment, "graph.longest_comment")
 {
 	struct trace_graph *g = kzalloc(sizeof(*g));
@@ -425,7 +431,7 @@ KTEST(graph_comment, "graph.longest_comment")
 	kfree(s);
 }
 
-/* The same bytes in chunks of any size, and what trace shows trace_pipe does. */
+/* Chunks of any size give the same bytes, and trace_pipe shows what trace shows. */
 KTEST(graph_files, "graph.trace_and_trace_pipe")
 {
 	char *one = kmalloc(4096), *two = kmalloc(4096), *body;

@@ -14,7 +14,10 @@
 #include <tracer/graph/returns.h>
 #include <tracer/testing.h>
 
-/* Atomic. Since boot: what a task sleeps in may return in some later test. */
+/*
+ * Atomic. Counted since boot, because a function in which a task sleeps may return in a
+ * later test.
+ */
 static u32 entered, left, out_of_order, wrong;
 static u32 gone; /* of those entered: their tasks ended, or began anew */
 static u32 deepest;
@@ -59,7 +62,7 @@ static bool add_held(struct task *t, void *sum)
 	return true;
 }
 
-/* True when no task is in the middle of a trampoline: to be waited for. */
+/* Do the counts add up? They do as soon as no task is in the middle of a trampoline. */
 static bool balanced(void)
 {
 	u32 held = 0;
@@ -68,7 +71,7 @@ static bool balanced(void)
 	return entered - left == held + gone;
 }
 
-/* What it was in when it ended will not return. */
+/* The functions that the task was in when it ended will not return. */
 static void join(struct ktest_run *t, struct task *task)
 {
 	KEXPECT(t, KWAIT(READ_ONCE(task->state) == TASK_DEAD &&
@@ -140,13 +143,15 @@ static void dive_on(void *arg)
 	while (!task_should_stop()) {
 		victim_callback(dive, LEVELS);
 		WRITE_ONCE(d->seen, d->seen | 1u << cpu_index());
-		/* Under icount the CPUs take turns: this gives one away. */
+		/*
+		 * Under -icount the CPUs take turns, and this one gives its turn away.
+		 */
 		arch_cpu_relax();
 	}
 	d->kept = current_task()->nr_returns - depth;
 }
 
-/* Two for each CPU, so that they preempt each other as well. */
+/* There are two divers for each CPU, so that they preempt each other as well. */
 static struct diver divers[2 * MAX_CPUS];
 
 static void start_divers(struct ktest_run *t)
@@ -167,7 +172,7 @@ static void move_divers(u32 *seed)
 				  1u << ktest_random(seed) % nr_cpus);
 }
 
-/* Has each been on as many CPUs? */
+/* Has each diver been on at least so many CPUs? */
 static bool all_seen(unsigned int least)
 {
 	for (unsigned int i = 0; i < 2 * nr_cpus; i++)
@@ -187,7 +192,9 @@ static void end_divers(struct ktest_run *t)
 
 #define TOGGLES (boot_info.icount ? 24u : 96u)
 
-/* Tracer and sites in all orders: on on, off on, on off, off off. */
+/*
+ * Switches tracer and sites in all orders: both on, only sites, only tracer, both off.
+ */
 PATCH_TEST(returns_toggle, "returns.toggle_under_load")
 {
 	u32 seed = 11, n = 0, least = nr_cpus > 1 ? 2 : 1;
@@ -213,7 +220,10 @@ PATCH_TEST(returns_toggle, "returns.toggle_under_load")
 	KEXPECT_EQ(t, returns_refused, before.refused);
 }
 
-/* Deeper than there is room: the innermost are let be, and return as ever. */
+/*
+ * Calls go deeper than there is room: the innermost calls are not taken, and return as
+ * always.
+ */
 KTEST(returns_too_deep, "returns.deeper_than_room")
 {
 	u32 depth = current_task()->nr_returns;
@@ -255,7 +265,7 @@ static void brief(void *arg)
 	dive((unsigned long)arg);
 }
 
-/* Tasks begin and end while their first and last functions are taken. */
+/* Tasks begin and end while returns are taken in their first and last functions. */
 static void make_tasks(struct ktest_run *t)
 {
 	struct task *task[8];
@@ -270,7 +280,7 @@ static void make_tasks(struct ktest_run *t)
 		join(t, task[i]);
 }
 
-/* A CPU that is back has an idle task that begins anew. */
+/* A CPU that comes back begins its idle task anew. */
 static void cycle_cpu(struct ktest_run *t)
 {
 	unsigned int c = bit_highest(cpus_online);
@@ -331,7 +341,7 @@ static void nothing(void *arg)
 	(void)arg;
 }
 
-/* In the midst of taking and giving back, of tasks and of interrupts. */
+/* NMIs come while tasks and interrupts take returns and give them back. */
 KTEST(returns_nmi, "returns.nmi")
 {
 	u64 until = time_ns() + KWAIT_NS;

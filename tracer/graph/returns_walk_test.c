@@ -1,12 +1,12 @@
 /*
  * Proves that a task that was preempted anywhere in functions whose return addresses
- * are taken, in the trampolines, or in what they call has the same backtrace as with
- * no return taken (H20).
+ * are taken, in the trampolines, or in what they call has the same backtrace as with no
+ * return taken (H20).
  *
- * The victim sets a one-shot timer, counts down, and calls: each trial a little more
- * or less, so that under -icount the timer comes at any instruction from the first
- * call to the last return. Wherever that is, the victim is held, and its callers are
- * compared with the one possible chain.
+ * The victim sets a one-shot timer, counts down, and calls: each trial counts a little
+ * more or less, so that under -icount the timer comes at any instruction from the first
+ * call to the last return. The victim is held there, and its callers are compared with
+ * the one possible chain.
  */
 #include <boot/boot_info.h>
 #include <tracer/testing.h>
@@ -20,7 +20,10 @@
 #include <kernel/sched/hold.h>
 
 #define AHEAD_NS (30 * NSEC_PER_USEC)
-/* For hangs. Without -icount, a busy host lets seconds pass between two hits. */
+/*
+ * This limit finds hangs. Without -icount a busy host lets seconds pass between two
+ * hits.
+ */
 #define HOLD_NS (60 * NSEC_PER_SEC)
 #define TRIALS (boot_info.icount ? 1500u : 40u)
 #define BEFORE 64 /* turns fewer than what brings the timer to the end */
@@ -66,7 +69,7 @@ static noinline void walk_middle(unsigned long x)
 	v.wrong += victim_leaf(x) != x + 1;
 }
 
-/* It is held in its calls, and nowhere else. */
+/* The victim is held in its calls, and nowhere else. */
 static noinline void walk_trial(unsigned long turns, unsigned long hold)
 {
 	struct task *me = current_task();
@@ -135,7 +138,7 @@ static int link_of(unsigned long pc)
 	return -1;
 }
 
-/* What is called from within the chain, itself no part of it, comes first. */
+/* Functions that the chain calls, and that are no part of it, come first. */
 static bool is_chain(const unsigned long *pcs, unsigned int n)
 {
 	unsigned int i = 0;
@@ -154,7 +157,7 @@ static bool is_chain(const unsigned long *pcs, unsigned int n)
 #define DEPTH 16
 #define PLACES 256
 
-/* What was seen when nothing was taken, by pc. */
+/* What the walk showed when no return was taken, by pc. */
 static struct place {
 	unsigned long pcs[DEPTH];
 	unsigned int n;
@@ -171,7 +174,10 @@ static bool same(const struct place *a, const struct place *b)
 	return a->n == b->n && !memcmp(a->pcs, b->pcs, a->n * sizeof(*a->pcs));
 }
 
-/* Where it was held without, too, it looks the same to the word. */
+/*
+ * Where the victim was also held with no return taken, the two walks are equal word for
+ * word.
+ */
 static bool is_right(const struct place *p)
 {
 	for (unsigned int i = 0; i < nr_places; i++) {
@@ -180,7 +186,7 @@ static bool is_right(const struct place *p)
 		walk.compared++;
 		return same(&places[i], p);
 	}
-	/* What an epilogue shows is up to the port; for the rest there is a rule. */
+	/* In an epilogue the port decides what is shown. Elsewhere there is a rule. */
 	if (walk.taken)
 		return link_of(p->pcs[0]) >= 0 || is_chain(p->pcs, p->n);
 	if (nr_places < PLACES)
@@ -203,7 +209,7 @@ static void look(const struct task *task)
 		printk("# %u: %pS\n", i, (void *)p.pcs[i]);
 }
 
-/* It may be held more than once until it ends. */
+/* The victim may be held more than once until it ends. */
 static void stop_victim(struct ktest_run *t)
 {
 	task_stop(v.task);

@@ -28,7 +28,10 @@ static u64 held_by(unsigned int c)
 	return s.held;
 }
 
-/* What it wrote can still be read; what it is told meanwhile holds. */
+/*
+ * What the CPU wrote can still be read while it is away. Settings made meanwhile hold
+ * when it is back.
+ */
 KTEST(hotplug_ring, "hotplug.trace_buffer")
 {
 	unsigned int c = ktest_last_cpu();
@@ -43,7 +46,7 @@ KTEST(hotplug_ring, "hotplug.trace_buffer")
 	KEXPECT_EQ(t, held_by(c), 100);
 	snprintf(path, sizeof(path), "per_cpu/cpu%u/trace", c);
 	KEXPECT(t, trace_test_read(path, text, sizeof(text), 7) > 0);
-	/* Cleared, while it is away. */
+	/* The buffer is cleared while the CPU is away. */
 	trace_test_put("trace", "");
 	KEXPECT_EQ(t, held_by(c), 0);
 	KEXPECT_EQ(t, cpu_up(c), 0);
@@ -75,7 +78,7 @@ KTEST(hotplug_mask, "hotplug.tracing_cpumask")
 	trace_test_reset();
 }
 
-/* Its ring is as large as the others', and its sites are on. */
+/* The CPU's ring is as large as the others', and its sites are on. */
 KTEST(hotplug_settings, "hotplug.set_while_away")
 {
 	unsigned int c = ktest_last_cpu();
@@ -144,12 +147,12 @@ static void toggle_cpus(void *arg)
 		s->errors += !!cpu_up(c);
 }
 
-/* It goes on for so long, and for so many of each at least. */
+/* The storm goes on for this long, and for this many switches of each kind at least. */
 #define STORM_NS (100 * NSEC_PER_MSEC)
 #define STORM_CPU_TOGGLES 12
 #define STORM_SITE_TOGGLES 20
 
-/* A caller on each odd CPU, the others anywhere. */
+/* One caller is on each odd CPU; the others may be anywhere. */
 static void start_callers(struct caller *callers)
 {
 	for (unsigned int i = 0; i < nr_cpus; i++)
@@ -158,7 +161,10 @@ static void start_callers(struct caller *callers)
 							 call_all, &callers[i]);
 }
 
-/* Has each called at least once? One whose CPU is away waits for another's. */
+/*
+ * Has each caller called at least once? A caller whose CPU is away waits for another
+ * CPU.
+ */
 static bool all_called(const struct caller *callers)
 {
 	for (unsigned int i = 0; i < nr_cpus; i++)
@@ -167,7 +173,7 @@ static bool all_called(const struct caller *callers)
 	return true;
 }
 
-/* How often victim_call() was called in all. */
+/* Ends the callers, and returns how often victim_call() was called in all. */
 static u32 end_callers(struct ktest_run *t, struct caller *callers)
 {
 	u32 calls = 0;
@@ -201,7 +207,10 @@ static void storm(struct ktest_run *t, const char *strategy)
 		!all_called(callers)) &&
 	       time_ns() < end) {
 		KEXPECT_EQ(t, trace_witness_toggle(&w, ++n % 2), 0);
-		/* Callers are low: one whose CPU is away runs on ours. */
+		/*
+		 * Callers have a low priority. One whose CPU is away runs on this
+		 * task's CPU, so this task sleeps.
+		 */
 		task_sleep(NSEC_PER_MSEC / 10);
 	}
 	KEXPECT(t, cpus_go.toggles >= STORM_CPU_TOGGLES);

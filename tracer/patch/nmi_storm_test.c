@@ -13,7 +13,7 @@
 
 static u32 calls_made, wrong; /* by NMIs; atomic */
 
-/* Inside every NMI, on any CPU, in the midst of anything. */
+/* This runs inside every NMI, on any CPU, whatever was interrupted. */
 static void call_sites(void)
 {
 	bool bad = victim_call(5) != 8;
@@ -52,14 +52,14 @@ static void nothing(void *arg)
 	(void)arg;
 }
 
-/* A CPU that answers an interrupt is in no NMI: the hook is in use no more. */
+/* A CPU that answers an interrupt is in no NMI. So no CPU uses the hook any more. */
 static void end_hook(void)
 {
 	WRITE_ONCE(irq_nmi_hook, NULL);
 	cpu_call(~0u, nothing, NULL);
 }
 
-/* A task calls too: an NMI comes into its calls, and the other way round. */
+/* A task calls too, so that NMIs come in the middle of its calls. */
 static void call_along(void *arg)
 {
 	while (!task_should_stop()) {
@@ -133,7 +133,10 @@ static notrace void change_and_send(void *arg)
 	(void)arg;
 	arch_live_write(hold.live + delta, arch_live_bytes(hold.live, hold.on));
 	arch_text_close();
-	/* To all of them, then wait: they come at the same time. */
+	/*
+	 * NMIs are sent to all CPUs before this CPU waits, so that they come at the
+	 * same time.
+	 */
 	for_each_online_cpu (c) {
 		before[c] = READ_ONCE(cpus[c].irq_counts[IRQ_NMI]);
 		hold.sent++;

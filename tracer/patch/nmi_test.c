@@ -53,8 +53,10 @@ static void in_nmi(void)
 	n.depth--;
 }
 
-/* This CPU alone sees it: interrupts are off, and it is gone before they come
- * back on. */
+/*
+ * Only this CPU sees the breakpoint: interrupts are off, and it is gone before they
+ * come on.
+ */
 static void write_unit(u64 bytes)
 {
 	long delta = arch_text_open();
@@ -66,7 +68,7 @@ static void write_unit(u64 bytes)
 	arch_text_sync();
 }
 
-/* NMIS times one NMI that raises the next one while it runs. */
+/* Raises NMIS times an NMI that raises the next one while it runs. */
 static void storm(bool on)
 {
 	n.on = on;
@@ -145,7 +147,7 @@ static void call_in_nmi(void)
 	__atomic_store_n(&live.calls[c], x + 1, __ATOMIC_RELEASE);
 }
 
-/* Every CPU runs the site once, in an NMI, between any two steps. */
+/* Between any two steps every CPU runs the site once, in an NMI. */
 static void nmi_everywhere(enum patch_step step, bool synced)
 {
 	u64 end = arch_clock() + ns_to_clock_delta(KWAIT_NS);

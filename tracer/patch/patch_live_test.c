@@ -63,14 +63,17 @@ static bool memory_is_right(enum patch_step step)
 }
 
 /*
- * Every CPU runs the site between any two steps. Unsynchronised ones too: under
- * QEMU they see what is in memory, and real ones may.
+ * Every CPU runs the site between any two steps, also before it has synchronised: under
+ * QEMU it then sees what is in memory, and a real CPU may.
  */
 static void run_in_window(enum patch_step step, bool synced)
 {
 	u32 before = hits;
 
-	/* Strategy `word` before what it leaves to breakpoints: not this site. */
+	/*
+	 * Strategy `word` comes here before it leaves some sites to breakpoints, and
+	 * this site may be one of them.
+	 */
 	if (step == PATCH_WORD && !arch_live_word(window.live))
 		return;
 	window.steps |= 1u << (2 * step + synced);
@@ -140,7 +143,7 @@ PATCH_TEST(patch_window, "patch.window_acts_as_new")
 
 static u32 missed; /* breakpoints that the trap would not have found */
 
-/* What the trap is going to see, asked for every site that holds a breakpoint. */
+/* Asks for every site that holds a breakpoint what the trap would find. */
 static void find_all(enum patch_step step, bool synced)
 {
 	if (step != PATCH_BREAK || !synced)
@@ -157,7 +160,10 @@ static void find_all(enum patch_step step, bool synced)
 	}
 }
 
-/* A permutation of n: i times a number that has no factor in common with n. */
+/*
+ * The i-th element of a permutation of n: i times a number that has no factor in common
+ * with n.
+ */
 static unsigned int shuffle(unsigned int i, unsigned int n)
 {
 	unsigned int step = n / 2 + 1, a, b, rest;
@@ -170,7 +176,7 @@ static unsigned int shuffle(unsigned int i, unsigned int n)
 	}
 }
 
-/* Behind the back of the books, which take sites in their order. */
+/* Switches sites without patch_apply(), which would take them in the table's order. */
 static void switch_shuffled(bool on)
 {
 	for (unsigned int i = 0; i < site_count; i++) {
@@ -182,7 +188,7 @@ static void switch_shuffled(bool on)
 	patch_break_flush();
 }
 
-/* Every site, in no order, in more than one chunk, while all CPUs call. */
+/* All sites are switched in a random order, in several chunks, while all CPUs call. */
 KTEST(patch_shuffled, "patch.shuffled_and_oversized")
 {
 	struct trace_worker w[MAX_CPUS];
@@ -208,7 +214,7 @@ KTEST(patch_shuffled, "patch.shuffled_and_oversized")
 	KEXPECT_EQ(t, trace_test_count_off(), site_boot.patched);
 }
 
-/* A vector takes entries in any order; no site is found that is not in it. */
+/* A chunk takes entries in any order. No site is found that is not in it. */
 KTEST(patch_vector, "patch.vector_is_sorted")
 {
 	static struct patch_chunk c;
