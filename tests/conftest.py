@@ -42,7 +42,7 @@ def make(*args: str, check: bool = True) -> subprocess.CompletedProcess:
     lock.parent.mkdir(exist_ok=True)
     with open(lock, "w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
-        # Nothing of the `make test` that we may run under.
+        # pytest may run under `make test`, whose variables must not reach this make.
         env = {k: v for k, v in os.environ.items()
                if not k.startswith(("MAKE", "MFLAGS")) and k not in VARIABLES}
         done = subprocess.run(["make", "-j2", *args], cwd=ROOT, text=True,
@@ -81,8 +81,8 @@ def image(arch) -> Image:
 
 @pytest.fixture
 def alone():
-    """For guests with more CPUs than the host may have, that all spin: one such
-    at a time among xdist's workers, or they only hold each other up."""
+    """For guests that have more busy CPUs than the host: only one such guest
+    runs at a time among xdist's workers, or they hold each other up."""
     lock = ROOT / "build" / ".alone.lock"
     lock.parent.mkdir(exist_ok=True)
     with open(lock, "w") as handle:

@@ -39,7 +39,7 @@ class Stub:
         self.socket.settimeout(20)
         self.buffer = b""
         self.call("qSupported:hwbreak+")
-        # Interrupts and timers go on while stepping.
+        # The guest takes interrupts, and its timers go on, while it is stepped.
         self.interrupts(False)
 
     def close(self) -> None:
@@ -109,7 +109,7 @@ class Stub:
         self.call(f"z0,{addr:x},1")
 
     def registers(self) -> bytes:
-        """All of them, as the server orders them."""
+        """All registers, in the server's order."""
         return bytes.fromhex(self.call("g").replace("x", "0"))
 
     def memory(self, addr: int, size: int) -> bytes:

@@ -59,11 +59,11 @@ class Guest(pexpect.spawn):
         return output
 
     def lines(self, line: str, timeout: float = -1) -> list[str]:
-        """The same, as lines."""
+        """Type a line; what it printed, as lines."""
         return self.run(line, timeout).splitlines()
 
     def error(self, line: str) -> str:
-        """Run what must fail: it says so in exactly one line."""
+        """Type a line that must fail with exactly one line; that line."""
         lines = self.lines(line)
         assert len(lines) == 1, f"{line!r}: one line expected, got {lines}"
         return lines[0]
@@ -102,7 +102,7 @@ GRAPH_LINE = re.compile(
     r"/\* (?P<comment>.*) \*/)$")
 GRAPH_SWITCH = re.compile(r" (\d)\) +\S.*?-(\d+) +=> +\S.*?-(\d+) +$")
 GRAPH_RULE = " " + 42 * "-"
-# Over how many microseconds a line has which mark.
+# A duration of more microseconds than this has that mark.
 GRAPH_MARKS = [("$", 10**6), ("@", 10**5), ("*", 10**4), ("#", 1000),
                ("!", 100), ("+", 10), (" ", -1)]
 
@@ -147,7 +147,7 @@ def graph_nesting(events: list[dict[str, str]], whole: bool) -> None:
         depth = len(e["indent"]) // 2
         if e["comment"]:
             continue
-        # What is further out was called before the trace begins.
+        # Outer functions were called before the trace begins.
         stack = stacks.setdefault(
             e["task"], [] if whole else [None] * (depth + bool(e["end"])))
         assert depth == len(stack) - bool(e["end"]), (e, stack)

@@ -17,8 +17,8 @@ SITES = re.compile(
 def test_kernel_tests(arch, smp, run_tool, request):
     if smp >= 4:
         request.getfixturevalue("alone")
-    # For hangs: with more CPUs than the host has, x86-64 needs minutes, and on a
-    # busy host several times as long.
+    # The limit finds hangs. A guest with more CPUs than the host needs a minute,
+    # and on a busy host several times as long.
     done = run_tool("--arch", arch, "--smp", str(smp), "--timeout", "1500")
     assert done.returncode == 0, done.stdout
 

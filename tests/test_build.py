@@ -55,7 +55,7 @@ def test_checks_pass():
 
 
 def test_no_warnings(arch, tmp_path):
-    """A build from nothing prints none."""
+    """A build from nothing prints no warning."""
     done = make(f"ARCH={arch}", f"O={tmp_path}", "all")
     assert "warning:" not in done.stdout + done.stderr
 
@@ -73,7 +73,7 @@ def readme_lines() -> list[str]:
 
 
 def readme_commands() -> list[str]:
-    """What it tells to type at the host's shell, without comments."""
+    """The lines that the README tells to type at the host's shell, without comments."""
     return [re.sub(r"^\$ ", "", line).partition("  #")[0].strip()
             for line in readme_lines()
             if re.match(r"(\$ )?(make|tools/\w+)\b", line)]

@@ -25,7 +25,7 @@ def declared(header: str) -> tuple[set[str], set[str]]:
 
 
 def contract(header: str) -> set[str]:
-    """All that is declared there."""
+    """All names that the header declares."""
     functions, data = declared(header)
     return functions | data
 

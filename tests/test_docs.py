@@ -24,7 +24,7 @@ def listed(readme: str) -> list[str]:
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=str)
 def test_folder_is_explained(folder):
-    """Its README is there, is short, and names each of its source files."""
+    """Each folder has a short README that names each of its source files."""
     readme = (ROOT / folder / "README.md").read_text()
     if folder not in (Path("tests"), Path("arch")):
         assert len(readme.splitlines()) <= 45

@@ -12,7 +12,7 @@ from guest import Guest
 from lib.qemu import Verdict
 from lib.variants import Variant
 
-# What there has to be, said once more, apart from the Makefiles.
+# What there has to be. The Makefiles say it too, and must agree.
 SITES = {"x86_64": ["fentry", "fentry-nop", "patchable"],
          "riscv": ["patchable", "patchable-nc", "mcount", "mcount-far"],
          "mips": ["mcount", "mcount-ra", "mcount-long"]}
@@ -104,7 +104,7 @@ def test_recorder_agrees(variant):
 
 @pytest.mark.parametrize("arch, sites", sorted(RELAXED))
 def test_object_record_is_wrong_under_relaxation(arch, sites):
-    """Said in one line, with how many; and there is no kernel."""
+    """make says in one line how many sites are wrong, and makes no kernel."""
     variant = Variant(arch, sites, "little", "object")
     done = make(*variant.make_args(), "all", check=False)
     verdict = variants.read_make(variant, done)
@@ -127,7 +127,7 @@ REFUSED = [(v, IMPOSSIBLE[v.arch, v.sites, v.record]) for v in ALL
 
 @pytest.mark.parametrize("variant, reason", REFUSED, ids=str)
 def test_refused(variant, reason):
-    """One line, the reason in it."""
+    """make refuses it in one line, with the reason."""
     done = make(*variant.make_args(), "all", check=False)
     verdict = variants.read_make(variant, done)
     assert verdict.state == "refused", done.stderr

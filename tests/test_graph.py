@@ -15,7 +15,7 @@ HEADER = ["# tracer: function_graph", "#",
 
 
 def test_from_boot(arch, guest):
-    """Selected on the command line it is there from the start."""
+    """function_graph, selected on the command line, traces from the start."""
     g = guest(arch, smp=2, append="ftrace=function_graph trace_buf_size=16K")
     g.run(f"cd {TRACING}")
     assert g.lines("cat current_tracer") == ["function_graph"]
@@ -64,7 +64,7 @@ def test_all_calls_under_stress(arch, guest):
     events = graph_events(g.lines("cat trace", timeout=120))
     assert len(events) > 1000
     graph_nesting(events, whole=False)
-    # task_start, which nobody calls, is the only kind of call that is let be.
+    # Nobody calls task_start, so its return is not taken. No other call is left out.
     info, = (x for x in g.lines("cat dyn_ftrace_total_info") if "returns" in x)
     assert re.fullmatch(r"returns not taken: 0 too deep, \d+ without an address",
                         info)
@@ -76,8 +76,8 @@ def test_all_calls_under_stress(arch, guest):
 
 
 def test_nothing_lost_under_stress(arch, guest):
-    """What interrupts and sleepers call, which is little enough that the ring
-    holds all of it: every brace closes one."""
+    """Interrupts and sleepers call so little that the ring holds all of it: every
+    closing brace has its opening line."""
     g = guest(arch, smp=2, append="trace_buf_size=4M")
     g.run(f"cd {TRACING}")
     g.run("echo 'irq_* *_interrupt task_sleep task_block task_wake wake' "

@@ -105,7 +105,7 @@ PARAMETERS = [
 
 
 def test_parameters(arch, guest):
-    """All at once: each named in a line of its own, and the boot goes on."""
+    """Several wrong boot parameters: each has a line of its own, and the boot goes on."""
     g = guest(arch, smp=2,
               append=" ".join(p for p, _ in PARAMETERS))
     lines = g.boot_text.splitlines()

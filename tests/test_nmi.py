@@ -37,15 +37,15 @@ class Injector:
 
 
 def nmis(g) -> list[int]:
-    """How many each CPU has counted."""
+    """How many NMIs each CPU has counted."""
     line, = (x for x in g.lines("cat /proc/interrupts") if x.endswith("nmi"))
     return [int(n) for n in re.findall(r"\d+", line)[1:]]
 
 
 @pytest.mark.parametrize("strategy", ["stop", "breakpoint", "word"])
 def test_storm(guest, alone, tmp_path, strategy):
-    """All sites on and off under load; nothing lost, and NMIs came all along.
-    Several may arrive as one: a CPU never sees more than were sent."""
+    """All sites go on and off under load. Nothing is lost, and NMIs come all the
+    time. Several NMIs may arrive as one, so a CPU sees at most what was sent."""
     path = tmp_path / "qmp"
     g = guest("x86_64", smp=4, timeout=180, extra=Qmp.args(path),
               append=off_for("x86_64", strategy))
@@ -65,8 +65,8 @@ def test_storm(guest, alone, tmp_path, strategy):
 
 
 def test_calls_from_nmi(guest, alone, tmp_path):
-    """What NMIs call is traced, each call once, while sites are switched; the
-    kernel sends itself some in between."""
+    """Functions that NMIs call are traced, each call once, while sites are switched.
+    The kernel sends itself some NMIs in between."""
     path = tmp_path / "qmp"
     g = guest("x86_64", smp=4, timeout=180, extra=Qmp.args(path))
     with Injector(path) as storm:

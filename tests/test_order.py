@@ -36,7 +36,7 @@ def machine(request):
     from guest import Guest
     built(request.param)
     make("build/host/patchcheck")
-    # With it QEMU's x86-64 keeps what `word` needs: one byte changes.
+    # nop=test: on and off differ in one byte, so `word` works on QEMU's x86-64.
     nop = " nop=test" if request.param == "x86_64" else ""
     with Guest(request.param, smp=3, append="patchlog=on" + nop) as guest:
         guest.run("cd /sys/kernel/tracing")
@@ -138,7 +138,7 @@ def test_order_under_stress_and_hotplug(machine, strategy, tmp_path):
 
 
 def test_no_whole_log(machine, tmp_path):
-    """What is no log, or not all of one, is said and is no verdict."""
+    """A file that is no log, or not a whole one, is an error and gets no verdict."""
     log = log_of(machine)
     for text, said in [
             ("", 'does not say "# patch log 1"'),
@@ -151,7 +151,8 @@ def test_no_whole_log(machine, tmp_path):
 
 
 def test_strategy_parameter(guest):
-    """Known and possible: taken; refused: the reason; unknown: the choices."""
+    """A strategy is taken, or refused with the reason. For an unknown name the line
+    lists the choices."""
     file = "cat /sys/kernel/tracing/patch_strategy"
     g = guest("riscv", append="patch_strategy=word")
     assert "[word]" in g.run(file)

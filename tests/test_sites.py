@@ -94,7 +94,7 @@ def test_lock_table(image):
 
 
 def test_verify_sees_a_missing_site(image, tmp_path):
-    """One entry becomes the next one's neighbour: one lacks, one is false."""
+    """An entry of the table is changed: the table lacks one site, and has a false one."""
     word, = image.u32(entry(image, 3))
     elf = changed(image, tmp_path, entry(image, 3),
                   struct.pack(image.order + "I", word + 1))
@@ -187,7 +187,7 @@ def test_patchpath_fails_on_a_planted_site(arch):
                      r"\(\w+ is a site\)", done.stderr), done.stderr
 
 
-# What is put over a site: harmless to execute, but none that a port knows.
+# Put over a site: instructions that are harmless, but that no port knows for a site.
 STRANGE = {"x86_64": bytes.fromhex("0f1f440008"),
            "riscv": bytes.fromhex("1300000013000000"),
            "mips": bytes(8)}

@@ -12,7 +12,7 @@ STRATEGIES = ["stop", "breakpoint", "word"]
 
 
 def loops_of(report: str, kind: str) -> int:
-    """What the tasks of that kind have counted themselves."""
+    """What the stress tasks of that kind have counted themselves."""
     line = re.search(rf"^{kind} .*?: (.*) loops", report, re.M)
     return sum(int(n) for n in line[1].split())
 
@@ -32,7 +32,7 @@ def choose(g, strategy: str) -> None:
 
 
 def check_stress(report: str) -> None:
-    """None lost, all got on, and CPUs did go and come."""
+    """No task was lost, all made progress, and CPUs did go and come."""
     assert "none lost" in report, report
     for kind in ("spin", "yield", "mutex-a", "ping", "pong", "sleep"):
         assert loops_of(report, kind) > 0, report
@@ -81,7 +81,7 @@ def test_every_call(arch, guest, alone, strategy):
 
 
 def test_online_files(arch, guest):
-    """One line for each thing that cannot be; nothing changes by it."""
+    """Each impossible request is refused in one line and changes nothing."""
     g = guest(arch, smp=4)
     g.run(f"cd {CPUS}")
     assert "CPU 0 stays online" in g.error("echo 0 > cpu0/online")

@@ -139,7 +139,7 @@ class Calls:
         return False
 
 
-# From a site to the return address of its live call.
+# Bytes from a site to the return address of its live call.
 RETURN = {"x86_64": 5, "riscv": 8, "mips": 8, "mips-big": 8,
           "mips-big-mcount-long": 20}
 RING_TYPES = 0x1000000 - 256
@@ -221,7 +221,7 @@ def test_trace_text(arch, image, guest):
     assert {e["callee"] for e in events} - names == set()
     strange = {(e["callee"], e["caller"]) for e in events
                if e["caller"] not in image.by_name}
-    # The first code of a task was called by nobody.
+    # Nobody called the first function of a task.
     assert {callee for callee, _ in strange} <= {"task_start"}, strange
     last: dict[str, int] = {}
     for e in events:
@@ -267,7 +267,7 @@ class Witness:
 
 
 def difference(before: dict[str, int], after: dict[str, int]) -> dict[str, int]:
-    """What was executed in between."""
+    """Executions since the last reading."""
     return {name: after[name] - before[name] for name in after
             if after[name] != before[name]}
 
@@ -299,7 +299,7 @@ def test_events_against_witness(arch, image, guest, witness_plugin, tmp_path,
     g.run(WORKLOAD, timeout=120)
     wanted = sorted(set(difference(start, witness.read())) - set(rehearsed))
     if tracer == "function_graph":
-        # Called by nobody: there is no return address to take.
+        # Nobody called it, so there is no return address to take.
         wanted = [name for name in wanted if name != "task_start"]
     assert len(wanted) > 5, wanted
     g.run("echo 0 > tracing_on")

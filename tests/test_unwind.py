@@ -218,13 +218,14 @@ class Stepper:
         return self.resume(target, regs[1] + (self.arch == "x86_64"))
 
     def hot(self, pc: int) -> bool:
-        """Has this been compared often enough? Outer functions hardly ever."""
+        """Has this instruction been compared often enough to run on at full speed?
+        The outermost functions never have."""
         if self.seen[pc] <= 3 or not self.true or \
                 self.code[pc][2].startswith(
                     ("shell_run", "run_", "init_", "ktest_run", "cmd_test")):
             return False
-        # What the trampolines call runs in every interrupt, too: a breakpoint
-        # there would be hit more often than interrupts let it.
+        # Functions that the trampolines call run in every interrupt, too: a breakpoint
+        # there would be hit again and again.
         names = [self.code[pc][2], *[self.code[a][2] for a in self.true[-5:]
                                      if a in self.code]]
         return not (names[0].startswith(("trap", "arch_switch")) or
