@@ -136,6 +136,18 @@ struct churn {
 	u32 seed, rounds;
 };
 
+/* Does everything but change its own affinity. */
+static void churn_in_place(void *arg)
+{
+	struct churn *c = arg;
+
+	for (; !task_should_stop(); WRITE_ONCE(c->rounds, c->rounds + 1))
+		if (c->rounds % 2)
+			sched_yield();
+		else
+			task_sleep(ktest_random(&c->seed) % 50000);
+}
+
 static void churn(void *arg)
 {
 	struct churn *c = arg;
@@ -182,4 +194,48 @@ KTEST(hotplug_churn, "hotplug.under_load")
 		task_stop(churns[i].task);
 		KEXPECT_EQ(t, task_join(churns[i].task), 0);
 	}
+}
+
+/* ---- affinities ---- */
+
+static struct {
+	struct task *task; /* whose affinity is set */
+	u32 seed, changes, undone;
+} moved;
+
+static void set_affinities(void *arg)
+{
+	(void)arg;
+	while (!task_should_stop()) {
+		cpumask_t mask = ktest_random(&moved.seed) | 1;
+
+		moved.undone += task_set_affinity(moved.task, mask) != 0;
+		for (u32 n = ktest_random(&moved.seed) % 2000; n; n--)
+			asm volatile("");
+		moved.undone += READ_ONCE(moved.task->affinity) != mask;
+		WRITE_ONCE(moved.changes, moved.changes + 1);
+	}
+}
+
+/* Hotplug looks at every task's affinity, and never writes one: what a task has set
+ * meanwhile stays. */
+KTEST(hotplug_affinity, "hotplug.affinities_stay")
+{
+	static struct churn churned;
+	struct task *setter;
+
+	KNEED_TWO(t);
+	moved.changes = moved.undone = 0;
+	moved.task =
+		task_create("moved", PRIO_LOW, ~0u, churn_in_place, &churned);
+	KASSERT(t, moved.task);
+	setter = task_create("setter", PRIO_LOW, ~0u, set_affinities, NULL);
+	KASSERT(t, setter);
+	KEXPECT_EQ(t, toggle_cpus(3, TOGGLES), TOGGLES + nr_cpus - 1);
+	KEXPECT(t, KWAIT(READ_ONCE(moved.changes) > 10));
+	task_stop(setter);
+	task_join(setter);
+	task_stop(moved.task);
+	task_join(moved.task);
+	KEXPECT_EQ(t, moved.undone, 0);
 }
