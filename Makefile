@@ -154,6 +154,13 @@ $(H)/%: tools/%.c $(tool_srcs) $(wildcard tools/lib/*.h)
 	@mkdir -p $(@D)
 	$(Q)$(HOSTCC) $(HOSTCFLAGS) $< $(tool_srcs) -o $@ -ldw -lelf
 
+# A plugin for QEMU: tools/stale.
+plugin_srcs := $(wildcard tools/plugin/*.c)
+$(H)/stale.so: $(plugin_srcs) $(wildcard tools/plugin/*.h)
+	$(call say,HOSTCC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(HOSTCC) $(HOSTCFLAGS) -shared -fPIC $(plugin_srcs) -o $@
+
 -include $(OBJS:.o=.d)
 
 .PHONY: setup run test bench lab features choices debug check clean help

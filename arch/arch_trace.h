@@ -124,7 +124,8 @@ void arch_text_close(void);
  * inline: what a CPU must do for each changed address before its own instruction
  * fetch can be trusted (MIPS: synci). The CPU that has written the text does it
  * first, before it tells any other CPU to synchronise, because where caches are each
- * CPU's own the others would refill from old memory. Where this is empty,
+ * CPU's own the others would refill from old memory. A CPU that comes up does it for
+ * all text, in steps of 16 bytes. Where this is empty,
  * arch_sync_each_site is false, so that callers need no loop.
  */
 static inline void arch_text_sync_site(unsigned long a);

@@ -42,6 +42,7 @@
 #include <kernel/lib/bits.h>
 #include <kernel/errno.h>
 #include <kernel/cpu/hotplug.h>
+#include <kernel/image/symbols.h>
 #include <kernel/panic.h>
 #include <kernel/patch_path.h>
 #include <kernel/printk.h>
@@ -106,6 +107,18 @@ notrace noinline void cpu_tell(unsigned int c, enum cpu_event event)
 		hook(c, event);
 }
 
+#define LINE_LEAST 16 /* bytes: no cache has shorter lines */
+
+/* The instruction cache of a CPU that comes may hold any line of text, from before the
+ * line was written. */
+static notrace void sync_text(void)
+{
+	if (arch_sync_each_site)
+		for (const char *p = _text; p < _etext; p += LINE_LEAST)
+			arch_text_sync_site((unsigned long)p);
+	arch_text_sync();
+}
+
 /* Interrupts off. No site before the end, see above. */
 notrace void cpu_join(void)
 {
@@ -113,7 +126,7 @@ notrace void cpu_join(void)
 	unsigned int c;
 
 	arch_trap_init();
-	arch_text_sync();
+	sync_text();
 	cpu = arch_this_cpu();
 	c = cpu->head.index;
 	arch_irq_init();
@@ -130,7 +143,7 @@ notrace void cpu_join(void)
 	/* Pairs with the fence between stores to text and cpu_call(). */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (!fault_happens(&fault_cpu_join_unsynced)) {
-		arch_text_sync();
+		sync_text();
 		cpu_tell(c, CPU_EVENT_SYNCED);
 	}
 	set_state(c, CPU_ONLINE);

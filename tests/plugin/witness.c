@@ -8,37 +8,17 @@
  * addrs: binary, one little-endian u32 an instruction: the low half of its
  * address. counts: as many u64, in the same order, a mapped file: the test
  * reads it while the guest runs.
- *
- * No qemu-plugin.h is packaged by Debian; these declarations are those of API
- * version 1, as in QEMU 7.2.
  */
+#include "../../tools/plugin/plugin.h"
+
 #include <fcntl.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define EXPORT __attribute__((visibility("default")))
-
-typedef uint64_t plugin_id;
-struct qemu_plugin_tb;
-struct qemu_plugin_insn;
-typedef void (*tb_trans_cb)(plugin_id id, struct qemu_plugin_tb *tb);
-typedef void (*exec_cb)(unsigned int vcpu, void *data);
-
-void qemu_plugin_register_vcpu_tb_trans_cb(plugin_id id, tb_trans_cb cb);
-size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);
-struct qemu_plugin_insn *
-qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb, size_t i);
-uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *insn);
-/* flags 0: the callback reads no registers. */
-void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *insn,
-					    exec_cb cb, int flags, void *data);
-
-EXPORT int qemu_plugin_version = 1;
+PLUGIN_EXPORT int qemu_plugin_version = 1;
 
 static uint32_t *addrs; /* ascending */
 static uint64_t *counts;
@@ -92,12 +72,14 @@ static void translated(plugin_id id, struct qemu_plugin_tb *tb)
 
 		if (found)
 			qemu_plugin_register_vcpu_insn_exec_cb(
-				insn, executed, 0, &counts[found - addrs]);
+				insn, executed, PLUGIN_NO_REGISTERS,
+				&counts[found - addrs]);
 	}
 }
 
-EXPORT int qemu_plugin_install(plugin_id id, const void *info, int argc,
-			       char **argv)
+PLUGIN_EXPORT int qemu_plugin_install(plugin_id id,
+				      const struct plugin_info *info, int argc,
+				      char **argv)
 {
 	size_t size = 0;
 	int i;

@@ -73,8 +73,10 @@ class Machine:
     commands before it connects (on malta: which memory it may read, since a
     look at the coherence manager's registers ends QEMU 7.2); "objdump", the
     program and its arguments that disassemble bare bytes; "lab_icount", the
-    shift of -icount for the lab, 0 if not said; "endian", unless
-    the kernel's header says otherwise; "bits".
+    shift of -icount for the lab, 0 if not said; "cpu_start", the symbol
+    where a CPU comes from reset, if only that shows tools/stale that it has
+    fetched nothing before; "endian", unless the kernel's header says
+    otherwise; "bits".
     """
 
     def __init__(self, arch: str):
