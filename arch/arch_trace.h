@@ -114,8 +114,9 @@ bool patch_trap(struct trap_frame *f);
 /*
  * Make kernel text writable for this CPU alone. Returns delta: text address a can be
  * written at a + delta until arch_text_close(). Until then interrupts stay off, and
- * no other mapping changes. Where text is not protected, delta is 0. No other CPU
- * may ever be able to use the alias, and this CPU not after the close.
+ * no other mapping changes. Where text is not protected, delta is 0 and interrupts stay
+ * as they are. No other CPU may ever be able to use the alias, and this CPU not after
+ * the close.
  */
 long arch_text_open(void);
 void arch_text_close(void);

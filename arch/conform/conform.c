@@ -206,38 +206,70 @@ static void timer_flag(struct timer *timer)
 	WRITE_ONCE(f->fired, true);
 }
 
+#define IDLE_US 10
+#define IDLE_TURNS (IDLE_US * 1000) /* of a loop: they take longer than that */
+
 /*
- * The interrupt comes at any point around the start of the wait, and the wait ends. If
- * the interrupt were lost, the CPU would wait until the next tick.
+ * Set a timer, let so many turns of a loop pass, and one instruction more if `odd`; then
+ * wait. Returns how long the wait took, in ns.
+ */
+static u64 idle_once(unsigned int turns, bool odd)
+{
+	struct flag_timer f = { .fired = false };
+	u64 start, took;
+
+	timer_setup(&f.timer, timer_flag);
+	preempt_disable();
+	arch_irq_disable();
+	timer_start(&f.timer, IDLE_US * NSEC_PER_USEC);
+	while (turns--)
+		asm volatile("");
+	if (odd)
+		asm volatile("nop");
+	start = arch_clock();
+	arch_cpu_idle();
+	took = arch_clock() - start;
+	arch_irq_enable();
+	preempt_enable();
+	/* It may have ended for another interrupt. */
+	while (!READ_ONCE(f.fired))
+		;
+	return clock_delta_to_ns(took);
+}
+
+/* With more turns the timer is due before the wait. The fewest such. */
+static unsigned int idle_turns(void)
+{
+	unsigned int lo = 0, hi = IDLE_TURNS;
+
+	while (lo < hi) {
+		unsigned int mid = (lo + hi) / 2;
+
+		if (idle_once(mid, false) < NSEC_PER_USEC / 2)
+			hi = mid;
+		else
+			lo = mid + 1;
+	}
+	return lo;
+}
+
+/*
+ * The interrupt comes around the start of the wait, under -icount at each instruction
+ * there, and the wait ends. If an interrupt came between the enabling and the wait,
+ * the CPU would wait until its next tick. Without -icount only a hang can be seen.
  */
 static void idle_race(void *arg)
 {
 	struct ktest_run *t = arg;
-	struct flag_timer f = { .fired = false };
-	u64 us = ns_to_clock_delta(NSEC_PER_USEC);
+	unsigned int middle = boot_info.icount ? idle_turns() : IDLE_TURNS / 2;
+	unsigned int range = boot_info.icount ? 200 : 12;
+	u64 longest = 0;
 
-	timer_setup(&f.timer, timer_flag);
-	for (int i = 0; i < 24; i++) {
-		u64 start;
-
-		f.fired = false;
-		preempt_disable();
-		arch_irq_disable();
-		timer_start(&f.timer, 8 * NSEC_PER_USEC);
-		spin_ticks(i * us * 2 / 3);
-		start = arch_clock();
-		while (!READ_ONCE(f.fired)) {
-			arch_irq_disable();
-			if (!f.fired)
-				arch_cpu_idle();
-			KEXPECT(t, !arch_irqs_off());
-		}
-		if (boot_info.icount)
-			KEXPECT(t, clock_delta_to_ns(f.fired_at - start) <
-					   TICK_NS / 2);
-		arch_irq_enable();
-		preempt_enable();
-	}
+	for (unsigned int i = 0; i < 2 * range; i++)
+		longest = max(longest,
+			      idle_once(middle + i / 2 - range / 2, i % 2));
+	if (boot_info.icount)
+		KEXPECT(t, longest < TICK_NS / 2);
 }
 
 KTEST(arch_cpu_idle, "arch.cpu_idle")

@@ -8,6 +8,12 @@
 /* Run fn(arg) on each CPU in turn, in a task of its own, preemptible. */
 void conform_on_each_cpu(void (*fn)(void *arg), void *arg);
 
+/* Run fn(arg) in a task that may be killed: 0, or -EFAULT if a fault killed it. */
+int conform_victim(void (*fn)(void *arg), void *arg, unsigned int cpu);
+
+/* For conform_victim(): stores what is there, so nothing changes if it may. */
+void conform_store_back(void *word);
+
 /* How many interrupts of that kind the CPU has counted. */
 u32 conform_irq_count(unsigned int cpu, enum irq_kind kind);
 

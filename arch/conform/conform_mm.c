@@ -3,6 +3,7 @@
  * conform.c.
  */
 #include <arch/arch.h>
+#include <arch/conform/conform.h>
 #include <boot/boot_info.h>
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
@@ -28,14 +29,11 @@ static void load_from(void *arg)
 	(void)*(volatile u32 *)arg;
 }
 
-/* Stores what is there. If the store is allowed, nothing changes. */
-static void store_back(void *arg)
+void conform_store_back(void *word)
 {
-	volatile u32 *word = arg;
+	u32 same = *(volatile u32 *)word;
 
-	u32 same = *word;
-
-	*word = same;
+	*(volatile u32 *)word = same;
 }
 
 static void run_at(void *arg)
@@ -44,12 +42,17 @@ static void run_at(void *arg)
 	asm volatile(""); /* no tail call */
 }
 
-static int victim(void (*fn)(void *arg), void *arg, unsigned int cpu)
+int conform_victim(void (*fn)(void *arg), void *arg, unsigned int cpu)
 {
 	struct task *v = task_create_expendable("victim", PRIO_NORMAL,
 						1u << cpu, fn, arg);
 
 	return v ? task_join(v) : -ENOMEM;
+}
+
+static noinline notrace void only_return(void)
+{
+	asm volatile("");
 }
 
 static noinline unsigned int recurse(unsigned int depth)
@@ -71,11 +74,12 @@ KTEST(arch_trap_init, "arch.trap_init")
 	unsigned int c;
 
 	for_each_online_cpu (c) {
-		KEXPECT_EQ(t, victim(store_to, NULL, c), -EFAULT);
+		KEXPECT_EQ(t, conform_victim(store_to, NULL, c), -EFAULT);
 		if (arch_protects_text)
 			KEXPECT_EQ(t,
-				   victim(overflow,
-					  (void *)(TASK_STACK_SIZE / 64), c),
+				   conform_victim(
+					   overflow,
+					   (void *)(TASK_STACK_SIZE / 64), c),
 				   -EFAULT);
 	}
 }
@@ -84,17 +88,20 @@ KTEST(arch_trap_init, "arch.trap_init")
 
 KTEST(arch_mmu_init, "arch.mmu_init")
 {
-	static u32 data[4];
+	static u32 data[16] __attribute__((aligned(64)));
 	unsigned int c;
 
+	/* A function that returns: only the protection can keep it from running. */
+	memcpy(data, (const void *)only_return, sizeof(data));
 	for_each_online_cpu (c) {
-		KEXPECT_EQ(t, victim(load_from, NULL, c), -EFAULT);
+		KEXPECT_EQ(t, conform_victim(load_from, NULL, c), -EFAULT);
 		if (!arch_protects_text)
 			continue;
-		KEXPECT_EQ(t, victim(store_to, _text, c), -EFAULT);
-		KEXPECT_EQ(t, victim(store_to, (void *)&arch_name, c), -EFAULT);
-		KEXPECT_EQ(t, victim(run_at, data, c), -EFAULT);
-		KEXPECT_EQ(t, victim(run_at, current_task()->stack, c),
+		KEXPECT_EQ(t, conform_victim(store_to, _text, c), -EFAULT);
+		KEXPECT_EQ(t, conform_victim(store_to, (void *)&arch_name, c),
+			   -EFAULT);
+		KEXPECT_EQ(t, conform_victim(run_at, data, c), -EFAULT);
+		KEXPECT_EQ(t, conform_victim(run_at, current_task()->stack, c),
 			   -EFAULT);
 	}
 }
@@ -102,7 +109,7 @@ KTEST(arch_mmu_init, "arch.mmu_init")
 /* What the port says is what the hardware does. */
 KTEST(arch_protects_text, "arch.protects_text")
 {
-	KEXPECT_EQ(t, victim(store_back, _text, 0),
+	KEXPECT_EQ(t, conform_victim(conform_store_back, _text, 0),
 		   arch_protects_text ? -EFAULT : 0);
 }
 
@@ -157,14 +164,14 @@ KTEST(arch_guard_page, "arch.guard_page")
 	}
 	KEXPECT_EQ(t, err, 0);
 	for_each_online_cpu (c) {
-		KEXPECT_EQ(t, victim(load_from, page, c), -EFAULT);
-		KEXPECT_EQ(t, victim(store_to, above - 1, c), -EFAULT);
-		KEXPECT_EQ(t, victim(load_from, above, c), 0);
+		KEXPECT_EQ(t, conform_victim(load_from, page, c), -EFAULT);
+		KEXPECT_EQ(t, conform_victim(store_to, above - 1, c), -EFAULT);
+		KEXPECT_EQ(t, conform_victim(load_from, above, c), 0);
 	}
 	KEXPECT_EQ(t, arch_guard_page(page, false), 0);
 	KEXPECT_EQ(t, page[0], 77);
 	for_each_online_cpu (c)
-		KEXPECT_EQ(t, victim(load_from, page, c), 0);
+		KEXPECT_EQ(t, conform_victim(load_from, page, c), 0);
 	page_free(page, 1);
 }
 

@@ -232,28 +232,52 @@ KTEST(text_open, "arch_trace.arch_text_open")
 	irq_state_t state = arch_irq_save();
 	long delta = arch_text_open();
 	u64 seen = arch_live_read(live + delta);
+	bool off;
 
 	arch_text_close();
 	arch_irq_restore(state);
 	KEXPECT_EQ(t, seen, arch_live_bytes(live, false));
 	KEXPECT_EQ(t, delta != 0, arch_protects_text);
+	/* It turns interrupts off itself, and the close turns them on again. */
+	arch_text_open();
+	off = arch_irqs_off();
+	arch_text_close();
+	KEXPECT(t, off || !arch_protects_text);
+	KEXPECT(t, !arch_irqs_off());
 	expect_obeyed(t);
 }
 
-/* Text can be opened again, and what was written stays. */
+/*
+ * Text can be opened again, and what was written stays. Afterwards no CPU can use the
+ * alias (H30).
+ */
 KTEST(text_close, "arch_trace.arch_text_close")
 {
 	unsigned long live = arch_site_live(site_address(0));
 	irq_state_t state;
+	unsigned int c;
+	long delta = 0;
 
 	for (unsigned int i = 0; i < 100; i++) {
 		state = arch_irq_save();
-		arch_live_write(live + arch_text_open(),
-				arch_live_bytes(live, false));
+		delta = arch_text_open();
+		arch_live_write(live + delta, arch_live_bytes(live, false));
 		arch_text_close();
 		arch_irq_restore(state);
 	}
 	KEXPECT_EQ(t, arch_live_read(live), arch_live_bytes(live, false));
+	if (!arch_protects_text)
+		return;
+	for_each_online_cpu (c) {
+		void *alias = (void *)(ALIGN_DOWN(live, 4ul) + delta);
+
+		task_set_affinity(current_task(), 1u << c);
+		arch_text_open();
+		arch_text_close();
+		KEXPECT_EQ(t, conform_victim(conform_store_back, alias, c),
+			   -EFAULT);
+	}
+	task_set_affinity(current_task(), ~0u);
 }
 
 KTEST(text_sync_site, "arch_trace.arch_text_sync_site")

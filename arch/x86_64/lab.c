@@ -15,6 +15,7 @@
  * | on, on2          | e8 rel32           | one                    |
  */
 #include <boot/boot_info.h>
+#include <kernel/cpu/hotplug.h>
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
 #include <kernel/test/ktest.h>
@@ -399,4 +400,25 @@ const struct lab_form *lab_own_form(bool on)
 	};
 
 	return on ? &forms[2] : &forms[(patch_nop & 0xff) == 0xeb];
+}
+
+/*
+ * With one CPU online a byte stands in place of each lock prefix. It must be a prefix
+ * that means nothing there (SDM 2A, 2.1.1: 26, 2e, 36, 3e), so that the instruction
+ * stays one: a task may have been preempted before it.
+ */
+KTEST(lab_prefix, "arch.smp_atomics.prefix")
+{
+	unsigned int wrong = 0, c;
+
+	for (c = 1; c < nr_cpus; c++)
+		KEXPECT_EQ(t, cpu_down(c), 0);
+	for (unsigned int i = 0; i < lock_count; i++) {
+		u8 byte = (u8)_text[lock_table[i]];
+
+		wrong += (byte & 0xe7) != 0x26;
+	}
+	for (c = 1; c < nr_cpus; c++)
+		KEXPECT_EQ(t, cpu_up(c), 0);
+	KEXPECT_EQ(t, wrong, 0);
 }
