@@ -163,7 +163,7 @@ $(H)/stale.so: $(plugin_srcs) $(wildcard tools/plugin/*.h)
 
 -include $(OBJS:.o=.d)
 
-.PHONY: setup run test bench lab features choices debug check clean help
+.PHONY: setup run test bench lab features mutations choices debug check clean help
 setup: ## install what is missing from Debian's packages, and say what
 	$(Q)tools/setup
 
@@ -191,6 +191,9 @@ choices:
 	@echo 'endians: $(if $(REFUSED_big),little,little big)'
 	@echo 'refused: $(patsubst REFUSED_%,%,$(filter REFUSED_%,$(.VARIABLES)))'
 	@echo 'elf: $(ELF)'
+
+mutations: ## plant porting mistakes, one at a time; who catches each (M=NAME; long)
+	$(Q)tools/mutations $(M)
 
 debug: all ## QEMU stopped at the first instruction, gdb-multiarch on it
 	$(Q)tools/run --arch $(ARCH) --smp $(SMP) --elf $(ELF) --debug

@@ -26,9 +26,6 @@ static const char *const fault_names[] = {
 	[15] = "page fault (write)",
 };
 
-/* trap_entry calls it before anything else. */
-PATCH_ROOT(patch_trap);
-
 void arch_trap_init(void)
 {
 	struct cpu_head *head = &arch_this_cpu()->head;
