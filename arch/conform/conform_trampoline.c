@@ -13,14 +13,25 @@ u32 conform_hits; /* atomic: calls of hit() */
 static struct {
 	unsigned long ip, parent;
 	bool irqs_off;
+	u32 misaligned; /* atomic: calls with a stack that is not aligned as by the ABI */
 } last;
 
 /* Uses all registers that a called function may change. */
 static void hit(unsigned long ip, unsigned long parent, struct trace_ops *ops)
 {
-	char text[40];
+	char text[40] __attribute__((aligned));
+	unsigned long at = (unsigned long)text;
 
 	(void)ops;
+	/*
+	 * The asm keeps the compiler from relying on the alignment. GCC for x86-64
+	 * pushes a nested function's static chain before its site, so that neither the
+	 * alignment nor the parent is right there.
+	 */
+	asm volatile("" : "+r"(at));
+	if (at % __BIGGEST_ALIGNMENT__ &&
+	    parent - (unsigned long)_text < (unsigned long)(_etext - _text))
+		count_up(&last.misaligned);
 	snprintf(text, sizeof(text), "%lx %lx %d", ip, parent, 12345);
 	last.ip = ip;
 	last.parent = parent;
@@ -90,6 +101,7 @@ static void expect_kept(struct ktest_run *t, struct trace_ops *ops)
 	KEXPECT_EQ(t, conform_switch_victims(true), 0);
 	conform_expect_kept(t);
 	KEXPECT_EQ(t, conform_switch_victims(false), 0);
+	KEXPECT_EQ(t, last.misaligned, 0);
 	trace_test_ops(NULL);
 	mutex_unlock(&trace_mutex);
 }
