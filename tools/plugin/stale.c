@@ -23,6 +23,7 @@
  * what another has stored, as a rendezvous does. All CPUs must be of one thread (-accel
  * tcg,thread=single, or -icount).
  */
+#include "changes.h"
 #include "plugin.h"
 #include "target.h"
 
@@ -32,140 +33,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PAGE_SHIFT 12
-#define PAGE_BYTES (1u << PAGE_SHIFT)
-#define MAX_CPUS 256
-#define STORE_MOST 16	  /* bytes of one store */
-#define CHANGES_MOST 4096 /* that are kept of a page */
+#define MOST 64 /* changes of one instruction that a finding shows */
 
 PLUGIN_EXPORT int qemu_plugin_version = 1;
 
-/* ---- What is known -------------------------------------------------------- */
-
 static struct target target;
-
-struct change {
-	uint32_t time; /* 1, 2, ... */
-	uint16_t at;   /* first byte, in its page */
-	uint8_t n;
-	uint8_t cpu;
-	uint64_t pc; /* of the store */
-	uint8_t before[STORE_MOST], after[STORE_MOST];
-};
-
-/* A page that has been executed. */
-struct page {
-	uint32_t last[PAGE_BYTES]; /* time of each byte's last change */
-	uint8_t bytes[PAGE_BYTES];
-	uint8_t longest[PAGE_BYTES]; /* of all instructions seen to begin there */
-	struct change *changes;	     /* in the order of time */
-	size_t nr_changes, room;
-};
-
-static uint8_t *ram; /* QEMU's own mapping of the guest's RAM */
-static uint64_t ram_size, ram_base, start;
-static struct page **pages;
-static uint32_t now;		  /* changes so far */
-static uint32_t synced[MAX_CPUS]; /* the CPU has synchronised with so many */
-static uint32_t lines[MAX_CPUS];  /* MIPS: as of the CPU's last synci */
-static uint32_t hazards, harmless, unseen;
+static uint64_t ram_base, start;
+static uint32_t lines[MAX_CPUS]; /* MIPS: changes before the CPU's last synci */
+static uint32_t hazards, harmless;
 static unsigned int cpus;
+static const char *ram_path;
 static FILE *out;
-
-static void *checked(void *p)
-{
-	if (!p)
-		errx(1, "stale: out of memory");
-	return p;
-}
-
-static struct page *page_at(uint64_t offset)
-{
-	return offset < ram_size ? pages[offset >> PAGE_SHIFT] : NULL;
-}
-
-static struct page *page_make(uint64_t offset)
-{
-	struct page **p = &pages[offset >> PAGE_SHIFT];
-
-	if (!*p) {
-		*p = checked(calloc(1, sizeof(**p)));
-		memcpy((*p)->bytes, ram + (offset & ~(PAGE_BYTES - 1ull)),
-		       PAGE_BYTES);
-	}
-	return *p;
-}
-
-/* ---- Stores --------------------------------------------------------------- */
-
-/*
- * Forget the changes that every CPU has synchronised with, and of very many the older
- * half: a CPU that never synchronises is found by the others.
- */
-static void prune(struct page *p)
-{
-	uint32_t least = now;
-	size_t keep = p->nr_changes < CHANGES_MOST ? 0 : CHANGES_MOST / 2;
-
-	for (unsigned int c = 0; c < cpus; c++)
-		least = synced[c] < least ? synced[c] : least;
-	while (keep < p->nr_changes && p->changes[keep].time <= least)
-		keep++;
-	p->nr_changes -= keep;
-	memmove(p->changes, p->changes + keep,
-		p->nr_changes * sizeof(*p->changes));
-}
-
-static void add_change(struct page *p, const struct change *c)
-{
-	if (p->nr_changes == p->room) {
-		prune(p);
-		if (p->nr_changes >= p->room / 2) {
-			p->room = p->room ? 2 * p->room : 16;
-			p->changes = checked(realloc(
-				p->changes, p->room * sizeof(*p->changes)));
-		}
-	}
-	p->changes[p->nr_changes++] = *c;
-	for (unsigned int i = 0; i < c->n; i++)
-		p->last[c->at + i] = c->time;
-}
-
-static void stored_in_page(unsigned int cpu, uint64_t pc, uint64_t offset,
-			   size_t n)
-{
-	struct page *p = page_at(offset);
-	unsigned int at = offset & (PAGE_BYTES - 1);
-	const uint8_t *new = ram + offset;
-	struct change c = { .at = at, .n = n, .cpu = cpu, .pc = pc };
-
-	if (!p || !memcmp(p->bytes + at, new, n))
-		return;
-	c.time = ++now;
-	memcpy(c.before, p->bytes + at, n);
-	memcpy(c.after, new, n);
-	memcpy(p->bytes + at, new, n);
-	add_change(p, &c);
-}
-
-static void stored(unsigned int cpu, plugin_access access, uint64_t vaddr,
-		   void *pc)
-{
-	struct qemu_plugin_hwaddr *hw = qemu_plugin_get_hwaddr(access, vaddr);
-	size_t n = (size_t)1 << qemu_plugin_mem_size_shift(access), first;
-	uint64_t offset;
-
-	if (!hw || qemu_plugin_hwaddr_is_io(hw) || n > STORE_MOST)
-		return;
-	offset = qemu_plugin_hwaddr_phys_addr(hw) - ram_base;
-	first = PAGE_BYTES - (offset & (PAGE_BYTES - 1));
-	first = first < n ? first : n;
-	stored_in_page(cpu, (uintptr_t)pc, offset, first);
-	if (first < n)
-		stored_in_page(cpu, (uintptr_t)pc, offset + first, n - first);
-}
-
-/* ---- Execution ------------------------------------------------------------ */
 
 struct insn {
 	uint64_t vaddr, offset;
@@ -179,40 +57,7 @@ struct block {
 	struct insn insn[];
 };
 
-#define MOST 64 /* changes of one instruction that a finding shows */
-
-/*
- * The changes of [offset, offset + n) that the CPU has not synchronised with. Returns
- * how many there are; the first MOST of them go to found.
- */
-static unsigned int find_changes(unsigned int cpu, uint64_t offset, size_t n,
-				 const struct change **found)
-{
-	unsigned int count = 0;
-
-	for (uint64_t o = offset; o < offset + n;) {
-		struct page *p = page_at(o);
-		unsigned int at = o & (PAGE_BYTES - 1);
-		size_t here = PAGE_BYTES - at;
-
-		if (here > offset + n - o)
-			here = offset + n - o;
-		for (size_t i = p ? p->nr_changes : 0; i-- > 0;) {
-			const struct change *c = &p->changes[i];
-
-			if (c->time <= synced[cpu])
-				break;
-			if (c->at >= at + here || c->at + c->n <= at ||
-			    (target.own_stores_seen && c->cpu == cpu))
-				continue;
-			if (count < MOST)
-				found[count] = c;
-			count++;
-		}
-		o += here;
-	}
-	return count;
-}
+/* ---- Findings ------------------------------------------------------------- */
 
 /* Which of a change's bytes differ: the first, and how many up to the last. */
 static unsigned int differing(const struct change *c, unsigned int *first)
@@ -229,11 +74,12 @@ static unsigned int differing(const struct change *c, unsigned int *first)
 }
 
 /* Do the architecture's rules let this one store be fetched at any time? */
-static bool is_allowed(const struct change *c, unsigned int at)
+static bool is_allowed(const struct change *c, uint64_t offset)
 {
-	unsigned int first, n = differing(c, &first), from = c->at + first;
+	unsigned int first, n = differing(c, &first);
+	uint64_t from = c->offset + first;
 
-	if (n == 1 && from == at &&
+	if (n == 1 && from == offset &&
 	    (c->before[first] == target.breakpoint ||
 	     c->after[first] == target.breakpoint))
 		return true;
@@ -249,7 +95,7 @@ static void put_bytes(const char *name, const uint8_t *p, unsigned int n)
 	fprintf(out, "\"");
 }
 
-/* Each pair of instruction and last store is said once. */
+/* Each pair of an instruction and the last store to it is reported once. */
 static bool is_new(uint64_t vaddr, uint64_t pc, bool hazard)
 {
 	static struct key {
@@ -287,7 +133,7 @@ static void report(unsigned int cpu, const struct insn *in,
 			"{\"time\": %u, \"cpu\": %u, \"pc\": %" PRIu64
 			", \"address\": %" PRIu64 ", ",
 			c->time, c->cpu, c->pc,
-			in->vaddr + c->at - (in->offset & (PAGE_BYTES - 1)));
+			in->vaddr + c->offset - in->offset);
 		put_bytes("before", c->before, c->n);
 		fprintf(out, ", ");
 		put_bytes("after", c->after, c->n);
@@ -304,28 +150,28 @@ static void report(unsigned int cpu, const struct insn *in,
 static void check_insn(unsigned int cpu, struct insn *in)
 {
 	const struct change *found[MOST];
-	unsigned int at = in->offset & (PAGE_BYTES - 1);
-	unsigned int count = find_changes(cpu, in->offset, in->n, found);
-	struct page *p = page_at(in->offset);
+	bool own = !target.own_stores_seen;
+	unsigned int count;
 
-	if (!count || !p)
+	if (!changes_missed(cpu, in->offset, in->n, own, found, MOST))
 		return;
-	count = find_changes(cpu, in->offset, p->longest[at], found);
-	report(cpu, in, found, count, count > 1 || !is_allowed(found[0], at));
+	count = changes_missed(cpu, in->offset, changes_longest(in->offset),
+			       own, found, MOST);
+	report(cpu, in, found, count,
+	       count > 1 || !is_allowed(found[0], in->offset));
 }
 
-/* When the instruction's bytes changed last. */
-static uint32_t changed_last(const struct insn *in)
+/* ---- Execution ------------------------------------------------------------ */
+
+static void stored(unsigned int cpu, plugin_access access, uint64_t vaddr,
+		   void *pc)
 {
-	uint32_t last = 0;
+	struct qemu_plugin_hwaddr *hw = qemu_plugin_get_hwaddr(access, vaddr);
+	size_t n = (size_t)1 << qemu_plugin_mem_size_shift(access);
 
-	for (uint64_t o = in->offset; o < in->offset + in->n; o++) {
-		struct page *p = page_at(o);
-		uint32_t t = p ? p->last[o & (PAGE_BYTES - 1)] : 0;
-
-		last = t > last ? t : last;
-	}
-	return last;
+	if (hw && !qemu_plugin_hwaddr_is_io(hw) && n <= STORE_MOST)
+		changes_stored(cpu, (uintptr_t)pc,
+			       qemu_plugin_hwaddr_phys_addr(hw) - ram_base, n);
 }
 
 static void executed(unsigned int cpu, void *data)
@@ -337,7 +183,7 @@ static void executed(unsigned int cpu, void *data)
 		return;
 	for (unsigned int i = 0; i < b->count; i++) {
 		struct insn *in = &b->insn[i];
-		uint32_t last = changed_last(in);
+		uint32_t last = changes_last(in->offset, in->n);
 
 		if (last > synced[cpu] && (last != in->said || cpu != in->by)) {
 			in->said = last;
@@ -377,26 +223,13 @@ static struct block *block_make(unsigned int room)
 static bool note_insn(const struct qemu_plugin_insn *insn, struct insn *in)
 {
 	const uint8_t *host = qemu_plugin_insn_haddr(insn);
-	struct page *p;
-	unsigned int at;
 
 	if (!host || host < ram || host >= ram + ram_size)
 		return false;
 	*in = (struct insn){ .vaddr = qemu_plugin_insn_vaddr(insn),
 			     .offset = (uint64_t)(host - ram),
 			     .n = (uint8_t)qemu_plugin_insn_size(insn) };
-	p = page_make(in->offset);
-	at = in->offset & (PAGE_BYTES - 1);
-	if (in->n > p->longest[at])
-		p->longest[at] = in->n;
-	/* Bytes that no store was seen to change: a device's, or a helper's. */
-	for (unsigned int i = 0; i < in->n && at + i < PAGE_BYTES; i++)
-		if (p->bytes[at + i] != host[i]) {
-			p->bytes[at + i] = host[i];
-			unseen++;
-		}
-	if (at + in->n > PAGE_BYTES && in->offset + in->n <= ram_size)
-		page_make(in->offset + in->n - 1);
+	changes_code(in->offset, in->n);
 	return true;
 }
 
@@ -417,10 +250,11 @@ static void translated(plugin_id id, struct qemu_plugin_tb *tb)
 		enum sync sync = target.sync(qemu_plugin_insn_data(insn),
 					     qemu_plugin_insn_size(insn));
 		struct insn in;
+		bool noted = note_insn(insn, &in);
 
-		if (note_insn(insn, &in) && !after_sync)
+		if (noted && !after_sync) {
 			b->insn[b->count++] = in;
-		else if (after_sync && in.n) {
+		} else if (noted) {
 			one = block_make(1);
 			one->count = 1;
 			one->insn[0] = in;
@@ -455,29 +289,7 @@ static void ended(plugin_id id, void *data)
 	fclose(out);
 }
 
-/* Where QEMU has mapped the file behind the guest's RAM. */
-static void find_ram(const char *path)
-{
-	FILE *maps = fopen("/proc/self/maps", "r");
-	char line[512];
-	uint64_t start, end;
-
-	while (maps && fgets(line, sizeof(line), maps)) {
-		line[strcspn(line, "\n")] = '\0';
-		if (!strstr(line, path) ||
-		    sscanf(line, "%" SCNx64 "-%" SCNx64, &start, &end) != 2)
-			continue;
-		if (ram && start != (uintptr_t)ram + ram_size)
-			errx(1, "stale: %s is mapped twice", path);
-		ram = ram ? ram : (uint8_t *)(uintptr_t)start;
-		ram_size += end - start;
-	}
-	if (maps)
-		fclose(maps);
-}
-
 static void first_translated(plugin_id id, struct qemu_plugin_tb *tb);
-static const char *ram_path;
 
 PLUGIN_EXPORT int qemu_plugin_install(plugin_id id,
 				      const struct plugin_info *info, int argc,
@@ -499,9 +311,8 @@ PLUGIN_EXPORT int qemu_plugin_install(plugin_id id,
 			rules = argv[i] + 6;
 		else
 			errx(1,
-			     "stale: %s is unknown: ram=, base=, out=, start= "
-			     "and "
-			     "rules= are known",
+			     "stale: %s is unknown; known: ram= base= out= "
+			     "start= rules=",
 			     argv[i]);
 	}
 	target = target_find(info->target, rules);
@@ -519,11 +330,7 @@ PLUGIN_EXPORT int qemu_plugin_install(plugin_id id,
 /* The RAM is mapped later than plugins are installed. */
 static void first_translated(plugin_id id, struct qemu_plugin_tb *tb)
 {
-	if (!ram) {
-		find_ram(ram_path);
-		if (!ram)
-			errx(1, "stale: QEMU has not mapped %s", ram_path);
-		pages = checked(calloc(ram_size >> PAGE_SHIFT, sizeof(*pages)));
-	}
+	if (!ram)
+		changes_begin(ram_path, cpus);
 	translated(id, tb);
 }
