@@ -12,7 +12,6 @@
 #define CALIBRATION_PM_TICKS (PM_TIMER_HZ / 100)
 #define STUCK_TSC_TICKS (10ull << 30) /* seconds on any CPU */
 #define CPUID_TSC_DEADLINE (1u << 24)
-#define CPUID_HYPERVISOR (1u << 31)
 #define TIMER_DIVIDE_BY_1 0xb
 #define ICOUNT_TURN 10000 /* TSC ticks, each one instruction: 10 us */
 #define NAPS_PER_SECOND 100000
@@ -88,7 +87,7 @@ u64 arch_clock_init(void)
 	lapic_map();
 	calibrate();
 	tsc_deadline = cpuid(1).ecx & CPUID_TSC_DEADLINE;
-	clock_naps = cpuid(1).ecx & CPUID_HYPERVISOR;
+	clock_naps = cpu_is_virtual();
 	return boot_info.clock_hz;
 }
 
@@ -132,6 +131,12 @@ void arch_timer_set(u64 deadline)
 	timer_program(deadline);
 }
 
+/* An interrupt within so many ticks; the kernel's own deadline stays. */
+static void timer_soon(u64 ticks)
+{
+	timer_program(min(timer_deadline[cpu_index()], arch_clock() + ticks));
+}
+
 /*
  * Under -icount QEMU runs one CPU at a time, until its next timer: 4 ms of guest time
  * where tasks are busy, which is an age for a CPU that spins. A timer that is sooner
@@ -141,8 +146,7 @@ void arch_timer_set(u64 deadline)
  */
 void clock_icount_yield(void)
 {
-	timer_program(
-		min(timer_deadline[cpu_index()], arch_clock() + ICOUNT_TURN));
+	timer_soon(ICOUNT_TURN);
 	asm volatile("pause" : : : "memory");
 }
 
@@ -157,8 +161,7 @@ void clock_icount_yield(void)
 void clock_nap(void)
 {
 	arch_irq_disable();
-	timer_program(min(timer_deadline[cpu_index()],
-			  arch_clock() + boot_info.clock_hz / NAPS_PER_SECOND));
+	timer_soon(boot_info.clock_hz / NAPS_PER_SECOND);
 	asm volatile("sti; hlt" : : : "memory");
 }
 

@@ -119,7 +119,7 @@ static bool cpu_fetches_bytes(void)
 {
 	struct cpuid maker;
 
-	if (boot_info.icount || !(cpuid(1).ecx >> 31))
+	if (boot_info.icount || !cpu_is_virtual())
 		return false;
 	maker = cpuid(0x40000000);
 	return maker.ebx == 0x54474354 && maker.ecx == 0x43544743 &&

@@ -121,6 +121,12 @@ static inline struct cpuid cpuid(u32 leaf)
 	return r;
 }
 
+/* Does a hypervisor (QEMU, too) say that it runs this machine? */
+static inline bool cpu_is_virtual(void)
+{
+	return cpuid(1).ecx >> 31;
+}
+
 /* The APIC id that this CPU got at reset: its hwid. */
 static inline u32 cpuid_apic_id(void)
 {
