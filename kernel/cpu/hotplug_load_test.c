@@ -134,19 +134,8 @@ KTEST(hotplug_meetings, "hotplug.while_others_meet")
 struct churn {
 	struct task *task;
 	u32 seed, rounds;
+	bool stays; /* does not change its own affinity */
 };
-
-/* Does everything but change its own affinity. */
-static void churn_in_place(void *arg)
-{
-	struct churn *c = arg;
-
-	for (; !task_should_stop(); WRITE_ONCE(c->rounds, c->rounds + 1))
-		if (c->rounds % 2)
-			sched_yield();
-		else
-			task_sleep(ktest_random(&c->seed) % 50000);
-}
 
 static void churn(void *arg)
 {
@@ -161,6 +150,8 @@ static void churn(void *arg)
 			task_sleep(ktest_random(&c->seed) % 50000);
 			break;
 		case 2:
+			if (c->stays)
+				break;
 			/* This is refused when no such CPU is online just now. */
 			task_set_affinity(current_task(),
 					  ktest_random(&c->seed));
@@ -221,13 +212,12 @@ static void set_affinities(void *arg)
  * meanwhile stays. */
 KTEST(hotplug_affinity, "hotplug.affinities_stay")
 {
-	static struct churn churned;
+	static struct churn churned = { .stays = true };
 	struct task *setter;
 
 	KNEED_TWO(t);
 	moved.changes = moved.undone = 0;
-	moved.task =
-		task_create("moved", PRIO_LOW, ~0u, churn_in_place, &churned);
+	moved.task = task_create("moved", PRIO_LOW, ~0u, churn, &churned);
 	KASSERT(t, moved.task);
 	setter = task_create("setter", PRIO_LOW, ~0u, set_affinities, NULL);
 	KASSERT(t, setter);

@@ -15,12 +15,12 @@ SITES_LINE = re.compile(r"sites: (\d+) = (\d+) patched \+ (\d+) skipped \+ "
                         r"(\d+) failed, nop=(.*?), ")
 
 
-def run_make(*args: str) -> subprocess.CompletedProcess:
-    """make, its output kept; nothing of a make that we run under."""
+def run_make(*args: str, cwd: Path = ROOT) -> subprocess.CompletedProcess:
+    """make, its output kept. Variables of a make above it do not reach it."""
     env = {k: v for k, v in os.environ.items()
            if not k.startswith(("MAKE", "MFLAGS")) and
            k not in ("ARCH", "SITES", "ENDIAN", "RECORD", "O", "V", "BREAK")}
-    return subprocess.run(["make", *args], cwd=ROOT, text=True, env=env,
+    return subprocess.run(["make", *args], cwd=cwd, text=True, env=env,
                           capture_output=True, check=False)
 
 
