@@ -83,7 +83,7 @@ KTEST(assert_fires, "assert.each_fires")
 	}
 }
 
-/* A precondition that holds kills nobody. */
+/* A task that keeps every precondition goes on. */
 KTEST(assert_passes, "assert.right_ones_pass")
 {
 	irq_state_t state;

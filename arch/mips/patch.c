@@ -219,9 +219,9 @@ int arch_site_prepare(unsigned long site, long delta)
 }
 
 /*
- * This port can cite no manual that says what a CPU gets which fetches a word while
- * another CPU stores it, so it relies on nothing there. Whoever finds one cites it
- * here and lets `word` in. Under -icount QEMU runs one CPU at a time.
+ * No MIPS manual that this port can cite says what a CPU fetches while another CPU
+ * stores the word. So `word` is refused. A manual that does say it belongs here, and
+ * would let `word` in. Under -icount QEMU runs one CPU at a time.
  */
 const char *arch_word_refused(void)
 {

@@ -54,7 +54,8 @@ struct difference {
 };
 
 /*
- * Compare what the scan found with what somebody else has named; both are ascending.
+ * Compare what the scan found with the addresses that a table or a record names; both
+ * are ascending.
  * Complains of each difference: `lacks` and `strange` say what it means; NULL: no line.
  */
 struct difference compare_addresses(const struct image *im,
