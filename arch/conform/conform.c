@@ -213,7 +213,7 @@ static void timer_flag(struct timer *timer)
  * Set a timer, let so many turns of a loop pass, and one instruction more if `odd`; then
  * wait. Returns how long the wait took, in ns.
  */
-static u64 idle_once(unsigned int turns, bool odd)
+static u64 idle_once(struct ktest_run *t, unsigned int turns, bool odd)
 {
 	struct flag_timer f = { .fired = false };
 	u64 start, took;
@@ -229,6 +229,7 @@ static u64 idle_once(unsigned int turns, bool odd)
 	start = arch_clock();
 	arch_cpu_idle();
 	took = arch_clock() - start;
+	KEXPECT(t, !arch_irqs_off());
 	arch_irq_enable();
 	preempt_enable();
 	/* It may have ended for another interrupt. */
@@ -238,14 +239,14 @@ static u64 idle_once(unsigned int turns, bool odd)
 }
 
 /* With more turns the timer is due before the wait. The fewest such. */
-static unsigned int idle_turns(void)
+static unsigned int idle_turns(struct ktest_run *t)
 {
 	unsigned int lo = 0, hi = IDLE_TURNS;
 
 	while (lo < hi) {
 		unsigned int mid = (lo + hi) / 2;
 
-		if (idle_once(mid, false) < NSEC_PER_USEC / 2)
+		if (idle_once(t, mid, false) < NSEC_PER_USEC / 2)
 			hi = mid;
 		else
 			lo = mid + 1;
@@ -261,13 +262,13 @@ static unsigned int idle_turns(void)
 static void idle_race(void *arg)
 {
 	struct ktest_run *t = arg;
-	unsigned int middle = boot_info.icount ? idle_turns() : IDLE_TURNS / 2;
+	unsigned int middle = boot_info.icount ? idle_turns(t) : IDLE_TURNS / 2;
 	unsigned int range = boot_info.icount ? 200 : 12;
 	u64 longest = 0;
 
 	for (unsigned int i = 0; i < 2 * range; i++)
 		longest = max(longest,
-			      idle_once(middle + i / 2 - range / 2, i % 2));
+			      idle_once(t, middle + i / 2 - range / 2, i % 2));
 	if (boot_info.icount)
 		KEXPECT(t, longest < TICK_NS / 2);
 }
