@@ -1,7 +1,8 @@
 # nopl: `make help` lists targets and variables.
 
-ARCHES := x86_64 riscv mips
-ARCH ?= x86_64
+# A port is a folder of arch/ that has a port.mk; the default is the host's own.
+ARCHES := $(patsubst arch/%/port.mk,%,$(wildcard arch/*/port.mk))
+ARCH ?= $(firstword $(filter $(shell uname -m),$(ARCHES)) $(ARCHES))
 SMP ?= 4
 V ?= 0
 PYTHON := /usr/bin/python3
@@ -12,7 +13,8 @@ MAKEFLAGS += --no-builtin-rules --no-print-directory
 SHELL := /bin/bash
 
 ifeq ($(filter $(ARCH),$(ARCHES)),)
-$(error ARCH=$(ARCH) is unknown; choose one of: $(ARCHES))
+$(error ARCH=$(ARCH) is unknown; choose one of: $(ARCHES) (a new port begins \
+	with arch/$(ARCH)/port.mk))
 endif
 
 RECORDS := link compiler object runtime
@@ -29,7 +31,7 @@ endif
 # the reason: REFUSED_<value of SITES or ENDIAN>, REFUSED_<SITES>_<RECORD>.
 include arch/$(ARCH)/port.mk
 
-SITES ?= $(SITES_DEFAULT)
+SITES ?= $(firstword $(SITES_CHOICES))
 refused := $(firstword $(foreach x,$(SITES) $(ENDIAN) $(SITES)_$(RECORD),\
 	$(if $(REFUSED_$(x)),$(x))))
 ifneq ($(refused),)
@@ -46,7 +48,7 @@ endif
 
 # Every way of building that differs from the port's default has its own folder.
 variant := $(if $(filter big,$(ENDIAN)),-big)$(\
-	)$(if $(filter-out $(SITES_DEFAULT),$(SITES)),-$(SITES))$(\
+	)$(if $(filter-out $(firstword $(SITES_CHOICES)),$(SITES)),-$(SITES))$(\
 	)$(if $(filter-out link,$(RECORD)),-$(RECORD))$(\
 	)$(if $(BREAK),-break-$(BREAK))
 O ?= build/$(ARCH)$(variant)
@@ -107,9 +109,10 @@ $(O)/%.S.o: %.S Makefile arch/$(ARCH)/port.mk
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) -D__ASSEMBLER__ -MMD -MP -c $< -o $@
 
-$(O)/nopl.ld: linker/nopl.ld.S arch/$(ARCH)/layout.h
+$(O)/nopl.ld: linker/nopl.ld.S arch/$(ARCH)/layout.h arch/$(ARCH)/port.mk
 	@mkdir -p $(@D)
-	$(Q)$(CC) -E -P -x c $(CFLAGS) -D__ASSEMBLER__ -D__LINKER__ $< -o $@
+	$(Q)$(CC) -E -P -x c $(CFLAGS) -D__ASSEMBLER__ -D__LINKER__ \
+		-D'ARCH_DISCARD=$(ARCH_DISCARD)' $< -o $@
 
 link = $(CC) $(CFLAGS) $(LDFLAGS) -T $(O)/nopl.ld $(OBJS) $(1) -lgcc -o $(2)
 
@@ -135,7 +138,8 @@ $(O)/first.elf: $(OBJS) $(O)/empty.o $(O)/nopl.ld
 tool_args = --arch $(ARCH) --sites $(SITES) --objdump $(OBJDUMP)
 mksites = $(H)/mksites $(tool_args) --record $(record)
 
-$(O)/tables.S: $(O)/first.elf $(filter %.sites,$(record)) $(H)/mksites
+$(O)/tables.S: $(O)/first.elf $(filter %.sites,$(record)) $(H)/mksites \
+	arch/$(ARCH)/machine.json
 	$(call say,SITES,$@)
 	$(Q)$(mksites) $< -o $@
 
@@ -152,14 +156,14 @@ tool_srcs := $(wildcard tools/lib/*.c)
 $(H)/%: tools/%.c $(tool_srcs) $(wildcard tools/lib/*.h)
 	$(call say,HOSTCC,$<)
 	@mkdir -p $(@D)
-	$(Q)$(HOSTCC) $(HOSTCFLAGS) $< $(tool_srcs) -o $@ -ldw -lelf
+	$(Q)$(HOSTCC) $(HOSTCFLAGS) $< $(tool_srcs) -o $@ -ldw -lelf -ljansson
 
 # A plugin for QEMU: tools/stale.
 plugin_srcs := $(wildcard tools/plugin/*.c)
 $(H)/stale.so: $(plugin_srcs) $(wildcard tools/plugin/*.h)
 	$(call say,HOSTCC,$@)
 	@mkdir -p $(@D)
-	$(Q)$(HOSTCC) $(HOSTCFLAGS) -shared -fPIC $(plugin_srcs) -o $@
+	$(Q)$(HOSTCC) $(HOSTCFLAGS) -shared -fPIC $(plugin_srcs) -o $@ -ljansson
 
 -include $(OBJS:.o=.d)
 
@@ -193,7 +197,7 @@ choices:
 	@echo 'elf: $(ELF)'
 
 mutations: ## plant porting mistakes, one at a time; who catches each (M=NAME; long)
-	$(Q)tools/mutations $(M)
+	$(Q)tools/mutations $(if $(filter command environment,$(origin ARCH)),--arch $(ARCH)) $(M)
 
 debug: all ## QEMU stopped at the first instruction, gdb-multiarch on it
 	$(Q)tools/run --arch $(ARCH) --smp $(SMP) --elf $(ELF) --debug
@@ -212,12 +216,12 @@ help: ## this list
 	@echo 'make TARGET [VARIABLE=...]'
 	@sed -n 's/^\([a-z_.]*\):[^#]*## /  \1\t/p' Makefile | expand -t 26
 	@echo 'Variables'
-	@echo '  ARCH           $(ARCHES) (default x86_64)'
+	@echo '  ARCH           $(ARCHES) (default $(ARCH))'
 	@echo '  SMP            CPUs for run and debug, 1 to 8 (default 4)'
 	@echo '  SITES          compiler front end of ARCH: $(SITES_CHOICES)'
 	@echo '  APPEND         kernel command line for run'
 	@echo '  RECORD         who records the sites: $(RECORDS)'
-	@echo '  ENDIAN         little or, on mips, big'
+	@echo '  ENDIAN         byte order of ARCH: little$(if $(REFUSED_big),, big)'
 	@echo '  BREAK          patchpath: give sites to what writes text; must fail'
 	@echo '  CROSS_COMPILE  toolchain prefix (default $(CROSS_COMPILE))'
 	@echo '  O              build folder (default build/ARCH)'

@@ -115,8 +115,7 @@ SECTIONS
 		*(.rela.* .rel.* .iplt .plt)
 		*(.comment .eh_frame_hdr .note.GNU-stack .note.gnu.*)
 		*(.interp .dynamic .dynsym .dynstr .hash .gnu.hash)
-		*(.reginfo .MIPS.abiflags .pdr .mdebug.* .gnu.attributes)
-		*(.riscv.attributes .MIPS.options)
+		*(.gnu.attributes ARCH_DISCARD)
 	}
 }
 

@@ -13,8 +13,13 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tools")]
 
 from guest import Guest  # noqa: E402
 from image import Image  # noqa: E402
+from lib import port  # noqa: E402
 
-ARCHES = ["x86_64", "riscv", "mips"]
+ARCHES = port.architectures()
+# What the tests must know of each port: "tests" in arch/NAME/machine.json.
+FACTS = {arch: port.read(arch)["tests"] for arch in ARCHES}
+# Some port, for tests of what no port does differently: the first.
+ANY = ARCHES[0]
 VARIABLES = ("ARCH", "SMP", "O", "V", "SITES", "ENDIAN", "RECORD", "APPEND",
              "CROSS_COMPILE")
 
@@ -31,8 +36,8 @@ class Kernel(str):
 # Other byte orders and sites than the default's: for tests of what depends on
 # them. @pytest.mark.parametrize("arch", EVERY_KERNEL, indirect=True)
 VARIANTS = {k.folder: k for k in (
-    Kernel("mips-big", "ENDIAN=big"),
-    Kernel("mips-big-mcount-long", "ENDIAN=big", "SITES=mcount-long"))}
+    Kernel("-".join([arch, *(v.partition("=")[2] for v in variables)]), *variables)
+    for arch in ARCHES for variables in FACTS[arch].get("variants", []))}
 EVERY_KERNEL = [*ARCHES, *VARIANTS]
 
 

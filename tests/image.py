@@ -7,11 +7,14 @@ import struct
 import subprocess
 from pathlib import Path
 
-CROSS = {"x86_64": "x86_64-linux-gnu-", "riscv": "riscv64-linux-gnu-",
-         "mips": "mipsel-linux-gnu-"}
-# Where one port's site begins at its recorded address: tests that look at a
-# site's instruction add this (arch_trace.h, struct site_format).
-STUB = {"x86_64": "__fentry__", "riscv": None, "mips": "_mcount"}
+from lib import port
+
+INFO = {arch: port.read(arch) for arch in port.architectures()}
+CROSS = {arch: info["objdump"][0].removesuffix("objdump")
+         for arch, info in INFO.items()}
+# The front end that a port uses by default, and how its sites look as compiled.
+FORMAT = {arch: next(iter(info["sites"])) for arch, info in INFO.items()}
+SITE = {arch: INFO[arch]["sites"][name] for arch, name in FORMAT.items()}
 
 
 class Function:

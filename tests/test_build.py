@@ -5,7 +5,8 @@ import re
 import subprocess
 
 import pytest
-from conftest import ARCHES, ROOT, built, make
+from conftest import ANY, ARCHES, ROOT, built, make
+from image import FORMAT
 
 
 def one_line_error(*args: str) -> str:
@@ -23,20 +24,20 @@ def test_unknown_arch():
 
 
 def test_unknown_sites():
-    line = one_line_error("ARCH=riscv", "SITES=none", "all")
-    assert "SITES=none" in line and "patchable" in line
+    line = one_line_error(f"ARCH={ANY}", "SITES=none", "all")
+    assert "SITES=none" in line and FORMAT[ANY] in line
 
 
 @pytest.mark.parametrize("variable, choices", [
     ("RECORD", ["link", "compiler", "object", "runtime"]),
     ("ENDIAN", ["little", "big"])])
 def test_unknown_variant(variable, choices):
-    line = one_line_error("ARCH=mips", f"{variable}=none", "all")
+    line = one_line_error(f"ARCH={ANY}", f"{variable}=none", "all")
     assert f"{variable}=none" in line and all(c in line for c in choices)
 
 
 def test_missing_tool():
-    line = one_line_error("ARCH=riscv", "CROSS_COMPILE=none-", "all")
+    line = one_line_error(f"ARCH={ANY}", "CROSS_COMPILE=none-", "all")
     assert "none-gcc" in line and "setup" in line
 
 
@@ -106,7 +107,7 @@ def test_readme_shell_lines_work(guest):
     lines = [match[1] for line in readme_lines()
              if (match := re.match(r"nopl:\S*# (.+)$", line))]
     assert lines
-    g = guest("riscv", smp=4)
+    g = guest(ANY, smp=4)
     for line in lines:
         output = g.run(line.partition("  # ")[0].strip())
         assert not re.match(r"\w+: .*(unknown|no such|cannot|usage)", output), \
@@ -114,7 +115,7 @@ def test_readme_shell_lines_work(guest):
 
 
 def test_compile_commands(tmp_path):
-    make("ARCH=riscv", "compile_commands.json")
+    make(f"ARCH={ANY}", "compile_commands.json")
     import json
     entries = json.loads((ROOT / "compile_commands.json").read_text())
     assert any(e["file"].endswith("kernel/sched/sched.c") for e in entries)

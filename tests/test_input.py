@@ -4,6 +4,7 @@ nothing changes."""
 import re
 
 import pytest
+from conftest import ARCHES
 
 TRACING = "/sys/kernel/tracing"
 
@@ -48,7 +49,7 @@ def has_words(line: str, words: list[str]) -> bool:
                for word in words)
 
 
-@pytest.fixture(scope="module", params=["x86_64", "riscv", "mips"])
+@pytest.fixture(scope="module", params=ARCHES)
 def shared(request):
     """One guest for all lines that must change nothing."""
     from conftest import built

@@ -4,30 +4,15 @@ instruction boundary held; and a lab that is wrong on purpose is found out."""
 import importlib.machinery
 import importlib.util
 import json
+import re
 import subprocess
 
 import pytest
-from conftest import ROOT, built, make
+from conftest import ANY, ARCHES, FACTS, ROOT, built
 
 LIMIT = 180  # seconds, on two cores
 # What each port's lab must have, by name and claim.
-REQUIRED = {
-    "x86_64": {("p6", "safe"), ("k8", "safe"), ("generic", "safe"),
-               ("5x90", "unsafe"), ("66x2", "unsafe"), ("nop+lea", "unsafe"),
-               ("ds-lea", "unsafe"), ("torn 4+1", "unsafe"),
-               ("int3", "safe"), ("int3-nop", "unsafe"),
-               ("lock-90", "unsafe"), ("lock-3e", "safe")},
-    "riscv": {("nop=auipc", "safe"), ("nop=jump", "safe"),
-              ("far mcount", "safe"), ("auipc+jalr", "unsafe"),
-              ("retarget", "unsafe"), ("3 steps", "safe"),
-              ("3 steps only", "unsafe"), ("odd low high", "unsafe"),
-              ("ebreak", "safe"), ("ebreak-nop", "unsafe")},
-    "mips": {("jal/addiu", "unsafe"), ("jal/addiu 0 1", "unsafe"),
-             ("jal/addiu 1 0", "unsafe"), ("jal/addiu", "safe"),
-             ("jal/nop", "safe"), ("jal/nop link", "unsafe"),
-             ("long both", "unsafe"), ("long b/lui", "safe"),
-             ("break", "safe"), ("break-nop", "unsafe")},
-}
+REQUIRED = {arch: {tuple(row) for row in FACTS[arch]["schemes"]} for arch in ARCHES}
 COMMON = {("own", "safe"), ("own return", "safe"), ("vector", "safe"),
           ("vector-unsorted", "unsafe"), ("trampoline", "safe")}
 
@@ -58,7 +43,7 @@ def test_every_claim(arch, tmp_path, alone):
     assert status == 0, text
     rows = report["schemes"]
     names = {(row["scheme"].split(" ", 1)[1], row["claim"]) for row in rows}
-    assert REQUIRED.get(arch, set()) | COMMON <= names
+    assert REQUIRED[arch] | COMMON <= names
     assert report["seconds"] <= LIMIT
     assert {"safe", "unsafe"} == {row["claim"] for row in rows}
     for row in rows:
@@ -74,26 +59,6 @@ def test_every_claim(arch, tmp_path, alone):
     table = (tmp_path / "lab.txt").read_text()
     assert table.splitlines()[-1] == report["summary"]
     assert table in text
-
-
-@pytest.mark.parametrize("variant", [
-    ("x86_64", "SITES=patchable"), ("x86_64", "RECORD=runtime"),
-    ("x86_64", "SITES=fentry-nop", "RECORD=compiler"),
-    ("riscv", "SITES=patchable-nc"), ("riscv", "SITES=mcount"),
-    ("riscv", "SITES=mcount-far"), ("mips", "SITES=mcount-ra"),
-    ("mips", "SITES=mcount-long"), ("mips", "ENDIAN=big")],
-    ids=" ".join)
-def test_own_site_of_every_front_end(tmp_path, variant):
-    """What the compiler makes is switched by each strategy; the trampolines."""
-    arch, *variables = variant
-    folder = "build/" + "-".join([arch, *(v.split("=")[1] for v in variables)])
-    make(f"ARCH={arch}", *variables, "all")
-    for schemes in ("own*", "trampoline"):
-        status, report, text = lab(
-            arch, tmp_path, "--elf", str(ROOT / folder / "nopl.elf"),
-            "--schemes", schemes)
-        assert status == 0, text
-        assert {r["verdict"] for r in report["schemes"]} == {"holds"}
 
 
 @pytest.mark.parametrize("wrong, verdict", [
@@ -127,35 +92,39 @@ def test_false_form_is_found_out_by_the_machine(tmp_path, image):
 
 
 def row_of(insns, code):
-    """As the lab prints it."""
+    """As the lab prints it: a form of a site, `code`, whose instructions have these
+    lengths; a negative one is of bytes that are never run."""
     form = {"name": "off", "insns": insns, "bytes": code}
-    return {"scheme": "x86_64 test", "transition": "off->on", "site": 4096,
-            "verdict": "holds", "held": 5, "boundaries": 5, "forms": [form]}
+    held = len(code) // 2
+    return {"scheme": "port test", "transition": "off->on", "site": 4096,
+            "verdict": "holds", "held": held, "boundaries": held, "forms": [form]}
 
 
-@pytest.mark.parametrize("insns, code, right", [
-    ([5], "0f1f440000", True), ([5], "6666666690", True),
-    ([2, -3], "eb03feffff", True), ([1, 1, 1, 1, 1], "9090909090", False),
-    ([5], "9090909090", False), ([3, 2], "666690e890", False),
-    ([5], "0f1f4400ff", True), ([5], "06ffffffff", False)])
-def test_forms_are_checked_by_objdump(tool, insns, code, right):
-    machine = tool.qemu.Machine("x86_64")
-    objdump = tool.Disassembler(machine, ROOT / "build/x86_64/nopl.elf")
+FORMS = [(arch, *row) for arch in ARCHES for row in FACTS[arch]["forms"]]
+
+
+@pytest.fixture
+def objdump(tool, arch):
+    """The port's disassembler."""
+    return tool.Disassembler(tool.qemu.Machine(arch), built(arch).path)
+
+
+@pytest.mark.parametrize("arch, insns, code, right", FORMS, indirect=["arch"])
+def test_forms_are_checked_by_objdump(tool, objdump, arch, insns, code, right):
     problems = tool.check_row(objdump, row_of(insns, code))
     assert (not problems) == right, problems
 
 
-def test_missing_boundary_is_not_called_complete(tool):
-    machine = tool.qemu.Machine("x86_64")
-    objdump = tool.Disassembler(machine, ROOT / "build/x86_64/nopl.elf")
-    row = row_of([5], "0f1f440000")
+def test_missing_boundary_is_not_called_complete(tool, objdump, arch):
+    row = row_of(*next(row[:2] for row in FACTS[arch]["forms"] if row[2]))
     assert not tool.check_row(objdump, row)
-    assert tool.check_row(objdump, row | {"held": 4})
-    assert tool.check_row(objdump, row | {"held": 4, "boundaries": 4})
+    less = row["held"] - 1
+    assert tool.check_row(objdump, row | {"held": less})
+    assert tool.check_row(objdump, row | {"held": less, "boundaries": less})
 
 
 def test_summary_must_add_up(tool):
-    row = row_of([5], "0f1f440000")
+    row = row_of([5], "0102030405")
     last = ("lab: 1 schemes: {} safe hold, 0 unsafe broken as claimed, "
             "{} surprises, 0 incomplete")
     assert not tool.check_last([last.format(1, 0)], [row])[1]
@@ -164,40 +133,42 @@ def test_summary_must_add_up(tool):
     assert tool.check_last([], [row])[1]
 
 
-def test_without_icount_proves_nothing(guest):
-    out = guest("x86_64", smp=2).run("lab run 5x90")
+def test_without_icount_proves_nothing(arch, guest):
+    out = guest(arch, smp=2).run("lab run vector-unsorted")
     assert "proves nothing" in out
-    assert out.rstrip().endswith("0 safe hold, 0 unsafe broken as claimed, "
-                                 "0 surprises, 2 incomplete")
+    assert re.search(r"0 safe hold, 0 unsafe broken as claimed, "
+                     r"0 surprises, [1-9]\d* incomplete$", out.rstrip()), out
 
 
 @pytest.mark.parametrize("smp", [2, 4])
-def test_counts_are_lost_on_real_cpus(smp, run_tool):
+@pytest.mark.parametrize("arch, tests, count", [
+    (arch, *row) for arch in ARCHES
+    for row in FACTS[arch].get("must_run", {}).items()], indirect=["arch"])
+def test_counts_are_lost_on_real_cpus(arch, tests, count, smp, run_tool):
     """What the lab calls not atomic, without -icount: none of it is skipped."""
-    done = run_tool("--arch", "x86_64", "--smp", str(smp), "--append",
-                    'run="test lab.lock_*; poweroff"')
+    done = run_tool("--arch", arch, "--smp", str(smp), "--append",
+                    f'run="test {tests}; poweroff"')
     assert done.returncode == 0, done.stdout
-    assert "2 passed, 0 failed, 0 skipped" in done.stdout
+    assert f"{count} passed, 0 failed, 0 skipped" in done.stdout
 
 
-def test_one_cpu_cannot_show_what_two_do(tmp_path):
-    built("x86_64")
-    status, report, _text = lab("x86_64", tmp_path, "--smp", "1",
-                                "--schemes", "int3")
+def test_one_cpu_cannot_show_what_two_do(arch, tmp_path):
+    status, report, _text = lab(arch, tmp_path, "--smp", "1", "--schemes",
+                                FACTS[arch]["breakpoint_scheme"])
     assert status == 1
     assert {row["outcome"] for row in report["schemes"]} == {
         "needs a second CPU"}
 
 
 def test_bad_input_is_one_line(guest):
-    shell = guest("x86_64")
+    shell = guest(ANY)
     for line, says in (("lab run foo", "'lab list'"), ("lab", "takes list"),
                        ("lab walk all", "takes list"),
                        ("lab run", "takes list")):
         out = shell.run(line).strip().splitlines()
         assert len(out) == 1 and out[0].startswith("lab: "), line
         assert says in out[0]
-    assert "5x90" in shell.run("lab list")
+    assert FACTS[ANY]["breakpoint_scheme"] in shell.run("lab list")
     shell.run("echo function > /sys/kernel/tracing/current_tracer")
     assert shell.run("lab run own").strip() == (
         "lab: tracing is on: current_tracer must be nop")

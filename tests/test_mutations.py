@@ -15,7 +15,8 @@ def test_some_are_caught():
     """Each by the check that its file names. Mistakes that show only where an
     interrupt comes at the right instruction are left to the campaign."""
     names = sorted({m["name"]
-                    for path in (ROOT / "tests" / "mutations").glob("*.toml")
+                    for path in [*ROOT.glob("arch/*/mutations.toml"),
+                                 *ROOT.glob("tests/mutations/*.toml")]
                     for m in tomllib.loads(path.read_text())["mutation"]
                     if m["by"] in ("build", "arch")
                     and not re.search("-loses-|^idle-", m["name"])})

@@ -1,14 +1,17 @@
 """Non-maskable interrupts from outside, as many as QEMU gets in, while sites are
-switched endlessly with each strategy. x86-64: no other machine here has them."""
+switched endlessly with each strategy, on the machines that have them."""
 
 import re
 import threading
 
 import pytest
+from conftest import ARCHES, FACTS
 from qmp import Qmp
 from test_storm import choose, off_for
 
 TRACING = "/sys/kernel/tracing"
+WITH_NMI = pytest.mark.parametrize(
+    "arch", [a for a in ARCHES if FACTS[a].get("nmi")], indirect=True)
 
 
 class Injector:
@@ -43,12 +46,13 @@ def nmis(g) -> list[int]:
 
 
 @pytest.mark.parametrize("strategy", ["stop", "breakpoint", "word"])
-def test_storm(guest, alone, tmp_path, strategy):
+@WITH_NMI
+def test_storm(arch, guest, alone, tmp_path, strategy):
     """All sites go on and off under load, until each CPU has had 100 NMIs. Nothing is
     lost. Several NMIs may arrive as one, so a CPU sees at most what was sent."""
     path = tmp_path / "qmp"
-    g = guest("x86_64", smp=4, timeout=180, extra=Qmp.args(path),
-              append=off_for("x86_64", strategy))
+    g = guest(arch, smp=4, timeout=180, extra=Qmp.args(path),
+              append=off_for(arch, strategy))
     g.run(f"cd {TRACING}")
     choose(g, strategy)
     before = nmis(g)
@@ -66,21 +70,23 @@ def test_storm(guest, alone, tmp_path, strategy):
     assert g.poweroff() == 0
 
 
-def test_calls_from_nmi(guest, alone, tmp_path):
+@WITH_NMI
+def test_calls_from_nmi(arch, guest, alone, tmp_path):
     """Functions that NMIs call are traced, each call once, while sites are switched.
     The kernel sends itself some NMIs in between."""
     path = tmp_path / "qmp"
-    g = guest("x86_64", smp=4, timeout=180, extra=Qmp.args(path))
+    g = guest(arch, smp=4, timeout=180, extra=Qmp.args(path))
     with Injector(path) as storm:
         while storm.sent <= 100:
             assert "ok 1 nmi.storm" in g.run("test nmi.storm")
     assert g.poweroff() == 0
 
 
-def test_cpus_go(guest, alone, tmp_path):
+@WITH_NMI
+def test_cpus_go(arch, guest, alone, tmp_path):
     """A CPU that is parked, or on its way in or out, survives NMIs too."""
     path = tmp_path / "qmp"
-    g = guest("x86_64", smp=4, timeout=180, extra=Qmp.args(path))
+    g = guest(arch, smp=4, timeout=180, extra=Qmp.args(path))
     with Injector(path):
         g.run("stress start 1 cpus")
         g.run("sleep 3")

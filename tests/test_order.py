@@ -6,7 +6,8 @@ import re
 import subprocess
 
 import pytest
-from conftest import ARCHES, ROOT, make
+from conftest import ANY, ARCHES, FACTS, ROOT, make
+from test_storm import off_for
 
 STRATEGIES = ["stop", "breakpoint", "word"]
 CHECK = ROOT / "build" / "host" / "patchcheck"
@@ -36,9 +37,8 @@ def machine(request):
     from guest import Guest
     built(request.param)
     make("build/host/patchcheck")
-    # nop=test: on and off differ in one byte, so `word` works on QEMU's x86-64.
-    nop = " nop=test" if request.param == "x86_64" else ""
-    with Guest(request.param, smp=3, append="patchlog=on" + nop) as guest:
+    nop = off_for(request.param, "word")
+    with Guest(request.param, smp=3, append=f"patchlog=on {nop}") as guest:
         guest.run("cd /sys/kernel/tracing")
         guest.refused = re.findall(r"^not (\w+):",
                                    guest.run("cat patch_strategy"), re.M)
@@ -150,30 +150,31 @@ def test_no_whole_log(machine, tmp_path):
     assert subprocess.run([str(CHECK)], capture_output=True).returncode == 2
 
 
-def test_strategy_parameter(guest):
+def test_strategy_parameter(arch, guest):
     """A strategy is taken, or refused with the reason. For an unknown name the line
     lists the choices."""
-    file = "cat /sys/kernel/tracing/patch_strategy"
-    g = guest("riscv", append="patch_strategy=word")
-    assert "[word]" in g.run(file)
-    line = g.error("echo magic > /sys/kernel/tracing/patch_strategy")
+    word = FACTS[arch].get("word", {})
+    file = "/sys/kernel/tracing/patch_strategy"
+    g = guest(arch, append="patch_strategy=word")
+    line = g.error(f"echo magic > {file}")
     assert all(s in line for s in STRATEGIES), line
-    g = guest("x86_64", append="patch_strategy=word")
-    assert re.search(r"^patch_strategy=word is not possible on this CPU: .*; "
-                     r"stop it is\s*$", g.boot_text, re.M), g.boot_text
-    assert re.search(r"^not word: ", g.run(file), re.M)
-    line = g.error("echo word > /sys/kernel/tracing/patch_strategy")
-    assert "not possible here: " in line
-    g = guest("x86_64", append="patch_strategy=word nop=test")
-    assert "[word]" in g.run(file)
-    g = guest("mips", smp=2, append="patch_strategy=magic")
+    if "refused" in word:
+        assert re.search(r"^patch_strategy=word is not possible on this CPU: .*; "
+                         r"stop it is\s*$", g.boot_text, re.M), g.boot_text
+        assert re.search(r"^not word: ", g.run(f"cat {file}"), re.M)
+        assert re.search("not possible here: .*" + word["refused"],
+                         g.error(f"echo word > {file}"))
+    else:
+        assert "[word]" in g.run(f"cat {file}")
+    if "append" in word:
+        g = guest(arch, append="patch_strategy=word " + word["append"])
+        assert "[word]" in g.run(f"cat {file}")
+    g = guest(arch, smp=2, append="patch_strategy=magic")
     assert "it takes stop breakpoint word" in g.boot_text
-    line = g.error("echo word > /sys/kernel/tracing/patch_strategy")
-    assert "not possible here: no MIPS manual is known" in line
 
 
 def test_off_and_bad_values(guest):
-    g = guest("riscv", append="patchlog=maybe")
+    g = guest(ANY, append="patchlog=maybe")
     assert "it takes on or off" in g.boot_text
     g.run("cd /sys/kernel/tracing")
     assert "it is off" in g.lines("cat patch_log")[0]

@@ -7,18 +7,23 @@ import struct
 import subprocess
 
 import pytest
-from conftest import ROOT, built, make
-from image import CROSS, STUB
+from conftest import ARCHES, FACTS, ROOT, built, make
+from image import CROSS, FORMAT, INFO, SITE
 
 HOST = ROOT / "build" / "host"
-FORMAT = {"x86_64": "fentry", "riscv": "patchable", "mips": "mcount"}
+# Ports that have a front end whose sites the compiler makes as NOPs, and that one.
+NOPS = {arch: next(name for name, site in INFO[arch]["sites"].items() if "nops" in site)
+        for arch in ARCHES
+        if any("nops" in site for site in INFO[arch]["sites"].values())}
 
 
-def tool_for(arch: str, name: str, *args: str) -> subprocess.CompletedProcess:
+def tool_for(arch: str, name: str, *args: str, sites: str | None = None
+             ) -> subprocess.CompletedProcess:
     """mksites or patchpath with an architecture's arguments. The limit finds
     hangs: without a stripped copy objdump takes minutes for many functions."""
     return subprocess.run(
-        [str(HOST / name), "--arch", arch, "--sites", FORMAT[arch],
+        [str(HOST / name), "--arch", arch, "--sites",
+         sites or FORMAT[arch],
          "--objdump", CROSS[arch] + "objdump", *args], text=True,
         capture_output=True, timeout=300)
 
@@ -45,12 +50,13 @@ def entry(image, index: int) -> int:
 def test_table_is_the_disassembly(image):
     """A scan of this test's own finds exactly the table's sites."""
     found = set()
-    stub = STUB[image.arch]
+    site = SITE[image.arch]
+    stub, nops = site.get("stub"), bytes.fromhex(site.get("nops", ""))
     for f in image.functions:
         if stub:
             found |= {addr for addr, mnemonic, target in f.transfers()
                       if target == image.symbols[stub]}
-        elif image.read(f.addr, 8) == b"\x01\x00" * 4:
+        elif image.read(f.addr, len(nops)) == nops:
             found.add(f.addr)
     assert found == set(image.sites)
     assert image.sites == sorted(image.sites)
@@ -90,7 +96,7 @@ def test_lock_table(image):
     count, = image.u32(image.symbols["lock_count"])
     offsets = image.u32(image.symbols["lock_table"], count)
     assert [image.symbols["_text"] + x for x in offsets] == found
-    assert bool(found) == (image.arch == "x86_64")
+    assert bool(found) == ("lock" in INFO[image.arch]["code"].get("prefixes", []))
 
 
 def test_verify_sees_a_missing_site(image, tmp_path):
@@ -109,9 +115,8 @@ def test_verify_sees_a_missing_site(image, tmp_path):
 
 def test_verify_sees_moved_text(image, tmp_path):
     """An instruction of another kind where the first link had a site."""
-    nop = {"x86_64": "0f1f440000", "riscv": "13000000", "mips": "00000000"}
     elf = changed(image, tmp_path, image.sites[5],
-                  bytes.fromhex(nop[image.arch]))
+                  bytes.fromhex(FACTS[image.arch]["moved"]))
     done = tool("mksites", image, "--verify", str(image.path), str(elf))
     assert done.returncode == 1
     assert image.function_at(image.sites[5]).name in done.stderr
@@ -123,10 +128,12 @@ def test_verify_passes(image):
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_compiler_record_is_compared(tmp_path):
-    """RISC-V: a site that the compiler did not record is an error."""
-    image = built("riscv")
-    section = re.search(r"__patchable_function_entries\s+PROGBITS\s+\S+\s+"
+@pytest.mark.parametrize("arch", [a for a in ARCHES if "nops" in SITE[a]],
+                         indirect=True)
+def test_compiler_record_is_compared(arch, tmp_path):
+    """A site that the compiler did not record is an error."""
+    image = built(arch)
+    section = re.search(SITE[arch]["section"] + r"\s+PROGBITS\s+\S+\s+"
                         r"([0-9a-f]+)", image.tool("readelf", "-SW"))
     at = int(section[1], 16)
     data = bytearray(image.data)
@@ -139,24 +146,27 @@ def test_compiler_record_is_compared(tmp_path):
         "did not record" in done.stderr
 
 
-def test_many_functions(tmp_path):
+@pytest.mark.parametrize("arch", NOPS)
+def test_many_functions(arch, tmp_path):
     """More functions than 16 bits count; RISC-V's objdump is the slow one."""
-    built("riscv")  # mksites
-    count = 70_000
+    built(arch)  # mksites
+    count, sites = 70_000, NOPS[arch]
+    nops = ", ".join(f"0x{byte:02x}"
+                     for byte in bytes.fromhex(INFO[arch]["sites"][sites]["nops"]))
     source, elf = tmp_path / "many.S", tmp_path / "many.elf"
     table = tmp_path / "tables.S"
     source.write_text(
         ".globl _text, _etext\n_text:\n" + "".join(
-            f"{name}: .cfi_startproc\n.fill 4, 2, 0x0001\nret\n.cfi_endproc\n"
+            f"{name}: .cfi_startproc\n.byte {nops}\nret\n.cfi_endproc\n"
             f".type {name}, @function\n.size {name}, . - {name}\n"
             for name in [*map("f{}".format, range(count)), "trace_entry"]) +
         "trampoline_end:\n_etext:\n")
-    cross = CROSS["riscv"]
-    subprocess.run([cross + "gcc", "-c", "-march=rv64gc", str(source),
+    cross = CROSS[arch]
+    subprocess.run([cross + "gcc", "-c", str(source),
                     "-o", str(tmp_path / "many.o")], check=True)
     subprocess.run([cross + "ld", "-e", "0", "-Ttext", "0x80200000",
                     str(tmp_path / "many.o"), "-o", str(elf)], check=True)
-    done = tool_for("riscv", "mksites", str(elf), "-o", str(table))
+    done = tool_for(arch, "mksites", str(elf), "-o", str(table), sites=sites)
     assert (done.returncode, done.stderr) == (0, "")
     assert re.search(rf"^site_count:\n\t.4byte {count + 1}$",
                      table.read_text(), re.M)
@@ -188,9 +198,7 @@ def test_patchpath_fails_on_a_planted_site(arch):
 
 
 # Put over a site: instructions that are harmless, but that no port knows for a site.
-STRANGE = {"x86_64": bytes.fromhex("0f1f440008"),
-           "riscv": bytes.fromhex("1300000013000000"),
-           "mips": bytes(8)}
+STRANGE = {arch: bytes.fromhex(FACTS[arch]["strange"]) for arch in ARCHES}
 
 
 @pytest.mark.parametrize("name", ["stress_leaf", "glob_match"])

@@ -9,8 +9,9 @@ import time
 from collections import Counter
 
 import pytest
-from conftest import EVERY_KERNEL, ROOT
+from conftest import EVERY_KERNEL, FACTS, ROOT
 from guest import function_events, graph_events, graph_nesting, trace_stats
+from image import INFO
 from qmp import Qmp
 
 TRACING = "/sys/kernel/tracing"
@@ -112,8 +113,8 @@ class Calls:
                     continue
                 _, target = found[addr]
                 if mnemonic in ("call", "jal", "jalr", "bal", "jalr.hb"):
-                    # MIPS returns behind the delay slot.
-                    at = i + (image.arch == "mips")
+                    # A call returns behind its delay slot, if it has one.
+                    at = i + INFO[image.arch]["code"].get("delay_slots", False)
                     if at < len(ends):
                         self.before[ends[at]] = (mnemonic, target)
                 elif operands != "ra" and (target is None or not
@@ -139,9 +140,17 @@ class Calls:
         return False
 
 
-# Bytes from a site to the return address of its live call.
-RETURN = {"x86_64": 5, "riscv": 8, "mips": 8, "mips-big": 8,
-          "mips-big-mcount-long": 20}
+
+
+def live_return(image) -> int:
+    """Bytes from a site to the return address of its live call."""
+    facts = FACTS[image.arch]
+    for sites, length in facts.get("variant_live_return", {}).items():
+        if image.path.parent.name.endswith(f"-{sites}"):
+            return length
+    return facts["live_return"]
+
+
 RING_TYPES = 0x1000000 - 256
 
 
@@ -186,7 +195,7 @@ def test_events_against_disassembly(arch, image, guest, tmp_path):
     pairs = set(full_pages(qmp, image, 4, tmp_path))
     assert len(pairs) > 40
     text = image.symbols["_text"]
-    sites = {s + RETURN[image.path.parent.name]: image.function_at(s) for s in image.sites}
+    sites = {s + live_return(image): image.function_at(s) for s in image.sites}
     calls = Calls(image)
     wrong = []
     for ip, parent in sorted(pairs):

@@ -11,19 +11,10 @@ import ctypes
 import re
 import subprocess
 
-from conftest import ROOT, built
+from conftest import FACTS, ROOT, built
 from gdbstub import Ended, Stub
+from image import INFO
 
-# Where registers stand in the answer to "g": (index, bytes) of pc, sp, link, alt.
-REGISTERS = {"x86_64": (8, [16, 7, None, None]),
-             "riscv": (8, [32, 2, 1, 5]),
-             "mips": (4, [37, 29, 31, 1])}
-CALLS = {"x86_64": {"call"}, "riscv": {"jal", "jalr"},
-         "mips": {"jal", "jalr", "bal"}}
-RETURNS = {"x86_64": {"ret"}, "riscv": {"ret", "jr"}, "mips": {"jr"}}
-# From a site's live call to where it returns to.
-LIVE_CALL = {"x86_64": 5, "riscv": 4, "mips": 8}
-TRAP_RETURNS = {"iretq", "sret", "eret"}
 UNWIND_END, UNWIND_LOST = 1, 2
 STACK_SIZE = 0x7000
 INTERRUPT_EVERY = 4000  # steps
@@ -96,18 +87,21 @@ class Stepper:
 
     def __init__(self, stub: Stub, image, walker: Walker):
         self.stub, self.image, self.walker = stub, image, walker
-        self.arch, self.word = image.arch, image.bits // 8
+        self.word = image.bits // 8
+        self.facts, code = FACTS[image.arch], INFO[image.arch]["code"]
+        self.calls = set(code["calls"])
+        self.return_jumps = {"ret", *code["jumps"]}
+        self.delay_slots = code.get("delay_slots", False)
+        self.call_pushes = "link" not in code
         self.at = offsets(image)
         self.code = {}
         for f in image.functions:
             ends = [*[c[0] for c in f.code[1:]], f.addr + f.size]
             for (addr, mnemonic, _), end in zip(f.code, ends, strict=True):
                 self.code[addr] = (mnemonic, end, f.name)
-        self.traps = {f.addr for n in ("trap_entry", "trap_vectors")
-                      for f in image.by_name.get(n, [])}
-        if self.arch == "x86_64":
-            vectors, = image.by_name["trap_vectors"]
-            self.traps = set(range(vectors.addr, vectors.addr + vectors.size))
+        self.traps = {f.addr for f in image.by_name.get("trap_entry", [])}
+        for f in image.by_name["trap_vectors"]:
+            self.traps |= set(range(f.addr, f.addr + f.size))
         self.sites = set(image.sites)
         self.true: list[int] = []
         self.slot = None     # the branch whose delay slot is next
@@ -121,7 +115,7 @@ class Stepper:
 
     def regs(self) -> list[int]:
         """pc, sp, link, alt."""
-        size, places = REGISTERS[self.arch]
+        size, places = self.facts["gdb_registers"]
         data = self.stub.registers()
         return [0 if i is None else
                 int.from_bytes(data[i * size:(i + 1) * size], "little")
@@ -167,13 +161,12 @@ class Stepper:
             self.interrupts += 1
             self.stub.interrupts(False)
         elif n == self.image.symbols["trace_entry"]:
-            self.true.append(p + LIVE_CALL[self.arch])
-        elif mnemonic in CALLS[self.arch] and n != after and \
-                p not in self.sites:
-            self.true.append(after + (4 if self.arch == "mips" else 0))
-        elif mnemonic in TRAP_RETURNS or (
-                mnemonic in RETURNS[self.arch] and self.true and
-                n == self.true[-1]):
+            site = max(s for s in self.sites if s <= p)
+            self.true.append(site + self.facts["live_return"])
+        elif mnemonic in self.calls and n != after and p not in self.sites:
+            self.true.append(after + (4 if self.delay_slots else 0))
+        elif mnemonic in self.facts["trap_returns"] or (
+                mnemonic in self.return_jumps and self.true and n == self.true[-1]):
             assert self.true and self.true.pop() == n, self.name(n)
 
     def name(self, addr: int) -> str:
@@ -215,7 +208,7 @@ class Stepper:
     def finish(self, regs: list[int]) -> list[int]:
         """Leave the function that is running, at full speed."""
         target = self.true.pop()
-        return self.resume(target, regs[1] + (self.arch == "x86_64"))
+        return self.resume(target, regs[1] + self.call_pushes)
 
     def hot(self, pc: int) -> bool:
         """Has this instruction been compared often enough to run on at full speed?
@@ -253,7 +246,7 @@ class Stepper:
         n = regs[0]
         if n == p:
             return regs  # QEMU stopped before the instruction
-        delayed = self.arch == "mips" and self.slot is None and \
+        delayed = self.delay_slots and self.slot is None and \
             re.match(r"j|b(?!reak)", self.code[p][0]) and n == p + 4 and \
             (p not in self.sites or any(self.stub.memory(p, 4)))
         if delayed:

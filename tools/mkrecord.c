@@ -21,9 +21,9 @@
 struct object {
 	const char *path;
 	Elf *elf;
-	GElf_Half machine;
 	Elf_Data *symbols;
 	size_t strings; /* section of the symbols' names */
+	const struct arch *arch;
 	const struct format *format;
 	FILE *out;
 };
@@ -98,29 +98,16 @@ static void record_entries(const struct object *o, const struct code *c,
 	}
 }
 
-/* Bytes from the site to the field that the relocation changes; -1: none. */
-static int field_offset(const struct object *o, unsigned int type)
-{
-	switch (o->machine) {
-	case EM_X86_64:
-		return 1; /* behind e8 */
-	case EM_MIPS:
-		return type == R_MIPS_LO16 ? -1 : 0;
-	default:
-		return 0;
-	}
-}
-
 static void record_relocation(const struct object *o, const struct code *c,
 			      const GElf_Rela *r)
 {
-	int field = field_offset(o, GELF_R_TYPE(r->r_info));
+	int type = GELF_R_TYPE(r->r_info);
 	GElf_Sym sym;
 
-	if (field >= 0 &&
+	if (type != o->format->second_relocation &&
 	    gelf_getsym(o->symbols, GELF_R_SYM(r->r_info), &sym) &&
 	    !strcmp(symbol_name(o, &sym), o->format->stub))
-		put_record(o, c, r->r_offset - field);
+		put_record(o, c, r->r_offset - o->arch->call_field);
 }
 
 /* Relocations of the section that refer to the stub. */
@@ -184,7 +171,6 @@ static void record_object(struct object *o)
 	o->elf = elf_begin(fd, ELF_C_READ, NULL);
 	if (!o->elf || !gelf_getehdr(o->elf, &eh) || eh.e_type != ET_REL)
 		errx(1, "%s: not an object file", o->path);
-	o->machine = eh.e_machine;
 	o->symbols = NULL;
 	while ((scn = elf_nextscn(o->elf, scn))) {
 		gelf_getshdr(scn, &sh);
@@ -208,7 +194,8 @@ int main(int argc, char **argv)
 	    strcmp(argv[3], "--sites") || strcmp(argv[5], "-o"))
 		errx(1, "usage: mkrecord --arch NAME --sites FORMAT -o FILE "
 			"OBJECT...");
-	o.format = format_find(argv[2], argv[4]);
+	o.arch = arch_find(argv[2]);
+	o.format = format_find(o.arch, argv[4]);
 	o.out = fopen(argv[6], "w");
 	if (!o.out)
 		errx(1, "%s: %s", argv[6], strerror(errno));

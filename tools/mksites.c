@@ -69,7 +69,8 @@ static void check_record(const struct image *im, const struct arch *arch,
 		record_judge(im, arch, &f->sites, &a);
 	} else if (!record_compiler(im, format, &a)) {
 		errx(1, "%s: no record of the compiler's: %s", im->path,
-		     format->no_record ? format->no_record : format->section);
+		     format->section ? format->section :
+				       "the compiler records no such sites");
 	}
 }
 
@@ -362,7 +363,7 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	arch = arch_find(o.arch);
-	format = format_find(o.arch, o.sites);
+	format = format_find(arch, o.sites);
 	image_open(&im, o.image[0], arch, o.objdump);
 	scan(&im, arch, format, &found);
 	check_record(&im, arch, format, o.record, &found);

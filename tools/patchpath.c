@@ -243,6 +243,6 @@ int main(int argc, char **argv)
 			"--objdump PROGRAM IMAGE");
 	g.arch = arch_find(argv[2]);
 	image_open(&g.im, argv[7], g.arch, argv[6]);
-	check_graph(&g, format_find(argv[2], argv[4]));
+	check_graph(&g, format_find(g.arch, argv[4]));
 	return g.errors != 0;
 }

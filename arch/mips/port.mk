@@ -2,7 +2,6 @@
 
 CROSS_COMPILE ?= $(if $(filter big,$(ENDIAN)),mips,mipsel)-linux-gnu-
 
-SITES_DEFAULT := mcount
 SITES_CHOICES := mcount mcount-ra mcount-long
 
 # -mno-abicalls -G0: nothing may use gp, which holds struct cpu. libgcc is built for
@@ -11,6 +10,8 @@ SITES_CHOICES := mcount mcount-ra mcount-long
 ARCH_CFLAGS := $(if $(filter big,$(ENDIAN)),-EB,-EL) -march=mips32r5 \
 	-mabi=32 -msoft-float -mno-abicalls -G0 -mno-mips16 -mno-micromips
 ARCH_LDFLAGS := -Wl,--no-warn-mismatch
+# Sections of the object files that the image does not need.
+ARCH_DISCARD := .reginfo .MIPS.abiflags .MIPS.options .pdr .mdebug.*
 
 SITE_CFLAGS_mcount := -pg
 SITE_CFLAGS_mcount-ra := -pg -mmcount-ra-address

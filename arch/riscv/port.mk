@@ -10,7 +10,6 @@ BOOT_SRCS := boot/fdt.c
 #   patchable-nc  the same without compressed instructions: two nop
 #   mcount        -pg: jal ra,_mcount behind the prologue, relaxed by the linker
 #   mcount-far    -pg unrelaxed, for text of more than 1 MiB: auipc ra; jalr ra
-SITES_DEFAULT := patchable
 SITES_CHOICES := patchable patchable-nc mcount mcount-far
 SITE_CFLAGS_patchable := -fpatchable-function-entry=4 -falign-functions=4
 SITE_CFLAGS_patchable-nc := -fpatchable-function-entry=2
@@ -23,6 +22,8 @@ ARCH_CFLAGS := -march=rv64ima$(if $(filter %-nc,$(SITES)),,c)_zicsr_zifencei \
 	-mabi=lp64 -mcmodel=medany \
 	$(if $(filter %-far,$(SITES)),-mno-relax)
 ARCH_LDFLAGS := -Wl,--$(if $(filter %-far,$(SITES)),no-)relax
+# Sections of the object files that the image does not need.
+ARCH_DISCARD := .riscv.attributes
 
 compiled_nops := patchable sites are NOPs that call nothing, so nothing can \
 	record at run time; use SITES=mcount or mcount-far

@@ -8,53 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LIST(...) ((const char *const[]){ __VA_ARGS__, NULL })
-
-static const struct arch arches[] = {
-	{
-		.name = "x86_64",
-		.call = "call",
-		.jumps = LIST("jmp"),
-		.calls = LIST("call"),
-		.indirect = LIST("jmp", "call"),
-		.stops = LIST("ret", "lret", "iretq", "iret", "ud2", "hlt"),
-		.sp = 7,
-		.link = -1,
-		.alt = -1,
-	},
-	{
-		.name = "riscv",
-		.call = "jal",
-		.far_call = "jalr",
-		.far_first = "auipc",
-		.jumps = LIST("j", "jr"),
-		.calls = LIST("jal", "jalr"),
-		.indirect = LIST("jr", "jalr"),
-		.stops = LIST("ret", "sret", "mret", "ebreak", "unimp"),
-		.return_operand = "ra",
-		.relaxes = true,
-		.sp = 2,
-		.link = 1,
-		.alt = 5,
-	},
-	{
-		.name = "mips",
-		.call = "jal",
-		.far_call = "jalr",
-		.far_first = "lui",
-		.jumps = LIST("j", "b", "bc"),
-		.calls = LIST("jal", "bal", "jalx", "balc"),
-		.indirect = LIST("jr", "jalr", "jr.hb", "jalr.hb"),
-		.stops = LIST("eret", "deret", "break", "sdbbp"),
-		.return_operand = "ra",
-		.delay_slots = true,
-		.sp = 29,
-		.link = 31,
-		.alt = 1,
-		.cfi_machine = EM_PPC, /* its $31 is preserved, too */
-	},
-};
-
 void *array_grow(void *array, size_t count, size_t size)
 {
 	/* At powers of two only, so that a loop of n costs O(n). */
@@ -64,16 +17,6 @@ void *array_grow(void *array, size_t count, size_t size)
 	if (!array)
 		errx(1, "out of memory");
 	return array;
-}
-
-const struct arch *arch_find(const char *name)
-{
-	size_t i;
-
-	for (i = 0; i < sizeof(arches) / sizeof(arches[0]); i++)
-		if (!strcmp(arches[i].name, name))
-			return &arches[i];
-	errx(1, "unknown --arch %s: x86_64, riscv and mips are known", name);
 }
 
 /* ---- ELF --------------------------------------------------------------- */

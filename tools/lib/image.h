@@ -6,6 +6,8 @@
 #ifndef TOOLS_IMAGE_H
 #define TOOLS_IMAGE_H
 
+#include "arch.h"
+
 #include <err.h>
 #include <gelf.h>
 #include <stdbool.h>
@@ -50,32 +52,6 @@ struct image {
 	struct insn *insns; /* of all executable sections, ascending */
 	size_t nr_insns;
 };
-
-/*
- * The rows that differ between architectures, all the tools know of them. How
- * a control transfer is written: prefixes of mnemonics.
- */
-struct arch {
-	const char *name;
-	const char *call;	  /* mnemonic of a direct call */
-	const char *far_call;	  /* of one through a register, whose ... */
-	const char *far_first;	  /* ... upper half this loads */
-	const char *const *jumps; /* unconditional; others with a target branch */
-	const char *const *calls;
-	const char *const *indirect; /* jumps and calls through a register */
-	const char *const *stops;
-	const char *return_operand; /* of an indirect jump that returns */
-	bool relaxes;		    /* the linker shortens instructions */
-	/* For the unwind table: DWARF's numbers of the stack pointer, of the
-	 * register that a call leaves its return address in, and of the one
-	 * that a site leaves another in; -1: none. */
-	int sp, link, alt;
-	unsigned int cfi_machine; /* e_machine for libdw, 0: the image's own */
-	bool delay_slots;	  /* one instruction runs after a jump */
-};
-
-/* The row of that name, or the end of the program. */
-const struct arch *arch_find(const char *name);
 
 /* Read image and its disassembly. */
 void image_open(struct image *im, const char *path, const struct arch *arch,

@@ -2,18 +2,11 @@
 #define _GNU_SOURCE /* asprintf, getline */
 #include "image.h"
 
+#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-
-static bool in_list(const char *const *list, const char *word)
-{
-	for (; *list; list++)
-		if (!strcmp(*list, word))
-			return true;
-	return false;
-}
 
 /*
  * Of a stripped image objdump writes the target of a direct transfer as its last
@@ -34,52 +27,114 @@ static bool parse_target(const char *operands, uint64_t *target)
 	return *end == '\0' || *end == ' ';
 }
 
-static void classify(struct insn *in, const struct arch *arch)
-{
-	const char *m = in->mnemonic, *ops = in->operands;
-	bool target = parse_target(ops, &in->target);
-	bool call = in_list(arch->calls, m);
+/* Which of the port's lists a mnemonic is in. */
+enum kind {
+	KIND_UNKNOWN,
+	KIND_STOP,
+	KIND_CALL,
+	KIND_JUMP,
+	KIND_BRANCH,
+	KIND_PLAIN
+};
 
-	in->flow = FLOW_NEXT;
-	if (in_list(arch->stops, m)) {
-		in->flow = FLOW_STOP;
-	} else if (strchr(ops, '*')) {
-		/* x86's mark of an indirect operand */
-		if (in_list(arch->indirect, m))
-			in->flow =
-				call ? FLOW_INDIRECT_CALL : FLOW_INDIRECT_JUMP;
-	} else if (target && (call || in_list(arch->jumps, m))) {
-		in->flow = call ? FLOW_CALL : FLOW_JUMP;
-	} else if (target &&
-		   (m[0] == 'j' || m[0] == 'b' || !strncmp(m, "loop", 4)) &&
-		   !strchr(ops, '#')) {
-		in->flow = FLOW_BRANCH;
-	} else if (in_list(arch->indirect, m) && ops[0]) {
-		in->flow = FLOW_INDIRECT_JUMP;
-		if (arch->return_operand && !strcmp(ops, arch->return_operand))
-			in->flow = FLOW_STOP;
-		else if (in_list(arch->calls, m) || !strncmp(m, "jalr", 4))
-			in->flow = FLOW_INDIRECT_CALL;
-	}
+struct known {
+	const char *mnemonic;
+	enum kind kind;
+};
+
+static int compare_known(const void *a, const void *b)
+{
+	const struct known *x = a, *y = b;
+
+	return strcmp(x->mnemonic, y->mnemonic);
 }
 
-/* x86's prefixes, which objdump writes before the instruction they modify. */
-static char *skip_prefixes(char *p)
+/* Patterns are matched once for each mnemonic, not for each instruction. */
+static enum kind kind_of(const struct arch *arch, const char *mnemonic)
 {
-	static const char *const prefixes[] = {
-		"notrack ", "bnd ", "lock ", "rep ",   "repz ",
-		"repnz ",   "cs ",  "ds ",   "data16 "
-	};
-	size_t i;
+	static void *seen;
+	struct known key = { .mnemonic = mnemonic }, *new, **found;
 
-	for (i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
-		if (!strncmp(p, prefixes[i], strlen(prefixes[i])))
-			return skip_prefixes(p + strlen(prefixes[i]));
+	found = tfind(&key, &seen, compare_known);
+	if (found)
+		return (*found)->kind;
+	new = malloc(sizeof(*new));
+	if (!new)
+		errx(1, "out of memory");
+	new->mnemonic = mnemonic;
+	new->kind = arch_lists(arch->stops, mnemonic)	 ? KIND_STOP :
+		    arch_lists(arch->calls, mnemonic)	 ? KIND_CALL :
+		    arch_lists(arch->jumps, mnemonic)	 ? KIND_JUMP :
+		    arch_lists(arch->branches, mnemonic) ? KIND_BRANCH :
+		    arch_lists(arch->plain, mnemonic)	 ? KIND_PLAIN :
+							   KIND_UNKNOWN;
+	if (!tsearch(new, &seen, compare_known))
+		errx(1, "out of memory");
+	return new->kind;
+}
+
+/* Where the instruction goes; false: the port does not say. */
+static bool classify(struct insn *in, const struct arch *arch)
+{
+	/* objdump marks an indirect operand of x86 by a star. */
+	bool target = !strchr(in->operands, '*') &&
+		      parse_target(in->operands, &in->target);
+
+	switch (kind_of(arch, in->mnemonic)) {
+	case KIND_UNKNOWN:
+		return false;
+	case KIND_STOP:
+		in->flow = FLOW_STOP;
+		return true;
+	case KIND_CALL:
+		in->flow = target ? FLOW_CALL : FLOW_INDIRECT_CALL;
+		return true;
+	case KIND_JUMP:
+		in->flow = target ? FLOW_JUMP : FLOW_INDIRECT_JUMP;
+		if (arch->return_operand &&
+		    !strcmp(in->operands, arch->return_operand))
+			in->flow = FLOW_STOP;
+		return true;
+	case KIND_BRANCH:
+		in->flow = FLOW_BRANCH;
+		return target;
+	case KIND_PLAIN:
+		in->flow = FLOW_NEXT;
+		return true;
+	}
+	return false;
+}
+
+/* An instruction of a function must be one that the port's file lists: what it does
+ * not know might go anywhere. */
+static void check_known(const struct image *im, const struct arch *arch,
+			const struct insn *in)
+{
+	if (image_symbol_at(im, in->addr))
+		errx(1,
+		     "%#llx (%s): %s: code: no list has the instruction "
+		     "\"%s %s\"; it goes into one of: calls jumps branches "
+		     "stops plain",
+		     (unsigned long long)in->addr, image_name(im, in->addr),
+		     arch->file, in->mnemonic, in->operands);
+}
+
+/* Behind the prefixes that objdump writes before the instruction they modify. */
+static char *skip_prefixes(char *p, const struct arch *arch)
+{
+	const char **prefix = arch->prefixes;
+	size_t n;
+
+	for (; *prefix; prefix++) {
+		n = strlen(*prefix);
+		if (!strncmp(p, *prefix, n) && p[n] == ' ')
+			return skip_prefixes(p + n + 1, arch);
+	}
 	return p;
 }
 
 /* "  80100000:\tjal\t80100240 <trace_stub>"; false for any other line. */
-static bool parse_line(char *line, struct insn *in)
+static bool parse_line(char *line, const struct arch *arch, struct insn *in)
 {
 	char *end, *text;
 
@@ -87,7 +142,7 @@ static bool parse_line(char *line, struct insn *in)
 	if (end == line || end[0] != ':' || end[1] != '\t')
 		return false;
 	in->lock = !strncmp(end + 2, "lock ", 5);
-	text = strdup(skip_prefixes(end + 2));
+	text = strdup(skip_prefixes(end + 2, arch));
 	if (!text)
 		errx(1, "out of memory");
 	text[strcspn(text, "\n")] = '\0';
@@ -171,9 +226,11 @@ void image_read_insns(struct image *im, const struct arch *arch,
 	size_t size = 0;
 
 	while (getline(&line, &size, listing) >= 0) {
-		if (!parse_line(line, &in))
+		if (!parse_line(line, arch, &in))
 			continue;
-		classify(&in, arch);
+		in.flow = FLOW_STOP;
+		if (!classify(&in, arch))
+			check_known(im, arch, &in);
 		im->insns = array_grow(im->insns, im->nr_insns,
 				       sizeof(im->insns[0]));
 		im->insns[im->nr_insns++] = in;

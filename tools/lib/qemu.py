@@ -10,7 +10,6 @@ a triple fault or a guest that was killed may also end with status 0.
 import ctypes
 import dataclasses
 import enum
-import json
 import os
 import re
 import selectors
@@ -20,19 +19,12 @@ import subprocess
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+from lib import port
+from lib.port import ROOT, UsageError, architectures
 
 # Of an ELF header.
 EI_DATA = 5
 ELFDATA2MSB = b"\2"
-
-PACKAGES = {
-    "qemu-system-x86_64": "qemu-system-x86",
-    "qemu-system-riscv64": "qemu-system-misc",
-    "qemu-system-mips": "qemu-system-mips",
-    "qemu-system-mipsel": "qemu-system-mips",
-    "gdb-multiarch": "gdb-multiarch",
-}
 
 
 class Verdict(enum.IntEnum):
@@ -45,47 +37,23 @@ class Verdict(enum.IntEnum):
     TIMEOUT = 4
 
 
-class UsageError(Exception):
-    """Something that the caller has to put right; its text is one line."""
-
-
-def architectures() -> list[str]:
-    """Every port that has a machine.json."""
-    return sorted(p.parent.name for p in ROOT.glob("arch/*/machine.json"))
-
-
 def find_program(name: str) -> str:
     """Path of a program, or an error that names its Debian package."""
     path = shutil.which(name)
     if not path:
+        package = {proof: p for p, proof in port.packages().items()}
         raise UsageError(f"{name} is missing: "
-                         f"apt-get install {PACKAGES.get(name, name)}")
+                         f"apt-get install {package.get(name, name)}")
     return path
 
 
 class Machine:
-    """One architecture's QEMU: how to start it, what its status means.
-
-    arch/<port>/machine.json: "qemu", the program, and "qemu_big", the one for
-    a big-endian kernel, where that is another; "args", always given;
-    "smp1_args" and "icount_args", in addition with one CPU and with --icount;
-    "status", from QEMU's exit status to the kernel's, or "identity"; "gdb",
-    commands before it connects (on malta: which memory it may read, since a
-    look at the coherence manager's registers ends QEMU 7.2); "objdump", the
-    program and its arguments that disassemble bare bytes; "lab_icount", the
-    shift of -icount for the lab, 0 if not said; "cpu_start", the symbol
-    where a CPU comes from reset, if only that shows tools/stale that it has
-    fetched nothing before; "endian", unless the kernel's header says
-    otherwise; "bits".
-    """
+    """One architecture's QEMU: how to start it, what its status means. arch/README.md
+    explains the keys of machine.json."""
 
     def __init__(self, arch: str):
-        if arch not in architectures():
-            raise UsageError(f"--arch {arch} is unknown; choose one of: "
-                             + " ".join(architectures()))
         self.arch = arch
-        path = ROOT / "arch" / arch / "machine.json"
-        self.info = json.loads(path.read_text())
+        self.info = port.read(arch)
         self.elf = ROOT / "build" / arch / "nopl.elf"
 
     def command(self, *, smp: int = 1, elf: Path | str | None = None,

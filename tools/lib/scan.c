@@ -7,57 +7,6 @@
 
 #define FAR_CALL_MAX 5 /* instructions */
 
-#define NO_RECORD_PG "GCC records no sites of -pg there"
-
-static const struct format formats[] = {
-	{ .arch = "x86_64",
-	  .name = "fentry",
-	  .stub = "__fentry__",
-	  .section = "__mcount_loc" },
-	{ .arch = "x86_64",
-	  .name = "fentry-nop",
-	  .nops = "0f1f440000",
-	  /* push %r10: a nested function's static chain */
-	  .before = "4152",
-	  .section = "__mcount_loc" },
-	{ .arch = "x86_64",
-	  .name = "patchable",
-	  .nops = "9090909090",
-	  .section = "__patchable_function_entries" },
-	{ .arch = "riscv",
-	  .name = "patchable",
-	  .nops = "0100010001000100",
-	  .section = "__patchable_function_entries" },
-	{ .arch = "riscv",
-	  .name = "patchable-nc",
-	  .nops = "1300000013000000",
-	  .section = "__patchable_function_entries" },
-	{ .arch = "riscv",
-	  .name = "mcount",
-	  .stub = "_mcount",
-	  .no_record = NO_RECORD_PG },
-	{ .arch = "riscv",
-	  .name = "mcount-far",
-	  .stub = "_mcount",
-	  .no_record = NO_RECORD_PG,
-	  .far = true },
-	{ .arch = "mips",
-	  .name = "mcount",
-	  .stub = "_mcount",
-	  .no_record = NO_RECORD_PG },
-	{ .arch = "mips",
-	  .name = "mcount-ra",
-	  .stub = "_mcount",
-	  .no_record = NO_RECORD_PG },
-	{ .arch = "mips",
-	  .name = "mcount-long",
-	  .stub = "_mcount",
-	  .no_record = NO_RECORD_PG,
-	  .far = true },
-};
-
-#define NR_FORMATS (sizeof(formats) / sizeof(formats[0]))
-
 unsigned int errors;
 
 void complain(const struct image *im, uint64_t addr, const char *what)
@@ -65,22 +14,6 @@ void complain(const struct image *im, uint64_t addr, const char *what)
 	warnx("%#llx (%s): %s", (unsigned long long)addr, image_name(im, addr),
 	      what);
 	errors++;
-}
-
-const struct format *format_find(const char *arch, const char *name)
-{
-	char known[200] = "";
-	size_t i;
-
-	for (i = 0; i < NR_FORMATS; i++)
-		if (!strcmp(formats[i].arch, arch) &&
-		    !strcmp(formats[i].name, name))
-			return &formats[i];
-	for (i = 0; i < NR_FORMATS; i++)
-		if (!strcmp(formats[i].arch, arch) &&
-		    strlen(known) + strlen(formats[i].name) + 2 < sizeof(known))
-			strcat(strcat(known, " "), formats[i].name);
-	errx(1, "unknown --sites %s for %s; known:%s", name, arch, known);
 }
 
 void add_address(struct addresses *a, uint64_t addr)

@@ -16,21 +16,6 @@ struct addresses {
 };
 void add_address(struct addresses *a, uint64_t addr);
 
-/* A compiler front end of an architecture (make SITES=). */
-struct format {
-	const char *arch, *name;
-	/* Sites that call this function at boot; NULL: NOPs at the entry. */
-	const char *stub;
-	const char *nops;      /* ... and their bytes, in hexadecimal */
-	const char *before;    /* ... and what may stand before them */
-	const char *section;   /* the compiler's own record, if it makes one */
-	const char *no_record; /* ... else why it makes none */
-	bool far;	       /* the call is of several instructions */
-};
-
-/* The row of that name, or the end of the program. */
-const struct format *format_find(const char *arch, const char *name);
-
 /* Find all sites, ascending. What is wrong is said (complain()). */
 void scan_sites(const struct image *im, const struct arch *arch,
 		const struct format *format, struct addresses *s);

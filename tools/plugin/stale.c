@@ -13,13 +13,15 @@
  * stores, and only one store has changed the instruction since; otherwise it is a
  * hazard.
  *
- *   -plugin file=stale.so,ram=PATH,base=ADDRESS,out=FILE[,start=ADDRESS][,rules=NAME]
+ *   -plugin file=stale.so,rules=FILE,ram=PATH,base=ADDRESS,out=FILE[,start=ADDRESS]
+ *           [,big=1][,mode=NAME]
  *
- * ram: the file behind the guest's RAM (-object memory-backend-file,share=on). base:
+ * rules: what the architecture's manual says, in a JSON file (target.h); big: it is
+ * big-endian. ram: the file behind the guest's RAM (-object memory-backend-file,share=on). base:
  * the physical address that QEMU's plugin interface gives its first byte. out: one
  * JSON line for each kind of finding, when it is first seen, and one for each total.
  * start: where a CPU begins when it comes from reset; it has fetched nothing before.
- * rules: `intel` is without the promise that AMD alone makes; `none` lets no CPU fetch
+ * mode: `intel` is without the promise that AMD alone makes; `none` lets no CPU fetch
  * what another has stored, as a rendezvous does. All CPUs must be of one thread (-accel
  * tcg,thread=single, or -icount).
  */
@@ -39,7 +41,9 @@ PLUGIN_EXPORT int qemu_plugin_version = 1;
 
 static struct target target;
 static uint64_t ram_base, start;
-static uint32_t lines[MAX_CPUS]; /* MIPS: changes before the CPU's last synci */
+/* Changes before the last instruction, of the CPU or of any, that is the first half of a
+ * synchronisation. */
+static uint32_t lines[MAX_CPUS];
 static uint32_t hazards, harmless;
 static unsigned int cpus;
 static const char *ram_path;
@@ -84,7 +88,9 @@ static bool is_allowed(const struct change *c, uint64_t offset)
 	     c->after[first] == target.breakpoint))
 		return true;
 	return target.unit &&
-	       from / target.unit == (from + n - 1) / target.unit;
+	       from / target.unit == (from + n - 1) / target.unit &&
+	       target_may_change(&target, c->before, c->n) &&
+	       target_may_change(&target, c->after, c->n);
 }
 
 static void put_bytes(const char *name, const uint8_t *p, unsigned int n)
@@ -203,6 +209,8 @@ static void sync_line(unsigned int cpu, void *data)
 {
 	(void)data;
 	lines[cpu] = now;
+	for (unsigned int i = 0; target.broadcast && i < cpus; i++)
+		lines[i] = now;
 }
 
 static void sync_barrier(unsigned int cpu, void *data)
@@ -247,8 +255,9 @@ static void translated(plugin_id id, struct qemu_plugin_tb *tb)
 	(void)id;
 	for (size_t i = 0; i < n; i++) {
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
-		enum sync sync = target.sync(qemu_plugin_insn_data(insn),
-					     qemu_plugin_insn_size(insn));
+		enum sync sync =
+			target_sync(&target, qemu_plugin_insn_data(insn),
+				    qemu_plugin_insn_size(insn));
 		struct insn in;
 		bool noted = note_insn(insn, &in);
 
@@ -296,7 +305,8 @@ PLUGIN_EXPORT int qemu_plugin_install(plugin_id id,
 				      char **argv)
 {
 	const char *out_path = NULL;
-	const char *rules = "";
+	const char *rules = NULL, *mode = "";
+	bool big = false;
 
 	for (int i = 0; i < argc; i++) {
 		if (!strncmp(argv[i], "ram=", 4))
@@ -309,16 +319,20 @@ PLUGIN_EXPORT int qemu_plugin_install(plugin_id id,
 			out_path = argv[i] + 4;
 		else if (!strncmp(argv[i], "rules=", 6))
 			rules = argv[i] + 6;
+		else if (!strncmp(argv[i], "mode=", 5))
+			mode = argv[i] + 5;
+		else if (!strcmp(argv[i], "big=1"))
+			big = true;
 		else
 			errx(1,
-			     "stale: %s is unknown; known: ram= base= out= "
-			     "start= rules=",
+			     "stale: %s is unknown; known: rules= ram= base= "
+			     "out= start= big= mode=",
 			     argv[i]);
 	}
-	target = target_find(info->target, rules);
 	cpus = info->max_cpus;
-	if (!ram_path || !out_path || cpus > MAX_CPUS)
-		errx(1, "stale: ram=PATH and out=FILE are needed");
+	if (!rules || !ram_path || !out_path || cpus > MAX_CPUS)
+		errx(1, "stale: rules=FILE, ram=PATH and out=FILE are needed");
+	target_read(&target, rules, mode, big);
 	out = fopen(out_path, "w");
 	if (!out)
 		err(1, "stale: %s", out_path);

@@ -1,117 +1,116 @@
-/*
- * What each architecture says of a CPU that fetches instructions which another CPU
- * stores: target.h.
- */
+/* Reading an architecture's rules, and knowing its synchronising instructions: target.h. */
 #include "target.h"
 
 #include <err.h>
+#include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static uint32_t number(const uint8_t *p, size_t n, bool big)
-{
-	uint32_t v = 0;
+#define INSN_MOST 15 /* bytes */
 
-	for (size_t i = 0; i < n && i < 4; i++)
-		v |= (uint32_t)p[i] << 8 * (big ? 3 - i : i);
-	return v;
-}
-
-static bool is_prefix(uint8_t byte)
-{
-	return memchr("\x26\x2e\x36\x3e\x64\x65\x66\x67\xf0\xf2\xf3", byte,
-		      11) ||
-	       (byte & 0xf0) == 0x40; /* REX */
-}
-
-/* The serialising instructions of the SDM, by their opcodes. */
-static enum sync x86_sync(const uint8_t *p, size_t n)
-{
-	unsigned int reg;
-
-	while (n && is_prefix(*p))
-		p++, n--;
-	if (n && *p == 0xcf)
-		return SYNC_WHOLE; /* iret */
-	if (n < 2 || *p != 0x0f)
-		return SYNC_NO;
-	reg = n > 2 ? p[2] >> 3 & 7 : 8;
-	switch (p[1]) {
-	case 0xa2: /* cpuid */
-	case 0x22: /* mov to cr */
-	case 0x23: /* mov to dr */
-	case 0x30: /* wrmsr */
-	case 0x08: /* invd */
-	case 0x09: /* wbinvd */
-	case 0xaa: /* rsm */
-		return SYNC_WHOLE;
-	case 0x00: /* lldt, ltr */
-		return reg == 2 || reg == 3 ? SYNC_WHOLE : SYNC_NO;
-	case 0x01: /* lgdt, lidt, invlpg; serialize */
-		if (n > 2 && p[2] == 0xe8)
-			return SYNC_WHOLE;
-		return n > 2 && p[2] < 0xc0 &&
-				       (reg == 2 || reg == 3 || reg == 7) ?
-			       SYNC_WHOLE :
-			       SYNC_NO;
-	}
-	return SYNC_NO;
-}
-
-static enum sync riscv_sync(const uint8_t *p, size_t n)
-{
-	return n == 4 && number(p, n, false) == 0x0000100f ? SYNC_WHOLE :
-							     SYNC_NO;
-}
-
-static enum sync mips_sync(uint32_t insn)
-{
-	if ((insn & 0xfc1f0000) == 0x041f0000)
-		return SYNC_LINE; /* synci */
-	if (insn == 0x42000018 || (insn & 0xfc00043e) == 0x00000408)
-		return SYNC_BARRIER; /* eret; jr.hb, jalr.hb */
-	return SYNC_NO;
-}
-
-static enum sync mipsel_sync(const uint8_t *p, size_t n)
-{
-	return mips_sync(number(p, n, false));
-}
-
-static enum sync mipseb_sync(const uint8_t *p, size_t n)
-{
-	return mips_sync(number(p, n, true));
-}
-
-static const struct target targets[] = {
-	/* AMD APM vol. 2, 7.6.1; breakpoints: Intel's SDM and Linux's practice. */
-	{ "x86_64", x86_sync, 8, true, 0xcc },
-	/* RISC-V profiles, Ziccif. */
-	{ "riscv64", riscv_sync, 4, false, -1 },
-	/* Not in a manual; a strategy that stops no CPU relies on it. */
-	{ "mipsel", mipsel_sync, 4, false, -1 },
-	{ "mips", mipseb_sync, 4, false, -1 },
+static const char *const names[] = {
+	[SYNC_WHOLE] = "whole", [SYNC_LINE] = "line", [SYNC_BARRIER] = "barrier"
 };
 
-struct target target_find(const char *name, const char *rules)
+static bool compile(regex_t *regex, json_t *fetch, const char *name,
+		    const char *path)
 {
-	struct target t = { 0 };
+	json_t *value = json_object_get(fetch, name);
 
-	for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); i++)
-		if (!strcmp(targets[i].name, name))
-			t = targets[i];
-	if (!t.name)
-		errx(1,
-		     "stale: no rules for %s: x86_64, riscv64, mips and mipsel "
-		     "have some",
-		     name);
-	if (*rules && strcmp(rules, "intel") && strcmp(rules, "none"))
-		errx(1, "stale: rules=%s is unknown: intel and none are known",
-		     rules);
+	if (!value)
+		return false;
+	if (!json_is_string(value) ||
+	    regcomp(regex, json_string_value(value), REG_EXTENDED | REG_NOSUB))
+		errx(1, "stale: %s: fetch: %s must be a regular expression",
+		     path, name);
+	return true;
+}
+
+/* No field is misspelt: a rule that is not applied would hide hazards. */
+static void check_names(json_t *fetch, const char *path)
+{
+	static const char known[] = " whole line barrier words broadcast unit "
+				    "only own_stores_seen breakpoint ram ";
+	const char *name;
+	char word[40];
+	json_t *value;
+
+	json_object_foreach (fetch, name, value) {
+		snprintf(word, sizeof(word), " %s ", name);
+		if (!strstr(known, word))
+			errx(1,
+			     "stale: %s: fetch: no field %s is known; "
+			     "accepted:%s",
+			     path, name, known);
+	}
+}
+
+void target_read(struct target *t, const char *path, const char *mode, bool big)
+{
+	json_error_t error;
+	json_t *root = json_load_file(path, 0, &error);
+	json_t *fetch = json_object_get(root, "fetch");
+	const char *breakpoint;
+
+	if (!json_is_object(fetch))
+		errx(1, "stale: %s: %s", path,
+		     root ? "the field fetch is missing: an object" :
+			    error.text);
+	check_names(fetch, path);
+	for (enum sync s = SYNC_WHOLE; s <= SYNC_BARRIER; s++)
+		t->has[s] = compile(&t->regex[s], fetch, names[s], path);
+	if (!t->has[SYNC_WHOLE] && !t->has[SYNC_BARRIER])
+		errx(1, "stale: %s: fetch: whole or barrier must be given",
+		     path);
+	t->has_only = compile(&t->only, fetch, "only", path);
+	t->words = json_is_true(json_object_get(fetch, "words"));
+	t->broadcast = json_is_true(json_object_get(fetch, "broadcast"));
+	t->own_stores_seen =
+		json_is_true(json_object_get(fetch, "own_stores_seen"));
+	t->unit = json_integer_value(json_object_get(fetch, "unit"));
+	breakpoint = json_string_value(json_object_get(fetch, "breakpoint"));
+	t->breakpoint = breakpoint ? strtol(breakpoint, NULL, 16) : -1;
+	t->big = big;
+	if (*mode && strcmp(mode, "intel") && strcmp(mode, "none"))
+		errx(1, "stale: mode=%s is unknown: intel and none are known",
+		     mode);
 	/* Intel's rules differ from AMD's by the promise for a store alone. */
-	if (!strcmp(rules, "none") || (*rules && t.breakpoint >= 0))
-		t.unit = 0;
-	if (!strcmp(rules, "none"))
-		t.breakpoint = -1;
-	return t;
+	if (!strcmp(mode, "none") || (*mode && t->breakpoint >= 0))
+		t->unit = 0;
+	if (!strcmp(mode, "none"))
+		t->breakpoint = -1;
+	json_decref(root);
+}
+
+/* The instruction as the file's expressions see it. */
+static void print_insn(const struct target *t, const uint8_t *p, size_t n,
+		       char *text)
+{
+	bool reverse = t->words && !t->big;
+
+	*text = '\0';
+	for (size_t i = 0; i < n && i < INSN_MOST; i++)
+		text += sprintf(text, "%02x", p[reverse ? n - 1 - i : i]);
+}
+
+enum sync target_sync(const struct target *t, const uint8_t *p, size_t n)
+{
+	char text[2 * INSN_MOST + 1];
+
+	print_insn(t, p, n, text);
+	for (enum sync s = SYNC_WHOLE; s <= SYNC_BARRIER; s++)
+		if (t->has[s] && !regexec(&t->regex[s], text, 0, NULL, 0))
+			return s;
+	return SYNC_NO;
+}
+
+bool target_may_change(const struct target *t, const uint8_t *p, size_t n)
+{
+	char text[2 * INSN_MOST + 1];
+
+	if (!t->has_only)
+		return true;
+	print_insn(t, p, n, text);
+	return !regexec(&t->only, text, 0, NULL, 0);
 }

@@ -1,15 +1,27 @@
 /*
- * What each architecture says of a CPU that fetches instructions which another CPU
- * stores. What synchronises a CPU's fetch with all earlier stores:
+ * What an architecture's manual says of a CPU that fetches instructions which another
+ * CPU stores: the object "fetch" of a port's machine.json, or of a file here for an
+ * architecture that nopl has no port for. Its fields:
  *
- *   x86-64   a serialising instruction (SDM 3A, 8.3). A CPU's own stores need none.
- *   RISC-V   fence.i
- *   MIPS     synci, then jr.hb, jalr.hb or eret. QEMU 7.2 does not tell a plugin which
- *            line a synci is for, so each is taken for one of every line.
+ *   whole, line, barrier  instructions that synchronise the CPU's fetch with all earlier
+ *                         stores: one of `whole`, or one of `line` (QEMU 7.2 does not tell
+ *                         a plugin which line, so each is taken for one of every line) and
+ *                         then one of `barrier`. Each is a regular expression on the
+ *                         instruction in hexadecimal digits.
+ *   words                 instructions are written as numbers, as manuals print them;
+ *                         else as bytes in the order of their addresses
+ *   broadcast             one CPU's `line` counts for all CPUs
+ *   unit                  one store within an aligned unit of so many bytes may be fetched
+ *                         by other CPUs at any time: they run the old instruction or the
+ *                         new one; 0: none may
+ *   only                  ... if both are of these, else any
+ *   own_stores_seen       a CPU needs no synchronisation for its own stores
+ *   breakpoint            a first byte that may come and go at any time
  */
 #ifndef TOOLS_TARGET_H
 #define TOOLS_TARGET_H
 
+#include <regex.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -17,22 +29,26 @@
 enum sync { SYNC_NO, SYNC_WHOLE, SYNC_LINE, SYNC_BARRIER };
 
 struct target {
-	const char *name; /* as QEMU names it */
-	/* What the instruction of n bytes at p does. */
-	enum sync (*sync)(const uint8_t *p, size_t n);
-	/* One store within an aligned unit of so many bytes may be fetched by other
-	 * CPUs at any time: they run the old instruction or the new one. 0: none. */
 	unsigned int unit;
-	bool own_stores_seen; /* a CPU needs no synchronisation for them */
-	int breakpoint;	      /* a first byte that may come and go; -1: none */
+	bool own_stores_seen, broadcast, words, big;
+	int breakpoint; /* -1: none */
+	bool has[SYNC_BARRIER + 1], has_only;
+	regex_t regex[SYNC_BARRIER + 1], only;
 };
 
 /*
- * The target of that name, by those rules: "" (the architecture's), "intel" (without
- * the promise that AMD alone makes) or "none" (no CPU may fetch what another CPU has
- * stored until it has synchronised, as a rendezvous makes sure of). Ends QEMU when
- * there is none.
+ * Read the rules of a file. mode: "" (the architecture's), "intel" (without the promise
+ * that AMD alone makes) or "none" (no CPU may fetch what another CPU has stored until it
+ * has synchronised, as a rendezvous makes sure of). big: numbers are big-endian. Ends
+ * QEMU when something is wrong.
  */
-struct target target_find(const char *name, const char *rules);
+void target_read(struct target *t, const char *path, const char *mode,
+		 bool big);
+
+/* What the instruction of n bytes at p does. */
+enum sync target_sync(const struct target *t, const uint8_t *p, size_t n);
+
+/* May the instruction of n bytes at p be stored or replaced while CPUs fetch it? */
+bool target_may_change(const struct target *t, const uint8_t *p, size_t n);
 
 #endif

@@ -1,0 +1,57 @@
+/*
+ * What the tools know of a port: arch/NAME/machine.json, its keys "code" and "sites".
+ * arch/README.md says what each field means. The tools run in the project's folder.
+ */
+#ifndef TOOLS_ARCH_H
+#define TOOLS_ARCH_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+/*
+ * How the disassembler writes the instructions that move control. Lists of mnemonics
+ * end with NULL; a mnemonic may be a pattern (fnmatch).
+ */
+struct arch {
+	const char *file; /* that all this stands in */
+	json_t *root;	  /* its contents, which the strings below belong to */
+	const char **calls, **jumps, **branches, **stops;
+	const char **plain;    /* go on to the next instruction */
+	const char **prefixes; /* written before the mnemonic they modify */
+	const char *call;      /* a site's, if it is direct */
+	const char *far_call;  /* of one through a register, whose ... */
+	const char *far_first; /* ... upper half this loads */
+	const char
+		*return_operand; /* of a jump through a register that returns */
+	int call_field;	  /* bytes from a call to what its relocation changes */
+	bool relaxes;	  /* the linker shortens instructions */
+	bool delay_slots; /* one instruction runs after a jump */
+	/* For the unwind table: DWARF's numbers of the stack pointer, of the
+	 * register that a call leaves its return address in, and of the one
+	 * that a site leaves another in; -1: none. */
+	int sp, link, alt;
+	int cfi_machine; /* e_machine for libdw, 0: the image's own */
+};
+
+/* A compiler front end of an architecture (make SITES=). */
+struct format {
+	/* Sites that call this function at boot; NULL: NOPs at the entry. */
+	const char *stub;
+	const char *nops;    /* ... and their bytes, in hexadecimal */
+	const char *before;  /* ... and what may stand before them */
+	const char *section; /* the compiler's own record; NULL: it makes none */
+	/* A relocation that is a call's second one, and marks no site; 0: none. */
+	int second_relocation;
+	bool far; /* the call is of several instructions */
+};
+
+/* The port of that name, or the end of the program. */
+const struct arch *arch_find(const char *name);
+
+/* The port's front end of that name, or the end of the program. */
+const struct format *format_find(const struct arch *arch, const char *name);
+
+/* Is the mnemonic in the list, or does it match a pattern there? */
+bool arch_lists(const char *const *list, const char *mnemonic);
+
+#endif

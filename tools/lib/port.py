@@ -1,0 +1,80 @@
+"""The ports, and what their data files say: arch/NAME/machine.json. arch/README.md
+explains each key; tools/lib/arch.c reads "code" and "sites" for the tools in C."""
+
+import json
+import platform
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+class UsageError(Exception):
+    """Something that the caller has to put right; its text is one line."""
+
+
+# Key, what it must be, must it be there.
+TEXT, LIST, OBJECT, NUMBER = "a string", "a list", "an object", "a number"
+KEYS = {
+    "packages": (OBJECT, True), "qemu": (TEXT, True), "qemu_big": (TEXT, False),
+    "args": (LIST, True), "smp1_args": (LIST, False), "icount_args": (LIST, False),
+    "lab_icount": (NUMBER, False), "cpu_start": (TEXT, False), "gdb": (LIST, False),
+    "status": ('"identity" or an object', True), "objdump": (LIST, True),
+    "endian": ('"little" or "big"', True), "bits": ("32 or 64", True),
+    "limits": (OBJECT, True), "code": (OBJECT, True), "fetch": (OBJECT, True),
+    "sites": (OBJECT, True), "tests": (OBJECT, True),
+}
+TESTS = {
+    TEXT: lambda x: isinstance(x, str), LIST: lambda x: isinstance(x, list),
+    OBJECT: lambda x: isinstance(x, dict), NUMBER: lambda x: isinstance(x, int),
+    '"identity" or an object': lambda x: x == "identity" or isinstance(x, dict),
+    '"little" or "big"': lambda x: x in ("little", "big"),
+    "32 or 64": lambda x: x in (32, 64),
+}
+
+
+def architectures() -> list[str]:
+    """Every port: each folder of arch/ that has a port.mk."""
+    return sorted(p.parent.name for p in ROOT.glob("arch/*/port.mk"))
+
+
+def default() -> str:
+    """The port that is taken where none is asked for: the host's, as in the Makefile."""
+    ports = architectures()
+    return platform.machine() if platform.machine() in ports else ports[0]
+
+
+def read(arch: str) -> dict:
+    """A port's data. UsageError: no such port, or a file that is not right."""
+    if arch not in architectures():
+        raise UsageError(f"--arch {arch} is unknown; choose one of: "
+                         + " ".join(architectures())
+                         + f" (a new port begins with arch/{arch}/port.mk)")
+    path = ROOT / "arch" / arch / "machine.json"
+    name = path.relative_to(ROOT)
+    try:
+        info = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{name}: {error}") from None
+    for key in info:
+        if key not in KEYS:
+            raise UsageError(f"{name}: no field {key} is known; accepted: "
+                             + " ".join(KEYS))
+    for key, (kind, required) in KEYS.items():
+        if key not in info and required:
+            raise UsageError(f"{name}: the field {key} is missing: {kind}")
+        if key in info and not TESTS[kind](info[key]):
+            raise UsageError(f"{name}: {key} must be {kind}")
+    return info
+
+
+def packages() -> dict[str, str]:
+    """What the ports need: Debian's packages, and of each a program or file in it."""
+    found = {}
+    for arch in architectures():
+        found |= read(arch)["packages"]
+    return found
+
+
+if __name__ == "__main__":  # for tools/setup
+    for package, proof in packages().items():
+        print(package, proof)
