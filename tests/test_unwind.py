@@ -100,7 +100,7 @@ class Stepper:
             for (addr, mnemonic, _), end in zip(f.code, ends, strict=True):
                 self.code[addr] = (mnemonic, end, f.name)
         self.traps = {f.addr for f in image.by_name.get("trap_entry", [])}
-        for f in image.by_name["trap_vectors"]:
+        for f in image.by_name.get("trap_vectors", []):
             self.traps |= set(range(f.addr, f.addr + f.size))
         self.sites = set(image.sites)
         self.true: list[int] = []
