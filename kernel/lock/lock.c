@@ -16,7 +16,6 @@
 #define SPIN_GAP_NS (2 * NSEC_PER_MSEC)
 
 u32 spin_complain_ms = 1000;
-u32 spin_complaints;
 
 void spin_init(struct spinlock *l, const char *name)
 {
@@ -46,7 +45,7 @@ static noinline void complain(struct spinlock *l, unsigned long pc)
 {
 	int holder = READ_ONCE(l->holder), next;
 
-	count_up(&spin_complaints);
+	count_up(&l->complaints);
 	if (holder) {
 		printk_urgent("lock %s: CPU %u at %pS has spun for %u ms; held "
 			      "by CPU %d since %pS\n",

@@ -15,6 +15,7 @@
 struct spinlock {
 	u32 next, owner; /* tickets; atomic */
 	int holder;	 /* CPU index + 1, or 0 */
+	u32 complaints;	 /* of CPUs that have spun for it too long */
 	unsigned long holder_pc;
 	const char *name;
 };
@@ -24,10 +25,8 @@ struct spinlock {
 		.name = (n)                                                    \
 	}
 
-/* After how long a CPU complains, and how often any has; tests lower the first
- * and look at the second. */
+/* After how long a CPU complains; a test lowers it. */
 extern u32 spin_complain_ms;
-extern u32 spin_complaints;
 
 void spin_init(struct spinlock *l, const char *name);
 irq_state_t spin_lock(struct spinlock *l);

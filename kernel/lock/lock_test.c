@@ -149,11 +149,11 @@ static u32 holding;
 static void hold_spin(void *arg)
 {
 	irq_state_t state = spin_lock(&spin);
-	unsigned int *complaints = arg;
+	u32 *before = arg;
 	u64 end;
 
 	WRITE_ONCE(holding, 1);
-	while (READ_ONCE(spin_complaints) == *complaints)
+	while (READ_ONCE(spin.complaints) == *before)
 		arch_cpu_relax();
 	end = time_ns() + 3 * NSEC_PER_MSEC;
 	while (time_ns() < end)
@@ -164,7 +164,7 @@ static void hold_spin(void *arg)
 
 KTEST(lock_complaint, "lock.spin_diagnosis")
 {
-	u32 before = spin_complaints, ms = spin_complain_ms;
+	u32 before = spin.complaints, ms = spin_complain_ms;
 	struct task *holder;
 	irq_state_t state;
 
@@ -178,7 +178,7 @@ KTEST(lock_complaint, "lock.spin_diagnosis")
 	state = spin_lock(&spin);
 	spin_unlock(&spin, state);
 	spin_complain_ms = ms;
-	KEXPECT_EQ(t, spin_complaints, before + 1);
+	KEXPECT_EQ(t, spin.complaints, before + 1);
 	task_join(holder);
 	task_set_affinity(current_task(), ~0u);
 }
