@@ -82,8 +82,11 @@ LDFLAGS := -nostdlib -static -Wl,--build-id=none -Wl,-z,max-page-size=4096 \
 HOSTCFLAGS := -std=gnu11 -O2 -g -Wall -Wextra
 
 # Only kernel/ has sites: everything below it and the tracer itself has none.
-SRCS := boot/boot.c $(BOOT_SRCS)
-SRCS += $(wildcard boot/$(ARCH)/*.[cS] arch/conform/*.c \
+SRCS := boot/boot.c $(BOOT_SRCS) arch/conform/conform.c
+# In the order of the porting guide: tests run in the order of linking.
+SRCS += $(patsubst %,arch/conform/conform%.c,_console _cpu _task _mm _time _irq _smp \
+	_trace _trampoline _return _leaf _break)
+SRCS += $(wildcard boot/$(ARCH)/*.[cS] \
 	arch/$(ARCH)/*.[cS] tracer/*.c tracer/*/*.c kernel/*.c kernel/*/*.c)
 ifneq ($(RECORD),runtime)
 SRCS := $(filter-out %/record.c %/record_test.c %/record_sweep_test.c \

@@ -81,10 +81,12 @@ static inline void count_up(u32 *counter)
 /*
  * Registries: an object placed by REGISTER() into the linker section NAME,
  * which must be a C identifier, is found between __start_NAME and __stop_NAME.
- * No central list is edited to add a command, a control file or a test.
+ * No central list is edited to add a command, a control file or a test. Objects stand
+ * there in the order of linking and, within a file, of the source.
  */
 #define REGISTER(name)                                                         \
-	__attribute__((section(#name), used, aligned(sizeof(void *))))
+	__attribute__((section(#name), used, no_reorder,                       \
+		       aligned(sizeof(void *))))
 #define REGISTRY(type, name) extern const type __start_##name[], __stop_##name[]
 #define for_each_registered(p, name)                                           \
 	for ((p) = __start_##name; (p) < __stop_##name; (p)++)

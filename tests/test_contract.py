@@ -30,10 +30,10 @@ def contract(header: str) -> set[str]:
     return functions | data
 
 
-def ktests() -> set[str]:
-    """Names of all in-kernel tests."""
+def ktests(*folders: str) -> set[str]:
+    """Names of the in-kernel tests below some folders; of all."""
     found = set()
-    for folder in ("arch", "boot", "kernel", "tracer"):
+    for folder in folders or ("arch", "boot", "kernel", "tracer"):
         for path in (ROOT / folder).rglob("*.[ch]"):
             found |= set(re.findall(r'^KTEST\(\w+,\s*"([^"]+)"\)',
                                     path.read_text(), re.M))
@@ -65,6 +65,30 @@ def test_guide_names_it(header):
     guide = (ROOT / "arch" / "README.md").read_text()
     assert sorted(n for n in contract(header)
                   if not re.search(rf"\b{n}\b", guide)) == []
+
+
+def test_tests_run_in_the_order_of_the_guide(arch, guest):
+    """`test arch*` goes from the console to breakpoints: each test needs only what an
+    earlier section of the guide is about. The kernel's own order is looked at."""
+    guide = (ROOT / "arch" / "README.md").read_text()
+    # Each item of a section begins with the names that it explains.
+    sections = [set(re.findall(r"`(\w+)`", " ".join(
+        re.findall(r"^- (`[^:]*)(?::|$)", s, re.M))))
+                for s in re.split(r"^## \d+\. ", guide, flags=re.M)[1:]]
+    g = guest(arch, smp=2, timeout=120)
+    shared = ktests("arch/conform")
+    begun = [name for name in re.findall(r"^# begin (\S+)", g.run("test arch*"), re.M)
+             if name in shared]
+    places = []
+    for test in begun:
+        header, name = test.split(".")[:2]
+        names = {name, f"arch_{name}"} if header == "arch" else {name}
+        places += [(number, test) for number, items in enumerate(sections, 1)
+                   if names & items][:1]
+    assert len(places) > 60
+    numbers = [number for number, _ in places]
+    assert numbers == sorted(numbers), [
+        (a, b) for a, b in zip(places, places[1:]) if a[0] > b[0]]
 
 
 @pytest.mark.parametrize("header", HEADERS)

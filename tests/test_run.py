@@ -2,6 +2,7 @@
 exit status is never a pass. Most cases are consoles made up here; the last ones
 are machines that really end that way."""
 
+import re
 import struct
 
 import pytest
@@ -109,6 +110,49 @@ def test_real_hang(arch, run_tool):
                     "--timeout", "4")
     assert done.returncode == Verdict.TIMEOUT, done.stdout
     assert "TIMEOUT" in done.stdout.splitlines()[-1]
+
+
+def test_real_hang_in_the_contract(image, run_tool, tmp_path):
+    """A function that never returns: the test that calls it is named long before the
+    timeout, with the calls of each CPU."""
+    data = bytearray(image.data)
+    at = image.offset(image.symbols["arch_frame_print"])
+    loop = bytes.fromhex(FACTS[image.arch]["loop"])
+    data[at:at + len(loop)] = loop
+    elf = tmp_path / "hangs.elf"
+    elf.write_bytes(data)
+    done = run_tool("--arch", image.arch, "--smp", "2", "--elf", str(elf),
+                    "--timeout", "600", "--append", 'run="test arch*; poweroff"')
+    assert done.returncode == Verdict.TIMEOUT, done.stdout
+    *_, verdict = done.stdout.splitlines()
+    assert "; arch.trap_init hangs; CPU 0: " in verdict
+    stacks = re.findall(r"^# CPU (\d): (.*)$", done.stdout, re.M)
+    assert [cpu for cpu, _ in stacks] == ["0", "1"]
+    assert any(calls.startswith("arch_frame_print") for _, calls in stacks), stacks
+
+
+def test_watchdog_counts_what_the_guest_could_use(monkeypatch):
+    """A process that wants no CPU time hangs; one that the host gives little does not;
+    nor does anything but the tests of the contract."""
+    console = qemu.Console()
+    console.feed(b"KTAP version 1\n1..1\n# begin arch.idle\n")
+    wall, cpu = 100.0, 0.0
+    monkeypatch.setattr(qemu.time, "monotonic", lambda: wall)
+    monkeypatch.setattr(qemu.Watchdog, "cpu_time", lambda _self: cpu)
+    slow, still = (qemu.Watchdog(0, 10, console, True) for _ in range(2))
+    assert not slow.hangs() and not still.hangs()
+    for _ in range(9):
+        wall, cpu = wall + 11, cpu + 1
+        assert not slow.hangs()
+    cpu += 1
+    assert slow.hangs()
+    wall, cpu = 111.0, 0.1
+    assert still.hangs()
+    console.feed(b"ok 1 arch.idle\n# begin sched.slow\n")
+    wall, cpu = 999.0, 99.0
+    assert not slow.hangs() and not still.hangs()
+    wall, cpu = 1999.0, 199.0
+    assert not slow.hangs() and not still.hangs()
 
 
 def test_real_triple_fault(image, run_tool, tmp_path):

@@ -4,6 +4,7 @@
 
 #include <kernel/irq.h>
 #include <kernel/test/ktest.h>
+#include <kernel/time.h>
 
 /* Run fn(arg) on each CPU in turn, in a task of its own, preemptible. */
 void conform_on_each_cpu(void (*fn)(void *arg), void *arg);
@@ -13,6 +14,13 @@ int conform_victim(void (*fn)(void *arg), void *arg, unsigned int cpu);
 
 /* For conform_victim(): stores what is there, so nothing changes if it may. */
 void conform_store_back(void *word);
+
+/* A timer that says when it has fired. */
+struct conform_flag {
+	struct timer timer;
+	bool fired;
+};
+void conform_flag_start(struct conform_flag *flag, u64 ns);
 
 /* How many interrupts of that kind the CPU has counted. */
 u32 conform_irq_count(unsigned int cpu, enum irq_kind kind);

@@ -16,6 +16,7 @@ import selectors
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 
@@ -216,41 +217,120 @@ class Boot:
     status: int | None      # the kernel's own; None: it gave none
     qemu_status: int | None  # None: killed after the timeout
     seconds: float
+    # Where each CPU stood when the guest was given up: its calls, innermost first.
+    stacks: list[str] = dataclasses.field(default_factory=list)
+
+
+class Watchdog:
+    """Does a test of the contract ("arch...") hang, or the boot before the first test?
+    Each takes less than a second. A busy host makes it slow, but not hang: what counts
+    is the CPU time that QEMU has had for it, or that QEMU wanted none."""
+
+    LIMIT = 10  # seconds: of CPU time, or of standing still
+    STILL = 0.5  # seconds of CPU time in LIMIT seconds: no CPU of the guest runs
+
+    def __init__(self, pid: int, limit: float, console: Console, tests: bool):
+        """tests: the first thing that the kernel does is to run tests."""
+        self.pid, self.limit, self.console = pid, limit, console
+        self.before = "arch: boot" if tests else None
+        self.test = None
+        self.begun = 0.0  # CPU time when the test began
+        self.last = (0.0, 0.0)  # wall clock, CPU time
+
+    def cpu_time(self) -> float:
+        """Seconds that QEMU has run, all threads together."""
+        try:
+            stat = Path(f"/proc/{self.pid}/stat").read_text()
+        except OSError:
+            return 0.0
+        ticks = stat.rpartition(")")[2].split()[11:13]
+        return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
+
+    def hangs(self) -> bool:
+        """Ask from time to time."""
+        wall, cpu = time.monotonic(), self.cpu_time()
+        runs = self.console.runs
+        test = runs[-1].running if runs else self.before
+        if test != self.test or not (test or "").startswith("arch"):
+            self.test, self.begun, self.last = test, cpu, (wall, cpu)
+            return False
+        if wall - self.last[0] >= self.LIMIT:
+            if cpu - self.last[1] < self.STILL:
+                return True
+            self.last = (wall, cpu)
+        return cpu - self.begun >= self.limit
+
+
+def stacks(machine: Machine, command: list[str], socket: str) -> list[str]:
+    """The calls that each CPU of a running guest stands in, by gdb."""
+    elf = command[command.index("-kernel") + 1]
+    commands = [*machine.info.get("gdb", []), "set print frame-arguments none",
+                f"target remote {socket}", "thread apply all -q backtrace 12"]
+    try:
+        text = subprocess.run(
+            [find_program("gdb-multiarch"), "-nx", "-q", "-batch", elf,
+             *(word for c in commands for word in ("-ex", c))],
+            text=True, capture_output=True, timeout=30, check=False).stdout
+    except (subprocess.TimeoutExpired, UsageError) as error:
+        return [f"gdb shows no stacks: {error}"]
+    found: list[list[str]] = []
+    for line in text.split("\n"):
+        if match := re.match(r"#(\d+) .*?([\w.]+) \(.*?(?: at (\S+))?$", line):
+            if match[1] == "0":
+                found.append([])
+            found[-1].append(match[2] + (f" ({match[3]})" if match[3] else ""))
+    # gdb shows the last thread first.
+    return [f"CPU {i}: " + " <- ".join(calls)
+            for i, calls in enumerate(reversed(found))] or ["gdb shows no stacks"]
 
 
 def boot(machine: Machine, command: list[str], timeout: float,
          log: Path | str | None = None, on_line=None) -> Boot:
-    """Run a guest until it ends, at most timeout seconds of wall clock."""
+    """Run a guest until it ends, at most timeout seconds of wall clock; a test of the
+    contract that hangs ends it sooner. Then the result has the CPUs' stacks."""
     console = Console(on_line)
     start = time.monotonic()
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT,
-                          preexec_fn=end_with_parent) as process:
-        sink = open(log, "wb") if log else None
-        try:
-            ended = _collect(process, console, start + timeout, sink)
-            if ended:
-                process.wait(timeout=10)
-        finally:
-            if process.poll() is None:
-                process.kill()
-            if sink:
-                sink.close()
+    where: list[str] = []
+    limit = Watchdog.LIMIT if "-icount" not in command else timeout
+    with tempfile.TemporaryDirectory() as folder:
+        socket = f"{folder}/gdb"
+        command = [*command, "-chardev",
+                   f"socket,id=stacks,path={socket},server=on,wait=off",
+                   "-gdb", "chardev:stacks"]
+        with subprocess.Popen(command, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT,
+                              preexec_fn=end_with_parent) as process:
+            sink = open(log, "wb") if log else None
+            try:
+                ended = _collect(process, console, start + timeout, sink,
+                                 Watchdog(process.pid, limit, console,
+                                          'run="test' in " ".join(command)))
+                if ended:
+                    process.wait(timeout=10)
+                else:
+                    where = stacks(machine, command, socket)
+            finally:
+                if process.poll() is None:
+                    process.kill()
+                if sink:
+                    sink.close()
     console.close()
     status = process.returncode if ended else None
     return Boot(console, None if status is None
                 else machine.kernel_status(status),
-                status, time.monotonic() - start)
+                status, time.monotonic() - start, where)
 
 
 def _collect(process: subprocess.Popen, console: Console, deadline: float,
-             sink) -> bool:
-    """Read until the guest closes its output; False: out of time."""
+             sink, watchdog: Watchdog) -> bool:
+    """Read until the guest closes its output; False: out of time, or a test hangs."""
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ)
         while (left := deadline - time.monotonic()) > 0:
-            if not selector.select(left):
+            if watchdog.hangs():
+                return False
+            if not selector.select(min(left, 0.5)):
                 continue
             data = os.read(process.stdout.fileno(), 65536)
             if not data:
@@ -271,10 +351,11 @@ def judge(result: Boot, expect: tuple | list = ()) -> tuple[Verdict, str]:
     if result.qemu_status is None:
         last = next((x for x in reversed(console.lines) if x.strip()), "")
         running = [run.running for run in console.runs if run.running]
+        first = " <- ".join("".join(result.stacks[:1]).split(" <- ")[:3])
         return Verdict.TIMEOUT, (f"no end after {result.seconds:.0f} s; "
-                                 + (f"{running[-1]} was running; "
-                                    if running else "")
-                                 + f"last line: {last.strip()!r}")
+                                 + (f"{running[-1]} hangs; {first}"
+                                    if running else
+                                    f"last line: {last.strip()!r}; {first}"))
     if reason := _broken(result, expect):
         panic = console.panic()
         return Verdict.BROKEN, reason + (f": {panic}" if panic else "")

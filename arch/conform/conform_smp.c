@@ -1,8 +1,8 @@
-/*
- * Conformance of a port with arch.h: CPUs that go and come back. As in
- * conform.c, one test for each function.
- */
+/* Conformance of a port with arch.h: more CPUs, and CPUs that go and come back. Section 6
+ * of the guide. */
 #include <arch/arch.h>
+#include <arch/conform/conform.h>
+#include <boot/boot_info.h>
 #include <kernel/cpu/hotplug.h>
 #include <kernel/test/ktest.h>
 #include <kernel/lib/string.h>
@@ -10,6 +10,59 @@
 #include <kernel/sched/task.h>
 #include <kernel/time.h>
 #include <kernel/mm/page.h>
+
+KTEST(arch_cpu_start, "arch.cpu_start")
+{
+	unsigned int c;
+
+	KEXPECT_EQ(t, cpus_online, (1u << nr_cpus) - 1);
+	for_each_online_cpu (c)
+		KEXPECT(t, cpus[c].hwid.id == boot_info.cpu_hwid[c].id);
+}
+
+static void ipi_others(void *arg)
+{
+	struct ktest_run *t = arg;
+	unsigned int c, me = cpu_index();
+
+	for_each_online_cpu (c) {
+		u32 before = conform_irq_count(c, IRQ_IPI);
+
+		if (c == me)
+			continue;
+		arch_ipi_send(c);
+		KEXPECT(t, KWAIT(conform_irq_count(c, IRQ_IPI) != before));
+	}
+}
+
+KTEST(arch_ipi_send, "arch.ipi_send")
+{
+	KNEED_TWO(t);
+	conform_on_each_cpu(ipi_others, t);
+}
+
+/* One NMI comes to the CPU that it was sent to, with interrupts off or on. */
+KTEST(arch_nmi_send, "arch.nmi_send")
+{
+	irq_state_t state = arch_irq_save();
+	unsigned int c = cpu_index();
+	u32 before = conform_irq_count(c, IRQ_NMI);
+	int err = arch_nmi_send(c);
+
+	for (unsigned int i = 0; !err && i < 1000; i++)
+		arch_cpu_relax();
+	arch_irq_restore(state);
+	if (err)
+		KSKIP(t, "this machine has no NMI");
+	KEXPECT_EQ(t, conform_irq_count(c, IRQ_NMI) - before, 1);
+	for_each_online_cpu (c) {
+		before = conform_irq_count(c, IRQ_NMI);
+		KEXPECT_EQ(t, arch_nmi_send(c), 0);
+		KEXPECT(t, KWAIT(conform_irq_count(c, IRQ_NMI) == before + 1));
+	}
+}
+
+/* ---- CPUs that go and come back ---- */
 
 #define POISON 0x5a
 

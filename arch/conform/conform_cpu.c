@@ -1,0 +1,217 @@
+/* Conformance of a port with arch.h: the CPU's own register, its interrupts on and off,
+ * its ways to wait. Section 3 of the guide. */
+#include <arch/arch.h>
+#include <arch/conform/conform.h>
+#include <boot/boot_info.h>
+#include <kernel/cpu/cpu.h>
+#include <kernel/sched/task.h>
+#include <kernel/test/ktest.h>
+#include <kernel/time.h>
+
+struct here {
+	struct cpu *cpu[MAX_CPUS];
+	struct task *task[MAX_CPUS];
+};
+
+static void note_here(void *arg)
+{
+	struct here *h = arg;
+
+	h->cpu[cpu_index()] = arch_this_cpu();
+	h->task[cpu_index()] = arch_current();
+}
+
+KTEST(arch_this_cpu, "arch.this_cpu")
+{
+	struct here h = { 0 };
+	unsigned int c;
+
+	conform_on_each_cpu(note_here, &h);
+	for_each_online_cpu (c)
+		KEXPECT(t, h.cpu[c] == &cpus[c]);
+	cpu_call(~0u, note_here, &h);
+	for_each_online_cpu (c) {
+		KEXPECT(t, h.cpu[c] == &cpus[c]);
+		KEXPECT(t, cpus[c].head.self == &cpus[c].head);
+	}
+}
+
+/* arch_current() names the running task, whatever preempts and moves the task. */
+static void current_stays(void *arg)
+{
+	struct task *me = *(struct task *volatile *)arg;
+	u32 *wrong = (u32 *)arg + sizeof(me) / sizeof(u32);
+
+	for (int i = 0; i < 30000; i++)
+		*wrong += arch_current() != me;
+}
+
+KTEST(arch_current, "arch.current")
+{
+	static struct {
+		struct task *self;
+		u32 wrong;
+	} volatile probe[6];
+	struct task *task[6];
+
+	for (int i = 0; i < 6; i++) {
+		probe[i].wrong = 0;
+		/* Not before the creator has told the task which struct is its own. */
+		preempt_disable();
+		task[i] = task_create("current", PRIO_LOW, 1u << cpu_index(),
+				      current_stays, (void *)&probe[i]);
+		probe[i].self = task[i];
+		preempt_enable();
+		task_set_affinity(task[i], ~0u);
+	}
+	for (int i = 0; i < 6; i++) {
+		task_join(task[i]);
+		KEXPECT_EQ(t, probe[i].wrong, 0);
+	}
+}
+
+/* ---- interrupts on and off ---- */
+
+KTEST(arch_irqs_off, "arch.irqs_off")
+{
+	KEXPECT(t, !arch_irqs_off());
+	arch_irq_disable();
+	bool off = arch_irqs_off();
+	arch_irq_enable();
+	KEXPECT(t, off);
+	KEXPECT(t, !arch_irqs_off());
+}
+
+/* Waits for no other CPU, so no arch_cpu_relax() is needed. */
+static void spin_ticks(u64 ticks)
+{
+	u64 end = arch_clock() + ticks;
+
+	while (arch_clock() < end)
+		;
+}
+
+/* A timer that is long due fires when interrupts are turned on, and not before. */
+static bool held_back(struct ktest_run *t, void (*off)(void), void (*on)(void))
+{
+	struct conform_flag f;
+	bool early;
+
+	preempt_disable();
+	off();
+	conform_flag_start(&f, 0);
+	spin_ticks(ns_to_clock_delta(30 * NSEC_PER_USEC));
+	early = READ_ONCE(f.fired);
+	on();
+	preempt_enable();
+	KEXPECT(t, KWAIT(READ_ONCE(f.fired)));
+	return !early;
+}
+
+static irq_state_t outer, inner;
+
+static void save_both(void)
+{
+	outer = arch_irq_save();
+	inner = arch_irq_save();
+}
+
+static void restore_both(void)
+{
+	arch_irq_restore(inner);
+	arch_irq_restore(outer);
+}
+
+static void off_plain(void)
+{
+	arch_irq_disable();
+}
+
+static void on_plain(void)
+{
+	arch_irq_enable();
+}
+
+KTEST(arch_irq_save, "arch.irq_save")
+{
+	KEXPECT(t, held_back(t, save_both, restore_both));
+}
+
+KTEST(arch_irq_restore, "arch.irq_restore")
+{
+	irq_state_t a = arch_irq_save(), b = arch_irq_save();
+	bool between;
+
+	arch_irq_restore(b);
+	between = arch_irqs_off();
+	arch_irq_restore(a);
+	KEXPECT(t, between);
+	KEXPECT(t, !arch_irqs_off());
+}
+
+KTEST(arch_irq_disable, "arch.irq_disable")
+{
+	KEXPECT(t, held_back(t, off_plain, on_plain));
+}
+
+KTEST(arch_irq_enable, "arch.irq_enable")
+{
+	arch_irq_disable();
+	arch_irq_enable();
+	KEXPECT(t, !arch_irqs_off());
+	KEXPECT(t, held_back(t, off_plain, on_plain));
+}
+
+/* ---- waiting ---- */
+
+KTEST(arch_cpu_relax, "arch.cpu_relax")
+{
+	irq_state_t state;
+
+	for (int i = 0; i < 20; i++)
+		arch_cpu_relax();
+	KEXPECT(t, !arch_irqs_off());
+	state = arch_irq_save();
+	for (int i = 0; i < 20; i++)
+		arch_cpu_relax();
+	KEXPECT(t, arch_irqs_off());
+	arch_irq_restore(state);
+}
+
+/* Two CPUs wait for each other in turn. */
+#define PASSES 20
+static u32 ball;
+
+static void play(void *arg)
+{
+	u32 side = (unsigned long)arg;
+
+	while (READ_ONCE(ball) < PASSES)
+		if (READ_ONCE(ball) % 2 == side)
+			WRITE_ONCE(ball, ball + 1);
+		else
+			arch_cpu_relax();
+}
+
+/* With one thread for all CPUs, a CPU that spins must let the other run. Otherwise a
+ * pass takes all of QEMU's 100 ms for one CPU. */
+KTEST(arch_cpu_relax_yields, "arch.cpu_relax.yields")
+{
+	struct task *a, *b;
+	u64 start = time_ns();
+
+	if (!boot_info.icount || !(cpus_online & 2))
+		KSKIP(t, "two CPUs in one thread, so icount, are needed");
+	ball = 0;
+	a = task_create("play-0", PRIO_LOW, 1, play, (void *)0);
+	b = task_create("play-1", PRIO_LOW, 2, play, (void *)1);
+	task_join(a);
+	task_join(b);
+	KEXPECT(t, time_ns() - start < 100 * NSEC_PER_MSEC);
+}
+
+KTEST(arch_cpu_halt, "arch.cpu_halt")
+{
+	KSKIP(t,
+	      "never returns: its effect is a panic's silence on other CPUs");
+}

@@ -1,0 +1,119 @@
+/* Conformance of a port with arch.h: interrupts, the console's among them, and the idle
+ * CPU that waits for one. Section 5 of the guide. */
+#include <arch/arch.h>
+#include <arch/conform/conform.h>
+#include <boot/boot_info.h>
+#include <kernel/cpu/cpu.h>
+#include <kernel/sched/task.h>
+#include <kernel/test/ktest.h>
+#include <kernel/time.h>
+
+static void note_call(void *arg)
+{
+	*(u32 *)arg |= 1u << cpu_index();
+}
+
+/*
+ * After set-up no interrupt comes again and again, and those that the kernel wants
+ * come.
+ */
+KTEST(arch_irq_init, "arch.irq_init")
+{
+	unsigned int c;
+	u32 called = 0;
+
+	for_each_online_cpu (c)
+		KEXPECT(t, cpus[c].irq_counts[IRQ_SPURIOUS] < 1000);
+	KEXPECT_EQ(t, cpu_call(~0u, note_call, &called), 0);
+	KEXPECT_EQ(t, called, cpus_online);
+}
+
+/* No key is typed while tests run: nothing is received, and the call does not wait. */
+KTEST(arch_console_getc, "arch.console_getc")
+{
+	for (int i = 0; i < 100; i++)
+		KEXPECT_EQ(t, arch_console_getc(), -1);
+}
+
+KTEST(arch_console_irq_enable, "arch.console_irq_enable")
+{
+	u64 events = 0;
+	unsigned int c;
+
+	for_each_online_cpu (c)
+		events += cpus[c].irq_counts[IRQ_CONSOLE];
+	if (!events)
+		KSKIP(t, "nothing was typed yet; the tests of tests/ type");
+	KEXPECT(t, events < 100000); /* no storm of an unacknowledged one */
+}
+
+#define IDLE_US 10
+#define IDLE_TURNS (IDLE_US * 1000) /* of a loop: they take longer than that */
+
+/*
+ * Set a timer, let so many turns of a loop pass, and one instruction more if `odd`; then
+ * wait. Returns how long the wait took, in ns.
+ */
+static u64 idle_once(struct ktest_run *t, unsigned int turns, bool odd)
+{
+	struct conform_flag f;
+	u64 start, took;
+
+	preempt_disable();
+	arch_irq_disable();
+	conform_flag_start(&f, IDLE_US * NSEC_PER_USEC);
+	while (turns--)
+		asm volatile("");
+	if (odd)
+		asm volatile("nop");
+	start = arch_clock();
+	arch_cpu_idle();
+	took = arch_clock() - start;
+	KEXPECT(t, !arch_irqs_off());
+	arch_irq_enable();
+	preempt_enable();
+	/* It may have ended for another interrupt. */
+	while (!READ_ONCE(f.fired))
+		;
+	return clock_delta_to_ns(took);
+}
+
+/* With more turns the timer is due before the wait. The fewest such. */
+static unsigned int idle_turns(struct ktest_run *t)
+{
+	unsigned int lo = 0, hi = IDLE_TURNS;
+
+	while (lo < hi) {
+		unsigned int mid = (lo + hi) / 2;
+
+		if (idle_once(t, mid, false) < NSEC_PER_USEC / 2)
+			hi = mid;
+		else
+			lo = mid + 1;
+	}
+	return lo;
+}
+
+/*
+ * The interrupt comes around the start of the wait, under -icount at each instruction
+ * there, and the wait ends. If an interrupt came between the enabling and the wait,
+ * the CPU would wait until its next tick. Without -icount only a hang can be seen.
+ */
+static void idle_race(void *arg)
+{
+	struct ktest_run *t = arg;
+	unsigned int middle = boot_info.icount ? idle_turns(t) : IDLE_TURNS / 2;
+	unsigned int range = boot_info.icount ? 200 : 12;
+	u64 longest = 0;
+
+	for (unsigned int i = 0; i < 2 * range; i++)
+		longest = max(longest,
+			      idle_once(t, middle + i / 2 - range / 2, i % 2));
+	if (boot_info.icount)
+		KEXPECT(t, longest < TICK_NS / 2);
+}
+
+KTEST(arch_cpu_idle, "arch.cpu_idle")
+{
+	conform_on_each_cpu(idle_race, t);
+}
