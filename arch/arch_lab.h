@@ -80,6 +80,15 @@ const struct lab_form *lab_own_form(bool on);
  */
 extern const struct lab_victim lab_victim_return;
 
+/*
+ * Puts values of its own, made of the seed, into every register that a task may use but
+ * the stack pointer, loops so many times (at least once), and looks. Returns 0, or the
+ * number of a register that has another value: lab_register_names has its name.
+ * Preemptible: every interrupt, fault and task switch in the loop must keep all of them.
+ */
+unsigned int lab_registers(unsigned long turns, unsigned long seed);
+extern const char *const lab_register_names[];
+
 /* In the port's trampoline.S: pairs of addresses [from, to) between which interrupts
  * are off, so that no task can be held there. 0 ends. */
 extern const unsigned long trampoline_masked[];

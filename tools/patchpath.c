@@ -7,6 +7,11 @@
  *
  *   patchpath --arch A --sites F --objdump P image.elf
  *
+ * It also proves that the functions which synchronise a CPU's instruction fetch
+ * execute the instruction for it on every way through them, and that the fences which
+ * comments speak of are there (machine.json: sync, fences). No test in the kernel can
+ * see either: QEMU needs none of them.
+ *
  * Roots are in the section patch_roots (function addresses), calls through
  * pointers in patch_indirect (pairs of caller and target); kernel/patch_path.h
  * fills both. Sites are what the scan finds, and mksites puts into the table. An
@@ -15,6 +20,7 @@
  */
 #include "lib/scan.h"
 
+#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -233,6 +239,97 @@ static void check_graph(struct graph *g, const struct format *format)
 	free(roots);
 }
 
+/* ---- Synchronising instructions ------------------------------------------ */
+
+static bool matches(const struct insn *in, const char *pattern)
+{
+	char text[200];
+
+	snprintf(text, sizeof(text), "%s%s%s", in->mnemonic,
+		 *in->operands ? " " : "", in->operands);
+	return !fnmatch(pattern, text, 0);
+}
+
+/*
+ * Can control get from instruction i of a function of n out of it, or to its end,
+ * without an instruction that matches? A delay slot counts as executed with its jump.
+ */
+static bool gets_past(const struct graph *g, const struct insn *in, size_t n,
+		      size_t i, const char *pattern, bool *seen)
+{
+	uint64_t first = in[0].addr, last = in[n - 1].addr, to;
+
+	for (; i < n; i++) {
+		if (seen[i])
+			return false;
+		seen[i] = true;
+		if (matches(&in[i], pattern))
+			return false;
+		if (in[i].flow == FLOW_NEXT || in[i].flow == FLOW_CALL ||
+		    in[i].flow == FLOW_INDIRECT_CALL)
+			continue;
+		if (g->arch->delay_slots && i + 1 < n &&
+		    matches(&in[i + 1], pattern))
+			return false;
+		to = in[i].target;
+		if (in[i].flow == FLOW_STOP ||
+		    in[i].flow == FLOW_INDIRECT_JUMP || to < first || to > last)
+			return true;
+		if (gets_past(g, in, n,
+			      image_insn(&g->im, to) - (in - g->im.insns),
+			      pattern, seen))
+			return true;
+		if (in[i].flow == FLOW_JUMP)
+			return false;
+	}
+	return true;
+}
+
+static bool stands_in(const struct insn *in, size_t n, const char *pattern)
+{
+	for (size_t i = 0; i < n; i++)
+		if (matches(&in[i], pattern))
+			return true;
+	return false;
+}
+
+/* A list of the port's: of each function, what must be there, or be passed. */
+static void check_list(struct graph *g, json_t *list, const char *key,
+		       bool every_path)
+{
+	const struct symbol *s;
+	const char *name;
+	const struct insn *in;
+	json_t *value;
+	uint64_t addr;
+	bool *seen;
+	size_t n;
+
+	json_object_foreach (list, name, value) {
+		const char *pattern = json_string_value(value);
+
+		if (!image_value(&g->im, name, &addr) ||
+		    !(s = image_symbol_at(&g->im, addr)))
+			errx(1, "%s: code: %s: there is no function %s",
+			     g->arch->file, key, name);
+		in = &g->im.insns[image_insn(&g->im, s->addr)];
+		n = image_insn(&g->im, s->addr + s->size) - (in - g->im.insns);
+		seen = calloc(n + 1, sizeof(*seen));
+		if (!seen)
+			errx(1, "out of memory");
+		if (every_path ? gets_past(g, in, n, 0, pattern, seen) :
+				 !stands_in(in, n, pattern)) {
+			fprintf(stderr, "patchpath: %s: %s \"%s\" (%s: %s)\n",
+				name,
+				every_path ? "a way through it has no" :
+					     "there is no",
+				pattern, g->arch->file, key);
+			g->errors++;
+		}
+		free(seen);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	struct graph g = { 0 };
@@ -244,5 +341,7 @@ int main(int argc, char **argv)
 	g.arch = arch_find(argv[2]);
 	image_open(&g.im, argv[7], g.arch, argv[6]);
 	check_graph(&g, format_find(g.arch, argv[4]));
+	check_list(&g, g.arch->sync, "sync", true);
+	check_list(&g, g.arch->fences, "fences", false);
 	return g.errors != 0;
 }

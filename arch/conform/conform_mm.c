@@ -117,5 +117,10 @@ KTEST(arch_guard_page, "arch.guard_page")
 	KEXPECT_EQ(t, page[0], 77);
 	for_each_online_cpu (c)
 		KEXPECT_EQ(t, conform_victim(load_from, page, c), 0);
+	/* Now that each CPU has used the page, each has to forget it. */
+	KEXPECT_EQ(t, arch_guard_page(page, true), 0);
+	for_each_online_cpu (c)
+		KEXPECT_EQ(t, conform_victim(load_from, page, c), -EFAULT);
+	KEXPECT_EQ(t, arch_guard_page(page, false), 0);
 	page_free(page, 1);
 }

@@ -1,6 +1,7 @@
 /* Conformance of a port with arch.h: traps and their frames, tasks, stack walks. Section 3
  * of the guide. */
 #include <arch/arch.h>
+#include <arch/arch_lab.h>
 #include <arch/conform/conform.h>
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
@@ -46,6 +47,69 @@ KTEST(arch_trap_init, "arch.trap_init")
 					   (void *)(TASK_STACK_SIZE / 64), c),
 				   -EFAULT);
 	}
+}
+
+/* ---- registers ---- */
+
+struct keeper {
+	unsigned long seed;
+	u32 turns;
+	unsigned int lost;
+	bool stop;
+};
+
+/* Holds a value in each register, again and again, until one is lost. */
+static void keep_registers(void *arg)
+{
+	struct keeper *k = arg;
+	u32 seed = k->seed;
+
+	while (!READ_ONCE(k->stop) && !k->lost) {
+		k->lost =
+			lab_registers(1 + ktest_random(&seed) % 3000, k->seed);
+		k->turns++;
+	}
+}
+
+#define DISTURBANCES 60
+
+/* The keepers' CPU is interrupted, and switches to this task, at any instruction. */
+static void disturb(void *arg)
+{
+	u32 seed = 1;
+
+	(void)arg;
+	for (int i = 0; i < DISTURBANCES; i++)
+		task_sleep(ktest_random(&seed) % (40 * NSEC_PER_USEC));
+}
+
+/*
+ * Interrupts and preemptions keep every register. Two tasks with different values, and
+ * a third one that preempts them, share each CPU.
+ */
+KTEST(arch_trap_registers, "arch.trap_init.registers")
+{
+	struct keeper k[2] = { { .seed = 0x12345678 }, { .seed = 0x600dbeef } };
+	struct task *task[2], *third;
+	unsigned int c;
+
+	for_each_online_cpu (c) {
+		for (int i = 0; i < 2; i++) {
+			k[i].stop = false;
+			task[i] = task_create("keeper", PRIO_LOW, 1u << c,
+					      keep_registers, &k[i]);
+		}
+		third = task_create("third", PRIO_HIGH, 1u << c, disturb, NULL);
+		task_join(third);
+		for (int i = 0; i < 2; i++) {
+			WRITE_ONCE(k[i].stop, true);
+			task_join(task[i]);
+			if (k[i].lost)
+				ktest_fail(t, __FILE__, __LINE__,
+					   lab_register_names[k[i].lost]);
+		}
+	}
+	KEXPECT(t, k[0].turns + k[1].turns > 0);
 }
 
 /* ---- frames: a timer finds a task in a known function ---- */

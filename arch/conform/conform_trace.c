@@ -9,7 +9,9 @@
 #include <tracer/testing.h>
 
 #include <kernel/image/symbols.h>
+#include <kernel/init.h>
 #include <kernel/lock/mutex.h>
+#include <kernel/printk.h>
 #include <tracer/ring/ring.h>
 
 /* ---- Sites ---------------------------------------------------------------------- */
@@ -100,6 +102,82 @@ KTEST(recognise, "arch_trace.arch_site_recognise")
 	for (i = 0; symbol_get(i, &s); i++)
 		KEXPECT(t, !arch_site_recognise(s.start) ||
 				   site_find(s.start) >= 0 || !sites_all_known);
+}
+
+/* ---- ... bit by bit -------------------------------------------------------- */
+
+#define AROUND 16 /* bytes before and behind a site that a format may look at */
+
+/* victim_other()'s site and what is around it, as the linker left them. */
+static struct {
+	u8 bytes[AROUND + 32 + AROUND];
+	unsigned long
+		site; /* 0: the linker's table has it not (RECORD=runtime) */
+} compiled;
+
+static void compiled_note(void)
+{
+	unsigned int i = site_lower_bound((unsigned long)victim_other);
+
+	if (i == site_count)
+		return;
+	compiled.site = site_address(i);
+	memcpy(compiled.bytes, (const void *)(compiled.site - AROUND),
+	       sizeof(compiled.bytes));
+}
+/* Before the sites are converted: this file is linked before the tracer. */
+INIT_HOOK(INIT_SITES, compiled_note);
+
+/* Store bytes over victim_other()'s site, which nobody runs; interrupts off. */
+static void store_site(const u8 *bytes)
+{
+	long delta = arch_text_open();
+
+	for (unsigned int i = 0; i < arch_site_length; i++)
+		*(volatile u8 *)(compiled.site + delta + i) = bytes[i];
+	arch_text_close();
+}
+
+static void sync_site(void *arg)
+{
+	(void)arg;
+	site_sync(compiled.site);
+	arch_text_sync();
+}
+
+/* A site with any bit changed is none: the port does not guess. */
+KTEST(recognise_bits, "arch_trace.arch_site_recognise.bits")
+{
+	u8 now[32], changed[32];
+	const char *whole;
+	irq_state_t state;
+	u32 accepted = 0;
+
+	if (!compiled.site)
+		KSKIP(t, "the sites are recorded while the kernel runs");
+	mutex_lock(&trace_mutex);
+	state = arch_irq_save();
+	memcpy(now, (const void *)compiled.site, sizeof(now));
+	memcpy(changed, compiled.bytes + AROUND, sizeof(changed));
+	store_site(changed);
+	whole = arch_site_recognise(compiled.site);
+	for (unsigned int bit = 0; bit < 8 * arch_site_length; bit++) {
+		changed[bit / 8] ^= 1 << bit % 8;
+		store_site(changed);
+		changed[bit / 8] ^= 1 << bit % 8;
+		if (arch_site_recognise(compiled.site) && !accepted++)
+			printk("# bit %u of byte %u may have either value\n",
+			       bit % 8, bit / 8);
+	}
+	store_site(now);
+	arch_irq_restore(state);
+	mutex_unlock(&trace_mutex);
+	cpu_call(~0u, sync_site, NULL);
+	KEXPECT(t, whole);
+	KEXPECT_EQ(t, accepted, 0);
+	/* Another address is another site, or none. */
+	for (int i = 1 - (int)arch_site_length; i < (int)arch_site_length; i++)
+		KEXPECT(t, !arch_site_recognise(compiled.site + i));
 }
 
 KTEST(expected, "arch_trace.arch_site_expected")

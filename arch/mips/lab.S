@@ -274,3 +274,66 @@ lab_victim_return_run:
 		lab_victim_return_site - lab_victim_return_run
 	.size	lab_victim_return_site, . - lab_victim_return_site
 	victim_data lab_victim_return
+
+/*
+ * unsigned int lab_registers(unsigned long turns, unsigned long seed): see
+ * arch/arch_lab.h. sp and gp have values of their own, k0 and k1 are lost in any trap;
+ * a0 counts the turns. The caller's registers are stored below sp, then the seed.
+ */
+	.section .text
+	.globl	lab_registers
+	.type	lab_registers, @function
+lab_registers:
+	CFI_STARTPROC
+	.cfi_undefined 31		/* ra holds a value, too: walks end here */
+	addiu	$sp, $sp, -48
+	place = 0
+	.irp	n, 16, 17, 18, 19, 20, 21, 22, 23, 30, 31
+	sw	$\n, 4 * place($sp)
+	place = place + 1
+	.endr
+	sw	$a1, 40($sp)
+	addiu	$v0, $a1, 32
+	mthi	$v0
+	addiu	$v0, $a1, 33
+	mtlo	$v0
+	.irp	n, 1, 2, 3, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, \
+		21, 22, 23, 24, 25, 30, 31
+	addiu	$\n, $a1, \n
+	.endr
+1:	addiu	$a0, $a0, -1
+	bnez	$a0, 1b
+	nop
+	lw	$a0, 40($sp)
+	addiu	$a0, $a0, 2
+	bne	$a0, $v0, 8f
+	addiu	$a0, $a0, -2
+	bne	$a0, $a1, 9f
+	li	$v0, 5
+	.irp	n, 1, 3, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, \
+		21, 22, 23, 24, 25, 30, 31
+	addiu	$a0, $a1, \n
+	bne	$a0, $\n, 9f
+	li	$v0, \n
+	.endr
+	mfhi	$at
+	addiu	$a0, $a1, 32
+	bne	$a0, $at, 9f
+	li	$v0, 32
+	mflo	$at
+	addiu	$a0, $a1, 33
+	bne	$a0, $at, 9f
+	li	$v0, 33
+	b	9f
+	li	$v0, 0
+8:	li	$v0, 2
+9:
+	place = 0
+	.irp	n, 16, 17, 18, 19, 20, 21, 22, 23, 30, 31
+	lw	$\n, 4 * place($sp)
+	place = place + 1
+	.endr
+	jr	$ra
+	addiu	$sp, $sp, 48
+	.cfi_endproc
+	.size	lab_registers, . - lab_registers

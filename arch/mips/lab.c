@@ -250,6 +250,15 @@ BREAK(break_nop, "break-nop", ON, ON2, .resume = act_as_nop,
 
 /* ---- the port's own ---- */
 
+const char *const lab_register_names[] = {
+	[1] = "at",  [2] = "v0",  [3] = "v1",  [5] = "a1",  [6] = "a2",
+	[7] = "a3",  [8] = "t0",  [9] = "t1",  [10] = "t2", [11] = "t3",
+	[12] = "t4", [13] = "t5", [14] = "t6", [15] = "t7", [16] = "s0",
+	[17] = "s1", [18] = "s2", [19] = "s3", [20] = "s4", [21] = "s5",
+	[22] = "s6", [23] = "s7", [24] = "t8", [25] = "t9", [30] = "s8",
+	[31] = "ra", [32] = "hi", [33] = "lo",
+};
+
 const struct lab_form *lab_own_form(bool on)
 {
 	static const struct lab_form forms[] = {

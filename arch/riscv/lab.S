@@ -363,3 +363,53 @@ behind lab_victim_return
 	.size	lab_victim_return_site, . - lab_victim_return_site
 victim_data lab_victim_return
 #endif
+
+/*
+ * unsigned int lab_registers(unsigned long turns, unsigned long seed): see
+ * arch/arch_lab.h. sp, gp and tp have values of their own; a0 counts the turns. The
+ * caller's registers are stored below sp, then the seed.
+ */
+	.globl	lab_registers
+	.type	lab_registers, @function
+lab_registers:
+	.cfi_startproc
+	.cfi_undefined ra		/* ra holds a value, too: walks end here */
+	addi	sp, sp, -128
+	place = 0
+	.irp	n, 1, 8, 9, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27
+	sd	x\n, 8 * place(sp)
+	place = place + 1
+	.endr
+	sd	a1, 120(sp)
+	.irp	n, 1, 5, 6, 7, 8, 9, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, \
+		24, 25, 26, 27, 28, 29, 30, 31
+	addi	x\n, a1, \n
+	.endr
+1:	addi	a0, a0, -1
+	bnez	a0, 1b
+	ld	a0, 120(sp)
+	beq	a0, a1, 2f
+	li	a0, 11
+	j	9f
+2:	addi	a0, a1, 1
+	beq	a0, ra, 3f
+	li	a0, 1
+	j	9f
+3:
+	.irp	n, 5, 6, 7, 8, 9, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, \
+		24, 25, 26, 27, 28, 29, 30, 31
+	li	a0, \n
+	addi	ra, a1, \n
+	bne	ra, x\n, 9f
+	.endr
+	li	a0, 0
+9:
+	place = 0
+	.irp	n, 1, 8, 9, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27
+	ld	x\n, 8 * place(sp)
+	place = place + 1
+	.endr
+	addi	sp, sp, 128
+	ret
+	.cfi_endproc
+	.size	lab_registers, . - lab_registers

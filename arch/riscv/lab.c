@@ -352,6 +352,15 @@ EBREAK(ebreak_odd_off, "ebreak odd", lab_odd, ON, OFF, AS_NEW);
 
 /* ---- the port's own ---- */
 
+const char *const lab_register_names[] = {
+	[1] = "ra",  [5] = "t0",   [6] = "t1",	 [7] = "t2",  [8] = "s0",
+	[9] = "s1",  [11] = "a1",  [12] = "a2",	 [13] = "a3", [14] = "a4",
+	[15] = "a5", [16] = "a6",  [17] = "a7",	 [18] = "s2", [19] = "s3",
+	[20] = "s4", [21] = "s5",  [22] = "s6",	 [23] = "s7", [24] = "s8",
+	[25] = "s9", [26] = "s10", [27] = "s11", [28] = "t3", [29] = "t4",
+	[30] = "t5", [31] = "t6",
+};
+
 const struct lab_form *lab_own_form(bool on)
 {
 #ifdef SITES_mcount

@@ -252,3 +252,44 @@ behind lab_victim_return
 	.cfi_endproc
 	.size lab_victim_return_site, . - lab_victim_return_site
 victim_data lab_victim_return
+
+/*
+ * unsigned int lab_registers(unsigned long turns, unsigned long seed): see
+ * arch/arch_lab.h. rdi counts the turns; the seed is on the stack, too.
+ */
+	.text
+	.globl lab_registers
+	.type lab_registers, @function
+lab_registers:
+	.cfi_startproc
+	.irp reg, rbx, rbp, r12, r13, r14, r15, rsi
+	pushq %\reg
+	.cfi_adjust_cfa_offset 8
+	.endr
+	value = 1
+	.irp reg, rax, rcx, rdx, rbx, rbp, r8, r9, r10, r11, r12, r13, r14, r15
+	leaq value(%rsi), %\reg
+	value = value + 1
+	.endr
+1:	decq %rdi
+	jnz 1b
+	movl $14, %edi
+	cmpq (%rsp), %rsi
+	jne 9f
+	value = 1
+	.irp reg, rax, rcx, rdx, rbx, rbp, r8, r9, r10, r11, r12, r13, r14, r15
+	leaq value(%rsi), %rdi
+	cmpq %rdi, %\reg
+	movl $value, %edi
+	jne 9f
+	value = value + 1
+	.endr
+	xorl %edi, %edi
+9:	movl %edi, %eax
+	.irp reg, rsi, r15, r14, r13, r12, rbp, rbx
+	popq %\reg
+	.cfi_adjust_cfa_offset -8
+	.endr
+	ret
+	.cfi_endproc
+	.size lab_registers, . - lab_registers

@@ -391,6 +391,12 @@ KTEST(lab_lock3e, "lab.lock_3e_loses_none")
 
 /* ---- the port's own ---- */
 
+const char *const lab_register_names[] = {
+	[1] = "rax",  [2] = "rcx",  [3] = "rdx",  [4] = "rbx",	[5] = "rbp",
+	[6] = "r8",   [7] = "r9",   [8] = "r10",  [9] = "r11",	[10] = "r12",
+	[11] = "r13", [12] = "r14", [13] = "r15", [14] = "rsi",
+};
+
 const struct lab_form *lab_own_form(bool on)
 {
 	static const struct lab_form forms[] = {

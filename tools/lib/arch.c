@@ -11,14 +11,15 @@
 /* What a field of a JSON object must be, and where in a struct it goes. */
 struct field {
 	const char *name;
-	enum { TEXT, LIST, NUMBER, FLAG } type;
+	enum { TEXT, LIST, TEXTS, NUMBER, FLAG } type;
 	bool required;
 	size_t at;
 	int otherwise; /* the number where the field is missing */
 };
 
 static const char *const type_names[] = { "a string", "a list of strings",
-					  "a number", "true or false" };
+					  "an object of strings", "a number",
+					  "true or false" };
 
 #define FIELD(s, type, required, name)                                         \
 	{                                                                      \
@@ -36,6 +37,8 @@ static const struct field code_fields[] = {
 	FIELD(arch, TEXT, false, far_call),
 	FIELD(arch, TEXT, false, far_first),
 	FIELD(arch, TEXT, false, return_operand),
+	FIELD(arch, TEXTS, true, sync),
+	FIELD(arch, TEXTS, false, fences),
 	FIELD(arch, NUMBER, false, call_field),
 	FIELD(arch, FLAG, false, relaxes),
 	FIELD(arch, FLAG, false, delay_slots),
@@ -98,6 +101,18 @@ static bool is_list(json_t *value)
 	return json_is_array(value);
 }
 
+static bool is_texts(json_t *value)
+{
+	const char *name;
+	json_t *text;
+
+	json_object_foreach (value, name, text) {
+		if (!json_is_string(text))
+			return false;
+	}
+	return json_is_object(value);
+}
+
 static bool has_type(json_t *value, const struct field *f)
 {
 	switch (f->type) {
@@ -105,6 +120,8 @@ static bool has_type(json_t *value, const struct field *f)
 		return json_is_string(value);
 	case LIST:
 		return is_list(value);
+	case TEXTS:
+		return is_texts(value);
 	case NUMBER:
 		return json_is_integer(value);
 	case FLAG:
@@ -122,6 +139,9 @@ static void take_field(const struct field *f, json_t *value, void *to)
 		break;
 	case LIST:
 		*(const char ***)to = read_list(value);
+		break;
+	case TEXTS:
+		*(json_t **)to = value;
 		break;
 	case NUMBER:
 		*(int *)to = value ? json_integer_value(value) : f->otherwise;

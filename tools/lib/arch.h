@@ -23,6 +23,9 @@ struct arch {
 	const char *far_first; /* ... upper half this loads */
 	const char
 		*return_operand; /* of a jump through a register that returns */
+	/* By function, a pattern of instructions ("mnemonic operands"): one is executed
+	 * on every way through the function (sync), or stands in it (fences). */
+	json_t *sync, *fences;
 	int call_field;	  /* bytes from a call to what its relocation changes */
 	bool relaxes;	  /* the linker shortens instructions */
 	bool delay_slots; /* one instruction runs after a jump */
