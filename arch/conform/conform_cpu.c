@@ -36,36 +36,52 @@ KTEST(arch_this_cpu, "arch.this_cpu")
 	}
 }
 
+struct prober {
+	struct task *self;
+	u32 wrong;
+	bool stop;
+};
+
 /* arch_current() names the running task, whatever preempts and moves the task. */
 static void current_stays(void *arg)
 {
-	struct task *me = *(struct task *volatile *)arg;
-	u32 *wrong = (u32 *)arg + sizeof(me) / sizeof(u32);
+	volatile struct prober *p = arg;
+	struct task *me = p->self;
 
-	for (int i = 0; i < 30000; i++)
-		*wrong += arch_current() != me;
+	while (!p->stop)
+		p->wrong += arch_current() != me;
+}
+
+/* Move the tasks from CPU to CPU: where one is running, it is preempted for that. */
+static void move_about(volatile struct prober *probe, unsigned int n)
+{
+	for (unsigned int round = 0; round < 30; round++)
+		for (unsigned int i = 0; i < n; i++) {
+			unsigned int c = (round + i) % nr_cpus;
+
+			if (cpu_online(c))
+				task_set_affinity(probe[i].self, 1u << c);
+			task_sleep(20 * NSEC_PER_USEC);
+		}
 }
 
 KTEST(arch_current, "arch.current")
 {
-	static struct {
-		struct task *self;
-		u32 wrong;
-	} volatile probe[6];
-	struct task *task[6];
+	static volatile struct prober probe[6];
 
-	for (int i = 0; i < 6; i++) {
-		probe[i].wrong = 0;
+	for (unsigned int i = 0; i < ARRAY_SIZE(probe); i++) {
+		probe[i].wrong = probe[i].stop = 0;
 		/* Not before the creator has told the task which struct is its own. */
 		preempt_disable();
-		task[i] = task_create("current", PRIO_LOW, 1u << cpu_index(),
-				      current_stays, (void *)&probe[i]);
-		probe[i].self = task[i];
+		probe[i].self =
+			task_create("current", PRIO_LOW, 1u << cpu_index(),
+				    current_stays, (void *)&probe[i]);
 		preempt_enable();
-		task_set_affinity(task[i], ~0u);
 	}
-	for (int i = 0; i < 6; i++) {
-		task_join(task[i]);
+	move_about(probe, ARRAY_SIZE(probe));
+	for (unsigned int i = 0; i < ARRAY_SIZE(probe); i++) {
+		probe[i].stop = true;
+		task_join(probe[i].self);
 		KEXPECT_EQ(t, probe[i].wrong, 0);
 	}
 }

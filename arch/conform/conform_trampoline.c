@@ -243,6 +243,59 @@ KTEST(entry_call, "arch_trace.trace_entry_call")
 	mutex_unlock(&trace_mutex);
 }
 
+static u32 strays;
+
+static void stray_call(unsigned long ip, unsigned long parent,
+		       struct trace_ops *ops)
+{
+	(void)ip, (void)parent, (void)ops;
+	count_up(&strays);
+}
+
+/* The tracer is exchanged while a call is on its way through the trampoline. */
+static void exchange(struct timer *timer)
+{
+	static struct trace_ops no_call = { .entry = trace_entry_off,
+					    .func = stray_call };
+
+	(void)timer;
+	trace_test_ops(&no_call);
+}
+
+#define EXCHANGES 600
+
+/*
+ * entry and func come from one load of trace_ops: whoever got to trace_entry_call by
+ * one tracer's entry never calls another's function.
+ */
+KTEST(one_load, "arch_trace.trace_ops.one_load")
+{
+	int site = trace_test_site(victim_call);
+	struct patch_batch b;
+	struct timer timer;
+
+	KASSERT(t, site >= 0);
+	strays = 0;
+	timer_setup(&timer, exchange);
+	mutex_lock(&trace_mutex);
+	KEXPECT_EQ(t, patch_site(&b, site, true), 0);
+	for (unsigned int i = 0; i < EXCHANGES; i++) {
+		trace_test_ops(&conform_ops);
+		preempt_disable();
+		timer_start(&timer, 5 * NSEC_PER_USEC);
+		/* The timer comes at another instruction each time. */
+		for (unsigned int n = i % 64; n--;)
+			asm volatile("");
+		while (trace_ops == &conform_ops)
+			victim_call(1);
+		preempt_enable();
+	}
+	KEXPECT_EQ(t, patch_site(&b, site, false), 0);
+	trace_test_ops(NULL);
+	mutex_unlock(&trace_mutex);
+	KEXPECT_EQ(t, strays, 0);
+}
+
 /* What the live call hands over leads back to its site. */
 KTEST(site_length, "arch_trace.arch_site_length")
 {
