@@ -53,6 +53,7 @@ static void meet_victims(void)
 		return;
 	victim_other(victim_outer(victim_leaf(1)));
 	victim_arguments(1, 2, 3, 4, 5, 6, 7, 8, 9, 10);
+	victim_two(1);
 	victim_struct(1);
 	victim_varargs(1, 2);
 	victim_nested(1);

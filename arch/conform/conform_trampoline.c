@@ -68,6 +68,7 @@ void conform_expect_values(struct ktest_run *t)
 {
 	const u64 big = 0x123456789abcdef0ull;
 	struct victim_pair p = victim_struct(77);
+	struct victim_two two = victim_two(6);
 
 	KEXPECT_EQ(t, victim_call(5), 8);
 	KEXPECT_EQ(t, victim_outer(5), 9);
@@ -75,6 +76,8 @@ void conform_expect_values(struct ktest_run *t)
 		   victim_arguments(1, big, 3, 4, 5, ~big, 7, big + 1, 9, 10),
 		   victim_arguments_notrace(1, big, 3, 4, 5, ~big, 7, big + 1,
 					    9, 10));
+	KEXPECT_EQ(t, two.first, 7);
+	KEXPECT_EQ(t, two.second, ~6ul);
 	KEXPECT(t, p.first == 78 && p.second == ~0ull - 77 && p.third == 154);
 	KEXPECT_EQ(t, victim_varargs(9, 1, 2, 3, 4, 5, 6, 7, 8, 9), 45);
 	KEXPECT_EQ(t, victim_nested(10), 15 + 1 + 20 + 2);
@@ -197,6 +200,45 @@ KTEST(entry_ring, "arch_trace.trace_entry_ring")
 	}
 	trace_iter_close(it);
 	KEXPECT_EQ(t, wrong, 0);
+	trace_test_reset();
+}
+
+struct caller_timer {
+	struct timer timer;
+	bool fired;
+};
+
+static void call_from_interrupt(struct timer *timer)
+{
+	victim_call(1);
+	WRITE_ONCE(container_of(timer, struct caller_timer, timer)->fired,
+		   true);
+}
+
+#define INTERRUPTS 600
+
+/* An interrupt that is traced, too, comes at any instruction of the trampoline. Each
+ * call has its event. */
+KTEST(entry_ring_interrupts, "arch_trace.trace_entry_ring.interrupts")
+{
+	struct caller_timer c = { .fired = false };
+	struct ring_stats s;
+	u64 calls = INTERRUPTS;
+
+	timer_setup(&c.timer, call_from_interrupt);
+	KEXPECT_EQ(t, trace_test_victim(), 0);
+	preempt_disable();
+	for (unsigned int i = 0; i < INTERRUPTS; i++) {
+		c.fired = false;
+		timer_start(&c.timer, 5 * NSEC_PER_USEC);
+		for (unsigned int n = i % 64; n--;)
+			asm volatile("");
+		for (; !READ_ONCE(c.fired); calls++)
+			victim_call(1);
+	}
+	preempt_enable();
+	KEXPECT(t, trace_test_books(&s));
+	KEXPECT_EQ(t, s.written, calls);
 	trace_test_reset();
 }
 

@@ -62,6 +62,11 @@ noinline u64 victim_arguments_notrace(u32 a, u64 b, u32 c, unsigned long d,
 	return weigh(a, b, c, d, e, f, g, h, i, j);
 }
 
+noinline struct victim_two victim_two(unsigned long x)
+{
+	return (struct victim_two){ leaf(x), ~x };
+}
+
 noinline struct victim_pair victim_struct(unsigned long x)
 {
 	return (struct victim_pair){ x + 1, ~0ull - x, x * 2 };

@@ -32,7 +32,13 @@ notrace u64 victim_arguments_notrace(u32 a, u64 b, u32 c, unsigned long d,
 				     u16 e, u64 f, u32 g, u64 h,
 				     unsigned long i, u8 j);
 
-/* A struct returned through memory or several registers. */
+/* A struct returned in two registers, where the ABI allows it. */
+struct victim_two {
+	unsigned long first, second;
+};
+struct victim_two victim_two(unsigned long x);
+
+/* A struct that is too large for registers. */
 struct victim_pair {
 	u64 first, second;
 	unsigned long third;
