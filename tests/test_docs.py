@@ -40,6 +40,27 @@ def test_folder_is_explained(folder):
         assert missing == []
 
 
+def code_lines(paths) -> int:
+    """Lines that are neither empty nor comments."""
+    return sum(bool(line.strip()) for path in paths for line in re.sub(
+        r"/\*.*?\*/", "", path.read_text(), flags=re.S).split("\n"))
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+def test_the_guide_says_what_a_port_costs(arch):
+    """Its table, recounted; a few lines more or less are the same port."""
+    files = [path for top in ("arch", "boot")
+             for path in (ROOT / top / arch).glob("*.[chS]")]
+    lab = [path for path in files if path.stem == "lab"]
+    patching = [path for path in files if path.name in (
+        "patch.c", "arch_trace_inline.h", "trampoline.S")]
+    row = re.search(rf"^\| {arch} \| (\d+) \| (\d+) \| (\d+) \|$",
+                    (ROOT / "arch" / "README.md").read_text(), re.M)
+    for said, paths in zip(map(int, row.groups()),
+                           (set(files) - set(lab), patching, lab)):
+        assert abs(said - code_lines(paths)) <= said / 50
+
+
 def used(pattern: str) -> set[str]:
     """What the tree's sources and READMEs use of such codes."""
     found = set()

@@ -240,8 +240,6 @@ void arch_break_resume(struct trap_frame *f, unsigned long live, bool on)
 	else
 		f->epc = live + RESUME_OFF;
 }
-/* The strategy's trap is its only caller. */
-PATCH_ROOT(arch_break_resume);
 
 /* kseg0 has no protection: text is written where it stands. */
 long arch_text_open(void)

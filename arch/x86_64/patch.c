@@ -200,7 +200,6 @@ void arch_break_resume(struct trap_frame *f, unsigned long live, bool on)
 	*(unsigned long *)f->rsp = f->rip;
 	f->rip = (unsigned long)trace_entry;
 }
-PATCH_ROOT(arch_break_resume);
 
 /* Interrupt state between open and close; each CPU touches its own. */
 static irq_state_t text_irq_state[MAX_CPUS];
