@@ -316,11 +316,13 @@ def test_events_against_witness(arch, image, guest, witness_plugin, tmp_path,
     for i in range(0, len(wanted), 20):
         g.run(f"echo {' '.join(wanted[i:i + 20])} >> set_ftrace_filter")
     g.run("echo > trace")
+    typing = witness.read()
     g.run("echo 1 > tracing_on")
     before = witness.read()
     g.run(WORKLOAD, timeout=120)
     executed = difference(before, witness.read())
     g.run("echo 0 > tracing_on")
+    most = difference(typing, witness.read())
     lines = g.lines("cat trace", timeout=120)
     if tracer == "function":
         calls = [e["callee"] for e in function_events(lines)]
@@ -329,7 +331,13 @@ def test_events_against_witness(arch, image, guest, witness_plugin, tmp_path,
         graph_nesting(events, whole=True)
         calls = [e["name"] for e in events if e["name"]]
     recorded = dict(Counter(calls))
-    assert recorded == {n: c for n, c in executed.items() if n in wanted}
+    # What ran while those lines were typed, too (a lock that was held, where the host is
+    # busy), is recorded as often as it ran while tracing was on: perhaps in between.
+    exact = {n: c for n, c in executed.items() if n in wanted and c == most[n]}
+    assert len(exact) > 5
+    assert {n: recorded.get(n) for n in exact} == exact
+    assert set(recorded) <= set(wanted)
+    assert all(executed.get(n, 0) <= c <= most[n] for n, c in recorded.items())
     assert trace_stats(g, 2)["overrun"] == 0
 
 
