@@ -8,7 +8,7 @@ import zlib
 
 from conftest import ROOT
 
-COUNT = 4
+COUNT = 6
 
 
 def test_some_are_caught():
