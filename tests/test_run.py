@@ -132,14 +132,15 @@ def test_real_hang_in_the_contract(image, run_tool, tmp_path):
 
 
 def test_watchdog_counts_what_the_guest_could_use(monkeypatch):
-    """A process that wants no CPU time hangs; one that the host gives little does not;
-    nor does anything but the tests of the contract."""
+    """A process that wants no CPU time hangs; one that the host gives little does not.
+    A test of the contract has ten seconds, any other 120."""
     console = qemu.Console()
     console.feed(b"KTAP version 1\n1..1\n# begin arch.idle\n")
     wall, cpu = 100.0, 0.0
     monkeypatch.setattr(qemu.time, "monotonic", lambda: wall)
     monkeypatch.setattr(qemu.Watchdog, "cpu_time", lambda _self: cpu)
-    slow, still = (qemu.Watchdog(0, 10, console, True) for _ in range(2))
+    slow, still = (qemu.Watchdog(0, console, True, False)
+                   for _ in range(2))
     assert not slow.hangs() and not still.hangs()
     for _ in range(9):
         wall, cpu = wall + 11, cpu + 1
@@ -149,9 +150,12 @@ def test_watchdog_counts_what_the_guest_could_use(monkeypatch):
     wall, cpu = 111.0, 0.1
     assert still.hangs()
     console.feed(b"ok 1 arch.idle\n# begin sched.slow\n")
-    wall, cpu = 999.0, 99.0
-    assert not slow.hangs() and not still.hangs()
-    wall, cpu = 1999.0, 199.0
+    for wall, cpu in ((999.0, 99.0), (1020.0, 130.0)):
+        assert not slow.hangs() and not still.hangs()
+    wall, cpu = 1021.0, 220.0
+    assert slow.hangs()
+    console.feed(b"ok 2 sched.slow\n# nopl tests: 2 passed, 0 failed, 0 skipped\n")
+    wall, cpu = 2021.0, 999.0
     assert not slow.hangs() and not still.hangs()
 
 

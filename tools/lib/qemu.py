@@ -222,16 +222,19 @@ class Boot:
 
 
 class Watchdog:
-    """Does a test of the contract ("arch...") hang, or the boot before the first test?
-    Each takes less than a second. A busy host makes it slow, but not hang: what counts
-    is the CPU time that QEMU has had for it, or that QEMU wanted none."""
+    """Does a test hang, or the boot before the first test? A test of the contract
+    ("arch...") takes less than a second, any other less than ten. A busy host makes
+    them slow, but not hang: what counts is the CPU time that QEMU has had for it, or
+    that QEMU wanted none."""
 
-    LIMIT = 10  # seconds: of CPU time, or of standing still
-    STILL = 0.5  # seconds of CPU time in LIMIT seconds: no CPU of the guest runs
+    CONTRACT, OTHER = 10, 120  # seconds: of CPU time, or of standing still
+    STILL = 0.05  # CPU time in a second of standing still: no CPU of the guest runs
 
-    def __init__(self, pid: int, limit: float, console: Console, tests: bool):
-        """tests: the first thing that the kernel does is to run tests."""
-        self.pid, self.limit, self.console = pid, limit, console
+    def __init__(self, pid: int, console: Console, tests: bool, exact: bool):
+        """tests: the first thing that the kernel does is to run tests. exact: under
+        -icount everything takes longer."""
+        self.pid, self.console = pid, console
+        self.scale = 10 if exact else 1
         self.before = "arch: boot" if tests else None
         self.test = None
         self.begun = 0.0  # CPU time when the test began
@@ -251,14 +254,15 @@ class Watchdog:
         wall, cpu = time.monotonic(), self.cpu_time()
         runs = self.console.runs
         test = runs[-1].running if runs else self.before
-        if test != self.test or not (test or "").startswith("arch"):
+        if test != self.test or not test:
             self.test, self.begun, self.last = test, cpu, (wall, cpu)
             return False
-        if wall - self.last[0] >= self.LIMIT:
-            if cpu - self.last[1] < self.STILL:
+        limit = self.CONTRACT if test.startswith("arch") else self.OTHER
+        if wall - self.last[0] >= limit:
+            if cpu - self.last[1] < limit * self.STILL:
                 return True
             self.last = (wall, cpu)
-        return cpu - self.begun >= self.limit
+        return cpu - self.begun >= limit * self.scale
 
 
 def stacks(machine: Machine, command: list[str], socket: str) -> list[str]:
@@ -286,12 +290,11 @@ def stacks(machine: Machine, command: list[str], socket: str) -> list[str]:
 
 def boot(machine: Machine, command: list[str], timeout: float,
          log: Path | str | None = None, on_line=None) -> Boot:
-    """Run a guest until it ends, at most timeout seconds of wall clock; a test of the
-    contract that hangs ends it sooner. Then the result has the CPUs' stacks."""
+    """Run a guest until it ends, at most timeout seconds of wall clock; a test that
+    hangs ends it sooner. Then the result has the CPUs' stacks."""
     console = Console(on_line)
     start = time.monotonic()
     where: list[str] = []
-    limit = Watchdog.LIMIT if "-icount" not in command else timeout
     with tempfile.TemporaryDirectory() as folder:
         socket = f"{folder}/gdb"
         command = [*command, "-chardev",
@@ -304,8 +307,9 @@ def boot(machine: Machine, command: list[str], timeout: float,
             sink = open(log, "wb") if log else None
             try:
                 ended = _collect(process, console, start + timeout, sink,
-                                 Watchdog(process.pid, limit, console,
-                                          'run="test' in " ".join(command)))
+                                 Watchdog(process.pid, console,
+                                          'run="test' in " ".join(command),
+                                          "-icount" in command))
                 if ended:
                     process.wait(timeout=10)
                 else:
