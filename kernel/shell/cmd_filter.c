@@ -229,8 +229,8 @@ static int head_write(struct sink *s, const char *text, size_t len)
 		if (text[n++] == '\n')
 			h->left--;
 	err = n ? h->f.out->write(h->f.out, text, n) : 0;
-	/* Said with the last line, not after it: a file that blocks might
-	 * never have a further one. */
+	/* head ends the pipeline with the last line that it wants, and not after it: a
+	 * file that blocks might never have another line. */
 	return err || h->left ? err : -EPIPE;
 }
 

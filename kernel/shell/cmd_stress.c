@@ -34,7 +34,7 @@ struct worker {
 struct kind {
 	const char *name;
 	int prio;
-	/* One loop; false: it was told to stop before it did it. */
+	/* One turn of the worker's loop; false: it was told to stop before the turn. */
 	bool (*loop)(struct worker *w);
 };
 
@@ -78,7 +78,8 @@ static bool mutex_loop(struct worker *w)
 
 	mutex_lock(&w->set->lock);
 	before = w->set->locked;
-	stress_work(200); /* time for another to come between, if it could */
+	stress_work(
+		200); /* another task comes between here if the mutex lets it */
 	w->set->locked = before + 1;
 	mutex_unlock(&w->set->lock);
 	task_sleep(300 * NSEC_PER_USEC);
@@ -134,7 +135,7 @@ static struct stress {
 	struct stress_set set[STRESS_SETS_MAX];
 	struct worker worker[STRESS_SETS_MAX][NR_KINDS];
 	struct task *cpus;	/* with `cpus`, else NULL */
-	u32 came, went, failed; /* that one's counts */
+	u32 came, went, failed; /* what the task `cpus` has counted */
 } * stress;			/* NULL: not running; the shell's task alone */
 
 static void worker_main(void *arg)
@@ -156,7 +157,8 @@ static void toggle_cpu(struct stress *s, unsigned int c)
 		s->failed += cpu_up(c) || !++s->came;
 }
 
-/* The next one is the clock's choice. At the end all are back. */
+/* Takes CPUs down and up; the clock's low bits choose which. At the end all CPUs are
+ * online. */
 static void cpus_main(void *arg)
 {
 	struct stress *s = arg;

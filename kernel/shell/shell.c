@@ -21,7 +21,7 @@ static int console_sink_write(struct sink *s, const char *text, size_t len)
 	return 0;
 }
 
-/* Error lines and the editor: must be seen after Ctrl-C as well. */
+/* For error lines and the line editor: what they write is shown after Ctrl-C, too. */
 static int always_sink_write(struct sink *s, const char *text, size_t len)
 {
 	(void)s;
@@ -179,7 +179,8 @@ int shell_copy_file(struct sink *out, const char *name, const char *file)
 	return n < 0 ? n : err;
 }
 
-/* Let it write what it kept, unless Ctrl-C ends all; the first error counts. */
+/* The filter writes what it has kept, unless Ctrl-C ends the pipeline. The first error
+ * is returned. */
 static int filter_end(struct filter *f, int err)
 {
 	int end_err = 0;
@@ -205,7 +206,7 @@ static int check_files(const struct shell_cmd *cmd, const struct filter *f,
 	return 0;
 }
 
-/* A file that cannot be read is said and passed over, as in Unix. */
+/* A file that cannot be read is reported and passed over, as in Unix. */
 static int feed_files(struct filter *f, const char *name, char **file)
 {
 	int err, failed = 0;
@@ -223,7 +224,8 @@ static int feed_files(struct filter *f, const char *name, char **file)
 	return failed;
 }
 
-/* cat, grep and the like as the first command: their input are FILEs. */
+/* Run cat, grep and the like as the first command of a pipeline: they read the files
+ * that are named. */
 static int exec_filter(struct sink *out, const struct shell_cmd *cmd, int argc,
 		       char **argv)
 {

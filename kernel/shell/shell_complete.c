@@ -9,7 +9,7 @@
 
 REGISTRY(struct shell_cmd, shell_cmds);
 
-/* What kind of word the cursor stands at the end of. */
+/* What the cursor stands behind: a word, and which one of its command. */
 struct position {
 	size_t start; /* of the word, its opening quote left out */
 	char quote;

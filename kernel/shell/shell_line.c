@@ -21,7 +21,7 @@ static void beep(struct line_edit *e)
 	put_text(e, "\a", 1);
 }
 
-/* The cursor goes from e->pos to `to`, on the screen as well. */
+/* Move the cursor from e->pos to `to`, in the line and on the screen. */
 static void move_cursor(struct line_edit *e, size_t to)
 {
 	while (e->pos > to) {
@@ -32,7 +32,7 @@ static void move_cursor(struct line_edit *e, size_t to)
 	e->pos = to;
 }
 
-/* Draw what stands from the cursor on anew, and come back. */
+/* Draw the rest of the line from the cursor on, and put the cursor back. */
 static void draw_rest(struct line_edit *e)
 {
 	size_t pos = e->pos;
@@ -58,7 +58,7 @@ void line_insert(struct line_edit *e, const char *text, size_t len)
 		draw_rest(e);
 }
 
-/* Take [from, to) out; the cursor ends at from. */
+/* Delete the bytes [from, to). The cursor is at `from` afterwards. */
 static void erase(struct line_edit *e, size_t from, size_t to)
 {
 	if (from == to)

@@ -1,7 +1,7 @@
 /*
- * Proves of the line editor: after every byte a terminal that obeys what the
- * editor writes shows exactly prompt and line, the cursor where the editor
- * believes it; keys, history and Tab do what their names say.
+ * Proves of the line editor. A terminal that obeys what the editor writes shows, after
+ * every byte that is typed, exactly the prompt and the line, and its cursor is where the
+ * editor believes it to be. Keys, history and Tab do what their names say.
  */
 #include <kernel/test/ktest.h>
 #include <kernel/shell/shell_internal.h>

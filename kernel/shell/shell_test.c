@@ -1,7 +1,7 @@
 /*
- * Proves of the shell: quoting, pipes and targets do what sh does; a bad line
- * is one error line and nothing of it is run; filters stop a file that never
- * ends; completion offers what fits. Control files: ctl_test.c's.
+ * Proves of the shell. Quotes, pipes and targets do what sh does. A bad line is one line
+ * of error, and nothing of it is run. Filters stop a file that never ends. Completion
+ * offers what fits. ctl_test.c tests control files.
  */
 #include <kernel/cpu/cpu.h>
 #include <kernel/ctl/ctl.h>
