@@ -114,7 +114,9 @@ bool fdt_reg(u32 i, struct boot_range *r)
 	u32 a = parent->address_cells, s = parent->size_cells;
 	struct fdt_prop p;
 
-	if (a > 2 || s > 2 || !fdt_property(&fdt_path[fdt_depth], "reg", &p) ||
+	/* With no words at all there would be endlessly many. */
+	if (a > 2 || s > 2 || !(a + s) ||
+	    !fdt_property(&fdt_path[fdt_depth], "reg", &p) ||
 	    (u64)(i + 1) * (a + s) * 4 > p.len)
 		return false;
 	r->start = fdt_cells(&p, i * (a + s), a);
