@@ -18,7 +18,7 @@ WITH_TREE = [a for a in ARCHES
 def fuzz(tmp_path_factory):
     """tests/fdt/fuzz.c, built."""
     out = tmp_path_factory.mktemp("fdt") / "fuzz"
-    subprocess.run(["gcc", "-std=gnu2x", "-g", "-O1", "-w", "-Itests/fdt",
+    subprocess.run(["gcc", "-std=gnu2x", "-g", "-O1", "-w",
                     f"-Iarch/{WITH_TREE[0]}", "-I.",
                     "-fsanitize=address,undefined", "-fno-sanitize-recover",
                     "tests/fdt/fuzz.c", "-o", str(out)], cwd=ROOT,
