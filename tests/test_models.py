@@ -1,7 +1,8 @@
 """The Promela models: of the strategies (every interleaving of three CPUs and a
 preempted task), of the trace buffer (a writer, a reader, and memory that reorders
-stores), and of retiring a tracer's ops. All states are gone through, and nothing is wrong; and with a step or a fence
-of the protocol taken out, what it is for is seen to go wrong."""
+stores), and of retiring a tracer's ops. All states are gone through, and nothing is
+wrong; and with a step or a fence of the protocol taken out, what it is for is seen to
+go wrong."""
 
 import re
 import subprocess
