@@ -128,7 +128,8 @@ static void compiled_note(void)
 /* Before the sites are converted: this file is linked before the tracer. */
 INIT_HOOK(INIT_SITES, compiled_note);
 
-/* Store bytes over victim_other()'s site, which nobody runs; interrupts off. */
+/* Store bytes over victim_other()'s site. No CPU runs that function meanwhile. The caller
+ * has interrupts off. */
 static void store_site(const u8 *bytes)
 {
 	long delta = arch_text_open();

@@ -307,8 +307,8 @@ static void exchange(struct timer *timer)
 #define EXCHANGES 600
 
 /*
- * entry and func come from one load of trace_ops: whoever got to trace_entry_call by
- * one tracer's entry never calls another's function.
+ * The trampolines take entry and func from one load of trace_ops. A call that has come to
+ * trace_entry_call through one tracer's entry never calls another tracer's function.
  */
 KTEST(one_load, "arch_trace.trace_ops.one_load")
 {
