@@ -78,8 +78,8 @@ static bool mutex_loop(struct worker *w)
 
 	mutex_lock(&w->set->lock);
 	before = w->set->locked;
-	stress_work(
-		200); /* another task comes between here if the mutex lets it */
+	/* Another task comes between here if the mutex lets it. */
+	stress_work(200);
 	w->set->locked = before + 1;
 	mutex_unlock(&w->set->lock);
 	task_sleep(300 * NSEC_PER_USEC);
