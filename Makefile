@@ -73,7 +73,7 @@ CFLAGS := -std=gnu2x -O2 -g -ffreestanding -fno-common -fno-pic -fno-ipa-ra \
 	-fno-stack-protector -fno-asynchronous-unwind-tables \
 	-fno-strict-aliasing -fno-jump-tables -fno-delete-null-pointer-checks \
 	-Wall -Wextra -Wmissing-prototypes -Wvla -Werror=implicit \
-	-I. -Iarch/$(ARCH) -DSITES_$(subst -,_,$(SITES)) \
+	-I. -Iarch/$(ARCH) -Iarch/$(ARCH)/sites/$(or $(SITE_LAYOUT_$(SITES)),$(SITES)) \
 	-DRECORD_$(shell tr a-z A-Z <<< $(RECORD)) $(ARCH_CFLAGS)
 SITE_CFLAGS := $(SITE_CFLAGS_$(SITES))
 LDFLAGS := -nostdlib -static -Wl,--build-id=none -Wl,-z,max-page-size=4096 \

@@ -22,17 +22,17 @@
 #define PREEMPT_NMI 0x1000
 #define PREEMPT_RESCHED 0x8000
 
-/* Byte offsets into struct cpu_head, P = size of a pointer (4 or 8). */
+/* Byte offsets into struct cpu_head. */
 #define CPU_HEAD_SELF 0
-#define CPU_HEAD_CURRENT(P) (P)
-#define CPU_HEAD_RING_CUR(P) (2 * (P))
-#define CPU_HEAD_RING_END(P) (3 * (P))
-#define CPU_HEAD_SCRATCH(P) (4 * (P))
-#define CPU_HEAD_TRAP_STACK(P) (8 * (P))
-#define CPU_HEAD_TEXT(P) (9 * (P))
-#define CPU_HEAD_RING_BASE(P) (10 * (P))
-#define CPU_HEAD_PREEMPT(P) (10 * (P) + 8)
-#define CPU_HEAD_INDEX(P) (10 * (P) + 12)
+#define CPU_HEAD_CURRENT __SIZEOF_POINTER__
+#define CPU_HEAD_RING_CUR (2 * __SIZEOF_POINTER__)
+#define CPU_HEAD_RING_END (3 * __SIZEOF_POINTER__)
+#define CPU_HEAD_SCRATCH (4 * __SIZEOF_POINTER__)
+#define CPU_HEAD_TRAP_STACK (8 * __SIZEOF_POINTER__)
+#define CPU_HEAD_TEXT (9 * __SIZEOF_POINTER__)
+#define CPU_HEAD_RING_BASE (10 * __SIZEOF_POINTER__)
+#define CPU_HEAD_PREEMPT (10 * __SIZEOF_POINTER__ + 8)
+#define CPU_HEAD_INDEX (10 * __SIZEOF_POINTER__ + 12)
 
 #ifndef __ASSEMBLER__
 #include <kernel/types.h>
@@ -59,30 +59,17 @@ struct cpu_head {
 };
 
 static_assert(offsetof(struct cpu_head, self) == CPU_HEAD_SELF, "asm");
-static_assert(offsetof(struct cpu_head, current) ==
-		      CPU_HEAD_CURRENT(sizeof(long)),
+static_assert(offsetof(struct cpu_head, current) == CPU_HEAD_CURRENT, "asm");
+static_assert(offsetof(struct cpu_head, ring_cur) == CPU_HEAD_RING_CUR, "asm");
+static_assert(offsetof(struct cpu_head, ring_end) == CPU_HEAD_RING_END, "asm");
+static_assert(offsetof(struct cpu_head, scratch) == CPU_HEAD_SCRATCH, "asm");
+static_assert(offsetof(struct cpu_head, trap_stack) == CPU_HEAD_TRAP_STACK,
 	      "asm");
-static_assert(offsetof(struct cpu_head, ring_cur) ==
-		      CPU_HEAD_RING_CUR(sizeof(long)),
+static_assert(offsetof(struct cpu_head, text) == CPU_HEAD_TEXT, "asm");
+static_assert(offsetof(struct cpu_head, ring_base) == CPU_HEAD_RING_BASE,
 	      "asm");
-static_assert(offsetof(struct cpu_head, ring_end) ==
-		      CPU_HEAD_RING_END(sizeof(long)),
+static_assert(offsetof(struct cpu_head, preempt_count) == CPU_HEAD_PREEMPT,
 	      "asm");
-static_assert(offsetof(struct cpu_head, scratch) ==
-		      CPU_HEAD_SCRATCH(sizeof(long)),
-	      "asm");
-static_assert(offsetof(struct cpu_head, trap_stack) ==
-		      CPU_HEAD_TRAP_STACK(sizeof(long)),
-	      "asm");
-static_assert(offsetof(struct cpu_head, text) == CPU_HEAD_TEXT(sizeof(long)),
-	      "asm");
-static_assert(offsetof(struct cpu_head, ring_base) ==
-		      CPU_HEAD_RING_BASE(sizeof(long)),
-	      "asm");
-static_assert(offsetof(struct cpu_head, preempt_count) ==
-		      CPU_HEAD_PREEMPT(sizeof(long)),
-	      "asm");
-static_assert(offsetof(struct cpu_head, index) == CPU_HEAD_INDEX(sizeof(long)),
-	      "asm");
+static_assert(offsetof(struct cpu_head, index) == CPU_HEAD_INDEX, "asm");
 #endif
 #endif

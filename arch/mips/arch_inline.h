@@ -28,7 +28,7 @@ static inline struct task *arch_current(void)
 {
 	struct task *task;
 
-	asm volatile("lw %0, %1($28)" : "=r"(task) : "i"(CPU_HEAD_CURRENT(4)));
+	asm volatile("lw %0, %1($28)" : "=r"(task) : "i"(CPU_HEAD_CURRENT));
 	return task;
 }
 

@@ -1,4 +1,4 @@
-/* The inline half of arch_trace.h; patch.c has the site's table. */
+/* The inline half of arch_trace.h; site.h has the site's table. */
 #ifndef ARCH_TRACE_INLINE_H
 #define ARCH_TRACE_INLINE_H
 
@@ -12,8 +12,15 @@
 #define INSN_NOP 0x00000000u
 #define INSN_JAL 0x0c000000u /* | bits 27..2 of the target, in its 256 MiB */
 #define INSN_JAL_TARGET 0x03ffffffu
-#define INSN_LUI_V1 0x3c030000u /* lui v1, hi */
-#define INSN_BRANCH 0x10000000u /* b . + 4 | words */
+#define INSN_LUI_V1 0x3c030000u	    /* lui v1, hi */
+#define INSN_BRANCH 0x10000000u	    /* b . + 4 | words */
+#define INSN_MOVE_AT_RA 0x03e00825u /* or at, ra, zero */
+#define INSN_MOVE_V0_T7 0x01e01025u
+#define INSN_MOVE_T7_V0 0x00407825u
+#define INSN_ADDIU_SP_8 0x27bdfff8u /* addiu sp, sp, -8 */
+#define INSN_ADDIU_V1 0x24630000u   /* addiu v1, v1, N */
+#define INSN_JALR_V1 0x0060f809u
+#define INSN_UPPER 0xffff0000u
 
 /* `break`, with a code that no compiler emits: GCC's are 6 and 7. */
 #define INSN_BREAK 0x0339000du
@@ -29,30 +36,27 @@ static inline u32 insn_lui_v1(unsigned long target)
 	return INSN_LUI_V1 | (target + 0x8000) >> 16;
 }
 
+static inline u32 insn_addiu_v1(unsigned long target)
+{
+	return INSN_ADDIU_V1 | (target & 0xffff);
+}
+
 /*
- * SITE_LENGTH: bytes from the site to where its call returns. RESUME_OFF: bytes
- * from the live instruction to where a CPU is after it, if it is off.
+ * synci: writes the line back from the data cache and throws it out of the
+ * instruction cache; it needs a `sync` and a hazard barrier afterwards, which
+ * arch_text_sync() is (MIPS32 Instruction Set, SYNCI).
  */
-#ifdef SITES_mcount_long
-#define SITE_LENGTH 20
-#define RESUME_OFF SITE_LENGTH
-
-static inline u64 arch_live_bytes(unsigned long live, bool on)
+static inline void arch_text_sync_site(unsigned long a)
 {
-	(void)live;
-	return on ? insn_lui_v1((unsigned long)trace_entry) :
-		    INSN_BRANCH | (SITE_LENGTH / 4 - 1);
+	asm volatile("synci 0(%0)" : : "r"(a) : "memory");
 }
-#else
-#define SITE_LENGTH 8
-#define RESUME_OFF 4
 
-static inline u64 arch_live_bytes(unsigned long live, bool on)
-{
-	(void)live;
-	return on ? insn_jal((unsigned long)trace_entry) : INSN_NOP;
-}
-#endif
+/*
+ * The site of this kernel's front end (SITES=): sites/<front end>/site.h. SITE_LENGTH:
+ * bytes from the site to where its call returns. RESUME_OFF: bytes from the live
+ * instruction to where a CPU is after it, if it is off.
+ */
+#include <site.h>
 
 /* A site is recorded by its live instruction: the `jal`, or the `lui`. */
 static inline unsigned long arch_site_live(unsigned long site)
@@ -87,16 +91,6 @@ static inline bool arch_live_word(unsigned long live)
 static inline void arch_live_write_word(unsigned long alias, u64 bytes)
 {
 	arch_live_write(alias, bytes);
-}
-
-/*
- * synci: writes the line back from the data cache and throws it out of the
- * instruction cache; it needs a `sync` and a hazard barrier afterwards, which
- * arch_text_sync() is (MIPS32 Instruction Set, SYNCI).
- */
-static inline void arch_text_sync_site(unsigned long a)
-{
-	asm volatile("synci 0(%0)" : : "r"(a) : "memory");
 }
 
 #endif

@@ -4,6 +4,7 @@
  * gp is struct cpu before, during and after: no trap and no switch restores it.
  * k0 and k1 are used only while Status.EXL holds interrupts off.
  */
+#include <arch/asm.h>
 #include <arch/cpu_head.h>
 #include <frame.h>
 #include <layout.h>
@@ -11,8 +12,6 @@
 
 	.set noreorder
 	.set noat
-	.cfi_sections .debug_frame
-
 	/*
 	 * Frame information for stack walks (kernel/image/unwind.h). While the
 	 * interrupted pc and registers are only in the CPU, no walk can begin: a trap
@@ -51,10 +50,7 @@
  */
 	.section .text.vectors, "ax", @progbits
 	.balign 4096
-	.globl trap_vectors
-	.type trap_vectors, @function
-trap_vectors:
-	CFI_STARTPROC
+FUNCTION(trap_vectors)
 	frame_incomplete
 	b	trap_entry
 	nop
@@ -66,11 +62,8 @@ trap_vectors:
 	 * Is sp usable: 8-byte aligned, in RAM, and above text and read-only
 	 * data? A store through a wrong one would trap again, without end.
 	 */
-	.cfi_endproc
-	.size trap_vectors, . - trap_vectors
-	.type trap_entry, @function
-trap_entry:
-	CFI_STARTPROC
+END(trap_vectors)
+LOCAL_FUNCTION(trap_entry)
 	frame_incomplete
 	lui	$k0, %hi(_data)
 	addiu	$k0, %lo(_data)
@@ -83,7 +76,7 @@ trap_entry:
 	and	$k1, $k1, $k0
 	bnez	$k1, 1f
 	move	$k0, $sp
-	lw	$sp, CPU_HEAD_TRAP_STACK(4)($gp)
+	lw	$sp, CPU_HEAD_TRAP_STACK($gp)
 1:	addiu	$sp, $sp, -FRAME_SIZE
 	sw	$k0, FRAME_REG(29)($sp)
 	each_register sw
@@ -126,23 +119,19 @@ trap_entry:
 	frame_incomplete
 	ehb
 	eret
-	.cfi_endproc
-	.size trap_entry, . - trap_entry
+END(trap_entry)
 
 /* A cache error sets ERL, not EXL, and no EPC: there is nothing to go back to. */
-	.type cache_error_entry, @function
-cache_error_entry:
-	CFI_STARTPROC
+LOCAL_FUNCTION(cache_error_entry)
 	.cfi_undefined 31
-	lw	$sp, CPU_HEAD_TRAP_STACK(4)($gp)
+	lw	$sp, CPU_HEAD_TRAP_STACK($gp)
 	mfc0	$t0, C0_STATUS
 	ins	$t0, $zero, 0, 5
 	mtc0	$t0, C0_STATUS
 	ehb
 	jal	trap_cache_error
 	addiu	$sp, $sp, -16
-	.cfi_endproc
-	.size cache_error_entry, . - cache_error_entry
+END(cache_error_entry)
 
 	.text
 
@@ -152,26 +141,20 @@ cache_error_entry:
  * last, so that at every instruction the frame information tells a stack and a
  * return address of the same task.
  */
-	.globl arch_switch
-	.type arch_switch, @function
-arch_switch:
-	CFI_STARTPROC
+FUNCTION(arch_switch)
 	each_saved sw, $a0
 	sw	$sp, CONTEXT_SP($a0)
 	sw	$ra, CONTEXT_RA($a0)
-	sw	$a1, CPU_HEAD_CURRENT(4)($gp)
+	sw	$a1, CPU_HEAD_CURRENT($gp)
 	move	$v0, $a0
 	each_saved lw, $a1
 	lw	$at, CONTEXT_RA($a1)
 	jr	$at
 	lw	$sp, CONTEXT_SP($a1)
-	.cfi_endproc
-	.size arch_switch, . - arch_switch
+END(arch_switch)
 
 /* task_entry: the first instruction of a task. */
-	.type task_begin, @function
-task_begin:
-	CFI_STARTPROC
+LOCAL_FUNCTION(task_begin)
 	.cfi_undefined 31		/* nothing called it: walks end here */
 	nop				/* room for a call before task_entry */
 	nop
@@ -179,8 +162,7 @@ task_begin:
 task_entry:
 	j	task_start
 	move	$ra, $zero
-	.cfi_endproc
-	.size task_begin, . - task_begin
+END(task_begin)
 
 /*
  * void arch_cpu_idle(void): an interrupt in the window has done what the wait
@@ -188,9 +170,7 @@ task_entry:
  * pending already is taken at the latest at the ehb, inside the window.
  */
 	.globl arch_cpu_idle, idle_window, idle_window_end
-	.type arch_cpu_idle, @function
-arch_cpu_idle:
-	CFI_STARTPROC
+LOCAL_FUNCTION(arch_cpu_idle)
 	ei
 idle_window:
 	ehb
@@ -198,17 +178,14 @@ idle_window:
 idle_window_end:
 	jr	$ra
 	nop
-	.cfi_endproc
-	.size arch_cpu_idle, . - arch_cpu_idle
+END(arch_cpu_idle)
 
 /*
  * void relax_wait(void): the same for arch_relax_nap(). Whatever ends it,
  * interrupts are off at the end; an interrupt in the window is not handled.
  */
 	.globl relax_wait, relax_window, relax_window_end
-	.type relax_wait, @function
-relax_wait:
-	CFI_STARTPROC
+LOCAL_FUNCTION(relax_wait)
 	ei
 relax_window:
 	ehb
@@ -217,5 +194,4 @@ relax_window:
 relax_window_end:
 	jr	$ra
 	ehb
-	.cfi_endproc
-	.size relax_wait, . - relax_wait
+END(relax_wait)

@@ -5,8 +5,12 @@
  * returns through is in lab_saved, one slot a CPU.
  */
 #include <frame.h>
+#include <arch/asm.h>
 #include <arch/cpu_head.h>
 #include <arch/arch_lab.h>
+#define VICTIM_INSN nop
+#include <arch/lab_victim.h>
+#include <site.h>
 
 	.set noreorder
 	.set noat
@@ -30,7 +34,6 @@ lab_saved:
 	 * A victim loses its stack pointer and its return address on purpose, so
 	 * every stack walk ends in it.
 	 */
-	.cfi_sections .debug_frame
 	CFI_STARTPROC
 	.cfi_undefined 31
 /*
@@ -83,7 +86,7 @@ lab_count2:
 
 	/* t0 = this CPU's slot, less %lo(lab_saved). */
 	.macro	saved_slot
-	lw	$t0, CPU_HEAD_INDEX(4)($gp)
+	lw	$t0, CPU_HEAD_INDEX($gp)
 	sll	$t0, $t0, 2
 	lui	$t1, %hi(lab_saved)
 	addu	$t0, $t0, $t1
@@ -143,26 +146,6 @@ lab_count2:
 	victim_end 2, 4, 5, 6, 7, 15, 16, 17, 18, 19, 20, 21, 22, 23, 30, 31
 	.endm
 
-	.macro	victim_data name
-	.pushsection .rodata
-	.balign	4
-	.globl	\name
-\name:
-	.word	\name\()_run, \name\()_site
-	.word	\name\()_b0, \name\()_b1, \name\()_b2, \name\()_b3
-	.popsection
-	.endm
-
-	/* Two of the victim's own instructions, the second of which is given. */
-	.macro	before name, second:vararg
-\name\()_b0: nop
-\name\()_b1: \second
-	.endm
-	.macro	behind name
-\name\()_b2: nop
-\name\()_b3: nop
-	.endm
-
 	/* A `jal` and its delay slot. */
 	.type	lab_jal_run, @function
 lab_jal_run:
@@ -182,7 +165,7 @@ lab_link_run:
 	victim_begin
 	move	$at, $ra
 	nop
-	before	lab_link, nop
+	before	lab_link
 lab_link_site:
 	nop
 	nop
@@ -195,43 +178,13 @@ lab_link_site:
 	.type	lab_long_run, @function
 lab_long_run:
 	victim_begin
-	before	lab_long, nop
+	before	lab_long
 lab_long_site:
 	.fill	5, 4, 0
 	behind	lab_long
 	victim_site_end
 	.size	lab_long_run, . - lab_long_run
 	victim_data lab_long
-
-	/*
-	 * A site as the compiler makes it, the victim's two instructions before it
-	 * included. t4 says where ra was saved: slot, or move when it was not.
-	 */
-	.macro	own_site name, slot:vararg
-#if defined(SITES_mcount_long)
-	before	\name, nop
-\name\()_site:
-	lui	$v1, %hi(_mcount)
-	addiu	$v1, $v1, %lo(_mcount)
-	move	$at, $ra
-	jalr	$v1
-	addiu	$sp, $sp, -8
-#elif defined(SITES_mcount_ra)
-\name\()_b0:
-	move	$at, $ra
-\name\()_b1:
-	\slot
-\name\()_site:
-	jal	_mcount
-	addiu	$sp, $sp, -8
-#else
-	before	\name, move $at, $ra
-\name\()_site:
-	jal	_mcount
-	addiu	$sp, $sp, -8
-#endif
-	behind	\name
-	.endm
 
 	.type	lab_victim_own_run, @function
 lab_victim_own_run:
@@ -281,10 +234,7 @@ lab_victim_return_run:
  * a0 counts the turns. The caller's registers are stored below sp, then the seed.
  */
 	.section .text
-	.globl	lab_registers
-	.type	lab_registers, @function
-lab_registers:
-	CFI_STARTPROC
+FUNCTION(lab_registers)
 	.cfi_undefined 31		/* ra holds a value, too: walks end here */
 	addiu	$sp, $sp, -48
 	place = 0
@@ -335,5 +285,4 @@ lab_registers:
 	.endr
 	jr	$ra
 	addiu	$sp, $sp, 48
-	.cfi_endproc
-	.size	lab_registers, . - lab_registers
+END(lab_registers)

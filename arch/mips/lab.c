@@ -23,15 +23,9 @@
 #include <tracer/lab/lab_scheme.h>
 
 #define INSN_J 0x08000000u
-#define INSN_ADDIU_SP_8 0x27bdfff8u
-#define INSN_ADDIU_V1 0x24630000u
-#define INSN_MOVE_AT_RA 0x03e00825u
-#define INSN_JALR_V1 0x0060f809u
 
 extern const struct lab_victim lab_jal, lab_link, lab_long;
 extern const char lab_count[], lab_count2[], lab_count_stub[];
-
-enum { OFF, ON, ON2 };
 
 /* ---- what the forms are ---- */
 
@@ -117,28 +111,10 @@ static void encode_long_both(unsigned long site, unsigned int form, u8 *bytes)
 		{ "off", { 4, 4, -4, -4, -4 }, { 0, 0 } },                     \
 		{ "on", { 4, 4, 4, 4, 4 }, { 1, 0 } },                         \
 	}
-#define MOVE(from, to) .old = from, .new = to
 
-#define FIRST(to)                                                              \
-	{                                                                      \
-		{                                                              \
-			0, 4, to                                               \
-		}                                                              \
-	}
-#define FIRST_SECOND(to)                                                       \
-	{                                                                      \
-		{ 0, 4, to },                                                  \
-		{                                                              \
-			4, 4, to                                               \
-		}                                                              \
-	}
-#define SECOND_FIRST(to)                                                       \
-	{                                                                      \
-		{ 4, 4, to },                                                  \
-		{                                                              \
-			0, 4, to                                               \
-		}                                                              \
-	}
+#define FIRST(to) ONE_STORE(0, 4, to)
+#define FIRST_SECOND(to) TWO_STORES(0, 4, 4, 4, to)
+#define SECOND_FIRST(to) TWO_STORES(4, 4, 0, 4, to)
 
 /* ---- the delay slot (seed 1) ---- */
 
@@ -262,13 +238,8 @@ const char *const lab_register_names[] = {
 const struct lab_form *lab_own_form(bool on)
 {
 	static const struct lab_form forms[] = {
-#ifdef SITES_mcount_long
-		{ "off", { 4, 4, -4, -4, -4 }, { 0, 0 } },
-		{ "on", { 4, 4, 4, 4, 4 }, { 1, 0 } },
-#else
-		{ "off", { 4, 4 }, { 0, 0 } },
-		{ "on", { 4, 4 }, { 1, 0 } },
-#endif
+		{ "off", SITE_FORM_OFF, { 0, 0 } },
+		{ "on", SITE_FORM_ON, { 1, 0 } },
 	};
 
 	return &forms[on];

@@ -10,6 +10,7 @@
  *
  * In brackets: instructions from the site's `move` on.
  */
+#include <arch/asm.h>
 #include <arch/cpu_head.h>
 #include <arch/ring_event.h>
 #include <frame.h>
@@ -25,7 +26,6 @@
 
 	.set noreorder
 	.set noat
-	.cfi_sections .debug_frame
 	.text
 
 	.globl trampoline_end
@@ -39,19 +39,8 @@
 	.cfi_register 31, 1
 	.endm
 
-	.macro	trampoline name
-	.globl	\name
-	.type	\name, @function
-\name:
-	CFI_STARTPROC
-	.cfi_return_column 64
-	trampoline_regs
-	.endm
-
-	.macro	end name
-	.cfi_endproc
-	.size	\name, . - \name
-	.endm
+#define TRAMPOLINE(name) \
+	FUNCTION(name); .cfi_return_column 64; trampoline_regs
 
 	/* Registers that C may change and the function may need; t1 keeps the
 	 * caller's Status. */
@@ -93,7 +82,7 @@
 	.globl _mcount
 	.type _mcount, @function
 _mcount:
-	trampoline trace_stub
+TRAMPOLINE(trace_stub)
 	.cfi_def_cfa_offset 8
 	addiu	$sp, $sp, 8
 	.cfi_def_cfa_offset 0
@@ -106,22 +95,22 @@ _mcount:
 #endif
 	jr	$ra
 	move	$ra, $at
-	end	trace_stub
+END(trace_stub)
 	.size _mcount, . - _mcount
 
 /* t0 = ops for all that follow; trace_ops is loaded once. */
-	trampoline trace_entry
+TRAMPOLINE(trace_entry)
 	lui	$t0, %hi(trace_ops)		/* [4] */
 	lw	$t0, %lo(trace_ops)($t0)
 	lw	$t1, 0($t0)			/* ops->entry */
 	jr	$t1
 	nop					/* [8] */
-	end	trace_entry
+END(trace_entry)
 
-	trampoline trace_entry_off
+TRAMPOLINE(trace_entry_off)
 	jr	$ra				/* [9] */
 	move	$ra, $at			/* [10] */
-	end	trace_entry_off
+END(trace_entry_off)
 
 /*
  * One event, interrupts off: t1 = Status before, t2 = the slot. The clock is
@@ -130,11 +119,11 @@ _mcount:
  * for a younger one: the high words' difference must equal the low words'
  * borrow.
  */
-	trampoline trace_entry_ring
+TRAMPOLINE(trace_entry_ring)
 	di	$t1				/* [9] */
 7:	ehb
-	lw	$t2, CPU_HEAD_RING_CUR(4)($gp)
-	lw	$t3, CPU_HEAD_RING_END(4)($gp)
+	lw	$t2, CPU_HEAD_RING_CUR($gp)
+	lw	$t3, CPU_HEAD_RING_END($gp)
 	sltu	$t3, $t2, $t3
 	beqz	$t3, trace_ring_full
 	lui	$t4, %hi(arch_clock_counter)	/* [15] */
@@ -142,18 +131,18 @@ _mcount:
 	lui	$t6, %hi(arch_clock_high)
 	lw	$t6, %lo(arch_clock_high)($t6)
 	beqz	$t4, 2f				/* no GIC: Count */
-	lw	$t8, (CPU_HEAD_RING_BASE(4) + BASE_LOW)($gp)
+	lw	$t8, (CPU_HEAD_RING_BASE + BASE_LOW)($gp)
 	lw	$t5, 0($t4)			/* [21] */
 1:	xor	$t3, $t6, $t5
 	bltz	$t3, trace_ring_full		/* a carry is due */
-	lw	$t9, (CPU_HEAD_RING_BASE(4) + BASE_HIGH)($gp)
+	lw	$t9, (CPU_HEAD_RING_BASE + BASE_HIGH)($gp)
 	ext	$t6, $t6, 0, 31
 	subu	$t6, $t6, $t9
 	sltu	$t9, $t5, $t8
 	bne	$t6, $t9, trace_ring_full
 	subu	$t3, $t5, $t8			/* [29] word 0: delta */
-	lw	$t4, CPU_HEAD_TEXT(4)($gp)
-	lw	$t6, CPU_HEAD_PREEMPT(4)($gp)
+	lw	$t4, CPU_HEAD_TEXT($gp)
+	lw	$t6, CPU_HEAD_PREEMPT($gp)
 	sw	$t3, 0($t2)
 	subu	$t5, $ra, $t4
 	sll	$t5, $t5, 8
@@ -170,19 +159,19 @@ _mcount:
 	sync	4				/* the event before its count;
 						   pairs with readers' acquire
 						   of ring_cur */
-	sw	$t2, CPU_HEAD_RING_CUR(4)($gp)
+	sw	$t2, CPU_HEAD_RING_CUR($gp)
 	mtc0	$t1, C0_STATUS
 8:	jr	$ra				/* [48] */
 	move	$ra, $at			/* [49] */
 2:
 9:	b	1b
 	mfc0	$t5, C0_COUNT			/* [51] with this detour */
-	end	trace_entry_ring
+END(trace_entry_ring)
 
 /* trace_ring_slow(ip, parent, context), interrupts still off. */
-	trampoline trace_ring_full
+TRAMPOLINE(trace_ring_full)
 	trace_frame_save
-	lw	$a2, CPU_HEAD_PREEMPT(4)($gp)
+	lw	$a2, CPU_HEAD_PREEMPT($gp)
 	xori	$t8, $t1, STATUS_IE
 	ins	$a2, $t8, 14, 1			/* RING_CONTEXT_IRQS_OFF */
 	ext	$a2, $a2, 0, 16
@@ -193,10 +182,10 @@ _mcount:
 	mtc0	$t1, C0_STATUS
 10:	jr	$ra
 	move	$ra, $at
-	end	trace_ring_full
+END(trace_ring_full)
 
 /* ops->func(ip, parent, ops), interrupts as they were. */
-	trampoline trace_entry_call
+TRAMPOLINE(trace_entry_call)
 	trace_frame_save
 	lw	$t9, 4($t0)
 	move	$a0, $ra
@@ -206,11 +195,11 @@ _mcount:
 	trace_frame_restore
 	jr	$ra
 	move	$ra, $at
-	end	trace_entry_call
+END(trace_entry_call)
 
 /* trace_take_return(ip, parent, ops, sp): sp as the prologue left it. What it puts
  * into the frame instead of at is where a leaf will return to. */
-	trampoline trace_entry_return
+TRAMPOLINE(trace_entry_return)
 	trace_frame_save
 	move	$a0, $ra
 	move	$a1, $at
@@ -220,7 +209,7 @@ _mcount:
 	trace_frame_restore
 	jr	$ra
 	move	$ra, $at
-	end	trace_entry_return
+END(trace_entry_return)
 
 /*
  * A traced function returns here: its result may be in v0 and v1, ra is this very
@@ -229,10 +218,7 @@ _mcount:
  * looks among the task's taken returns. trace_returned() stores the real address
  * where ra has been saved.
  */
-	.globl trace_return
-	.type trace_return, @function
-trace_return:
-	CFI_STARTPROC
+FUNCTION(trace_return)
 	addiu	$sp, $sp, -32
 	.cfi_def_cfa_offset 32
 	sw	$ra, 28($sp)
@@ -246,7 +232,7 @@ trace_return:
 	lw	$v1, 20($sp)
 	jr	$ra
 	addiu	$sp, $sp, 32
-	end	trace_return
+END(trace_return)
 
 trampoline_end:
 

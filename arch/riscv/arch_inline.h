@@ -44,7 +44,7 @@ static inline struct task *arch_current(void)
 {
 	struct task *t;
 
-	asm volatile("ld %0, %1(tp)" : "=r"(t) : "i"(CPU_HEAD_CURRENT(8)));
+	asm volatile("ld %0, %1(tp)" : "=r"(t) : "i"(CPU_HEAD_CURRENT));
 	return t;
 }
 

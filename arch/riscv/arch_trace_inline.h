@@ -1,4 +1,4 @@
-/* RISC-V: the inline half of arch/arch_trace.h; patch.c has the site's table. */
+/* RISC-V: the inline half of arch/arch_trace.h; the site's table is in site.h. */
 #ifndef ARCH_RISCV_ARCH_TRACE_INLINE_H
 #define ARCH_RISCV_ARCH_TRACE_INLINE_H
 
@@ -63,94 +63,6 @@ static inline u32 insn_jalr(unsigned int link, long rounded)
 #define JAL_RA_TO_HINT (INSN_JAL_RA ^ INSN_HINT_LUI)
 
 /*
- * A site: its bytes, where the live word is, which register the call returns
- * through, and the live word off and on.
- */
-#if defined(SITES_mcount)
-#define SITE_LENGTH 4
-#define SITE_LIVE 0
-#define SITE_LINK REG_RA
-
-static inline u64 site_on(unsigned long site)
-{
-	return insn_jal_ra((long)((unsigned long)trace_entry - site));
-}
-
-static inline u64 site_off(unsigned long site)
-{
-	return site_on(site) ^ JAL_RA_TO_HINT;
-}
-#elif defined(SITES_mcount_far)
-#define SITE_LENGTH 8
-#define SITE_LIVE 4
-#define SITE_LINK REG_RA
-
-void trace_entry_below(void); /* trampoline.S: goes on to trace_entry */
-
-/*
- * The compiled auipc, made for the stub, stays. It is right for the stub's neighbours
- * above and below as well, unless 12 bits just do not reach one of them.
- */
-static inline u32 site_on(unsigned long site)
-{
-	unsigned long above =
-		(unsigned long)trace_entry - (unsigned long)trace_stub;
-	long rounded = distance_rounded(site, trace_stub);
-	bool beyond = (rounded & 0xfff) + above > 0xfff;
-
-	return insn_jalr(REG_RA,
-			 distance_rounded(site, beyond ? trace_entry_below :
-							 trace_entry));
-}
-
-static inline u32 site_off(unsigned long site)
-{
-	return site_on(site) ^ JALR_TO_HINT(REG_RA);
-}
-#else
-#define SITE_AT_ENTRY
-#define SITE_LENGTH 8
-#define SITE_LIVE riscv_site_live
-#define SITE_LINK REG_T0
-
-/* Chosen once by arch_nop_select(): 4: word 1 is live; 0: word 0 is. */
-extern unsigned long riscv_site_live;
-
-/* trampoline.S: run `turns` times eight sites left out in that way. */
-void nop_measure_auipc(unsigned long turns);
-void nop_measure_jump(unsigned long turns);
-
-static inline u32 site_on(unsigned long site)
-{
-	long rounded = distance_rounded(site, trace_entry);
-
-	return SITE_LIVE ? insn_jalr(REG_T0, rounded) :
-			   insn_auipc(REG_T0, rounded);
-}
-
-static inline u32 site_off(unsigned long site)
-{
-	return SITE_LIVE ? site_on(site) ^ JALR_TO_HINT(REG_T0) : INSN_JUMP_8;
-}
-#endif
-
-static inline unsigned long arch_site_live(unsigned long site)
-{
-	return site + SITE_LIVE;
-}
-
-#define arch_site_length ((unsigned int)SITE_LENGTH)
-
-#define arch_link_below ((unsigned long)LINK_BELOW)
-
-static inline u64 arch_live_bytes(unsigned long live, bool on)
-{
-	unsigned long site = live - SITE_LIVE;
-
-	return on ? site_on(site) : site_off(site);
-}
-
-/*
  * Where there are compressed instructions, a site may be aligned to 2 bytes only (H10).
  */
 static inline u64 arch_live_read(unsigned long live)
@@ -175,6 +87,35 @@ static inline void arch_live_write(unsigned long alias, u64 bytes)
 	}
 	half[0] = (u16)bytes;
 	half[1] = (u16)(bytes >> 16);
+}
+
+/*
+ * Chosen once by arch_nop_select(): the live word's offset in a site, where that is
+ * not the same for every NOP.
+ */
+extern unsigned long riscv_site_live;
+
+/*
+ * The site of this kernel's front end (SITES=): sites/<front end>/site.h. Its length, where
+ * the live word is, which register the call returns through, the live word off and on,
+ * and what the compiler left there.
+ */
+#include <site.h>
+
+static inline unsigned long arch_site_live(unsigned long site)
+{
+	return site + SITE_LIVE;
+}
+
+#define arch_site_length ((unsigned int)SITE_LENGTH)
+
+#define arch_link_below ((unsigned long)LINK_BELOW)
+
+static inline u64 arch_live_bytes(unsigned long live, bool on)
+{
+	unsigned long site = live - SITE_LIVE;
+
+	return on ? site_on(site) : site_off(site);
 }
 
 /*

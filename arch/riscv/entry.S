@@ -1,13 +1,10 @@
 /* Trap entry and return, task switch, and reads of registers that may not be. */
+#include <arch/asm.h>
 #include <arch/cpu_head.h>
 #include <frame.h>
 #include <regs.h>
 
-#define SCRATCH(n) (CPU_HEAD_SCRATCH(8) + 8 * (n))(tp)
-
-#define FUNCTION(name) \
-	.globl	name; .type name, @function; .balign 4; name: .cfi_startproc
-#define END(name) .cfi_endproc; .size name, . - name
+#define SCRATCH(n) (CPU_HEAD_SCRATCH + 8 * (n))(tp)
 
 /*
  * Frame information for stack walks (kernel/image/unwind.h). While the interrupted pc
@@ -32,7 +29,6 @@
 	.endr
 .endm
 
-	.cfi_sections .debug_frame
 	.text
 /*
  * Every trap comes here, from kernel code, with interrupts off and tp right. sp
@@ -109,7 +105,7 @@ trap_resume:
 	frame_incomplete
 	sret
 
-2:	ld	t0, CPU_HEAD_TRAP_STACK(8)(tp)
+2:	ld	t0, CPU_HEAD_TRAP_STACK(tp)
 	sub	t0, t0, sp
 	li	t1, TRAP_STACK_SIZE - FRAME_SIZE
 	bgtu	t0, t1, 3f
@@ -120,7 +116,7 @@ trap_resume:
 	j	1b
 3:	li	t1, 1			/* the task's stack is lost */
 	mv	t0, sp
-	ld	sp, CPU_HEAD_TRAP_STACK(8)(tp)
+	ld	sp, CPU_HEAD_TRAP_STACK(tp)
 	addi	sp, sp, -FRAME_SIZE
 	j	1b
 END(trap_entry)
@@ -145,7 +141,7 @@ FUNCTION(arch_switch)
 	each_saved ld, a1
 	ld	t0, CONTEXT_STACK(a1)
 	sd	t0, SCRATCH(SCRATCH_STACK)
-	sd	a1, CPU_HEAD_CURRENT(8)(tp)
+	sd	a1, CPU_HEAD_CURRENT(tp)
 	ld	t0, CONTEXT_RA(a1)
 	ld	sp, CONTEXT_SP(a1)
 	.cfi_register ra, t0
@@ -153,17 +149,14 @@ FUNCTION(arch_switch)
 END(arch_switch)
 
 /* Where a new task's first arch_switch() returns to. */
-	.type	task_begin, @function
-task_begin:
-	.cfi_startproc
+LOCAL_FUNCTION(task_begin)
 	.cfi_undefined ra		/* nothing called it: walks end here */
 	nop				/* room for the call before task_first */
 	.globl	task_first
 task_first:
 	li	ra, 0
 	tail	task_start
-	.cfi_endproc
-	.size	task_begin, . - task_begin
+END(task_begin)
 
 /*
  * bool csr_probe_*(void): may this mode use the register? An access that may

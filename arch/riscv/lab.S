@@ -4,8 +4,11 @@
  * writes or jumps through one faults. What a victim returns through is in
  * lab_saved, one slot a CPU.
  */
+#include <arch/asm.h>
 #include <arch/cpu_head.h>
 #include <arch/arch_lab.h>
+#define VICTIM_INSN nop
+#include <arch/lab_victim.h>
 
 	/* Each instruction stands where it is written. */
 	.option	norelax
@@ -30,7 +33,6 @@ lab_saved:
 	 * A victim loses its stack pointer and its return address on purpose, so
 	 * every stack walk ends in it.
 	 */
-	.cfi_sections .debug_frame
 	.cfi_startproc
 	.cfi_undefined ra
 .macro trash registers:vararg
@@ -80,7 +82,7 @@ counter_call lab_call2, 1
 
 /* t0 = this CPU's slot. */
 .macro saved_slot
-	lwu	t0, CPU_HEAD_INDEX(8)(tp)
+	lwu	t0, CPU_HEAD_INDEX(tp)
 	slli	t0, t0, 3
 	lla	t1, lab_saved
 	add	t0, t0, t1
@@ -137,29 +139,7 @@ counter_call lab_call2, 1
 #define KEPT_BY_CALLS \
 	8, 9, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27
 
-.macro victim_data name, site
-	.pushsection .rodata
-	.balign	8
-	.globl	\name
-\name:
-	.ifb	\site
-	.dword	\name\()_run, \name\()_site
-	.else
-	.dword	\name\()_run, \site
-	.endif
-	.dword	\name\()_b0, \name\()_b1, \name\()_b2, \name\()_b3
-	.popsection
-.endm
-
-/* Two of the victim's own instructions. */
-.macro before name
-\name\()_b0: nop
-\name\()_b1: nop
-.endm
-.macro behind name
-\name\()_b2: nop
-\name\()_b3: nop
-.endm
+#include <site.h>
 
 /*
  * A pair at a function's entry, through t0. The targets' auipc differ by one page,
@@ -241,54 +221,11 @@ behind lab_jal
 	.size	lab_jal_run, . - lab_jal_run
 victim_data lab_jal
 
-/* A site as the compiler makes it, with its record where it makes one. */
-#if defined(SITES_mcount) || defined(SITES_mcount_far)
-#define SITE_BEHIND_PROLOGUE
-.macro own_site name
-#ifdef SITES_mcount
-	jal	ra, _mcount
-#else
-	call	_mcount
-#endif
-.endm
-#else
-.macro own_site name
-#ifdef __riscv_compressed
-	.option	rvc
-	.rept	4
-	c.nop
-	.endr
-	.option	norvc
-#else
-	nop
-	nop
-#endif
-	.pushsection __patchable_function_entries, "awo", @progbits, .text
-	.dword	\name
-	.popsection
-.endm
-#endif
-
+/* A site as the compiler makes it: site.h, as all that depends on where it stands. */
 	.type	lab_victim_own_run, @function
 	.type	lab_victim_own_site, @function
 lab_victim_own_run:
-	victim_begin
-before lab_victim_own
-#ifdef SITE_BEHIND_PROLOGUE
-lab_victim_own_site:
-	own_site lab_victim_own_site
-behind lab_victim_own
-	victim_end KEPT_BY_CALLS
-	.size	lab_victim_own_run, . - lab_victim_own_run
-#else
-	.size	lab_victim_own_run, . - lab_victim_own_run
-lab_victim_own_site:
-	own_site lab_victim_own_site
-behind lab_victim_own
-	victim_end KEPT_AT_ENTRY
-	.size	lab_victim_own_site, . - lab_victim_own_site
-#endif
-victim_data lab_victim_own
+	victim_own
 
 /*
  * A function whose return address is taken, and its caller. The function looks at its
@@ -313,66 +250,14 @@ victim_data lab_victim_own
 	.type	lab_victim_return_run, @function
 	.type	lab_victim_return_site, @function
 lab_victim_return_run:
-	victim_begin
-#ifdef SITE_BEHIND_PROLOGUE
-	jal	ra, lab_victim_return_site
-	caller_end
-	.size	lab_victim_return_run, . - lab_victim_return_run
-	.cfi_endproc
-	.cfi_startproc		/* a function like any, with a prologue */
-lab_victim_return_site:
-	addi	sp, sp, -32
-	.cfi_def_cfa_offset 32
-	sd	ra, 24(sp)
-	.cfi_offset ra, -8
-	sd	s0, 16(sp)
-	addi	s0, sp, 32
-	mv	a0, ra
-before lab_victim_return
-lab_victim_return_call:
-	own_site lab_victim_return_call
-behind lab_victim_return
-	addi	t1, sp, 32
-	bne	s0, t1, 1f
-	lla	t0, lab_canary
-	give_results
-1:	ld	ra, 24(sp)
-	ld	s0, 16(sp)
-	addi	sp, sp, 32
-	.cfi_def_cfa_offset 0
-	.cfi_restore ra
-	ret
-	.cfi_endproc
-	.size	lab_victim_return_site, . - lab_victim_return_site
-victim_data lab_victim_return, lab_victim_return_call
-#else
-	jal	ra, lab_victim_return_b0
-	caller_end
-	.cfi_endproc
-	.cfi_startproc		/* a function like any, with its site first */
-before lab_victim_return
-	.size	lab_victim_return_run, . - lab_victim_return_run
-lab_victim_return_site:
-	own_site lab_victim_return_site
-behind lab_victim_return
-	/* t2 and a0..a7 */
-	compare_canaries 1f, 7, 10, 11, 12, 13, 14, 15, 16, 17
-	give_results
-1:	ret
-	.cfi_endproc
-	.size	lab_victim_return_site, . - lab_victim_return_site
-victim_data lab_victim_return
-#endif
+	victim_return
 
 /*
  * unsigned int lab_registers(unsigned long turns, unsigned long seed): see
  * arch/arch_lab.h. sp, gp and tp have values of their own; a0 counts the turns. The
  * caller's registers are stored below sp, then the seed.
  */
-	.globl	lab_registers
-	.type	lab_registers, @function
-lab_registers:
-	.cfi_startproc
+FUNCTION(lab_registers)
 	.cfi_undefined ra		/* ra holds a value, too: walks end here */
 	addi	sp, sp, -128
 	place = 0
@@ -411,5 +296,4 @@ lab_registers:
 	.endr
 	addi	sp, sp, 128
 	ret
-	.cfi_endproc
-	.size	lab_registers, . - lab_registers
+END(lab_registers)

@@ -25,9 +25,6 @@ extern const struct lab_victim lab_pair, lab_odd, lab_far, lab_jal;
 extern const char lab_pair_a[], lab_pair_near[], lab_pair_b[];
 extern const char lab_call[], lab_call2[];
 
-/* VIA: what a step in between is made of. */
-enum { OFF, ON, ON2, VIA };
-
 /* ---- what the forms are ---- */
 
 static void put_words(u8 *bytes, u32 word0, u32 word1)
@@ -108,34 +105,11 @@ static void encode_jal(unsigned long site, unsigned int form, u8 *bytes)
 #define SITE(scheme, origin, on, encoder)                                      \
 	.name = scheme, .from = origin, .victim = &(on), .length = 8,          \
 	.encode = encode_##encoder
-#define MOVE(from, to) .old = from, .new = to
 
-#define FIRST(to)                                                              \
-	{                                                                      \
-		{                                                              \
-			0, 4, to                                               \
-		}                                                              \
-	}
-#define SECOND(to)                                                             \
-	{                                                                      \
-		{                                                              \
-			4, 4, to                                               \
-		}                                                              \
-	}
-#define FIRST_SECOND(to)                                                       \
-	{                                                                      \
-		{ 0, 4, to },                                                  \
-		{                                                              \
-			4, 4, to                                               \
-		}                                                              \
-	}
-#define SECOND_FIRST(to)                                                       \
-	{                                                                      \
-		{ 4, 4, to },                                                  \
-		{                                                              \
-			0, 4, to                                               \
-		}                                                              \
-	}
+#define FIRST(to) ONE_STORE(0, 4, to)
+#define SECOND(to) ONE_STORE(4, 4, to)
+#define FIRST_SECOND(to) TWO_STORES(0, 4, 4, 4, to)
+#define SECOND_FIRST(to) TWO_STORES(4, 4, 0, 4, to)
 
 /* ---- one word of two ---- */
 
@@ -240,20 +214,8 @@ LAB_SCHEME(three_steps_only, RETARGET("3 steps only", "H2"), THREE_STEPS,
 /* ---- a live word that no single store reaches (H10) ---- */
 
 #ifdef __riscv_compressed
-#define LOW_HIGH(to)                                                           \
-	{                                                                      \
-		{ 4, 2, to },                                                  \
-		{                                                              \
-			6, 2, to                                               \
-		}                                                              \
-	}
-#define HIGH_LOW(to)                                                           \
-	{                                                                      \
-		{ 6, 2, to },                                                  \
-		{                                                              \
-			4, 2, to                                               \
-		}                                                              \
-	}
+#define LOW_HIGH(to) TWO_STORES(4, 2, 6, 2, to)
+#define HIGH_LOW(to) TWO_STORES(6, 2, 4, 2, to)
 #define ODD(scheme) SITE(scheme, "H10", lab_odd, auipc), FORMS(PAIR)
 
 LAB_SCHEME(odd_stop_on, ODD("odd"), MOVE(OFF, ON), .way = LAB_STOP,
@@ -296,21 +258,11 @@ LAB_SCHEME(jal_retarget,
 
 /* ---- breakpoints (H13) ---- */
 
+/* Where the breakpoint goes, and the rest of the word. */
 #ifdef __riscv_compressed
-#define UNITS(at, to)                                                          \
-	{                                                                      \
-		{ at, 2, to },                                                 \
-		{                                                              \
-			at + 2, 2, to                                          \
-		}                                                              \
-	}
+#define UNITS(at, to) TWO_STORES(at, 2, at + 2, 2, to)
 #else
-#define UNITS(at, to)                                                          \
-	{                                                                      \
-		{                                                              \
-			at, 4, to                                              \
-		}                                                              \
-	}
+#define UNITS(at, to) ONE_STORE(at, 4, to)
 #endif
 
 /* As the second word in that form would, with nop=auipc. */
@@ -363,15 +315,10 @@ const char *const lab_register_names[] = {
 
 const struct lab_form *lab_own_form(bool on)
 {
-#ifdef SITES_mcount
-#define OWN 4
-#else
-#define OWN PAIR
-#endif
 	static const struct lab_form forms[] = {
-		{ "off", { OWN }, { 0, 0 } },
+		{ "off", { 4, SITE_LENGTH - 4 }, { 0, 0 } },
 		{ "off", { PASSED }, { 0, 0 } },
-		{ "on", { OWN }, { 1, 0 } },
+		{ "on", { 4, SITE_LENGTH - 4 }, { 1, 0 } },
 	};
 
 	return on ? &forms[2] :

@@ -3,7 +3,7 @@
 CROSS_COMPILE ?= riscv64-linux-gnu-
 BOOT_SRCS := boot/fdt.c
 
-# Front ends; patch.c has the layout of each.
+# Front ends; sites/ has the layout of each.
 #   patchable     four c.nop at a function's entry. -falign-functions=4 keeps the
 #                 live word in one naturally aligned store; GCC ignores it for
 #                 cold functions, which patch.c then writes by halves
@@ -12,6 +12,7 @@ BOOT_SRCS := boot/fdt.c
 #   mcount-far    -pg unrelaxed, for text of more than 1 MiB: auipc ra; jalr ra
 SITES_CHOICES := patchable patchable-nc mcount mcount-far
 SITE_CFLAGS_patchable := -fpatchable-function-entry=4 -falign-functions=4
+SITE_LAYOUT_patchable-nc := patchable
 SITE_CFLAGS_patchable-nc := -fpatchable-function-entry=2
 SITE_CFLAGS_mcount := -pg
 SITE_CFLAGS_mcount-far := -pg

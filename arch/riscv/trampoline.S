@@ -1,52 +1,28 @@
 /*
- * Where live sites lead. A site at a function's entry returns through t0; there
- * the ABI lets a0..a7, ra, sp, the saved registers and t2 (static chain) carry
- * something. A site of -pg is a call like any other, through ra, with the
- * function's return address in a0: it may change what a call may. Free in both:
- * t1, t3..t6.
+ * Where live sites lead. The front end's site.h says which registers the site leaves
+ * its return address and the function's in (IP, PARENT), and what the paths through C
+ * keep (save, restore). Free at every site: t1, t3..t6.
  */
+#include <arch/asm.h>
 #include <arch/cpu_head.h>
 #include <arch/ring_event.h>
 #include <frame.h>
 #include <regs.h>
+#include <site.h>
 
-#define FUNCTION(name) \
-	.globl	name; .type name, @function; .balign 4; name: .cfi_startproc
-#define END(name) .cfi_endproc; .size name, . - name
-
-#if defined(SITES_mcount) || defined(SITES_mcount_far)
-#define IP ra
-#define PARENT a0
-#else
-#define IP t0
-#define PARENT ra
-#define SITE_AT_ENTRY
+#if SAVE_SIZE - SAVE_RA != LINK_BELOW
+#error "frame.h has another place in mind"
 #endif
 
-/*
- * What a site calls. For a stack walk its return address is in t0 (column 5) if
- * the site is at a function's entry, and ra is then still the function's own.
- */
-#ifdef SITE_AT_ENTRY
-#define TRAMPOLINE(name) FUNCTION(name); .cfi_return_column 5; .cfi_same_value 5
-#else
-#define TRAMPOLINE(name) FUNCTION(name)
-#endif
-
-	.cfi_sections .debug_frame
 	.text
 /*
  * The stub of -pg, called through ra, behind the prologue. An auipc that was made
  * for it has its neighbours in reach of a jalr too, the word before it or the one
- * behind: so both lead to trace_entry.
+ * behind: so both lead to trace_entry (sites/mcount-far/site.h).
  */
 	.option	push
 	.option	norvc
-#ifdef SITES_mcount_far
-FUNCTION(trace_entry_below)
-	j	trace_entry
-END(trace_entry_below)
-#endif
+	before_stub
 
 	.globl	_mcount
 	.type	_mcount, @function
@@ -79,22 +55,22 @@ END(trace_entry_off)
  */
 TRAMPOLINE(trace_entry_ring)
 	csrrci	t1, sstatus, SSTATUS_SIE
-7:	ld	t3, CPU_HEAD_RING_CUR(8)(tp)
-	ld	t4, CPU_HEAD_RING_END(8)(tp)
+7:	ld	t3, CPU_HEAD_RING_CUR(tp)
+	ld	t4, CPU_HEAD_RING_END(tp)
 	bgeu	t3, t4, 1f
 	rdtime	t5
-	ld	t4, CPU_HEAD_RING_BASE(8)(tp)
+	ld	t4, CPU_HEAD_RING_BASE(tp)
 	sub	t5, t5, t4
 	srli	t4, t5, 32
 	bnez	t4, 1f
 	sw	t5, 0(t3)
-	ld	t6, CPU_HEAD_TEXT(8)(tp)
-	lbu	t5, CPU_HEAD_PREEMPT(8)(tp)
+	ld	t6, CPU_HEAD_TEXT(tp)
+	lbu	t5, CPU_HEAD_PREEMPT(tp)
 	sub	t4, IP, t6
 	slli	t4, t4, 8
 	or	t4, t4, t5
 	sw	t4, 4(t3)
-	lbu	t5, CPU_HEAD_PREEMPT(8)+1(tp)
+	lbu	t5, CPU_HEAD_PREEMPT+1(tp)
 	sub	t4, PARENT, t6
 	slli	t4, t4, 8
 	or	t4, t4, t5
@@ -105,7 +81,7 @@ TRAMPOLINE(trace_entry_ring)
 	sw	t4, 8(t3)
 	addi	t3, t3, RING_EVENT_SIZE
 	fence	w, w
-	sd	t3, CPU_HEAD_RING_CUR(8)(tp)
+	sd	t3, CPU_HEAD_RING_CUR(tp)
 	csrs	sstatus, t1
 8:	jr	IP
 
@@ -113,74 +89,6 @@ TRAMPOLINE(trace_entry_ring)
 9:	andi	t1, t1, SSTATUS_SIE
 	j	call_slow		/* not tail: unrelaxed, that takes t1 */
 END(trace_entry_ring)
-
-/*
- * What the paths through C keep. Where the site is at a function's entry, these are all
- * registers that may carry something there. Behind a prologue the site is a call like
- * any, and ra alone is kept. The function's ra is stored LINK_BELOW bytes below the
- * function's stack pointer.
- */
-#ifdef SITE_AT_ENTRY
-#define SAVE_A(n) (8 * (n))
-#define SAVE_T2 64
-#define SAVE_SIE 72
-#define SAVE_T0 80
-#define SAVE_RA 88
-#define SAVE_SIZE 96
-#if SAVE_SIZE - SAVE_RA != LINK_BELOW
-#error "frame.h has another place in mind"
-#endif
-
-.macro arguments op
-	.irp	n, 0, 1, 2, 3, 4, 5, 6, 7
-	\op	a\n, SAVE_A(\n)(sp)
-	.endr
-.endm
-
-.macro save
-	addi	sp, sp, -SAVE_SIZE
-	.cfi_def_cfa_offset SAVE_SIZE
-	sd	ra, SAVE_RA(sp)
-	.cfi_offset ra, SAVE_RA - SAVE_SIZE
-	sd	t0, SAVE_T0(sp)
-	.cfi_offset t0, SAVE_T0 - SAVE_SIZE
-	sd	t1, SAVE_SIE(sp)
-	sd	t2, SAVE_T2(sp)
-	arguments sd
-.endm
-
-.macro restore
-	ld	t0, SAVE_T0(sp)
-	ld	ra, SAVE_RA(sp)
-	ld	t1, SAVE_SIE(sp)
-	ld	t2, SAVE_T2(sp)
-	arguments ld
-	addi	sp, sp, SAVE_SIZE
-	.cfi_def_cfa_offset 0
-	.cfi_restore ra
-	.cfi_same_value t0
-.endm
-#else
-#define SAVE_SIE 0
-#define SAVE_RA 8
-#define SAVE_SIZE 16
-
-.macro save
-	addi	sp, sp, -SAVE_SIZE
-	.cfi_def_cfa_offset SAVE_SIZE
-	sd	ra, SAVE_RA(sp)
-	.cfi_offset ra, SAVE_RA - SAVE_SIZE
-	sd	t1, SAVE_SIE(sp)
-.endm
-
-.macro restore
-	ld	ra, SAVE_RA(sp)
-	ld	t1, SAVE_SIE(sp)
-	addi	sp, sp, SAVE_SIZE
-	.cfi_def_cfa_offset 0
-	.cfi_restore ra
-.endm
-#endif
 
 /* a0 = ip, a1 = parent. The parent may have come in a0. */
 .macro ip_and_parent
@@ -191,7 +99,7 @@ END(trace_entry_ring)
 /* Interrupts are off; t1: SSTATUS_SIE if they were on at the site. */
 TRAMPOLINE(call_slow)
 	save
-	lhu	a2, CPU_HEAD_PREEMPT(8)(tp)
+	lhu	a2, CPU_HEAD_PREEMPT(tp)
 	xori	t1, t1, SSTATUS_SIE
 	slli	t1, t1, 13		/* SSTATUS_SIE -> RING_CONTEXT_IRQS_OFF */
 	or	a2, a2, t1
@@ -272,23 +180,4 @@ TRAMPOLINE(stub_record)
 END(stub_record)
 #endif
 
-#ifdef SITE_AT_ENTRY
-/*
- * void nop_measure_*(unsigned long turns): each turn runs eight switched-off
- * sites of that shape.
- */
-.macro measure name, word0:req, word1:req
-FUNCTION(\name)
-1:	.rept	8
-	.4byte	\word0
-	.4byte	\word1
-	.endr
-	addi	a0, a0, -1
-	bnez	a0, 1b
-	ret
-END(\name)
-.endm
-
-measure nop_measure_auipc, 0x00000297, 0x00028013
-measure nop_measure_jump, 0x0080006f, 0x000282e7
-#endif
+	behind_trampolines

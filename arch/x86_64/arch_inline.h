@@ -19,7 +19,7 @@ static inline struct task *arch_current(void)
 {
 	struct task *t;
 
-	asm volatile("movq %%gs:%c1, %0" : "=r"(t) : "i"(CPU_HEAD_CURRENT(8)));
+	asm volatile("movq %%gs:%c1, %0" : "=r"(t) : "i"(CPU_HEAD_CURRENT));
 	return t;
 }
 

@@ -37,6 +37,8 @@ static inline u64 live_call(unsigned long live, unsigned long target)
 	return OPCODE_CALL | (u64)distance << 8;
 }
 
+#include <site.h> /* of this kernel's front end: sites/<front end>/site.h */
+
 /* Most NOPs keep nothing of the call. */
 static inline u64 arch_live_bytes(unsigned long live, bool on)
 {

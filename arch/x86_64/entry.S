@@ -2,11 +2,10 @@
  * Traps and interrupts, from the vector to trap_dispatch() and back; and the
  * switch between two tasks.
  */
+#include <arch/asm.h>
 #include <arch/cpu_head.h>
 #include <frame.h>
 #include <regs.h>
-
-	.cfi_sections .debug_frame
 
 /*
  * Frame information for the walker (kernel/image/unwind.h). A trap frame is described by
@@ -73,9 +72,7 @@ trap_vectors:
  * goes 48 bytes further down (a multiple of 16, for the alignment): room for
  * the return address, and for what trap_return_nmi puts below it.
  */
-	.type trap_breakpoint, @function
-trap_breakpoint:
-	.cfi_startproc
+LOCAL_FUNCTION(trap_breakpoint)
 	trap_frame_at -FRAME_RIP
 	push_value $0
 	.rept 5
@@ -85,13 +82,10 @@ trap_breakpoint:
 	push_value $0
 	push_value $VECTOR_BREAKPOINT
 	jmp trap_common
-	.cfi_endproc
-	.size trap_breakpoint, . - trap_breakpoint
+END(trap_breakpoint)
 
 /* The gs base is never touched: the kernel's own value is always in it. */
-	.type trap_common, @function
-trap_common:
-	.cfi_startproc
+LOCAL_FUNCTION(trap_common)
 	trap_frame_at -FRAME_VECTOR
 	.irp reg, rax, rbx, rcx, rdx, rsi, rdi, rbp, r8, r9, r10, r11, r12, r13, r14, r15
 	push_value %\reg
@@ -99,14 +93,13 @@ trap_common:
 	cld
 	movq %rsp, %rdi
 	call trap_dispatch
-	testl $PREEMPT_NMI, %gs:CPU_HEAD_PREEMPT(8)
+	testl $PREEMPT_NMI, %gs:CPU_HEAD_PREEMPT
 	jnz trap_return_nmi
 	trap_pop
 	addq $16, %rsp		/* vector, error */
 	.cfi_adjust_cfa_offset -16
 	iretq
-	.cfi_endproc
-	.size trap_common, . - trap_common
+END(trap_common)
 
 /*
  * Back into an NMI, from a breakpoint, the one trap that such code survives.
@@ -115,9 +108,7 @@ trap_common:
  * onto the interrupted stack, in trap_breakpoint's room, and an ordinary return.
  * The new stack pointer travels in the frame's ss, which nothing needs any more.
  */
-	.type trap_return_nmi, @function
-trap_return_nmi:
-	.cfi_startproc
+LOCAL_FUNCTION(trap_return_nmi)
 	trap_frame_at 0
 	movq FRAME_RSP(%rsp), %rax
 	subq $16, %rax
@@ -133,29 +124,24 @@ trap_return_nmi:
 	popfq
 	.cfi_adjust_cfa_offset -8
 	ret
-	.cfi_endproc
-	.size trap_return_nmi, . - trap_return_nmi
+END(trap_return_nmi)
 
 /*
  * struct task *arch_switch(struct task *prev, struct task *next): what a call
  * must preserve goes on prev's stack, in the order of struct switch_frame.
  */
 	.text
-	.globl arch_switch
-	.type arch_switch, @function
-arch_switch:
-	.cfi_startproc
+FUNCTION(arch_switch)
 	.irp reg, rbp, rbx, r12, r13, r14, r15
 	push_value %\reg
 	.endr
 	movq %rsp, CONTEXT_SP(%rdi)
 	movq CONTEXT_SP(%rsi), %rsp
-	movq %rsi, %gs:CPU_HEAD_CURRENT(8)
+	movq %rsi, %gs:CPU_HEAD_CURRENT
 	.irp reg, r15, r14, r13, r12, rbx, rbp
 	popq %\reg
 	.cfi_adjust_cfa_offset -8
 	.endr
 	movq %rdi, %rax
 	ret
-	.cfi_endproc
-	.size arch_switch, . - arch_switch
+END(arch_switch)

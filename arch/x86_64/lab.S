@@ -4,8 +4,12 @@
  * instruction can write through them. What a victim returns through is in
  * lab_saved, one slot a CPU.
  */
+#include <arch/asm.h>
 #include <arch/cpu_head.h>
 #include <arch/arch_lab.h>
+#define VICTIM_INSN nopl (%rax)
+#include <arch/lab_victim.h>
+#include <site.h>
 
 	.section .rodata
 	.balign 8
@@ -30,7 +34,6 @@ lab_page:
 	 * A victim loses its stack pointer and its return address on purpose, so
 	 * every stack walk ends in it.
 	 */
-	.cfi_sections .debug_frame
 	.cfi_startproc
 	.cfi_undefined rip
 /* As trace_entry: r11 and the flags are all that it may change. */
@@ -61,7 +64,7 @@ lab_count_second:
 	pushq %r13
 	pushq %r14
 	pushq %r15
-	movl %gs:CPU_HEAD_INDEX(8), %eax
+	movl %gs:CPU_HEAD_INDEX, %eax
 	movq %rsp, lab_saved(, %rax, 8)
 	testq %rdi, %rdi
 	jz 2f
@@ -83,7 +86,7 @@ lab_count_second:
 	xorl %ecx, %ecx
 	jmp 2f
 1:	movl $LAB_REGS, %ecx
-2:	movl %gs:CPU_HEAD_INDEX(8), %eax
+2:	movl %gs:CPU_HEAD_INDEX, %eax
 	cmpq %rsp, lab_saved(, %rax, 8)
 	je 1f
 	orl $LAB_SP, %ecx
@@ -101,26 +104,6 @@ lab_count_second:
 /* Behind a site: r11 is its to change where it calls. */
 .macro victim_site_end
 	victim_end rax, rbx, rcx, rdx, rsi, rdi, rbp, r8, r9, r10, r12, r13, r14, r15
-.endm
-
-.macro victim_data name
-	.pushsection .rodata
-	.balign 8
-	.globl \name
-\name:
-	.quad \name\()_run, \name\()_site
-	.quad \name\()_b0, \name\()_b1, \name\()_b2, \name\()_b3
-	.popsection
-.endm
-
-/* Two of the victim's own instructions. */
-.macro before name
-\name\()_b0: nopl (%rax)
-\name\()_b1: nopl (%rax)
-.endm
-.macro behind name
-\name\()_b2: nopl (%rax)
-\name\()_b3: nopl (%rax)
 .endm
 
 /*
@@ -187,30 +170,6 @@ lab_adds:
 	.quad lab_adds_run, lab_adds_site, 0, 0, 0, 0
 	.popsection
 
-/* A site as the compiler makes it, with its record where it makes one. */
-.macro own_site name
-\name\()_site:
-#if defined(SITES_patchable)
-	.rept 5
-	nop
-	.endr
-	.pushsection __patchable_function_entries, "awo", @progbits, .text
-	.quad \name\()_site
-	.popsection
-#else
-#if defined(SITES_fentry_nop)
-	.byte 0x0f, 0x1f, 0x44, 0x00, 0x00
-#else
-	call __fentry__
-#endif
-#if defined(SITES_fentry_nop) || defined(RECORD_COMPILER)
-	.pushsection __mcount_loc, "a", @progbits
-	.quad \name\()_site
-	.popsection
-#endif
-#endif
-.endm
-
 	.balign 16
 	.type lab_victim_own_run, @function
 	.type lab_victim_own_site, @function
@@ -258,10 +217,7 @@ victim_data lab_victim_return
  * arch/arch_lab.h. rdi counts the turns; the seed is on the stack, too.
  */
 	.text
-	.globl lab_registers
-	.type lab_registers, @function
-lab_registers:
-	.cfi_startproc
+FUNCTION(lab_registers)
 	.irp reg, rbx, rbp, r12, r13, r14, r15, rsi
 	pushq %\reg
 	.cfi_adjust_cfa_offset 8
@@ -291,5 +247,4 @@ lab_registers:
 	.cfi_adjust_cfa_offset -8
 	.endr
 	ret
-	.cfi_endproc
-	.size lab_registers, . - lab_registers
+END(lab_registers)

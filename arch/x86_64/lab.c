@@ -41,8 +41,6 @@ static const u8 nop_lea[] = { 0x90, 0x8d, 0x74, 0x26, 0x00 };
 static const u8 nop_lea64[] = { 0x90, 0x48, 0x8d, 0x76, 0x00 };
 static const u8 ds_lea[] = { 0x3e, 0x8d, 0x74, 0x26, 0x00 };
 
-enum { OFF, ON, ON2 };
-
 /* The targets stand 0x170 and 0x168 before the site's end (lab.S). */
 static void call(u8 *bytes, unsigned int form)
 {
@@ -100,25 +98,19 @@ PATCH_INDIRECT(lab_trap, act_as_nop);
 #define FIVE(scheme, origin, encoder, off_name, ...)                           \
 	.name = scheme, .from = origin, .victim = &lab_five, .length = 5,      \
 	.form = FORMS(off_name, __VA_ARGS__), .encode = encode_##encoder
-#define WHOLE(to)                                                              \
-	{                                                                      \
-		{                                                              \
-			0, 5, to                                               \
-		}                                                              \
-	}
+#define WHOLE(to) ONE_STORE(0, 5, to)
 
 /* A NOP of one instruction or more, under a rendezvous, both ways. */
 #define NOP_PAIR(ident, scheme, origin, encoder, on_breaks, off_breaks, why,   \
 		 ...)                                                          \
 	LAB_SCHEME(ident##_on,                                                 \
 		   FIVE(scheme, origin, encoder, "off", __VA_ARGS__),          \
-		   .old = OFF, .new = ON, .way = LAB_STOP, .store = WHOLE(ON), \
+		   MOVE(OFF, ON), .way = LAB_STOP, .store = WHOLE(ON),         \
 		   .breaks = (on_breaks), .because = why);                     \
 	LAB_SCHEME(ident##_off,                                                \
 		   FIVE(scheme, origin, encoder, "off", __VA_ARGS__),          \
-		   .old = ON, .new = OFF, .way = LAB_STOP,                     \
-		   .store = WHOLE(OFF), .breaks = (off_breaks),                \
-		   .because = why)
+		   MOVE(ON, OFF), .way = LAB_STOP, .store = WHOLE(OFF),        \
+		   .breaks = (off_breaks), .because = why)
 
 NOP_PAIR(p6, "p6", "seed 0", p6, 0, 0, "one instruction", 5);
 NOP_PAIR(k8, "k8", "seed 0", k8, 0, 0, "one instruction", 5);
@@ -139,52 +131,34 @@ NOP_PAIR(ds_lea, "ds-lea", "seed 0", ds_lea, LAB_REGS, LAB_REGS,
 
 /* ---- calls in two stores, and the breakpoint ---- */
 
-#define OPCODE_FIRST(to)                                                       \
-	{                                                                      \
-		{ 0, 4, to },                                                  \
-		{                                                              \
-			4, 1, to                                               \
-		}                                                              \
-	}
-#define OPCODE_LAST(to)                                                        \
-	{                                                                      \
-		{ 1, 4, to },                                                  \
-		{                                                              \
-			0, 1, to                                               \
-		}                                                              \
-	}
-#define UNIT_AND_TAIL(to)                                                      \
-	{                                                                      \
-		{ 0, 1, to },                                                  \
-		{                                                              \
-			1, 4, to                                               \
-		}                                                              \
-	}
+#define OPCODE_FIRST(to) TWO_STORES(0, 4, 4, 1, to)
+#define OPCODE_LAST(to) TWO_STORES(1, 4, 0, 1, to)
+#define UNIT_AND_TAIL(to) TWO_STORES(0, 1, 1, 4, to)
 
-LAB_SCHEME(torn_4_1, FIVE("torn 4+1", "seed 3", p6, "off", 5), .old = OFF,
-	   .new = ON, .way = LAB_LIVE, .store = OPCODE_FIRST(ON),
-	   .breaks = LAB_FAULT, .because = "a call to nowhere; cure: int3");
-LAB_SCHEME(torn_1_4, FIVE("torn 1+4", "seed 3", p6, "off", 5), .old = OFF,
-	   .new = ON, .way = LAB_LIVE, .store = OPCODE_LAST(ON),
+LAB_SCHEME(torn_4_1, FIVE("torn 4+1", "seed 3", p6, "off", 5), MOVE(OFF, ON),
+	   .way = LAB_LIVE, .store = OPCODE_FIRST(ON), .breaks = LAB_FAULT,
+	   .because = "a call to nowhere; cure: int3");
+LAB_SCHEME(torn_1_4, FIVE("torn 1+4", "seed 3", p6, "off", 5), MOVE(OFF, ON),
+	   .way = LAB_LIVE, .store = OPCODE_LAST(ON),
 	   .breaks = LAB_FAULT | LAB_REGS,
 	   .because = "half a call's distance as an operand; cure: int3");
-LAB_SCHEME(torn_off, FIVE("torn 1+4", "seed 3", k8, "off", 5), .old = ON,
-	   .new = OFF, .way = LAB_LIVE, .store = UNIT_AND_TAIL(OFF),
+LAB_SCHEME(torn_off, FIVE("torn 1+4", "seed 3", k8, "off", 5), MOVE(ON, OFF),
+	   .way = LAB_LIVE, .store = UNIT_AND_TAIL(OFF),
 	   .breaks = LAB_FAULT | LAB_REGS,
 	   .because = "half a call's distance as code; cure: int3");
 
-LAB_SCHEME(int3_on, FIVE("int3", "H13", p6, "off", 5), .old = OFF, .new = ON,
+LAB_SCHEME(int3_on, FIVE("int3", "H13", p6, "off", 5), MOVE(OFF, ON),
 	   .way = LAB_BREAK, .store = UNIT_AND_TAIL(ON), .resume = act_as,
 	   .because = "the trap acts as the new form");
-LAB_SCHEME(int3_off, FIVE("int3", "H13", p6, "off", 5), .old = ON, .new = OFF,
+LAB_SCHEME(int3_off, FIVE("int3", "H13", p6, "off", 5), MOVE(ON, OFF),
 	   .way = LAB_BREAK, .store = UNIT_AND_TAIL(OFF), .resume = act_as,
 	   .because = "the trap acts as the new form");
-LAB_SCHEME(int3_retarget, FIVE("int3", "H13", p6, "off", 5), .old = ON,
-	   .new = ON2, .way = LAB_BREAK, .store = UNIT_AND_TAIL(ON2),
-	   .resume = act_as, .because = "the trap acts as the new form");
-LAB_SCHEME(int3_nop, FIVE("int3-nop", "H13", p6, "off", 5), .old = ON,
-	   .new = ON2, .way = LAB_BREAK, .store = UNIT_AND_TAIL(ON2),
-	   .resume = act_as_nop, .breaks = LAB_CALLS,
+LAB_SCHEME(int3_retarget, FIVE("int3", "H13", p6, "off", 5), MOVE(ON, ON2),
+	   .way = LAB_BREAK, .store = UNIT_AND_TAIL(ON2), .resume = act_as,
+	   .because = "the trap acts as the new form");
+LAB_SCHEME(int3_nop, FIVE("int3-nop", "H13", p6, "off", 5), MOVE(ON, ON2),
+	   .way = LAB_BREAK, .store = UNIT_AND_TAIL(ON2), .resume = act_as_nop,
+	   .breaks = LAB_CALLS,
 	   .because = "neither the old nor the new call; cure: int3");
 
 /* ---- lock prefixes ---- */
@@ -226,40 +200,35 @@ static bool lock_fault(struct trap_frame *f, unsigned long site, u32 *damage)
 	.fault = lock_fault, .way = LAB_STOP
 #define LOCK90                                                                 \
 	{                                                                      \
-		{ "up", { 1, 7 }, { 0, 0 } },                                  \
+		{ "up", { 1, 7 } },                                            \
 		{                                                              \
-			"smp", { 8 },                                          \
+			"smp",                                                 \
 			{                                                      \
-				0, 0                                           \
+				8                                              \
 			}                                                      \
 		}                                                              \
 	}
 #define LOCK3E                                                                 \
 	{                                                                      \
-		{ "up", { 8 }, { 0, 0 } },                                     \
+		{ "up", { 8 } },                                               \
 		{                                                              \
-			"smp", { 8 },                                          \
+			"smp",                                                 \
 			{                                                      \
-				0, 0                                           \
+				8                                              \
 			}                                                      \
 		}                                                              \
 	}
-#define PREFIX(to)                                                             \
-	{                                                                      \
-		{                                                              \
-			0, 1, to                                               \
-		}                                                              \
-	}
+#define PREFIX(to) ONE_STORE(0, 1, to)
 
-LAB_SCHEME(lock90_up, LOCK("lock-90", lock90), .form = LOCK90, .old = SMP,
-	   .new = UP, .store = PREFIX(UP), .because = "one CPU is left");
-LAB_SCHEME(lock90_smp, LOCK("lock-90", lock90), .form = LOCK90, .old = UP,
-	   .new = SMP, .store = PREFIX(SMP), .breaks = LAB_ATOMIC,
+LAB_SCHEME(lock90_up, LOCK("lock-90", lock90), .form = LOCK90, MOVE(SMP, UP),
+	   .store = PREFIX(UP), .because = "one CPU is left");
+LAB_SCHEME(lock90_smp, LOCK("lock-90", lock90), .form = LOCK90, MOVE(UP, SMP),
+	   .store = PREFIX(SMP), .breaks = LAB_ATOMIC,
 	   .because = "held behind the 90, it adds without a lock; cure: 3e");
-LAB_SCHEME(lock3e_up, LOCK("lock-3e", lock3e), .form = LOCK3E, .old = SMP,
-	   .new = UP, .store = PREFIX(UP), .because = "prefix for prefix");
-LAB_SCHEME(lock3e_smp, LOCK("lock-3e", lock3e), .form = LOCK3E, .old = UP,
-	   .new = SMP, .store = PREFIX(SMP), .because = "prefix for prefix");
+LAB_SCHEME(lock3e_up, LOCK("lock-3e", lock3e), .form = LOCK3E, MOVE(SMP, UP),
+	   .store = PREFIX(UP), .because = "prefix for prefix");
+LAB_SCHEME(lock3e_smp, LOCK("lock-3e", lock3e), .form = LOCK3E, MOVE(UP, SMP),
+	   .store = PREFIX(SMP), .because = "prefix for prefix");
 
 /* ---- counts that are lost ---- */
 

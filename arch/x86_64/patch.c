@@ -1,6 +1,6 @@
 /*
  * Sites on x86-64: 5 bytes in front of everything else in a function, all of
- * them the live instruction. SITES= says what GCC leaves there:
+ * them the live instruction. SITES= says what GCC leaves there (sites/):
  *
  * | SITES=     | compiled                     | fixed         | off     | on          |
  * |------------|------------------------------|---------------|---------|-------------|
@@ -30,18 +30,7 @@
 #include <kernel/printk.h>
 #include <kernel/lib/string.h>
 
-#if defined(SITES_patchable)
-#define FORMAT_NAME "patchable"
-#define COMPILED 0x9090909090
-const char arch_site_expected[] = "90 five times, five NOPs";
-#elif defined(SITES_fentry_nop)
-#define FORMAT_NAME "fentry-nop"
-#define COMPILED 0x0000441f0f
-const char arch_site_expected[] = "0f 1f 44 00 00, one NOP";
-#else
-#define FORMAT_NAME "fentry"
-const char arch_site_expected[] = "e8 and the distance to __fentry__";
-#endif
+const char arch_site_expected[] = SITE_EXPECTED;
 
 /*
  * NOPs of one instruction: several short ones would let a preempted task stand
@@ -159,20 +148,9 @@ const char *arch_nop_select(const char *wanted)
 	return nop_description;
 }
 
-/* What the site at `site` is as compiled, as arch_live_read() would find it. */
-static u64 compiled(unsigned long site)
-{
-#ifdef COMPILED
-	(void)site;
-	return COMPILED;
-#else
-	return live_call(site, (unsigned long)trace_stub);
-#endif
-}
-
 const char *arch_site_recognise(unsigned long site)
 {
-	return arch_live_read(site) == compiled(site) ? FORMAT_NAME : NULL;
+	return arch_live_read(site) == site_compiled(site) ? SITE_FORMAT : NULL;
 }
 
 int arch_site_prepare(unsigned long site, long delta)

@@ -4,11 +4,11 @@
  * carry something: arguments, al the number of vector arguments, r10 the
  * static chain, the others the caller's. Flags carry nothing.
  */
+#include <arch/asm.h>
 #include <arch/cpu_head.h>
 #include <arch/ring_event.h>
 #include <regs.h>
 
-	.cfi_sections .debug_frame
 	.text
 
 .macro push reg
@@ -42,15 +42,6 @@
 	.endr
 .endm
 
-#define FUNCTION(name)                                                         \
-	.globl name;                                                           \
-	.type name, @function;                                                 \
-	name:                                                                  \
-	.cfi_startproc
-#define END(name)                                                              \
-	.cfi_endproc;                                                          \
-	.size name, . - name
-
 /*
  * Compiled calls, before boot has turned them into NOPs; with RECORD=runtime the
  * calls are what tells the tracer of its sites. NMIs are left out: they may come
@@ -61,7 +52,7 @@
 __fentry__:
 FUNCTION(trace_stub)
 #ifdef RECORD_RUNTIME
-	testl $PREEMPT_NMI, %gs:CPU_HEAD_PREEMPT(8)
+	testl $PREEMPT_NMI, %gs:CPU_HEAD_PREEMPT
 	jnz 1f
 	call_begin 0
 	call site_seen
@@ -96,16 +87,16 @@ FUNCTION(trace_entry_ring)
 	push rcx
 	push rdx
 	.cfi_remember_state
-	movq %gs:CPU_HEAD_RING_CUR(8), %rcx
-	cmpq %gs:CPU_HEAD_RING_END(8), %rcx
+	movq %gs:CPU_HEAD_RING_CUR, %rcx
+	cmpq %gs:CPU_HEAD_RING_END, %rcx
 	jae trace_ring_leave
-	movl %gs:CPU_HEAD_PREEMPT(8), %r11d
+	movl %gs:CPU_HEAD_PREEMPT, %r11d
 	testl $PREEMPT_NMI, %r11d
 	jnz trace_ring_leave
 	rdtsc
 	shlq $32, %rdx
 	orq %rdx, %rax
-	subq %gs:CPU_HEAD_RING_BASE(8), %rax
+	subq %gs:CPU_HEAD_RING_BASE, %rax
 	movq %rax, %rdx
 	shrq $32, %rdx
 	jnz trace_ring_leave
@@ -115,17 +106,17 @@ FUNCTION(trace_entry_ring)
 	jnz 1f
 	orb $RING_IRQS_OFF, %dh
 1:	movl 32(%rsp), %eax
-	subl %gs:CPU_HEAD_TEXT(8), %eax
+	subl %gs:CPU_HEAD_TEXT, %eax
 	shll $8, %eax
 	movb %dl, %al
 	movl %eax, 4(%rcx)
 	movl 40(%rsp), %eax
-	subl %gs:CPU_HEAD_TEXT(8), %eax
+	subl %gs:CPU_HEAD_TEXT, %eax
 	shll $8, %eax
 	movb %dh, %al
 	movl %eax, 8(%rcx)
 	addq $RING_EVENT_SIZE, %rcx
-	movq %rcx, %gs:CPU_HEAD_RING_CUR(8)
+	movq %rcx, %gs:CPU_HEAD_RING_CUR
 	pop rdx
 	pop rcx
 	pop rax
@@ -140,7 +131,7 @@ trace_ring_leave:
 	pop rcx
 	pop rax
 	call_begin 8			/* the flags */
-	movzwl %gs:CPU_HEAD_PREEMPT(8), %edx
+	movzwl %gs:CPU_HEAD_PREEMPT, %edx
 	testl $RFLAGS_IF, SAVED(%rsp)
 	jnz 1f
 	orl $RING_CONTEXT_IRQS_OFF, %edx

@@ -2,6 +2,7 @@
  * Where a VP that arch_cpu_start() runs leaves reset: at a 4 KiB boundary,
  * which CO_RESET_BASE asks for, with BEV and ERL set and perhaps in kseg1.
  */
+#include <arch/asm.h>
 #include <frame.h>
 #include <layout.h>
 #include <regs.h>
@@ -9,11 +10,7 @@
 	.set noreorder
 	.section .text.vectors, "ax", @progbits
 	.balign 4096
-	.globl secondary_entry
-	.type secondary_entry, @function
-secondary_entry:
-	.cfi_sections .debug_frame
-	CFI_STARTPROC
+FUNCTION(secondary_entry)
 	.cfi_undefined 31	/* nothing called it: walks end here */
 	li	$t0, STATUS_BEV
 	mtc0	$t0, C0_STATUS
@@ -44,5 +41,4 @@ secondary_entry:
 	move	$ra, $zero
 	jr.hb	$t0
 	nop
-	.cfi_endproc
-	.size secondary_entry, . - secondary_entry
+END(secondary_entry)

@@ -3,17 +3,14 @@
  * a2 pairs of environment names and values, a3 bytes of memory; interrupts off,
  * in kseg0, memory above the image's file contents cleared by the loader.
  */
+#include <arch/asm.h>
 #include <frame.h>
 #include <layout.h>
 #include <regs.h>
 
 	.set noreorder
 	.section .text.start, "ax", @progbits
-	.globl _start
-	.type _start, @function
-_start:
-	.cfi_sections .debug_frame
-	CFI_STARTPROC
+FUNCTION(_start)
 	.cfi_undefined 31	/* nothing called it: walks end here */
 	/*
 	 * Release 2 or a later one that is not 6: Config.AR. Code for another
@@ -67,8 +64,7 @@ wrong_release:
 	sb	$t1, %lo(KSEG1 + 0x1f000500)($t0)
 4:	b	4b
 	nop
-	.cfi_endproc
-	.size _start, . - _start
+END(_start)
 
 	.section .rodata
 wrong_release_text:

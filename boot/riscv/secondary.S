@@ -3,6 +3,7 @@
  * address), interrupts and paging off, this code at its physical address. To
  * cpu_secondary_main() at its linked address, on its idle task's stack.
  */
+#include <arch/asm.h>
 #include <arch/cpu_head.h>
 #include <frame.h>
 #include <layout.h>
@@ -10,13 +11,8 @@
 
 	.option	norelax
 	.text
-	.globl	secondary_start
-	.type	secondary_start, @function
-	.balign	4
-	.cfi_sections .debug_frame
-	.cfi_startproc
+FUNCTION(secondary_start)
 	.cfi_undefined ra	/* nothing called it: walks end here */
-secondary_start:
 	csrw	sie, zero
 	li	t0, SSTATUS_SIE | SSTATUS_FS_VS
 	csrc	sstatus, t0
@@ -40,7 +36,6 @@ secondary_start:
 	fence.i
 	lla	gp, __global_pointer$
 	mv	tp, a1
-	ld	sp, CPU_HEAD_SCRATCH(8) + 8 * SCRATCH_START(tp)
+	ld	sp, CPU_HEAD_SCRATCH + 8 * SCRATCH_START(tp)
 	tail	cpu_secondary_main
-	.cfi_endproc
-	.size	secondary_start, . - secondary_start
+END(secondary_start)

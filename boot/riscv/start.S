@@ -3,6 +3,7 @@
  * address, interrupts and paging off, this code at its physical address. To C
  * at its linked address, on boot_stack, with paging.
  */
+#include <arch/asm.h>
 #include <arch/cpu_head.h>
 #include <frame.h>
 #include <layout.h>
@@ -14,13 +15,8 @@
 	/* gp is not set yet, so the linker must not use it. */
 	.option	norelax
 	.section .text.start, "ax"
-	.globl	_start
-	.type	_start, @function
-	.balign	4
-	.cfi_sections .debug_frame
-	.cfi_startproc
+FUNCTION(_start)
 	.cfi_undefined ra	/* nothing called it: walks end here */
-_start:
 	/*
 	 * Not the first hart here? OpenSBI 1.1 lets a hart go on that
 	 * arch_cpu_start() asks for before it has stored where to. One that is
@@ -107,8 +103,7 @@ no_sv39:
 	ecall
 3:	wfi
 	j	3b
-	.cfi_endproc
-	.size	_start, . - _start
+END(_start)
 
 	.section .rodata
 no_sv39_text:

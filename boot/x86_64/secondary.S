@@ -3,6 +3,7 @@
  * puts a copy of the first few bytes; protected and long mode as the boot CPU;
  * then by its APIC id to its stack.
  */
+#include <arch/asm.h>
 #include <frame.h>
 #include <layout.h>
 #include <regs.h>
@@ -25,12 +26,8 @@ pointer:
 secondary_end:
 
 	.code64
-	.cfi_sections .debug_frame
 	.text
-	.globl secondary_high
-	.type secondary_high, @function
-secondary_high:
-	.cfi_startproc
+FUNCTION(secondary_high)
 	.cfi_undefined rip	/* nothing called it: every walk ends here */
 	movq kernel_root(%rip), %rax
 	movq %rax, %cr3
@@ -53,5 +50,4 @@ secondary_high:
 	movq SLOT_CPU(%rax), %rdi
 	call secondary_main
 	ud2			/* room for the return address in secondary_high */
-	.cfi_endproc
-	.size secondary_high, . - secondary_high
+END(secondary_high)

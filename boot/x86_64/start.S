@@ -3,6 +3,7 @@
  * paging, flat segments, ebx = physical address of the start info) to C in the
  * higher half. Other CPUs join at secondary_protected.
  */
+#include <arch/asm.h>
 #include <layout.h>
 #include <regs.h>
 
@@ -90,10 +91,7 @@ long_mode:
 	jmp *%rax
 
 	.text
-	.cfi_sections .debug_frame
-	.type boot_high, @function
-boot_high:
-	.cfi_startproc
+LOCAL_FUNCTION(boot_high)
 	.cfi_undefined rip	/* nothing called it: every walk ends here */
 	xorl %eax, %eax
 	movl %eax, %fs
@@ -102,8 +100,7 @@ boot_high:
 	movl %esi, %edi
 	call firmware_main
 	ud2			/* room for the return address in boot_high */
-	.cfi_endproc
-	.size boot_high, . - boot_high
+END(boot_high)
 
 	.section .boot.data, "aw"
 no_long_mode_text:

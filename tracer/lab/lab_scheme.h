@@ -1,4 +1,4 @@
-/* For the ports' schemes that use breakpoints. */
+/* For the ports' schemes (lab.c): what most of them are made of. */
 #ifndef TRACER_LAB_SCHEME_H
 #define TRACER_LAB_SCHEME_H
 
@@ -11,5 +11,25 @@ struct trap_frame;
  * For each of these the port says PATCH_INDIRECT(lab_trap, function). Trap context.
  */
 bool lab_trap(struct trap_frame *f);
+
+/* The forms of most sites: the second `on` calls another target. */
+enum { OFF, ON, ON2 };
+
+#define MOVE(from, to) .old = from, .new = to
+
+/* struct lab_scheme.store: at that offset, so many bytes, of form `to`; and another. */
+#define ONE_STORE(at, length, to)                                              \
+	{                                                                      \
+		{                                                              \
+			at, length, to                                         \
+		}                                                              \
+	}
+#define TWO_STORES(at, length, at2, length2, to)                               \
+	{                                                                      \
+		{ at, length, to },                                            \
+		{                                                              \
+			at2, length2, to                                       \
+		}                                                              \
+	}
 
 #endif

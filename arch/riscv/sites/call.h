@@ -1,0 +1,96 @@
+/*
+ * RISC-V: sites of -pg, which are calls of _mcount behind a function's prologue, through
+ * ra. a0 holds the function's return address. Every other register that a call may change
+ * is dead or saved: GCC treats it as a call like any.
+ */
+#ifndef ARCH_RISCV_SITES_CALL_H
+#define ARCH_RISCV_SITES_CALL_H
+
+#ifndef __ASSEMBLER__
+#define SITE_LINK REG_RA
+#define SITE_NOP_NAMES "nop"
+
+/* Off and on: the HINT has the call's upper half. */
+static inline bool site_shares_a_half(void)
+{
+	return true;
+}
+#else
+/* clang-format off */
+
+#define IP ra
+#define PARENT a0
+#define TRAMPOLINE(name) FUNCTION(name)
+
+#define SAVE_SIE 0
+#define SAVE_RA 8
+#define SAVE_SIZE 16
+
+.macro save
+	addi	sp, sp, -SAVE_SIZE
+	.cfi_def_cfa_offset SAVE_SIZE
+	sd	ra, SAVE_RA(sp)
+	.cfi_offset ra, SAVE_RA - SAVE_SIZE
+	sd	t1, SAVE_SIE(sp)
+.endm
+
+.macro restore
+	ld	ra, SAVE_RA(sp)
+	ld	t1, SAVE_SIE(sp)
+	addi	sp, sp, SAVE_SIZE
+	.cfi_def_cfa_offset 0
+	.cfi_restore ra
+.endm
+
+/* What trampoline.S has besides, at its end. */
+.macro behind_trampolines
+.endm
+
+/* The lab's victims: a site is a call in the middle of them. */
+.macro victim_own
+	victim_begin
+before lab_victim_own
+lab_victim_own_site:
+	own_site
+behind lab_victim_own
+	victim_end KEPT_BY_CALLS
+	.size	lab_victim_own_run, . - lab_victim_own_run
+	victim_data lab_victim_own
+.endm
+
+.macro victim_return
+	victim_begin
+	jal	ra, lab_victim_return_site
+	caller_end
+	.size	lab_victim_return_run, . - lab_victim_return_run
+	.cfi_endproc
+	.cfi_startproc		/* a function like any, with a prologue */
+lab_victim_return_site:
+	addi	sp, sp, -32
+	.cfi_def_cfa_offset 32
+	sd	ra, 24(sp)
+	.cfi_offset ra, -8
+	sd	s0, 16(sp)
+	addi	s0, sp, 32
+	mv	a0, ra
+before lab_victim_return
+lab_victim_return_call:
+	own_site
+behind lab_victim_return
+	addi	t1, sp, 32
+	bne	s0, t1, 1f
+	lla	t0, lab_canary
+	give_results
+1:	ld	ra, 24(sp)
+	ld	s0, 16(sp)
+	addi	sp, sp, 32
+	.cfi_def_cfa_offset 0
+	.cfi_restore ra
+	ret
+	.cfi_endproc
+	.size	lab_victim_return_site, . - lab_victim_return_site
+	victim_data lab_victim_return, lab_victim_return_call
+.endm
+#endif
+
+#endif

@@ -1,0 +1,223 @@
+/*
+ * RISC-V, SITES=patchable: four c.nop at a function's entry, or in an image without
+ * compressed instructions (patchable-nc) two nop. t0 carries the return address,
+ * site + 8. There are two ways to leave the call out; boot chooses one for all sites:
+ *
+ *	nop=auipc	compiled	fixed		off	on
+ *	site + 0	c.nop; c.nop	auipc t0, hi
+ *	site + 4	c.nop; c.nop			HINT	jalr t0, lo(t0)
+ *
+ *	nop=jump	compiled	fixed		off	on
+ *	site + 0	c.nop; c.nop			j . + 8	auipc t0, hi
+ *	site + 4	c.nop; c.nop	jalr t0, lo(t0)
+ *
+ * A task preempted between the two words has executed the first one whole. With
+ * nop=auipc it finds either second word, and t0 is right for both. With nop=jump
+ * it is there only if the first was auipc, so jalr finds its t0, whatever the
+ * first word has become since.
+ */
+#ifndef ARCH_RISCV_SITE_H
+#define ARCH_RISCV_SITE_H
+
+#ifndef __ASSEMBLER__
+#define SITE_FORMAT "patchable"
+#ifdef __riscv_compressed
+#define SITE_COMPILED 0x00010001u /* c.nop; c.nop */
+#define SITE_EXPECTED "01 00 four times, four c.nop"
+#else
+#define SITE_COMPILED INSN_NOP
+#define SITE_EXPECTED "13 00 00 00 twice, two nop"
+#endif
+
+#define SITE_LENGTH 8
+#define SITE_LIVE riscv_site_live
+#define SITE_LINK REG_T0
+
+/* trampoline.S: run `turns` times eight sites left out in that way. */
+void nop_measure_auipc(unsigned long turns);
+void nop_measure_jump(unsigned long turns);
+
+#define SITE_NOP_NAMES "auipc jump"
+#define SITE_NOPS                                                              \
+	{ "auipc", "auipc 00028013", 4, nop_measure_auipc },                   \
+	{                                                                      \
+		"jump", "jump 0080006f", 0, nop_measure_jump                   \
+	}
+
+static inline u32 site_on(unsigned long site)
+{
+	long rounded = distance_rounded(site, trace_entry);
+
+	return SITE_LIVE ? insn_jalr(REG_T0, rounded) :
+			   insn_auipc(REG_T0, rounded);
+}
+
+static inline u32 site_off(unsigned long site)
+{
+	return SITE_LIVE ? site_on(site) ^ JALR_TO_HINT(REG_T0) : INSN_JUMP_8;
+}
+
+static inline bool site_is_compiled(unsigned long site)
+{
+	const u32 *word = (const u32 *)site;
+
+	if (__builtin_expect(site & 2, 0)) /* a cold function's (H10) */
+		return arch_live_read(site) == SITE_COMPILED &&
+		       arch_live_read(site + 4) == SITE_COMPILED;
+	return word[0] == SITE_COMPILED && word[1] == SITE_COMPILED;
+}
+
+/* The two words reach 2 GiB. Nothing is that far; half will do. */
+static inline bool site_reaches(unsigned long site)
+{
+	long rounded = distance_rounded(site, trace_entry);
+
+	return !((rounded + (1l << 30)) >> 31);
+}
+
+/* Writes the fixed word and "off" through `alias`. */
+static inline void site_convert(unsigned long site, unsigned long alias)
+{
+	long rounded = distance_rounded(site, trace_entry);
+	u32 first = INSN_JUMP_8, second = insn_jalr(REG_T0, rounded);
+	u32 *word = (u32 *)alias;
+
+	if (SITE_LIVE) {
+		first = insn_auipc(REG_T0, rounded);
+		second ^= JALR_TO_HINT(REG_T0);
+	}
+	if (__builtin_expect(site & 2, 0)) {
+		arch_live_write(alias, first);
+		arch_live_write(alias + 4, second);
+		return;
+	}
+	word[0] = first;
+	word[1] = second;
+}
+
+/* Off and on: with nop=jump they do not. */
+static inline bool site_shares_a_half(void)
+{
+	return SITE_LIVE;
+}
+#else
+/* clang-format off */
+
+/*
+ * A site at a function's entry returns through t0. There the ABI lets a0..a7, ra, sp,
+ * the saved registers and t2 (static chain) carry something. For a stack walk the
+ * site's return address is in t0 (column 5), and ra is still the function's own.
+ */
+#define IP t0
+#define PARENT ra
+#define TRAMPOLINE(name) FUNCTION(name); .cfi_return_column 5; .cfi_same_value 5
+
+#define SAVE_A(n) (8 * (n))
+#define SAVE_T2 64
+#define SAVE_SIE 72
+#define SAVE_T0 80
+#define SAVE_RA 88
+#define SAVE_SIZE 96
+
+.macro arguments op
+	.irp	n, 0, 1, 2, 3, 4, 5, 6, 7
+	\op	a\n, SAVE_A(\n)(sp)
+	.endr
+.endm
+
+.macro save
+	addi	sp, sp, -SAVE_SIZE
+	.cfi_def_cfa_offset SAVE_SIZE
+	sd	ra, SAVE_RA(sp)
+	.cfi_offset ra, SAVE_RA - SAVE_SIZE
+	sd	t0, SAVE_T0(sp)
+	.cfi_offset t0, SAVE_T0 - SAVE_SIZE
+	sd	t1, SAVE_SIE(sp)
+	sd	t2, SAVE_T2(sp)
+	arguments sd
+.endm
+
+.macro restore
+	ld	t0, SAVE_T0(sp)
+	ld	ra, SAVE_RA(sp)
+	ld	t1, SAVE_SIE(sp)
+	ld	t2, SAVE_T2(sp)
+	arguments ld
+	addi	sp, sp, SAVE_SIZE
+	.cfi_def_cfa_offset 0
+	.cfi_restore ra
+	.cfi_same_value t0
+.endm
+
+.macro nop_measure name, word0:req, word1:req
+FUNCTION(\name)
+1:	.rept	8
+	.4byte	\word0
+	.4byte	\word1
+	.endr
+	addi	a0, a0, -1
+	bnez	a0, 1b
+	ret
+END(\name)
+.endm
+
+/* What trampoline.S has besides, before the stub and at its end. */
+.macro before_stub
+.endm
+.macro behind_trampolines
+	nop_measure nop_measure_auipc, 0x00000297, 0x00028013
+	nop_measure nop_measure_jump, 0x0080006f, 0x000282e7
+.endm
+
+/* The lab's: a site as the compiler makes it, with its record. */
+.macro own_site name
+#ifdef __riscv_compressed
+	.option	rvc
+	.rept	4
+	c.nop
+	.endr
+	.option	norvc
+#else
+	nop
+	nop
+#endif
+	.pushsection __patchable_function_entries, "awo", @progbits, .text
+	.dword	\name
+	.popsection
+.endm
+
+/* The lab's victims: a site begins a function. */
+.macro victim_own
+	victim_begin
+before lab_victim_own
+	.size	lab_victim_own_run, . - lab_victim_own_run
+lab_victim_own_site:
+	own_site lab_victim_own_site
+behind lab_victim_own
+	victim_end KEPT_AT_ENTRY
+	.size	lab_victim_own_site, . - lab_victim_own_site
+	victim_data lab_victim_own
+.endm
+
+.macro victim_return
+	victim_begin
+	jal	ra, lab_victim_return_b0
+	caller_end
+	.cfi_endproc
+	.cfi_startproc		/* a function like any, with its site first */
+before lab_victim_return
+	.size	lab_victim_return_run, . - lab_victim_return_run
+lab_victim_return_site:
+	own_site lab_victim_return_site
+behind lab_victim_return
+	/* t2 and a0..a7 */
+	compare_canaries 1f, 7, 10, 11, 12, 13, 14, 15, 16, 17
+	give_results
+1:	ret
+	.cfi_endproc
+	.size	lab_victim_return_site, . - lab_victim_return_site
+	victim_data lab_victim_return
+.endm
+#endif
+
+#endif
