@@ -14,7 +14,8 @@ FILES = [Path(name) for name in subprocess.run(
 SOURCES = [f for f in FILES if f.suffix in (".c", ".h", ".S", ".py", ".pml")]
 # A port's files have the same names in every port; the guide explains them.
 PORTS = {Path(top) / arch for top in ("arch", "boot") for arch in ARCHES}
-FOLDERS = sorted({f.parent for f in SOURCES} - PORTS)
+FOLDERS = sorted({f.parent for f in SOURCES
+                  if not PORTS & {f.parent, *f.parents}})
 
 
 def listed(readme: str) -> list[str]:
