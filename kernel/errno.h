@@ -19,6 +19,7 @@
 #define ENOSPC 28
 #define EPIPE 32
 #define ERANGE 34
+#define EOVERFLOW 75
 #define EDEADLK 35
 #define ENOSYS 38
 #define ETIMEDOUT 110

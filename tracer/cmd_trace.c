@@ -35,11 +35,13 @@ static int show_file(struct sink *out, const char *file)
 
 /* ---- start ------------------------------------------------------------------ */
 
+#define LIST_MAX 2048 /* bytes of functions on the command line */
+
 struct start {
 	const char *tracer;
 	/* What -l and -n name, separated by blanks; and room to check it. */
-	char filter[CTL_WRITE_MAX], left_out[CTL_WRITE_MAX];
-	char scratch[CTL_WRITE_MAX];
+	char filter[LIST_MAX], left_out[LIST_MAX];
+	char scratch[LIST_MAX];
 	struct ctl_handle errors;
 };
 
@@ -47,12 +49,12 @@ static int add_word(char *list, const char *word)
 {
 	size_t len = strlen(list);
 
-	if (len + strlen(word) + 2 > CTL_WRITE_MAX)
+	if (len + strlen(word) + 2 > LIST_MAX)
 		return shell_error(-E2BIG, "trace",
 				   "start: too many functions");
 	if (len)
 		list[len++] = ' ';
-	strlcpy(list + len, word, CTL_WRITE_MAX - len);
+	strlcpy(list + len, word, LIST_MAX - len);
 	return 0;
 }
 
@@ -74,7 +76,7 @@ static int start_option(struct start *st, const char *option, const char *value)
 
 static int check_list(struct start *st, struct site_filter *f, const char *list)
 {
-	strlcpy(st->scratch, list, CTL_WRITE_MAX);
+	strlcpy(st->scratch, list, LIST_MAX);
 	return filter_check(&st->errors, f, st->scratch);
 }
 

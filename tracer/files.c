@@ -11,6 +11,24 @@
 #include <tracer/patch/patch.h>
 #include <tracer/graph/returns.h>
 #include <tracer/filter.h>
+#include <tracer/ring/ring_control.h>
+
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t' || c == '\n';
+}
+
+/* Without blanks at its ends. */
+static char *strip(char *text)
+{
+	size_t n = strlen(text);
+
+	while (n && is_blank(text[n - 1]))
+		text[--n] = '\0';
+	while (is_blank(*text))
+		text++;
+	return text;
+}
 
 /* For files of one record: true the first time. */
 static bool once(struct ctl_handle *h)
@@ -47,7 +65,7 @@ static int current_tracer_write(struct ctl_handle *h, char *text)
 	int err;
 
 	mutex_lock(&trace_mutex);
-	err = trace_select(h, text);
+	err = trace_select(h, strip(text));
 	mutex_unlock(&trace_mutex);
 	return err;
 }
@@ -65,12 +83,14 @@ static int tracing_on_read(struct ctl_handle *h, struct seq *s)
 static int tracing_on_write(struct ctl_handle *h, char *text)
 {
 	u64 v;
+	int err = parse_u64(strip(text), &v);
 
-	if (parse_u64(text, &v) || v > 1)
-		return ctl_error(h, -EINVAL, "'%.32s' is neither 0 nor 1",
+	if (err)
+		return ctl_error(h, err,
+				 "'%.32s' is no number; 0 is off, any other on",
 				 text);
 	mutex_lock(&trace_mutex);
-	trace_record(v, trace_state.cpumask);
+	trace_record(v != 0, trace_state.cpumask);
 	mutex_unlock(&trace_mutex);
 	return 0;
 }
@@ -89,9 +109,10 @@ static int tracing_cpumask_write(struct ctl_handle *h, char *text)
 {
 	cpumask_t all = (1u << nr_cpus) - 1;
 	u64 mask;
+	int err = parse_hex(strip(text), &mask);
 
-	if (parse_hex(text, &mask) || mask & ~(u64)all)
-		return ctl_error(h, -EINVAL,
+	if (err || mask & ~(u64)all)
+		return ctl_error(h, err == -EINVAL ? err : -EOVERFLOW,
 				 "'%.32s' is no "
 				 "hexadecimal mask of CPUs within %x",
 				 text, all);
@@ -113,10 +134,16 @@ static int trace_clock_read(struct ctl_handle *h, struct seq *s)
 
 static int trace_clock_write(struct ctl_handle *h, char *text)
 {
-	if (!trace_clock_select(text))
-		return 0;
-	return ctl_error(h, -EINVAL, "'%.32s' is none of: %s", text,
-			 trace_clock_names);
+	int err;
+
+	mutex_lock(&trace_mutex);
+	err = trace_clock_select(strip(text));
+	if (!err)
+		ring_clear((1u << nr_cpus) - 1);
+	mutex_unlock(&trace_mutex);
+	return err ? ctl_error(h, err, "'%.32s' is none of: %s", text,
+			       trace_clock_names) :
+		     0;
 }
 CTL_FILE(trace_clock, .path = TRACING "trace_clock", .read = trace_clock_read,
 	 .write = trace_clock_write);
@@ -173,7 +200,8 @@ static int set_ftrace_filter_write(struct ctl_handle *h, char *text)
 	return filter_write_locked(h, &filter_trace, text);
 }
 CTL_FILE(set_ftrace_filter, .path = TRACING "set_ftrace_filter",
-	 .read = set_ftrace_filter_read, .write = set_ftrace_filter_write);
+	 .read = set_ftrace_filter_read, .write = set_ftrace_filter_write,
+	 .empties = true);
 
 static int set_ftrace_notrace_read(struct ctl_handle *h, struct seq *s)
 {
@@ -185,7 +213,8 @@ static int set_ftrace_notrace_write(struct ctl_handle *h, char *text)
 	return filter_write_locked(h, &filter_notrace, text);
 }
 CTL_FILE(set_ftrace_notrace, .path = TRACING "set_ftrace_notrace",
-	 .read = set_ftrace_notrace_read, .write = set_ftrace_notrace_write);
+	 .read = set_ftrace_notrace_read, .write = set_ftrace_notrace_write,
+	 .empties = true);
 
 static int available_functions_read(struct ctl_handle *h, struct seq *s)
 {
@@ -194,9 +223,18 @@ static int available_functions_read(struct ctl_handle *h, struct seq *s)
 CTL_FILE(available_functions, .path = TRACING "available_filter_functions",
 	 .read = available_functions_read);
 
+/* With where its call leads, as Linux shows it. */
 static int enabled_functions_read(struct ctl_handle *h, struct seq *s)
 {
-	return list_sites(h, s, site_bits.enabled, "%s (1)\n");
+	unsigned long entry = (unsigned long)READ_ONCE(trace_ops)->entry;
+	struct symbol sym;
+
+	if (!list_sites(h, s, site_bits.enabled, "%s (1)"))
+		return 0;
+	if (symbol_at(entry, &sym))
+		seq_printf(s, "\ttramp: %s+0x0/0x%lx", sym.name, sym.size);
+	seq_printf(s, "\n");
+	return 1;
 }
 CTL_FILE(enabled_functions, .path = TRACING "enabled_functions",
 	 .read = enabled_functions_read);

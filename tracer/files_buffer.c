@@ -76,7 +76,22 @@ static int read_header(struct ctl_handle *h, struct seq *s, cpumask_t mask)
 	/* A line of a call graph is about more than one entry. */
 	if (READ_ONCE(trace_state.tracer)->graph)
 		it->announced = 0;
+	else if (written > announced)
+		it->annotate = mask;
 	return 1;
+}
+
+/*
+ * As Linux: where old events were overwritten, a CPU's first line says that earlier lines are
+ * other CPUs' alone.
+ */
+static void put_started(struct seq *s, struct trace_iter *it, unsigned int cpu)
+{
+	cpumask_t bit = 1u << cpu;
+
+	if ((it->annotate & bit) && it->shown)
+		seq_printf(s, "##### CPU %u buffer started ####\n", cpu);
+	it->annotate &= ~bit;
 }
 
 static int read_entries(struct ctl_handle *h, struct seq *s, cpumask_t mask)
@@ -90,6 +105,7 @@ static int read_entries(struct ctl_handle *h, struct seq *s, cpumask_t mask)
 	e = trace_iter_peek_line(it);
 	if (!e)
 		return put_missing(s, it);
+	put_started(s, it, e->cpu);
 	lost = trace_iter_lost(it);
 	it->shown += 1 + lost;
 	put_lost(s, e->cpu, lost);
@@ -124,7 +140,8 @@ static int trace_write(struct ctl_handle *h, char *text)
 	return clear(h, all_cpus());
 }
 CTL_FILE(trace, .path = TRACING "trace", .open = trace_open,
-	 .release = iter_release, .read = trace_read, .write = trace_write);
+	 .release = iter_release, .read = trace_read, .write = trace_write,
+	 .empties = true);
 
 static int cpu_trace_open(struct ctl_handle *h)
 {
@@ -143,7 +160,7 @@ static int cpu_trace_write(struct ctl_handle *h, char *text)
 }
 CTL_FILE(cpu_trace, .path = TRACING "per_cpu/cpu%u/trace",
 	 .open = cpu_trace_open, .release = iter_release,
-	 .read = cpu_trace_read, .write = cpu_trace_write);
+	 .read = cpu_trace_read, .write = cpu_trace_write, .empties = true);
 
 static void put_stat_time(struct seq *s, const char *name, u64 clock)
 {
@@ -177,9 +194,31 @@ CTL_FILE(cpu_stats, .path = TRACING "per_cpu/cpu%u/stats",
 
 /* ---- trace_pipe: consumes, and waits for more --------------------------------- */
 
+static void count_pipes(int by)
+{
+	mutex_lock(&trace_mutex);
+	trace_state.pipes += by;
+	mutex_unlock(&trace_mutex);
+}
+
+static int pipe_open_on(struct ctl_handle *h, cpumask_t mask)
+{
+	int err = iter_open(h, mask, false);
+
+	if (!err)
+		count_pipes(1);
+	return err;
+}
+
+static void pipe_release(struct ctl_handle *h)
+{
+	count_pipes(-1);
+	iter_release(h);
+}
+
 static int pipe_open(struct ctl_handle *h)
 {
-	return iter_open(h, all_cpus(), false);
+	return pipe_open_on(h, all_cpus());
 }
 
 /*
@@ -222,7 +261,14 @@ static int pipe_read(struct ctl_handle *h, struct seq *s)
 	return 1;
 }
 CTL_FILE(trace_pipe, .path = TRACING "trace_pipe", .open = pipe_open,
-	 .release = iter_release, .read = pipe_read);
+	 .release = pipe_release, .read = pipe_read);
+
+static int cpu_pipe_open(struct ctl_handle *h)
+{
+	return pipe_open_on(h, 1u << h->cpu);
+}
+CTL_FILE(cpu_trace_pipe, .path = TRACING "per_cpu/cpu%u/trace_pipe",
+	 .open = cpu_pipe_open, .release = pipe_release, .read = pipe_read);
 
 /* ---- Size and markers --------------------------------------------------------- */
 
@@ -256,6 +302,8 @@ static int buffer_size_write(struct ctl_handle *h, char *text)
 }
 CTL_FILE(buffer_size_kb, .path = TRACING "buffer_size_kb",
 	 .read = buffer_size_read, .write = buffer_size_write);
+CTL_FILE(cpu_buffer_size_kb, .path = TRACING "per_cpu/cpu%u/buffer_size_kb",
+	 .read = buffer_size_read);
 
 static int buffer_total_read(struct ctl_handle *h, struct seq *s)
 {
@@ -269,21 +317,19 @@ CTL_FILE(buffer_total_size_kb, .path = TRACING "buffer_total_size_kb",
 
 static int marker_write(struct ctl_handle *h, char *text)
 {
-	size_t len = strlen(text);
+	size_t len;
 
-	if (!len)
-		return ctl_error(h, -EINVAL, "no text");
-	if (len > RING_MARK_MAX)
-		return ctl_error(h, -EINVAL,
-				 "%lu bytes; at most "
-				 "%u are accepted",
-				 (unsigned long)len, RING_MARK_MAX);
 	comm_save(current_task());
-	if (ring_mark(text, len))
-		return ctl_error(h, -EBUSY,
-				 "not recorded: "
-				 "tracing_on is 0, or tracing_cpumask excludes "
-				 "this CPU");
+	/* A long text becomes several entries; an empty one is an entry, too. */
+	do {
+		len = min(strlen(text), (size_t)RING_MARK_MAX);
+		if (ring_mark(text, len))
+			return ctl_error(h, -EBUSY,
+					 "not recorded: "
+					 "tracing_on is 0, or tracing_cpumask "
+					 "excludes this CPU");
+		text += len;
+	} while (*text);
 	return 0;
 }
 CTL_FILE(trace_marker, .path = TRACING "trace_marker", .write = marker_write);

@@ -229,6 +229,7 @@ KTEST(files_stats, "tracefs.stats_add_up")
 
 KTEST(files_small, "tracefs.small_files")
 {
+	struct ring_stats s;
 	char text[256];
 
 	trace_test_reset();
@@ -236,17 +237,98 @@ KTEST(files_small, "tracefs.small_files")
 	KEXPECT(t, strstr(text, "function") && strstr(text, "nop"));
 	KEXPECT_EQ(t, trace_test_put("trace_clock", "counter"), 0);
 	trace_test_read("trace_clock", text, sizeof(text), 64);
-	KEXPECT(t, !strcmp(text, "local global [counter]\n"));
+	KEXPECT(t, !strcmp(text, "local global [counter] uptime mono boot\n"));
 	KEXPECT_EQ(t, trace_test_put("trace_clock", "sundial"), -EINVAL);
 	KEXPECT(t, strstr(trace_test_error, "local global counter"));
-	KEXPECT_EQ(t, trace_test_put("trace_clock", "local"), 0);
-	KEXPECT_EQ(t, trace_test_put("tracing_on", "2"), -EINVAL);
-	KEXPECT_EQ(t, trace_test_put("tracing_on", ""), -EINVAL);
+	KEXPECT_EQ(t, trace_test_put("trace_marker", "of the old clock"), 0);
+	KEXPECT_EQ(t, trace_test_put("trace_clock", " local\t"), 0);
+	KEXPECT(t, trace_test_books(&s) && !s.written);
+	KEXPECT_EQ(t, trace_test_put("tracing_on", "0"), 0);
+	KEXPECT_EQ(t, trace_test_put("tracing_on", "on"), -EINVAL);
+	KEXPECT_EQ(t, trace_test_put("tracing_on", "\n"), -EINVAL);
+	KEXPECT_EQ(t, trace_test_put("tracing_on", "99999999999999999999"),
+		   -ERANGE);
+	trace_test_read("tracing_on", text, sizeof(text), 64);
+	KEXPECT(t, !strcmp(text, "0\n"));
+	KEXPECT_EQ(t, trace_test_put("tracing_on", " 7 "), 0);
 	trace_test_read("tracing_on", text, sizeof(text), 64);
 	KEXPECT(t, !strcmp(text, "1\n"));
+	KEXPECT_EQ(t, trace_test_put("current_tracer", " nop "), 0);
+	KEXPECT_EQ(t, trace_test_put("tracing_on", ""), 0); /* not written */
 	trace_test_read("dyn_ftrace_total_info", text, sizeof(text), 64);
 	KEXPECT(t, strstr(text, " pages:") && strstr(text, "patch strategy: "
 							   "stop"));
+}
+
+/* Whoever reads trace_pipe reads events of one tracer. */
+KTEST(files_pipe_holds, "tracefs.trace_pipe_keeps_the_tracer")
+{
+	struct ctl_handle *one, *two;
+
+	trace_test_reset();
+	KASSERT(t, !ctl_open(TRACING "trace_pipe", false, false, &one));
+	KASSERT(t, !ctl_open(TRACING "per_cpu/cpu0/trace_pipe", false, false,
+			     &two));
+	KEXPECT_EQ(t, trace_test_put("current_tracer", "function"), -EBUSY);
+	KEXPECT_EQ(t, trace_test_put("current_tracer", "nop"), 0);
+	ctl_abandon(one);
+	KEXPECT_EQ(t, trace_test_put("current_tracer", "function"), -EBUSY);
+	ctl_abandon(two);
+	KEXPECT_EQ(t, trace_test_put("current_tracer", "function"), 0);
+	trace_test_reset();
+}
+
+/* The buffer is small: events of CPU 0 are overwritten, and one is on another CPU. */
+KTEST(files_started, "tracefs.buffer_started")
+{
+	unsigned long kb = ring_kb();
+	struct ring_stats s;
+	char size[24], *text;
+
+	KNEED_TWO(t);
+	text = kmalloc(TEXT);
+	KASSERT(t, text);
+	snprintf(size, sizeof(size), "%lu", kb);
+	trace_test_put("buffer_size_kb", "8");
+	trace_test_reset();
+	task_set_affinity(current_task(), 1);
+	trace_test_put("trace_marker", "one");
+	task_set_affinity(current_task(), 2);
+	trace_test_put("trace_marker", "other");
+	KEXPECT(t, trace_test_read("trace", text, TEXT, 4096) > 0);
+	KEXPECT(t, !strstr(text, "buffer started"));
+	task_set_affinity(current_task(), 1);
+	do {
+		trace_test_put("trace_marker", "more");
+		ring_stats(0, &s);
+	} while (!s.overwritten);
+	KEXPECT(t, trace_test_read("trace", text, TEXT, 4096) > 0);
+	KEXPECT(t, strstr(text, "##### CPU 0 buffer started ####\n"));
+	KEXPECT(t, !strstr(text, "CPU 1 buffer")); /* its line is the first */
+	task_set_affinity(current_task(), ~0u);
+	trace_test_put("buffer_size_kb", size);
+	trace_test_reset();
+	kfree(text);
+}
+
+/* The list of all functions is longer than a line, and is taken back as a filter. */
+KTEST(files_all, "tracefs.all_functions_are_a_filter")
+{
+	struct ctl_handle *from, *to;
+	char piece[100], text[160];
+	ssize_t n;
+
+	trace_test_reset();
+	KASSERT(t, !ctl_open(TRACING "available_filter_functions", false, false,
+			     &from));
+	KASSERT(t, !ctl_open(TRACING "set_ftrace_filter", true, true, &to));
+	while ((n = ctl_read(from, piece, sizeof(piece))) > 0)
+		KEXPECT_EQ(t, ctl_write(to, piece, n), 0);
+	ctl_abandon(from);
+	KEXPECT_EQ(t, ctl_close(to, text, sizeof(text)), 0);
+	KEXPECT_EQ(t, site_weight(site_bits.filter),
+		   site_weight(site_bits.patchable));
+	trace_test_reset();
 }
 
 /* All sites are on and every CPU works: each event names a site that was on. */

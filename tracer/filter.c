@@ -124,7 +124,8 @@ static void match_index(struct match *m, u64 n)
 static bool is_glob(const char *word)
 {
 	for (; *word; word++)
-		if (*word == '*' || *word == '?' || *word == '[')
+		if (*word == '*' || *word == '?' || *word == '[' ||
+		    *word == '\\')
 			return true;
 	return false;
 }

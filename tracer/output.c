@@ -93,12 +93,16 @@ u64 trace_iter_lost(struct trace_iter *it)
 /* ---- Clocks ----------------------------------------------------------------- */
 
 /*
- * local and global are the same here: one clock for all CPUs, in nanoseconds.
- * counter shows that clock's ticks, unconverted.
+ * There is one clock for all CPUs, which counts from boot and never sleeps. So local,
+ * global, mono and boot are the same, in nanoseconds. counter shows that clock's ticks,
+ * unconverted, and uptime hundredths of a second.
  */
-const char trace_clock_names[] = "local global counter";
-static const char *const clocks[] = { "local", "global", "counter" };
+const char trace_clock_names[] = "local global counter uptime mono boot";
+static const char *const clocks[] = { "local",	"global", "counter",
+				      "uptime", "mono",	  "boot" };
 #define CLOCK_COUNTER 2
+#define CLOCK_UPTIME 3
+#define UPTIME_NS (10 * NSEC_PER_MSEC)
 static unsigned int clock_used;
 
 void trace_clock_show(struct seq *s)
@@ -129,6 +133,10 @@ void trace_time(struct seq *s, u64 clock)
 
 	if (clock_used == CLOCK_COUNTER)
 		seq_printf(s, "%12llu", (unsigned long long)clock);
+	else if (clock_used == CLOCK_UPTIME)
+		seq_printf(
+			s, "%12llu",
+			(unsigned long long)(clock_to_ns(clock) / UPTIME_NS));
 	else
 		seq_printf(s, "%5lu.%06lu", (unsigned long)(us / 1000000),
 			   (unsigned long)(us % 1000000));

@@ -22,7 +22,9 @@ struct trace_iter {
 	/* What the header says, as it was when the iteration began: the entries,
 	 * and these together with the overwritten ones. */
 	u64 announced, written;
-	u64 shown; /* entries that a line has shown */
+	u64 shown;	    /* entries that a line has shown */
+	cpumask_t annotate; /* CPUs whose first line is announced, since the
+			     * beginning of their buffer was overwritten */
 	struct ring_cursor cursors[MAX_CPUS];
 };
 

@@ -2,6 +2,7 @@
  * what sites, trace_ops and rings must be. */
 #include <tracer/tracer.h>
 
+#include <boot/boot_info.h>
 #include <tracer/ops.h>
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
@@ -124,6 +125,8 @@ int trace_select(struct ctl_handle *h, const char *name)
 		return trace_unknown(h, name);
 	if (t == old)
 		return 0;
+	if (trace_state.pipes)
+		return ctl_error(h, -EBUSY, "trace_pipe is being read");
 	if (t->ops && trace_ops_borrowed())
 		return ctl_error(h, -EBUSY,
 				 "the lab or a test uses the trampolines now");
@@ -186,7 +189,7 @@ KERNEL_PARAM(trace_buf_size, "trace_buf_size",
 
 static void boot_echo(const char *file, const char *value)
 {
-	char text[CTL_WRITE_MAX], error[160], *p;
+	char text[BOOT_CMDLINE], error[160], *p;
 
 	if (!value)
 		return;

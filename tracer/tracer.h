@@ -27,8 +27,9 @@ REGISTRY(struct tracer, tracers);
 
 struct trace_state {
 	const struct tracer *tracer;
-	bool on;	   /* tracing_on */
-	cpumask_t cpumask; /* tracing_cpumask, of CPUs present */
+	bool on;	    /* tracing_on */
+	cpumask_t cpumask;  /* tracing_cpumask, of CPUs present */
+	unsigned int pipes; /* readers of trace_pipe: the tracer stays */
 };
 extern struct trace_state trace_state;
 extern struct mutex trace_mutex;
@@ -42,7 +43,8 @@ extern struct mutex trace_mutex;
 const struct tracer *trace_find(const char *name);
 int trace_unknown(struct ctl_handle *h, const char *name);
 
-/* Select a tracer by name; clears the buffer. -EINVAL: unknown. */
+/* Select a tracer by name; clears the buffer. -EINVAL: unknown. -EBUSY: trace_pipe is
+ * being read. */
 int trace_select(struct ctl_handle *h, const char *name);
 
 /* Set tracing_on and tracing_cpumask. */

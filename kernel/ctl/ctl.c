@@ -151,13 +151,13 @@ int ctl_open(const char *path, bool write, bool truncate,
 		return err;
 	if (write ? !w.file->write : !w.file->read)
 		return -EPERM;
-	h = kzalloc(sizeof(*h) + (write ? CTL_WRITE_MAX + 1 : 0));
+	h = kzalloc(sizeof(*h));
 	if (!h)
 		return -ENOMEM;
 	h->file = w.file;
 	h->cpu = w.cpu;
 	h->truncate = truncate;
-	h->text = write ? (char *)(h + 1) : NULL;
+	h->writing = write;
 	err = w.file->open ? w.file->open(h) : 0;
 	if (err)
 		kfree(h);
@@ -177,7 +177,7 @@ ssize_t ctl_read(struct ctl_handle *h, char *buf, size_t n)
 {
 	int got;
 
-	if (h->text)
+	if (h->writing)
 		return -EPERM;
 	/* A reader may pass over something and leave its record empty. */
 	while (h->seq_at == h->seq.len) {
@@ -196,14 +196,35 @@ ssize_t ctl_read(struct ctl_handle *h, char *buf, size_t n)
 	return n;
 }
 
+/* Room for n bytes more, and a NUL. */
+static int make_room(struct ctl_handle *h, size_t n)
+{
+	size_t need = h->text_len + n + 1;
+	char *text;
+
+	if (n > CTL_WRITE_MAX - h->text_len)
+		return -E2BIG;
+	if (need <= h->text_size)
+		return 0;
+	need = max(need, 2 * h->text_size);
+	text = kmalloc(need);
+	if (!text)
+		return -ENOMEM;
+	memcpy(text, h->text, h->text_len);
+	kfree(h->text);
+	h->text = text;
+	h->text_size = need;
+	return 0;
+}
+
 int ctl_write(struct ctl_handle *h, const char *buf, size_t n)
 {
-	if (!h->text)
+	if (!h->writing)
 		return -EPERM;
-	if (n > CTL_WRITE_MAX - min(h->text_len, (size_t)CTL_WRITE_MAX)) {
-		h->text_len = CTL_WRITE_MAX + 1; /* close will refuse it */
-		return -E2BIG;
-	}
+	if (!h->failed)
+		h->failed = make_room(h, n);
+	if (h->failed)
+		return h->failed;
 	memcpy(h->text + h->text_len, buf, n);
 	h->text_len += n;
 	return 0;
@@ -213,26 +234,33 @@ void ctl_abandon(struct ctl_handle *h)
 {
 	if (h->file->release)
 		h->file->release(h);
+	kfree(h->text);
 	kfree(h);
 }
 
 static int carry_out(struct ctl_handle *h)
 {
 	size_t n = h->text_len;
+	char none[] = "";
 
-	if (n > CTL_WRITE_MAX)
+	if (h->failed == -E2BIG)
 		return ctl_error(h, -E2BIG,
-				 "more than %d bytes; nothing was written",
+				 "more than %u bytes; nothing was written",
 				 CTL_WRITE_MAX);
-	if (n && h->text[n - 1] == '\n')
-		n--;
+	if (h->failed)
+		return h->failed;
+	if (!n)
+		return h->truncate && h->file->empties ?
+			       h->file->write(h, none) :
+			       0;
+	n -= h->text[n - 1] == '\n';
 	h->text[n] = '\0';
 	return h->file->write(h, h->text);
 }
 
 int ctl_close(struct ctl_handle *h, char *err_text, size_t err_size)
 {
-	int err = h->text ? carry_out(h) : 0;
+	int err = h->writing ? carry_out(h) : 0;
 
 	if (err_text)
 		strlcpy(err_text,

@@ -41,12 +41,14 @@ struct ctl_file {
 	 * CTL_WRITE_MAX bytes, without the last newline. h->truncate says that
 	 * the file was opened with `>`. 0; or an error, explained by
 	 * ctl_error(), and then nothing has changed. NULL: the file cannot be
-	 * written.
+	 * written. If nothing was written, it is not called, but with `>` for a
+	 * file that `empties`: then text is empty.
 	 */
 	int (*write)(struct ctl_handle *h, char *text);
+	bool empties;
 };
 
-#define CTL_WRITE_MAX 2048
+#define CTL_WRITE_MAX (1u << 20)
 
 struct ctl_handle {
 	const struct ctl_file *file;
@@ -59,8 +61,10 @@ struct ctl_handle {
 	/* For ctl.c alone: */
 	struct seq seq; /* the record that is handed out, from seq_at on */
 	size_t seq_at;
-	char *text; /* what has been written so far; NULL: the file is read */
-	size_t text_len;
+	bool writing;
+	char *text; /* what has been written so far, with room for text_size */
+	size_t text_len, text_size;
+	int failed; /* of ctl_write(): ctl_close() repeats it */
 };
 
 #define CTL_FILE(ident, ...)                                                   \
@@ -77,7 +81,7 @@ int ctl_open(const char *path, bool write, bool truncate,
 	     struct ctl_handle **h);
 /* Reads from one record. The number of bytes, 1 to n; 0: the end; or an error. */
 ssize_t ctl_read(struct ctl_handle *h, char *buf, size_t n);
-/* Collects text for ctl_close(). 0, or -E2BIG beyond CTL_WRITE_MAX bytes. */
+/* Collects text for ctl_close(). 0; -E2BIG beyond CTL_WRITE_MAX bytes; -ENOMEM. */
 int ctl_write(struct ctl_handle *h, const char *buf, size_t n);
 /* Close, which carries a write out. After an error err_text, if it is not NULL, has
  * the line that explains it. */

@@ -69,7 +69,7 @@ CTL_FILE(selftest_index, .path = DIR "/cpu%u/index", .read = index_read);
  * This file keeps what is written to it. With >> it puts a + between old and new. It
  * refuses "bad...".
  */
-static char note[CTL_WRITE_MAX * 2];
+static char note[4096];
 static unsigned int note_writes;
 
 static int note_write(struct ctl_handle *h, char *text)
@@ -96,12 +96,15 @@ static int note_read(struct ctl_handle *h, struct seq *s)
 	return 1;
 }
 CTL_FILE(selftest_note, .path = DIR "/note", .read = note_read,
-	 .write = note_write);
+	 .write = note_write, .empties = true);
+
+static unsigned int sink_file_writes;
 
 static int sink_file_write(struct ctl_handle *h, char *text)
 {
 	(void)h;
 	(void)text;
+	sink_file_writes++;
 	return 0;
 }
 CTL_FILE(selftest_writeonly, .path = DIR "/writeonly",
@@ -231,7 +234,13 @@ KTEST(ctl_write_whole, "ctl.write_whole")
 	KEXPECT_EQ(t, note_writes, 2);
 	KASSERT(t, !ctl_open(DIR "/note", true, true, &h));
 	KEXPECT_EQ(t, ctl_close(h, NULL, 0), 0);
-	KEXPECT(t, !note[0]); /* opening with > is a write of nothing */
+	KEXPECT(t, !note[0]); /* opening with > empties this file */
+	ctl_echo(DIR "/note", "kept", false, NULL, 0);
+	KASSERT(t, !ctl_open(DIR "/note", true, false, &h));
+	KEXPECT_EQ(t, ctl_close(h, NULL, 0), 0);
+	KEXPECT(t, !strcmp(note, "kept")); /* >> of nothing */
+	KEXPECT_EQ(t, ctl_echo(DIR "/writeonly", "", false, NULL, 0), 0);
+	KEXPECT_EQ(t, sink_file_writes, 0); /* this file stays as it is */
 }
 
 KTEST(ctl_write_errors, "ctl.write_errors")
@@ -267,12 +276,13 @@ KTEST(ctl_write_too_long, "ctl.write_too_long")
 
 	ctl_echo(DIR "/note", "kept", false, NULL, 0);
 	KASSERT(t, !ctl_open(DIR "/note", true, true, &h));
-	for (int i = 0; i < CTL_WRITE_MAX / 16; i++)
+	for (unsigned int i = 0; i < CTL_WRITE_MAX / 16; i++)
 		err |= ctl_write(h, "0123456789abcdef", 16);
 	KEXPECT_EQ(t, err, 0);
 	KEXPECT_EQ(t, ctl_write(h, "x", 1), -E2BIG);
 	KEXPECT_EQ(t, ctl_write(h, "x", 1), -E2BIG);
 	KEXPECT_EQ(t, ctl_close(h, text, sizeof(text)), -E2BIG);
-	KEXPECT(t, !strcmp(text, "more than 2048 bytes; nothing was written"));
+	KEXPECT(t,
+		!strcmp(text, "more than 1048576 bytes; nothing was written"));
 	KEXPECT(t, !strcmp(note, "kept"));
 }

@@ -88,6 +88,8 @@ struct line_edit {
 	bool after_cr;
 	enum line_escape escape;
 	unsigned int escape_param;
+	char utf8[4]; /* a character of several bytes, while they come */
+	unsigned int utf8_len;
 	char *history[SHELL_HISTORY]; /* oldest first */
 	unsigned int nr_history, history_at;
 	char draft[SHELL_LINE_MAX + 1]; /* the new line, while in history */

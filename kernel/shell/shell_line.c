@@ -21,12 +21,39 @@ static void beep(struct line_edit *e)
 	put_text(e, "\a", 1);
 }
 
+/* UTF-8: a character is one byte below 0x80, or a byte from 0xc2 on and its followers. */
+static bool is_follower(char byte)
+{
+	return ((u8)byte & 0xc0) == 0x80;
+}
+
+static unsigned int utf8_length(u8 first)
+{
+	return first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+}
+
+/* The place one character to the left, or to the right. */
+static size_t left_of(const struct line_edit *e, size_t pos)
+{
+	while (pos && is_follower(e->buf[--pos]))
+		;
+	return pos;
+}
+
+static size_t right_of(const struct line_edit *e, size_t pos)
+{
+	while (pos < e->len && is_follower(e->buf[++pos]))
+		;
+	return min(pos, e->len);
+}
+
 /* Move the cursor from e->pos to `to`, in the line and on the screen. */
 static void move_cursor(struct line_edit *e, size_t to)
 {
 	while (e->pos > to) {
-		put_text(e, "\b", 1);
 		e->pos--;
+		if (!is_follower(e->buf[e->pos]))
+			put_text(e, "\b", 1);
 	}
 	put_text(e, e->buf + e->pos, to - e->pos);
 	e->pos = to;
@@ -94,6 +121,7 @@ void line_start(struct line_edit *e)
 	e->len = e->pos = 0;
 	e->too_long = e->tabbed = false;
 	e->escape = ESC_NONE;
+	e->utf8_len = 0;
 	e->history_at = e->nr_history;
 	e->draft[0] = '\0';
 	put_text(e, e->prompt, strlen(e->prompt));
@@ -141,14 +169,12 @@ static void show_history(struct line_edit *e, unsigned int at)
 
 static void key_left(struct line_edit *e)
 {
-	if (e->pos)
-		move_cursor(e, e->pos - 1);
+	move_cursor(e, left_of(e, e->pos));
 }
 
 static void key_right(struct line_edit *e)
 {
-	if (e->pos < e->len)
-		move_cursor(e, e->pos + 1);
+	move_cursor(e, right_of(e, e->pos));
 }
 
 static void key_home(struct line_edit *e)
@@ -175,14 +201,12 @@ static void key_down(struct line_edit *e)
 
 static void key_backspace(struct line_edit *e)
 {
-	if (e->pos)
-		erase(e, e->pos - 1, e->pos);
+	erase(e, left_of(e, e->pos), e->pos);
 }
 
 static void key_delete(struct line_edit *e)
 {
-	if (e->pos < e->len)
-		erase(e, e->pos, e->pos + 1);
+	erase(e, e->pos, right_of(e, e->pos));
 }
 
 static void key_kill_right(struct line_edit *e)
@@ -289,6 +313,26 @@ static enum line_event cancel(struct line_edit *e)
 	return LINE_CANCELLED;
 }
 
+/* Inserts a character when its last byte has come. A byte of none is dropped. */
+static bool utf8_byte(struct line_edit *e, int byte)
+{
+	if (byte < 0x80) {
+		e->utf8_len = 0;
+		return false;
+	}
+	if (!is_follower(byte))
+		e->utf8_len = 0;
+	else if (!e->utf8_len)
+		return true;
+	if (byte < 0xc0 || (byte >= 0xc2 && byte < 0xf5))
+		e->utf8[e->utf8_len++] = byte;
+	if (e->utf8_len && e->utf8_len == utf8_length(e->utf8[0])) {
+		line_insert(e, e->utf8, e->utf8_len);
+		e->utf8_len = 0;
+	}
+	return true;
+}
+
 static void plain_byte(struct line_edit *e, int byte)
 {
 	char c = byte;
@@ -298,6 +342,8 @@ static void plain_byte(struct line_edit *e, int byte)
 		return;
 	}
 	e->tabbed = false;
+	if (utf8_byte(e, byte))
+		return;
 	if (byte == '\033')
 		e->escape = ESC_SEEN;
 	else if (byte >= ' ' && byte < 0x7f)

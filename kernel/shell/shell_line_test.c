@@ -10,10 +10,10 @@
 
 #define PROMPT "> "
 
-/* A terminal of one endless row. */
+/* A terminal of one endless row. A cell has a character's bytes, the first one highest. */
 struct terminal {
 	struct sink sink;
-	char row[2 * SHELL_LINE_MAX];
+	u32 row[2 * SHELL_LINE_MAX];
 	size_t at, len;
 	unsigned int beeps, rows;
 	unsigned int escape; /* bytes of a sequence seen so far */
@@ -30,8 +30,10 @@ static void terminal_plain(struct terminal *m, char c)
 		m->at = m->len = 0;
 	} else if (c == '\033') {
 		m->escape = 1;
+	} else if (((u8)c & 0xc0) == 0x80 && m->at) {
+		m->row[m->at - 1] = m->row[m->at - 1] << 8 | (u8)c;
 	} else {
-		m->row[m->at++] = c;
+		m->row[m->at++] = (u8)c;
 		m->len = max(m->len, m->at);
 	}
 }
@@ -89,15 +91,26 @@ static void bench_free(struct bench *b)
 	kfree(b);
 }
 
+/* As the terminal would show text on an empty row. */
+static void show(struct terminal *m, const char *text, size_t len)
+{
+	m->at = m->len = m->escape = 0;
+	terminal_write(&m->sink, PROMPT, sizeof(PROMPT) - 1);
+	terminal_write(&m->sink, text, len);
+}
+
 static bool screen_right(const struct bench *b)
 {
+	static struct terminal want; /* too large for a stack */
 	const struct terminal *m = &b->term;
 	const struct line_edit *e = &b->edit;
-	const size_t p = sizeof(PROMPT) - 1;
+	size_t at;
 
-	return m->len == p + e->len && m->at == p + e->pos &&
-	       !memcmp(m->row, PROMPT, p) &&
-	       !memcmp(m->row + p, e->buf, e->len);
+	show(&want, e->buf, e->pos);
+	at = want.at;
+	show(&want, e->buf, e->len);
+	return m->at == at && m->len == want.len &&
+	       !memcmp(m->row, want.row, want.len * sizeof(want.row[0]));
 }
 
 /* Types all of text, and returns the event of its last byte. */
@@ -136,6 +149,15 @@ KTEST(line_keys, "shell.line_keys")
 	static const char *const cases[][2] = {
 		{ "abc", "abc|" },
 		{ "abc\033[D\033[DX", "aX|bc" },
+		/* UTF-8: characters of two, three and four bytes */
+		{ "a\u00e4\u20ac\U0001f600", "a\u00e4\u20ac\U0001f600|" },
+		{ "a\u00e4\u20ac\033[D\033[DX", "aX|\u00e4\u20ac" },
+		{ "\u00e4\u20acz\033[D\033[D\033[CX", "\u00e4\u20acX|z" },
+		{ "a\u20ac\177b", "ab|" },
+		{ "\u00e4\u20ac\001\004", "|\u20ac" },
+		{ "ab\033[D\u20ac", "a\u20ac|b" },
+		/* what is no character */
+		{ "a\x80\xc3 b\xff\xe2\x82", "a b|" },
 		{ "abc\033[D\033[D\033[D\033[D\033[CX", "aX|bc" },
 		{ "abc\001X\005Y", "XabcY|" },
 		{ "abc\033[HX\033[FY", "XabcY|" },

@@ -267,6 +267,29 @@ void ring_restart(struct ring *r, struct cpu_head *head)
 	begin_page(r, head, r->tail, 0);
 }
 
+void ring_adopt(struct ring *r, struct cpu_head *head, struct ring_page **pages,
+		u32 nr)
+{
+	struct ring_page **old = r->pages, *p;
+	u32 old_nr = r->nr, first, seq, i;
+
+	r->pages = pages;
+	r->nr = nr;
+	if (!old) {
+		ring_restart(r, head);
+		return;
+	}
+	first = r->head - min(r->head - r->tail, nr - 1);
+	for (seq = first; seq != r->head + 1; seq++) {
+		p = pages[seq % nr];
+		pages[seq % nr] = old[seq % old_nr];
+		old[seq % old_nr] = p;
+	}
+	for (i = 0; i < old_nr; i++)
+		take_back(r, old[i]);
+	WRITE_ONCE(r->tail, first);
+}
+
 void ring_switch(struct ring *r, struct cpu_head *head, bool on)
 {
 	s32 pid = head->current ? head->current->pid : 0;

@@ -100,9 +100,7 @@ static void swap_set(unsigned int cpu, void *arg)
 	struct page_set *set = (struct page_set *)arg + cpu;
 	struct page_set old = { rings[cpu].pages, rings[cpu].nr };
 
-	rings[cpu].pages = set->pages;
-	rings[cpu].nr = set->nr;
-	ring_restart(&rings[cpu], &cpus[cpu].head);
+	ring_adopt(&rings[cpu], &cpus[cpu].head, set->pages, set->nr);
 	*set = old;
 }
 

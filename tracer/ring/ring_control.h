@@ -7,8 +7,8 @@
 /* Context of all: a task, trace_mutex held (tracer/tracer.h). */
 
 /*
- * Give every CPU present a new, empty ring of kb KiB, rounded up to pages. 0; -ENOMEM:
- * the old ones stay as they are. Interrupts on.
+ * Give every CPU present a ring of kb KiB, rounded up to pages. The newest events that fit
+ * stay. 0; -ENOMEM: the old rings stay as they are. Interrupts on.
  */
 int ring_resize(unsigned long kb);
 unsigned long ring_kb(void);

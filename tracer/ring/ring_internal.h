@@ -1,5 +1,5 @@
 /* What ring_control.c and tracers in C ask of ring.c: on the ring's CPU,
- * interrupts off; the first two also for a CPU that is not online. */
+ * interrupts off; the first three also for a CPU that is not online. */
 #ifndef TRACER_RING_INTERNAL_H
 #define TRACER_RING_INTERNAL_H
 
@@ -9,6 +9,14 @@
 /* Begin anew in r->pages: empty, counts 0; page numbers go on, so that readers
  * see that theirs are gone. */
 void ring_restart(struct ring *r, struct cpu_head *head);
+
+/*
+ * Take other pages, with the newest events of the old ones. r gets the array `pages` of nr,
+ * in which pages that stay are exchanged for new ones. All that the caller finds in r's old
+ * array then belongs to nobody. What does not fit counts as overwritten.
+ */
+void ring_adopt(struct ring *r, struct cpu_head *head, struct ring_page **pages,
+		u32 nr);
 
 /* Record, or stop recording. */
 void ring_switch(struct ring *r, struct cpu_head *head, bool on);

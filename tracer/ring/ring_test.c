@@ -54,6 +54,7 @@ KTEST(ring_books, "ring.books_add_up")
 	KEXPECT_EQ(t, s.read, 1000);
 	KEXPECT_EQ(t, walk(false), 0);
 	KEXPECT_EQ(t, trace_test_put("buffer_size_kb", TINY), 0);
+	trace_test_put("trace", "");
 	call(10000);
 	KEXPECT(t, trace_test_books(&s));
 	KEXPECT_EQ(t, s.written, 10000);
@@ -175,6 +176,59 @@ KTEST(ring_resize, "ring.resize")
 	trace_test_reset();
 	restore_size(kb);
 	KEXPECT_EQ(t, ring_kb(), kb);
+}
+
+/* The number in the newest marker, and how many there are. */
+static unsigned int marks(u32 *newest)
+{
+	struct trace_iter *it = trace_iter_open(ALL_CPUS, true);
+	const struct ring_entry *e;
+	unsigned int n = 0;
+	char text[8];
+	u64 v;
+
+	for (; it && (e = trace_iter_peek(it)); trace_iter_next(it), n++) {
+		strlcpy(text, e->text, min(e->len + 1ul, sizeof(text)));
+		if (parse_u64(text, &v) || (n && v != *newest + 1))
+			break; /* each is its predecessor's successor */
+		*newest = v;
+	}
+	trace_iter_close(it);
+	return n;
+}
+
+KTEST(ring_resize_keeps, "ring.resize_keeps_what_fits")
+{
+	static const char *const sizes[] = { "64", "20", "400", "8" };
+	unsigned long kb = ring_kb();
+	struct ring_stats s, before;
+	u32 newest = 0;
+	char text[8];
+
+	task_set_affinity(current_task(), 1);
+	KEXPECT_EQ(t, trace_test_put("buffer_size_kb", "40"), 0);
+	trace_test_reset();
+	for (u32 i = 0; i < 1000; i++) {
+		snprintf(text, sizeof(text), "%u", i);
+		KEXPECT_EQ(t, trace_test_put("trace_marker", text), 0);
+	}
+	ring_stats(0, &before);
+	for (unsigned int i = 0; i < ARRAY_SIZE(sizes); i++) {
+		KEXPECT_EQ(t, trace_test_put("buffer_size_kb", sizes[i]), 0);
+		KEXPECT(t, trace_test_books(&s));
+		KEXPECT_EQ(t, s.written, before.written);
+		/* All of them, but where some pages had to go. */
+		KEXPECT(t,
+			i % 2 ? s.held <= before.held : s.held == before.held);
+		KEXPECT(t, s.held > 0);
+		KEXPECT_EQ(t, marks(&newest), s.held);
+		KEXPECT_EQ(t, newest, 999);
+		before = s;
+	}
+	KEXPECT(t, s.held <= 2 * RING_SLOTS / 2);
+	task_set_affinity(current_task(), ~0u);
+	trace_test_reset();
+	restore_size(kb);
 }
 
 static void near_the_end(unsigned int cpu, void *arg)
@@ -394,6 +448,7 @@ KTEST(ring_marks, "ring.markers")
 	char text[RING_MARK_MAX + 2];
 	const struct ring_entry *e;
 	struct trace_iter *it;
+	struct ring_stats s;
 	unsigned int i, n = 0;
 
 	trace_test_reset();
@@ -415,7 +470,12 @@ KTEST(ring_marks, "ring.markers")
 	KEXPECT_EQ(t, n, (RING_MARK_MAX + 30) / 31);
 	memset(text, 'x', RING_MARK_MAX + 1);
 	text[RING_MARK_MAX + 1] = '\0';
-	KEXPECT_EQ(t, trace_test_put("trace_marker", text), -EINVAL);
+	trace_test_put("trace", "");
+	KEXPECT_EQ(t, trace_test_put("trace_marker", text), 0);
+	KEXPECT_EQ(t, trace_test_put("trace_marker", "\n"), 0);
+	KEXPECT(t, trace_test_books(&s));
+	KEXPECT_EQ(t, s.written, 3); /* two parts, and an empty one */
+	KEXPECT_EQ(t, walk(true), 3);
 	trace_test_put("tracing_on", "0");
 	KEXPECT_EQ(t, trace_test_put("trace_marker", "late"), -EBUSY);
 	trace_test_reset();
@@ -438,7 +498,7 @@ KTEST(ring_mask, "ring.cpumask_and_tracing_on")
 	trace_workers_join(w);
 	KEXPECT(t, trace_test_books(&s));
 	KEXPECT_EQ(t, s.written, 100);
-	KEXPECT_EQ(t, trace_test_put("tracing_cpumask", "100"), -EINVAL);
+	KEXPECT_EQ(t, trace_test_put("tracing_cpumask", "100"), -EOVERFLOW);
 	KEXPECT_EQ(t, trace_test_put("tracing_cpumask", "x"), -EINVAL);
 	trace_test_reset();
 }
