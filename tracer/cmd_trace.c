@@ -13,6 +13,8 @@
 #include <tracer/sites/sites.h>
 #include <tracer/ring/ring_control.h>
 #include <tracer/filter.h>
+#include <tracer/options.h>
+#include <kernel/lock/mutex.h>
 
 /* Write text into a control file of the tracer; its error is ours. */
 static int write_file(const char *file, const char *text)
@@ -40,7 +42,9 @@ static int show_file(struct sink *out, const char *file)
 struct start {
 	const char *tracer;
 	/* What -l and -n name, separated by blanks; and room to check it. */
-	char filter[LIST_MAX], left_out[LIST_MAX];
+	char filter[LIST_MAX], left_out[LIST_MAX], graph[LIST_MAX];
+	char options[LIST_MAX];
+	const char *depth;
 	char scratch[LIST_MAX];
 	struct ctl_handle errors;
 };
@@ -60,16 +64,32 @@ static int add_word(char *list, const char *word)
 
 static int start_option(struct start *st, const char *option, const char *value)
 {
+	u64 levels;
+
 	if (!strcmp(option, "-p") && value)
 		st->tracer = value;
 	else if (!strcmp(option, "-l") && value)
 		return add_word(st->filter, value);
 	else if (!strcmp(option, "-n") && value)
 		return add_word(st->left_out, value);
+	else if (!strcmp(option, "-g") && value)
+		return add_word(st->graph, value);
+	else if (!strcmp(option, "-O") && value && trace_option_exists(value))
+		return add_word(st->options, value);
+	else if (!strcmp(option, "-O") && value)
+		return shell_error(-EINVAL, "trace",
+				   "start -O '%.32s': `trace list -O` names "
+				   "the options",
+				   value);
+	else if (!strcmp(option, "--max-graph-depth") && value &&
+		 !parse_u64(value, &levels))
+		st->depth = value;
 	else
 		return shell_error(-EINVAL, "trace",
 				   "start '%.32s': accepted "
-				   "are -p TRACER, -l FUNCTION, -n FUNCTION",
+				   "are -p TRACER, -l FUNCTION, -n FUNCTION, "
+				   "-g FUNCTION, -O OPTION, "
+				   "--max-graph-depth LEVELS",
 				   option);
 	return 0;
 }
@@ -95,6 +115,8 @@ static int start_check(struct start *st)
 		err = check_list(st, &filter_trace, st->filter);
 	if (!err)
 		err = check_list(st, &filter_notrace, st->left_out);
+	if (!err)
+		err = check_list(st, &filter_graph, st->graph);
 	return err ? shell_error(err, "trace", "%s", st->errors.error) : 0;
 }
 
@@ -105,6 +127,12 @@ static int start_apply(const struct start *st)
 
 	if (!err)
 		err = write_file("set_ftrace_notrace", st->left_out);
+	if (!err)
+		err = write_file("set_graph_function", st->graph);
+	if (!err && st->options[0])
+		err = write_file("trace_options", st->options);
+	if (!err)
+		err = write_file("max_graph_depth", st->depth ?: "0");
 	if (!err)
 		err = write_file("tracing_on", "1");
 	return err ? err : write_file("current_tracer", st->tracer);
@@ -159,9 +187,20 @@ static int verb_reset(struct sink *out, int argc, char **argv)
 	if (!err)
 		err = write_file("set_ftrace_notrace", "");
 	if (!err)
+		err = write_file("set_graph_function", "");
+	if (!err)
+		err = write_file("set_graph_notrace", "");
+	if (!err)
+		err = write_file("max_graph_depth", "0");
+	if (!err)
+		err = write_file("tracing_thresh", "0");
+	if (!err)
 		err = write_file("tracing_cpumask", mask);
 	if (!err)
 		err = write_file("tracing_on", "1");
+	mutex_lock(&trace_mutex);
+	trace_options_reset();
+	mutex_unlock(&trace_mutex);
 	return err ? err : verb_clear(out, argc, argv);
 }
 
@@ -198,9 +237,12 @@ static int verb_list(struct sink *out, int argc, char **argv)
 		return show_file(out, "available_filter_functions");
 	if (!strcmp(what, "-n"))
 		return show_file(out, "set_ftrace_notrace");
+	if (!strcmp(what, "-O"))
+		return show_file(out, "trace_options");
 	return shell_error(-EINVAL, "trace",
 			   "list '%.32s': accepted are -p "
-			   "(tracers), -l (functions), -n (those left out)",
+			   "(tracers), -l (functions), -n (those left out), -O "
+			   "(options)",
 			   what);
 }
 
@@ -235,6 +277,7 @@ static int cmd_trace(struct sink *out, int argc, char **argv)
 			   name);
 }
 SHELL_CMD(trace, "trace",
-	  "start -p TRACER [-l FUNC]... [-n FUNC]... | stop | show | clear | "
-	  "reset | stat | list -p|-l|-n",
+	  "start -p TRACER [-l|-n|-g FUNC]... [-O OPTION]... "
+	  "[--max-graph-depth N] | stop | show | clear | "
+	  "reset | stat | list -p|-l|-n|-O",
 	  "trace functions, in trace-cmd's words", cmd_trace);

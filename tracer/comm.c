@@ -1,6 +1,7 @@
 /* Which name went with a pid: events hold pids only, and outlive their tasks. */
 #include <tracer/tracer.h>
 #include <tracer/comm.h>
+#include <tracer/options.h>
 
 #include <kernel/printk.h>
 #include <kernel/lib/string.h>
@@ -34,7 +35,8 @@ void comm_save(const struct task *t)
 	struct comm *c = &comms[(u32)t->pid % COMM_SLOTS];
 	irq_state_t state;
 
-	if (!t->pid || READ_ONCE(c->pid) == t->pid)
+	if (!t->pid || READ_ONCE(c->pid) == t->pid ||
+	    !trace_option(OPT_RECORD_CMD))
 		return;
 	state = arch_irq_save();
 	if (try_lock()) {
@@ -71,3 +73,32 @@ void comm_find(s32 pid, char *name, size_t size)
 	unlock();
 	arch_irq_restore(state);
 }
+
+/* ---- Control files ---------------------------------------------------------- */
+
+static int saved_cmdlines_read(struct ctl_handle *h, struct seq *s)
+{
+	char name[TASK_NAME_LEN];
+	s32 pid;
+
+	while (h->pos < COMM_SLOTS && !READ_ONCE(comms[h->pos].pid))
+		h->pos++;
+	if (h->pos >= COMM_SLOTS)
+		return 0;
+	pid = READ_ONCE(comms[h->pos++].pid);
+	comm_find(pid, name, sizeof(name));
+	seq_printf(s, "%d %s\n", pid, name);
+	return 1;
+}
+CTL_FILE(saved_cmdlines, .path = TRACING "saved_cmdlines",
+	 .read = saved_cmdlines_read);
+
+static int saved_cmdlines_size_read(struct ctl_handle *h, struct seq *s)
+{
+	if (h->pos++)
+		return 0;
+	seq_printf(s, "%d\n", COMM_SLOTS);
+	return 1;
+}
+CTL_FILE(saved_cmdlines_size, .path = TRACING "saved_cmdlines_size",
+	 .read = saved_cmdlines_size_read);

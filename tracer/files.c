@@ -9,26 +9,10 @@
 #include <kernel/lock/mutex.h>
 #include <tracer/output.h>
 #include <tracer/patch/patch.h>
+#include <tracer/graph/graph.h>
 #include <tracer/graph/returns.h>
 #include <tracer/filter.h>
 #include <tracer/ring/ring_control.h>
-
-static bool is_blank(char c)
-{
-	return c == ' ' || c == '\t' || c == '\n';
-}
-
-/* Without blanks at its ends. */
-static char *strip(char *text)
-{
-	size_t n = strlen(text);
-
-	while (n && is_blank(text[n - 1]))
-		text[--n] = '\0';
-	while (is_blank(*text))
-		text++;
-	return text;
-}
 
 /* For files of one record: true the first time. */
 static bool once(struct ctl_handle *h)
@@ -65,7 +49,7 @@ static int current_tracer_write(struct ctl_handle *h, char *text)
 	int err;
 
 	mutex_lock(&trace_mutex);
-	err = trace_select(h, strip(text));
+	err = trace_select(h, ctl_strip(text));
 	mutex_unlock(&trace_mutex);
 	return err;
 }
@@ -83,7 +67,7 @@ static int tracing_on_read(struct ctl_handle *h, struct seq *s)
 static int tracing_on_write(struct ctl_handle *h, char *text)
 {
 	u64 v;
-	int err = parse_u64(strip(text), &v);
+	int err = parse_u64(ctl_strip(text), &v);
 
 	if (err)
 		return ctl_error(h, err,
@@ -109,7 +93,7 @@ static int tracing_cpumask_write(struct ctl_handle *h, char *text)
 {
 	cpumask_t all = (1u << nr_cpus) - 1;
 	u64 mask;
-	int err = parse_hex(strip(text), &mask);
+	int err = parse_hex(ctl_strip(text), &mask);
 
 	if (err || mask & ~(u64)all)
 		return ctl_error(h, err == -EINVAL ? err : -EOVERFLOW,
@@ -137,7 +121,7 @@ static int trace_clock_write(struct ctl_handle *h, char *text)
 	int err;
 
 	mutex_lock(&trace_mutex);
-	err = trace_clock_select(strip(text));
+	err = trace_clock_select(ctl_strip(text));
 	if (!err)
 		ring_clear((1u << nr_cpus) - 1);
 	mutex_unlock(&trace_mutex);
@@ -147,6 +131,64 @@ static int trace_clock_write(struct ctl_handle *h, char *text)
 }
 CTL_FILE(trace_clock, .path = TRACING "trace_clock", .read = trace_clock_read,
 	 .write = trace_clock_write);
+
+/* ---- Limits of the call graph --------------------------------------------------- */
+
+static int graph_depth_read(struct ctl_handle *h, struct seq *s)
+{
+	if (!once(h))
+		return 0;
+	seq_printf(s, "%u\n", READ_ONCE(graph_limits.depth));
+	return 1;
+}
+
+static int graph_depth_write(struct ctl_handle *h, char *text)
+{
+	u64 v;
+	int err = parse_u64(ctl_strip(text), &v);
+
+	if (err || v > ~0u)
+		return ctl_error(h, err ? err : -ERANGE,
+				 "'%.32s' is no number of levels; 0 is all",
+				 text);
+	mutex_lock(&trace_mutex);
+	WRITE_ONCE(graph_limits.depth, v);
+	graph_limits_changed();
+	mutex_unlock(&trace_mutex);
+	return 0;
+}
+CTL_FILE(max_graph_depth, .path = TRACING "max_graph_depth",
+	 .read = graph_depth_read, .write = graph_depth_write);
+
+static int thresh_read(struct ctl_handle *h, struct seq *s)
+{
+	if (!once(h))
+		return 0;
+	seq_printf(s, "%llu\n", (unsigned long long)graph_limits.thresh_us);
+	return 1;
+}
+
+/* Linux's unit is the microsecond, too. */
+static int thresh_write(struct ctl_handle *h, char *text)
+{
+	u64 us;
+	int err = parse_u64(ctl_strip(text), &us);
+
+	if (err || us > ~0ull / NSEC_PER_USEC)
+		return ctl_error(h, err ? err : -ERANGE,
+				 "'%.32s' is no number of microseconds; 0 "
+				 "records every call",
+				 text);
+	mutex_lock(&trace_mutex);
+	graph_limits.thresh_us = us;
+	/* No wait is shorter than a tick, so 0 must not be converted. */
+	graph_limits.thresh = us ? ns_to_clock_delta(us * NSEC_PER_USEC) : 0;
+	graph_limits_changed();
+	mutex_unlock(&trace_mutex);
+	return 0;
+}
+CTL_FILE(tracing_thresh, .path = TRACING "tracing_thresh", .read = thresh_read,
+	 .write = thresh_write);
 
 /* ---- Filters, and lists of functions -------------------------------------------- */
 
@@ -168,9 +210,26 @@ static int list_sites(struct ctl_handle *h, struct seq *s, const u32 *bits,
 	return 1;
 }
 
-static int filter_read(struct ctl_handle *h, struct seq *s,
-		       const struct site_filter *f)
+static struct site_filter *filter_of(const struct ctl_handle *h)
 {
+	static struct site_filter *const filters[] = {
+		&filter_trace,
+		&filter_notrace,
+		&filter_graph,
+		&filter_graph_hidden,
+	};
+	const char *name = strrchr(h->file->path, '/') + 1;
+	unsigned int i = 0;
+
+	while (strcmp(filters[i]->name, name))
+		i++;
+	return filters[i];
+}
+
+static int filter_read(struct ctl_handle *h, struct seq *s)
+{
+	const struct site_filter *f = filter_of(h);
+
 	if (READ_ONCE(f->count))
 		return list_sites(h, s, *f->bits, "%s\n");
 	if (!once(h))
@@ -179,42 +238,25 @@ static int filter_read(struct ctl_handle *h, struct seq *s,
 	return 1;
 }
 
-static int filter_write_locked(struct ctl_handle *h, struct site_filter *f,
-			       char *text)
+static int filter_file_write(struct ctl_handle *h, char *text)
 {
 	int err;
 
 	mutex_lock(&trace_mutex);
-	err = filter_write(h, f, text, !h->truncate);
+	err = filter_write(h, filter_of(h), text, !h->truncate);
+	if (!err)
+		graph_limits_changed();
 	mutex_unlock(&trace_mutex);
 	return err;
 }
 
-static int set_ftrace_filter_read(struct ctl_handle *h, struct seq *s)
-{
-	return filter_read(h, s, &filter_trace);
-}
-
-static int set_ftrace_filter_write(struct ctl_handle *h, char *text)
-{
-	return filter_write_locked(h, &filter_trace, text);
-}
-CTL_FILE(set_ftrace_filter, .path = TRACING "set_ftrace_filter",
-	 .read = set_ftrace_filter_read, .write = set_ftrace_filter_write,
-	 .empties = true);
-
-static int set_ftrace_notrace_read(struct ctl_handle *h, struct seq *s)
-{
-	return filter_read(h, s, &filter_notrace);
-}
-
-static int set_ftrace_notrace_write(struct ctl_handle *h, char *text)
-{
-	return filter_write_locked(h, &filter_notrace, text);
-}
-CTL_FILE(set_ftrace_notrace, .path = TRACING "set_ftrace_notrace",
-	 .read = set_ftrace_notrace_read, .write = set_ftrace_notrace_write,
-	 .empties = true);
+#define FILTER_FILE(ident)                                                     \
+	CTL_FILE(ident, .path = TRACING #ident, .read = filter_read,           \
+		 .write = filter_file_write, .empties = true)
+FILTER_FILE(set_ftrace_filter);
+FILTER_FILE(set_ftrace_notrace);
+FILTER_FILE(set_graph_function);
+FILTER_FILE(set_graph_notrace);
 
 static int available_functions_read(struct ctl_handle *h, struct seq *s)
 {
@@ -222,6 +264,17 @@ static int available_functions_read(struct ctl_handle *h, struct seq *s)
 }
 CTL_FILE(available_functions, .path = TRACING "available_filter_functions",
 	 .read = available_functions_read);
+
+static int available_addrs_read(struct ctl_handle *h, struct seq *s)
+{
+	if (!next_site(h, site_bits.patchable))
+		return 0;
+	seq_printf(s, "%lx %s\n", site_address(h->pos), site_function(h->pos));
+	h->pos++;
+	return 1;
+}
+CTL_FILE(available_addrs, .path = TRACING "available_filter_functions_addrs",
+	 .read = available_addrs_read);
 
 /* With where its call leads, as Linux shows it. */
 static int enabled_functions_read(struct ctl_handle *h, struct seq *s)
@@ -277,17 +330,24 @@ static const char readme[] =
 "                      removes; * ? [a-z] match; a number is a line of\n"
 "                      available_filter_functions; empty is all\n"
 "  set_ftrace_notrace  functions never to trace\n"
-"  enabled_functions   functions whose call is on now\n"
+"  set_graph_function  function_graph: only calls that begin in these\n"
+"  set_graph_notrace   function_graph: neither these nor what they call\n"
+"  max_graph_depth     function_graph: levels that are recorded; 0 is all\n"
+"  tracing_thresh      function_graph: only returns of calls that took as\n"
+"                      many microseconds; 0 is all\n"
+"  trace_options       what is shown: NAME or noNAME; or options/NAME, 1 or 0\n"
+"  enabled_functions   functions whose call is on now, and where it leads\n"
 "  buffer_size_kb      KiB of buffer a CPU\n"
 "  patch_strategy      how sites are switched: stop breakpoint word\n"
 "  patch_log           in which order text was written and CPUs synchronised\n"
 "  patch_log_check     whether that order is right\n"
 "  patch_probe         1 starts tasks that note how long they are kept from\n"
 "                      running; shows the longest, by strategy and CPU\n"
-"  trace_clock         local global counter\n"
+"  trace_clock         local global counter uptime mono boot; clears\n"
 "  tracing_cpumask     CPUs that record, hexadecimal\n"
 "  trace_marker        text to put into the trace\n"
-"  per_cpu/cpuN/       trace and stats of one CPU\n";
+"  saved_cmdlines      the names of tasks, by pid\n"
+"  per_cpu/cpuN/       trace, trace_pipe and stats of one CPU\n";
 /* clang-format on */
 
 static int readme_read(struct ctl_handle *h, struct seq *s)

@@ -12,6 +12,7 @@
 #include <tracer/output.h>
 #include <tracer/ring/ring_control.h>
 #include <tracer/comm.h>
+#include <tracer/options.h>
 
 #define PIPE_WAIT_NS (20 * NSEC_PER_MSEC)
 
@@ -76,7 +77,7 @@ static int read_header(struct ctl_handle *h, struct seq *s, cpumask_t mask)
 	/* A line of a call graph is about more than one entry. */
 	if (READ_ONCE(trace_state.tracer)->graph)
 		it->announced = 0;
-	else if (written > announced)
+	else if (written > announced && trace_option(OPT_ANNOTATE))
 		it->annotate = mask;
 	return 1;
 }
@@ -319,6 +320,8 @@ static int marker_write(struct ctl_handle *h, char *text)
 {
 	size_t len;
 
+	if (!trace_option(OPT_MARKERS))
+		return ctl_error(h, -EINVAL, "options/markers is 0");
 	comm_save(current_task());
 	/* A long text becomes several entries; an empty one is an entry, too. */
 	do {

@@ -4,6 +4,7 @@
  * of a function that was on.
  */
 #include <tracer/testing.h>
+#include <tracer/options.h>
 #include <kernel/ctl/ctl.h>
 #include <kernel/mm/kmalloc.h>
 #include <tracer/ring/ring_control.h>
@@ -166,6 +167,16 @@ KTEST(files_chunks, "tracefs.any_chunk_size")
 		"trace_clock",
 		"dyn_ftrace_total_info",
 		"buffer_size_kb",
+		"available_filter_functions_addrs",
+		"trace_options",
+		"options/annotate",
+		"set_graph_function",
+		"set_graph_notrace",
+		"max_graph_depth",
+		"tracing_thresh",
+		"saved_cmdlines",
+		"saved_cmdlines_size",
+		"per_cpu/cpu0/buffer_size_kb",
 	};
 	static const size_t chunks[] = { 1, 7, 100 };
 	char *one = kmalloc(TEXT), *two = kmalloc(TEXT);
@@ -258,6 +269,61 @@ KTEST(files_small, "tracefs.small_files")
 	trace_test_read("dyn_ftrace_total_info", text, sizeof(text), 64);
 	KEXPECT(t, strstr(text, " pages:") && strstr(text, "patch strategy: "
 							   "stop"));
+}
+
+/* Does the last line of `trace` end so? */
+static bool last_line_ends(const char *end)
+{
+	char *text = kmalloc(TEXT);
+	bool ends = false;
+	size_t len;
+
+	if (text && trace_test_read("trace", text, TEXT, 4096) > 0) {
+		len = strlen(text);
+		ends = len > strlen(end) &&
+		       !strcmp(text + len - strlen(end), end);
+	}
+	kfree(text);
+	return ends;
+}
+
+/* What each option does to an event's line. */
+KTEST(files_options, "tracefs.options")
+{
+	struct symbol sym;
+	char want[96];
+
+	KEXPECT_EQ(t, trace_test_victim(), 0);
+	victim_call(1);
+	trace_test_put("tracing_on", "0");
+	KEXPECT_EQ(t, trace_test_put("options/print-parent", "0"), 0);
+	KEXPECT(t, last_line_ends(": victim_call\n"));
+	KEXPECT_EQ(t, trace_test_put("trace_options", "sym-offset"), 0);
+	KASSERT(t, symbol_at((unsigned long)victim_call, &sym));
+	snprintf(want, sizeof(want), "/0x%lx\n", sym.size);
+	KEXPECT(t, last_line_ends(want));
+	KEXPECT_EQ(t, trace_test_put("trace_options", "nosym-offset sym-addr"),
+		   0);
+	KEXPECT(t, last_line_ends(">\n"));
+	KEXPECT_EQ(t, trace_test_put("trace_options", "print-parent sundial"),
+		   -EINVAL);
+	KEXPECT(t, !trace_option(OPT_PRINT_PARENT));
+	KEXPECT_EQ(t, trace_test_put("options/sym-addr", "2"), -EINVAL);
+	KEXPECT_EQ(t, trace_test_put("options/sym-addr", " 0 "), 0);
+	KEXPECT_EQ(t, trace_test_put("trace_options", "nocontext-info"), 0);
+	trace_test_read("trace", want, sizeof(want), 64);
+	KEXPECT(t, !strcmp(want, "victim_call\n"));
+	KEXPECT_EQ(t, trace_test_put("trace_options", "context-info"), 0);
+	KEXPECT_EQ(t, trace_test_put("trace_options", "noirq-info"), 0);
+	KEXPECT(t, !last_line_ends(".....") && last_line_ends("victim_call\n"));
+	trace_test_put("tracing_on", "1");
+	KEXPECT_EQ(t, trace_test_put("options/markers", "0"), 0);
+	KEXPECT_EQ(t, trace_test_put("trace_marker", "not wanted"), -EINVAL);
+	trace_test_read("options/markers", want, sizeof(want), 64);
+	KEXPECT(t, !strcmp(want, "0\n"));
+	trace_test_reset();
+	KEXPECT_EQ(t, trace_test_put("trace_marker", "wanted"), 0);
+	trace_test_reset();
 }
 
 /* Whoever reads trace_pipe reads events of one tracer. */

@@ -1,11 +1,12 @@
 /*
- * set_ftrace_filter and set_ftrace_notrace: bitmaps of sites, changed by words
+ * set_ftrace_filter and the like: bitmaps of sites, changed by words
  * that name functions. A write is checked whole before it changes anything, and
  * touches only the bitmap words that it concerns, so that adding one function
  * costs the same however many there are.
  */
 #include <tracer/tracer.h>
 
+#include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
 #include <kernel/lib/string.h>
 #include <kernel/image/symbols.h>
@@ -18,11 +19,23 @@ struct site_filter filter_trace = {
 	.name = "set_ftrace_filter",
 	.empty = "#### all functions enabled ####",
 	.bits = &site_bits.filter,
+	.switches = true,
 };
 struct site_filter filter_notrace = {
 	.name = "set_ftrace_notrace",
 	.empty = "#### no functions disabled ####",
 	.bits = &site_bits.excluded,
+	.switches = true,
+};
+struct site_filter filter_graph = {
+	.name = "set_graph_function",
+	.empty = "#### all functions enabled ####",
+	.bits = &site_bits.graph,
+};
+struct site_filter filter_graph_hidden = {
+	.name = "set_graph_notrace",
+	.empty = "#### no functions disabled ####",
+	.bits = &site_bits.graph_hidden,
 };
 
 /* What is done with each site that a word matches. */
@@ -219,11 +232,26 @@ static void carry_out(struct match *m, char *text, const char *end, bool append)
 static int update_sites(struct ctl_handle *h, const struct match *m,
 			const struct site_filter *old)
 {
-	if (!trace_state.tracer->ops)
+	if (!m->f->switches || !trace_state.tracer->ops)
 		return 0;
 	if (m->f == &filter_trace && !old->count != !m->f->count)
 		return trace_update(h, 0, site_words);
 	return trace_update(h, m->lo, m->hi);
+}
+
+static void nothing(void *arg)
+{
+	(void)arg;
+}
+
+/* A CPU that is just looking at the bits has interrupts off: graph.c. */
+static void drop_bits(struct site_filter *f)
+{
+	u32 *bits = *f->bits;
+
+	WRITE_ONCE(*f->bits, NULL);
+	cpu_call(~0u, nothing, NULL);
+	kfree(bits);
 }
 
 int filter_write(struct ctl_handle *h, struct site_filter *f, char *text,
@@ -232,11 +260,16 @@ int filter_write(struct ctl_handle *h, struct site_filter *f, char *text,
 	struct site_filter old = *f;
 	struct match words = { .f = f }, all;
 	const char *end = cut(text);
-	u32 few[8], *saved = few, *bits = *f->bits;
+	u32 few[8], *saved = few, *bits;
 	int err = check_words(h, &words, text, end);
 
 	if (err)
 		return err;
+	if (!*f->bits && words.words)
+		*f->bits = site_bitmap_alloc();
+	bits = *f->bits;
+	if (!bits)
+		return words.words ? ctl_error(h, -ENOMEM, "out of memory") : 0;
 	all = words;
 	if (!append)
 		widen(&all, f->lo, f->hi);
@@ -255,5 +288,7 @@ int filter_write(struct ctl_handle *h, struct site_filter *f, char *text,
 	}
 	if (saved != few)
 		kfree(saved);
+	if (!f->switches && !f->count)
+		drop_bits(f);
 	return err;
 }

@@ -1,4 +1,4 @@
-/* set_ftrace_filter and set_ftrace_notrace. */
+/* set_ftrace_filter, set_ftrace_notrace, set_graph_function and set_graph_notrace. */
 #ifndef TRACER_FILTER_H
 #define TRACER_FILTER_H
 
@@ -6,13 +6,15 @@
 #include <kernel/types.h>
 
 struct site_filter {
-	const char *name;  /* the control file's */
-	const char *empty; /* what it shows when nothing is in it */
-	u32 **bits;
+	const char *name;    /* the control file's */
+	const char *empty;   /* what it shows when nothing is in it */
+	u32 **bits;	     /* made at the first write if there are none */
+	bool switches;	     /* which sites are on depends on it */
 	unsigned int count;  /* sites in it */
 	unsigned int lo, hi; /* words outside [lo, hi) are 0 */
 };
 extern struct site_filter filter_trace, filter_notrace;
+extern struct site_filter filter_graph, filter_graph_hidden;
 
 /*
  * What was written to a filter's control file: patterns separated by blanks

@@ -11,6 +11,7 @@
 #include <kernel/mm/kmalloc.h>
 #include <tracer/tracer.h>
 #include <tracer/comm.h>
+#include <tracer/options.h>
 #include <tracer/graph/output_graph.h>
 
 /* ---- Merging ---------------------------------------------------------------- */
@@ -154,6 +155,9 @@ static const char legend[] =
 "#                              |||| /     delay\n"
 "#           TASK-PID     CPU#  |||||  TIMESTAMP  FUNCTION\n"
 "#              | |         |   |||||     |         |\n";
+static const char short_legend[] =
+"#           TASK-PID     CPU#     TIMESTAMP  FUNCTION\n"
+"#              | |         |         |         |\n";
 /* clang-format on */
 
 void trace_count(cpumask_t mask, u64 *entries, u64 *written)
@@ -174,6 +178,8 @@ void trace_header(struct seq *s, const struct trace_iter *it)
 {
 	const struct tracer *tracer = READ_ONCE(trace_state.tracer);
 
+	if (!trace_option(OPT_CONTEXT_INFO))
+		return;
 	seq_printf(s, "# tracer: %s\n#\n", tracer->name);
 	if (tracer->graph) {
 		trace_graph_header(s);
@@ -183,7 +189,8 @@ void trace_header(struct seq *s, const struct trace_iter *it)
 		   "# entries-in-buffer/entries-written: %llu/%llu   #P:%u\n",
 		   (unsigned long long)it->announced,
 		   (unsigned long long)it->written, nr_cpus);
-	seq_printf(s, "#\n%s", legend);
+	seq_printf(s, "#\n%s",
+		   trace_option(OPT_IRQ_INFO) ? legend : short_legend);
 }
 
 /* Linux's five characters; there are no bottom halves, and no task is kept from
@@ -211,13 +218,27 @@ void trace_function(struct seq *s, unsigned long addr, unsigned long at)
 		seq_printf(s, "0x%08lx", addr);
 }
 
+/* With what the options sym-offset and sym-addr add. */
+static void put_place(struct seq *s, unsigned long addr, unsigned long at)
+{
+	struct symbol sym;
+
+	trace_function(s, addr, at);
+	if (trace_option(OPT_SYM_OFFSET) && symbol_at(at, &sym))
+		seq_printf(s, "+0x%lx/0x%lx", addr - sym.start, sym.size);
+	if (trace_option(OPT_SYM_ADDR))
+		seq_printf(s, " <%0*lx>", (int)(2 * sizeof(addr)), addr);
+}
+
 /* A parent is a return address: after a call that ends a function it lies in the
  * next one, so look a byte before it. */
 void trace_call(struct seq *s, const struct ring_entry *e)
 {
-	trace_function(s, e->ip, e->ip);
+	put_place(s, e->ip, e->ip);
+	if (!trace_option(OPT_PRINT_PARENT))
+		return;
 	seq_printf(s, " <-");
-	trace_function(s, e->parent, e->parent - 1);
+	put_place(s, e->parent, e->parent - 1);
 }
 
 void trace_line(struct seq *s, struct trace_iter *it,
@@ -229,11 +250,14 @@ void trace_line(struct seq *s, struct trace_iter *it,
 		trace_graph_line(s, &it->graph[e->cpu], e);
 		return;
 	}
-	comm_find(e->pid, comm, sizeof(comm));
-	seq_printf(s, "%16s-%-7d [%03u] ", comm, e->pid, e->cpu);
-	put_flags(s, e->context);
-	trace_time(s, e->clock);
-	seq_printf(s, ": ");
+	if (trace_option(OPT_CONTEXT_INFO)) {
+		comm_find(e->pid, comm, sizeof(comm));
+		seq_printf(s, "%16s-%-7d [%03u] ", comm, e->pid, e->cpu);
+		if (trace_option(OPT_IRQ_INFO))
+			put_flags(s, e->context);
+		trace_time(s, e->clock);
+		seq_printf(s, ": ");
+	}
 	if (!e->text)
 		trace_call(s, e);
 	else

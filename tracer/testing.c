@@ -1,5 +1,6 @@
 /* What the tracer's tests have in common: testing.h. */
 #include <tracer/testing.h>
+#include <tracer/options.h>
 #include <tracer/sites/record.h>
 
 #include <kernel/image/symbols.h>
@@ -70,6 +71,13 @@ void trace_test_reset(void)
 	trace_test_put("current_tracer", "nop");
 	trace_test_put("set_ftrace_filter", "");
 	trace_test_put("set_ftrace_notrace", "");
+	trace_test_put("set_graph_function", "");
+	trace_test_put("set_graph_notrace", "");
+	trace_test_put("max_graph_depth", "0");
+	trace_test_put("tracing_thresh", "0");
+	mutex_lock(&trace_mutex);
+	trace_options_reset();
+	mutex_unlock(&trace_mutex);
 	trace_test_put("tracing_cpumask", mask);
 	trace_test_put("tracing_on", "1");
 	trace_test_put("trace", "");

@@ -18,6 +18,7 @@
 #include <tracer/sites/record.h>
 #include <tracer/filter.h>
 #include <tracer/comm.h>
+#include <tracer/output.h>
 
 struct mutex trace_mutex = MUTEX_INIT(trace_mutex);
 
@@ -146,7 +147,8 @@ int trace_select(struct ctl_handle *h, const char *name)
 
 /* ---- Boot ------------------------------------------------------------------ */
 
-static const char *boot_tracer, *boot_filter, *boot_notrace;
+static const char *boot_tracer, *boot_filter, *boot_notrace, *boot_options,
+	*boot_graph, *boot_graph_notrace, *boot_depth;
 static unsigned long boot_kb = RING_DEFAULT_KB;
 
 static int set_tracer(const char *value)
@@ -174,6 +176,44 @@ static int set_notrace(const char *value)
 }
 KERNEL_PARAM(ftrace_notrace, "ftrace_notrace",
 	     "functions and globs, separated by commas", set_notrace);
+
+static int set_graph(const char *value)
+{
+	boot_graph = value;
+	return 0;
+}
+KERNEL_PARAM(ftrace_graph_filter, "ftrace_graph_filter",
+	     "functions and globs, separated by commas", set_graph);
+
+static int set_graph_hidden(const char *value)
+{
+	boot_graph_notrace = value;
+	return 0;
+}
+KERNEL_PARAM(ftrace_graph_notrace, "ftrace_graph_notrace",
+	     "functions and globs, separated by commas", set_graph_hidden);
+
+static int set_depth(const char *value)
+{
+	u64 levels;
+
+	boot_depth = value;
+	return parse_u64(value, &levels);
+}
+KERNEL_PARAM(ftrace_graph_max_depth, "ftrace_graph_max_depth",
+	     "levels of calls; 0 is all", set_depth);
+
+KERNEL_PARAM(trace_clock, "trace_clock",
+	     "a clock: local global counter uptime mono boot",
+	     trace_clock_select);
+
+static int set_options(const char *value)
+{
+	boot_options = value;
+	return 0;
+}
+KERNEL_PARAM(trace_options, "trace_options",
+	     "options or noOPTIONs, separated by commas", set_options);
 
 static int set_size(const char *value)
 {
@@ -215,6 +255,10 @@ static void tracer_start(void)
 	mutex_lock(&trace_mutex);
 	trace_record(true, (1u << nr_cpus) - 1);
 	mutex_unlock(&trace_mutex);
+	boot_echo(TRACING "trace_options", boot_options);
+	boot_echo(TRACING "set_graph_function", boot_graph);
+	boot_echo(TRACING "set_graph_notrace", boot_graph_notrace);
+	boot_echo(TRACING "max_graph_depth", boot_depth);
 	boot_echo(TRACING "set_ftrace_filter", boot_filter);
 	boot_echo(TRACING "set_ftrace_notrace", boot_notrace);
 	boot_echo(TRACING "current_tracer", boot_tracer);

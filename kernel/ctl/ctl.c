@@ -287,6 +287,35 @@ int ctl_echo(const char *path, const char *text, bool append, char *err_text,
 	return ctl_close(h, err_text, err_size);
 }
 
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t' || c == '\n';
+}
+
+char *ctl_strip(char *text)
+{
+	size_t n = strlen(text);
+
+	while (n && is_blank(text[n - 1]))
+		text[--n] = '\0';
+	while (is_blank(*text))
+		text++;
+	return text;
+}
+
+char *ctl_word(char **text)
+{
+	char *word, *end;
+
+	for (word = *text; is_blank(*word); word++)
+		;
+	for (end = word; *end && !is_blank(*end); end++)
+		;
+	*text = end + !!*end;
+	*end = '\0';
+	return *word ? word : NULL;
+}
+
 int ctl_error(struct ctl_handle *h, int err, const char *fmt, ...)
 {
 	va_list ap;

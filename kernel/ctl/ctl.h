@@ -71,6 +71,12 @@ struct ctl_handle {
 	static const struct ctl_file ctl_file_##ident REGISTER(                \
 		ctl_files) = { __VA_ARGS__ }
 
+/* For writers of one word: text without the blanks at its ends, which it loses. */
+char *ctl_strip(char *text);
+
+/* The next word of text, separated by blanks, or NULL; *text goes behind it. */
+char *ctl_word(char **text);
+
 /* Set the line that explains an error, and return the error. */
 int ctl_error(struct ctl_handle *h, int err, const char *fmt, ...)
 	printf_like(3, 4);

@@ -96,7 +96,8 @@ struct task {
 	 * in between leaves all of them as they were.
 	 */
 	u32 nr_returns;
-	u32 graph_depth; /* of these: in function_graph's ring; irqs off */
+	u32 graph_depth;   /* of these: in function_graph's ring; irqs off */
+	bool graph_hidden; /* in a function of set_graph_notrace; irqs off */
 	struct task_return returns[TASK_RETURNS];
 };
 

@@ -4,14 +4,52 @@
  * is not in the time of the function, but in that of its callers.
  */
 #include <tracer/ring/ring_internal.h>
+#include <tracer/graph/graph.h>
 #include <tracer/graph/returns.h>
+#include <tracer/filter.h>
+#include <tracer/sites/sites.h>
 #include <tracer/tracer.h>
 
 #include <kernel/cpu/cpu.h>
+#include <kernel/lock/mutex.h>
 #include <kernel/patch_path.h>
 #include <kernel/image/symbols.h>
 
 static_assert(TASK_RETURNS <= RING_TYPES, "every depth has its parent");
+
+struct graph_limits graph_limits;
+
+void graph_limits_changed(void)
+{
+	mutex_assert_held(&trace_mutex);
+	WRITE_ONCE(graph_limits.any,
+		   graph_limits.depth || graph_limits.thresh ||
+			   filter_graph.count || filter_graph_hidden.count);
+}
+
+/* r->clock of a function of set_graph_notrace, which is taken to know its end. */
+#define HIDDEN (~0ull)
+
+enum verdict { RECORD, RECORD_RETURN, HIDE, LET_BE };
+
+/* A filter that is just being written may be read half old, half new, for one call. */
+static enum verdict judge(const struct task *t, const struct task_return *r)
+{
+	const u32 *hidden = READ_ONCE(site_bits.graph_hidden);
+	const u32 *roots = READ_ONCE(site_bits.graph);
+	int site = site_find(r->ip - arch_site_length);
+
+	if (t->graph_hidden || site < 0)
+		return LET_BE;
+	if (hidden && site_test(hidden, site))
+		return HIDE;
+	if (roots && filter_graph.count && !t->graph_depth &&
+	    !site_test(roots, site))
+		return LET_BE;
+	if (graph_limits.depth && t->graph_depth >= graph_limits.depth)
+		return LET_BE;
+	return graph_limits.thresh ? RECORD_RETURN : RECORD;
+}
 
 static u32 offset(unsigned long ip)
 {
@@ -29,18 +67,25 @@ static u32 offset(unsigned long ip)
  */
 static bool graph_enter(struct task_return *r, unsigned int depth)
 {
-	bool irqs_off = arch_irqs_off(), written;
+	bool irqs_off = arch_irqs_off(), taken = false;
 	irq_state_t state = arch_irq_save();
 	struct task *t = current_task();
+	enum verdict verdict = RECORD;
 
 	(void)depth;
-	written = READ_ONCE(trace_ops) == r->ops &&
-		  ring_write(offset(r->ip), RING_ENTRY(t->graph_depth),
-			     ring_context(irqs_off), NULL);
-	t->graph_depth += written;
-	r->clock = arch_clock();
+	if (__builtin_expect(READ_ONCE(graph_limits.any) || t->graph_hidden, 0))
+		verdict = judge(t, r);
+	if (READ_ONCE(trace_ops) == r->ops && verdict != LET_BE)
+		taken = verdict != RECORD ||
+			ring_write(offset(r->ip), RING_ENTRY(t->graph_depth),
+				   ring_context(irqs_off), NULL);
+	if (verdict == HIDE)
+		t->graph_hidden = taken;
+	else
+		t->graph_depth += taken;
+	r->clock = verdict == HIDE ? HIDDEN : arch_clock();
 	arch_irq_restore(state);
-	return written;
+	return taken;
 }
 PATCH_ROOT(graph_enter);
 
@@ -53,11 +98,17 @@ static void graph_leave(struct task_return *r, unsigned int depth)
 	bool irqs_off = arch_irqs_off();
 	irq_state_t state = arch_irq_save();
 	u64 ticks = arch_clock() - r->clock;
-	struct ring_event took =
-		RING_TOOK(ticks, --current_task()->graph_depth);
+	struct ring_event took;
 
 	(void)depth;
-	if (READ_ONCE(trace_ops) == r->ops &&
+	if (r->clock == HIDDEN) {
+		current_task()->graph_hidden = false;
+		arch_irq_restore(state);
+		return;
+	}
+	took = (struct ring_event)RING_TOOK(ticks,
+					    --current_task()->graph_depth);
+	if (READ_ONCE(trace_ops) == r->ops && ticks >= graph_limits.thresh &&
 	    (s64)(r->clock - rings[cpu_index()].began) >= 0)
 		ring_write(RING_RETURN, offset(r->ip), ring_context(irqs_off),
 			   &took);

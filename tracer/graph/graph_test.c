@@ -5,6 +5,7 @@
  * buffer does not know its call; and that the text is Linux's to the letter.
  */
 #include <tracer/testing.h>
+#include <tracer/graph/graph.h>
 #include <tracer/ring/ring_control.h>
 #include <tracer/graph/output_graph.h>
 
@@ -317,6 +318,65 @@ KTEST(graph_filters, "graph.filters_and_cpus")
 	KEXPECT(t, trace_test_books(&s));
 	KEXPECT_EQ(t, s.written, 200);
 	trace_test_reset();
+}
+
+/* victim_outer() calls victim_call(); this calls both, and victim_other() behind them. */
+static notrace void inner(unsigned long x)
+{
+	victim_outer(x);
+	victim_other(x);
+}
+
+/* Entries and returns that victim_callback(inner) leaves. */
+static u64 entries_of_callback(void)
+{
+	struct ring_stats s;
+
+	trace_test_put("trace", "");
+	victim_callback(inner, 1);
+	return trace_test_books(&s) ? s.held : ~0ull;
+}
+
+KTEST(graph_limits, "graph.limits")
+{
+	struct trace_iter *it;
+	struct ring_stats s;
+
+	KEXPECT_EQ(t, begin("victim_*"), 0);
+	KEXPECT_EQ(t, entries_of_callback(), 8);
+	KEXPECT_EQ(t, trace_test_put("set_graph_function", "victim_outer"), 0);
+	KEXPECT_EQ(t, entries_of_callback(), 4);
+	victim_call(1); /* by itself it is not asked for */
+	KEXPECT(t, trace_test_books(&s) && s.held == 4);
+	KEXPECT_EQ(t, trace_test_add("set_graph_function", "victim_o*"), 0);
+	KEXPECT_EQ(t, entries_of_callback(), 6);
+	KEXPECT_EQ(t, trace_test_put("set_graph_function", "nosuch"), -EINVAL);
+	KEXPECT_EQ(t, entries_of_callback(), 6);
+	KEXPECT_EQ(t, trace_test_put("set_graph_function", ""), 0);
+	/* victim_outer(), and what it calls, are hidden; what follows is not. */
+	KEXPECT_EQ(t, trace_test_put("set_graph_notrace", "victim_outer"), 0);
+	KEXPECT_EQ(t, entries_of_callback(), 4);
+	KEXPECT(t, !current_task()->graph_hidden);
+	KEXPECT_EQ(t, trace_test_put("set_graph_notrace", ""), 0);
+	KEXPECT_EQ(t, trace_test_put("max_graph_depth", "2"), 0);
+	KEXPECT_EQ(t, entries_of_callback(), 6);
+	KEXPECT_EQ(t, trace_test_put("max_graph_depth", "1"), 0);
+	KEXPECT_EQ(t, entries_of_callback(), 2);
+	KEXPECT_EQ(t, trace_test_put("max_graph_depth", "deep"), -EINVAL);
+	KEXPECT_EQ(t, trace_test_put("max_graph_depth", "0"), 0);
+	KEXPECT_EQ(t, entries_of_callback(), 8);
+	/* Only spin()'s caller takes as long, and only its return is recorded. */
+	KEXPECT_EQ(t, trace_test_put("tracing_thresh", "40"), 0);
+	trace_test_put("trace", "");
+	victim_callback(spin, 1);
+	it = trace_iter_open(ALL_CPUS, true);
+	KASSERT(t, it);
+	KEXPECT(t, is(trace_iter_peek(it), RING_GRAPH_RETURN, "victim_callback",
+		      0));
+	trace_iter_close(it);
+	KEXPECT_EQ(t, trace_test_put("tracing_thresh", "-1"), -EINVAL);
+	trace_test_reset();
+	KEXPECT(t, !graph_limits.any);
 }
 
 /* The tracer's own calls are counted as dropped, and return as they should. */

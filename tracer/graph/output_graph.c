@@ -14,16 +14,33 @@
 #include <kernel/time.h>
 #include <tracer/tracer.h>
 #include <tracer/comm.h>
+#include <tracer/options.h>
 #include <tracer/graph/output_graph.h>
 
 #define INDENT 2      /* a call deeper */
 #define PROC_WIDTH 14 /* of a task's name and pid */
 #define COMM_WIDTH 7
 
+static bool shows(unsigned int column)
+{
+	return trace_option(OPT_CONTEXT_INFO) && trace_option(column);
+}
+
 void trace_graph_header(struct seq *s)
 {
-	seq_printf(s, "# CPU  DURATION                  FUNCTION CALLS\n"
-		      "# |     |   |                     |   |   |   |\n");
+	bool time = trace_option(OPT_GRAPH_ABSTIME);
+	bool cpu = trace_option(OPT_GRAPH_CPU);
+	bool task = trace_option(OPT_GRAPH_PROC);
+	bool duration = shows(OPT_GRAPH_DURATION);
+
+	seq_printf(s, "#%s%s%s%s               FUNCTION CALLS\n",
+		   time ? "     TIME       " : "", cpu ? " CPU" : "",
+		   task ? "  TASK/PID       " : "",
+		   duration ? "  DURATION   " : "");
+	seq_printf(s, "#%s%s%s%s               |   |   |   |\n",
+		   time ? "      |         " : "", cpu ? " |  " : "",
+		   task ? "   |    |        " : "",
+		   duration ? "   |   |      " : "");
 }
 
 /* ---- Columns ---------------------------------------------------------------- */
@@ -84,19 +101,24 @@ static void put_duration(struct seq *s, u64 ticks)
 	char text[32];
 	int len;
 
+	if (!shows(OPT_GRAPH_DURATION))
+		return;
+
 	len = snprintf(text, sizeof(text), "%llu",
 		       (unsigned long long)(ns / NSEC_PER_USEC));
 	if (len < 7)
 		snprintf(text + len, min(9 - len, 5), ".%03u",
 			 (unsigned int)(ns % NSEC_PER_USEC));
 	len = strlen(text);
-	seq_printf(s, "%c %s us %*s|  ", overhead(ns), text, max(8 - len, 0),
-		   "");
+	seq_printf(s, "%c %s us %*s|  ",
+		   trace_option(OPT_GRAPH_OVERHEAD) ? overhead(ns) : ' ', text,
+		   max(8 - len, 0), "");
 }
 
 static void put_no_duration(struct seq *s)
 {
-	seq_printf(s, "%14s|  ", "");
+	if (shows(OPT_GRAPH_DURATION))
+		seq_printf(s, "%14s|  ", "");
 }
 
 /* ---- Lines ------------------------------------------------------------------ */
@@ -124,7 +146,7 @@ static void put_return(struct seq *s, struct trace_graph *g,
 {
 	put_duration(s, e->ticks);
 	seq_printf(s, "%*s}", (int)e->depth * INDENT, "");
-	if (g->ip[e->depth] != e->ip) {
+	if (g->ip[e->depth] != e->ip || trace_option(OPT_GRAPH_TAIL)) {
 		seq_printf(s, " /* ");
 		trace_function(s, e->ip, e->ip);
 		seq_printf(s, " */");
@@ -152,6 +174,21 @@ static void put_comment(struct seq *s, const struct trace_graph *g,
 	seq_printf(s, "%s", end);
 }
 
+/* The columns before the duration. */
+static void put_context(struct seq *s, const struct ring_entry *e)
+{
+	if (shows(OPT_GRAPH_ABSTIME)) {
+		trace_time(s, e->clock);
+		seq_printf(s, " |  ");
+	}
+	if (shows(OPT_GRAPH_CPU))
+		put_cpu(s, e->cpu);
+	if (shows(OPT_GRAPH_PROC)) {
+		put_task(s, e->pid);
+		seq_printf(s, " | ");
+	}
+}
+
 void trace_graph_line(struct seq *s, struct trace_graph *g,
 		      const struct ring_entry *e)
 {
@@ -159,7 +196,7 @@ void trace_graph_line(struct seq *s, struct trace_graph *g,
 		put_switch(s, e->cpu, g->pid, e->pid);
 	g->begun = true;
 	g->pid = e->pid;
-	put_cpu(s, e->cpu);
+	put_context(s, e);
 	if (e->graph == RING_GRAPH_RETURN)
 		put_return(s, g, e);
 	else if (e->graph)

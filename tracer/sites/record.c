@@ -186,24 +186,24 @@ static void set_bit(u32 *bits, unsigned int i, bool on)
 
 static void move_site(unsigned int to, unsigned int from)
 {
-	u32 *const maps[] = { site_bits.patchable, site_bits.enabled,
-			      site_bits.filter, site_bits.excluded };
-	unsigned int m;
+	u32 *const *maps = (u32 *const *)&site_bits;
 
 	site_table[to] = site_table[from];
-	for (m = 0; m < ARRAY_SIZE(maps); m++)
-		set_bit(maps[m], to, site_test(maps[m], from));
+	for (unsigned int m = 0; m < NR_SITE_BITMAPS; m++)
+		if (maps[m])
+			set_bit(maps[m], to, site_test(maps[m], from));
 }
 
 static void place_site(unsigned int to, u32 word)
 {
 	bool failed = word & FOUND_FAILED, skipped = word & FOUND_SKIPPED;
+	u32 *const *maps = (u32 *const *)&site_bits;
 
 	site_table[to] = word & FOUND_OFFSET;
+	for (unsigned int m = 0; m < NR_SITE_BITMAPS; m++)
+		if (maps[m])
+			set_bit(maps[m], to, false);
 	set_bit(site_bits.patchable, to, !failed && !skipped);
-	set_bit(site_bits.enabled, to, false);
-	set_bit(site_bits.filter, to, false);
-	set_bit(site_bits.excluded, to, false);
 	site_boot.failed += failed;
 	site_boot.skipped += skipped;
 	site_boot.patched += !failed && !skipped;
@@ -255,6 +255,8 @@ static void insert_found(struct turn *turn)
 	site_words = (site_count + 31) / 32;
 	refit(&filter_trace);
 	refit(&filter_notrace);
+	refit(&filter_graph);
+	refit(&filter_graph_hidden);
 	left = site_boot.failed + site_boot.skipped - left;
 	stats.left += left;
 	stats.converted += n - left;

@@ -87,17 +87,25 @@ unsigned int site_weight(const u32 *bits)
 	return n;
 }
 
-#define NR_BITMAPS (sizeof(struct site_bits) / sizeof(u32 *))
+#define AT_BOOT 4 /* bitmaps that are there from boot on */
 
 unsigned long site_bytes(void)
 {
-	return (site_count + NR_BITMAPS * site_words) * sizeof(u32);
+	unsigned int maps =
+		AT_BOOT + !!site_bits.graph + !!site_bits.graph_hidden;
+
+	return (site_count + maps * site_words) * sizeof(u32);
+}
+
+u32 *site_bitmap_alloc(void)
+{
+	return kzalloc((site_capacity + 31) / 32 * sizeof(u32));
 }
 
 static void bitmaps_alloc(void)
 {
 	unsigned int words = (site_capacity + 31) / 32;
-	u32 *bits = kzalloc(max(NR_BITMAPS * words * sizeof(u32), 1ul));
+	u32 *bits = kzalloc(max(AT_BOOT * words * sizeof(u32), 1ul));
 
 	if (!bits)
 		panic("no memory for the state of %u sites", site_capacity);

@@ -34,9 +34,16 @@ struct site_bits {
 	u32 *enabled;	/* the live instruction is "on" in memory */
 	u32 *filter;	/* set_ftrace_filter; meaningless when it is empty */
 	u32 *excluded;	/* set_ftrace_notrace */
+	/* NULL until they are first needed: */
+	u32 *graph; /* set_graph_function; meaningless when it is empty */
+	u32 *graph_hidden; /* set_graph_notrace */
 };
+#define NR_SITE_BITMAPS (sizeof(struct site_bits) / sizeof(u32 *))
 extern struct site_bits site_bits;
 extern unsigned int site_words; /* in each bitmap */
+
+/* A bitmap with room for every site there can be, all 0; NULL: out of memory. */
+u32 *site_bitmap_alloc(void);
 
 /* The address that a word of the table stands for. */
 static inline unsigned long site_entry_address(const u32 *entry)

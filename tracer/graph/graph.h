@@ -1,0 +1,17 @@
+/* Which calls function_graph records: set_graph_function and the files beside it. */
+#ifndef TRACER_GRAPH_H
+#define TRACER_GRAPH_H
+
+#include <kernel/types.h>
+
+/* Under trace_mutex. Whoever changes one, or a filter, calls graph_limits_changed(). */
+struct graph_limits {
+	bool any;	    /* one of them is set */
+	unsigned int depth; /* levels that are recorded; 0: all */
+	u64 thresh_us;	    /* tracing_thresh, and in arch_clock()'s ticks: */
+	u64 thresh;	    /* only returns from calls that took as long */
+};
+extern struct graph_limits graph_limits;
+void graph_limits_changed(void);
+
+#endif

@@ -1,0 +1,151 @@
+/* The trace options and their files: options.h. */
+#include <tracer/options.h>
+
+#include <kernel/errno.h>
+#include <kernel/lib/string.h>
+#include <kernel/lock/mutex.h>
+#include <tracer/tracer.h>
+
+/* clang-format off */
+static const char *const names[NR_OPTIONS] = {
+	[OPT_PRINT_PARENT] = "print-parent",
+	[OPT_SYM_OFFSET] = "sym-offset",
+	[OPT_SYM_ADDR] = "sym-addr",
+	[OPT_CONTEXT_INFO] = "context-info",
+	[OPT_IRQ_INFO] = "irq-info",
+	[OPT_ANNOTATE] = "annotate",
+	[OPT_MARKERS] = "markers",
+	[OPT_RECORD_CMD] = "record-cmd",
+	[OPT_GRAPH_CPU] = "funcgraph-cpu",
+	[OPT_GRAPH_OVERHEAD] = "funcgraph-overhead",
+	[OPT_GRAPH_PROC] = "funcgraph-proc",
+	[OPT_GRAPH_DURATION] = "funcgraph-duration",
+	[OPT_GRAPH_ABSTIME] = "funcgraph-abstime",
+	[OPT_GRAPH_TAIL] = "funcgraph-tail",
+};
+/* clang-format on */
+
+#define OFF_AT_BOOT                                                            \
+	(1u << OPT_SYM_OFFSET | 1u << OPT_SYM_ADDR | 1u << OPT_GRAPH_PROC |    \
+	 1u << OPT_GRAPH_ABSTIME | 1u << OPT_GRAPH_TAIL)
+#define AT_BOOT (((1u << NR_OPTIONS) - 1) & ~OFF_AT_BOOT)
+
+u32 trace_options = AT_BOOT;
+
+static void set(unsigned int option, bool on)
+{
+	u32 bit = 1u << option;
+
+	mutex_assert_held(&trace_mutex);
+	WRITE_ONCE(trace_options,
+		   on ? trace_options | bit : trace_options & ~bit);
+}
+
+/* The option of that name, or NR_OPTIONS. */
+static unsigned int find(const char *name)
+{
+	unsigned int i = 0;
+
+	while (i < NR_OPTIONS && strcmp(names[i], name))
+		i++;
+	return i;
+}
+
+bool trace_option_exists(const char *name)
+{
+	return find(name + 2 * !strncmp(name, "no", 2)) < NR_OPTIONS;
+}
+
+int trace_option_set(const char *name)
+{
+	bool off = !strncmp(name, "no", 2);
+
+	if (!trace_option_exists(name))
+		return -EINVAL;
+	set(find(name + 2 * off), !off);
+	return 0;
+}
+
+void trace_options_reset(void)
+{
+	mutex_assert_held(&trace_mutex);
+	WRITE_ONCE(trace_options, AT_BOOT);
+}
+
+static int options_read(struct ctl_handle *h, struct seq *s)
+{
+	unsigned int i = h->pos++;
+
+	if (i >= NR_OPTIONS)
+		return 0;
+	seq_printf(s, "%s%s\n", trace_option(i) ? "" : "no", names[i]);
+	return 1;
+}
+
+/* Words separated by blanks: all of them, or none. */
+static int options_write(struct ctl_handle *h, char *text)
+{
+	u32 before;
+	char *word;
+	int err = 0;
+
+	mutex_lock(&trace_mutex);
+	before = trace_options;
+	while (!err && (word = ctl_word(&text)))
+		err = trace_option_set(word);
+	if (err)
+		WRITE_ONCE(trace_options, before);
+	mutex_unlock(&trace_mutex);
+	return err ? ctl_error(h, err,
+			       "'%.32s' is no option; cat trace_options lists "
+			       "them",
+			       word) :
+		     0;
+}
+CTL_FILE(trace_options, .path = TRACING "trace_options", .read = options_read,
+	 .write = options_write);
+
+static unsigned int option_of(const struct ctl_handle *h)
+{
+	return find(strrchr(h->file->path, '/') + 1);
+}
+
+static int option_read(struct ctl_handle *h, struct seq *s)
+{
+	if (h->pos++)
+		return 0;
+	seq_printf(s, "%d\n", trace_option(option_of(h)));
+	return 1;
+}
+
+static int option_write(struct ctl_handle *h, char *text)
+{
+	u64 v;
+
+	text = ctl_strip(text);
+	if (parse_u64(text, &v) || v > 1)
+		return ctl_error(h, -EINVAL, "'%.32s' is neither 0 nor 1",
+				 text);
+	mutex_lock(&trace_mutex);
+	set(option_of(h), v);
+	mutex_unlock(&trace_mutex);
+	return 0;
+}
+
+#define OPTION_FILE(ident, name)                                               \
+	CTL_FILE(option_##ident, .path = TRACING "options/" name,              \
+		 .read = option_read, .write = option_write)
+OPTION_FILE(print_parent, "print-parent");
+OPTION_FILE(sym_offset, "sym-offset");
+OPTION_FILE(sym_addr, "sym-addr");
+OPTION_FILE(context_info, "context-info");
+OPTION_FILE(irq_info, "irq-info");
+OPTION_FILE(annotate, "annotate");
+OPTION_FILE(markers, "markers");
+OPTION_FILE(record_cmd, "record-cmd");
+OPTION_FILE(graph_cpu, "funcgraph-cpu");
+OPTION_FILE(graph_overhead, "funcgraph-overhead");
+OPTION_FILE(graph_proc, "funcgraph-proc");
+OPTION_FILE(graph_duration, "funcgraph-duration");
+OPTION_FILE(graph_abstime, "funcgraph-abstime");
+OPTION_FILE(graph_tail, "funcgraph-tail");
