@@ -133,7 +133,7 @@ def test_real_hang_in_the_contract(image, run_tool, tmp_path):
 
 def test_watchdog_counts_what_the_guest_could_use(monkeypatch):
     """A process that wants no CPU time hangs; one that the host gives little does not.
-    A test of the contract has ten seconds, any other 120."""
+    A test of the contract has four seconds, any other 120."""
     console = qemu.Console()
     console.feed(b"KTAP version 1\n1..1\n# begin arch.idle\n")
     wall, cpu = 100.0, 0.0
@@ -142,12 +142,12 @@ def test_watchdog_counts_what_the_guest_could_use(monkeypatch):
     slow, still = (qemu.Watchdog(0, console, True, False)
                    for _ in range(2))
     assert not slow.hangs() and not still.hangs()
-    for _ in range(9):
-        wall, cpu = wall + 11, cpu + 1
+    for _ in range(3):
+        wall, cpu = wall + 5, cpu + 1
         assert not slow.hangs()
     cpu += 1
     assert slow.hangs()
-    wall, cpu = 111.0, 0.1
+    wall, cpu = 105.0, 0.1
     assert still.hangs()
     console.feed(b"ok 1 arch.idle\n# begin sched.slow\n")
     for wall, cpu in ((999.0, 99.0), (1020.0, 130.0)):
