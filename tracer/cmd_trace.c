@@ -43,7 +43,7 @@ struct start {
 	const char *tracer;
 	/* What -l and -n name, separated by blanks; and room to check it. */
 	char filter[LIST_MAX], left_out[LIST_MAX], graph[LIST_MAX];
-	char options[LIST_MAX];
+	char options[LIST_MAX], pids[LIST_MAX];
 	const char *depth;
 	char scratch[LIST_MAX];
 	struct ctl_handle errors;
@@ -64,7 +64,7 @@ static int add_word(char *list, const char *word)
 
 static int start_option(struct start *st, const char *option, const char *value)
 {
-	u64 levels;
+	u64 number;
 
 	if (!strcmp(option, "-p") && value)
 		st->tracer = value;
@@ -74,6 +74,8 @@ static int start_option(struct start *st, const char *option, const char *value)
 		return add_word(st->left_out, value);
 	else if (!strcmp(option, "-g") && value)
 		return add_word(st->graph, value);
+	else if (!strcmp(option, "-P") && value && !parse_u64(value, &number))
+		return add_word(st->pids, value);
 	else if (!strcmp(option, "-O") && value && trace_option_exists(value))
 		return add_word(st->options, value);
 	else if (!strcmp(option, "-O") && value)
@@ -82,13 +84,13 @@ static int start_option(struct start *st, const char *option, const char *value)
 				   "the options",
 				   value);
 	else if (!strcmp(option, "--max-graph-depth") && value &&
-		 !parse_u64(value, &levels))
+		 !parse_u64(value, &number))
 		st->depth = value;
 	else
 		return shell_error(-EINVAL, "trace",
 				   "start '%.32s': accepted "
 				   "are -p TRACER, -l FUNCTION, -n FUNCTION, "
-				   "-g FUNCTION, -O OPTION, "
+				   "-g FUNCTION, -P PID, -O OPTION, "
 				   "--max-graph-depth LEVELS",
 				   option);
 	return 0;
@@ -129,6 +131,8 @@ static int start_apply(const struct start *st)
 		err = write_file("set_ftrace_notrace", st->left_out);
 	if (!err)
 		err = write_file("set_graph_function", st->graph);
+	if (!err)
+		err = write_file("set_ftrace_pid", st->pids);
 	if (!err && st->options[0])
 		err = write_file("trace_options", st->options);
 	if (!err)
@@ -186,6 +190,10 @@ static int verb_reset(struct sink *out, int argc, char **argv)
 		err = write_file("set_ftrace_filter", "");
 	if (!err)
 		err = write_file("set_ftrace_notrace", "");
+	if (!err)
+		err = write_file("set_ftrace_pid", "");
+	if (!err)
+		err = write_file("set_ftrace_notrace_pid", "");
 	if (!err)
 		err = write_file("set_graph_function", "");
 	if (!err)
@@ -277,7 +285,7 @@ static int cmd_trace(struct sink *out, int argc, char **argv)
 			   name);
 }
 SHELL_CMD(trace, "trace",
-	  "start -p TRACER [-l|-n|-g FUNC]... [-O OPTION]... "
-	  "[--max-graph-depth N] | stop | show | clear | "
+	  "start -p TRACER [-l|-n|-g FUNC]... [-P PID]... "
+	  "[-O OPTION]... [--max-graph-depth N] | stop | show | clear | "
 	  "reset | stat | list -p|-l|-n|-O",
 	  "trace functions, in trace-cmd's words", cmd_trace);

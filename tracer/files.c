@@ -330,6 +330,8 @@ static const char readme[] =
 "                      removes; * ? [a-z] match; a number is a line of\n"
 "                      available_filter_functions; empty is all\n"
 "  set_ftrace_notrace  functions never to trace\n"
+"  set_ftrace_pid      tasks whose calls are recorded; empty is all\n"
+"  set_ftrace_notrace_pid  tasks whose calls are not\n"
 "  set_graph_function  function_graph: only calls that begin in these\n"
 "  set_graph_notrace   function_graph: neither these nor what they call\n"
 "  max_graph_depth     function_graph: levels that are recorded; 0 is all\n"

@@ -5,6 +5,7 @@
  */
 #include <tracer/testing.h>
 #include <tracer/options.h>
+#include <kernel/lib/bits.h>
 #include <kernel/ctl/ctl.h>
 #include <kernel/mm/kmalloc.h>
 #include <tracer/ring/ring_control.h>
@@ -175,6 +176,7 @@ KTEST(files_chunks, "tracefs.any_chunk_size")
 		"max_graph_depth",
 		"tracing_thresh",
 		"saved_cmdlines",
+		"set_ftrace_pid",
 		"saved_cmdlines_size",
 		"per_cpu/cpu0/buffer_size_kb",
 	};
@@ -323,6 +325,72 @@ KTEST(files_options, "tracefs.options")
 	KEXPECT(t, !strcmp(want, "0\n"));
 	trace_test_reset();
 	KEXPECT_EQ(t, trace_test_put("trace_marker", "wanted"), 0);
+	trace_test_reset();
+}
+
+static u64 written(void)
+{
+	struct ring_stats s;
+
+	return trace_test_books(&s) ? s.written : ~0ull;
+}
+
+static void put_pid(const char *file)
+{
+	char pid[12];
+
+	snprintf(pid, sizeof(pid), "%d", current_task()->pid);
+	trace_test_put(file, pid);
+}
+
+/* Calls of this task, and then of one task on each CPU. */
+static u64 calls_recorded(struct ktest_run *t, u64 *others)
+{
+	struct trace_worker w[MAX_CPUS];
+	u64 own;
+
+	trace_test_put("trace", "");
+	for (unsigned int i = 0; i < 50; i++)
+		victim_call(i);
+	own = written();
+	KEXPECT(t, trace_workers_start(w, 100));
+	*others = trace_workers_join(w);
+	KEXPECT_EQ(t, *others, 100 * bit_count(cpus_online));
+	*others = written() - own;
+	return own;
+}
+
+KTEST(files_pids, "tracefs.pids")
+{
+	u64 others, all = 100 * bit_count(cpus_online);
+	char text[64];
+
+	KEXPECT_EQ(t, trace_test_victim(), 0);
+	KEXPECT_EQ(t, calls_recorded(t, &others), 50);
+	KEXPECT_EQ(t, others, all);
+	put_pid("set_ftrace_pid");
+	KEXPECT_EQ(t, calls_recorded(t, &others), 50);
+	KEXPECT_EQ(t, others, 0);
+	put_pid("set_ftrace_notrace_pid");
+	KEXPECT_EQ(t, calls_recorded(t, &others), 0);
+	KEXPECT_EQ(t, others, 0);
+	KEXPECT_EQ(t, trace_test_put("trace_marker", "seen"), 0);
+	KEXPECT_EQ(t, written(), 1); /* a marker is no call */
+	trace_test_put("set_ftrace_pid", "");
+	KEXPECT_EQ(t, calls_recorded(t, &others), 0);
+	KEXPECT_EQ(t, others, all);
+	/* The call graph heeds them, too. */
+	trace_test_put("current_tracer", "function_graph");
+	KEXPECT_EQ(t, calls_recorded(t, &others), 0);
+	KEXPECT_EQ(t, others, 2 * all);
+	KEXPECT_EQ(t, trace_test_put("set_ftrace_pid", "9 one"), -EINVAL);
+	KEXPECT_EQ(t, trace_test_put("set_ftrace_pid", "-1"), -EINVAL);
+	trace_test_read("set_ftrace_pid", text, sizeof(text), 7);
+	KEXPECT(t, !strcmp(text, "no pid\n"));
+	KEXPECT_EQ(t, trace_test_put("set_ftrace_pid", "9 7\t7 100"), 0);
+	KEXPECT_EQ(t, trace_test_add("set_ftrace_pid", " 8\n"), 0);
+	trace_test_read("set_ftrace_pid", text, sizeof(text), 1);
+	KEXPECT(t, !strcmp(text, "7\n8\n9\n100\n"));
 	trace_test_reset();
 }
 

@@ -18,6 +18,7 @@
 #include <tracer/sites/record.h>
 #include <tracer/filter.h>
 #include <tracer/comm.h>
+#include <tracer/pids.h>
 #include <tracer/output.h>
 
 struct mutex trace_mutex = MUTEX_INIT(trace_mutex);
@@ -33,7 +34,7 @@ static void on_switch(struct task *prev, struct task *next)
 {
 	(void)prev;
 	comm_save(next);
-	ring_task(next->pid);
+	ring_task(next->pid, pid_is_traced(next->pid));
 }
 
 /*

@@ -3,6 +3,7 @@
 #include <tracer/ring/ring_internal.h>
 
 #include <arch/arch_trace.h>
+#include <tracer/pids.h>
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
 #include <kernel/patch_path.h>
@@ -23,7 +24,7 @@ static inline struct ring_page *current_page(const struct ring *r)
  */
 static inline void open_page(const struct ring *r, struct cpu_head *head)
 {
-	head->ring_end = r->recording && !r->busy ?
+	head->ring_end = r->recording && !r->busy && !r->passed_over ?
 				 (char *)(current_page(r)->slots + RING_SLOTS) :
 				 NULL;
 }
@@ -147,12 +148,16 @@ static void mark_task(struct ring *r, struct cpu_head *head, s32 pid)
 	publish(head, 1);
 }
 
-void ring_task(s32 pid)
+/* A task that is passed over may write a marker, so it is marked then. */
+void ring_task(s32 pid, bool traced)
 {
 	struct ring *r = &rings[cpu_index()];
+	struct cpu_head *head = &arch_this_cpu()->head;
 
-	if (r->recording && pid != r->pid)
-		mark_task(r, &arch_this_cpu()->head, pid);
+	if (r->recording && pid != r->pid && traced)
+		mark_task(r, head, pid);
+	r->passed_over = !traced;
+	open_page(r, head);
 }
 
 /* An entry's first slot; `more` are there for the caller to fill and publish. */
@@ -175,6 +180,8 @@ bool ring_write(u32 ip, u32 parent, u32 context, const struct ring_event *more)
 	struct ring *r = &rings[head->index];
 	struct ring_event *e;
 
+	if (r->passed_over)
+		return false;
 	/* An NMI may have come while the ring was being written. */
 	if (r->busy || (context & PREEMPT_NMI)) {
 		r->dropped++;
@@ -250,7 +257,9 @@ int ring_mark(const char *text, size_t len)
 		return -EBUSY;
 	r = &rings[cpu_index()];
 	if (r->recording) {
-		ring_task(current_task()->pid);
+		if (current_task()->pid != r->pid)
+			mark_task(r, &arch_this_cpu()->head,
+				  current_task()->pid);
 		write_mark(r, ring_context(irqs_off), text, len);
 		err = 0;
 	}
@@ -297,5 +306,6 @@ void ring_switch(struct ring *r, struct cpu_head *head, bool on)
 	if (on && pid != r->pid)
 		mark_task(r, head, pid);
 	r->recording = on;
+	r->passed_over = on && !pid_is_traced(pid);
 	open_page(r, head);
 }

@@ -87,9 +87,10 @@ struct ring {
 	u32 head; /* page being written */
 	u32 tail; /* oldest page since the last clear or overwrite */
 	bool recording;
-	bool busy; /* this CPU is inside the tracer's C code */
-	s32 pid;   /* as a reader would see it now */
-	u64 began; /* arch_clock() of the last clear */
+	bool busy;	  /* this CPU is inside the tracer's C code */
+	bool passed_over; /* the running task's calls are not recorded */
+	s32 pid;	  /* as a reader would see it now */
+	u64 began;	  /* arch_clock() of the last clear */
 	/* Of pages that were taken back, and events that never got a slot: */
 	u64 overwritten, read, dropped;
 };
@@ -113,8 +114,9 @@ void ring_leave(irq_state_t state);
 /* A marker of at most RING_MARK_MAX bytes. 0; -EBUSY: this CPU does not record. */
 int ring_mark(const char *text, size_t len);
 
-/* The scheduler's hook calls it: task `pid` runs now. Interrupts off. */
-void ring_task(s32 pid);
+/* The scheduler's hook calls it: task `pid` runs now, and its calls are recorded or not.
+ * Interrupts off. */
+void ring_task(s32 pid, bool traced);
 
 /* Slots written in page p, from a ring_cur that points into it or at its end. */
 static inline u32 ring_slots_used(const struct ring_page *p, const char *cur)

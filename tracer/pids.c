@@ -1,0 +1,127 @@
+/* Lists of pids, and their control files: pids.h. */
+#include <tracer/pids.h>
+
+#include <kernel/cpu/cpu.h>
+#include <kernel/errno.h>
+#include <kernel/lib/string.h>
+#include <kernel/lock/mutex.h>
+#include <kernel/mm/kmalloc.h>
+#include <tracer/tracer.h>
+
+/* Sorted. A list never changes: a write makes another. */
+struct pids {
+	unsigned int nr;
+	s32 pid[];
+};
+
+/* NULL: empty. Written under trace_mutex; read with interrupts off. */
+static struct pids *traced, *untraced;
+
+static bool holds(const struct pids *list, s32 pid)
+{
+	unsigned int lo = 0, hi = list->nr;
+
+	while (lo < hi) {
+		unsigned int mid = (lo + hi) / 2;
+
+		if (list->pid[mid] < pid)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < list->nr && list->pid[lo] == pid;
+}
+
+bool pid_is_traced(s32 pid)
+{
+	const struct pids *yes = __atomic_load_n(&traced, __ATOMIC_ACQUIRE);
+	const struct pids *no = __atomic_load_n(&untraced, __ATOMIC_ACQUIRE);
+
+	return (!yes || holds(yes, pid)) && (!no || !holds(no, pid));
+}
+
+/* ---- Control files ---------------------------------------------------------- */
+
+static struct pids **list_of(const struct ctl_handle *h)
+{
+	return strstr(h->file->path, "notrace") ? &untraced : &traced;
+}
+
+static void insert(struct pids *list, s32 pid)
+{
+	unsigned int i;
+
+	if (holds(list, pid))
+		return;
+	for (i = list->nr++; i && list->pid[i - 1] > pid; i--)
+		list->pid[i] = list->pid[i - 1];
+	list->pid[i] = pid;
+}
+
+/* The pids of `text`, and with >> those of `old`; *list is NULL if there are none. */
+static int parse(struct ctl_handle *h, const struct pids *old, char *text,
+		 struct pids **list)
+{
+	unsigned int most = strlen(text) / 2 + 1 + (old ? old->nr : 0);
+	char *word;
+	u64 pid;
+
+	*list = kzalloc(sizeof(**list) + most * sizeof(s32));
+	if (!*list)
+		return ctl_error(h, -ENOMEM, "out of memory");
+	for (unsigned int i = 0; old && i < old->nr; i++)
+		insert(*list, old->pid[i]);
+	while ((word = ctl_word(&text))) {
+		if (parse_u64(word, &pid) || pid >> 31) {
+			kfree(*list);
+			return ctl_error(h, -EINVAL,
+					 "'%.32s' is no pid; ps shows them",
+					 word);
+		}
+		insert(*list, pid);
+	}
+	if ((*list)->nr)
+		return 0;
+	kfree(*list);
+	*list = NULL;
+	return 0;
+}
+
+static int pids_write(struct ctl_handle *h, char *text)
+{
+	struct pids **list = list_of(h), *old, *new;
+	int err;
+
+	mutex_lock(&trace_mutex);
+	old = *list;
+	err = parse(h, h->truncate ? NULL : old, text, &new);
+	if (!err) {
+		__atomic_store_n(list, new, __ATOMIC_RELEASE);
+		/* Interrupts each CPU: none reads the old list any more. */
+		trace_record(trace_state.on, trace_state.cpumask);
+		kfree(old);
+	}
+	mutex_unlock(&trace_mutex);
+	return err;
+}
+
+static int pids_read(struct ctl_handle *h, struct seq *s)
+{
+	const struct pids *list;
+	unsigned long i = h->pos++;
+	int found;
+
+	mutex_lock(&trace_mutex);
+	list = *list_of(h);
+	found = list ? i < list->nr : !i;
+	if (found && list)
+		seq_printf(s, "%d\n", list->pid[i]);
+	else if (found)
+		seq_printf(s, "no pid\n");
+	mutex_unlock(&trace_mutex);
+	return found;
+}
+CTL_FILE(set_ftrace_pid, .path = TRACING "set_ftrace_pid", .read = pids_read,
+	 .write = pids_write, .empties = true);
+CTL_FILE(set_ftrace_notrace_pid, .path = TRACING "set_ftrace_notrace_pid",
+	 .read = pids_read, .write = pids_write, .empties = true);
