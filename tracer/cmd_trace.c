@@ -14,6 +14,7 @@
 #include <tracer/ring/ring_control.h>
 #include <tracer/filter.h>
 #include <tracer/options.h>
+#include <tracer/triggers.h>
 #include <kernel/lock/mutex.h>
 
 /* Write text into a control file of the tracer; its error is ours. */
@@ -182,6 +183,7 @@ static int verb_clear(struct sink *out, int argc, char **argv)
 
 static int verb_reset(struct sink *out, int argc, char **argv)
 {
+	static struct ctl_handle errors; /* too large for a stack */
 	char mask[12];
 	int err = write_file("current_tracer", "nop");
 
@@ -208,6 +210,8 @@ static int verb_reset(struct sink *out, int argc, char **argv)
 		err = write_file("tracing_on", "1");
 	mutex_lock(&trace_mutex);
 	trace_options_reset();
+	if (!err)
+		err = triggers_clear(&errors);
 	mutex_unlock(&trace_mutex);
 	return err ? err : verb_clear(out, argc, argv);
 }

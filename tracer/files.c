@@ -12,6 +12,8 @@
 #include <tracer/graph/graph.h>
 #include <tracer/graph/returns.h>
 #include <tracer/filter.h>
+#include <tracer/triggers.h>
+#include <kernel/mm/kmalloc.h>
 #include <tracer/ring/ring_control.h>
 
 /* For files of one record: true the first time. */
@@ -230,12 +232,62 @@ static int filter_read(struct ctl_handle *h, struct seq *s)
 {
 	const struct site_filter *f = filter_of(h);
 
-	if (READ_ONCE(f->count))
-		return list_sites(h, s, *f->bits, "%s\n");
-	if (!once(h))
+	bool some = READ_ONCE(f->count), shown;
+	unsigned int first = some ? site_count : 1;
+
+	if (some && list_sites(h, s, *f->bits, "%s\n"))
+		return 1;
+	if (!some && !h->pos) {
+		h->pos++;
+		seq_printf(s, "%s\n", f->empty);
+		return 1;
+	}
+	if (f != &filter_trace)
 		return 0;
-	seq_printf(s, "%s\n", f->empty);
-	return 1;
+	mutex_lock(&trace_mutex);
+	shown = triggers_show(s, h->pos++ - first);
+	mutex_unlock(&trace_mutex);
+	return shown;
+}
+
+/* Takes the triggers out of text, and returns them; NULL: out of memory. */
+static char *part_triggers(char *text)
+{
+	char *triggers = kzalloc(strlen(text) + 1), *found = triggers;
+	char *rest = text, *kept = text, *word, **to;
+
+	while (triggers && (word = ctl_word(&rest))) {
+		to = trigger_is_one(word) ? &found : &kept;
+		if (*to != triggers && *to != text)
+			*(*to)++ = ' ';
+		memmove(*to, word, strlen(word) + 1);
+		*to += strlen(*to);
+	}
+	if (triggers)
+		*kept = '\0';
+	return triggers;
+}
+
+/* Functions and triggers in one write. A wrong one of either kind changes nothing. */
+static int trace_filter_write(struct ctl_handle *h, char *text)
+{
+	char *commands = part_triggers(text), *copy;
+	int err = commands ? 0 : ctl_error(h, -ENOMEM, "out of memory");
+
+	if (!err && *commands) {
+		copy = kmalloc(strlen(text) + 1);
+		if (!copy)
+			err = ctl_error(h, -ENOMEM, "out of memory");
+		if (copy)
+			strlcpy(copy, text, strlen(text) + 1);
+		if (!err)
+			err = filter_check(h, &filter_trace, copy);
+		kfree(copy);
+		if (!err)
+			err = triggers_write(h, commands);
+	}
+	kfree(commands);
+	return err ? err : filter_write(h, &filter_trace, text, !h->truncate);
 }
 
 static int filter_file_write(struct ctl_handle *h, char *text)
@@ -243,7 +295,9 @@ static int filter_file_write(struct ctl_handle *h, char *text)
 	int err;
 
 	mutex_lock(&trace_mutex);
-	err = filter_write(h, filter_of(h), text, !h->truncate);
+	err = filter_of(h) == &filter_trace ?
+		      trace_filter_write(h, text) :
+		      filter_write(h, filter_of(h), text, !h->truncate);
 	if (!err)
 		graph_limits_changed();
 	mutex_unlock(&trace_mutex);
@@ -329,6 +383,8 @@ static const char readme[] =
 "  set_ftrace_filter   functions to trace; > replaces, >> adds, !name\n"
 "                      removes; * ? [a-z] match; a number is a line of\n"
 "                      available_filter_functions; empty is all\n"
+"                      FUNC:traceon FUNC:traceoff FUNC:stacktrace, with\n"
+"                      :COUNT or without: done when FUNC is called\n"
 "  set_ftrace_notrace  functions never to trace\n"
 "  set_ftrace_pid      tasks whose calls are recorded; empty is all\n"
 "  set_ftrace_notrace_pid  tasks whose calls are not\n"

@@ -143,6 +143,12 @@ static bool is_glob(const char *word)
 	return false;
 }
 
+bool filter_names(const char *word, unsigned int i)
+{
+	return site_test(site_bits.patchable, i) &&
+	       glob_match(word, site_function(i));
+}
+
 static void match_word(struct match *m, const char *word)
 {
 	u64 n;

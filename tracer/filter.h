@@ -23,6 +23,8 @@ extern struct site_filter filter_graph, filter_graph_hidden;
  */
 int filter_write(struct ctl_handle *h, struct site_filter *f, char *text,
 		 bool append);
+/* Is site i named by this word, a name or a pattern? */
+bool filter_names(const char *word, unsigned int i);
 /* Would it be accepted? Changes nothing but text. */
 int filter_check(struct ctl_handle *h, struct site_filter *f, char *text);
 

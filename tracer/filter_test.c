@@ -71,7 +71,6 @@ KTEST(filter_errors, "filter.errors_change_nothing")
 		"!no_such_function",
 		"victim_cal",
 		"victim_call_notrace",
-		"victim_call:traceoff",
 		"!",
 	};
 

@@ -241,6 +241,18 @@ void trace_call(struct seq *s, const struct ring_entry *e)
 	put_place(s, e->parent, e->parent - 1);
 }
 
+void trace_stack(struct seq *s, const struct ring_entry *e)
+{
+	seq_printf(s, "<stack trace>\n");
+	for (unsigned int i = 0; i < e->len / sizeof(u32); i++) {
+		unsigned long pc = (unsigned long)_text + e->stack[i];
+
+		seq_printf(s, " => ");
+		put_place(s, pc, pc - 1);
+		seq_printf(s, "\n");
+	}
+}
+
 void trace_line(struct seq *s, struct trace_iter *it,
 		const struct ring_entry *e)
 {
@@ -257,6 +269,10 @@ void trace_line(struct seq *s, struct trace_iter *it,
 			put_flags(s, e->context);
 		trace_time(s, e->clock);
 		seq_printf(s, ": ");
+	}
+	if (e->stack) {
+		trace_stack(s, e);
+		return;
 	}
 	if (!e->text)
 		trace_call(s, e);

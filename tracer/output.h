@@ -59,6 +59,8 @@ void trace_line(struct seq *s, struct trace_iter *it,
 
 /* The name of the function that contains address `at`; if none does, addr as a number. */
 void trace_function(struct seq *s, unsigned long addr, unsigned long at);
+/* A stack: a line that says so, and a line for each call. */
+void trace_stack(struct seq *s, const struct ring_entry *e);
 /* "victim_call <-victim_outer" */
 void trace_call(struct seq *s, const struct ring_entry *e);
 

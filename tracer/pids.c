@@ -40,6 +40,12 @@ bool pid_is_traced(s32 pid)
 	return (!yes || holds(yes, pid)) && (!no || !holds(no, pid));
 }
 
+bool pids_are_listed(void)
+{
+	mutex_assert_held(&trace_mutex);
+	return traced || untraced;
+}
+
 /* ---- Control files ---------------------------------------------------------- */
 
 static struct pids **list_of(const struct ctl_handle *h)

@@ -7,4 +7,7 @@
 /* Are the calls of that task recorded? Any context with interrupts off. */
 bool pid_is_traced(s32 pid);
 
+/* Is there any list? Context: trace_mutex held. */
+bool pids_are_listed(void);
+
 #endif

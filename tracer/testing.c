@@ -1,6 +1,7 @@
 /* What the tracer's tests have in common: testing.h. */
 #include <tracer/testing.h>
 #include <tracer/options.h>
+#include <tracer/triggers.h>
 #include <tracer/sites/record.h>
 
 #include <kernel/image/symbols.h>
@@ -64,6 +65,7 @@ static void meet_victims(void)
 
 void trace_test_reset(void)
 {
+	static struct ctl_handle errors; /* too large for a stack */
 	char mask[12];
 
 	meet_victims();
@@ -79,6 +81,7 @@ void trace_test_reset(void)
 	trace_test_put("tracing_thresh", "0");
 	mutex_lock(&trace_mutex);
 	trace_options_reset();
+	triggers_clear(&errors);
 	mutex_unlock(&trace_mutex);
 	trace_test_put("tracing_cpumask", mask);
 	trace_test_put("tracing_on", "1");

@@ -19,6 +19,7 @@
 #include <tracer/filter.h>
 #include <tracer/comm.h>
 #include <tracer/pids.h>
+#include <tracer/triggers.h>
 #include <tracer/output.h>
 
 struct mutex trace_mutex = MUTEX_INIT(trace_mutex);
@@ -46,16 +47,20 @@ static void on_switch(struct task *prev, struct task *next)
  */
 static void apply(bool clear)
 {
-	bool calls = trace_state.on && trace_state.tracer->ops;
-	struct trace_ops *ops =
-		calls ? trace_state.tracer->ops : &trace_ops_off;
+	struct trace_ops *ops = triggers_ops(trace_state.tracer);
+	/* Triggers switch tracing_on themselves, so that nothing else is off. */
+	bool on = trace_state.on || ops;
+	bool calls = ops || (on && trace_state.tracer->ops);
 
+	WRITE_ONCE(ring_gated, ops || pids_are_listed());
+	if (!ops)
+		ops = calls ? trace_state.tracer->ops : &trace_ops_off;
 	if (!calls || clear)
 		trace_ops_set(&trace_ops_off);
 	if (calls)
 		comm_save_all();
 	WRITE_ONCE(sched_switch_hook, calls ? on_switch : NULL);
-	ring_record(trace_state.on ? trace_state.cpumask : 0, clear);
+	ring_record(on ? trace_state.cpumask : 0, clear);
 	trace_ops_set(ops);
 }
 
@@ -67,12 +72,18 @@ void trace_record(bool on, cpumask_t mask)
 	apply(false);
 }
 
+static u32 want_triggers(unsigned int w, const void *arg)
+{
+	(void)arg;
+	return triggers_want(w);
+}
+
 static u32 want_filtered(unsigned int w, const void *arg)
 {
 	u32 bits = filter_trace.count ? site_bits.filter[w] : ~0u;
 
 	(void)arg;
-	return bits & ~site_bits.excluded[w];
+	return (bits & ~site_bits.excluded[w]) | triggers_want(w);
 }
 
 int trace_update(struct ctl_handle *h, unsigned int lo, unsigned int hi)
@@ -83,7 +94,7 @@ int trace_update(struct ctl_handle *h, unsigned int lo, unsigned int hi)
 	int err;
 
 	mutex_assert_held(&trace_mutex);
-	err = patch_apply(&b, lo, hi, active ? want_filtered : patch_want_off,
+	err = patch_apply(&b, lo, hi, active ? want_filtered : want_triggers,
 			  NULL);
 	if (err == -EIO) {
 		patch_explain(&b, text, sizeof(text));

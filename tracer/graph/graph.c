@@ -65,7 +65,7 @@ static u32 offset(unsigned long ip)
  * buffer, interrupts every CPU after it has changed trace_ops (tracer.c). So nothing
  * is written afterwards that the earlier tracer asked for.
  */
-static bool graph_enter(struct task_return *r, unsigned int depth)
+bool graph_enter(struct task_return *r, unsigned int depth)
 {
 	bool irqs_off = arch_irqs_off(), taken = false;
 	irq_state_t state = arch_irq_save();
@@ -73,7 +73,7 @@ static bool graph_enter(struct task_return *r, unsigned int depth)
 	enum verdict verdict = RECORD;
 
 	(void)depth;
-	if (__builtin_expect(READ_ONCE(graph_limits.any) || t->graph_hidden, 0))
+	if (__builtin_expect(READ_ONCE(graph_limits.any), 0))
 		verdict = judge(t, r);
 	if (READ_ONCE(trace_ops) == r->ops && verdict != LET_BE)
 		taken = verdict != RECORD ||
@@ -93,7 +93,7 @@ PATCH_ROOT(graph_enter);
  * Tracing may have been switched off since the call, or have begun anew. Then the
  * ring does not have the call any more.
  */
-static void graph_leave(struct task_return *r, unsigned int depth)
+void graph_leave(struct task_return *r, unsigned int depth)
 {
 	bool irqs_off = arch_irqs_off();
 	irq_state_t state = arch_irq_save();

@@ -4,6 +4,8 @@
 
 #include <arch/arch_trace.h>
 #include <tracer/pids.h>
+#include <tracer/tracer.h>
+#include <kernel/image/unwind.h>
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
 #include <kernel/patch_path.h>
@@ -12,6 +14,7 @@
 #include <kernel/sched/task.h>
 
 struct ring rings[MAX_CPUS];
+bool ring_gated;
 
 static inline struct ring_page *current_page(const struct ring *r)
 {
@@ -174,13 +177,19 @@ static struct ring_event *begin_entry(struct ring *r, struct cpu_head *head,
 	return e;
 }
 
+/* Asked where pids are listed, or where triggers may just have changed tracing_on. */
+static bool may_record(const struct ring *r)
+{
+	return r->recording && !r->passed_over && READ_ONCE(trace_state.on);
+}
+
 bool ring_write(u32 ip, u32 parent, u32 context, const struct ring_event *more)
 {
 	struct cpu_head *head = &arch_this_cpu()->head;
 	struct ring *r = &rings[head->index];
 	struct ring_event *e;
 
-	if (r->passed_over)
+	if (__builtin_expect(READ_ONCE(ring_gated), 0) && !may_record(r))
 		return false;
 	/* An NMI may have come while the ring was being written. */
 	if (r->busy || (context & PREEMPT_NMI)) {
@@ -235,14 +244,13 @@ u32 ring_context(bool irqs_off)
 	       (irqs_off ? RING_CONTEXT_IRQS_OFF : 0);
 }
 
-static void write_mark(struct ring *r, u32 context, const char *text,
+static void write_mark(struct ring *r, u32 type, u32 context, const void *text,
 		       size_t len)
 {
 	struct cpu_head *head = &arch_this_cpu()->head;
 	u32 more = RING_MORE_SLOTS(len);
 
-	memcpy(begin_entry(r, head, RING_MARK, len, context, more) + 1, text,
-	       len);
+	memcpy(begin_entry(r, head, type, len, context, more) + 1, text, len);
 	publish(head, 1 + more);
 }
 
@@ -256,15 +264,38 @@ int ring_mark(const char *text, size_t len)
 	if (!ring_enter(&state))
 		return -EBUSY;
 	r = &rings[cpu_index()];
-	if (r->recording) {
+	if (r->recording && READ_ONCE(trace_state.on)) {
 		if (current_task()->pid != r->pid)
 			mark_task(r, &arch_this_cpu()->head,
 				  current_task()->pid);
-		write_mark(r, ring_context(irqs_off), text, len);
+		write_mark(r, RING_MARK, ring_context(irqs_off), text, len);
 		err = 0;
 	}
 	ring_leave(state);
 	return err;
+}
+
+void ring_stack(unsigned long ip, bool irqs_off)
+{
+	u32 offsets[RING_STACK_MAX];
+	unsigned int n = 0;
+	irq_state_t state;
+	struct unwind u;
+	struct ring *r;
+
+	if (!ring_enter(&state))
+		return;
+	r = &rings[cpu_index()];
+	if (may_record(r)) {
+		/* The walk begins here; the tracer's own calls are left out. */
+		for (unwind_start(&u, NULL, NULL);
+		     unwind_next(&u) && n < RING_STACK_MAX;)
+			if (n || u.regs.pc == ip)
+				offsets[n++] = u.regs.pc - (unsigned long)_text;
+		write_mark(r, RING_STACK, ring_context(irqs_off), offsets,
+			   n * sizeof(offsets[0]));
+	}
+	ring_leave(state);
 }
 
 void ring_restart(struct ring *r, struct cpu_head *head)

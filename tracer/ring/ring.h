@@ -39,6 +39,8 @@
 	((u32)RING_TYPE(2)) /* parent: length << 8 | flags; text follows */
 #define RING_RETURN                                                            \
 	((u32)RING_TYPE(3)) /* parent: the function; RING_TOOK() follows */
+#define RING_STACK                                                             \
+	((u32)RING_TYPE(4)) /* as RING_MARK; u32 offsets from _text follow */
 /* The parent of a function event whose return will be recorded too. */
 #define RING_ENTRY(depth) ((u32)RING_TYPE(0) + (depth))
 /* A return's second slot: ticks, and the same depth. */
@@ -52,6 +54,7 @@
 #define RING_MIN_PAGES 2
 #define RING_DEFAULT_KB 256
 #define RING_MARK_MAX 900 /* bytes of a marker */
+#define RING_STACK_MAX 32 /* addresses of a stack */
 
 struct ring_page {
 	u64 base;   /* arch_clock() that the first slot's time counts from */
@@ -95,6 +98,10 @@ struct ring {
 	u64 overwritten, read, dropped;
 };
 extern struct ring rings[MAX_CPUS];
+
+/* Not every call is recorded while the rings record: there are triggers, or lists of pids.
+ * Set before ring_record(), under trace_mutex. */
+extern bool ring_gated;
 
 /* Held by a reader while it looks at pages, and by a task that frees pages. A task that
  * takes trace_mutex too takes trace_mutex first. */

@@ -27,6 +27,7 @@ struct ring_entry {
 	u32 depth;		  /* of graph events: calls further out */
 	u64 ticks;		  /* arch_clock()'s, until it returned */
 	const char *text;	  /* the marker's, not NUL-terminated */
+	const u32 *stack; /* or offsets from _text, the innermost first */
 	u32 len;
 };
 

@@ -1,0 +1,356 @@
+/* Triggers: triggers.h. */
+#include <tracer/triggers.h>
+
+#include <kernel/cpu/cpu.h>
+#include <kernel/errno.h>
+#include <kernel/lib/string.h>
+#include <kernel/lock/mutex.h>
+#include <kernel/mm/kmalloc.h>
+#include <kernel/patch_path.h>
+#include <kernel/sched/task.h>
+#include <tracer/filter.h>
+#include <tracer/graph/graph.h>
+#include <tracer/ops.h>
+#include <tracer/ring/ring_internal.h>
+#include <tracer/sites/sites.h>
+
+enum kind { TRACEON, TRACEOFF, STACKTRACE, NR_KINDS };
+static const char *const kinds[] = { "traceon", "traceoff", "stacktrace" };
+#define KINDS "traceon traceoff stacktrace"
+
+struct trigger {
+	u32 site;
+	u8 kind;
+	bool counted;
+	u32 left; /* atomic: how often it may still act */
+};
+
+/* But for `left` a list never changes: a write makes another. */
+struct triggers {
+	unsigned int nr;
+	u32 *sites; /* a bitmap */
+	struct trigger t[];
+};
+
+/* NULL: there are none. Written under trace_mutex; read with interrupts off. */
+static struct triggers *triggers;
+
+/* ---- When a function is called ---------------------------------------------- */
+
+/* One of its turns, if it has any left. */
+static bool take_turn(struct trigger *t)
+{
+	u32 left = READ_ONCE(t->left);
+
+	while (t->counted && left)
+		if (__atomic_compare_exchange_n(&t->left, &left, left - 1,
+						false, __ATOMIC_RELAXED,
+						__ATOMIC_RELAXED))
+			return true;
+	return !t->counted;
+}
+
+/* The triggers of that kind at a site. Interrupts off. */
+static bool pull(const struct triggers *list, unsigned int site, enum kind kind)
+{
+	bool any = false;
+
+	for (unsigned int i = 0; i < list->nr; i++) {
+		struct trigger *t = (struct trigger *)&list->t[i];
+
+		if (t->site == site && t->kind == kind)
+			any |= take_turn(t);
+	}
+	return any;
+}
+
+/*
+ * A call of the site, if it has a trigger. What is recorded of the call itself comes
+ * after traceon, and before traceoff. tracing_on is one store here, so the rings
+ * go on recording while there are triggers, and look at tracing_on themselves.
+ */
+static void before_call(const struct triggers *list, unsigned int site)
+{
+	if (pull(list, site, TRACEON))
+		WRITE_ONCE(trace_state.on, true);
+}
+
+static void after_call(const struct triggers *list, unsigned int site,
+		       bool irqs_off)
+{
+	if (pull(list, site, STACKTRACE))
+		ring_stack(site_address(site) + arch_site_length, irqs_off);
+	if (pull(list, site, TRACEOFF))
+		WRITE_ONCE(trace_state.on, false);
+}
+
+/* Does the tracer record the site, or is it on for its trigger alone? */
+static bool is_recorded(unsigned int site)
+{
+	return (!filter_trace.count || site_test(site_bits.filter, site)) &&
+	       !site_test(site_bits.excluded, site);
+}
+
+static void called(unsigned long ip, unsigned long parent,
+		   struct trace_ops *ops);
+static struct trace_ops call_ops = { .entry = trace_entry_call,
+				     .func = called };
+/* The same, for the tracer nop. */
+static struct trace_ops quiet_ops = { .entry = trace_entry_call,
+				      .func = called };
+
+static void called(unsigned long ip, unsigned long parent,
+		   struct trace_ops *ops)
+{
+	bool irqs_off = arch_irqs_off();
+	irq_state_t state = arch_irq_save();
+	const struct triggers *list =
+		__atomic_load_n(&triggers, __ATOMIC_ACQUIRE);
+	int site = site_find(ip - arch_site_length);
+	bool has = list && site >= 0 && site_test(list->sites, site);
+
+	if (has)
+		before_call(list, site);
+	if (ops == &call_ops && site >= 0 && is_recorded(site))
+		ring_write(ip - (unsigned long)_text,
+			   parent - (unsigned long)_text,
+			   ring_context(irqs_off), NULL);
+	if (has)
+		after_call(list, site, irqs_off);
+	arch_irq_restore(state);
+}
+PATCH_ROOT(called);
+
+static bool entered(struct task_return *r, unsigned int depth)
+{
+	bool irqs_off = arch_irqs_off(), taken = false;
+	irq_state_t state = arch_irq_save();
+	const struct triggers *list =
+		__atomic_load_n(&triggers, __ATOMIC_ACQUIRE);
+	int site = site_find(r->ip - arch_site_length);
+	bool has = list && site >= 0 && site_test(list->sites, site);
+
+	if (has)
+		before_call(list, site);
+	if (site >= 0 && is_recorded(site))
+		taken = graph_enter(r, depth);
+	if (has)
+		after_call(list, site, irqs_off);
+	arch_irq_restore(state);
+	return taken;
+}
+PATCH_ROOT(entered);
+
+static struct trace_ops graph_ops = {
+	.entry = trace_entry_return,
+	.enter = entered,
+	.leave = graph_leave,
+};
+
+struct trace_ops *triggers_ops(const struct tracer *tracer)
+{
+	mutex_assert_held(&trace_mutex);
+	if (!triggers)
+		return NULL;
+	return !tracer->ops  ? &quiet_ops :
+	       tracer->graph ? &graph_ops :
+			       &call_ops;
+}
+
+u32 triggers_want(unsigned int w)
+{
+	mutex_assert_held(&trace_mutex);
+	return triggers ? triggers->sites[w] : 0;
+}
+
+/* ---- What is written --------------------------------------------------------- */
+
+bool trigger_is_one(const char *word)
+{
+	return strchr(word, ':') != NULL;
+}
+
+/* A word, taken apart. */
+struct word {
+	char *functions;
+	enum kind kind;
+	bool remove, counted;
+	u64 count;
+};
+
+static int parse_word(struct ctl_handle *h, char *text, struct word *w)
+{
+	char *command, *count;
+	unsigned int kind = 0;
+
+	w->remove = *text == '!';
+	w->functions = text + w->remove;
+	command = strchr(text, ':');
+	*command++ = '\0';
+	count = strchr(command, ':');
+	if (count)
+		*count++ = '\0';
+	while (kind < NR_KINDS && strcmp(kinds[kind], command))
+		kind++;
+	if (kind == NR_KINDS)
+		return ctl_error(h, -EINVAL,
+				 "'%.32s' is no command; accepted: " KINDS,
+				 command);
+	w->kind = kind;
+	w->counted = count;
+	if (count && (parse_u64(count, &w->count) || w->count >> 31 ||
+		      (!w->count && !w->remove)))
+		return ctl_error(h, -EINVAL,
+				 "'%.32s' is no count of at least 1", count);
+	return 0;
+}
+
+static struct triggers *copy(const struct triggers *old, unsigned int more)
+{
+	unsigned int nr = old ? old->nr : 0;
+	struct triggers *new =
+		kzalloc(sizeof(*new) + (nr + more) * sizeof(new->t[0]));
+
+	if (!new)
+		return NULL;
+	new->sites = site_bitmap_alloc();
+	if (!new->sites) {
+		kfree(new);
+		return NULL;
+	}
+	new->nr = nr;
+	for (unsigned int i = 0; i < nr; i++)
+		new->t[i] = old->t[i];
+	return new;
+}
+
+static void drop(struct triggers *list)
+{
+	if (list)
+		kfree(list->sites);
+	kfree(list);
+}
+
+static void put(struct triggers *list, unsigned int site, const struct word *w)
+{
+	unsigned int i = 0;
+
+	while (i < list->nr &&
+	       (list->t[i].site != site || list->t[i].kind != w->kind))
+		i++;
+	list->nr += i == list->nr;
+	list->t[i] = (struct trigger){ site, w->kind, w->counted, w->count };
+}
+
+static bool take(struct triggers *list, unsigned int site, const struct word *w)
+{
+	for (unsigned int i = 0; i < list->nr; i++)
+		if (list->t[i].site == site && list->t[i].kind == w->kind &&
+		    list->t[i].counted == w->counted) {
+			list->t[i] = list->t[--list->nr];
+			return true;
+		}
+	return false;
+}
+
+/* Change *list, which may be replaced, by one word. */
+static int change(struct ctl_handle *h, struct triggers **list, char *text)
+{
+	struct triggers *new = copy(*list, site_count);
+	struct word w;
+	unsigned int functions = 0, found = 0;
+	int err = new ? parse_word(h, text, &w) : -ENOMEM;
+
+	for (unsigned int site = 0; !err && site < site_count; site++) {
+		if (!filter_names(w.functions, site))
+			continue;
+		functions++;
+		if (w.remove)
+			found += take(new, site, &w);
+		else
+			put(new, site, &w);
+	}
+	if (!err && !functions)
+		err = ctl_error(h, -EINVAL,
+				"'%.64s' matches none of "
+				"available_filter_functions",
+				w.functions);
+	else if (!err && w.remove && !found)
+		err = ctl_error(h, -ENODEV,
+				"%.64s has no such trigger; cat "
+				"set_ftrace_filter shows them",
+				w.functions);
+	if (err) {
+		drop(new);
+		return err;
+	}
+	drop(*list);
+	*list = new;
+	return 0;
+}
+
+static int install(struct ctl_handle *h, struct triggers *new)
+{
+	struct triggers *old = triggers;
+	int err;
+
+	for (unsigned int i = 0; i < new->nr; i++)
+		new->sites[new->t[i].site / 32] |= 1u << new->t[i].site % 32;
+	if (!new->nr) {
+		drop(new);
+		new = NULL;
+	}
+	__atomic_store_n(&triggers, new, __ATOMIC_RELEASE);
+	err = trace_update(h, 0, site_words);
+	if (err)
+		__atomic_store_n(&triggers, old, __ATOMIC_RELEASE);
+	/* Interrupts each CPU: none reads the other list any more. */
+	trace_record(trace_state.on, trace_state.cpumask);
+	drop(err ? new : old);
+	return err;
+}
+
+int triggers_write(struct ctl_handle *h, char *text)
+{
+	struct triggers *new;
+	char *word;
+	int err = 0;
+
+	mutex_assert_held(&trace_mutex);
+	if (trace_ops_borrowed())
+		return ctl_error(h, -EBUSY,
+				 "the lab or a test uses the trampolines now");
+	new = copy(triggers, 0);
+	if (!new)
+		return ctl_error(h, -ENOMEM, "out of memory");
+	while (!err && (word = ctl_word(&text)))
+		err = change(h, &new, word);
+	if (!err)
+		return install(h, new);
+	drop(new);
+	return err == -ENOMEM ? ctl_error(h, err, "out of memory") : err;
+}
+
+int triggers_clear(struct ctl_handle *h)
+{
+	struct triggers *none = copy(NULL, 0);
+
+	mutex_assert_held(&trace_mutex);
+	return none ? install(h, none) : -ENOMEM;
+}
+
+bool triggers_show(struct seq *s, unsigned long i)
+{
+	const struct trigger *t;
+
+	mutex_assert_held(&trace_mutex);
+	if (!triggers || i >= triggers->nr)
+		return false;
+	t = &triggers->t[i];
+	seq_printf(s, "%s:%s:", site_function(t->site), kinds[t->kind]);
+	if (t->counted)
+		seq_printf(s, "count=%u\n", READ_ONCE(t->left));
+	else
+		seq_printf(s, "unlimited\n");
+	return true;
+}

@@ -1,0 +1,32 @@
+/*
+ * Triggers: what is done when a function is called, whichever tracer runs. They are written to
+ * set_ftrace_filter as FUNCTION:COMMAND[:COUNT], and taken back with ! before that.
+ */
+#ifndef TRACER_TRIGGERS_H
+#define TRACER_TRIGGERS_H
+
+#include <kernel/ctl/ctl.h>
+#include <tracer/tracer.h>
+
+/* Is this word of set_ftrace_filter a trigger? */
+bool trigger_is_one(const char *word);
+
+/*
+ * All triggers of text, which are separated by blanks; text is cut up. 0; -EINVAL: a command, a
+ * count or a function that there is not; -ENODEV: nothing to take back; -EBUSY; -ENOMEM; or
+ * patch_apply()'s error. After an error nothing has changed. Context: trace_mutex held.
+ */
+int triggers_write(struct ctl_handle *h, char *text);
+
+/* Take all triggers back. 0, -ENOMEM or patch_apply()'s error. Context: trace_mutex held. */
+int triggers_clear(struct ctl_handle *h);
+
+/* Put the i-th trigger's line into s; false: there are no more. Context: trace_mutex held. */
+bool triggers_show(struct seq *s, unsigned long i);
+
+/* The ops that trampolines must use with this tracer while there are triggers; NULL: there are
+ * none. And the sites of word w that must be on. Context: trace_mutex held. */
+struct trace_ops *triggers_ops(const struct tracer *tracer);
+u32 triggers_want(unsigned int w);
+
+#endif

@@ -1,0 +1,198 @@
+/*
+ * Proves of triggers: that they act at their function and nowhere else, as often as their
+ * count says and under each tracer; that what is recorded beside them stays right; that a
+ * wrong word changes nothing; and that they may come and go while all CPUs call.
+ */
+#include <tracer/testing.h>
+#include <kernel/lib/bits.h>
+#include <kernel/lib/string.h>
+#include <kernel/mm/kmalloc.h>
+#include <tracer/triggers.h>
+
+#define TEXT 4096
+
+static u64 written(void)
+{
+	struct ring_stats s;
+
+	return trace_test_books(&s) ? s.written : ~0ull;
+}
+
+static bool says(const char *file, const char *want)
+{
+	char text[128];
+
+	return trace_test_read(file, text, sizeof(text), 64) > 0 &&
+	       !strcmp(text, want);
+}
+
+static int add(const char *text)
+{
+	return trace_test_add("set_ftrace_filter", text);
+}
+
+/* The call that stops tracing is the last that is recorded. */
+KTEST(triggers_off, "triggers.traceoff_and_traceon")
+{
+	KEXPECT_EQ(t, trace_test_victim(), 0);
+	trace_test_put("set_ftrace_filter", "victim_call victim_leaf");
+	KEXPECT_EQ(t, add("victim_leaf:traceoff"), 0);
+	trace_test_put("trace", "");
+	victim_call(1);
+	KEXPECT_EQ(t, written(), 1);
+	victim_leaf(1);
+	KEXPECT_EQ(t, written(), 2);
+	KEXPECT(t, says("tracing_on", "0\n"));
+	victim_call(1);
+	victim_leaf(1);
+	KEXPECT_EQ(t, written(), 2);
+	KEXPECT_EQ(t, trace_test_put("trace_marker", "late"), -EBUSY);
+	/* A function that is not in the filter may have a trigger, too. */
+	KEXPECT_EQ(t, add("victim_other:traceon"), 0);
+	victim_other(1);
+	KEXPECT(t, says("tracing_on", "1\n"));
+	KEXPECT_EQ(t, written(), 2);
+	victim_call(1);
+	KEXPECT_EQ(t, written(), 3);
+	/* Without triggers tracing_on stays as they left it. */
+	victim_leaf(1);
+	KEXPECT_EQ(t, written(), 4);
+	KEXPECT_EQ(t, add("!victim_leaf:traceoff !victim_other:traceon"), 0);
+	KEXPECT(t, says("tracing_on", "0\n"));
+	victim_call(1);
+	KEXPECT_EQ(t, written(), 4);
+	trace_test_put("tracing_on", "1");
+	victim_leaf(1);
+	victim_call(1);
+	KEXPECT_EQ(t, written(), 6);
+	trace_test_reset();
+}
+
+/* With the tracer nop the stacks alone are in the buffer. */
+KTEST(triggers_count, "triggers.count")
+{
+	char *text = kmalloc(TEXT);
+
+	KASSERT(t, text);
+	trace_test_reset();
+	KEXPECT_EQ(t, add("victim_call:stacktrace:3"), 0);
+	KEXPECT(t,
+		says("set_ftrace_filter", "#### all functions enabled ####\n"
+					  "victim_call:stacktrace:count=3\n"));
+	victim_other(1);
+	KEXPECT_EQ(t, written(), 0);
+	for (unsigned int i = 0; i < 2; i++)
+		victim_outer(i);
+	KEXPECT_EQ(t, written(), 2);
+	KEXPECT(t,
+		says("set_ftrace_filter", "#### all functions enabled ####\n"
+					  "victim_call:stacktrace:count=1\n"));
+	for (unsigned int i = 0; i < 5; i++)
+		victim_call(i);
+	KEXPECT_EQ(t, written(), 3);
+	KEXPECT(t, trace_test_read("trace", text, TEXT, 4096) > 0);
+	KEXPECT(t, strstr(text, ": <stack trace>\n => victim_call\n"
+				" => victim_outer\n => ktest_"));
+	KEXPECT_EQ(t, add("victim_call:stacktrace"), 0); /* another */
+	victim_call(1);
+	KEXPECT_EQ(t, written(), 4);
+	KEXPECT_EQ(t, add("!victim_call:stacktrace"), 0);
+	KEXPECT_EQ(t, site_weight(site_bits.enabled), 0);
+	trace_test_reset();
+	kfree(text);
+}
+
+KTEST(triggers_graph, "triggers.function_graph")
+{
+	trace_test_reset();
+	trace_test_put("set_ftrace_filter", "victim_outer victim_call");
+	trace_test_put("current_tracer", "function_graph");
+	KEXPECT_EQ(t, add("victim_call:stacktrace victim_other:traceoff"), 0);
+	trace_test_put("trace", "");
+	KEXPECT_EQ(t, victim_outer(1), 5);
+	KEXPECT_EQ(t, written(), 5); /* two entries, two returns, a stack */
+	victim_other(1);
+	KEXPECT_EQ(t, victim_outer(1), 5);
+	KEXPECT_EQ(t, written(), 5);
+	trace_test_put("tracing_on", "1");
+	KEXPECT_EQ(t, victim_outer(1), 5);
+	KEXPECT_EQ(t, written(), 10);
+	trace_test_reset();
+	KEXPECT_EQ(t, current_task()->graph_depth, 0);
+}
+
+KTEST(triggers_refused, "triggers.wrong_words_change_nothing")
+{
+	static const struct {
+		const char *text;
+		int err;
+	} wrong[] = {
+		{ "victim_call:nosuch", -EINVAL },
+		{ "victim_call:mod:traceoff", -EINVAL },
+		{ "victim_call:traceoff:0", -EINVAL },
+		{ "victim_call:traceoff:many", -EINVAL },
+		{ "victim_call:", -EINVAL },
+		{ "nosuch:traceoff", -EINVAL },
+		{ "!victim_call:traceoff", -ENODEV },
+		{ "!victim_other:stacktrace:0", -ENODEV },
+		{ "victim_leaf victim_call:traceon nosuch", -EINVAL },
+		{ "victim_leaf nosuch:traceon", -EINVAL },
+		{ "victim_call:traceon victim_call:nosuch", -EINVAL },
+	};
+
+	trace_test_reset();
+	trace_test_put("set_ftrace_filter", "victim_outer");
+	KEXPECT_EQ(t, add("victim_other:stacktrace"), 0);
+	for (unsigned int i = 0; i < ARRAY_SIZE(wrong); i++) {
+		KEXPECT_EQ(t, add(wrong[i].text), wrong[i].err);
+		KEXPECT(t, *trace_test_error);
+		KEXPECT(t, says("set_ftrace_filter",
+				"victim_outer\n"
+				"victim_other:stacktrace:unlimited\n"));
+	}
+	KEXPECT_EQ(t, site_weight(site_bits.enabled), 1);
+	trace_test_reset();
+	KEXPECT_EQ(t, site_weight(site_bits.enabled), 0);
+}
+
+/* Each CPU calls without a pause while its trigger comes and goes, by each strategy. */
+PATCH_TEST(triggers_load, "triggers.come_and_go")
+{
+	struct trace_worker w[MAX_CPUS];
+	unsigned long calls;
+	u64 before, after;
+
+	KEXPECT_EQ(t, trace_test_victim(), 0);
+	trace_test_put("trace", "");
+	KASSERT(t, trace_workers_start(w, 0));
+	for (unsigned int i = 0; i < 20; i++) {
+		task_sleep(NSEC_PER_MSEC / 10); /* one CPU: they run now */
+		KEXPECT_EQ(t,
+			   add("victim_call:stacktrace:5 "
+			       "victim_call:traceon"),
+			   0);
+		KEXPECT_EQ(t,
+			   trace_test_put("current_tracer",
+					  i % 2 ? "nop" : "function_graph"),
+			   0);
+		KEXPECT_EQ(t,
+			   add(i % 3 ? "!victim_call:stacktrace:0 "
+				       "!victim_call:traceon" :
+				       "!victim_*:traceon "
+				       "!victim_call:stacktrace:0"),
+			   0);
+	}
+	calls = trace_workers_join(w);
+	KEXPECT(t, calls > 0);
+	for (unsigned int cpu = 0; cpu < nr_cpus; cpu++)
+		KEXPECT_EQ(t, w[cpu].task ? w[cpu].wrong : 0, 0);
+	/* And every call is recorded once, as before. */
+	trace_test_put("current_tracer", "function");
+	KEXPECT_EQ(t, add("victim_other:stacktrace"), 0);
+	before = written();
+	KASSERT(t, trace_workers_start(w, 100));
+	calls = trace_workers_join(w);
+	after = written();
+	KEXPECT_EQ(t, after - before, calls);
+	trace_test_reset();
+}
