@@ -15,6 +15,7 @@
 static int panic_cpu = -1; /* atomic: the CPU that panics first */
 static u32 panic_stopped;  /* atomic: CPUs that are quiet */
 static bool panic_exits;
+void (*panic_hook)(void);
 
 static int panic_param(const char *value)
 {
@@ -101,6 +102,8 @@ void panic(const char *fmt, ...)
 					    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 	if (!first && !panic_here())
 		panic_stop_cpu();
+	if (first && !arch_this_cpu()->in_fault)
+		arch_this_cpu()->broken_at = arch_clock();
 	if (first)
 		stop_others();
 	va_start(ap, fmt);
@@ -109,5 +112,7 @@ void panic(const char *fmt, ...)
 	/* A fault has shown where it was; a second panic shows no more. */
 	if (first && !arch_this_cpu()->in_fault)
 		backtrace_print(NULL, NULL);
+	if (panic_hook)
+		panic_hook();
 	end_machine();
 }

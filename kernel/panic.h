@@ -13,6 +13,10 @@ void panic_check(void);
 /* The end of every CPU but the panicking one: from its IPI. */
 noreturn void panic_stop_cpu(void);
 
+/* Called at the end of a panic, if it is not NULL, when the other CPUs have stopped.
+ * Interrupts are off. */
+extern void (*panic_hook)(void);
+
 /*
  * An invariant is broken. Print the text and a backtrace, and stop the other CPUs. Under
  * panic=exit end the machine with status 1, else halt. Any context.

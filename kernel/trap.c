@@ -54,6 +54,7 @@ void trap_fault(struct trap_frame *f, const char *what, unsigned long addr)
 		panic("%s, address 0x%lx, at %pS, while handling a fault", what,
 		      addr, (void *)arch_frame_pc(f));
 	cpu->in_fault = true;
+	cpu->broken_at = arch_clock();
 	if (t->fault && may_kill(cpu)) {
 		if (note(t->fault, f, what, addr)) {
 			cpu->in_fault = false;

@@ -350,3 +350,34 @@ def test_ps_marks_tasks_preempted_on_a_site(arch, guest):
     assert len([x for x in lines if "spin" in x or "yield" in x]) >= 4
     assert any("+0x" in x for x in lines)
     assert "none lost" in g.run("stress stop")
+
+
+NEWEST = re.compile(r"^ *(\S+)-(\d+) +\[(\d{3})\] \S{5} +(\d+\.\d{6}): (\S+) <-\S+$", re.M)
+
+
+def test_panic_dumps_the_last_events(arch, run_tool):
+    """The newest first, symbolised; the last one is what led to the panic, and not what
+    the panic itself calls to print."""
+    done = run_tool("--arch", arch, "--smp", "2", "-v", "--append",
+                    'ftrace=function ftrace_dump_on_oops run="ps; ps; panic asked"')
+    text = done.stdout[done.stdout.index("Dumping ftrace buffer: "):]
+    shown, seen = map(int, re.search(r"the last (\d+) of (\d+) events", text).groups())
+    events = NEWEST.findall(text)
+    assert len(events) == shown == 200 and seen > shown
+    times = [float(event[3]) for event in events]
+    assert times == sorted(times, reverse=True)
+    panicking = [event[4] for event in events if event[0] == "init"]
+    assert panicking.index("panic") <= 2
+    assert "cmd_panic" in panicking or "shell_find" in panicking
+
+
+def test_dump_of_one_cpu_and_bad_input(arch, run_tool):
+    done = run_tool("--arch", arch, "--smp", "2", "-v", "--append",
+                    "ftrace=function ftrace_dump_on_oops=orig_cpu "
+                    'run="echo 3 > /proc/sys/kernel/ftrace_dump_on_oops; panic"')
+    assert "'3' is none of 0 (no dump), 1 (all CPUs), 2" in done.stdout
+    assert len({event[2] for event in NEWEST.findall(done.stdout)}) == 1
+    done = run_tool("--arch", arch, "-v", "--append",
+                    'ftrace_dump_on_oops=all run="panic"')
+    assert "bad value 'all' for ftrace_dump_on_oops" in done.stdout
+    assert "Dumping" not in done.stdout

@@ -3,6 +3,7 @@
 #include <tracer/comm.h>
 #include <tracer/options.h>
 
+#include <kernel/panic.h>
 #include <kernel/printk.h>
 #include <kernel/lib/string.h>
 #include <kernel/sched/task.h>
@@ -66,7 +67,8 @@ void comm_find(s32 pid, char *name, size_t size)
 
 	strlcpy(name, pid ? "<...>" : "<idle>", size);
 	state = arch_irq_save();
-	while (!try_lock())
+	/* In a panic whoever holds it does not run. */
+	while (!try_lock() && !panic_here())
 		arch_cpu_relax();
 	if (pid && c->pid == pid)
 		strlcpy(name, c->name, min(size, sizeof(c->name)));

@@ -49,6 +49,24 @@ void trace_iter_close(struct trace_iter *it)
 	kfree(it);
 }
 
+void trace_iter_restart(struct trace_iter *it, cpumask_t mask)
+{
+	unsigned int kept = 0;
+
+	for (unsigned int i = 0; i < it->nr; i++) {
+		struct ring_cursor *c = &it->cursors[i];
+
+		ring_cursor_restart(c);
+		if (mask & 1u << c->cpu) {
+			struct ring_cursor first = it->cursors[kept];
+
+			it->cursors[kept++] = *c;
+			*c = first;
+		}
+	}
+	it->nr = kept;
+}
+
 const struct ring_entry *trace_iter_peek(struct trace_iter *it)
 {
 	unsigned int i;

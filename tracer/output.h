@@ -34,6 +34,8 @@ struct trace_iter {
  */
 struct trace_iter *trace_iter_open(cpumask_t mask, bool bounded);
 void trace_iter_close(struct trace_iter *it);
+/* Begin anew, with all that is there now, on the CPUs of mask alone. Any context. */
+void trace_iter_restart(struct trace_iter *it, cpumask_t mask);
 
 /* The oldest entry that has not been passed; NULL: none (now). */
 const struct ring_entry *trace_iter_peek(struct trace_iter *it);

@@ -22,9 +22,10 @@ struct cpu {
 
 	/* Written by this CPU alone; other CPUs read some of it as a hint. */
 	u64 irq_counts[NR_IRQ_KINDS];
-	struct trap_frame *irq_frame;	  /* of the interrupt being handled */
-	bool in_stop;			  /* inside a rendezvous */
-	bool in_fault;			  /* inside trap_fault() */
+	struct trap_frame *irq_frame; /* of the interrupt being handled */
+	bool in_stop;		      /* inside a rendezvous */
+	bool in_fault;		      /* inside trap_fault() */
+	u64 broken_at; /* arch_clock() when its last fault or its panic began */
 	const struct spinlock *spins_for; /* that it waits for, or NULL */
 	u32 spin_ticket;		  /* its ticket there */
 	u32 spin_rounds;       /* of that wait: does this CPU run at all? */

@@ -9,6 +9,7 @@
 #include <kernel/sched/task.h>
 #include <kernel/lock/mutex.h>
 #include <kernel/mm/page.h>
+#include <kernel/panic.h>
 
 /* Oldest and newest page that a reader may look for at this moment. */
 static void live_pages(const struct ring *r, u32 *tail, u32 *head)
@@ -182,9 +183,12 @@ bool ring_cursor_peek(struct ring_cursor *c)
 				c->after = c->at;
 				return true;
 			}
-		mutex_lock(&ring_readers);
+		/* In a panic whoever holds it does not run. */
+		if (!panic_here())
+			mutex_lock(&ring_readers);
 		more = rings[c->cpu].pages && refill(c, &state);
-		mutex_unlock(&ring_readers);
+		if (!panic_here())
+			mutex_unlock(&ring_readers);
 		consumed = RING_STATE_SLOTS(state);
 	} while (more);
 	return false;
@@ -267,18 +271,24 @@ static void note_end(unsigned int cpu, void *arg)
 	c->seq = r->tail;
 }
 
+void ring_cursor_restart(struct ring_cursor *c)
+{
+	*c = (struct ring_cursor){
+		.cpu = c->cpu,
+		.fresh = true,
+		.copy = c->copy,
+	};
+}
+
 int ring_cursor_open(struct ring_cursor *c, unsigned int cpu, bool bounded)
 {
 	struct ring_page *copy = page_alloc(0);
 
 	if (!copy)
 		return -ENOMEM;
-	*c = (struct ring_cursor){
-		.cpu = cpu,
-		.bounded = bounded,
-		.fresh = true,
-		.copy = copy,
-	};
+	*c = (struct ring_cursor){ .cpu = cpu, .copy = copy };
+	ring_cursor_restart(c);
+	c->bounded = bounded;
 	if (rings[cpu].pages)
 		ring_call(1u << cpu, note_end, c);
 	return 0;

@@ -62,9 +62,11 @@ struct ring_cursor {
  */
 int ring_cursor_open(struct ring_cursor *c, unsigned int cpu, bool bounded);
 void ring_cursor_close(struct ring_cursor *c);
+/* Put it back to the oldest entry; it has no end any more. Any context. */
+void ring_cursor_restart(struct ring_cursor *c);
 
 /* Make c->entry the next entry. False: there is none now. Until ring_cursor_next() or
- * ring_cursor_take() it stays the same one. */
+ * ring_cursor_take() it stays the same one. The CPU that panics may call this, too. */
 bool ring_cursor_peek(struct ring_cursor *c);
 /*
  * If c->entry is a function's entry, and the next entry is the same task's return from

@@ -1,0 +1,173 @@
+/*
+ * The end of the trace on the console when the machine panics: ftrace_dump_on_oops, a boot
+ * parameter and a file, as Linux has them. The last events come first, because a screen may
+ * be all that is left.
+ *
+ * Everything that a dump needs is allocated when it is asked for, for a panic may come from
+ * anywhere. It takes no mutex: the other CPUs have stopped, whatever they hold.
+ */
+#include <tracer/tracer.h>
+
+#include <kernel/cpu/cpu.h>
+#include <kernel/errno.h>
+#include <kernel/init.h>
+#include <kernel/lib/string.h>
+#include <kernel/lock/mutex.h>
+#include <kernel/mm/kmalloc.h>
+#include <kernel/panic.h>
+#include <kernel/param.h>
+#include <kernel/printk.h>
+#include <tracer/output.h>
+
+#define EVENTS 200 /* shown at most */
+#define TEXT 48	   /* bytes of a marker or a stack that are kept */
+
+enum { NONE, ALL, THIS_CPU }; /* as Linux's numbers */
+
+static struct dump {
+	struct trace_iter *it;
+	struct seq s;
+	unsigned int nr; /* events seen; event n is in last[n % EVENTS] */
+	struct {
+		struct ring_entry e;
+		u32 text[TEXT / sizeof(u32)];
+	} last[EVENTS];
+} * dump; /* NULL: none is wanted. Written under trace_mutex */
+
+static unsigned int wanted; /* under trace_mutex */
+
+static void keep(struct dump *d, const struct ring_entry *e)
+{
+	unsigned int i = d->nr++ % EVENTS;
+	struct ring_entry *kept = &d->last[i].e;
+
+	*kept = *e;
+	if (!e->text && !e->stack)
+		return;
+	kept->len = min(e->len, (u32)TEXT);
+	memcpy(d->last[i].text, e->text ?: (const char *)e->stack, kept->len);
+	if (e->text)
+		kept->text = (const char *)d->last[i].text;
+	else
+		kept->stack = d->last[i].text;
+}
+
+static void show(struct dump *d)
+{
+	unsigned int shown = min(d->nr, EVENTS + 0u);
+
+	printk("Dumping ftrace buffer: the last %u of %u events, the newest "
+	       "first\n"
+	       "---------------------------------\n",
+	       shown, d->nr);
+	for (unsigned int i = 1; i <= shown; i++) {
+		d->s.len = 0;
+		trace_line(&d->s, d->it, &d->last[(d->nr - i) % EVENTS].e);
+		printk("%.*s", (int)d->s.len, d->s.buf);
+	}
+	printk("---------------------------------\n");
+}
+
+/* The panicking CPU, the others stopped, interrupts off. */
+static void dump_at_panic(void)
+{
+	struct dump *d = dump;
+	const struct ring_entry *e;
+	irq_state_t state;
+
+	/* What this CPU calls in here is not recorded. */
+	if (!d || (!ring_enter(&state) && !panic_here()))
+		return;
+	WRITE_ONCE(panic_hook, NULL); /* a panic in here shows no more */
+	trace_iter_restart(d->it, wanted == THIS_CPU ? 1u << cpu_index() : ~0u);
+	while ((e = trace_iter_peek(d->it))) {
+		/* What it called to say what is wrong would hide the rest. */
+		if (e->cpu != cpu_index() ||
+		    (s64)(e->clock - arch_this_cpu()->broken_at) < 0)
+			keep(d, e);
+		trace_iter_next(d->it);
+	}
+	show(d);
+}
+
+static void forget(struct dump *d)
+{
+	if (d)
+		trace_iter_close(d->it);
+	kfree(d);
+}
+
+/* 0 or -ENOMEM. Context: trace_mutex held. */
+static int want(unsigned int what)
+{
+	struct dump *d = dump;
+
+	if (what && !d) {
+		d = kzalloc(sizeof(*d));
+		if (d)
+			d->it = trace_iter_open((1u << nr_cpus) - 1, false);
+		if (!d || !d->it) {
+			kfree(d);
+			return -ENOMEM;
+		}
+	}
+	wanted = what;
+	WRITE_ONCE(panic_hook, what ? dump_at_panic : NULL);
+	if (!what)
+		forget(d);
+	dump = what ? d : NULL;
+	return 0;
+}
+
+/* ---- The file, and the boot parameter ---------------------------------------- */
+
+static int dump_read(struct ctl_handle *h, struct seq *s)
+{
+	if (h->pos++)
+		return 0;
+	seq_printf(s, "%u\n", READ_ONCE(wanted));
+	return 1;
+}
+
+static int dump_write(struct ctl_handle *h, char *text)
+{
+	u64 what;
+	int err;
+
+	text = ctl_strip(text);
+	if (parse_u64(text, &what) || what > THIS_CPU)
+		return ctl_error(h, -EINVAL,
+				 "'%.32s' is none of 0 (no dump), 1 (all "
+				 "CPUs), 2 (the CPU that panics)",
+				 text);
+	mutex_lock(&trace_mutex);
+	err = want(what);
+	mutex_unlock(&trace_mutex);
+	return err ? ctl_error(h, err, "out of memory") : 0;
+}
+CTL_FILE(ftrace_dump_on_oops, .path = "/proc/sys/kernel/ftrace_dump_on_oops",
+	 .read = dump_read, .write = dump_write);
+
+static unsigned int at_boot;
+
+static int set_dump(const char *value)
+{
+	if (!*value || !strcmp(value, "1"))
+		at_boot = ALL;
+	else if (!strcmp(value, "orig_cpu") || !strcmp(value, "2"))
+		at_boot = THIS_CPU;
+	else
+		return -EINVAL;
+	return 0;
+}
+KERNEL_PARAM(ftrace_dump_on_oops, "ftrace_dump_on_oops",
+	     "nothing, 1, orig_cpu or 2", set_dump);
+
+static void dump_start(void)
+{
+	mutex_lock(&trace_mutex);
+	if (want(at_boot))
+		printk("ftrace_dump_on_oops: out of memory\n");
+	mutex_unlock(&trace_mutex);
+}
+INIT_HOOK(INIT_LATE, dump_start);
