@@ -242,7 +242,23 @@ static int verb_stat(struct sink *out, int argc, char **argv)
 static int verb_list(struct sink *out, int argc, char **argv)
 {
 	const char *what = argc ? argv[0] : "";
+	int err;
 
+	if (!argc) {
+		err = sink_printf(out, "tracers (-p):\n");
+		if (!err)
+			err = show_file(out, "available_tracers");
+		if (!err)
+			err = sink_printf(out, "options (-O):\n");
+		if (!err)
+			err = show_file(out, "trace_options");
+		if (!err)
+			err = sink_printf(out,
+					  "%u functions: list -l; those left "
+					  "out: list -n\n",
+					  site_weight(site_bits.patchable));
+		return err;
+	}
 	if (!strcmp(what, "-p"))
 		return show_file(out, "available_tracers");
 	if (!strcmp(what, "-l"))
@@ -258,16 +274,44 @@ static int verb_list(struct sink *out, int argc, char **argv)
 			   what);
 }
 
+static int verb_restart(struct sink *out, int argc, char **argv)
+{
+	(void)out, (void)argc, (void)argv;
+	return write_file("tracing_on", "1");
+}
+
 static const struct verb {
 	const char *name;
 	int max_args;
 	int (*run)(struct sink *out, int argc, char **argv);
 } verbs[] = {
-	{ "start", 64, verb_start }, { "stop", 0, verb_stop },
-	{ "show", 0, verb_show },    { "clear", 0, verb_clear },
-	{ "reset", 0, verb_reset },  { "stat", 0, verb_stat },
-	{ "list", 1, verb_list },
+	{ "start", 64, verb_start },	{ "stop", 0, verb_stop },
+	{ "restart", 0, verb_restart }, { "show", 0, verb_show },
+	{ "clear", 0, verb_clear },	{ "reset", 0, verb_reset },
+	{ "stat", 0, verb_stat },	{ "list", 1, verb_list },
 };
+
+/* Words that Tab offers behind another one. */
+static const char *follow(const char *before, unsigned int i)
+{
+	static const char *const start[] = {
+		"-p", "-l", "-n", "-g", "-P", "-O", "--max-graph-depth"
+	};
+	static const char *const list[] = { "-p", "-l", "-n", "-O" };
+	const struct tracer *t = __start_tracers + i;
+
+	if (!strcmp(before, "trace"))
+		return i < ARRAY_SIZE(verbs) ? verbs[i].name : NULL;
+	if (!strcmp(before, "start"))
+		return i < ARRAY_SIZE(start) ? start[i] : NULL;
+	if (!strcmp(before, "list"))
+		return i < ARRAY_SIZE(list) ? list[i] : NULL;
+	if (!strcmp(before, "-p"))
+		return t < __stop_tracers ? t->name : NULL;
+	if (!strcmp(before, "-O"))
+		return trace_option_name(i);
+	return NULL;
+}
 
 static int cmd_trace(struct sink *out, int argc, char **argv)
 {
@@ -284,12 +328,13 @@ static int cmd_trace(struct sink *out, int argc, char **argv)
 						 "arguments");
 	}
 	return shell_error(-EINVAL, "trace",
-			   "'%.32s': accepted are start stop "
+			   "'%.32s': accepted are start stop restart "
 			   "show clear reset stat list",
 			   name);
 }
-SHELL_CMD(trace, "trace",
-	  "start -p TRACER [-l|-n|-g FUNC]... [-P PID]... "
-	  "[-O OPTION]... [--max-graph-depth N] | stop | show | clear | "
-	  "reset | stat | list -p|-l|-n|-O",
-	  "trace functions, in trace-cmd's words", cmd_trace);
+SHELL_CMD_FOLLOW(trace, "trace",
+		 "start -p TRACER [-l|-n|-g FUNC]... [-P PID]... "
+		 "[-O OPTION]... [--max-graph-depth N] | stop | restart | show "
+		 "| clear | "
+		 "reset | stat | list [-p|-l|-n|-O]",
+		 "trace functions, in trace-cmd's words", cmd_trace, follow);

@@ -51,6 +51,11 @@ static unsigned int find(const char *name)
 	return i;
 }
 
+const char *trace_option_name(unsigned int i)
+{
+	return i < NR_OPTIONS ? names[i] : NULL;
+}
+
 bool trace_option_exists(const char *name)
 {
 	return find(name + 2 * !strncmp(name, "no", 2)) < NR_OPTIONS;

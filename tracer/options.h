@@ -36,6 +36,8 @@ static inline bool trace_option(unsigned int option)
 int trace_option_set(const char *name);
 /* Is there an option of that name, with or without no? */
 bool trace_option_exists(const char *name);
+/* The i-th option's name; NULL: there are no more. */
+const char *trace_option_name(unsigned int i);
 /* As they were at boot. Context: trace_mutex held. */
 void trace_options_reset(void);
 

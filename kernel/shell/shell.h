@@ -45,14 +45,22 @@ struct shell_cmd {
 	 */
 	struct filter *(*filter)(struct sink *out, int argc, char **argv,
 				 int *first);
+	/* For Tab, optional: the i-th word that may follow `before`; NULL: there are no
+	 * more. If there is none at all, Tab offers what the usage says. */
+	const char *(*follow)(const char *before, unsigned int i);
 };
 
 #define SHELL_CMD(ident, cmd_name, cmd_usage, cmd_help, fn)                    \
 	static const struct shell_cmd shell_cmd_##ident REGISTER(              \
-		shell_cmds) = { cmd_name, cmd_usage, cmd_help, fn, NULL }
+		shell_cmds) = { cmd_name, cmd_usage, cmd_help, fn, NULL, NULL }
+#define SHELL_CMD_FOLLOW(ident, cmd_name, cmd_usage, cmd_help, fn, follow)     \
+	static const struct shell_cmd shell_cmd_##ident REGISTER(              \
+		shell_cmds) = {                                                \
+		cmd_name, cmd_usage, cmd_help, fn, NULL, follow                \
+	}
 #define SHELL_FILTER(ident, cmd_name, cmd_usage, cmd_help, fn)                 \
 	static const struct shell_cmd shell_cmd_##ident REGISTER(              \
-		shell_cmds) = { cmd_name, cmd_usage, cmd_help, NULL, fn }
+		shell_cmds) = { cmd_name, cmd_usage, cmd_help, NULL, fn, NULL }
 
 /* Print "name: text" as one line on the console, wherever output goes. Returns err. */
 int shell_error(int err, const char *name, const char *fmt, ...)

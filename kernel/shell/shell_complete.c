@@ -161,15 +161,37 @@ static void offer_paths(struct completion *c)
 		offer(c, name);
 }
 
-/* A command's usage line says what its arguments are. */
-static const char *usage_of(const struct position *p, const char *line)
+static const struct shell_cmd *command_of(const struct position *p,
+					  const char *line)
 {
 	char name[32];
-	const struct shell_cmd *cmd;
 
 	strlcpy(name, line + p->cmd, min(sizeof(name), p->cmd_len + 1));
-	cmd = shell_find(name);
-	return cmd ? cmd->usage : "";
+	return shell_find(name);
+}
+
+/* The word before the one at `start`. */
+static void word_before(const char *line, size_t start, char *word, size_t size)
+{
+	size_t end = start, begin;
+
+	while (end && line[end - 1] == ' ')
+		end--;
+	for (begin = end; begin && line[begin - 1] != ' '; begin--)
+		;
+	strlcpy(word, line + begin, min(size, end - begin + 1));
+}
+
+/* What the command itself says may follow. */
+static void offer_following(struct completion *c, const struct shell_cmd *cmd,
+			    const char *line, size_t start)
+{
+	char before[32];
+	const char *word;
+
+	word_before(line, start, before, sizeof(before));
+	for (unsigned int i = 0; (word = cmd->follow(before, i)); i++)
+		offer(c, word);
 }
 
 static void offer_arguments(struct completion *c, const char *usage)
@@ -193,6 +215,7 @@ static void offer_arguments(struct completion *c, const char *usage)
 
 void completion_find(struct completion *c, const char *line, size_t pos)
 {
+	const struct shell_cmd *cmd = NULL;
 	struct position p;
 
 	find_position(&p, line, pos);
@@ -204,8 +227,10 @@ void completion_find(struct completion *c, const char *line, size_t pos)
 		offer_paths(c);
 	else if (!p.nr)
 		offer_commands(c);
-	else
-		offer_arguments(c, usage_of(&p, line));
+	else if ((cmd = command_of(&p, line)) && cmd->follow)
+		offer_following(c, cmd, line, p.start);
+	if (!c->count && cmd)
+		offer_arguments(c, cmd->usage);
 }
 
 static void list_names(struct line_edit *e, const struct completion *c)

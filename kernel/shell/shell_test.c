@@ -347,6 +347,12 @@ KTEST(shell_completion, "shell.completion")
 	completes(t, c, "grep shell_run_li", 1, "shell_run_line");
 	completes(t, c, "cat /sys/kernel/nothing/shell_run_li", 0, "");
 	KEXPECT_EQ(t, c->count, 0);
+	/* What a command itself says may follow. */
+	completes(t, c, "trace sto", 1, "stop");
+	completes(t, c, "ls; trace start -p function_", 1, "function_graph");
+	completes(t, c, "trace start -p nop -O sym-o", 1, "sym-offset");
+	completes(t, c, "trace start --max", 1, "--max-graph-depth");
+	completes(t, c, "trace start -l shell_run_li", 1, "shell_run_line");
 	completes(t, c, "echo sche", 0, "sched");
 	KEXPECT(t, c->count > 1);
 	kfree(c);
