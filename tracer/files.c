@@ -215,10 +215,8 @@ static int list_sites(struct ctl_handle *h, struct seq *s, const u32 *bits,
 static struct site_filter *filter_of(const struct ctl_handle *h)
 {
 	static struct site_filter *const filters[] = {
-		&filter_trace,
-		&filter_notrace,
-		&filter_graph,
-		&filter_graph_hidden,
+		&filter_trace,	      &filter_notrace, &filter_graph,
+		&filter_graph_hidden, &filter_stack,
 	};
 	const char *name = strrchr(h->file->path, '/') + 1;
 	unsigned int i = 0;
@@ -311,6 +309,7 @@ FILTER_FILE(set_ftrace_filter);
 FILTER_FILE(set_ftrace_notrace);
 FILTER_FILE(set_graph_function);
 FILTER_FILE(set_graph_notrace);
+FILTER_FILE(stack_trace_filter);
 
 static int available_functions_read(struct ctl_handle *h, struct seq *s)
 {
@@ -388,6 +387,9 @@ static const char readme[] =
 "  set_ftrace_notrace  functions never to trace\n"
 "  set_ftrace_pid      tasks whose calls are recorded; empty is all\n"
 "  set_ftrace_notrace_pid  tasks whose calls are not\n"
+"  stack_trace         the deepest stack, while stack_tracer_enabled in\n"
+"                      /proc/sys/kernel is 1; echo 0 > stack_max_size\n"
+"                      begins anew, stack_trace_filter names functions\n"
 "  set_graph_function  function_graph: only calls that begin in these\n"
 "  set_graph_notrace   function_graph: neither these nor what they call\n"
 "  max_graph_depth     function_graph: levels that are recorded; 0 is all\n"

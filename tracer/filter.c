@@ -37,6 +37,12 @@ struct site_filter filter_graph_hidden = {
 	.empty = "#### no functions disabled ####",
 	.bits = &site_bits.graph_hidden,
 };
+struct site_filter filter_stack = {
+	.name = "stack_trace_filter",
+	.empty = "#### all functions enabled ####",
+	.bits = &site_bits.stack,
+	.for_stack = true,
+};
 
 /* What is done with each site that a word matches. */
 struct match {
@@ -238,6 +244,8 @@ static void carry_out(struct match *m, char *text, const char *end, bool append)
 static int update_sites(struct ctl_handle *h, const struct match *m,
 			const struct site_filter *old)
 {
+	if (m->f->for_stack)
+		return trace_update(h, 0, site_words);
 	if (!m->f->switches || !trace_state.tracer->ops)
 		return 0;
 	if (m->f == &filter_trace && !old->count != !m->f->count)

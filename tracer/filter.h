@@ -1,4 +1,5 @@
-/* set_ftrace_filter, set_ftrace_notrace, set_graph_function and set_graph_notrace. */
+/* set_ftrace_filter, set_ftrace_notrace, set_graph_function, set_graph_notrace and
+ * stack_trace_filter. */
 #ifndef TRACER_FILTER_H
 #define TRACER_FILTER_H
 
@@ -10,11 +11,12 @@ struct site_filter {
 	const char *empty;   /* what it shows when nothing is in it */
 	u32 **bits;	     /* made at the first write if there are none */
 	bool switches;	     /* which sites are on depends on it */
+	bool for_stack;	     /* ... if the stack tracer runs */
 	unsigned int count;  /* sites in it */
 	unsigned int lo, hi; /* words outside [lo, hi) are 0 */
 };
 extern struct site_filter filter_trace, filter_notrace;
-extern struct site_filter filter_graph, filter_graph_hidden;
+extern struct site_filter filter_graph, filter_graph_hidden, filter_stack;
 
 /*
  * What was written to a filter's control file: patterns separated by blanks

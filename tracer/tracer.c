@@ -19,7 +19,7 @@
 #include <tracer/filter.h>
 #include <tracer/comm.h>
 #include <tracer/pids.h>
-#include <tracer/triggers.h>
+#include <tracer/calls.h>
 #include <tracer/output.h>
 
 struct mutex trace_mutex = MUTEX_INIT(trace_mutex);
@@ -47,8 +47,8 @@ static void on_switch(struct task *prev, struct task *next)
  */
 static void apply(bool clear)
 {
-	struct trace_ops *ops = triggers_ops(trace_state.tracer);
-	/* Triggers switch tracing_on themselves, so that nothing else is off. */
+	struct trace_ops *ops = calls_ops(trace_state.tracer);
+	/* C code looks at tracing_on itself, for a trigger may change it. */
 	bool on = trace_state.on || ops;
 	bool calls = ops || (on && trace_state.tracer->ops);
 
@@ -72,10 +72,10 @@ void trace_record(bool on, cpumask_t mask)
 	apply(false);
 }
 
-static u32 want_triggers(unsigned int w, const void *arg)
+static u32 want_calls(unsigned int w, const void *arg)
 {
 	(void)arg;
-	return triggers_want(w);
+	return calls_want(w);
 }
 
 static u32 want_filtered(unsigned int w, const void *arg)
@@ -83,7 +83,7 @@ static u32 want_filtered(unsigned int w, const void *arg)
 	u32 bits = filter_trace.count ? site_bits.filter[w] : ~0u;
 
 	(void)arg;
-	return (bits & ~site_bits.excluded[w]) | triggers_want(w);
+	return (bits & ~site_bits.excluded[w]) | calls_want(w);
 }
 
 int trace_update(struct ctl_handle *h, unsigned int lo, unsigned int hi)
@@ -94,7 +94,7 @@ int trace_update(struct ctl_handle *h, unsigned int lo, unsigned int hi)
 	int err;
 
 	mutex_assert_held(&trace_mutex);
-	err = patch_apply(&b, lo, hi, active ? want_filtered : want_triggers,
+	err = patch_apply(&b, lo, hi, active ? want_filtered : want_calls,
 			  NULL);
 	if (err == -EIO) {
 		patch_explain(&b, text, sizeof(text));

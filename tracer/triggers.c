@@ -6,10 +6,7 @@
 #include <kernel/lib/string.h>
 #include <kernel/lock/mutex.h>
 #include <kernel/mm/kmalloc.h>
-#include <kernel/patch_path.h>
-#include <kernel/sched/task.h>
 #include <tracer/filter.h>
-#include <tracer/graph/graph.h>
 #include <tracer/ops.h>
 #include <tracer/ring/ring_internal.h>
 #include <tracer/sites/sites.h>
@@ -64,97 +61,34 @@ static bool pull(const struct triggers *list, unsigned int site, enum kind kind)
 	return any;
 }
 
-/*
- * A call of the site, if it has a trigger. What is recorded of the call itself comes
- * after traceon, and before traceoff. tracing_on is one store here, so the rings
- * go on recording while there are triggers, and look at tracing_on themselves.
- */
-static void before_call(const struct triggers *list, unsigned int site)
+/* tracing_on is one store here, so the rings go on recording while there are triggers, and
+ * look at tracing_on themselves. */
+void triggers_before(unsigned int site)
 {
-	if (pull(list, site, TRACEON))
+	const struct triggers *list =
+		__atomic_load_n(&triggers, __ATOMIC_ACQUIRE);
+
+	if (list && site_test(list->sites, site) && pull(list, site, TRACEON))
 		WRITE_ONCE(trace_state.on, true);
 }
 
-static void after_call(const struct triggers *list, unsigned int site,
-		       bool irqs_off)
+void triggers_after(unsigned int site, bool irqs_off)
 {
+	const struct triggers *list =
+		__atomic_load_n(&triggers, __ATOMIC_ACQUIRE);
+
+	if (!list || !site_test(list->sites, site))
+		return;
 	if (pull(list, site, STACKTRACE))
 		ring_stack(site_address(site) + arch_site_length, irqs_off);
 	if (pull(list, site, TRACEOFF))
 		WRITE_ONCE(trace_state.on, false);
 }
 
-/* Does the tracer record the site, or is it on for its trigger alone? */
-static bool is_recorded(unsigned int site)
-{
-	return (!filter_trace.count || site_test(site_bits.filter, site)) &&
-	       !site_test(site_bits.excluded, site);
-}
-
-static void called(unsigned long ip, unsigned long parent,
-		   struct trace_ops *ops);
-static struct trace_ops call_ops = { .entry = trace_entry_call,
-				     .func = called };
-/* The same, for the tracer nop. */
-static struct trace_ops quiet_ops = { .entry = trace_entry_call,
-				      .func = called };
-
-static void called(unsigned long ip, unsigned long parent,
-		   struct trace_ops *ops)
-{
-	bool irqs_off = arch_irqs_off();
-	irq_state_t state = arch_irq_save();
-	const struct triggers *list =
-		__atomic_load_n(&triggers, __ATOMIC_ACQUIRE);
-	int site = site_find(ip - arch_site_length);
-	bool has = list && site >= 0 && site_test(list->sites, site);
-
-	if (has)
-		before_call(list, site);
-	if (ops == &call_ops && site >= 0 && is_recorded(site))
-		ring_write(ip - (unsigned long)_text,
-			   parent - (unsigned long)_text,
-			   ring_context(irqs_off), NULL);
-	if (has)
-		after_call(list, site, irqs_off);
-	arch_irq_restore(state);
-}
-PATCH_ROOT(called);
-
-static bool entered(struct task_return *r, unsigned int depth)
-{
-	bool irqs_off = arch_irqs_off(), taken = false;
-	irq_state_t state = arch_irq_save();
-	const struct triggers *list =
-		__atomic_load_n(&triggers, __ATOMIC_ACQUIRE);
-	int site = site_find(r->ip - arch_site_length);
-	bool has = list && site >= 0 && site_test(list->sites, site);
-
-	if (has)
-		before_call(list, site);
-	if (site >= 0 && is_recorded(site))
-		taken = graph_enter(r, depth);
-	if (has)
-		after_call(list, site, irqs_off);
-	arch_irq_restore(state);
-	return taken;
-}
-PATCH_ROOT(entered);
-
-static struct trace_ops graph_ops = {
-	.entry = trace_entry_return,
-	.enter = entered,
-	.leave = graph_leave,
-};
-
-struct trace_ops *triggers_ops(const struct tracer *tracer)
+bool triggers_any(void)
 {
 	mutex_assert_held(&trace_mutex);
-	if (!triggers)
-		return NULL;
-	return !tracer->ops  ? &quiet_ops :
-	       tracer->graph ? &graph_ops :
-			       &call_ops;
+	return triggers;
 }
 
 u32 triggers_want(unsigned int w)

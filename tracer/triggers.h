@@ -24,9 +24,13 @@ int triggers_clear(struct ctl_handle *h);
 /* Put the i-th trigger's line into s; false: there are no more. Context: trace_mutex held. */
 bool triggers_show(struct seq *s, unsigned long i);
 
-/* The ops that trampolines must use with this tracer while there are triggers; NULL: there are
- * none. And the sites of word w that must be on. Context: trace_mutex held. */
-struct trace_ops *triggers_ops(const struct tracer *tracer);
+/* Are there any; and the sites of word w that must be on. Context: trace_mutex held. */
+bool triggers_any(void);
 u32 triggers_want(unsigned int w);
+
+/* A call of the site: what comes before the call is recorded, and what comes after that.
+ * Interrupts off. */
+void triggers_before(unsigned int site);
+void triggers_after(unsigned int site, bool irqs_off);
 
 #endif

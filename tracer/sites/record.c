@@ -257,6 +257,7 @@ static void insert_found(struct turn *turn)
 	refit(&filter_notrace);
 	refit(&filter_graph);
 	refit(&filter_graph_hidden);
+	refit(&filter_stack);
 	left = site_boot.failed + site_boot.skipped - left;
 	stats.left += left;
 	stats.converted += n - left;

@@ -91,9 +91,11 @@ unsigned int site_weight(const u32 *bits)
 
 unsigned long site_bytes(void)
 {
-	unsigned int maps =
-		AT_BOOT + !!site_bits.graph + !!site_bits.graph_hidden;
+	u32 *const *map = (u32 *const *)&site_bits;
+	unsigned int maps = 0;
 
+	for (unsigned int m = 0; m < NR_SITE_BITMAPS; m++)
+		maps += !!map[m];
 	return (site_count + maps * site_words) * sizeof(u32);
 }
 

@@ -37,6 +37,7 @@ struct site_bits {
 	/* NULL until they are first needed: */
 	u32 *graph; /* set_graph_function; meaningless when it is empty */
 	u32 *graph_hidden; /* set_graph_notrace */
+	u32 *stack;	   /* stack_trace_filter */
 };
 #define NR_SITE_BITMAPS (sizeof(struct site_bits) / sizeof(u32 *))
 extern struct site_bits site_bits;

@@ -1,0 +1,86 @@
+/* Calls that C code sees: calls.h. */
+#include <tracer/calls.h>
+
+#include <kernel/cpu/cpu.h>
+#include <kernel/lock/mutex.h>
+#include <kernel/patch_path.h>
+#include <kernel/sched/task.h>
+#include <tracer/filter.h>
+#include <tracer/graph/graph.h>
+#include <tracer/ring/ring_internal.h>
+#include <tracer/sites/sites.h>
+#include <tracer/stack.h>
+#include <tracer/triggers.h>
+
+/* Does the tracer record the site, or is it on for something else? */
+static bool is_recorded(unsigned int site)
+{
+	return (!filter_trace.count || site_test(site_bits.filter, site)) &&
+	       !site_test(site_bits.excluded, site);
+}
+
+static void called(unsigned long ip, unsigned long parent,
+		   struct trace_ops *ops);
+static struct trace_ops call_ops = { .entry = trace_entry_call,
+				     .func = called };
+/* The same, for the tracer nop. */
+static struct trace_ops quiet_ops = { .entry = trace_entry_call,
+				      .func = called };
+
+static void called(unsigned long ip, unsigned long parent,
+		   struct trace_ops *ops)
+{
+	bool irqs_off = arch_irqs_off();
+	irq_state_t state = arch_irq_save();
+	int site = site_find(ip - arch_site_length);
+
+	if (site >= 0) {
+		stack_check(site, ip);
+		triggers_before(site);
+		if (ops == &call_ops && is_recorded(site))
+			ring_write(ip - (unsigned long)_text,
+				   parent - (unsigned long)_text,
+				   ring_context(irqs_off), NULL);
+		triggers_after(site, irqs_off);
+	}
+	arch_irq_restore(state);
+}
+PATCH_ROOT(called);
+
+static bool entered(struct task_return *r, unsigned int depth)
+{
+	bool irqs_off = arch_irqs_off(), taken = false;
+	irq_state_t state = arch_irq_save();
+	int site = site_find(r->ip - arch_site_length);
+
+	if (site >= 0) {
+		stack_check(site, r->ip);
+		triggers_before(site);
+		if (is_recorded(site))
+			taken = graph_enter(r, depth);
+		triggers_after(site, irqs_off);
+	}
+	arch_irq_restore(state);
+	return taken;
+}
+PATCH_ROOT(entered);
+
+static struct trace_ops graph_ops = {
+	.entry = trace_entry_return,
+	.enter = entered,
+	.leave = graph_leave,
+};
+
+struct trace_ops *calls_ops(const struct tracer *tracer)
+{
+	if (!triggers_any() && !stack_is_traced())
+		return NULL;
+	return !tracer->ops  ? &quiet_ops :
+	       tracer->graph ? &graph_ops :
+			       &call_ops;
+}
+
+u32 calls_want(unsigned int w)
+{
+	return triggers_want(w) | stack_want(w);
+}

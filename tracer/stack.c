@@ -1,0 +1,242 @@
+/* The stack tracer: stack.h. */
+#include <tracer/stack.h>
+
+#include <kernel/cpu/cpu.h>
+#include <kernel/errno.h>
+#include <kernel/image/unwind.h>
+#include <kernel/init.h>
+#include <kernel/lib/string.h>
+#include <kernel/lock/mutex.h>
+#include <kernel/mm/kmalloc.h>
+#include <kernel/param.h>
+#include <kernel/sched/task.h>
+#include <tracer/filter.h>
+#include <tracer/ops.h>
+#include <tracer/sites/sites.h>
+#include <tracer/tracer.h>
+
+#define LEVELS 48
+
+static bool enabled; /* under trace_mutex */
+
+/* The deepest so far. Whoever writes or copies it holds `busy`, with interrupts off. */
+static struct deepest {
+	unsigned long size; /* bytes used */
+	unsigned long
+		here; /* the same, up to the stack pointer of stack_check() */
+	unsigned int nr;
+	struct {
+		unsigned long pc, depth;
+	} level[LEVELS];
+} deepest;
+static u32 busy;
+
+/* Nobody waits for it with a function of his own to measure: that one is passed over. */
+static bool try_lock(void)
+{
+	return !__atomic_exchange_n(&busy, 1, __ATOMIC_ACQUIRE);
+}
+
+static void unlock(void)
+{
+	__atomic_store_n(&busy, 0, __ATOMIC_RELEASE);
+}
+
+/* Walks from here, and keeps what is at and above the function that ip is in. */
+static void note(unsigned long ip, unsigned long top)
+{
+	struct unwind u;
+
+	deepest.nr = 0;
+	for (unwind_start(&u, NULL, NULL);
+	     unwind_next(&u) && deepest.nr < LEVELS;) {
+		if (!deepest.nr && u.regs.pc != ip)
+			continue;
+		deepest.level[deepest.nr].pc = u.regs.pc;
+		deepest.level[deepest.nr++].depth = top - u.regs.sp;
+	}
+	deepest.size = deepest.nr ? deepest.level[0].depth : 0;
+}
+
+void stack_check(unsigned int site, unsigned long ip)
+{
+	const struct task *t = current_task();
+	volatile char here;
+	unsigned long sp = (unsigned long)&here;
+	unsigned long bottom = (unsigned long)t->stack;
+	unsigned long top = bottom + TASK_STACK_SIZE;
+
+	if (!READ_ONCE(enabled) || sp <= bottom || sp > top ||
+	    top - sp <= READ_ONCE(deepest.here) ||
+	    (filter_stack.count && !site_test(site_bits.stack, site)) ||
+	    (arch_this_cpu()->head.preempt_count & PREEMPT_NMI) || !try_lock())
+		return;
+	if (top - sp > deepest.here) {
+		WRITE_ONCE(deepest.here, top - sp);
+		note(ip, top);
+	}
+	unlock();
+}
+
+bool stack_is_traced(void)
+{
+	mutex_assert_held(&trace_mutex);
+	return enabled;
+}
+
+u32 stack_want(unsigned int w)
+{
+	if (!stack_is_traced())
+		return 0;
+	return filter_stack.count ? site_bits.stack[w] : ~0u;
+}
+
+/* ---- Control files ----------------------------------------------------------- */
+
+/* A copy that no CPU changes; NULL: all of it to 0. */
+static void take(struct deepest *copy)
+{
+	irq_state_t state = arch_irq_save();
+
+	while (!try_lock())
+		arch_cpu_relax();
+	if (copy)
+		*copy = deepest;
+	else
+		memset(&deepest, 0, sizeof(deepest));
+	unlock();
+	arch_irq_restore(state);
+}
+
+static int max_read(struct ctl_handle *h, struct seq *s)
+{
+	if (h->pos++)
+		return 0;
+	seq_printf(s, "%lu\n", READ_ONCE(deepest.size));
+	return 1;
+}
+
+/* Linux takes any number as the size to exceed; 0 begins anew. */
+static int max_write(struct ctl_handle *h, char *text)
+{
+	u64 v;
+
+	text = ctl_strip(text);
+	if (parse_u64(text, &v) || v)
+		return ctl_error(h, -EINVAL,
+				 "'%.32s' is not 0, which begins anew", text);
+	take(NULL);
+	return 0;
+}
+CTL_FILE(stack_max_size, .path = TRACING "stack_max_size", .read = max_read,
+	 .write = max_write);
+
+static const char disabled[] =
+	"#\n"
+	"#  Stack tracer disabled\n"
+	"#\n"
+	"# To enable the stack tracer, either add 'stacktrace' to the\n"
+	"# kernel command line\n"
+	"# or 'echo 1 > /proc/sys/kernel/stack_tracer_enabled'\n"
+	"#\n";
+
+/* A line each time; a deeper stack that is found meanwhile does not mix with this one. */
+static int trace_read(struct ctl_handle *h, struct seq *s)
+{
+	const struct deepest *d = h->priv;
+	unsigned long i = h->pos++, size;
+
+	if (!i) {
+		seq_printf(s,
+			   "        Depth    Size   Location    (%u entries)\n"
+			   "        -----    ----   --------\n",
+			   d->nr);
+		if (!d->nr && !READ_ONCE(enabled))
+			seq_printf(s, "%s", disabled);
+		return 1;
+	}
+	if (--i >= d->nr)
+		return 0;
+	size = d->level[i].depth - (i + 1 < d->nr ? d->level[i + 1].depth : 0);
+	seq_printf(s, "%3lu) %8lu   %5lu   %pS\n", i, d->level[i].depth, size,
+		   (void *)d->level[i].pc);
+	return 1;
+}
+
+static int trace_open(struct ctl_handle *h)
+{
+	h->priv = kmalloc(sizeof(struct deepest));
+	if (!h->priv)
+		return -ENOMEM;
+	take(h->priv);
+	return 0;
+}
+
+static void trace_release(struct ctl_handle *h)
+{
+	kfree(h->priv);
+}
+CTL_FILE(stack_trace, .path = TRACING "stack_trace", .open = trace_open,
+	 .release = trace_release, .read = trace_read);
+
+/* 0 or patch_apply()'s error. Context: trace_mutex held. */
+static int enable(struct ctl_handle *h, bool on)
+{
+	bool before = enabled;
+	int err;
+
+	if (on == before)
+		return 0;
+	if (trace_ops_borrowed())
+		return ctl_error(h, -EBUSY,
+				 "the lab or a test uses the trampolines now");
+	WRITE_ONCE(enabled, on);
+	err = trace_update(h, 0, site_words);
+	if (err)
+		WRITE_ONCE(enabled, before);
+	trace_record(trace_state.on, trace_state.cpumask);
+	return err;
+}
+
+static int enabled_read(struct ctl_handle *h, struct seq *s)
+{
+	if (h->pos++)
+		return 0;
+	seq_printf(s, "%d\n", READ_ONCE(enabled));
+	return 1;
+}
+
+static int enabled_write(struct ctl_handle *h, char *text)
+{
+	u64 v;
+	int err;
+
+	text = ctl_strip(text);
+	if (parse_u64(text, &v))
+		return ctl_error(h, -EINVAL,
+				 "'%.32s' is no number; 0 is off, any other on",
+				 text);
+	mutex_lock(&trace_mutex);
+	err = enable(h, v);
+	mutex_unlock(&trace_mutex);
+	return err;
+}
+CTL_FILE(stack_tracer_enabled, .path = "/proc/sys/kernel/stack_tracer_enabled",
+	 .read = enabled_read, .write = enabled_write);
+
+static bool at_boot;
+
+static int set_stacktrace(const char *value)
+{
+	at_boot = true;
+	return *value ? -EINVAL : 0;
+}
+KERNEL_PARAM(stacktrace, "stacktrace", "nothing", set_stacktrace);
+
+static void stack_start(void)
+{
+	if (at_boot)
+		ctl_echo("/proc/sys/kernel/stack_tracer_enabled", "1", false,
+			 NULL, 0);
+}
+INIT_HOOK(INIT_LATE, stack_start);
