@@ -41,7 +41,6 @@ CONTROL = [
     ("trace_clock", "sundial", ["sundial", "local|global"]),
     ("tracing_cpumask", "xyz", ["mask|hex"]),
     ("trace_options", "nosuch", ["nosuch", "trace_options lists"]),
-    ("options/annotate", "2", ["0", "1"]),
     ("max_graph_depth", "deep", ["deep", "0 is all"]),
     ("tracing_thresh", "-1", ["-1", "microseconds"]),
     ("set_graph_function", "no_such_function", ["no_such_function"]),
