@@ -53,11 +53,12 @@ static bool entered(struct task_return *r, unsigned int depth)
 	irq_state_t state = arch_irq_save();
 	int site = site_find(r->ip - arch_site_length);
 
+	(void)depth;
 	if (site >= 0) {
 		stack_check(site, r->ip);
 		triggers_before(site);
 		if (is_recorded(site))
-			taken = graph_enter(r, depth);
+			taken = graph_record(r, irqs_off);
 		triggers_after(site, irqs_off);
 	}
 	arch_irq_restore(state);

@@ -103,8 +103,7 @@ static int pids_write(struct ctl_handle *h, char *text)
 	err = parse(h, h->truncate ? NULL : old, text, &new);
 	if (!err) {
 		__atomic_store_n(list, new, __ATOMIC_RELEASE);
-		/* Interrupts each CPU: none reads the old list any more. */
-		trace_record(trace_state.on, trace_state.cpumask);
+		trace_refresh(); /* nobody reads the other list any more */
 		kfree(old);
 	}
 	mutex_unlock(&trace_mutex);

@@ -194,7 +194,7 @@ static int enable(struct ctl_handle *h, bool on)
 	err = trace_update(h, 0, site_words);
 	if (err)
 		WRITE_ONCE(enabled, before);
-	trace_record(trace_state.on, trace_state.cpumask);
+	trace_refresh();
 	return err;
 }
 

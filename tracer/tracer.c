@@ -72,6 +72,12 @@ void trace_record(bool on, cpumask_t mask)
 	apply(false);
 }
 
+void trace_refresh(void)
+{
+	mutex_assert_held(&trace_mutex);
+	apply(false);
+}
+
 static u32 want_calls(unsigned int w, const void *arg)
 {
 	(void)arg;

@@ -49,6 +49,11 @@ int trace_select(struct ctl_handle *h, const char *name);
 
 /* Set tracing_on and tracing_cpumask. */
 void trace_record(bool on, cpumask_t mask);
+/*
+ * Something that trace_ops or the rings depend on has changed: triggers, pids, the stack
+ * tracer. Interrupts each CPU, so none of them still reads what was there before.
+ */
+void trace_refresh(void);
 
 /*
  * Filters have changed in words [lo, hi) of the site bitmaps: switch the sites

@@ -5,6 +5,7 @@
 #include <kernel/errno.h>
 #include <kernel/lib/string.h>
 #include <kernel/lock/mutex.h>
+#include <kernel/image/symbols.h>
 #include <kernel/mm/kmalloc.h>
 #include <tracer/filter.h>
 #include <tracer/ops.h>
@@ -16,13 +17,14 @@ static const char *const kinds[] = { "traceon", "traceoff", "stacktrace" };
 #define KINDS "traceon traceoff stacktrace"
 
 struct trigger {
-	u32 site;
+	u32 site;   /* its index */
+	u32 offset; /* and where it is, from _text */
 	u8 kind;
 	bool counted;
 	u32 left; /* atomic: how often it may still act */
 };
 
-/* But for `left` a list never changes: a write makes another. */
+/* A list never changes, but for `left` and the sites' indices: a write makes another. */
 struct triggers {
 	unsigned int nr;
 	u32 *sites; /* a bitmap */
@@ -48,12 +50,12 @@ static bool take_turn(struct trigger *t)
 }
 
 /* The triggers of that kind at a site. Interrupts off. */
-static bool pull(const struct triggers *list, unsigned int site, enum kind kind)
+static bool pull(struct triggers *list, unsigned int site, enum kind kind)
 {
 	bool any = false;
 
 	for (unsigned int i = 0; i < list->nr; i++) {
-		struct trigger *t = (struct trigger *)&list->t[i];
+		struct trigger *t = &list->t[i];
 
 		if (t->site == site && t->kind == kind)
 			any |= take_turn(t);
@@ -65,8 +67,7 @@ static bool pull(const struct triggers *list, unsigned int site, enum kind kind)
  * look at tracing_on themselves. */
 void triggers_before(unsigned int site)
 {
-	const struct triggers *list =
-		__atomic_load_n(&triggers, __ATOMIC_ACQUIRE);
+	struct triggers *list = __atomic_load_n(&triggers, __ATOMIC_ACQUIRE);
 
 	if (list && site_test(list->sites, site) && pull(list, site, TRACEON))
 		WRITE_ONCE(trace_state.on, true);
@@ -74,8 +75,7 @@ void triggers_before(unsigned int site)
 
 void triggers_after(unsigned int site, bool irqs_off)
 {
-	const struct triggers *list =
-		__atomic_load_n(&triggers, __ATOMIC_ACQUIRE);
+	struct triggers *list = __atomic_load_n(&triggers, __ATOMIC_ACQUIRE);
 
 	if (!list || !site_test(list->sites, site))
 		return;
@@ -173,7 +173,13 @@ static void put(struct triggers *list, unsigned int site, const struct word *w)
 	       (list->t[i].site != site || list->t[i].kind != w->kind))
 		i++;
 	list->nr += i == list->nr;
-	list->t[i] = (struct trigger){ site, w->kind, w->counted, w->count };
+	list->t[i] = (struct trigger){
+		.site = site,
+		.offset = site_address(site) - (unsigned long)_text,
+		.kind = w->kind,
+		.counted = w->counted,
+		.left = w->count,
+	};
 }
 
 static bool take(struct triggers *list, unsigned int site, const struct word *w)
@@ -223,13 +229,31 @@ static int change(struct ctl_handle *h, struct triggers **list, char *text)
 	return 0;
 }
 
+static void mark_sites(struct triggers *list)
+{
+	memset(list->sites, 0, site_words * sizeof(u32));
+	for (unsigned int i = 0; i < list->nr; i++)
+		list->sites[list->t[i].site / 32] |= 1u << list->t[i].site % 32;
+}
+
+/* A call that comes meanwhile may miss its trigger. */
+void triggers_sites_moved(void)
+{
+	mutex_assert_held(&trace_mutex);
+	if (!triggers)
+		return;
+	for (unsigned int i = 0; i < triggers->nr; i++)
+		triggers->t[i].site =
+			site_find((unsigned long)_text + triggers->t[i].offset);
+	mark_sites(triggers);
+}
+
 static int install(struct ctl_handle *h, struct triggers *new)
 {
 	struct triggers *old = triggers;
 	int err;
 
-	for (unsigned int i = 0; i < new->nr; i++)
-		new->sites[new->t[i].site / 32] |= 1u << new->t[i].site % 32;
+	mark_sites(new);
 	if (!new->nr) {
 		drop(new);
 		new = NULL;
@@ -238,8 +262,7 @@ static int install(struct ctl_handle *h, struct triggers *new)
 	err = trace_update(h, 0, site_words);
 	if (err)
 		__atomic_store_n(&triggers, old, __ATOMIC_RELEASE);
-	/* Interrupts each CPU: none reads the other list any more. */
-	trace_record(trace_state.on, trace_state.cpumask);
+	trace_refresh(); /* nobody reads the other list any more */
 	drop(err ? new : old);
 	return err;
 }

@@ -28,6 +28,9 @@ bool triggers_show(struct seq *s, unsigned long i);
 bool triggers_any(void);
 u32 triggers_want(unsigned int w);
 
+/* Sites have been put into the table (RECORD=runtime). Context: trace_mutex held. */
+void triggers_sites_moved(void);
+
 /* A call of the site: what comes before the call is recorded, and what comes after that.
  * Interrupts off. */
 void triggers_before(unsigned int site);

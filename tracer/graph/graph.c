@@ -65,14 +65,12 @@ static u32 offset(unsigned long ip)
  * buffer, interrupts every CPU after it has changed trace_ops (tracer.c). So nothing
  * is written afterwards that the earlier tracer asked for.
  */
-bool graph_enter(struct task_return *r, unsigned int depth)
+static always_inline bool record(struct task_return *r, bool irqs_off)
 {
-	bool irqs_off = arch_irqs_off(), taken = false;
-	irq_state_t state = arch_irq_save();
 	struct task *t = current_task();
 	enum verdict verdict = RECORD;
+	bool taken = false;
 
-	(void)depth;
 	if (__builtin_expect(READ_ONCE(graph_limits.any), 0))
 		verdict = judge(t, r);
 	if (READ_ONCE(trace_ops) == r->ops && verdict != LET_BE)
@@ -84,6 +82,21 @@ bool graph_enter(struct task_return *r, unsigned int depth)
 	else
 		t->graph_depth += taken;
 	r->clock = verdict == HIDE ? HIDDEN : arch_clock();
+	return taken;
+}
+
+bool graph_record(struct task_return *r, bool irqs_off)
+{
+	return record(r, irqs_off);
+}
+
+static bool graph_enter(struct task_return *r, unsigned int depth)
+{
+	bool irqs_off = arch_irqs_off();
+	irq_state_t state = arch_irq_save();
+	bool taken = record(r, irqs_off);
+
+	(void)depth;
 	arch_irq_restore(state);
 	return taken;
 }

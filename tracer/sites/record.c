@@ -40,6 +40,7 @@
 #include <tracer/sites/sites.h>
 #include <tracer/tracer.h>
 #include <tracer/filter.h>
+#include <tracer/triggers.h>
 
 /* Most of what a boot calls, before there is a daemon or memory. */
 #define RECORDS_FIRST 1024
@@ -258,6 +259,7 @@ static void insert_found(struct turn *turn)
 	refit(&filter_graph);
 	refit(&filter_graph_hidden);
 	refit(&filter_stack);
+	triggers_sites_moved();
 	left = site_boot.failed + site_boot.skipped - left;
 	stats.left += left;
 	stats.converted += n - left;
