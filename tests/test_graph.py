@@ -30,6 +30,30 @@ def test_from_boot(arch, guest):
     assert g.poweroff() == 0
 
 
+def test_limits_and_options_from_boot(arch, guest):
+    """Only calls that begin in the function asked for, two levels of them, with the
+    columns asked for; and the deepest stack."""
+    g = guest(arch, smp=2, append="ftrace=function_graph ftrace_graph_filter=shell_run "
+              "ftrace_graph_max_depth=2 trace_clock=uptime stacktrace "
+              "trace_options=funcgraph-proc,funcgraph-tail,nofuncgraph-cpu")
+    g.run("echo x")
+    g.run(f"echo 0 > {TRACING}/tracing_on")
+    lines = g.lines(f"cat {TRACING}/trace")
+    assert lines[2] == "#  TASK/PID         DURATION                  FUNCTION CALLS"
+    calls = [line for line in lines if not line.startswith("#")]
+    assert all(re.match(r" {4,5}init-2 {4,5} \|", line) for line in calls), calls[:3]
+    depths = {len(m[1]) for line in calls if (m := re.search(r"\|( +)\w+\(\)", line))}
+    assert depths == {2, 4}
+    roots = [line for line in calls if re.search(r"\|  \w", line)]
+    assert roots and all("shell_run() {" in line for line in roots)
+    assert any(line.endswith("  } /* shell_run */") for line in calls)
+    assert "[uptime]" in g.lines(f"cat {TRACING}/trace_clock")[0]
+    depth = int(g.lines(f"cat {TRACING}/stack_max_size")[0])
+    stack = g.lines(f"cat {TRACING}/stack_trace")
+    assert 500 < depth and int(stack[2].split()[1]) >= depth
+    assert stack[-1].split()[3].startswith("task_start+")
+
+
 def test_session(arch, guest):
     """A command's calls, with a note among them; trace and trace_pipe agree."""
     g = guest(arch)
