@@ -67,7 +67,7 @@ void comm_find(s32 pid, char *name, size_t size)
 
 	strlcpy(name, pid ? "<...>" : "<idle>", size);
 	state = arch_irq_save();
-	/* In a panic whoever holds it does not run. */
+	/* In a panic the other CPUs have stopped: nobody would give it back. */
 	while (!try_lock() && !panic_here())
 		arch_cpu_relax();
 	if (pid && c->pid == pid)

@@ -68,7 +68,7 @@ static void show(struct dump *d)
 	printk("---------------------------------\n");
 }
 
-/* The panicking CPU, the others stopped, interrupts off. */
+/* On the CPU that panics. The others have stopped, and interrupts are off. */
 static void dump_at_panic(void)
 {
 	struct dump *d = dump;
@@ -81,7 +81,7 @@ static void dump_at_panic(void)
 	WRITE_ONCE(panic_hook, NULL); /* a panic in here shows no more */
 	trace_iter_restart(d->it, wanted == THIS_CPU ? 1u << cpu_index() : ~0u);
 	while ((e = trace_iter_peek(d->it))) {
-		/* What it called to say what is wrong would hide the rest. */
+		/* This CPU's calls since then are the panic's own, which prints. */
 		if (e->cpu != cpu_index() ||
 		    (s64)(e->clock - arch_this_cpu()->broken_at) < 0)
 			keep(d, e);

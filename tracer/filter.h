@@ -7,11 +7,11 @@
 #include <kernel/types.h>
 
 struct site_filter {
-	const char *name;    /* the control file's */
-	const char *empty;   /* what it shows when nothing is in it */
-	u32 **bits;	     /* made at the first write if there are none */
-	bool switches;	     /* which sites are on depends on it */
-	bool for_stack;	     /* ... if the stack tracer runs */
+	const char *name;  /* the control file's */
+	const char *empty; /* what it shows when nothing is in it */
+	u32 **bits;	   /* made at the first write if there are none */
+	bool switches;	   /* which sites are on depends on it */
+	bool for_stack; /* the stack tracer's: sites follow it while that runs */
 	unsigned int count;  /* sites in it */
 	unsigned int lo, hi; /* words outside [lo, hi) are 0 */
 };

@@ -103,7 +103,7 @@ static int pids_write(struct ctl_handle *h, char *text)
 	err = parse(h, h->truncate ? NULL : old, text, &new);
 	if (!err) {
 		__atomic_store_n(list, new, __ATOMIC_RELEASE);
-		trace_refresh(); /* nobody reads the other list any more */
+		trace_refresh(); /* after this no CPU reads the old list */
 		kfree(old);
 	}
 	mutex_unlock(&trace_mutex);

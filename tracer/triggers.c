@@ -63,8 +63,11 @@ static bool pull(struct triggers *list, unsigned int site, enum kind kind)
 	return any;
 }
 
-/* tracing_on is one store here, so the rings go on recording while there are triggers, and
- * look at tracing_on themselves. */
+/*
+ * A trigger changes tracing_on by one store, because it cannot wait for the other CPUs. So
+ * while there are triggers the rings stay open, and whoever writes to them looks at
+ * tracing_on first.
+ */
 void triggers_before(unsigned int site)
 {
 	struct triggers *list = __atomic_load_n(&triggers, __ATOMIC_ACQUIRE);
@@ -262,7 +265,7 @@ static int install(struct ctl_handle *h, struct triggers *new)
 	err = trace_update(h, 0, site_words);
 	if (err)
 		__atomic_store_n(&triggers, old, __ATOMIC_RELEASE);
-	trace_refresh(); /* nobody reads the other list any more */
+	trace_refresh(); /* after this no CPU reads the old list */
 	drop(err ? new : old);
 	return err;
 }

@@ -14,8 +14,8 @@ struct graph_limits {
 extern struct graph_limits graph_limits;
 void graph_limits_changed(void);
 
-/* What function_graph does at a call, with interrupts off by now, which were off at the call or
- * not; and at its return (graph/returns.h). */
+/* What function_graph does at a call, and at its return (graph/returns.h). Interrupts are off
+ * for the first; irqs_off says whether they were off at the call. */
 struct task_return;
 bool graph_record(struct task_return *r, bool irqs_off);
 void graph_leave(struct task_return *r, unsigned int depth);

@@ -164,14 +164,14 @@ static void put_comment(struct seq *s, const struct trace_graph *g,
 	u32 room;
 
 	put_no_duration(s);
-	seq_printf(s, "%*s/* ", (int)g->open * INDENT, "");
-	/* The longest, deep within, would not leave room for the end. */
-	room = CTL_RECORD - s->len - sizeof(end);
+	seq_printf(s, "%*s", (int)g->open * INDENT, "");
 	if (e->stack) {
-		s->len -= 3; /* no comment's beginning */
 		trace_stack(s, e);
 		return;
 	}
+	seq_printf(s, "/* ");
+	/* The longest, deep within, would not leave room for the end. */
+	room = CTL_RECORD - s->len - sizeof(end);
 	if (e->text)
 		seq_printf(s, "%.*s", (int)min(e->len, room), e->text);
 	else

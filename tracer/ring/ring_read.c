@@ -183,7 +183,7 @@ bool ring_cursor_peek(struct ring_cursor *c)
 				c->after = c->at;
 				return true;
 			}
-		/* In a panic whoever holds it does not run. */
+		/* In a panic the other CPUs have stopped: nobody would give it back. */
 		if (!panic_here())
 			mutex_lock(&ring_readers);
 		more = rings[c->cpu].pages && refill(c, &state);
