@@ -410,11 +410,15 @@ static const char readme[] =
 "  per_cpu/cpuN/       trace, trace_pipe and stats of one CPU\n";
 /* clang-format on */
 
+/* A line each time: a record has no room for all of them. */
 static int readme_read(struct ctl_handle *h, struct seq *s)
 {
-	if (!once(h))
+	const char *line = readme + h->pos, *end = strchr(line, '\n');
+
+	if (!end)
 		return 0;
-	seq_printf(s, "%s", readme);
+	h->pos += end + 1 - line;
+	seq_printf(s, "%.*s", (int)(end + 1 - line), line);
 	return 1;
 }
 CTL_FILE(readme, .path = TRACING "README", .read = readme_read);

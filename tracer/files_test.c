@@ -465,6 +465,18 @@ KTEST(files_all, "tracefs.all_functions_are_a_filter")
 	trace_test_reset();
 }
 
+/* It is longer than a record. */
+KTEST(files_readme, "tracefs.readme_is_whole")
+{
+	char *text = kmalloc(TEXT);
+
+	KASSERT(t, text);
+	KEXPECT(t, trace_test_read("README", text, TEXT, 100) > CTL_RECORD);
+	KEXPECT(t, strstr(text, "  available_tracers "));
+	KEXPECT(t, strstr(text, "stats of one CPU\n"));
+	kfree(text);
+}
+
 /* All sites are on and every CPU works: each event names a site that was on. */
 KTEST(files_events, "tracefs.every_event_is_a_site")
 {
