@@ -54,7 +54,7 @@
 #define RING_MIN_PAGES 2
 #define RING_DEFAULT_KB 256
 #define RING_MARK_MAX 900 /* bytes of a marker */
-#define RING_STACK_MAX 32 /* addresses of a stack */
+#define RING_STACK_MAX 20 /* addresses of a stack */
 
 struct ring_page {
 	u64 base;   /* arch_clock() that the first slot's time counts from */
