@@ -14,7 +14,7 @@
 #include <tracer/ring/ring_control.h>
 #include <tracer/filter.h>
 #include <tracer/options.h>
-#include <tracer/triggers.h>
+#include <tracer/calls/triggers.h>
 #include <kernel/lock/mutex.h>
 
 /* Write text into a control file of the tracer; its error is ours. */

@@ -67,7 +67,7 @@ void comm_find(s32 pid, char *name, size_t size)
 
 	strlcpy(name, pid ? "<...>" : "<idle>", size);
 	state = arch_irq_save();
-	/* In a panic the other CPUs have stopped: nobody would give it back. */
+	/* In a panic the other CPUs have stopped, and do not give `busy` back. */
 	while (!try_lock() && !panic_here())
 		arch_cpu_relax();
 	if (pid && c->pid == pid)

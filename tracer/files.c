@@ -12,7 +12,7 @@
 #include <tracer/graph/graph.h>
 #include <tracer/graph/returns.h>
 #include <tracer/filter.h>
-#include <tracer/triggers.h>
+#include <tracer/calls/triggers.h>
 #include <kernel/mm/kmalloc.h>
 #include <tracer/ring/ring_control.h>
 

@@ -4,8 +4,6 @@
  * of a function that was on.
  */
 #include <tracer/testing.h>
-#include <tracer/options.h>
-#include <kernel/lib/bits.h>
 #include <kernel/ctl/ctl.h>
 #include <kernel/mm/kmalloc.h>
 #include <tracer/ring/ring_control.h>
@@ -118,11 +116,10 @@ KTEST(files_overwritten, "tracefs.trace_says_what_is_missing")
 	unsigned long kb = ring_kb();
 	unsigned long announced = 0, accounted = 0, missing = 0;
 	struct ctl_handle *h;
-	char size[24], line[CTL_RECORD + 1];
+	char line[CTL_RECORD + 1];
 	const char *at;
 	ssize_t n;
 
-	snprintf(size, sizeof(size), "%lu", kb);
 	task_set_affinity(current_task(), 1u << cpu_index());
 	trace_test_put("buffer_size_kb", "8");
 	trace_test_victim();
@@ -150,7 +147,7 @@ KTEST(files_overwritten, "tracefs.trace_says_what_is_missing")
 	KEXPECT(t, missing > 0);
 	KEXPECT_EQ(t, accounted + missing, announced);
 	task_set_affinity(current_task(), ~0u);
-	trace_test_put("buffer_size_kb", size);
+	trace_test_size(kb);
 	trace_test_reset();
 }
 
@@ -273,128 +270,7 @@ KTEST(files_small, "tracefs.small_files")
 							   "stop"));
 }
 
-/* Does the last line of `trace` end so? */
-static bool last_line_ends(const char *end)
-{
-	char *text = kmalloc(TEXT);
-	bool ends = false;
-	size_t len;
-
-	if (text && trace_test_read("trace", text, TEXT, 4096) > 0) {
-		len = strlen(text);
-		ends = len > strlen(end) &&
-		       !strcmp(text + len - strlen(end), end);
-	}
-	kfree(text);
-	return ends;
-}
-
-/* What each option does to an event's line. */
-KTEST(files_options, "tracefs.options")
-{
-	struct symbol sym;
-	char want[96];
-
-	KEXPECT_EQ(t, trace_test_victim(), 0);
-	victim_call(1);
-	trace_test_put("tracing_on", "0");
-	KEXPECT_EQ(t, trace_test_put("options/print-parent", "0"), 0);
-	KEXPECT(t, last_line_ends(": victim_call\n"));
-	KEXPECT_EQ(t, trace_test_put("trace_options", "sym-offset"), 0);
-	KASSERT(t, symbol_at((unsigned long)victim_call, &sym));
-	snprintf(want, sizeof(want), "/0x%lx\n", sym.size);
-	KEXPECT(t, last_line_ends(want));
-	KEXPECT_EQ(t, trace_test_put("trace_options", "nosym-offset sym-addr"),
-		   0);
-	KEXPECT(t, last_line_ends(">\n"));
-	KEXPECT_EQ(t, trace_test_put("trace_options", "print-parent sundial"),
-		   -EINVAL);
-	KEXPECT(t, !trace_option(OPT_PRINT_PARENT));
-	KEXPECT_EQ(t, trace_test_put("options/sym-addr", "2"), -EINVAL);
-	KEXPECT_EQ(t, trace_test_put("options/sym-addr", " 0 "), 0);
-	KEXPECT_EQ(t, trace_test_put("trace_options", "nocontext-info"), 0);
-	trace_test_read("trace", want, sizeof(want), 64);
-	KEXPECT(t, !strcmp(want, "victim_call\n"));
-	KEXPECT_EQ(t, trace_test_put("trace_options", "context-info"), 0);
-	KEXPECT_EQ(t, trace_test_put("trace_options", "noirq-info"), 0);
-	KEXPECT(t, !last_line_ends(".....") && last_line_ends("victim_call\n"));
-	trace_test_put("tracing_on", "1");
-	KEXPECT_EQ(t, trace_test_put("options/markers", "0"), 0);
-	KEXPECT_EQ(t, trace_test_put("trace_marker", "not wanted"), -EINVAL);
-	trace_test_read("options/markers", want, sizeof(want), 64);
-	KEXPECT(t, !strcmp(want, "0\n"));
-	trace_test_reset();
-	KEXPECT_EQ(t, trace_test_put("trace_marker", "wanted"), 0);
-	trace_test_reset();
-}
-
-static u64 written(void)
-{
-	struct ring_stats s;
-
-	return trace_test_books(&s) ? s.written : ~0ull;
-}
-
-static void put_pid(const char *file)
-{
-	char pid[12];
-
-	snprintf(pid, sizeof(pid), "%d", current_task()->pid);
-	trace_test_put(file, pid);
-}
-
-/* Calls of this task, and then of one task on each CPU. */
-static u64 calls_recorded(struct ktest_run *t, u64 *others)
-{
-	struct trace_worker w[MAX_CPUS];
-	u64 own;
-
-	trace_test_put("trace", "");
-	for (unsigned int i = 0; i < 50; i++)
-		victim_call(i);
-	own = written();
-	KEXPECT(t, trace_workers_start(w, 100));
-	*others = trace_workers_join(w);
-	KEXPECT_EQ(t, *others, 100 * bit_count(cpus_online));
-	*others = written() - own;
-	return own;
-}
-
-KTEST(files_pids, "tracefs.pids")
-{
-	u64 others, all = 100 * bit_count(cpus_online);
-	char text[64];
-
-	KEXPECT_EQ(t, trace_test_victim(), 0);
-	KEXPECT_EQ(t, calls_recorded(t, &others), 50);
-	KEXPECT_EQ(t, others, all);
-	put_pid("set_ftrace_pid");
-	KEXPECT_EQ(t, calls_recorded(t, &others), 50);
-	KEXPECT_EQ(t, others, 0);
-	put_pid("set_ftrace_notrace_pid");
-	KEXPECT_EQ(t, calls_recorded(t, &others), 0);
-	KEXPECT_EQ(t, others, 0);
-	KEXPECT_EQ(t, trace_test_put("trace_marker", "seen"), 0);
-	KEXPECT_EQ(t, written(), 1); /* a marker is no call */
-	trace_test_put("set_ftrace_pid", "");
-	KEXPECT_EQ(t, calls_recorded(t, &others), 0);
-	KEXPECT_EQ(t, others, all);
-	/* The call graph heeds them, too. */
-	trace_test_put("current_tracer", "function_graph");
-	KEXPECT_EQ(t, calls_recorded(t, &others), 0);
-	KEXPECT_EQ(t, others, 2 * all);
-	KEXPECT_EQ(t, trace_test_put("set_ftrace_pid", "9 one"), -EINVAL);
-	KEXPECT_EQ(t, trace_test_put("set_ftrace_pid", "-1"), -EINVAL);
-	trace_test_read("set_ftrace_pid", text, sizeof(text), 7);
-	KEXPECT(t, !strcmp(text, "no pid\n"));
-	KEXPECT_EQ(t, trace_test_put("set_ftrace_pid", "9 7\t7 100"), 0);
-	KEXPECT_EQ(t, trace_test_add("set_ftrace_pid", " 8\n"), 0);
-	trace_test_read("set_ftrace_pid", text, sizeof(text), 1);
-	KEXPECT(t, !strcmp(text, "7\n8\n9\n100\n"));
-	trace_test_reset();
-}
-
-/* Whoever reads trace_pipe reads events of one tracer. */
+/* While a task reads trace_pipe, the tracer stays: its events are of one kind. */
 KTEST(files_pipe_holds, "tracefs.trace_pipe_keeps_the_tracer")
 {
 	struct ctl_handle *one, *two;
@@ -417,12 +293,11 @@ KTEST(files_started, "tracefs.buffer_started")
 {
 	unsigned long kb = ring_kb();
 	struct ring_stats s;
-	char size[24], *text;
+	char *text;
 
 	KNEED_TWO(t);
 	text = kmalloc(TEXT);
 	KASSERT(t, text);
-	snprintf(size, sizeof(size), "%lu", kb);
 	trace_test_put("buffer_size_kb", "8");
 	trace_test_reset();
 	task_set_affinity(current_task(), 1);
@@ -440,7 +315,7 @@ KTEST(files_started, "tracefs.buffer_started")
 	KEXPECT(t, strstr(text, "##### CPU 0 buffer started ####\n"));
 	KEXPECT(t, !strstr(text, "CPU 1 buffer")); /* its line is the first */
 	task_set_affinity(current_task(), ~0u);
-	trace_test_put("buffer_size_kb", size);
+	trace_test_size(kb);
 	trace_test_reset();
 	kfree(text);
 }

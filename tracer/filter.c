@@ -6,7 +6,6 @@
  */
 #include <tracer/tracer.h>
 
-#include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
 #include <kernel/lib/string.h>
 #include <kernel/image/symbols.h>
@@ -253,18 +252,13 @@ static int update_sites(struct ctl_handle *h, const struct match *m,
 	return trace_update(h, m->lo, m->hi);
 }
 
-static void nothing(void *arg)
-{
-	(void)arg;
-}
-
-/* A CPU that is just looking at the bits has interrupts off: graph.c. */
+/* A CPU looks at the bits with interrupts off (graph.c), and a refresh interrupts it. */
 static void drop_bits(struct site_filter *f)
 {
 	u32 *bits = *f->bits;
 
 	WRITE_ONCE(*f->bits, NULL);
-	cpu_call(~0u, nothing, NULL);
+	trace_refresh();
 	kfree(bits);
 }
 

@@ -46,6 +46,15 @@ bool trace_ops_borrowed(void)
 	return borrowed;
 }
 
+int trace_ops_refuse(struct ctl_handle *h)
+{
+	mutex_assert_held(&trace_mutex);
+	if (!borrowed)
+		return 0;
+	return ctl_error(h, -EBUSY,
+			 "the lab or a test uses the trampolines now");
+}
+
 void trace_ops_give_back(void)
 {
 	mutex_assert_held(&trace_mutex);

@@ -26,6 +26,9 @@ int trace_ops_borrow(struct trace_ops *ops);
 
 /* Is the pointer borrowed? Context: trace_mutex held. */
 bool trace_ops_borrowed(void);
+struct ctl_handle;
+/* -EBUSY with its explanation while they are borrowed, else 0. Context: trace_mutex held. */
+int trace_ops_refuse(struct ctl_handle *h);
 
 /*
  * Give it back: live calls do nothing. Tasks may still stand in a trampoline with

@@ -9,7 +9,7 @@
 
 /* Bits of trace_options. */
 enum {
-	OPT_PRINT_PARENT,   /* who called the function */
+	OPT_PRINT_PARENT,   /* the caller, behind <- */
 	OPT_SYM_OFFSET,	    /* name+0x4/0x450 */
 	OPT_SYM_ADDR,	    /* the address behind the name */
 	OPT_CONTEXT_INFO,   /* all columns before the event, and the header */

@@ -1,7 +1,7 @@
 /* What the tracer's tests have in common: testing.h. */
 #include <tracer/testing.h>
 #include <tracer/options.h>
-#include <tracer/triggers.h>
+#include <tracer/calls/triggers.h>
 #include <tracer/sites/record.h>
 
 #include <kernel/image/symbols.h>
@@ -182,6 +182,35 @@ bool trace_test_books(struct ring_stats *sum)
 		sum->held += s.held;
 	}
 	return right;
+}
+
+void trace_test_size(unsigned long kb)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%lu", kb);
+	trace_test_put("buffer_size_kb", text);
+}
+
+u64 trace_test_written(void)
+{
+	struct ring_stats s;
+
+	return trace_test_books(&s) ? s.written : ~0ull;
+}
+
+u64 trace_test_walk(bool consume)
+{
+	struct trace_iter *it = trace_iter_open(ALL_CPUS, true);
+	u64 n = 0;
+
+	while (it && trace_iter_peek(it)) {
+		if (!consume)
+			trace_iter_next(it);
+		n += !consume || trace_iter_consume(it);
+	}
+	trace_iter_close(it);
+	return n;
 }
 
 /* ---- the witness ---- */

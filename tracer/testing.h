@@ -66,6 +66,13 @@ int trace_test_switch_all(struct patch_batch *b, bool on);
 /* How many sites' live instructions are off in memory. */
 unsigned int trace_test_count_off(void);
 
+/* Give each CPU's ring so many KiB. */
+void trace_test_size(unsigned long kb);
+/* Entries written since the last clear; all ones if the books do not add up. */
+u64 trace_test_written(void);
+/* Entries that a look through the whole buffer finds, and consumes or not. */
+u64 trace_test_walk(bool consume);
+
 /* The sum of all CPUs' counts. False if those of one CPU do not add up (ring.h). */
 bool trace_test_books(struct ring_stats *sum);
 

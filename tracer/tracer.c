@@ -19,7 +19,7 @@
 #include <tracer/filter.h>
 #include <tracer/comm.h>
 #include <tracer/pids.h>
-#include <tracer/calls.h>
+#include <tracer/calls/calls.h>
 #include <tracer/output.h>
 
 struct mutex trace_mutex = MUTEX_INIT(trace_mutex);
@@ -146,9 +146,8 @@ int trace_select(struct ctl_handle *h, const char *name)
 		return 0;
 	if (trace_state.pipes)
 		return ctl_error(h, -EBUSY, "trace_pipe is being read");
-	if (t->ops && trace_ops_borrowed())
-		return ctl_error(h, -EBUSY,
-				 "the lab or a test uses the trampolines now");
+	if (t->ops && trace_ops_refuse(h))
+		return -EBUSY;
 	trace_state.tracer = t;
 	if (!t->ops != !old->ops) {
 		/* Outside the filter's words nothing is or becomes "on". */

@@ -4,7 +4,8 @@
 
 #include <kernel/types.h>
 
-/* Under trace_mutex. Whoever changes one, or a filter, calls graph_limits_changed(). */
+/* Written under trace_mutex. A writer of one of them, or of a filter, calls
+ * graph_limits_changed(). */
 struct graph_limits {
 	bool any;	    /* one of them is set */
 	unsigned int depth; /* levels that are recorded; 0: all */

@@ -1,13 +1,12 @@
 /*
  * Proves of function_graph: that calls and returns come out as they were nested, with
  * times that fit into each other; that the counts add up, in the smallest ring and with
- * readers that take each other's entries away; that a return is not recorded if the
- * buffer does not know its call; and that the text is Linux's to the letter.
+ * readers that take each other's entries away; and that a return is not recorded if the
+ * buffer does not know its call.
  */
 #include <tracer/testing.h>
 #include <tracer/graph/graph.h>
 #include <tracer/ring/ring_control.h>
-#include <tracer/graph/output_graph.h>
 
 #include <kernel/image/symbols.h>
 #include <kernel/time.h>
@@ -178,7 +177,6 @@ KTEST(graph_books, "graph.books_add_up")
 	struct reader readers[2] = { 0 };
 	struct trace_worker w[MAX_CPUS];
 	struct ring_stats s;
-	char text[24];
 
 	KEXPECT_EQ(t, trace_test_put("buffer_size_kb", TINY), 0);
 	KEXPECT_EQ(t, begin("victim_call"), 0);
@@ -203,8 +201,7 @@ KTEST(graph_books, "graph.books_add_up")
 	KEXPECT(t, s.overwritten > 0);
 	KEXPECT_EQ(t, walk(), s.held);
 	trace_test_reset();
-	snprintf(text, sizeof(text), "%lu", kb);
-	trace_test_put("buffer_size_kb", text);
+	trace_test_size(kb);
 }
 
 /* ---- Returns that come too late --------------------------------------------- */
@@ -396,100 +393,7 @@ KTEST(graph_recursion, "graph.recursion_is_counted")
 	trace_test_reset();
 }
 
-/* ---- Text ------------------------------------------------------------------- */
-
-#define RULE " ------------------------------------------\n"
-
-static const struct text_case {
-	struct ring_entry e; /* ip: filled in */
-	const char *line;
-} cases[] = {
-	{ { .pid = -1, .graph = RING_GRAPH_RETURN, .depth = 2 },
-	  " 3)   0.000 us    |      } /* victim_call */\n" },
-	{ { .pid = -1, .graph = RING_GRAPH_ENTRY, .depth = 1 },
-	  " 3)               |    victim_call() {\n" },
-	{ { .pid = -1, .text = "a note", .len = 6 },
-	  " 3)               |      /* a note */\n" },
-	/*
-	 * An event of the function tracer, whose task was preempted inside the
-	 * function.
-	 */
-	{ { .pid = -1, .parent = (unsigned long)victim_outer + 4 },
-	  " 3)               |      /* victim_call <-victim_outer */\n" },
-	{ { .pid = -1, .graph = RING_GRAPH_LEAF, .depth = 2 },
-	  " 3)   0.000 us    |      victim_call();\n" },
-	{ { .pid = -1, .graph = RING_GRAPH_RETURN, .depth = 1 },
-	  " 3)   0.000 us    |    }\n" },
-	{ { .pid = 0, .graph = RING_GRAPH_LEAF },
-	  RULE " 3)    <...>--1    =>    <idle>-0   \n" RULE "\n"
-	       " 3)   0.000 us    |  victim_call();\n" },
-};
-
-/* The part of a duration that no clock's tick can change. */
-static const struct {
-	u64 ns;
-	const char *starts, *ends;
-} durations[] = {
-	{ 7500, " 3)   7.", " us    |  victim_call();\n" },
-	{ 70500, " 3) + 70.", " us   |  victim_call();\n" },
-	{ 500500, " 3) ! 500.", " us  |  victim_call();\n" },
-	{ 5000500, " 3) # 5000.", " us |  victim_call();\n" },
-	{ 50000500, " 3) * 50000.", " us |  victim_call();\n" },
-	{ 500000500, " 3) @ 500000.", " us |  victim_call();\n" },
-	{ 2000000500, " 3) $ 2000000 us", " us  |  victim_call();\n" },
-};
-
-static bool ends_with(const char *s, const char *end)
-{
-	size_t len = strlen(s), n = strlen(end);
-
-	return len >= n && !strcmp(s + len - n, end);
-}
-
-KTEST(graph_text, "graph.text")
-{
-	struct trace_graph *g = kzalloc(sizeof(*g));
-	struct seq *s = kzalloc(sizeof(*s));
-	struct ring_entry e;
-
-	KASSERT(t, g && s);
-	for (unsigned int i = 0; i < ARRAY_SIZE(cases); i++) {
-		e = cases[i].e;
-		e.cpu = 3;
-		e.ip = e.text ? 0 : (unsigned long)victim_call;
-		s->len = 0;
-		trace_graph_line(s, g, &e);
-		KEXPECT(t, !strcmp(s->buf, cases[i].line));
-	}
-	for (unsigned int i = 0; i < ARRAY_SIZE(durations); i++) {
-		e.ticks = ns_to_clock_delta(durations[i].ns);
-		s->len = 0;
-		trace_graph_line(s, g, &e);
-		KEXPECT(t, !strncmp(s->buf, durations[i].starts,
-				    strlen(durations[i].starts)));
-		KEXPECT(t, ends_with(s->buf, durations[i].ends));
-	}
-	kfree(g);
-	kfree(s);
-}
-
-/* The longest marker at the deepest level still ends its line. */
-KTEST(graph_comment, "graph.longest_comment")
-{
-	struct trace_graph *g = kzalloc(sizeof(*g));
-	struct seq *s = kzalloc(sizeof(*s));
-	char *text = kmalloc(RING_MARK_MAX);
-	struct ring_entry e = { .text = text, .len = RING_MARK_MAX };
-
-	KASSERT(t, g && s && text);
-	memset(text, 'x', RING_MARK_MAX);
-	g->open = TASK_RETURNS;
-	trace_graph_line(s, g, &e);
-	KEXPECT(t, ends_with(s->buf, "x */\n"));
-	kfree(text);
-	kfree(g);
-	kfree(s);
-}
+/* ---- Files ------------------------------------------------------------------ */
 
 /* Chunks of any size give the same bytes, and trace_pipe shows what trace shows. */
 KTEST(graph_files, "graph.trace_and_trace_pipe")

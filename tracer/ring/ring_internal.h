@@ -12,8 +12,8 @@ void ring_restart(struct ring *r, struct cpu_head *head);
 
 /*
  * Take other pages, with the newest events of the old ones. r gets the array `pages` of nr,
- * in which pages that stay are exchanged for new ones. All that the caller finds in r's old
- * array then belongs to nobody. What does not fit counts as overwritten.
+ * in which pages that stay are exchanged for new ones. The caller frees all pages that
+ * are in the old array then. What does not fit counts as overwritten.
  */
 void ring_adopt(struct ring *r, struct cpu_head *head, struct ring_page **pages,
 		u32 nr);

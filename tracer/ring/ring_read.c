@@ -183,7 +183,7 @@ bool ring_cursor_peek(struct ring_cursor *c)
 				c->after = c->at;
 				return true;
 			}
-		/* In a panic the other CPUs have stopped: nobody would give it back. */
+		/* In a panic the other CPUs have stopped, and do not unlock it. */
 		if (!panic_here())
 			mutex_lock(&ring_readers);
 		more = rings[c->cpu].pages && refill(c, &state);

@@ -2,36 +2,13 @@
  * Proves of the trace buffer: that its books add up, against counts kept
  * elsewhere, with readers and writers at work at once, in the smallest ring too;
  * that recursion is dropped and counted; that time, task and interrupt of an
- * event are right; that resizing and clearing lose nothing unsaid.
+ * event are right.
  */
 #include <tracer/testing.h>
 #include <tracer/ring/ring_control.h>
 #include <kernel/lock/mutex.h>
 
 #define TINY "8"
-
-static void restore_size(unsigned long kb)
-{
-	char text[24];
-
-	snprintf(text, sizeof(text), "%lu", kb);
-	trace_test_put("buffer_size_kb", text);
-}
-
-/* Entries that a look through the whole buffer finds; consuming or not. */
-static u64 walk(bool consume)
-{
-	struct trace_iter *it = trace_iter_open(ALL_CPUS, true);
-	u64 n = 0;
-
-	while (it && trace_iter_peek(it)) {
-		if (!consume)
-			trace_iter_next(it);
-		n += !consume || trace_iter_consume(it);
-	}
-	trace_iter_close(it);
-	return n;
-}
 
 static void call(unsigned int n)
 {
@@ -48,24 +25,24 @@ KTEST(ring_books, "ring.books_add_up")
 	call(1000);
 	KEXPECT(t, trace_test_books(&s));
 	KEXPECT_EQ(t, s.held, 1000);
-	KEXPECT_EQ(t, walk(false), 1000);
-	KEXPECT_EQ(t, walk(true), 1000);
+	KEXPECT_EQ(t, trace_test_walk(false), 1000);
+	KEXPECT_EQ(t, trace_test_walk(true), 1000);
 	KEXPECT(t, trace_test_books(&s));
 	KEXPECT_EQ(t, s.read, 1000);
-	KEXPECT_EQ(t, walk(false), 0);
+	KEXPECT_EQ(t, trace_test_walk(false), 0);
 	KEXPECT_EQ(t, trace_test_put("buffer_size_kb", TINY), 0);
 	trace_test_put("trace", "");
 	call(10000);
 	KEXPECT(t, trace_test_books(&s));
 	KEXPECT_EQ(t, s.written, 10000);
 	KEXPECT(t, s.overwritten > 0 && s.held <= nr_cpus * 2 * RING_SLOTS);
-	KEXPECT_EQ(t, walk(true), s.held);
+	KEXPECT_EQ(t, trace_test_walk(true), s.held);
 	KEXPECT(t, trace_test_books(&s));
 	KEXPECT_EQ(t, s.held, 0);
 	trace_test_reset();
 	KEXPECT(t, trace_test_books(&s));
 	KEXPECT_EQ(t, s.written, 0);
-	restore_size(kb);
+	trace_test_size(kb);
 }
 
 /* ---- Readers while all CPUs write ------------------------------------------- */
@@ -132,7 +109,7 @@ static void with_readers(struct ktest_run *t, const char *kb)
 	KEXPECT(t, trace_test_books(&s));
 	KEXPECT_EQ(t, s.written, calls);
 	KEXPECT_EQ(t, s.read, readers[0].read + readers[1].read);
-	KEXPECT_EQ(t, walk(false), s.held);
+	KEXPECT_EQ(t, trace_test_walk(false), s.held);
 }
 
 KTEST(ring_readers, "ring.readers_and_writers")
@@ -142,122 +119,7 @@ KTEST(ring_readers, "ring.readers_and_writers")
 	with_readers(t, TINY);
 	with_readers(t, "64");
 	trace_test_reset();
-	restore_size(kb);
-}
-
-/* ---- Size, clearing ------------------------------------------------------------ */
-
-KTEST(ring_resize, "ring.resize")
-{
-	unsigned long kb = ring_kb();
-	struct trace_worker w[MAX_CPUS];
-	struct ring_stats s;
-	unsigned int i;
-
-	KEXPECT_EQ(t, trace_test_put("buffer_size_kb", "500000000"), -ENOMEM);
-	KEXPECT_EQ(t, trace_test_put("buffer_size_kb", "0"), -EINVAL);
-	KEXPECT_EQ(t, trace_test_put("buffer_size_kb", "much"), -EINVAL);
-	KEXPECT_EQ(t, ring_kb(), kb);
-	KEXPECT_EQ(t, trace_test_put("buffer_size_kb", "1"), 0);
-	KEXPECT_EQ(t, ring_kb(), 8);
-	KEXPECT_EQ(t, trace_test_victim(), 0);
-	KASSERT(t, trace_workers_start(w, 0));
-	for (i = 0; i < 12; i++) {
-		KEXPECT_EQ(t,
-			   trace_test_put("buffer_size_kb", i % 2 ? "9" : "40"),
-			   0);
-		KEXPECT_EQ(t, ring_kb(), i % 2 ? 12 : 40);
-		KEXPECT(t, trace_test_books(&s));
-		walk(i % 3);
-		if (i % 4 == 0)
-			trace_test_put("trace", "");
-	}
-	trace_workers_join(w);
-	trace_test_reset();
-	restore_size(kb);
-	KEXPECT_EQ(t, ring_kb(), kb);
-}
-
-/* The number in the newest marker, and how many there are. */
-static unsigned int marks(u32 *newest)
-{
-	struct trace_iter *it = trace_iter_open(ALL_CPUS, true);
-	const struct ring_entry *e;
-	unsigned int n = 0;
-	char text[8];
-	u64 v;
-
-	for (; it && (e = trace_iter_peek(it)); trace_iter_next(it), n++) {
-		strlcpy(text, e->text, min(e->len + 1ul, sizeof(text)));
-		if (parse_u64(text, &v) || (n && v != *newest + 1))
-			break; /* each is its predecessor's successor */
-		*newest = v;
-	}
-	trace_iter_close(it);
-	return n;
-}
-
-KTEST(ring_resize_keeps, "ring.resize_keeps_what_fits")
-{
-	static const char *const sizes[] = { "64", "20", "400", "8" };
-	unsigned long kb = ring_kb();
-	struct ring_stats s, before;
-	u32 newest = 0;
-	char text[8];
-
-	task_set_affinity(current_task(), 1);
-	KEXPECT_EQ(t, trace_test_put("buffer_size_kb", "40"), 0);
-	trace_test_reset();
-	for (u32 i = 0; i < 1000; i++) {
-		snprintf(text, sizeof(text), "%u", i);
-		KEXPECT_EQ(t, trace_test_put("trace_marker", text), 0);
-	}
-	ring_stats(0, &before);
-	for (unsigned int i = 0; i < ARRAY_SIZE(sizes); i++) {
-		KEXPECT_EQ(t, trace_test_put("buffer_size_kb", sizes[i]), 0);
-		KEXPECT(t, trace_test_books(&s));
-		KEXPECT_EQ(t, s.written, before.written);
-		/* All of them, but where some pages had to go. */
-		KEXPECT(t,
-			i % 2 ? s.held <= before.held : s.held == before.held);
-		KEXPECT(t, s.held > 0);
-		KEXPECT_EQ(t, marks(&newest), s.held);
-		KEXPECT_EQ(t, newest, 999);
-		before = s;
-	}
-	KEXPECT(t, s.held <= 2 * RING_SLOTS / 2);
-	task_set_affinity(current_task(), ~0u);
-	trace_test_reset();
-	restore_size(kb);
-}
-
-static void near_the_end(unsigned int cpu, void *arg)
-{
-	(void)arg;
-	rings[cpu].head = ~0u - 4;
-}
-
-/* After 2^32 pages their numbers start again; the books go on. */
-KTEST(ring_wrap, "ring.page_numbers_run_over")
-{
-	unsigned long kb = ring_kb();
-	struct trace_worker w[MAX_CPUS];
-	struct ring_stats s;
-	unsigned long calls;
-
-	KEXPECT_EQ(t, trace_test_put("buffer_size_kb", "16"), 0);
-	KEXPECT_EQ(t, trace_test_victim(), 0);
-	ring_call(ALL_CPUS, near_the_end, NULL);
-	trace_test_put("trace", "");
-	KASSERT(t, trace_workers_start(w, 10 * RING_SLOTS));
-	calls = trace_workers_join(w);
-	for (unsigned int cpu = 0; cpu < nr_cpus; cpu++)
-		KEXPECT(t, !w[cpu].task || rings[cpu].head < 10);
-	KEXPECT(t, trace_test_books(&s));
-	KEXPECT_EQ(t, s.written, calls);
-	KEXPECT_EQ(t, walk(true), s.held);
-	trace_test_reset();
-	restore_size(kb);
+	trace_test_size(kb);
 }
 
 /* ---- Recursion -------------------------------------------------------------------- */
@@ -475,7 +337,7 @@ KTEST(ring_marks, "ring.markers")
 	KEXPECT_EQ(t, trace_test_put("trace_marker", "\n"), 0);
 	KEXPECT(t, trace_test_books(&s));
 	KEXPECT_EQ(t, s.written, 3); /* two parts, and an empty one */
-	KEXPECT_EQ(t, walk(true), 3);
+	KEXPECT_EQ(t, trace_test_walk(true), 3);
 	trace_test_put("tracing_on", "0");
 	KEXPECT_EQ(t, trace_test_put("trace_marker", "late"), -EBUSY);
 	trace_test_reset();

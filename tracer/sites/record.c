@@ -40,7 +40,7 @@
 #include <tracer/sites/sites.h>
 #include <tracer/tracer.h>
 #include <tracer/filter.h>
-#include <tracer/triggers.h>
+#include <tracer/calls/triggers.h>
 
 /* Most of what a boot calls, before there is a daemon or memory. */
 #define RECORDS_FIRST 1024

@@ -1,5 +1,5 @@
 /* Calls that C code sees: calls.h. */
-#include <tracer/calls.h>
+#include <tracer/calls/calls.h>
 
 #include <kernel/cpu/cpu.h>
 #include <kernel/lock/mutex.h>
@@ -9,8 +9,8 @@
 #include <tracer/graph/graph.h>
 #include <tracer/ring/ring_internal.h>
 #include <tracer/sites/sites.h>
-#include <tracer/stack.h>
-#include <tracer/triggers.h>
+#include <tracer/calls/stack.h>
+#include <tracer/calls/triggers.h>
 
 /* Does the tracer record the site, or is it on for something else? */
 static bool is_recorded(unsigned int site)

@@ -7,16 +7,9 @@
 #include <kernel/lib/bits.h>
 #include <kernel/lib/string.h>
 #include <kernel/mm/kmalloc.h>
-#include <tracer/triggers.h>
+#include <tracer/calls/triggers.h>
 
 #define TEXT 4096
-
-static u64 written(void)
-{
-	struct ring_stats s;
-
-	return trace_test_books(&s) ? s.written : ~0ull;
-}
 
 static bool says(const char *file, const char *want)
 {
@@ -39,32 +32,32 @@ KTEST(triggers_off, "triggers.traceoff_and_traceon")
 	KEXPECT_EQ(t, add("victim_leaf:traceoff"), 0);
 	trace_test_put("trace", "");
 	victim_call(1);
-	KEXPECT_EQ(t, written(), 1);
+	KEXPECT_EQ(t, trace_test_written(), 1);
 	victim_leaf(1);
-	KEXPECT_EQ(t, written(), 2);
+	KEXPECT_EQ(t, trace_test_written(), 2);
 	KEXPECT(t, says("tracing_on", "0\n"));
 	victim_call(1);
 	victim_leaf(1);
-	KEXPECT_EQ(t, written(), 2);
+	KEXPECT_EQ(t, trace_test_written(), 2);
 	KEXPECT_EQ(t, trace_test_put("trace_marker", "late"), -EBUSY);
 	/* A function that is not in the filter may have a trigger, too. */
 	KEXPECT_EQ(t, add("victim_other:traceon"), 0);
 	victim_other(1);
 	KEXPECT(t, says("tracing_on", "1\n"));
-	KEXPECT_EQ(t, written(), 2);
+	KEXPECT_EQ(t, trace_test_written(), 2);
 	victim_call(1);
-	KEXPECT_EQ(t, written(), 3);
+	KEXPECT_EQ(t, trace_test_written(), 3);
 	/* Without triggers tracing_on stays as they left it. */
 	victim_leaf(1);
-	KEXPECT_EQ(t, written(), 4);
+	KEXPECT_EQ(t, trace_test_written(), 4);
 	KEXPECT_EQ(t, add("!victim_leaf:traceoff !victim_other:traceon"), 0);
 	KEXPECT(t, says("tracing_on", "0\n"));
 	victim_call(1);
-	KEXPECT_EQ(t, written(), 4);
+	KEXPECT_EQ(t, trace_test_written(), 4);
 	trace_test_put("tracing_on", "1");
 	victim_leaf(1);
 	victim_call(1);
-	KEXPECT_EQ(t, written(), 6);
+	KEXPECT_EQ(t, trace_test_written(), 6);
 	trace_test_reset();
 }
 
@@ -80,22 +73,22 @@ KTEST(triggers_count, "triggers.count")
 		says("set_ftrace_filter", "#### all functions enabled ####\n"
 					  "victim_call:stacktrace:count=3\n"));
 	victim_other(1);
-	KEXPECT_EQ(t, written(), 0);
+	KEXPECT_EQ(t, trace_test_written(), 0);
 	for (unsigned int i = 0; i < 2; i++)
 		victim_outer(i);
-	KEXPECT_EQ(t, written(), 2);
+	KEXPECT_EQ(t, trace_test_written(), 2);
 	KEXPECT(t,
 		says("set_ftrace_filter", "#### all functions enabled ####\n"
 					  "victim_call:stacktrace:count=1\n"));
 	for (unsigned int i = 0; i < 5; i++)
 		victim_call(i);
-	KEXPECT_EQ(t, written(), 3);
+	KEXPECT_EQ(t, trace_test_written(), 3);
 	KEXPECT(t, trace_test_read("trace", text, TEXT, 4096) > 0);
 	KEXPECT(t, strstr(text, ": <stack trace>\n => victim_call\n"
 				" => victim_outer\n => ktest_"));
 	KEXPECT_EQ(t, add("victim_call:stacktrace"), 0); /* another */
 	victim_call(1);
-	KEXPECT_EQ(t, written(), 4);
+	KEXPECT_EQ(t, trace_test_written(), 4);
 	KEXPECT_EQ(t, add("!victim_call:stacktrace"), 0);
 	KEXPECT_EQ(t, site_weight(site_bits.enabled), 0);
 	trace_test_reset();
@@ -110,13 +103,14 @@ KTEST(triggers_graph, "triggers.function_graph")
 	KEXPECT_EQ(t, add("victim_call:stacktrace victim_other:traceoff"), 0);
 	trace_test_put("trace", "");
 	KEXPECT_EQ(t, victim_outer(1), 5);
-	KEXPECT_EQ(t, written(), 5); /* two entries, two returns, a stack */
+	KEXPECT_EQ(t, trace_test_written(),
+		   5); /* two entries, two returns, a stack */
 	victim_other(1);
 	KEXPECT_EQ(t, victim_outer(1), 5);
-	KEXPECT_EQ(t, written(), 5);
+	KEXPECT_EQ(t, trace_test_written(), 5);
 	trace_test_put("tracing_on", "1");
 	KEXPECT_EQ(t, victim_outer(1), 5);
-	KEXPECT_EQ(t, written(), 10);
+	KEXPECT_EQ(t, trace_test_written(), 10);
 	trace_test_reset();
 	KEXPECT_EQ(t, current_task()->graph_depth, 0);
 }
@@ -189,10 +183,10 @@ PATCH_TEST(triggers_load, "triggers.come_and_go")
 	/* And every call is recorded once, as before. */
 	trace_test_put("current_tracer", "function");
 	KEXPECT_EQ(t, add("victim_other:stacktrace"), 0);
-	before = written();
+	before = trace_test_written();
 	KASSERT(t, trace_workers_start(w, 100));
 	calls = trace_workers_join(w);
-	after = written();
+	after = trace_test_written();
 	KEXPECT_EQ(t, after - before, calls);
 	trace_test_reset();
 }

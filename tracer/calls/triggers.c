@@ -1,5 +1,5 @@
 /* Triggers: triggers.h. */
-#include <tracer/triggers.h>
+#include <tracer/calls/triggers.h>
 
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
@@ -277,9 +277,8 @@ int triggers_write(struct ctl_handle *h, char *text)
 	int err = 0;
 
 	mutex_assert_held(&trace_mutex);
-	if (trace_ops_borrowed())
-		return ctl_error(h, -EBUSY,
-				 "the lab or a test uses the trampolines now");
+	if (trace_ops_refuse(h))
+		return -EBUSY;
 	new = copy(triggers, 0);
 	if (!new)
 		return ctl_error(h, -ENOMEM, "out of memory");

@@ -1,5 +1,5 @@
 /* The stack tracer: stack.h. */
-#include <tracer/stack.h>
+#include <tracer/calls/stack.h>
 
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
@@ -187,9 +187,8 @@ static int enable(struct ctl_handle *h, bool on)
 
 	if (on == before)
 		return 0;
-	if (trace_ops_borrowed())
-		return ctl_error(h, -EBUSY,
-				 "the lab or a test uses the trampolines now");
+	if (trace_ops_refuse(h))
+		return -EBUSY;
 	WRITE_ONCE(enabled, on);
 	err = trace_update(h, 0, site_words);
 	if (err)

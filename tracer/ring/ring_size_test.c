@@ -1,0 +1,122 @@
+/*
+ * Proves of the trace buffer's size: that a resize keeps what fits, that resizing and clearing
+ * lose nothing unsaid, and that page numbers may run over.
+ */
+#include <tracer/testing.h>
+#include <tracer/ring/ring_control.h>
+#include <kernel/lib/string.h>
+
+#define TINY "8"
+
+KTEST(ring_resize, "ring.resize")
+{
+	unsigned long kb = ring_kb();
+	struct trace_worker w[MAX_CPUS];
+	struct ring_stats s;
+	unsigned int i;
+
+	KEXPECT_EQ(t, trace_test_put("buffer_size_kb", "500000000"), -ENOMEM);
+	KEXPECT_EQ(t, trace_test_put("buffer_size_kb", "0"), -EINVAL);
+	KEXPECT_EQ(t, trace_test_put("buffer_size_kb", "much"), -EINVAL);
+	KEXPECT_EQ(t, ring_kb(), kb);
+	KEXPECT_EQ(t, trace_test_put("buffer_size_kb", "1"), 0);
+	KEXPECT_EQ(t, ring_kb(), 8);
+	KEXPECT_EQ(t, trace_test_victim(), 0);
+	KASSERT(t, trace_workers_start(w, 0));
+	for (i = 0; i < 12; i++) {
+		KEXPECT_EQ(t,
+			   trace_test_put("buffer_size_kb", i % 2 ? "9" : "40"),
+			   0);
+		KEXPECT_EQ(t, ring_kb(), i % 2 ? 12 : 40);
+		KEXPECT(t, trace_test_books(&s));
+		trace_test_walk(i % 3);
+		if (i % 4 == 0)
+			trace_test_put("trace", "");
+	}
+	trace_workers_join(w);
+	trace_test_reset();
+	trace_test_size(kb);
+	KEXPECT_EQ(t, ring_kb(), kb);
+}
+
+/* The number in the newest marker, and how many there are. */
+static unsigned int marks(u32 *newest)
+{
+	struct trace_iter *it = trace_iter_open(ALL_CPUS, true);
+	const struct ring_entry *e;
+	unsigned int n = 0;
+	char text[8];
+	u64 v;
+
+	for (; it && (e = trace_iter_peek(it)); trace_iter_next(it), n++) {
+		strlcpy(text, e->text, min(e->len + 1ul, sizeof(text)));
+		if (parse_u64(text, &v) || (n && v != *newest + 1))
+			break; /* each is its predecessor's successor */
+		*newest = v;
+	}
+	trace_iter_close(it);
+	return n;
+}
+
+KTEST(ring_resize_keeps, "ring.resize_keeps_what_fits")
+{
+	static const char *const sizes[] = { "64", "20", "400", "8" };
+	unsigned long kb = ring_kb();
+	struct ring_stats s, before;
+	u32 newest = 0;
+	char text[8];
+
+	task_set_affinity(current_task(), 1);
+	KEXPECT_EQ(t, trace_test_put("buffer_size_kb", "40"), 0);
+	trace_test_reset();
+	for (u32 i = 0; i < 1000; i++) {
+		snprintf(text, sizeof(text), "%u", i);
+		KEXPECT_EQ(t, trace_test_put("trace_marker", text), 0);
+	}
+	ring_stats(0, &before);
+	for (unsigned int i = 0; i < ARRAY_SIZE(sizes); i++) {
+		KEXPECT_EQ(t, trace_test_put("buffer_size_kb", sizes[i]), 0);
+		KEXPECT(t, trace_test_books(&s));
+		KEXPECT_EQ(t, s.written, before.written);
+		/* All of them, but where some pages had to go. */
+		KEXPECT(t,
+			i % 2 ? s.held <= before.held : s.held == before.held);
+		KEXPECT(t, s.held > 0);
+		KEXPECT_EQ(t, marks(&newest), s.held);
+		KEXPECT_EQ(t, newest, 999);
+		before = s;
+	}
+	KEXPECT(t, s.held <= 2 * RING_SLOTS / 2);
+	task_set_affinity(current_task(), ~0u);
+	trace_test_reset();
+	trace_test_size(kb);
+}
+
+static void near_the_end(unsigned int cpu, void *arg)
+{
+	(void)arg;
+	rings[cpu].head = ~0u - 4;
+}
+
+/* After 2^32 pages their numbers start again; the books go on. */
+KTEST(ring_wrap, "ring.page_numbers_run_over")
+{
+	unsigned long kb = ring_kb();
+	struct trace_worker w[MAX_CPUS];
+	struct ring_stats s;
+	unsigned long calls;
+
+	KEXPECT_EQ(t, trace_test_put("buffer_size_kb", "16"), 0);
+	KEXPECT_EQ(t, trace_test_victim(), 0);
+	ring_call(ALL_CPUS, near_the_end, NULL);
+	trace_test_put("trace", "");
+	KASSERT(t, trace_workers_start(w, 10 * RING_SLOTS));
+	calls = trace_workers_join(w);
+	for (unsigned int cpu = 0; cpu < nr_cpus; cpu++)
+		KEXPECT(t, !w[cpu].task || rings[cpu].head < 10);
+	KEXPECT(t, trace_test_books(&s));
+	KEXPECT_EQ(t, s.written, calls);
+	KEXPECT_EQ(t, trace_test_walk(true), s.held);
+	trace_test_reset();
+	trace_test_size(kb);
+}
