@@ -148,6 +148,10 @@ def test_watchdog_counts_what_the_guest_could_use(monkeypatch):
     cpu += 1
     assert slow.hangs()
     wall, cpu = 105.0, 0.1
+    with monkeypatch.context() as starved:
+        starved.setattr(qemu.Watchdog, "waits_for_cpu", lambda _self: True)
+        assert not still.hangs()
+    wall, cpu = 110.0, 0.2
     assert still.hangs()
     console.feed(b"ok 1 arch.idle\n# begin sched.slow\n")
     for wall, cpu in ((999.0, 99.0), (1020.0, 130.0)):

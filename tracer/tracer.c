@@ -164,9 +164,26 @@ int trace_select(struct ctl_handle *h, const char *name)
 
 /* ---- Boot ------------------------------------------------------------------ */
 
-static const char *boot_tracer, *boot_filter, *boot_notrace, *boot_options,
-	*boot_graph, *boot_graph_notrace, *boot_depth;
 static unsigned long boot_kb = RING_DEFAULT_KB;
+
+/* A parameter whose text is kept in boot_IDENT until its control file takes it. */
+#define BOOT_TEXT(ident, name, accepts)                                        \
+	static const char *boot_##ident;                                       \
+	static int set_##ident(const char *value)                              \
+	{                                                                      \
+		boot_##ident = value;                                          \
+		return 0;                                                      \
+	}                                                                      \
+	KERNEL_PARAM(ident, name, accepts, set_##ident)
+#define NAMES "functions and globs, separated by commas"
+BOOT_TEXT(filter, "ftrace_filter", NAMES);
+BOOT_TEXT(left_out, "ftrace_notrace", NAMES);
+BOOT_TEXT(graph, "ftrace_graph_filter", NAMES);
+BOOT_TEXT(graph_notrace, "ftrace_graph_notrace", NAMES);
+BOOT_TEXT(options, "trace_options",
+	  "options or noOPTIONs, separated by commas");
+
+static const char *boot_tracer, *boot_depth;
 
 static int set_tracer(const char *value)
 {
@@ -177,38 +194,6 @@ static int set_tracer(const char *value)
 }
 KERNEL_PARAM(ftrace, "ftrace", "a tracer: function function_graph nop",
 	     set_tracer);
-
-static int set_filter(const char *value)
-{
-	boot_filter = value;
-	return 0;
-}
-KERNEL_PARAM(ftrace_filter, "ftrace_filter",
-	     "functions and globs, separated by commas", set_filter);
-
-static int set_notrace(const char *value)
-{
-	boot_notrace = value;
-	return 0;
-}
-KERNEL_PARAM(ftrace_notrace, "ftrace_notrace",
-	     "functions and globs, separated by commas", set_notrace);
-
-static int set_graph(const char *value)
-{
-	boot_graph = value;
-	return 0;
-}
-KERNEL_PARAM(ftrace_graph_filter, "ftrace_graph_filter",
-	     "functions and globs, separated by commas", set_graph);
-
-static int set_graph_hidden(const char *value)
-{
-	boot_graph_notrace = value;
-	return 0;
-}
-KERNEL_PARAM(ftrace_graph_notrace, "ftrace_graph_notrace",
-	     "functions and globs, separated by commas", set_graph_hidden);
 
 static int set_depth(const char *value)
 {
@@ -223,14 +208,6 @@ KERNEL_PARAM(ftrace_graph_max_depth, "ftrace_graph_max_depth",
 KERNEL_PARAM(trace_clock, "trace_clock",
 	     "a clock: local global counter uptime mono boot",
 	     trace_clock_select);
-
-static int set_options(const char *value)
-{
-	boot_options = value;
-	return 0;
-}
-KERNEL_PARAM(trace_options, "trace_options",
-	     "options or noOPTIONs, separated by commas", set_options);
 
 static int set_size(const char *value)
 {
@@ -277,7 +254,7 @@ static void tracer_start(void)
 	boot_echo(TRACING "set_graph_notrace", boot_graph_notrace);
 	boot_echo(TRACING "max_graph_depth", boot_depth);
 	boot_echo(TRACING "set_ftrace_filter", boot_filter);
-	boot_echo(TRACING "set_ftrace_notrace", boot_notrace);
+	boot_echo(TRACING "set_ftrace_notrace", boot_left_out);
 	boot_echo(TRACING "current_tracer", boot_tracer);
 }
 INIT_HOOK(INIT_LATE, tracer_start);
