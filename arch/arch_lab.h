@@ -81,6 +81,14 @@ const struct lab_form *lab_own_form(bool on);
 extern const struct lab_victim lab_victim_return;
 
 /*
+ * A victim with a jump label of key_lab_jump as its site. Where the label jumps to, the
+ * victim adds one to lab_calls[0], and jumps behind the site. And the form of the label,
+ * on or off.
+ */
+extern const struct lab_victim lab_victim_jump;
+const struct lab_form *lab_jump_form(bool on);
+
+/*
  * Puts values of its own, made of the seed, into every register that a task may use but
  * the stack pointer, loops so many times (at least once), and looks. Returns 0, or the
  * number of a register that has another value: lab_register_names has its name.

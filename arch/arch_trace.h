@@ -21,6 +21,17 @@
 struct task_return; /* kernel/sched/task.h */
 
 /*
+ * A live instruction. There are two kinds. A function's site calls trace_entry when it
+ * is on. A jump label (arch/jump_label.h) jumps to `target` when it is on. Both are
+ * one instruction that does nothing when they are off.
+ */
+struct live {
+	unsigned long at;
+	unsigned long target; /* LIVE_CALL: a function's site */
+};
+#define LIVE_CALL 0ul
+
+/*
  * Choose the instruction that costs this CPU least when a site is off, before any
  * site is prepared. `wanted` is the text of nop=, or NULL: then the port chooses by
  * CPUID or by measuring. Returns the choice for the boot line, "p6 0f1f440000"; NULL
@@ -47,9 +58,11 @@ extern const char arch_site_expected[];
  * Boot: recognise the site, and write its fixed part and its live instruction "off"
  * through the alias site + delta (arch_text_open()). 0; -EINVAL: the bytes are not
  * recognised; -ERANGE: they are, but the trampoline is out of reach. On an error
- * nothing has been written. No other CPU and no other task runs.
+ * nothing has been written. No other CPU and no other task runs. A target other than
+ * LIVE_CALL says that this is a jump label, as JUMP_LABEL_INSN (attributes.h) leaves it.
+ * It has no fixed part.
  */
-int arch_site_prepare(unsigned long site, long delta);
+int arch_site_prepare(unsigned long site, unsigned long target, long delta);
 
 /* inline: the address of a prepared site's live instruction. */
 static inline unsigned long arch_site_live(unsigned long site);
@@ -61,27 +74,28 @@ extern const unsigned int arch_site_length;
  * inline: the bytes of the live instruction, on or off, in the low bits, as
  * arch_live_read() would return them.
  */
-static inline u64 arch_live_bytes(unsigned long live, bool on);
+static inline u64 arch_live_bytes(struct live l, bool on);
 
-/* inline: read the live instruction at `live`; write it at an alias address, while no
+/* inline: read the live instruction; write it through the alias l.at + delta, while no
  * other CPU fetches it. Neither synchronises. */
-static inline u64 arch_live_read(unsigned long live);
-static inline void arch_live_write(unsigned long alias, u64 bytes);
+static inline u64 arch_live_read(struct live l);
+static inline void arch_live_write(struct live l, long delta, u64 bytes);
 
-/* inline constant: bytes of the live instruction. */
+/* inline constants: bytes of the live instruction of a site, and of a jump label. */
 extern const unsigned int arch_live_length;
+extern const unsigned int arch_jump_length;
 
 /* ---- Without stopping any CPU -------------------------------------------- */
 
 /*
- * Strategy `word`. inline: may ONE store replace the live instruction at `live`
- * while other CPUs fetch it, so that each of them executes the old or the new one as
- * a whole? And that store, at an alias address, which may write neighbouring bytes
- * with the values that they have. arch_word_refused(): NULL where the answer can be
- * yes on this CPU; else why the architecture promises it for no site.
+ * Strategy `word`. inline: may ONE store replace the live instruction while other
+ * CPUs fetch it, so that each of them executes the old or the new one as a whole? And
+ * that store, through the alias, which may write neighbouring bytes with the values
+ * that they have. arch_word_refused(): NULL where the answer can be yes on this CPU;
+ * else why the architecture promises it for no site.
  */
-static inline bool arch_live_word(unsigned long live);
-static inline void arch_live_write_word(unsigned long alias, u64 bytes);
+static inline bool arch_live_word(struct live l);
+static inline void arch_live_write_word(struct live l, long delta, u64 bytes);
 const char *arch_word_refused(void);
 
 /*
@@ -95,12 +109,12 @@ extern const unsigned int arch_break_length;
 extern const u64 arch_break_insn;
 
 /*
- * Change f, whose pc is `live`, into the frame of a CPU that has just executed the
- * live instruction of state `on`. On: the return address is where the site's ABI
- * wants it, and pc is the call's target. Off: pc is behind the instruction. Context:
- * the breakpoint's trap, inside an NMI too. No site.
+ * Change f, whose pc is l.at, into the frame of a CPU that has just executed the live
+ * instruction of state `on`. On: pc is the target, and of a call the return address is
+ * where the site's ABI wants it. Off: pc is behind the instruction. Context: the
+ * breakpoint's trap, inside an NMI too. No site.
  */
-void arch_break_resume(struct trap_frame *f, unsigned long live, bool on);
+void arch_break_resume(struct trap_frame *f, struct live l, bool on);
 
 /*
  * Supplied by the tracer. The port's trap calls it first, for every breakpoint
@@ -233,5 +247,17 @@ void trace_ring_slow(unsigned long ip, unsigned long parent, u32 context);
 void site_seen(unsigned long ip);
 
 #include <arch_trace_inline.h>
+
+/* The live instruction of a prepared function's site. */
+static inline struct live live_of_site(unsigned long site)
+{
+	return (struct live){ arch_site_live(site), LIVE_CALL };
+}
+
+/* How many bytes it has. */
+static always_inline unsigned int live_length(struct live l)
+{
+	return l.target ? arch_jump_length : arch_live_length;
+}
 
 #endif

@@ -24,6 +24,13 @@
 	.popsection
 .endm
 
+/* The record of the jump label at label 9, as static_branch() makes it. */
+.macro jump_record target
+	.pushsection .jump_labels, "", %progbits
+	.dc.a	9b, \target, key_lab_jump
+	.popsection
+.endm
+
 /* Two of the victim's own instructions before the site, and two behind it. */
 .macro before name, second:vararg
 \name\()_b0: VICTIM_INSN

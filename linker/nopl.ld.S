@@ -67,6 +67,7 @@ SECTIONS
 		*(.data.page_aligned)
 		*(.data .data.*)
 		. = ALIGN(16);
+		REGISTRY(static_keys)
 		__global_pointer$ = . + 0x800;
 		*(.sdata .sdata.* .got .got.* .igot .igot.*)
 	} :data
@@ -88,7 +89,9 @@ SECTIONS
 	_etables = .;
 	_end = .;
 
-	/* The compiler's own records of sites: read by tools/, not loaded. */
+	/* Records of jump labels, and the compiler's own of sites: read by tools/, not
+	 * loaded. */
+	.jump_labels 0 (INFO) : { KEEP(*(.jump_labels)) }
 	__mcount_loc 0 (INFO) : { KEEP(*(__mcount_loc)) }
 	__patchable_function_entries 0 (INFO) : {
 		KEEP(*(__patchable_function_entries))

@@ -88,6 +88,13 @@ class Image:
                               check=True, text=True, capture_output=True
                               ).stdout
 
+    def section_size(self, name: str) -> int:
+        """Bytes of a section, loaded or not."""
+        line = re.search(rf"^ *\[ *\d+\] {re.escape(name)} +(.*)$",
+                         self.tool("readelf", "-SW"), re.M)
+        assert line, f"{self.path} has no section {name}"
+        return int(line[1].split()[3], 16)
+
     @functools.cached_property
     def symbols(self) -> dict[str, int]:
         """Every symbol's value."""

@@ -9,7 +9,7 @@ import pytest
 from conftest import ARCHES, FACTS, ROOT
 
 SITES = re.compile(
-    r"^sites: (\d+) = (\d+) patched \+ (\d+) skipped \+ (\d+) failed, "
+    r"^sites: (\d+) calls \+ (\d+) jumps = (\d+) patched \+ (\d+) skipped \+ (\d+) failed, "
     r"nop=(.+), (\d+) us, (\d+) ns/site$", re.M)
 
 
@@ -38,9 +38,11 @@ def test_boot_lines(arch, smp, image, guest):
                      re.M), text
     counts = SITES.search(text)
     assert counts, text
-    total, patched, skipped, failed = map(int, counts.groups()[:4])
-    assert total == len(image.sites) == patched + skipped + failed
-    assert failed == 0 and patched > 100
+    calls, jumps, patched, skipped, failed = map(int, counts.groups()[:5])
+    assert calls == len(image.sites)
+    assert jumps == image.section_size(".jump_labels") // (3 * image.bits // 8)
+    assert calls + jumps == patched + skipped + failed
+    assert failed == 0 and patched > 100 and jumps > 0
     assert g.poweroff() == 0
 
 

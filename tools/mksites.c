@@ -22,7 +22,9 @@
  * that one is written whoever recorded it.
  *
  * Tables, in section .tables, as kernel/image/symbols.h and the tracer declare them:
- * site_table holds, ascending, one u32 a site: the offset from _text. lock_table
+ * site_table holds, ascending, one u32 a site: the offset from _text. jump_table
+ * holds the same of the jump labels, jump_distance how far each one jumps, and
+ * jump_key_number whose label it is. lock_table
  * holds, ascending, the offsets from _text of x86's lock prefixes. unwind_rows and
  * unwind_rules say where each function keeps its return address (kernel/image/unwind.h).
  */
@@ -36,6 +38,7 @@
 /* All that the tables say of an image. */
 struct findings {
 	struct addresses sites, locks;
+	struct jump_labels labels;
 	struct unwind_table unwind;
 };
 
@@ -46,6 +49,7 @@ static void scan(const struct image *im, const struct arch *arch,
 
 	scan_sites(im, arch, format, &f->sites);
 	scan_locks(im, &f->locks);
+	scan_labels(im, arch, &f->labels);
 	if (record_compiler(im, format, &record))
 		record_compare(im, &f->sites, &record);
 }
@@ -137,6 +141,52 @@ static void emit_offsets(FILE *f, const struct image *im, const char *count,
 			image_name(im, a->addr[i]));
 }
 
+/* The number of a label's key among all keys: struct static_key is two pointers long. */
+static unsigned int label_key(const struct image *im,
+			      const struct jump_label *l)
+{
+	unsigned int size = 2 * im->pointer_size;
+	uint64_t first;
+
+	if (!image_value(im, "__start_static_keys", &first))
+		errx(1, "%s: no symbol __start_static_keys", im->path);
+	if (l->key < first || (l->key - first) % size ||
+	    (l->key - first) / size > UINT8_MAX)
+		complain(im, l->addr,
+			 "a jump label of no STATIC_KEY(), or of "
+			 "more than 256");
+	return (l->key - first) / size;
+}
+
+static int label_distance(const struct image *im, const struct jump_label *l)
+{
+	int64_t distance = l->target - l->addr;
+
+	if (distance != (int16_t)distance)
+		complain(im, l->addr,
+			 "a jump label that goes farther than 32 "
+			 "KiB");
+	return distance;
+}
+
+static void emit_labels(FILE *f, const struct image *im,
+			const struct jump_labels *l)
+{
+	struct addresses a = { 0 };
+	size_t i;
+
+	for (i = 0; i < l->count; i++)
+		add_address(&a, l->label[i].addr);
+	emit_offsets(f, im, "jump_count", "jump_table", &a);
+	label(f, "jump_distance");
+	for (i = 0; i < l->count; i++)
+		fprintf(f, "\t.2byte %d\n", label_distance(im, &l->label[i]));
+	label(f, "jump_key_number");
+	for (i = 0; i < l->count; i++)
+		fprintf(f, "\t.byte %u\n", label_key(im, &l->label[i]));
+	free(a.addr);
+}
+
 /*
  * Where a task may be preempted in the trampolines: each instruction, as an
  * offset from trace_entry, but for those in delay slots and what pads.
@@ -175,6 +225,7 @@ static void emit(const char *path, const struct image *im, const char *record,
 	fprintf(f, "/* Made by tools/mksites. */\n\t.section .tables,\"a\"\n");
 	if (!is_runtime(record))
 		emit_offsets(f, im, "site_count", "site_table", &found->sites);
+	emit_labels(f, im, &found->labels);
 	emit_offsets(f, im, "lock_count", "lock_table", &found->locks);
 	label(f, "symbol_count");
 	fprintf(f, "\t.4byte %zu\n", im->nr_symbols);
@@ -265,6 +316,25 @@ static void verify_offsets(const struct image *im,
 	free(named.addr);
 }
 
+static void verify_labels(const struct image *im, const struct jump_labels *l)
+{
+	struct addresses a = { 0 };
+	const uint8_t *distance = table(im, "jump_distance", 2 * l->count);
+	const uint8_t *key = table(im, "jump_key_number", l->count);
+
+	for (size_t i = 0; i < l->count; i++) {
+		const struct jump_label *at = &l->label[i];
+
+		add_address(&a, at->addr);
+		if ((int16_t)image_number(im, distance + 2 * i, 2) !=
+			    label_distance(im, at) ||
+		    key[i] != label_key(im, at))
+			complain(im, at->addr, "not as the tables say");
+	}
+	verify_offsets(im, &a, "jump_count", "jump_table");
+	free(a.addr);
+}
+
 /* The second image's own frame information must give the table that it has. */
 static void verify_unwind(const struct image *im, const struct unwind_table *t)
 {
@@ -305,6 +375,7 @@ static void verify(const struct image *first, const struct findings *before,
 			  "a site of the second link alone");
 	if (!is_runtime(o->record))
 		verify_offsets(&im, &found.sites, "site_count", "site_table");
+	verify_labels(&im, &found.labels);
 	verify_offsets(&im, &found.locks, "lock_count", "lock_table");
 	verify_offsets(&im, &functions, "symbol_count", "symbol_offset");
 	unwind_read(&im, arch, &found.sites, &found.unwind);

@@ -1,6 +1,6 @@
 /*
  * patchpath: proves on the linked image that nothing that runs while text is
- * being patched, or while CPUs are stopped for it, is a site itself. It would
+ * being patched, or while CPUs are stopped for it, is a site itself, or has a jump label. It would
  * execute an instruction that is just being changed (hazard seen on MIPS in
  * 2013 and on RISC-V in 2020). The closure is computed from the disassembly:
  * nobody keeps a list by hand.
@@ -45,8 +45,9 @@ static const char trap_root[] = "trap_vectors";
 struct graph {
 	struct image im;
 	const struct arch *arch;
-	bool *is_site; /* by index of im.symbols */
-	size_t *from;  /* who led here: index, ROOT or NOT_REACHED */
+	/* By index of im.symbols: has a site, or a jump label. */
+	bool *is_site, *has_label;
+	size_t *from; /* who led here: index, ROOT or NOT_REACHED */
 	size_t *queue;
 	size_t head, tail;
 	uint64_t *pairs; /* patch_indirect: caller, target, caller, ... */
@@ -167,6 +168,11 @@ static void visit(struct graph *g, size_t i)
 		fprintf(stderr, " (%s is a site)\n", s->name);
 		return;
 	}
+	if (g->has_label[i]) {
+		say(g, i, "jump label on the patching path");
+		fprintf(stderr, " (%s has a static_branch())\n", s->name);
+		return;
+	}
 	for (n = image_insn(&g->im, s->addr);
 	     n < g->im.nr_insns && g->im.insns[n].addr < s->addr + s->size; n++)
 		visit_insn(g, i, &g->im.insns[n]);
@@ -176,6 +182,7 @@ static void visit(struct graph *g, size_t i)
 
 static void mark_sites(struct graph *g, const struct format *format)
 {
+	struct jump_labels labels = { 0 };
 	struct addresses s = { 0 };
 	size_t i;
 
@@ -184,6 +191,15 @@ static void mark_sites(struct graph *g, const struct format *format)
 		g->is_site[index_of(g, image_symbol_at(&g->im, s.addr[i]))] =
 			true;
 	free(s.addr);
+	scan_labels(&g->im, g->arch, &labels);
+	for (i = 0; i < labels.count; i++) {
+		const struct symbol *f =
+			image_symbol_at(&g->im, labels.label[i].addr);
+
+		if (f)
+			g->has_label[index_of(g, f)] = true;
+	}
+	free(labels.label);
 }
 
 /* The pointers between __start_NAME and __stop_NAME; how many. */
@@ -213,9 +229,10 @@ static void check_graph(struct graph *g, const struct format *format)
 	uint64_t *roots, trap;
 
 	g->is_site = calloc(n, sizeof(*g->is_site));
+	g->has_label = calloc(n, sizeof(*g->has_label));
 	g->from = malloc(n * sizeof(*g->from));
 	g->queue = malloc(n * sizeof(*g->queue));
-	if (!g->is_site || !g->from || !g->queue)
+	if (!g->is_site || !g->has_label || !g->from || !g->queue)
 		errx(1, "out of memory");
 	for (i = 0; i < n; i++)
 		g->from[i] = NOT_REACHED;

@@ -78,6 +78,15 @@ static u64 cost_with(bool recording)
 	return cost;
 }
 
+/* A jump label that is off, against the same function without it. */
+static u64 cost_of_label(void)
+{
+	u64 with = count_calls(victim_label);
+	u64 without = count_calls(victim_no_label);
+
+	return ((with - without) * 10 + CALLS / 2) / CALLS;
+}
+
 static u64 count_batch(bool on)
 {
 	struct patch_batch b;
@@ -126,11 +135,12 @@ static int put_sites(struct sink *out)
 	 * and arch_instructions() need not work that early. */
 	put_figure(out, "boot_conversion",
 		   clock_delta_to_ns(site_boot.clock) * 10 /
-			   max(site_count, 1u),
+			   (site_count + jump_count),
 		   "instructions/site", 60);
-	return put_figure(out, "site_table",
-			  site_bytes() * 10 / max(site_count, 1u), "bytes/site",
-			  5);
+	put_figure(out, "site_table", site_bytes() * 10 / max(site_count, 1u),
+		   "bytes/site", 5);
+	return put_figure(out, "jump_table", jump_bytes() * 10 / jump_count,
+			  "bytes/label", 8);
 }
 
 /* ---- Strategies ------------------------------------------------------------ */
@@ -178,6 +188,7 @@ static int put_calls(struct sink *out)
 
 	/* As much as the longest port may; tools/bench knows each port's. */
 	put_figure(out, "disabled_site", cost_of_site(), "instructions", 3);
+	put_figure(out, "disabled_label", cost_of_label(), "instructions", 2);
 	err = filter_write(&errors, &filter_trace, filter, false);
 	if (!err)
 		err = trace_select(&errors, "function");

@@ -256,7 +256,7 @@ static int verb_list(struct sink *out, int argc, char **argv)
 			err = sink_printf(out,
 					  "%u functions: list -l; those left "
 					  "out: list -n\n",
-					  site_weight(site_bits.patchable));
+					  site_weight(live_calls.patchable));
 		return err;
 	}
 	if (!strcmp(what, "-p"))

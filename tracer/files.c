@@ -313,14 +313,14 @@ FILTER_FILE(stack_trace_filter);
 
 static int available_functions_read(struct ctl_handle *h, struct seq *s)
 {
-	return list_sites(h, s, site_bits.patchable, "%s\n");
+	return list_sites(h, s, live_calls.patchable, "%s\n");
 }
 CTL_FILE(available_functions, .path = TRACING "available_filter_functions",
 	 .read = available_functions_read);
 
 static int available_addrs_read(struct ctl_handle *h, struct seq *s)
 {
-	if (!next_site(h, site_bits.patchable))
+	if (!next_site(h, live_calls.patchable))
 		return 0;
 	seq_printf(s, "%lx %s\n", site_address(h->pos), site_function(h->pos));
 	h->pos++;
@@ -335,7 +335,7 @@ static int enabled_functions_read(struct ctl_handle *h, struct seq *s)
 	unsigned long entry = (unsigned long)READ_ONCE(trace_ops)->entry;
 	struct symbol sym;
 
-	if (!list_sites(h, s, site_bits.enabled, "%s (1)"))
+	if (!list_sites(h, s, live_calls.enabled, "%s (1)"))
 		return 0;
 	if (symbol_at(entry, &sym))
 		seq_printf(s, "\ttramp: %s+0x0/0x%lx", sym.name, sym.size);

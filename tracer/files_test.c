@@ -336,7 +336,7 @@ KTEST(files_all, "tracefs.all_functions_are_a_filter")
 	ctl_abandon(from);
 	KEXPECT_EQ(t, ctl_close(to, text, sizeof(text)), 0);
 	KEXPECT_EQ(t, site_weight(site_bits.filter),
-		   site_weight(site_bits.patchable));
+		   site_weight(live_calls.patchable));
 	trace_test_reset();
 }
 
@@ -371,7 +371,7 @@ KTEST(files_events, "tracefs.every_event_is_a_site")
 	for (; (e = trace_iter_peek(it)); n++) {
 		int site = site_find(e->ip - arch_site_length);
 
-		bool known = site >= 0 && site_test(site_bits.enabled, site);
+		bool known = site >= 0 && site_test(live_calls.enabled, site);
 
 		/* A task's first function has no caller. */
 		if (known && strcmp(site_function(site), "task_start"))

@@ -56,7 +56,7 @@ struct match {
 
 static void match_site(struct match *m, unsigned int site)
 {
-	if (!site_test(site_bits.patchable, site))
+	if (!site_test(live_calls.patchable, site))
 		return;
 	m->matched++;
 	m->last = site;
@@ -133,7 +133,7 @@ static void match_index(struct match *m, u64 n)
 	unsigned int site;
 
 	for (site = 0; site < site_count; site++)
-		if (site_test(site_bits.patchable, site) && !--n) {
+		if (site_test(live_calls.patchable, site) && !--n) {
 			match_site(m, site);
 			return;
 		}
@@ -150,7 +150,7 @@ static bool is_glob(const char *word)
 
 bool filter_names(const char *word, unsigned int i)
 {
-	return site_test(site_bits.patchable, i) &&
+	return site_test(live_calls.patchable, i) &&
 	       glob_match(word, site_function(i));
 }
 

@@ -141,9 +141,9 @@ KTEST(filter_live, "filter.applies_at_once")
 
 	trace_test_reset();
 	KEXPECT_EQ(t, trace_test_put("current_tracer", "function"), 0);
-	KEXPECT_EQ(t, site_weight(site_bits.enabled), all);
+	KEXPECT_EQ(t, site_weight(live_calls.enabled), all);
 	KEXPECT_EQ(t, trace_test_put("set_ftrace_notrace", "victim_*"), 0);
-	KEXPECT(t, site_weight(site_bits.enabled) < all);
+	KEXPECT(t, site_weight(live_calls.enabled) < all);
 	KEXPECT_EQ(t,
 		   trace_test_put("set_ftrace_filter", "victim_call sched_*"),
 		   0);
@@ -153,12 +153,12 @@ KTEST(filter_live, "filter.applies_at_once")
 	KEXPECT_EQ(t, trace_test_put("set_ftrace_notrace", ""), 0);
 	KEXPECT(t, enabled_is("victim_call"));
 	KEXPECT_EQ(t, trace_test_put("set_ftrace_filter", ""), 0);
-	KEXPECT_EQ(t, site_weight(site_bits.enabled), all);
+	KEXPECT_EQ(t, site_weight(live_calls.enabled), all);
 	KEXPECT_EQ(t, trace_test_put("set_ftrace_filter", "victim_other"), 0);
 	KEXPECT_EQ(t, trace_test_put("current_tracer", "nop"), 0);
 	KEXPECT(t, holds("enabled_functions", ""));
 	KEXPECT_EQ(t, trace_test_put("current_tracer", "function"), 0);
 	KEXPECT(t, enabled_is("victim_other"));
 	trace_test_reset();
-	KEXPECT_EQ(t, site_weight(site_bits.enabled), 0);
+	KEXPECT_EQ(t, site_weight(live_calls.enabled), 0);
 }

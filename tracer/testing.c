@@ -142,7 +142,7 @@ unsigned int trace_test_count_off(void)
 	unsigned int i, n = 0;
 
 	for (i = 0; i < site_count; i++) {
-		unsigned long live = arch_site_live(site_address(i));
+		struct live live = live_of_site(site_address(i));
 
 		n += arch_live_read(live) == arch_live_bytes(live, false);
 	}

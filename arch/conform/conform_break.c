@@ -11,6 +11,7 @@
 #include <kernel/lock/mutex.h>
 #include <tracer/patch/patch_break.h>
 #include <tracer/patch/patch_live.h>
+#include <tracer/sites/keys.h>
 
 static u8 buffer[64] __attribute__((aligned(16)));
 
@@ -28,21 +29,27 @@ static bool filled_but(u8 byte, size_t from, size_t to)
 	return true;
 }
 
-/* Run a test of every patchable site's live instruction. */
+/* Run a test of the live instruction of every patchable site, and jump label. */
 static void each_live(struct ktest_run *t,
-		      void (*test)(struct ktest_run *t, unsigned long live))
+		      void (*test)(struct ktest_run *t, struct live live))
 {
 	for (unsigned int i = 0; i < site_count; i++)
-		if (site_test(site_bits.patchable, i))
-			test(t, arch_site_live(site_address(i)));
+		if (site_test(live_calls.patchable, i))
+			test(t, live_of_site(site_address(i)));
+	for (unsigned int i = 0; i < jump_count; i++)
+		if (site_test(live_jumps.patchable, i))
+			test(t, live_of_entry(&live_jumps, &jump_table[i]));
 }
 
 /* ---- Words -------------------------------------------------------------------- */
 
-static void live_in_a_word(struct ktest_run *t, unsigned long live)
+static void live_in_a_word(struct ktest_run *t, struct live live)
 {
 	if (arch_live_word(live))
-		KEXPECT(t, live % 8 + arch_live_length <= 8);
+		KEXPECT(t, live.at % 8 + live_length(live) <= 8);
+	/* Jump labels are placed so that they always can be, where any can. */
+	if (live.target && !arch_word_refused())
+		KEXPECT(t, arch_live_word(live));
 }
 
 /*
@@ -55,7 +62,7 @@ KTEST(live_word, "arch_trace.arch_live_word")
 
 	each_live(t, live_in_a_word);
 	for (unsigned int i = 9 - arch_live_length; i < 8; i++)
-		KEXPECT(t, !arch_live_word(at + i));
+		KEXPECT(t, !arch_live_word((struct live){ at + i, LIVE_CALL }));
 }
 
 KTEST(live_write_word, "arch_trace.arch_live_write_word")
@@ -64,13 +71,14 @@ KTEST(live_write_word, "arch_trace.arch_live_write_word")
 	unsigned int i, words = 0;
 
 	for (i = 0; i < 8; i++) {
-		if (!arch_live_word(at + i))
+		struct live l = { at + i, LIVE_CALL };
+
+		if (!arch_live_word(l))
 			continue;
 		words++;
 		fill(0x5a);
-		arch_live_write_word(at + i, arch_live_bytes(at + i, true));
-		KEXPECT_EQ(t, arch_live_read(at + i),
-			   arch_live_bytes(at + i, true));
+		arch_live_write_word(l, 0, arch_live_bytes(l, true));
+		KEXPECT_EQ(t, arch_live_read(l), arch_live_bytes(l, true));
 		KEXPECT(t, filled_but(0x5a, 16 + i, 16 + i + arch_live_length));
 	}
 	KEXPECT(t, words || arch_word_refused());
@@ -87,9 +95,9 @@ KTEST(word_refused, "arch_trace.arch_word_refused")
 
 /* ---- Units and tails ------------------------------------------------------------ */
 
-static void live_on_a_unit(struct ktest_run *t, unsigned long live)
+static void live_on_a_unit(struct ktest_run *t, struct live live)
 {
-	KEXPECT_EQ(t, live % arch_break_length, 0);
+	KEXPECT_EQ(t, live.at % arch_break_length, 0);
 }
 
 KTEST(break_length, "arch_trace.arch_break_length")
@@ -103,7 +111,7 @@ KTEST(break_length, "arch_trace.arch_break_length")
 
 /* In the middle step unit and tail are of different instructions: the unit must
  * be that of neither. */
-static void live_is_no_break(struct ktest_run *t, unsigned long live)
+static void live_is_no_break(struct ktest_run *t, struct live live)
 {
 	KEXPECT(t, patch_break_unit(arch_live_bytes(live, true)) !=
 			   arch_break_insn);
@@ -119,13 +127,13 @@ KTEST(break_insn, "arch_trace.arch_break_insn")
 
 KTEST(unit_write, "arch_trace.break_unit")
 {
-	unsigned long at = (unsigned long)buffer + 16;
+	struct live at = { (unsigned long)buffer + 16, LIVE_CALL };
 
 	fill(0x5a);
-	patch_break_write_unit(at, arch_break_insn);
+	patch_break_write_unit(at.at, arch_break_insn);
 	KEXPECT_EQ(t, patch_break_unit(arch_live_read(at)), arch_break_insn);
 	KEXPECT(t, filled_but(0x5a, 16, 16 + arch_break_length));
-	patch_break_write_unit(at, arch_live_bytes(at, true));
+	patch_break_write_unit(at.at, arch_live_bytes(at, true));
 	KEXPECT_EQ(t, patch_break_unit(arch_live_read(at)),
 		   patch_break_unit(arch_live_bytes(at, true)));
 	KEXPECT(t, filled_but(0x5a, 16, 16 + arch_break_length));
@@ -133,13 +141,13 @@ KTEST(unit_write, "arch_trace.break_unit")
 
 KTEST(tail_write, "arch_trace.break_tail")
 {
-	unsigned long at = (unsigned long)buffer + 16;
+	struct live at = { (unsigned long)buffer + 16, LIVE_CALL };
 
 	fill(0x5a);
-	patch_break_write_tail(at, arch_live_bytes(at, true));
+	patch_break_write_tail(at, 0, arch_live_bytes(at, true));
 	KEXPECT(t, filled_but(0x5a, 16 + arch_break_length,
 			      16 + arch_live_length));
-	patch_break_write_unit(at, arch_live_bytes(at, true));
+	patch_break_write_unit(at.at, arch_live_bytes(at, true));
 	KEXPECT_EQ(t, arch_live_read(at), arch_live_bytes(at, true));
 }
 
@@ -191,6 +199,54 @@ static void switch_by_breakpoint(struct ktest_run *t)
 KTEST(break_resume, "arch_trace.arch_break_resume")
 {
 	trace_test_strategy(t, "breakpoint", switch_by_breakpoint);
+}
+
+/*
+ * The same for a jump label: between the steps, and when the batch is done, every CPU
+ * takes the way of the new state.
+ */
+static u32 strays; /* atomic: calls that took the other way, or none */
+
+static void take_label(void *arg)
+{
+	const bool *on = arg;
+
+	for (unsigned long x = 0; x < 8; x++)
+		if (victim_label(x) != x + 1 + *on)
+			count_up(&strays);
+}
+
+static void label_traps(enum patch_step step, bool synced)
+{
+	if (synced && step != PATCH_WORD)
+		cpu_call(~0u, take_label, &state);
+}
+
+static void switch_label(struct ktest_run *t)
+{
+	struct patch_stats old, new;
+	struct patch_batch b;
+
+	strays = 0;
+	mutex_lock(&trace_mutex);
+	patch_stats(&old);
+	patch_step_hook = label_traps;
+	for (unsigned int i = 0; i < 4; i++) {
+		state = i % 2 == 0;
+		KEXPECT_EQ(t, static_key_set(&b, &key_victim, state), 0);
+		cpu_call(~0u, take_label, &state);
+	}
+	patch_step_hook = NULL;
+	patch_stats(&new);
+	mutex_unlock(&trace_mutex);
+	KEXPECT_EQ(t, strays, 0);
+	KEXPECT(t, new.traps >= old.traps + 4 * 8);
+	KEXPECT_EQ(t, new.late, old.late);
+}
+
+KTEST(break_resume_jump, "arch_trace.arch_break_resume.jump_label")
+{
+	trace_test_strategy(t, "breakpoint", switch_label);
 }
 
 /*
@@ -247,7 +303,7 @@ static void trap_at_victim(struct ktest_run *t)
 	patch_step_hook = NULL;
 	mutex_unlock(&trace_mutex);
 	KEXPECT_EQ(t, trap.asked, 2);
-	KEXPECT_EQ(t, trap.pc, arch_site_live(site_address(site)));
+	KEXPECT_EQ(t, trap.pc, live_of_site(site_address(site)).at);
 	KEXPECT(t, trap.irqs_off);
 	KEXPECT_EQ(t, trap.accepted + trap.moved, 0);
 }

@@ -56,12 +56,12 @@ static int switch_leaf(int site, bool on)
  */
 static bool goes_on(struct ktest_run *t, int site, bool on)
 {
-	unsigned long live = arch_site_live(site_address(site));
+	struct live live = live_of_site(site_address(site));
 	bool held;
 	u32 calls;
 
 	KEXPECT_EQ(t, switch_leaf(site, on), 0);
-	task_hold(leaf.task, live, live + 1);
+	task_hold(leaf.task, live.at, live.at + 1);
 	held = task_wait_held(leaf.task, KWAIT_NS);
 	KEXPECT_EQ(t, switch_leaf(site, !on), 0);
 	task_hold(leaf.task, 0, 0);

@@ -96,7 +96,7 @@ KTEST(recognise, "arch_trace.arch_site_recognise")
 	/* A prepared site is none as the linker left it, unless the compiler's
 	 * own bytes are what was chosen for "off": then all of them are. */
 	for (i = 0; i < site_count; i++)
-		if (site_test(site_bits.patchable, i))
+		if (site_test(live_calls.patchable, i))
 			n += !!arch_site_recognise(site_address(i));
 	KEXPECT(t, n == 0 || n == site_boot.patched);
 	for (i = 0; symbol_get(i, &s); i++)
@@ -191,18 +191,36 @@ KTEST(prepare, "arch_trace.arch_site_prepare")
 	unsigned int i;
 
 	fill(0xa5);
-	KEXPECT_EQ(t, arch_site_prepare((unsigned long)(buffer + 4), 0),
+	KEXPECT_EQ(t,
+		   arch_site_prepare((unsigned long)(buffer + 4), LIVE_CALL, 0),
+		   -EINVAL);
+	KEXPECT(t, filled(0xa5, 0, sizeof(buffer)));
+	KEXPECT_EQ(t,
+		   arch_site_prepare((unsigned long)(buffer + 4),
+				     (unsigned long)(buffer + 6), 0),
 		   -EINVAL);
 	KEXPECT(t, filled(0xa5, 0, sizeof(buffer)));
 	if (!arch_site_recognise(site_address(0)))
-		KEXPECT_EQ(t, arch_site_prepare(site_address(0), 0), -EINVAL);
+		KEXPECT_EQ(t, arch_site_prepare(site_address(0), LIVE_CALL, 0),
+			   -EINVAL);
 	KEXPECT(t, site_boot.patched > 0);
 	for (i = 0; i < site_count; i++) {
-		unsigned long live = arch_site_live(site_address(i));
+		struct live live = live_of_site(site_address(i));
 
-		if (site_test(site_bits.patchable, i))
+		if (site_test(live_calls.patchable, i))
 			KEXPECT_EQ(t, arch_live_read(live),
 				   arch_live_bytes(live, false));
+	}
+}
+
+/* A jump label is prepared once, and recognised by its bytes. */
+KTEST(prepare_jump, "arch_trace.arch_site_prepare.jump_label")
+{
+	for (unsigned int i = 0; i < jump_count; i++) {
+		struct live l = live_of_entry(&live_jumps, &jump_table[i]);
+
+		KEXPECT(t, site_test(live_jumps.patchable, i));
+		KEXPECT_EQ(t, arch_live_read(l), arch_live_bytes(l, false));
 	}
 }
 
@@ -214,40 +232,45 @@ KTEST(live, "arch_trace.arch_site_live")
 	KEXPECT(t, live + arch_live_length <= site + arch_site_length);
 }
 
-/* On and off differ, and neither has more bytes than a live instruction. */
+/* On and off differ, and neither has more bytes than the live instruction. */
+static void bytes_differ(struct ktest_run *t, struct live l)
+{
+	const u64 beyond = ~(~0ull >> (64 - 8 * live_length(l)));
+	u64 on = arch_live_bytes(l, true), off = arch_live_bytes(l, false);
+
+	KEXPECT(t, on != off);
+	KEXPECT_EQ(t, (on | off) & beyond, 0);
+}
+
 KTEST(live_bytes, "arch_trace.arch_live_bytes")
 {
-	const u64 beyond = ~(~0ull >> (64 - 8 * arch_live_length));
+	unsigned int i;
 
-	for (unsigned int i = 0; i < site_count; i++) {
-		unsigned long live = arch_site_live(site_address(i));
-		u64 on = arch_live_bytes(live, true);
-		u64 off = arch_live_bytes(live, false);
-
-		KEXPECT(t, on != off);
-		KEXPECT_EQ(t, (on | off) & beyond, 0);
-	}
+	for (i = 0; i < site_count; i++)
+		bytes_differ(t, live_of_site(site_address(i)));
+	for (i = 0; i < jump_count; i++)
+		bytes_differ(t, live_of_entry(&live_jumps, &jump_table[i]));
 }
 
 KTEST(live_read, "arch_trace.arch_live_read")
 {
-	unsigned long at = (unsigned long)(buffer + 4);
+	struct live at = { (unsigned long)(buffer + 4), LIVE_CALL };
 
 	fill(0x00);
-	arch_live_write(at, arch_live_bytes(at, true));
+	arch_live_write(at, 0, arch_live_bytes(at, true));
 	KEXPECT_EQ(t, arch_live_read(at), arch_live_bytes(at, true));
-	arch_live_write(at, arch_live_bytes(at, false));
+	arch_live_write(at, 0, arch_live_bytes(at, false));
 	KEXPECT_EQ(t, arch_live_read(at), arch_live_bytes(at, false));
 }
 
 /* The live instruction's bytes and not one more. */
 KTEST(live_write, "arch_trace.arch_live_write")
 {
-	unsigned long at = (unsigned long)(buffer + 4);
-	size_t from = at - (unsigned long)buffer;
+	struct live at = { (unsigned long)(buffer + 4), LIVE_CALL };
+	size_t from = at.at - (unsigned long)buffer;
 
 	fill(0x5a);
-	arch_live_write(at, arch_live_bytes(at, true));
+	arch_live_write(at, 0, arch_live_bytes(at, true));
 	KEXPECT(t, filled(0x5a, 0, from));
 	KEXPECT(t, filled(0x5a, from + arch_live_length, sizeof(buffer)));
 	KEXPECT(t, !filled(0x5a, from, from + arch_live_length));
@@ -258,36 +281,55 @@ KTEST(live_length, "arch_trace.arch_live_length")
 	KEXPECT(t, arch_live_length >= 1 && arch_live_length <= sizeof(u64));
 }
 
+/* The same of a jump label: what is written is read back, and nothing beside it. */
+KTEST(jump_length, "arch_trace.arch_jump_length")
+{
+	struct live l = { (unsigned long)(buffer + 4),
+			  (unsigned long)(buffer + 6) };
+	size_t from = l.at - (unsigned long)buffer;
+	size_t to = from + arch_jump_length;
+
+	KEXPECT(t, arch_jump_length >= arch_break_length &&
+			   arch_jump_length <= sizeof(u64));
+	for (int on = 0; on < 2; on++) {
+		fill(0x5a);
+		arch_live_write(l, 0, arch_live_bytes(l, on));
+		KEXPECT_EQ(t, arch_live_read(l), arch_live_bytes(l, on));
+		KEXPECT(t, filled(0x5a, 0, from));
+		KEXPECT(t, filled(0x5a, to, sizeof(buffer)));
+	}
+}
+
 /* ---- Writing text ------------------------------------------------------------------ */
 
 /*
  * Switch victim_other()'s site by hand, on this CPU alone, interrupts off: no
  * other CPU runs it meanwhile. Returns how often a call then hits.
  */
-static unsigned int write_and_call(u64 (*bytes)(unsigned long live))
+static unsigned int write_and_call(u64 (*bytes)(struct live live))
 {
 	int site = trace_test_site(victim_other);
-	unsigned long live = arch_site_live(site_address(site));
+	struct live live = live_of_site(site_address(site));
 	irq_state_t state = arch_irq_save();
 	u32 before = conform_hits;
 	long delta = arch_text_open();
 
-	arch_live_write(live + delta, bytes(live));
+	arch_live_write(live, delta, bytes(live));
 	arch_text_close();
 	if (arch_sync_each_site)
-		arch_text_sync_site(live);
+		arch_text_sync_site(live.at);
 	arch_text_sync();
 	victim_other(1);
 	arch_irq_restore(state);
 	return conform_hits - before;
 }
 
-static u64 bytes_on(unsigned long live)
+static u64 bytes_on(struct live live)
 {
 	return arch_live_bytes(live, true);
 }
 
-static u64 bytes_off(unsigned long live)
+static u64 bytes_off(struct live live)
 {
 	return arch_live_bytes(live, false);
 }
@@ -309,10 +351,10 @@ static void expect_obeyed(struct ktest_run *t)
 
 KTEST(text_open, "arch_trace.arch_text_open")
 {
-	unsigned long live = arch_site_live(site_address(0));
+	struct live live = live_of_site(site_address(0));
 	irq_state_t state = arch_irq_save();
 	long delta = arch_text_open();
-	u64 seen = arch_live_read(live + delta);
+	u64 seen = arch_live_read((struct live){ live.at + delta, LIVE_CALL });
 	bool off;
 
 	arch_text_close();
@@ -334,7 +376,7 @@ KTEST(text_open, "arch_trace.arch_text_open")
  */
 KTEST(text_close, "arch_trace.arch_text_close")
 {
-	unsigned long live = arch_site_live(site_address(0));
+	struct live live = live_of_site(site_address(0));
 	irq_state_t state;
 	unsigned int c;
 	long delta = 0;
@@ -342,7 +384,7 @@ KTEST(text_close, "arch_trace.arch_text_close")
 	for (unsigned int i = 0; i < 100; i++) {
 		state = arch_irq_save();
 		delta = arch_text_open();
-		arch_live_write(live + delta, arch_live_bytes(live, false));
+		arch_live_write(live, delta, arch_live_bytes(live, false));
 		arch_text_close();
 		arch_irq_restore(state);
 	}
@@ -350,7 +392,7 @@ KTEST(text_close, "arch_trace.arch_text_close")
 	if (!arch_protects_text)
 		return;
 	for_each_online_cpu (c) {
-		void *alias = (void *)(ALIGN_DOWN(live, 4ul) + delta);
+		void *alias = (void *)(ALIGN_DOWN(live.at, 4ul) + delta);
 
 		task_set_affinity(current_task(), 1u << c);
 		arch_text_open();
@@ -363,7 +405,7 @@ KTEST(text_close, "arch_trace.arch_text_close")
 
 KTEST(text_sync_site, "arch_trace.arch_text_sync_site")
 {
-	arch_text_sync_site(arch_site_live(site_address(0)));
+	arch_text_sync_site(live_of_site(site_address(0)).at);
 	expect_obeyed(t);
 }
 

@@ -5,12 +5,14 @@
 #include <frame.h>
 
 #define arch_live_length 4u
+#define arch_jump_length 4u
 #define arch_sync_each_site true
 #define arch_break_length 4u
 #define arch_break_insn INSN_BREAK
 
 #define INSN_NOP 0x00000000u
 #define INSN_JAL 0x0c000000u /* | bits 27..2 of the target, in its 256 MiB */
+#define INSN_J 0x08000000u   /* the same */
 #define INSN_JAL_TARGET 0x03ffffffu
 #define INSN_LUI_V1 0x3c030000u	    /* lui v1, hi */
 #define INSN_BRANCH 0x10000000u	    /* b . + 4 | words */
@@ -28,6 +30,17 @@
 static inline u32 insn_jal(unsigned long target)
 {
 	return INSN_JAL | (target >> 2 & INSN_JAL_TARGET);
+}
+
+static inline u32 insn_j(unsigned long target)
+{
+	return INSN_J | (target >> 2 & INSN_JAL_TARGET);
+}
+
+/* `j` and `jal` keep the upper 4 bits of the address of their delay slot. */
+static inline bool jump_reaches(unsigned long at, unsigned long target)
+{
+	return ((at + 4) ^ target) >> 28 == 0;
 }
 
 /* The upper half of an address, for a signed lower half to be added to. */
@@ -54,7 +67,8 @@ static inline void arch_text_sync_site(unsigned long a)
 /*
  * The site of this kernel's front end (SITES=): sites/<front end>/site.h. SITE_LENGTH:
  * bytes from the site to where its call returns. RESUME_OFF: bytes from the live
- * instruction to where a CPU is after it, if it is off.
+ * instruction to where a CPU is after it, if it is off. site_insn(): the live
+ * instruction, on or off.
  */
 #include <site.h>
 
@@ -68,29 +82,36 @@ static inline unsigned long arch_site_live(unsigned long site)
 
 #define arch_link_below ((unsigned long)(TRACE_FRAME_SIZE - TRACE_FRAME_AT))
 
-static inline u64 arch_live_read(unsigned long live)
+static inline u64 arch_live_bytes(struct live l, bool on)
 {
-	return *(const volatile u32 *)live;
+	if (l.target)
+		return on ? insn_j(l.target) : INSN_NOP;
+	return site_insn(l.at, on);
+}
+
+static inline u64 arch_live_read(struct live l)
+{
+	return *(const volatile u32 *)l.at;
 }
 
 /* Instructions are words in the CPU's own byte order, and aligned: one store. */
-static inline void arch_live_write(unsigned long alias, u64 bytes)
+static inline void arch_live_write(struct live l, long delta, u64 bytes)
 {
-	*(volatile u32 *)alias = (u32)bytes;
+	*(volatile u32 *)(l.at + delta) = (u32)bytes;
 }
 
 /*
  * Each instruction is one aligned word. Whether a CPU may fetch it meanwhile,
  * arch_word_refused() says.
  */
-static inline bool arch_live_word(unsigned long live)
+static inline bool arch_live_word(struct live l)
 {
-	return live % 4 == 0;
+	return l.at % 4 == 0;
 }
 
-static inline void arch_live_write_word(unsigned long alias, u64 bytes)
+static inline void arch_live_write_word(struct live l, long delta, u64 bytes)
 {
-	arch_live_write(alias, bytes);
+	arch_live_write(l, delta, bytes);
 }
 
 #endif

@@ -40,13 +40,17 @@ lab_saved:
  * As trace_entry is called: ra = behind the site, at = the function's own ra. May
  * change what arch/mips/trampoline.S lists as free.
  */
-	.macro	count n
+	.macro	add_one n
 	lui	$t0, %hi(lab_calls + 4 * \n)
 1:	ll	$t1, %lo(lab_calls + 4 * \n)($t0)
 	addiu	$t1, $t1, 1
 	sc	$t1, %lo(lab_calls + 4 * \n)($t0)
 	beqz	$t1, 1b
 	nop
+	.endm
+
+	.macro	count n
+	add_one	\n
 	li	$t0, -1
 	.irp	reg, $t1, $t2, $t3, $t4, $t5, $t6, $t8, $t9, $v1
 	move	\reg, $t0
@@ -193,6 +197,25 @@ lab_victim_own_run:
 	victim_site_end
 	.size	lab_victim_own_run, . - lab_victim_own_run
 	victim_data lab_victim_own
+
+	/* A jump label and its delay slot. */
+	.type	lab_victim_jump_run, @function
+lab_victim_jump_run:
+	victim_begin
+	before	lab_victim_jump
+lab_victim_jump_site:
+9:	nop
+	nop
+	jump_record lab_victim_jump_yes
+	behind	lab_victim_jump
+	victim_end 2, 3, 4, 5, 6, 7, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, \
+		20, 21, 22, 23, 24, 25, 30, 31
+lab_victim_jump_yes:
+	add_one	0
+	b	lab_victim_jump_b2
+	nop
+	.size	lab_victim_jump_run, . - lab_victim_jump_run
+	victim_data lab_victim_jump
 
 	/*
 	 * A leaf whose return address is taken, and its caller. The leaf looks at its

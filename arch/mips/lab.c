@@ -244,3 +244,13 @@ const struct lab_form *lab_own_form(bool on)
 
 	return &forms[on];
 }
+
+const struct lab_form *lab_jump_form(bool on)
+{
+	static const struct lab_form forms[] = {
+		{ "off", { 4, 4 }, { 0, 0 } },
+		{ "on", { 4, 4 }, { 1, 0 } },
+	};
+
+	return &forms[on];
+}

@@ -22,14 +22,30 @@ const char *arch_site_recognise(unsigned long site)
 								  SITE_FORMAT;
 }
 
-int arch_site_prepare(unsigned long site, long delta)
+/*
+ * A jump label is two words. The first is live: `nop`, or `j target`. The second is a
+ * `nop` for good. It is the jump's delay slot, or an instruction that does nothing.
+ */
+static int prepare_jump(struct live l)
 {
+	const u32 *insn = (const u32 *)l.at;
+
+	if (l.at % 4 || insn[0] != INSN_NOP || insn[1] != INSN_NOP)
+		return -EINVAL;
+	return jump_reaches(l.at, l.target) ? 0 : -ERANGE;
+}
+
+int arch_site_prepare(unsigned long site, unsigned long target, long delta)
+{
+	if (target)
+		return prepare_jump((struct live){ site, target });
 	if (!arch_site_recognise(site))
 		return -EINVAL;
 	if (!site_reaches(site, (unsigned long)trace_entry))
 		return -ERANGE;
 	site_write_fixed((volatile u32 *)(site + delta));
-	arch_live_write(site + delta, arch_live_bytes(site, false));
+	arch_live_write((struct live){ site, LIVE_CALL }, delta,
+			site_insn(site, false));
 	return 0;
 }
 
@@ -48,12 +64,14 @@ const char *arch_word_refused(void)
 
 /* The live instruction is never in a delay slot, so EPC is its own address, and
  * Cause.BD is clear. */
-void arch_break_resume(struct trap_frame *f, unsigned long live, bool on)
+void arch_break_resume(struct trap_frame *f, struct live l, bool on)
 {
-	if (on)
-		site_resume_on(f, live);
+	if (l.target)
+		f->epc = on ? l.target : l.at + 4;
+	else if (on)
+		site_resume_on(f, l.at);
 	else
-		f->epc = live + RESUME_OFF;
+		f->epc = l.at + RESUME_OFF;
 }
 
 /* kseg0 has no protection: text is written where it stands. */

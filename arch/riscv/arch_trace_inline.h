@@ -3,6 +3,15 @@
 #define ARCH_RISCV_ARCH_TRACE_INLINE_H
 
 #define arch_live_length 4u
+/*
+ * A jump label is one halfword where there are compressed instructions, c.nop or c.j, so
+ * it is always aligned. Elsewhere it is one word.
+ */
+#ifdef __riscv_compressed
+#define arch_jump_length 2u
+#else
+#define arch_jump_length 4u
+#endif
 #define arch_sync_each_site false
 
 #define INSN_NOP 0x00000013u
@@ -10,6 +19,9 @@
 #define INSN_AUIPC 0x00000017u	/* | rd << 7 | bits 31..12 of the distance */
 #define INSN_JALR 0x00000067u	/* | rd << 7 | rs1 << 15 | lo << 20 */
 #define INSN_JAL_RA 0x000000efu
+#define INSN_JAL_ZERO 0x0000006fu
+#define INSN_C_NOP 0x0001u
+#define INSN_C_J 0xa001u
 
 /*
  * `jal ra` holds bits 20, 10..1, 11, 19..12 of the distance, in that order. Bit 20 of a
@@ -65,19 +77,19 @@ static inline u32 insn_jalr(unsigned int link, long rounded)
 /*
  * Where there are compressed instructions, a site may be aligned to 2 bytes only (H10).
  */
-static inline u64 arch_live_read(unsigned long live)
+static inline u64 insn_read(unsigned long at)
 {
-	const volatile u16 *half = (const volatile u16 *)live;
+	const volatile u16 *half = (const volatile u16 *)at;
 	u64 word;
 
-	if (__builtin_expect(live & 2, 0))
+	if (__builtin_expect(at & 2, 0))
 		return half[0] | (u32)half[1] << 16;
 	/* GCC would extend what is volatile by two instructions more. */
-	asm volatile("lwu %0, %1" : "=r"(word) : "m"(*(const u32 *)live));
+	asm volatile("lwu %0, %1" : "=r"(word) : "m"(*(const u32 *)at));
 	return word;
 }
 
-static inline void arch_live_write(unsigned long alias, u64 bytes)
+static inline void insn_write(unsigned long alias, u64 bytes)
 {
 	volatile u16 *half = (volatile u16 *)alias;
 
@@ -111,25 +123,72 @@ static inline unsigned long arch_site_live(unsigned long site)
 
 #define arch_link_below ((unsigned long)LINK_BELOW)
 
-static inline u64 arch_live_bytes(unsigned long live, bool on)
+/* c.j: bits 11, 4, 9, 8, 10, 6, 7, 3, 2, 1, 5 of the distance, from bit 12 down. */
+static inline u64 insn_c_j(long distance)
 {
-	unsigned long site = live - SITE_LIVE;
+	u64 d = (u64)distance;
 
+	return INSN_C_J | (d & 0x800) << 1 | (d & 0x10) << 7 |
+	       (d & 0x300) << 1 | (d & 0x400) >> 2 | (d & 0x40) << 1 |
+	       (d & 0x80) >> 1 | (d & 0xe) << 2 | (d & 0x20) >> 3;
+}
+
+/*
+ * Off: c.nop. Where a label is a whole word, off is the HINT `lui x0` that has the
+ * jump's upper half.
+ */
+static inline u64 jump_insn(struct live l, bool on)
+{
+	long distance = (long)(l.target - l.at);
+	u64 jump = insn_jal_ra(distance) ^ INSN_JAL_RA ^ INSN_JAL_ZERO;
+
+	if (arch_jump_length == 2)
+		return on ? insn_c_j(distance) : INSN_C_NOP;
+	return on ? jump : jump ^ INSN_JAL_ZERO ^ INSN_HINT_LUI;
+}
+
+static inline u64 arch_live_bytes(struct live l, bool on)
+{
+	unsigned long site = l.at - SITE_LIVE;
+
+	if (l.target)
+		return jump_insn(l, on);
 	return on ? site_on(site) : site_off(site);
+}
+
+static inline bool live_is_half(struct live l)
+{
+	return arch_jump_length == 2 && l.target;
+}
+
+static inline u64 arch_live_read(struct live l)
+{
+	return live_is_half(l) ? *(const volatile u16 *)l.at : insn_read(l.at);
+}
+
+static inline void arch_live_write(struct live l, long delta, u64 bytes)
+{
+	if (live_is_half(l))
+		*(volatile u16 *)(l.at + delta) = (u16)bytes;
+	else
+		insn_write(l.at + delta, bytes);
 }
 
 /*
  * Ziccif (RISC-V profiles): main memory's naturally aligned instruction fetches
  * of up to 32 bits are atomic, and so is a naturally aligned store.
  */
-static inline bool arch_live_word(unsigned long live)
+static inline bool arch_live_word(struct live l)
 {
-	return live % 4 == 0;
+	return live_is_half(l) || l.at % 4 == 0;
 }
 
-static inline void arch_live_write_word(unsigned long alias, u64 bytes)
+static inline void arch_live_write_word(struct live l, long delta, u64 bytes)
 {
-	*(volatile u32 *)alias = (u32)bytes;
+	if (live_is_half(l))
+		*(volatile u16 *)(l.at + delta) = (u16)bytes;
+	else
+		*(volatile u32 *)(l.at + delta) = (u32)bytes;
 }
 
 /*

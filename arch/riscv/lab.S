@@ -227,6 +227,29 @@ victim_data lab_jal
 lab_victim_own_run:
 	victim_own
 
+/* A jump label. */
+	.type	lab_victim_jump_run, @function
+lab_victim_jump_run:
+	victim_begin
+before lab_victim_jump
+lab_victim_jump_site:
+#ifdef __riscv_compressed
+	.option	rvc
+9:	c.nop
+	.option	norvc
+#else
+9:	nop
+#endif
+	jump_record lab_victim_jump_yes
+behind lab_victim_jump
+	victim_end KEPT_AT_ENTRY
+lab_victim_jump_yes:
+	count	0
+	j	lab_victim_jump_b2
+	.size	lab_victim_jump_run, . - lab_victim_jump_run
+	.balign	4
+victim_data lab_victim_jump
+
 /*
  * A function whose return address is taken, and its caller. The function looks at its
  * arguments; if one has changed, it returns no results, and its caller sees that.

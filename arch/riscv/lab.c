@@ -322,8 +322,17 @@ const struct lab_form *lab_own_form(bool on)
 	};
 
 	return on ? &forms[2] :
-		    &forms[arch_live_bytes(arch_site_live(lab_victim_own.site),
-					   false) == INSN_JUMP_8];
+		    &forms[site_off(lab_victim_own.site) == INSN_JUMP_8];
+}
+
+const struct lab_form *lab_jump_form(bool on)
+{
+	static const struct lab_form forms[] = {
+		{ "off", { arch_jump_length }, { 0, 0 } },
+		{ "on", { arch_jump_length }, { 1, 0 } },
+	};
+
+	return &forms[on];
 }
 
 /*
@@ -334,13 +343,12 @@ KTEST(lab_halves, "lab.on_and_off_share_a_half")
 {
 	unsigned int wrong = 0;
 
-	if (arch_live_bytes(arch_site_live(site_address(0)), false) ==
-	    INSN_JUMP_8)
+	if (site_off(site_address(0)) == INSN_JUMP_8)
 		KSKIP(t, "nop=jump: `word` is for -icount alone");
 	for (unsigned int i = 0; i < site_count; i++) {
-		unsigned long live = arch_site_live(site_address(i));
-		u64 differs = arch_live_bytes(live, true) ^
-			      arch_live_bytes(live, false);
+		struct live l = live_of_site(site_address(i));
+		u64 differs =
+			arch_live_bytes(l, true) ^ arch_live_bytes(l, false);
 
 		wrong += differs >> 16 != 0;
 	}

@@ -79,8 +79,24 @@ const char *arch_site_recognise(unsigned long site)
 	return site % 2 == 0 && site_is_compiled(site) ? SITE_FORMAT : NULL;
 }
 
-int arch_site_prepare(unsigned long site, long delta)
+static int prepare_jump(struct live l, long delta)
 {
+	long reach = arch_jump_length == 2 ? 2048 : 1l << 20;
+	long distance = (long)(l.target - l.at);
+
+	if (arch_live_read(l) !=
+	    (arch_jump_length == 2 ? INSN_C_NOP : INSN_NOP))
+		return -EINVAL;
+	if (distance < -reach || distance >= reach)
+		return -ERANGE;
+	arch_live_write(l, delta, arch_live_bytes(l, false));
+	return 0;
+}
+
+int arch_site_prepare(unsigned long site, unsigned long target, long delta)
+{
+	if (target)
+		return prepare_jump((struct live){ site, target }, delta);
 	if (site % 2 || !site_is_compiled(site))
 		return -EINVAL;
 	if (!site_reaches(site))
@@ -98,12 +114,14 @@ const char *arch_word_refused(void)
 	return NULL;
 }
 
-void arch_break_resume(struct trap_frame *f, unsigned long live, bool on)
+void arch_break_resume(struct trap_frame *f, struct live l, bool on)
 {
-	unsigned long site = live - SITE_LIVE;
+	unsigned long site = l.at - SITE_LIVE;
 	unsigned long behind = site + SITE_LENGTH, pc = behind;
 
-	if (on && arch_live_bytes(live, true) % 128 == INSN_AUIPC) {
+	if (l.target)
+		pc = on ? l.target : l.at + arch_jump_length;
+	else if (on && arch_live_bytes(l, true) % 128 == INSN_AUIPC) {
 		long rounded = distance_rounded(site, trace_entry);
 
 		f->reg[SITE_LINK] = site + ALIGN_DOWN(rounded, 4096l);

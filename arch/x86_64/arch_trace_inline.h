@@ -5,6 +5,10 @@
 
 #define SITE_LENGTH 5
 #define OPCODE_CALL 0xe8
+#define OPCODE_JUMP 0xe9
+
+/* What arch_static_branch() leaves: the NOP 0f 1f 44 00 00. */
+#define JUMP_COMPILED 0x441f0full
 
 #define LIVE_MASK ((1ull << 8 * SITE_LENGTH) - 1)
 
@@ -21,6 +25,7 @@ static inline unsigned long arch_site_live(unsigned long site)
 
 #define arch_site_length ((unsigned int)SITE_LENGTH)
 #define arch_live_length arch_site_length
+#define arch_jump_length arch_site_length
 #define arch_sync_each_site false
 /* The unit is one byte: what follows may be across a cache line. */
 #define arch_break_length 1u
@@ -29,39 +34,42 @@ static inline unsigned long arch_site_live(unsigned long site)
 /* There is no link register: every return address is on the stack. */
 #define arch_link_below 0ul
 
-/* e8, then the distance from the next instruction in 32 bits. */
-static inline u64 live_call(unsigned long live, unsigned long target)
+/* The opcode, then the distance from the next instruction in 32 bits. */
+static inline u64 insn_to(u8 opcode, unsigned long at, unsigned long target)
 {
-	u32 distance = target - (live + SITE_LENGTH);
+	u32 distance = target - (at + SITE_LENGTH);
 
-	return OPCODE_CALL | (u64)distance << 8;
+	return opcode | (u64)distance << 8;
 }
 
 #include <site.h> /* of this kernel's front end: sites/<front end>/site.h */
 
-/* Most NOPs keep nothing of the call. */
-static inline u64 arch_live_bytes(unsigned long live, bool on)
+/* Most NOPs keep nothing of the call, or of the jump. */
+static inline u64 arch_live_bytes(struct live l, bool on)
 {
-	u64 call;
+	u64 taken;
 
 	if (!on && __builtin_expect(!patch_nop_keep, 1))
 		return patch_nop;
-	call = live_call(live, (unsigned long)trace_entry);
-	return on ? call : patch_nop | (call & patch_nop_keep);
+	taken = l.target ?
+			insn_to(OPCODE_JUMP, l.at, l.target) :
+			insn_to(OPCODE_CALL, l.at, (unsigned long)trace_entry);
+	return on ? taken : patch_nop | (taken & patch_nop_keep);
 }
 
 /* Eight bytes are there to be read: a function goes on behind its site. */
-static inline u64 arch_live_read(unsigned long live)
+static inline u64 arch_live_read(struct live l)
 {
 	u64 bytes;
 
-	__builtin_memcpy(&bytes, (const void *)live, 8);
+	__builtin_memcpy(&bytes, (const void *)l.at, 8);
 	return bytes & LIVE_MASK;
 }
 
 /* Two stores: no CPU may be fetching here. */
-static inline void arch_live_write(unsigned long alias, u64 bytes)
+static inline void arch_live_write(struct live l, long delta, u64 bytes)
 {
+	unsigned long alias = l.at + delta;
 	u32 low = bytes;
 
 	__builtin_memcpy((void *)alias, &low, 4);
@@ -75,13 +83,14 @@ static inline void arch_live_write(unsigned long alias, u64 bytes)
  */
 extern int patch_word_last;
 
-static inline bool arch_live_word(unsigned long live)
+static inline bool arch_live_word(struct live l)
 {
-	return (int)(live & 7) <= patch_word_last;
+	return (int)(l.at & 7) <= patch_word_last;
 }
 
-static inline void arch_live_write_word(unsigned long alias, u64 bytes)
+static inline void arch_live_write_word(struct live l, long delta, u64 bytes)
 {
+	unsigned long alias = l.at + delta;
 	volatile u64 *word = (volatile u64 *)(alias & ~7ul);
 	unsigned int shift = 8 * (alias & 7);
 

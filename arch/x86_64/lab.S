@@ -183,6 +183,26 @@ behind lab_victim_own
 	.size lab_victim_own_site, . - lab_victim_own_site
 victim_data lab_victim_own
 
+/* A jump label with two prefixes before the bytes that change. */
+	.balign 8
+	.type lab_victim_jump_run, @function
+lab_victim_jump_run:
+	victim_begin
+	.balign 8
+	.fill 4, 1, 0x90
+before lab_victim_jump
+lab_victim_jump_site:
+	.balign 8, 0x2e, 4
+9:	.byte 0x0f, 0x1f, 0x44, 0x00, 0x00
+	jump_record lab_victim_jump_yes
+behind lab_victim_jump
+	victim_end rax, rbx, rcx, rdx, rsi, rdi, rbp, r8, r9, r10, r11, r12, r13, r14, r15
+lab_victim_jump_yes:
+	lock incl lab_calls(%rip)
+	jmp lab_victim_jump_b2
+	.size lab_victim_jump_run, . - lab_victim_jump_run
+victim_data lab_victim_jump
+
 /*
  * A function whose return address is taken, and its caller. The function looks at its
  * arguments; if one has changed, it returns no results, and its caller sees that.

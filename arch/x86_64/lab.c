@@ -377,6 +377,17 @@ const struct lab_form *lab_own_form(bool on)
 	return on ? &forms[2] : &forms[(patch_nop & 0xff) == 0xeb];
 }
 
+const struct lab_form *lab_jump_form(bool on)
+{
+	static const struct lab_form forms[] = {
+		{ "off", { 7 }, { 0, 0 } },
+		{ "off", { 4, -3 }, { 0, 0 } },
+		{ "on", { 7 }, { 1, 0 } },
+	};
+
+	return on ? &forms[2] : &forms[(patch_nop & 0xff) == 0xeb];
+}
+
 /*
  * With one CPU online a byte stands in place of each lock prefix. It must be a prefix
  * that means nothing there (SDM 2A, 2.1.1: 26, 2e, 36, 3e), so that the instruction

@@ -19,6 +19,11 @@
  * No task may ever stand between two of the five NOPs of patchable when they become
  * one. So boot does that, while no other CPU and no other task runs.
  *
+ * A jump label is one instruction as well: e9 and the distance, or the NOP. In front of it
+ * stand up to four prefixes 2e, which mean nothing to either, so that the five bytes that
+ * change lie in one aligned word of eight. Control never stands behind the prefixes, so
+ * they and the five bytes are executed as one instruction.
+ *
  * A site may lie across a cache line, so no alignment makes a store of it atomic for
  * other CPUs that fetch. arch_live_word() asks for more than alignment.
  */
@@ -70,7 +75,8 @@ static void nop_choose(const struct nop *nop)
 	size_t n = snprintf(nop_description, sizeof(nop_description), "%s ",
 			    nop->name);
 
-	patch_nop = arch_live_read((unsigned long)nop->bytes);
+	patch_nop = arch_live_read(
+		(struct live){ (unsigned long)nop->bytes, LIVE_CALL });
 	patch_nop_keep = LIVE_MASK & LIVE_MASK << 8 * length;
 	for (unsigned int i = 0; i < SITE_LENGTH; i++, n += 2)
 		snprintf(nop_description + n, sizeof(nop_description) - n,
@@ -150,18 +156,32 @@ const char *arch_nop_select(const char *wanted)
 
 const char *arch_site_recognise(unsigned long site)
 {
-	return arch_live_read(site) == site_compiled(site) ? SITE_FORMAT : NULL;
+	struct live l = { site, LIVE_CALL };
+
+	return arch_live_read(l) == site_compiled(site) ? SITE_FORMAT : NULL;
 }
 
-int arch_site_prepare(unsigned long site, long delta)
+/* Kernel text is less than 2 GiB: every jump reaches. */
+static int prepare_jump(struct live l, long delta)
+{
+	if (arch_live_read(l) != JUMP_COMPILED)
+		return -EINVAL;
+	arch_live_write(l, delta, arch_live_bytes(l, false));
+	return 0;
+}
+
+int arch_site_prepare(unsigned long site, unsigned long target, long delta)
 {
 	long distance = (unsigned long)trace_entry - (site + SITE_LENGTH);
+	struct live l = { site, target };
 
+	if (target)
+		return prepare_jump(l, delta);
 	if (!arch_site_recognise(site))
 		return -EINVAL;
 	if (distance != (s32)distance)
 		return -ERANGE;
-	arch_live_write(site + delta, arch_live_bytes(site, false));
+	arch_live_write(l, delta, arch_live_bytes(l, false));
 	return 0;
 }
 
@@ -169,10 +189,10 @@ int arch_site_prepare(unsigned long site, long delta)
  * The call's return address goes below the interrupted stack pointer, where
  * trap_breakpoint (entry.S) has left room.
  */
-void arch_break_resume(struct trap_frame *f, unsigned long live, bool on)
+void arch_break_resume(struct trap_frame *f, struct live l, bool on)
 {
-	f->rip = live + SITE_LENGTH;
-	if (!on)
+	f->rip = on && l.target ? l.target : l.at + SITE_LENGTH;
+	if (!on || l.target)
 		return;
 	f->rsp -= sizeof(f->rip);
 	*(unsigned long *)f->rsp = f->rip;

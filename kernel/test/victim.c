@@ -42,6 +42,33 @@ noinline unsigned long victim_outer(unsigned long x)
 	return victim_call(x) + 1;
 }
 
+STATIC_KEY(victim);
+
+static always_inline unsigned long add_one_or_two(unsigned long x)
+{
+	return static_branch(&key_victim) ? x + 2 : x + 1;
+}
+
+noinline unsigned long victim_label(unsigned long x)
+{
+	return add_one_or_two(x);
+}
+
+noinline unsigned long victim_no_label(unsigned long x)
+{
+	return x + 1;
+}
+
+noinline unsigned long victim_labels(unsigned long x)
+{
+	for (int i = 0; i < 2; i++) {
+		x = add_one_or_two(x);
+		asm volatile("" : "+r"(x));
+		x = add_one_or_two(x);
+	}
+	return x;
+}
+
 static always_inline u64 weigh(u32 a, u64 b, u32 c, unsigned long d, u16 e,
 			       u64 f, u32 g, u64 h, unsigned long i, u8 j)
 {

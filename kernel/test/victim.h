@@ -5,6 +5,7 @@
 #ifndef KERNEL_VICTIM_H
 #define KERNEL_VICTIM_H
 
+#include <arch/jump_label.h>
 #include <kernel/types.h>
 
 /* Returns x + 3. It calls a function without a site, so it keeps its return address on
@@ -24,6 +25,15 @@ unsigned long victim_outer(unsigned long x);
 
 /* Calls fn(x); x + 1. */
 unsigned long victim_callback(void (*fn)(unsigned long x), unsigned long x);
+
+/* x + 1, or x + 2 when key_victim is on. The twin has no jump label. No sites. */
+STATIC_KEY_DECLARE(victim);
+notrace unsigned long victim_label(unsigned long x);
+notrace unsigned long victim_no_label(unsigned long x);
+
+/* x + 4, and one more for each of four labels of key_victim that are on. A call that
+ * comes while the key is switched may find some of them on. */
+unsigned long victim_labels(unsigned long x);
 
 /* A weighted sum of more arguments than any port passes in registers. */
 u64 victim_arguments(u32 a, u64 b, u32 c, unsigned long d, u16 e, u64 f, u32 g,

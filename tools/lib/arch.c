@@ -33,6 +33,7 @@ static const struct field code_fields[] = {
 	FIELD(arch, LIST, true, stops),
 	FIELD(arch, LIST, true, plain),
 	FIELD(arch, LIST, false, prefixes),
+	FIELD(arch, LIST, true, labels),
 	FIELD(arch, TEXT, true, call),
 	FIELD(arch, TEXT, false, far_call),
 	FIELD(arch, TEXT, false, far_first),

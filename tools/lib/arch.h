@@ -26,8 +26,10 @@ struct arch {
 	/* By function, a pattern of instructions ("mnemonic operands"): one is executed
 	 * on every way through the function (sync), or stands in it (fences). */
 	json_t *sync, *fences;
-	int call_field;	  /* bytes from a call to what its relocation changes */
-	bool relaxes;	  /* the linker shortens instructions */
+	int call_field; /* bytes from a call to what its relocation changes */
+	const char *
+		*labels; /* bytes of a jump label as compiled, in hexadecimal */
+	bool relaxes;	 /* the linker shortens instructions */
 	bool delay_slots; /* one instruction runs after a jump */
 	/* For the unwind table: DWARF's numbers of the stack pointer, of the
 	 * register that a call leaves its return address in, and of the one

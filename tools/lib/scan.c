@@ -196,3 +196,77 @@ void scan_locks(const struct image *im, struct addresses *a)
 			add_address(a, in->addr);
 	}
 }
+
+/* ---- Jump labels -------------------------------------------------------- */
+
+static int compare_labels(const void *a, const void *b)
+{
+	const struct jump_label *x = a, *y = b;
+
+	return x->addr < y->addr ? -1 : x->addr > y->addr;
+}
+
+/* Do the bytes of one of the port's labels stand there? */
+static bool is_label(const struct image *im, const struct arch *arch,
+		     uint64_t addr)
+{
+	for (const char *const *hex = arch->labels; *hex; hex++) {
+		size_t len = strlen(*hex) / 2;
+		const uint8_t *p = image_bytes(im, addr, len);
+
+		if (p && has_bytes(*hex, p, len))
+			return true;
+	}
+	return false;
+}
+
+/* Does GCC's name of the part that it moved away, "f.cold", begin with f's? */
+static bool same_function(const struct symbol *a, const struct symbol *b)
+{
+	size_t n = strlen(a->name);
+
+	return a == b || (!strncmp(a->name, b->name, n) && b->name[n] == '.');
+}
+
+static void check_label(const struct image *im, const struct arch *arch,
+			const struct jump_label *l)
+{
+	const struct symbol *f = image_symbol_at(im, l->addr);
+	const struct symbol *to = image_symbol_at(im, l->target);
+	size_t insn = image_insn(im, l->target);
+
+	if (!f)
+		complain(im, l->addr, "a jump label in no function");
+	else if (!is_label(im, arch, l->addr))
+		complain(im, l->addr,
+			 "a jump label that is not compiled as "
+			 "machine.json says (labels)");
+	else if (!to || !same_function(f, to))
+		complain(im, l->addr,
+			 "a jump label that leads out of its function");
+	else if (im->insns[insn].addr != l->target)
+		complain(im, l->addr,
+			 "a jump label that leads into an instruction");
+}
+
+void scan_labels(const struct image *im, const struct arch *arch,
+		 struct jump_labels *l)
+{
+	unsigned int size = im->pointer_size;
+	size_t len = 0, i;
+	const uint8_t *p = image_section(im, ".jump_labels", &len);
+
+	l->count = p ? len / (3 * size) : 0;
+	l->label = calloc(l->count + 1, sizeof(*l->label));
+	if (!l->label)
+		errx(1, "out of memory");
+	for (i = 0; i < l->count; i++, p += 3 * size)
+		l->label[i] = (struct jump_label){
+			.addr = image_number(im, p, size),
+			.target = image_number(im, p + size, size),
+			.key = image_number(im, p + 2 * size, size),
+		};
+	qsort(l->label, l->count, sizeof(*l->label), compare_labels);
+	for (i = 0; i < l->count; i++)
+		check_label(im, arch, &l->label[i]);
+}

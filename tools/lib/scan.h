@@ -29,6 +29,21 @@ int format_nops_at(const struct format *format, const uint8_t *p, size_t len);
 /* Find all instructions with a lock prefix in [_text, _etext). */
 void scan_locks(const struct image *im, struct addresses *a);
 
+/*
+ * The jump labels, ascending by address, from the records that static_branch() makes
+ * (arch/jump_label.h). Each must stand in a function, be compiled as the port says
+ * (machine.json: labels), and jump to an instruction of the same function.
+ */
+struct jump_label {
+	uint64_t addr, target, key;
+};
+struct jump_labels {
+	struct jump_label *label;
+	size_t count;
+};
+void scan_labels(const struct image *im, const struct arch *arch,
+		 struct jump_labels *l);
+
 /* One line for one thing that is wrong; all are said, and counted. */
 void complain(const struct image *im, uint64_t addr, const char *what);
 extern unsigned int errors;

@@ -11,7 +11,7 @@ from pathlib import Path
 from lib import qemu
 
 ROOT = qemu.ROOT
-SITES_LINE = re.compile(r"sites: (\d+) = (\d+) patched \+ (\d+) skipped \+ "
+SITES_LINE = re.compile(r"sites: (\d+) calls \+ (\d+) jumps = (\d+) patched \+ (\d+) skipped \+ "
                         r"(\d+) failed, nop=(.*?), ")
 
 
@@ -119,9 +119,10 @@ def boot(variant: Variant, tests: str = "", *, smp: int = 2,
     booted = Booted(*qemu.judge(result))
     for line in result.console.lines:
         if match := SITES_LINE.match(line):
-            booted.sites_boot, booted.patched, booted.skipped, booted.failed = (
-                int(x) for x in match.groups()[:4])
-            booted.nop = match[5]
+            calls, jumps, booted.patched, booted.skipped, booted.failed = (
+                int(x) for x in match.groups()[:5])
+            booted.sites_boot = calls + jumps
+            booted.nop = match[6]
     for run in result.console.runs:
         booted.tests_passed += len(run.passed)
         booted.tests_failed += len(run.failed)

@@ -73,15 +73,15 @@ KTEST(stack_depth, "stack_tracer.depth")
 	deepest = 0;
 	KEXPECT_EQ(t, trace_test_put("stack_trace_filter", "victim_callback"),
 		   0);
-	KEXPECT_EQ(t, site_weight(site_bits.enabled), 0);
+	KEXPECT_EQ(t, site_weight(live_calls.enabled), 0);
 	KEXPECT_EQ(t, ctl_echo(ENABLED, "1", false, NULL, 0), 0);
-	KEXPECT_EQ(t, site_weight(site_bits.enabled), 1);
+	KEXPECT_EQ(t, site_weight(live_calls.enabled), 1);
 	KEXPECT_EQ(t, trace_test_put("stack_max_size", "0"), 0);
 	victim_callback(measure, 1);
 	dive(LEVELS);
 	victim_callback(measure, 1); /* is no deeper, and changes nothing */
 	KEXPECT_EQ(t, ctl_echo(ENABLED, "0", false, NULL, 0), 0);
-	KEXPECT_EQ(t, site_weight(site_bits.enabled), 0);
+	KEXPECT_EQ(t, site_weight(live_calls.enabled), 0);
 	KEXPECT(t, trace_test_read("stack_trace", text, TEXT, 7) > 0);
 	shown = check_lines(t, text);
 	/* measure() is called from there, and has a frame of its own. */

@@ -90,7 +90,7 @@ KTEST(triggers_count, "triggers.count")
 	victim_call(1);
 	KEXPECT_EQ(t, trace_test_written(), 4);
 	KEXPECT_EQ(t, add("!victim_call:stacktrace"), 0);
-	KEXPECT_EQ(t, site_weight(site_bits.enabled), 0);
+	KEXPECT_EQ(t, site_weight(live_calls.enabled), 0);
 	trace_test_reset();
 	kfree(text);
 }
@@ -144,9 +144,9 @@ KTEST(triggers_refused, "triggers.wrong_words_change_nothing")
 				"victim_outer\n"
 				"victim_other:stacktrace:unlimited\n"));
 	}
-	KEXPECT_EQ(t, site_weight(site_bits.enabled), 1);
+	KEXPECT_EQ(t, site_weight(live_calls.enabled), 1);
 	trace_test_reset();
-	KEXPECT_EQ(t, site_weight(site_bits.enabled), 0);
+	KEXPECT_EQ(t, site_weight(live_calls.enabled), 0);
 }
 
 /* Each CPU calls without a pause while its trigger comes and goes, by each strategy. */

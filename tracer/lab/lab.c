@@ -47,10 +47,8 @@ static void list_one(const struct lab_case *c)
 static bool make_case(struct lab_case *c, unsigned int i)
 {
 	static bool (*const make[])(struct lab_case * c, unsigned int *i) = {
-		lab_case_scheme,
-		lab_case_own,
-		lab_case_vector,
-		lab_case_trampoline,
+		lab_case_scheme, lab_case_own,	      lab_case_jump,
+		lab_case_vector, lab_case_trampoline,
 	};
 
 	for (unsigned int k = 0; k < ARRAY_SIZE(make); k++)

@@ -146,6 +146,8 @@ bool lab_case_scheme(struct lab_case *c, unsigned int *i);
 void lab_scheme_case(struct lab_case *c, const struct lab_scheme *s);
 /* lab_own.c: the port's own sites, by each strategy. */
 bool lab_case_own(struct lab_case *c, unsigned int *i);
+/* lab_jump.c: a jump label, by each strategy. */
+bool lab_case_jump(struct lab_case *c, unsigned int *i);
 /* lab_vector.c: such a site by breakpoint, with a vector that is not sorted or is. */
 bool lab_case_vector(struct lab_case *c, unsigned int *i);
 /* lab_trampoline.c: the trampolines behind those sites. */

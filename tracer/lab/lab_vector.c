@@ -20,12 +20,13 @@ static struct patch_chunk steps;  /* the own site alone, for the writing */
 static bool vector_trap(struct trap_frame *f)
 {
 	unsigned long pc = arch_frame_pc(f);
+	struct live l;
 	bool on;
 
-	if (pc != patch_entry_live(steps.entry[0]) ||
-	    !patch_chunk_find(&vector, vector.count, pc, &on))
+	if (pc != patch_chunk_live(&steps, 0).at ||
+	    !patch_chunk_find(&vector, vector.count, pc, &l, &on))
 		return false;
-	arch_break_resume(f, pc, on);
+	arch_break_resume(f, l, on);
 	return true;
 }
 PATCH_INDIRECT(patch_trap, vector_trap);
@@ -38,9 +39,9 @@ static void fill_vector(unsigned int site, bool sorted)
 
 	own = site;
 	vector.count = steps.count = 0;
-	patch_chunk_add(&steps, arch_site_live(site_address(site)), true);
+	patch_chunk_add(&steps, live_of_site(site_address(site)), true);
 	for (i = first; i < first + 3; i++)
-		patch_chunk_add(&vector, arch_site_live(site_address(i)), true);
+		patch_chunk_add(&vector, live_of_site(site_address(i)), true);
 	if (sorted)
 		return;
 	least = vector.entry[0];
@@ -68,7 +69,7 @@ static int vector_set(struct lab_case *c, unsigned int state)
 	int err;
 
 	steps.entry[0] &= ~1u;
-	steps.entry[0] |= site_test(site_bits.enabled, own);
+	steps.entry[0] |= site_test(live_calls.enabled, own);
 	vector_step(c, 1);
 	steps.entry[0] |= 1;
 	err = lab_own_switch(c->victim, "stop", state == c->last);

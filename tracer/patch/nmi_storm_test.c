@@ -118,7 +118,7 @@ KTEST(nmi_storm, "nmi.storm")
 /* ---- NMIs to CPUs that are held ---- */
 
 static struct {
-	unsigned long live; /* victim_call()'s live instruction */
+	struct live live; /* victim_call()'s live instruction */
 	bool on;
 	u32 sent, came; /* NMIs; came: before the CPU has synchronised */
 } hold;
@@ -131,7 +131,7 @@ static notrace void change_and_send(void *arg)
 	unsigned int c;
 
 	(void)arg;
-	arch_live_write(hold.live + delta, arch_live_bytes(hold.live, hold.on));
+	arch_live_write(hold.live, delta, arch_live_bytes(hold.live, hold.on));
 	arch_text_close();
 	/*
 	 * NMIs are sent to all CPUs before this CPU waits, so that they come at the
@@ -156,7 +156,7 @@ static notrace void sync_after(void *arg)
 {
 	(void)arg;
 	if (arch_sync_each_site)
-		arch_text_sync_site(hold.live);
+		arch_text_sync_site(hold.live.at);
 	arch_text_sync();
 }
 PATCH_INDIRECT(stop_lead, change_and_send);
@@ -191,7 +191,7 @@ KTEST(nmi_held, "nmi.comes_to_held_cpu")
 	mutex_lock(&trace_mutex);
 	trace_test_ops(&note_ops);
 	memset(&hold, 0, sizeof(hold));
-	hold.live = arch_site_live(site_address(trace_test_site(victim_call)));
+	hold.live = live_of_site(site_address(trace_test_site(victim_call)));
 	calls_made = wrong = 0;
 	for (int i = 0; i < 2; i++) {
 		hold.on = !i;

@@ -13,7 +13,7 @@
 #define CALLS 3 /* in each, so in each as many breakpoints */
 
 static struct {
-	unsigned long live;
+	struct live live;
 	bool on;	 /* what the trap acts as */
 	u32 traps, hits; /* breakpoints taken; traced calls */
 	u32 nmis, wrong, depth, deepest;
@@ -31,7 +31,7 @@ static struct trace_ops note_ops = { .entry = trace_entry_call,
 
 static bool resume(struct trap_frame *f)
 {
-	if (arch_frame_pc(f) != n.live)
+	if (arch_frame_pc(f) != n.live.at)
 		return false;
 	n.traps++;
 	arch_break_resume(f, n.live, n.on);
@@ -61,10 +61,10 @@ static void write_unit(u64 bytes)
 {
 	long delta = arch_text_open();
 
-	patch_break_write_unit(n.live + delta, bytes);
+	patch_break_write_unit(n.live.at + delta, bytes);
 	arch_text_close();
 	if (arch_sync_each_site)
-		arch_text_sync_site(n.live);
+		arch_text_sync_site(n.live.at);
 	arch_text_sync();
 }
 
@@ -87,7 +87,7 @@ static void with_breakpoint(bool on)
 {
 	irq_state_t state = arch_irq_save();
 
-	n.live = arch_site_live(site_address(trace_test_site(victim_other)));
+	n.live = live_of_site(site_address(trace_test_site(victim_other)));
 	write_unit(arch_break_insn);
 	irq_nmi_hook = in_nmi;
 	storm(on);

@@ -20,25 +20,26 @@
 
 static const struct patch_strategy *strategy = &patch_strategy_stop;
 static struct patch_stats stats;
+static unsigned int jumps_enabled;
 static u64 window_max; /* arch_clock() ticks, for stats.window_ns_max */
 
 /*
  * Only the task that holds trace_mutex writes text, so what has been verified here
  * is still true when the strategy writes.
  */
-static int verify(struct patch_batch *b)
+static always_inline int verify_kind(struct patch_batch *b, bool jumps)
 {
 	const u32 *entry;
 	unsigned int w;
 	u32 diff, on;
 
 	patch_for_each (b, w, entry, diff, on) {
-		unsigned long live = arch_site_live(site_entry_address(entry));
-		u64 found = arch_live_read(live);
-		u64 expected = arch_live_bytes(live, !(on & 1));
+		struct live l = live_of_kind(b->set, entry, jumps);
+		u64 found = arch_live_read(l);
+		u64 expected = arch_live_bytes(l, !(on & 1));
 
 		if (found != expected) {
-			b->bad_site = entry - site_table;
+			b->bad_site = entry - b->set->table;
 			b->found = found;
 			b->expected = expected;
 			return -EIO;
@@ -47,12 +48,18 @@ static int verify(struct patch_batch *b)
 	return 0;
 }
 
+static int verify(struct patch_batch *b)
+{
+	return LIVE_BY_KIND(b->set, verify_kind, b);
+}
+
 /* The sites that change in the batch which holds trace_mutex. */
 static u32 *changes;
 
 static void changes_alloc(void)
 {
-	changes = kzalloc((site_capacity / 32 + 1) * sizeof(u32));
+	changes = kzalloc((max(site_capacity, jump_count) / 32 + 1) *
+			  sizeof(u32));
 	if (!changes)
 		panic("no memory for batches of %u sites", site_capacity);
 }
@@ -62,9 +69,9 @@ static void find_changes(struct patch_batch *b, patch_want_fn *want,
 			 const void *arg)
 {
 	for (unsigned int w = b->lo; w < b->hi; w++) {
-		u32 enabled = site_bits.enabled[w];
+		u32 enabled = b->set->enabled[w];
 
-		changes[w] = (want(w, arg) & site_bits.patchable[w]) ^ enabled;
+		changes[w] = (want(w, arg) & b->set->patchable[w]) ^ enabled;
 		b->on += bit_count(changes[w] & ~enabled);
 		b->off += bit_count(changes[w] & enabled);
 	}
@@ -72,22 +79,28 @@ static void find_changes(struct patch_batch *b, patch_want_fn *want,
 
 static void count_batch(const struct patch_batch *b)
 {
-	stats.enabled += b->on - b->off;
+	if (b->set == &live_calls)
+		stats.enabled += b->on - b->off;
+	else
+		jumps_enabled += b->on - b->off;
 	stats.batches++;
 	stats.sites_written += b->on + b->off;
 	stats.fallback += b->fallback;
 	stats.held_ns_max = max(stats.held_ns_max, b->held_ns);
 }
 
-int patch_apply(struct patch_batch *b, unsigned int lo, unsigned int hi,
-		patch_want_fn *want, const void *arg)
+static int apply(const struct live_set *set, struct patch_batch *b,
+		 unsigned int lo, unsigned int hi, patch_want_fn *want,
+		 const void *arg)
 {
 	int err;
 
 	mutex_assert_held(&trace_mutex);
 	if (arch_irqs_off() || in_interrupt())
 		return -EDEADLK;
-	*b = (struct patch_batch){ .lo = lo, .hi = hi, .changes = changes };
+	*b = (struct patch_batch){
+		.set = set, .lo = lo, .hi = hi, .changes = changes
+	};
 	find_changes(b, want, arg);
 	err = verify(b);
 	if (err || !(b->on + b->off))
@@ -99,9 +112,21 @@ int patch_apply(struct patch_batch *b, unsigned int lo, unsigned int hi,
 	if (err)
 		return err;
 	for (unsigned int w = lo; w < hi; w++)
-		site_bits.enabled[w] ^= changes[w];
+		set->enabled[w] ^= changes[w];
 	count_batch(b);
 	return 0;
+}
+
+int patch_apply(struct patch_batch *b, unsigned int lo, unsigned int hi,
+		patch_want_fn *want, const void *arg)
+{
+	return apply(&live_calls, b, lo, hi, want, arg);
+}
+
+int patch_apply_jumps(struct patch_batch *b, patch_want_fn *want,
+		      const void *arg)
+{
+	return apply(&live_jumps, b, 0, (jump_count + 31) / 32, want, arg);
 }
 
 u32 patch_want_on(unsigned int w, const void *arg)
@@ -128,8 +153,8 @@ static u32 want_one(unsigned int w, const void *arg)
 	const struct one_site *one = arg;
 	u32 bit = 1u << one->site % 32;
 
-	return one->on ? site_bits.enabled[w] | bit :
-			 site_bits.enabled[w] & ~bit;
+	return one->on ? live_calls.enabled[w] | bit :
+			 live_calls.enabled[w] & ~bit;
 }
 
 int patch_site(struct patch_batch *b, unsigned int site, bool on)
@@ -206,13 +231,22 @@ INIT_HOOK(INIT_LATE, strategy_boot);
 
 bool (*patch_trap_hook)(struct trap_frame *f);
 
-/* Is pc the live instruction of a site that may be switched? */
-static bool at_live(unsigned long pc)
+/* Is pc a live instruction that may be switched? Then also *l. */
+static bool at_live(unsigned long pc, struct live *l)
 {
 	unsigned int i = site_lower_bound(pc + 1);
+	int jump;
 
-	return i-- && site_test(site_bits.patchable, i) &&
-	       arch_site_live(site_address(i)) == pc;
+	if (i-- && site_test(live_calls.patchable, i)) {
+		*l = live_of_site(site_address(i));
+		if (l->at == pc)
+			return true;
+	}
+	jump = jump_find(pc);
+	if (jump < 0 || !site_test(live_jumps.patchable, jump))
+		return false;
+	*l = live_of_entry(&live_jumps, &jump_table[jump]);
+	return true;
 }
 
 /*
@@ -228,26 +262,29 @@ bool patch_trap(struct trap_frame *f)
 {
 	bool (*hook)(struct trap_frame * f) = READ_ONCE(patch_trap_hook);
 	unsigned long pc;
-	bool on;
-	u64 now;
+	struct live l;
+	bool on, known;
+	u64 now = 0;
 
 	if (hook && hook(f))
 		return true;
 	pc = arch_frame_pc(f);
 	if (pc < (unsigned long)_text || pc >= (unsigned long)_etext)
 		return false;
-	now = arch_live_read(pc);
-	if (patch_break_find(pc, &on)) {
-		arch_break_resume(f, pc, on);
+	known = at_live(pc, &l);
+	if (known)
+		now = arch_live_read(l);
+	if (patch_break_find(pc, &l, &on)) {
+		arch_break_resume(f, l, on);
 		count_up(&stats.traps);
 		return true;
 	}
-	if (!at_live(pc))
+	if (!known)
 		return false;
-	on = now == arch_live_bytes(pc, true);
-	if (!on && now != arch_live_bytes(pc, false))
+	on = now == arch_live_bytes(l, true);
+	if (!on && now != arch_live_bytes(l, false))
 		return false;
-	arch_break_resume(f, pc, on);
+	arch_break_resume(f, l, on);
 	count_up(&stats.late);
 	return true;
 }
@@ -255,13 +292,13 @@ PATCH_ROOT(patch_trap);
 
 int patch_explain(const struct patch_batch *b, char *buf, size_t size)
 {
-	unsigned long live = arch_site_live(site_address(b->bad_site));
-	int digits = 2 * (int)arch_live_length;
+	struct live l = live_of_entry(b->set, &b->set->table[b->bad_site]);
+	int digits = 2 * (int)live_length(l);
 
 	return snprintf(buf, size,
 			"%pS: found %0*llx, expected %0*llx; "
 			"nothing was written",
-			(void *)live, digits, (unsigned long long)b->found,
+			(void *)l.at, digits, (unsigned long long)b->found,
 			digits, (unsigned long long)b->expected);
 }
 
@@ -282,3 +319,9 @@ static unsigned long enabled_sites(void)
 	return stats.enabled;
 }
 KTEST_RESOURCE(enabled_sites, "enabled sites", enabled_sites);
+
+static unsigned long enabled_jumps(void)
+{
+	return jumps_enabled;
+}
+KTEST_RESOURCE(enabled_jumps, "enabled jump labels", enabled_jumps);

@@ -1,7 +1,7 @@
 /*
- * Switching sites on and off while the machine runs. A batch is a set of sites that
- * change their state. All of it is verified against memory before a strategy may
- * write the first byte.
+ * Switching sites on and off while the machine runs, and jump labels likewise. A batch is
+ * a set of them that change their state. All of it is verified against memory before a
+ * strategy may write the first byte. Below, "site" means both.
  */
 #ifndef TRACER_PATCH_H
 #define TRACER_PATCH_H
@@ -11,6 +11,7 @@
 struct trap_frame;
 
 struct patch_batch {
+	const struct live_set *set;
 	unsigned int lo, hi; /* words of the bitmaps: [lo, hi) */
 	const u32 *changes;  /* bitmap: the sites that change, in these words */
 	unsigned int on, off;  /* sites that become on, and off */
@@ -74,14 +75,14 @@ extern void (*patch_step_hook)(enum patch_step step, bool synced);
 extern bool (*patch_trap_hook)(struct trap_frame *f);
 
 /*
- * Go through the sites of batch b: word w, entry in site_table, and in the lowest
+ * Go through the sites of batch b: word w, entry in the set's table, and in the lowest
  * bit of `on` the state it gets. A shift a site is cheaper than counting zeros
  * where that is a libgcc call.
  */
 #define patch_for_each(b, w, entry, diff, on)                                  \
 	for ((w) = (b)->lo; (w) < (b)->hi; (w)++)                              \
-		for ((entry) = &site_table[32 * (w)],                          \
-		    (diff) = (b)->changes[w], (on) = ~site_bits.enabled[w];    \
+		for ((entry) = &(b)->set->table[32 * (w)],                     \
+		    (diff) = (b)->changes[w], (on) = ~(b)->set->enabled[w];    \
 		     (diff); (entry)++, (diff) >>= 1, (on) >>= 1)              \
 			if (1 & (diff))
 
@@ -104,12 +105,16 @@ int patch_apply(struct patch_batch *b, unsigned int lo, unsigned int hi,
 /* The same for one site. */
 int patch_site(struct patch_batch *b, unsigned int site, bool on);
 
+/* The same for jump labels, all words. */
+int patch_apply_jumps(struct patch_batch *b, patch_want_fn *want,
+		      const void *arg);
+
 /* "name+0x0/0x20: found 0x.., expected 0x..", for an -EIO. */
 int patch_explain(const struct patch_batch *b, char *buf, size_t size);
 
 struct patch_stats {
 	const char *strategy;
-	unsigned int enabled; /* sites */
+	unsigned int enabled; /* sites, and not jump labels */
 	u32 batches;
 	u64 sites_written;
 	u64 fallback; /* of these: not as the strategy does */

@@ -37,7 +37,7 @@ static struct patch_chunk chunk;
 static u32 published;
 
 bool patch_chunk_find(const struct patch_chunk *c, u32 count, unsigned long pc,
-		      bool *on)
+		      struct live *l, bool *on)
 {
 	unsigned int lo = 0, hi = count, mid;
 	u32 wanted = (u32)(pc - (unsigned long)_text) << 1;
@@ -51,18 +51,19 @@ bool patch_chunk_find(const struct patch_chunk *c, u32 count, unsigned long pc,
 	}
 	if (lo == count || c->entry[lo] >> 1 != wanted >> 1)
 		return false;
+	*l = patch_chunk_live(c, lo);
 	*on = c->entry[lo] & 1;
 	return true;
 }
 
-bool patch_break_find(unsigned long pc, bool *on)
+bool patch_break_find(unsigned long pc, struct live *l, bool *on)
 {
 	/*
 	 * The breakpoint was fetched, now the vector is loaded: the fence keeps
 	 * the loads behind the fetch. Pairs with the release in publish().
 	 */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	return patch_chunk_find(&chunk, READ_ONCE(published), pc, on);
+	return patch_chunk_find(&chunk, READ_ONCE(published), pc, l, on);
 }
 
 /* Release: the entries before the count, both before any breakpoint, which
@@ -75,30 +76,30 @@ static void publish(u32 count)
 
 /* ---- Steps ------------------------------------------------------------------ */
 
-static always_inline void write_one(unsigned long live, bool on, long delta,
+static always_inline void write_one(struct live l, bool on, long delta,
 				    enum patch_step step)
 {
 	if (step == PATCH_BREAK)
-		patch_break_write_unit(live + delta, arch_break_insn);
+		patch_break_write_unit(l.at + delta, arch_break_insn);
 	else if (step == PATCH_TAIL)
-		patch_break_write_tail(live + delta, arch_live_bytes(live, on));
+		patch_break_write_tail(l, delta, arch_live_bytes(l, on));
 	else
-		patch_break_write_unit(live + delta, arch_live_bytes(live, on));
+		patch_break_write_unit(l.at + delta, arch_live_bytes(l, on));
 }
 
 static always_inline void write_all(const struct patch_chunk *c,
 				    enum patch_step step)
 {
 	long delta = arch_text_open();
-	const u32 *e, *end = c->entry + c->count;
+	unsigned int i;
 
-	for (e = c->entry; e < end; e++)
-		write_one(patch_entry_live(*e), *e & 1, delta, step);
+	for (i = 0; i < c->count; i++)
+		write_one(patch_chunk_live(c, i), c->entry[i] & 1, delta, step);
 	arch_text_close();
 	/* The writer's own step comes first: patch_write_back(). */
 	if (arch_sync_each_site) {
-		for (e = c->entry; e < end; e++)
-			arch_text_sync_site(patch_entry_live(*e));
+		for (i = 0; i < c->count; i++)
+			arch_text_sync_site(patch_chunk_live(c, i).at);
 		arch_text_sync();
 	}
 }
@@ -126,7 +127,7 @@ static void store(const struct patch_chunk *c, enum patch_step step,
 	/* Of batches alone: the lab has steps of its own. */
 	if (READ_ONCE(patch_log_on) && c == &chunk)
 		for (unsigned int i = 0; i < c->count; i++)
-			patch_log_store(patch_entry_live(c->entry[i]), kind,
+			patch_log_store(patch_chunk_live(c, i).at, kind,
 					c->entry[i] & 1);
 }
 
@@ -139,7 +140,7 @@ static void break_sync(void *arg)
 	patch_log(LOG_SYNC, 0, 0);
 	if (arch_sync_each_site)
 		for (unsigned int i = 0; i < c->count; i++)
-			arch_text_sync_site(patch_entry_live(c->entry[i]));
+			arch_text_sync_site(patch_chunk_live(c, i).at);
 	arch_text_sync();
 }
 PATCH_ROOT(break_sync);
@@ -169,19 +170,20 @@ void patch_break_flush(void)
 		return;
 	publish(chunk.count);
 	patch_chunk_step(&chunk, PATCH_BREAK);
-	if (arch_break_length < arch_live_length)
+	if (chunk.tails)
 		patch_chunk_step(&chunk, PATCH_TAIL);
 	patch_chunk_step(&chunk, PATCH_FIRST);
 	patch_chunk_settle(&chunk, PATCH_FIRST);
 	publish(0);
 	chunk.count = 0;
+	chunk.tails = false;
 }
 
-void patch_break_add(unsigned long live, bool on)
+void patch_break_add(struct live l, bool on)
 {
 	if (chunk.count == PATCH_CHUNK)
 		patch_break_flush();
-	patch_chunk_add(&chunk, live, on);
+	patch_chunk_add(&chunk, l, on);
 }
 
 static int break_carry_out(struct patch_batch *b)
@@ -191,8 +193,7 @@ static int break_carry_out(struct patch_batch *b)
 	u32 diff, on;
 
 	patch_for_each (b, w, entry, diff, on)
-		patch_break_add(arch_site_live(site_entry_address(entry)),
-				on & 1);
+		patch_break_add(live_of_entry(b->set, entry), on & 1);
 	patch_break_flush();
 	return 0;
 }

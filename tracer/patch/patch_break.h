@@ -10,14 +10,22 @@
 
 struct patch_chunk {
 	unsigned int count;
+	bool tails; /* one of them at least has more than a first unit */
 	/* Ascending: the live instruction's offset from _text << 1 | on. One
 	 * word, so that a trap that looks reads an address and its own state. */
 	u32 entry[PATCH_CHUNK];
+	/* Of each, the target of its jump as an offset from _text; LIVE_CALL. */
+	u32 target[PATCH_CHUNK];
 };
 
-static inline unsigned long patch_entry_live(u32 entry)
+static always_inline struct live patch_chunk_live(const struct patch_chunk *c,
+						  unsigned int i)
 {
-	return (unsigned long)_text + (entry >> 1);
+	unsigned long text = (unsigned long)_text;
+	u32 target = c->target[i];
+
+	return (struct live){ text + (c->entry[i] >> 1),
+			      target ? text + target : LIVE_CALL };
 }
 
 /* The first unit of a live instruction's bytes. */
@@ -43,12 +51,19 @@ static_assert(arch_break_length == 1 || arch_break_length == 2 ||
 	      "one store has to write the unit");
 
 /* And the tail, behind a breakpoint, where no CPU fetches it. */
-static always_inline void patch_break_write_tail(unsigned long alias, u64 bytes)
+static always_inline void patch_break_write_tail(struct live l, long delta,
+						 u64 bytes)
 {
+	void *alias = (void *)(l.at + delta + arch_break_length);
 	u64 tail = bytes >> 8 * arch_break_length;
 
-	__builtin_memcpy((void *)(alias + arch_break_length), &tail,
-			 arch_live_length - arch_break_length);
+	/* Each length is a constant, so that no function is called. */
+	if (!l.target)
+		__builtin_memcpy(alias, &tail,
+				 arch_live_length - arch_break_length);
+	else
+		__builtin_memcpy(alias, &tail,
+				 arch_jump_length - arch_break_length);
 }
 
 static_assert(arch_break_length == arch_live_length ||
@@ -57,26 +72,31 @@ static_assert(arch_break_length == arch_live_length ||
 
 /* Put a live instruction in its place, in whatever order they come. There must
  * be room. */
-static inline void patch_chunk_add(struct patch_chunk *c, unsigned long live,
+static inline void patch_chunk_add(struct patch_chunk *c, struct live l,
 				   bool on)
 {
-	u32 entry = (u32)(live - (unsigned long)_text) << 1 | on;
+	u32 entry = (u32)(l.at - (unsigned long)_text) << 1 | on;
 	unsigned int i = c->count++;
+
+	c->tails |= live_length(l) > arch_break_length;
 
 	/* Batches come in ascending order, and then nothing moves. But a trap that
 	 * searches an unsorted vector kills the machine (H14), so the order is not
 	 * taken for granted. */
-	for (; i && c->entry[i - 1] > entry; i--)
+	for (; i && c->entry[i - 1] > entry; i--) {
 		c->entry[i] = c->entry[i - 1];
+		c->target[i] = c->target[i - 1];
+	}
 	c->entry[i] = entry;
+	c->target[i] = l.target ? l.target - (unsigned long)_text : LIVE_CALL;
 }
 
 /*
  * Is pc a live instruction of the first `count` of the chunk, which must be
- * ascending? Then also *on. Any context, no site.
+ * ascending? Then also *l, and the state that it gets. Any context, no site.
  */
 bool patch_chunk_find(const struct patch_chunk *c, u32 count, unsigned long pc,
-		      bool *on);
+		      struct live *l, bool *on);
 
 /*
  * Carry out one step of breakpoints on all of a chunk: write, then have every
@@ -89,13 +109,13 @@ void patch_chunk_step(struct patch_chunk *c, enum patch_step step);
 void patch_chunk_settle(const struct patch_chunk *c, enum patch_step last);
 
 /* Switch a site by breakpoint, together with others: at the latest in flush. */
-void patch_break_add(unsigned long live, bool on);
+void patch_break_add(struct live l, bool on);
 void patch_break_flush(void);
 
 /*
- * Is there a breakpoint of a batch at address pc? Then also *on, the state that
- * the site is to get. For patch_trap(): any context, no site.
+ * Is there a breakpoint of a batch at address pc? Then also *l, and in *on the state
+ * that it is to get. For patch_trap(): any context, no site.
  */
-bool patch_break_find(unsigned long pc, bool *on);
+bool patch_break_find(unsigned long pc, struct live *l, bool *on);
 
 #endif

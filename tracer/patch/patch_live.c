@@ -37,33 +37,39 @@ void patch_step_end(enum patch_step step, void (*sync)(void *arg), void *arg)
 	tell_lab(step, true);
 }
 
-void patch_write_back(const struct patch_batch *b)
+static always_inline void sync_sites_of_kind(const struct patch_batch *b,
+					     bool jumps)
 {
 	const u32 *entry;
 	unsigned int w;
 	u32 diff, on;
 
+	patch_for_each (b, w, entry, diff, on)
+		arch_text_sync_site(live_of_kind(b->set, entry, jumps).at);
+}
+
+static void sync_sites(const struct patch_batch *b)
+{
+	if (arch_sync_each_site)
+		LIVE_BY_KIND(b->set, sync_sites_of_kind, b);
+}
+
+void patch_write_back(const struct patch_batch *b)
+{
 	if (!arch_sync_each_site)
 		return;
-	patch_for_each (b, w, entry, diff, on)
-		arch_text_sync_site(arch_site_live(site_entry_address(entry)));
+	sync_sites(b);
 	arch_text_sync();
 }
 
 void patch_sync_batch(void *batch)
 {
 	const struct patch_batch *b = batch;
-	const u32 *entry;
-	unsigned int w;
-	u32 diff, on;
 
 	if (patch_fault_no_sync())
 		return;
 	patch_log(LOG_SYNC, 0, 0);
-	if (arch_sync_each_site)
-		patch_for_each (b, w, entry, diff, on)
-			arch_text_sync_site(
-				arch_site_live(site_entry_address(entry)));
+	sync_sites(b);
 	arch_text_sync();
 }
 PATCH_ROOT(patch_sync_batch);

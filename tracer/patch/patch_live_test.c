@@ -26,7 +26,7 @@ static void hit(unsigned long ip, unsigned long parent, struct trace_ops *ops)
 static struct trace_ops hit_ops = { .entry = trace_entry_call, .func = hit };
 
 static struct {
-	unsigned long live;
+	struct live live;
 	bool on;	     /* the state that the site gets */
 	unsigned int online; /* CPUs */
 	u32 steps;	     /* bit 2 * step + synced */
@@ -122,7 +122,7 @@ PATCH_TEST(patch_window, "patch.window_acts_as_new")
 
 	KASSERT(t, site >= 0);
 	trace_test_reset();
-	window.live = arch_site_live(site_address(site));
+	window.live = live_of_site(site_address(site));
 	window.lost = window.strange = window.online = wrong = 0;
 	for_each_online_cpu (cpu)
 		window.online++;
@@ -149,13 +149,14 @@ static void find_all(enum patch_step step, bool synced)
 	if (step != PATCH_BREAK || !synced)
 		return;
 	for (unsigned int i = 0; i < site_count; i++) {
-		unsigned long live = arch_site_live(site_address(i));
+		struct live live = live_of_site(site_address(i));
+		struct live found;
 		bool on = false;
 
 		if (patch_break_unit(arch_live_read(live)) !=
 		    patch_break_unit(arch_break_insn))
 			continue;
-		if (!patch_break_find(live, &on) || !on)
+		if (!patch_break_find(live.at, &found, &on) || !on)
 			missed++;
 	}
 }
@@ -182,8 +183,8 @@ static void switch_shuffled(bool on)
 	for (unsigned int i = 0; i < site_count; i++) {
 		unsigned int n = shuffle(i, site_count);
 
-		if (site_test(site_bits.patchable, n))
-			patch_break_add(arch_site_live(site_address(n)), on);
+		if (site_test(live_calls.patchable, n))
+			patch_break_add(live_of_site(site_address(n)), on);
 	}
 	patch_break_flush();
 }
@@ -218,19 +219,26 @@ KTEST(patch_shuffled, "patch.shuffled_and_oversized")
 KTEST(patch_vector, "patch.vector_is_sorted")
 {
 	static struct patch_chunk c;
+	unsigned long text = (unsigned long)_text;
 	unsigned int i;
+	struct live l;
 	bool on;
 
 	c.count = 0;
-	for (i = 0; i < PATCH_CHUNK; i++)
-		patch_chunk_add(
-			&c, (unsigned long)_text + 3 * ((i * 37) % PATCH_CHUNK),
-			i % 2);
-	for (i = 0; i < PATCH_CHUNK; i++)
+	for (i = 0; i < PATCH_CHUNK; i++) {
+		l.at = text + 3 * ((i * 37) % PATCH_CHUNK);
+		l.target = i % 2 ? l.at + 1 : LIVE_CALL;
+		patch_chunk_add(&c, l, i % 2);
+	}
+	for (i = 0; i < PATCH_CHUNK; i++) {
 		KEXPECT_EQ(t, c.entry[i] >> 1, 3 * i);
+		KASSERT(t,
+			patch_chunk_find(&c, c.count, text + 3 * i, &l, &on));
+		KEXPECT_EQ(t, l.target, on ? l.at + 1 : LIVE_CALL);
+	}
 	for (i = 0; i < site_count; i++)
-		KEXPECT(t, !patch_break_find(arch_site_live(site_address(i)),
-					     &on));
+		KEXPECT(t, !patch_break_find(live_of_site(site_address(i)).at,
+					     &l, &on));
 }
 
 /* ---- Choosing ----------------------------------------------------------------- */

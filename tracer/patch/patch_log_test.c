@@ -114,7 +114,7 @@ static void flip_broken(struct ktest_run *t, struct fault *how)
 static bool by_word(void)
 {
 	return !strcmp(patch_strategy_name(), "word") &&
-	       arch_live_word(arch_site_live(site_address(site)));
+	       arch_live_word(live_of_site(site_address(site)));
 }
 
 /* What follows from stores that a CPU has not synchronised: see the rules. */

@@ -25,23 +25,30 @@ static notrace void log_stores(const struct patch_batch *b)
 	u32 diff, on;
 
 	patch_for_each (b, w, entry, diff, on)
-		patch_log_store(arch_site_live(site_entry_address(entry)),
-				STORE_WHOLE, on & 1);
+		patch_log_store(live_of_entry(b->set, entry).at, STORE_WHOLE,
+				on & 1);
+}
+
+static always_inline void stop_write_kind(const struct patch_batch *b,
+					  long delta, bool jumps)
+{
+	const u32 *entry;
+	unsigned int w;
+	u32 diff, on;
+
+	patch_for_each (b, w, entry, diff, on) {
+		struct live l = live_of_kind(b->set, entry, jumps);
+
+		arch_live_write(l, delta, arch_live_bytes(l, on & 1));
+	}
 }
 
 static notrace void stop_change(void *arg)
 {
 	const struct patch_batch *b = arg;
 	long delta = arch_text_open();
-	const u32 *entry;
-	unsigned int w;
-	u32 diff, on;
 
-	patch_for_each (b, w, entry, diff, on) {
-		unsigned long live = arch_site_live(site_entry_address(entry));
-
-		arch_live_write(live + delta, arch_live_bytes(live, on & 1));
-	}
+	LIVE_BY_KIND(b->set, stop_write_kind, b, delta);
 	arch_text_close();
 	patch_write_back(b);
 	if (READ_ONCE(patch_log_on))

@@ -12,14 +12,14 @@
  * seconds of patience. */
 #define TOGGLES (boot_info.icount || nr_cpus > 4 ? 20u : 60u)
 
-static void overwrite(unsigned long live, u64 bytes)
+static void overwrite(struct live live, u64 bytes)
 {
 	irq_state_t state = arch_irq_save();
 	long delta = arch_text_open();
 
-	arch_live_write(live + delta, bytes);
+	arch_live_write(live, delta, bytes);
 	if (arch_sync_each_site)
-		arch_text_sync_site(live);
+		arch_text_sync_site(live.at);
 	arch_text_close();
 	arch_text_sync();
 	arch_irq_restore(state);
@@ -29,12 +29,12 @@ PATCH_TEST(patch_refuses, "patch.refuses_unexpected_bytes")
 {
 	int site = trace_test_site(victim_other);
 	struct patch_batch b;
-	unsigned long live;
+	struct live live;
 	char text[160];
 
 	KASSERT(t, site >= 0);
 	trace_test_reset();
-	live = arch_site_live(site_address(site));
+	live = live_of_site(site_address(site));
 	mutex_lock(&trace_mutex);
 	overwrite(live, arch_live_bytes(live, true));
 	KEXPECT_EQ(t, trace_test_switch_all(&b, true), -EIO);
@@ -42,7 +42,7 @@ PATCH_TEST(patch_refuses, "patch.refuses_unexpected_bytes")
 	KEXPECT_EQ(t, b.found, arch_live_bytes(live, true));
 	KEXPECT_EQ(t, b.expected, arch_live_bytes(live, false));
 	KEXPECT_EQ(t, trace_test_count_off(), site_boot.patched - 1);
-	KEXPECT_EQ(t, site_weight(site_bits.enabled), 0);
+	KEXPECT_EQ(t, site_weight(live_calls.enabled), 0);
 	mutex_unlock(&trace_mutex);
 	/* The same through the control file: one line, and nothing changes. */
 	KEXPECT_EQ(t, trace_test_put("current_tracer", "function"), -EIO);
@@ -84,8 +84,8 @@ static u64 expected_fallback(unsigned int batches)
 	if (strcmp(patch_strategy_name(), "word"))
 		return 0;
 	for (unsigned int i = 0; i < site_count; i++)
-		n += site_test(site_bits.patchable, i) &&
-		     !arch_live_word(arch_site_live(site_address(i)));
+		n += site_test(live_calls.patchable, i) &&
+		     !arch_live_word(live_of_site(site_address(i)));
 	return n * batches;
 }
 

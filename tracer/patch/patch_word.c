@@ -27,28 +27,36 @@ struct left {
 static void leave(struct left *left, const struct patch_batch *part,
 		  const u32 *entry)
 {
-	unsigned int i = entry - &site_table[32 * part->lo];
+	unsigned int i = entry - &part->set->table[32 * part->lo];
 
 	left->bits[i / 32] |= 1u << i % 32;
 	left->count++;
 }
 
-static void word_write(const struct patch_batch *part, struct left *left)
+static always_inline void word_write_kind(const struct patch_batch *part,
+					  struct left *left, long delta,
+					  bool jumps)
 {
-	long delta = arch_text_open();
 	unsigned int w;
 	const u32 *entry;
 	u32 diff, on;
 
 	patch_for_each (part, w, entry, diff, on) {
-		unsigned long live = arch_site_live(site_entry_address(entry));
+		struct live l = live_of_kind(part->set, entry, jumps);
 
-		if (arch_live_word(live))
-			arch_live_write_word(live + delta,
-					     arch_live_bytes(live, on & 1));
+		if (arch_live_word(l))
+			arch_live_write_word(l, delta,
+					     arch_live_bytes(l, on & 1));
 		else
 			leave(left, part, entry);
 	}
+}
+
+static void word_write(const struct patch_batch *part, struct left *left)
+{
+	long delta = arch_text_open();
+
+	LIVE_BY_KIND(part->set, word_write_kind, part, left, delta);
 	arch_text_close();
 	patch_write_back(part);
 }
@@ -62,10 +70,10 @@ static void log_stores(const struct patch_batch *part,
 	u32 diff, on;
 
 	patch_for_each (part, w, entry, diff, on) {
-		unsigned long live = arch_site_live(site_entry_address(entry));
+		struct live l = live_of_entry(part->set, entry);
 
-		if (arch_live_word(live))
-			patch_log_store(live, kind, on & 1);
+		if (arch_live_word(l))
+			patch_log_store(l.at, kind, on & 1);
 	}
 }
 
@@ -83,12 +91,14 @@ static void word_store(const struct patch_batch *part,
 
 static void add_left(const struct patch_batch *part, const struct left *left)
 {
+	const struct live_set *set = part->set;
+	unsigned int first = 32 * part->lo;
+
 	for (unsigned int i = 0; i < 32 * PART_WORDS; i++)
 		if (left->bits[i / 32] >> i % 32 & 1)
-			patch_break_add(
-				arch_site_live(site_address(32 * part->lo + i)),
-				!site_test(site_bits.enabled,
-					   32 * part->lo + i));
+			patch_break_add(live_of_entry(set,
+						      &set->table[first + i]),
+					!site_test(set->enabled, first + i));
 }
 
 static unsigned int word_part(struct patch_batch *part)
@@ -116,7 +126,9 @@ static bool any_in(const struct patch_batch *part)
 
 static int word_carry_out(struct patch_batch *b)
 {
-	struct patch_batch part = { .hi = b->lo, .changes = b->changes };
+	struct patch_batch part = { .set = b->set,
+				    .hi = b->lo,
+				    .changes = b->changes };
 
 	while (part.hi < b->hi) {
 		part.lo = part.hi;

@@ -123,7 +123,7 @@ static void convert(struct turn *turn, u32 offset, long delta)
 		turn->known++;
 		return;
 	}
-	err = arch_site_prepare(site, delta);
+	err = arch_site_prepare(site, LIVE_CALL, delta);
 	if (err)
 		word |= err == -ERANGE ? FOUND_SKIPPED : FOUND_FAILED;
 	turn->found[turn->n++] = word;
@@ -193,6 +193,9 @@ static void move_site(unsigned int to, unsigned int from)
 	for (unsigned int m = 0; m < NR_SITE_BITMAPS; m++)
 		if (maps[m])
 			set_bit(maps[m], to, site_test(maps[m], from));
+	set_bit(live_calls.patchable, to,
+		site_test(live_calls.patchable, from));
+	set_bit(live_calls.enabled, to, site_test(live_calls.enabled, from));
 }
 
 static void place_site(unsigned int to, u32 word)
@@ -204,7 +207,8 @@ static void place_site(unsigned int to, u32 word)
 	for (unsigned int m = 0; m < NR_SITE_BITMAPS; m++)
 		if (maps[m])
 			set_bit(maps[m], to, false);
-	set_bit(site_bits.patchable, to, !failed && !skipped);
+	set_bit(live_calls.enabled, to, false);
+	set_bit(live_calls.patchable, to, !failed && !skipped);
 	site_boot.failed += failed;
 	site_boot.skipped += skipped;
 	site_boot.patched += !failed && !skipped;

@@ -24,7 +24,7 @@ static unsigned int converted(unsigned int lo, unsigned int hi)
 
 	for (; lo < hi; lo++) {
 		site = trace_test_site(record_victim[lo]);
-		n += site >= 0 && site_test(site_bits.patchable, site);
+		n += site >= 0 && site_test(live_calls.patchable, site);
 	}
 	return n;
 }
@@ -97,9 +97,8 @@ KTEST(record_daemon, "record.daemon_makes_sites")
 	KASSERT(t, daemon_converts(8, 16));
 	for (i = 8; i < 16; i++) {
 		site = trace_test_site(record_victim[i]);
-		KEXPECT_EQ(t,
-			   arch_live_read(arch_site_live(site_address(site))),
-			   arch_live_bytes(arch_site_live(site_address(site)),
+		KEXPECT_EQ(t, arch_live_read(live_of_site(site_address(site))),
+			   arch_live_bytes(live_of_site(site_address(site)),
 					   false));
 	}
 	/* One in the filter: its calls are events, and no others. */
@@ -115,7 +114,7 @@ KTEST(record_daemon, "record.daemon_makes_sites")
 	KASSERT(t, daemon_converts(16, 24));
 	trace_test_read("set_ftrace_filter", text, sizeof(text), 7);
 	KEXPECT(t, !strcmp(text, "record_victim_011\n"));
-	KEXPECT_EQ(t, site_weight(site_bits.enabled), 1);
+	KEXPECT_EQ(t, site_weight(live_calls.enabled), 1);
 	KEXPECT_EQ(t, site_weight(site_bits.filter), 1);
 	call(t, 8, 24);
 	trace_test_books(&sum);
@@ -136,12 +135,13 @@ KTEST(record_active, "record.new_sites_are_traced")
 	call(t, 24, 32);
 	KASSERT(t, daemon_converts(24, 32));
 	for (i = 24; i < 32; i++)
-		KEXPECT(t, site_test(site_bits.enabled,
+		KEXPECT(t, site_test(live_calls.enabled,
 				     trace_test_site(record_victim[i])));
-	KEXPECT(t, !site_test(site_bits.enabled, trace_test_site(victim_call)));
-	KEXPECT_EQ(t, site_weight(site_bits.enabled), site_boot.patched - 1);
+	KEXPECT(t,
+		!site_test(live_calls.enabled, trace_test_site(victim_call)));
+	KEXPECT_EQ(t, site_weight(live_calls.enabled), site_boot.patched - 1);
 	trace_test_reset();
-	KEXPECT_EQ(t, site_weight(site_bits.enabled), 0);
+	KEXPECT_EQ(t, site_weight(live_calls.enabled), 0);
 }
 
 KTEST(record_exhausted, "record.skips_without_a_free_record")

@@ -13,6 +13,8 @@
 
 #define REPORT_LINES 10
 
+struct live_set live_calls;
+struct live_set live_jumps = { .table = jump_table, .distance = jump_distance };
 struct site_bits site_bits;
 unsigned int site_words;
 struct site_boot site_boot;
@@ -40,14 +42,15 @@ static int nop_set(const char *value)
 }
 KERNEL_PARAM(nop, "nop", arch_nop_names, nop_set);
 
-unsigned int site_lower_bound(unsigned long addr)
+static unsigned int lower_bound(const u32 *table, unsigned int count,
+				unsigned long addr)
 {
-	unsigned int lo = 0, hi = site_count;
+	unsigned int lo = 0, hi = count;
 
 	while (lo < hi) {
 		unsigned int mid = (lo + hi) / 2;
 
-		if (site_address(mid) < addr)
+		if (site_entry_address(&table[mid]) < addr)
 			lo = mid + 1;
 		else
 			hi = mid;
@@ -55,11 +58,25 @@ unsigned int site_lower_bound(unsigned long addr)
 	return lo;
 }
 
+unsigned int site_lower_bound(unsigned long addr)
+{
+	return lower_bound(site_table, site_count, addr);
+}
+
 int site_find(unsigned long addr)
 {
 	unsigned int i = site_lower_bound(addr);
 
 	return i < site_count && site_address(i) == addr ? (int)i : -1;
+}
+
+int jump_find(unsigned long addr)
+{
+	unsigned int i = lower_bound(jump_table, jump_count, addr);
+
+	return i < jump_count && site_entry_address(&jump_table[i]) == addr ?
+		       (int)i :
+		       -1;
 }
 
 /* For ps: is pc anywhere in a site? Those that end at or below pc come before
@@ -87,16 +104,24 @@ unsigned int site_weight(const u32 *bits)
 	return n;
 }
 
-#define AT_BOOT 4 /* bitmaps that are there from boot on */
+#define AT_BOOT 4 /* bitmaps of the sites that are there from boot on */
 
 unsigned long site_bytes(void)
 {
 	u32 *const *map = (u32 *const *)&site_bits;
-	unsigned int maps = 0;
+	unsigned int maps = 2; /* live_calls has two */
 
 	for (unsigned int m = 0; m < NR_SITE_BITMAPS; m++)
 		maps += !!map[m];
 	return (site_count + maps * site_words) * sizeof(u32);
+}
+
+unsigned long jump_bytes(void)
+{
+	unsigned int words = (jump_count + 31) / 32;
+
+	return jump_count * (sizeof(u32) + sizeof(s16) + sizeof(u8)) +
+	       2 * words * sizeof(u32);
 }
 
 u32 *site_bitmap_alloc(void)
@@ -107,15 +132,20 @@ u32 *site_bitmap_alloc(void)
 static void bitmaps_alloc(void)
 {
 	unsigned int words = (site_capacity + 31) / 32;
-	u32 *bits = kzalloc(max(AT_BOOT * words * sizeof(u32), 1ul));
+	unsigned int jump_words = (jump_count + 31) / 32;
+	u32 *bits = kzalloc(
+		max((AT_BOOT * words + 2 * jump_words) * sizeof(u32), 1ul));
 
 	if (!bits)
 		panic("no memory for the state of %u sites", site_capacity);
 	site_words = (site_count + 31) / 32;
-	site_bits.patchable = bits;
-	site_bits.enabled = bits + words;
+	live_calls.table = site_table;
+	live_calls.patchable = bits;
+	live_calls.enabled = bits + words;
 	site_bits.filter = bits + 2 * words;
 	site_bits.excluded = bits + 3 * words;
+	live_jumps.patchable = bits + AT_BOOT * words;
+	live_jumps.enabled = live_jumps.patchable + jump_words;
 }
 
 void site_sync(unsigned long site)
@@ -129,27 +159,48 @@ void site_sync(unsigned long site)
  * whose trampoline is out of reach, is counted, never patched again, and goes on
  * calling the stub.
  */
-static void convert_all(long delta)
+static always_inline unsigned int convert_kind(const struct live_set *set,
+					       unsigned int count, long delta,
+					       unsigned int *out_of_reach,
+					       bool jumps)
 {
-	u32 *patchable = site_bits.patchable;
-	unsigned int i, failed = 0, skipped = 0;
+	unsigned int i, patched = 0, skipped = 0;
+	const u32 *table = set->table;
+	u32 *patchable = set->patchable;
 
-	for (i = 0; i < site_count; i++) {
-		unsigned long site = site_address(i);
-		int err = arch_site_prepare(site, delta);
+	for (i = 0; i < count; i++) {
+		unsigned long site = site_entry_address(&table[i]);
+		unsigned long target =
+			jumps ? live_of_kind(set, &table[i], true).target :
+				LIVE_CALL;
+		int err = arch_site_prepare(site, target, delta);
 
-		if (!err)
+		if (!err) {
 			patchable[i / 32] |= 1u << (i % 32);
-		else if (err == -ERANGE)
+			patched++;
+		} else if (err == -ERANGE) {
 			skipped++;
-		else
-			failed++;
+		}
 		if (arch_sync_each_site)
 			site_sync(site);
 	}
-	site_boot.failed = failed;
-	site_boot.skipped = skipped;
-	site_boot.patched = site_count - failed - skipped;
+	*out_of_reach = skipped;
+	return patched;
+}
+
+static unsigned int convert_set(const struct live_set *set, unsigned int count,
+				long delta, unsigned int *skipped)
+{
+	return LIVE_BY_KIND(set, convert_kind, set, count, delta, skipped);
+}
+
+static void convert_all(long delta)
+{
+	site_boot.patched =
+		convert_set(&live_calls, site_count, delta, &site_boot.skipped);
+	site_boot.failed = site_count - site_boot.patched - site_boot.skipped;
+	site_boot.jumps = convert_set(&live_jumps, jump_count, delta,
+				      &site_boot.jumps_skipped);
 }
 
 /*
@@ -176,10 +227,9 @@ static void sites_convert(void)
 }
 INIT_HOOK(INIT_SITES, sites_convert);
 
-static void report_left(unsigned int i)
+static void report_left(unsigned long site, const char *format,
+			const char *expected)
 {
-	unsigned long site = site_address(i);
-	const char *format = arch_site_recognise(site);
 	const u8 *bytes = (const u8 *)site;
 	char found[8 * 3 + 1];
 	unsigned int b;
@@ -188,30 +238,64 @@ static void report_left(unsigned int i)
 		snprintf(found + 3 * b, sizeof(found) - 3 * b, " %02x",
 			 bytes[b]);
 	if (format)
-		printk("sites: skipped %pS: found%s, a %s site, but the tracer "
-		       "is out of its reach\n",
+		printk("sites: skipped %pS: found%s, a %s, but its target is "
+		       "out of its reach\n",
 		       (void *)site, found, format);
 	else
 		printk("sites: failed %pS: found%s, expected %s\n",
-		       (void *)site, found, arch_site_expected);
+		       (void *)site, found, expected);
+}
+
+static void report_site(unsigned int i)
+{
+	static char name[40];
+	unsigned long site = site_address(i);
+	const char *format = arch_site_recognise(site);
+
+	snprintf(name, sizeof(name), "%s site", format ? format : "");
+	report_left(site, format ? name : NULL, arch_site_expected);
+}
+
+static void report_jump(unsigned int i)
+{
+	struct live l = live_of_entry(&live_jumps, &jump_table[i]);
+
+	report_left(l.at,
+		    arch_site_prepare(l.at, l.target, 0) == -ERANGE ?
+			    "jump label" :
+			    NULL,
+		    "a jump label as compiled");
+}
+
+static unsigned int report_set(const struct live_set *set, unsigned int count,
+			       unsigned int lines, void (*report)(unsigned int))
+{
+	unsigned int said = 0;
+
+	for (unsigned int i = 0; i < count && said < lines; i++)
+		if (!site_test(set->patchable, i)) {
+			report(i);
+			said++;
+		}
+	return said;
 }
 
 void sites_report(void)
 {
-	unsigned int left = site_count - site_boot.patched, said = 0, i;
+	unsigned int all = site_count + jump_count, said;
+	unsigned int patched = site_boot.patched + site_boot.jumps;
+	unsigned int skipped = site_boot.skipped + site_boot.jumps_skipped;
 	u64 ns = clock_delta_to_ns(site_boot.clock);
 
-	printk("sites: %u = %u patched + %u skipped + %u failed, nop=%s, "
-	       "%llu us, %llu ns/site\n",
-	       site_count, site_boot.patched, site_boot.skipped,
-	       site_boot.failed, site_boot.nop,
+	printk("sites: %u calls + %u jumps = %u patched + %u skipped + %u "
+	       "failed, nop=%s, %llu us, %llu ns/site\n",
+	       site_count, jump_count, patched, skipped,
+	       all - patched - skipped, site_boot.nop,
 	       (unsigned long long)ns / NSEC_PER_USEC,
-	       (unsigned long long)(site_count ? ns / site_count : 0));
-	for (i = 0; i < site_count && said < min(left, REPORT_LINES + 0u); i++)
-		if (!site_test(site_bits.patchable, i)) {
-			report_left(i);
-			said++;
-		}
-	if (left > said)
-		printk("sites: and %u more left alone\n", left - said);
+	       (unsigned long long)(all ? ns / all : 0));
+	said = report_set(&live_calls, site_count, REPORT_LINES, report_site);
+	said += report_set(&live_jumps, jump_count, REPORT_LINES - said,
+			   report_jump);
+	if (all - patched > said)
+		printk("sites: and %u more left alone\n", all - patched - said);
 }

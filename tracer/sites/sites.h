@@ -1,10 +1,12 @@
 /*
  * The site table and what is known of each site: 4 bytes a site for the table,
- * made by tools/mksites after the link, and one bit in each of four bitmaps.
+ * made by tools/mksites after the link, and one bit in each of four bitmaps. Jump labels
+ * have tables of their own, 7 bytes a label, and two bitmaps.
  */
 #ifndef TRACER_SITES_H
 #define TRACER_SITES_H
 
+#include <arch/arch_trace.h>
 #include <kernel/image/symbols.h>
 #include <kernel/types.h>
 
@@ -26,14 +28,55 @@ extern const u32 site_table[];
 #endif
 
 /*
- * Bitmaps over the sites, bit i % 32 of word i / 32. All but `patchable`, which
- * stands from boot on, change only under trace_mutex (tracer/tracer.h).
+ * The jump labels' offsets, likewise ascending. Of each, how far its jump goes, and the
+ * number of its key among all keys (keys.h).
  */
+extern const u32 jump_count;
+extern const u32 jump_table[];
+extern const s16 jump_distance[];
+extern const u8 jump_key_number[];
+
+/*
+ * The live instructions of one kind, which a batch may switch together. Of bitmaps, bit
+ * i % 32 of word i / 32 belongs to entry i. `patchable` stands from boot on. `enabled`
+ * changes under trace_mutex (tracer/tracer.h).
+ */
+struct live_set {
+	const u32 *table;
+	const s16 *distance; /* of the jumps; NULL: functions' sites */
+	u32 *patchable;	     /* prepared at boot: may be switched */
+	u32 *enabled;	     /* the live instruction is "on" in memory */
+};
+extern struct live_set live_calls, live_jumps;
+
+/* The live instruction of an entry of the set's table; `jumps`: are they jump labels? */
+static always_inline struct live live_of_kind(const struct live_set *set,
+					      const u32 *entry, bool jumps)
+{
+	unsigned long at = (unsigned long)_text + *entry;
+
+	if (!jumps)
+		return live_of_site(at);
+	return (struct live){ at, at + set->distance[entry - set->table] };
+}
+
+static inline struct live live_of_entry(const struct live_set *set,
+					const u32 *entry)
+{
+	return live_of_kind(set, entry, set->distance);
+}
+
+/*
+ * Call an always_inline function whose last argument says whether the set has jump
+ * labels. So there is a loop for each kind, and none asks for every entry.
+ */
+#define LIVE_BY_KIND(set, fn, ...)                                             \
+	((set)->distance ? fn(__VA_ARGS__, true) : fn(__VA_ARGS__, false))
+
+/* What users choose of the sites: bitmaps likewise, which change under trace_mutex. */
 struct site_bits {
-	u32 *patchable; /* prepared at boot: may be switched */
-	u32 *enabled;	/* the live instruction is "on" in memory */
-	u32 *filter;	/* set_ftrace_filter; meaningless when it is empty */
-	u32 *excluded;	/* set_ftrace_notrace */
+	u32 *filter;   /* set_ftrace_filter; meaningless when it is empty */
+	u32 *excluded; /* set_ftrace_notrace */
 	/* NULL until they are first needed: */
 	u32 *graph; /* set_graph_function; meaningless when it is empty */
 	u32 *graph_hidden; /* set_graph_notrace */
@@ -68,6 +111,9 @@ unsigned int site_lower_bound(unsigned long addr);
 /* The site at exactly `addr`, or -1. */
 int site_find(unsigned long addr);
 
+/* The jump label at exactly `addr`, or -1. */
+int jump_find(unsigned long addr);
+
 /* The name of the function that has site i, "?" if no symbol covers it. */
 const char *site_function(unsigned int i);
 
@@ -77,6 +123,9 @@ unsigned int site_weight(const u32 *bits);
 /* What boot conversion did; patched + skipped + failed = site_count. */
 struct site_boot {
 	unsigned int patched, skipped, failed;
+	unsigned int
+		jumps; /* jump labels patched; the others were skipped or failed */
+	unsigned int jumps_skipped;
 	const char *nop; /* what arch_nop_select() has chosen */
 	u64 clock; /* arch_clock() ticks that it took; choosing the NOP, which
 		      does not depend on the sites, is not in it */
@@ -86,8 +135,9 @@ extern struct site_boot site_boot;
 /* arch_text_sync_site() for all of a site: it may lie across two cache lines. */
 void site_sync(unsigned long site);
 
-/* Bytes of table and bitmaps together. */
+/* Bytes of tables and bitmaps together: of the sites, and of the jump labels. */
 unsigned long site_bytes(void);
+unsigned long jump_bytes(void);
 
 /*
  * Print the boot line, and a line for each site that was left alone. Once the

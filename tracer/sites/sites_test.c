@@ -14,7 +14,7 @@ KTEST(sites_counts, "sites.counts")
 	KEXPECT_EQ(t, site_boot.patched + site_boot.skipped + site_boot.failed,
 		   site_count);
 	KEXPECT_EQ(t, site_boot.failed, 0);
-	KEXPECT_EQ(t, site_weight(site_bits.patchable), site_boot.patched);
+	KEXPECT_EQ(t, site_weight(live_calls.patchable), site_boot.patched);
 	KEXPECT(t, site_bytes() <= 5ul * site_count);
 }
 
@@ -40,11 +40,11 @@ KTEST(sites_off, "sites.off_after_boot")
 	unsigned int i;
 
 	trace_test_reset();
-	KEXPECT_EQ(t, site_weight(site_bits.enabled), 0);
+	KEXPECT_EQ(t, site_weight(live_calls.enabled), 0);
 	for (i = 0; i < site_count; i++) {
-		unsigned long live = arch_site_live(site_address(i));
+		struct live live = live_of_site(site_address(i));
 
-		if (site_test(site_bits.patchable, i))
+		if (site_test(live_calls.patchable, i))
 			KEXPECT_EQ(t, arch_live_read(live),
 				   arch_live_bytes(live, false));
 	}

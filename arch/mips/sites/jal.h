@@ -41,7 +41,7 @@
 #define SITE_LENGTH 8
 #define RESUME_OFF 4
 
-static inline u64 arch_live_bytes(unsigned long live, bool on)
+static inline u64 site_insn(unsigned long live, bool on)
 {
 	(void)live;
 	return on ? insn_jal((unsigned long)trace_entry) : INSN_NOP;
@@ -60,10 +60,9 @@ static inline bool calls_stub(const u32 *insn)
 	       insn[1] == INSN_ADDIU_SP_8;
 }
 
-/* `jal` keeps the upper 4 bits of the address of its delay slot. */
 static inline bool site_reaches(unsigned long site, unsigned long target)
 {
-	return ((site + 4) ^ target) >> 28 == 0;
+	return jump_reaches(site, target);
 }
 
 static inline void site_write_fixed(volatile u32 *insn)

@@ -38,7 +38,7 @@
 #define SITE_LENGTH 20
 #define RESUME_OFF SITE_LENGTH
 
-static inline u64 arch_live_bytes(unsigned long live, bool on)
+static inline u64 site_insn(unsigned long live, bool on)
 {
 	(void)live;
 	return on ? insn_lui_v1((unsigned long)trace_entry) :
@@ -87,7 +87,7 @@ static inline void site_write_fixed(volatile u32 *insn)
 /* As the `lui` leaves it. */
 static inline void site_resume_on(struct trap_frame *f, unsigned long live)
 {
-	f->reg[REG_V1] = (u32)arch_live_bytes(live, true) << 16;
+	f->reg[REG_V1] = (u32)site_insn(live, true) << 16;
 	f->epc = live + 4;
 }
 

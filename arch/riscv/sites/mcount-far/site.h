@@ -54,8 +54,8 @@ static inline bool site_is_compiled(unsigned long site)
 {
 	long rounded = distance_rounded(site, trace_stub);
 
-	return arch_live_read(site) == insn_auipc(REG_RA, rounded) &&
-	       arch_live_read(site + 4) == insn_jalr(REG_RA, rounded);
+	return insn_read(site) == insn_auipc(REG_RA, rounded) &&
+	       insn_read(site + 4) == insn_jalr(REG_RA, rounded);
 }
 
 /* The compiled auipc reaches trace_entry or trace_entry_below. */
@@ -68,7 +68,7 @@ static inline bool site_reaches(unsigned long site)
 /* Writes "off" through `alias`. The other word stays as it was compiled. */
 static inline void site_convert(unsigned long site, unsigned long alias)
 {
-	arch_live_write(alias + SITE_LIVE, site_off(site));
+	insn_write(alias + SITE_LIVE, site_off(site));
 }
 
 #else

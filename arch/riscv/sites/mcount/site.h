@@ -37,7 +37,7 @@ static inline bool site_is_compiled(unsigned long site)
 	long distance = (long)((unsigned long)trace_stub - site);
 
 	return jal_reaches(distance) &&
-	       arch_live_read(site) == insn_jal_ra(distance);
+	       insn_read(site) == insn_jal_ra(distance);
 }
 
 static inline bool site_reaches(unsigned long site)
@@ -48,7 +48,7 @@ static inline bool site_reaches(unsigned long site)
 /* Writes "off" through `alias`. There is no other word. */
 static inline void site_convert(unsigned long site, unsigned long alias)
 {
-	arch_live_write(alias + SITE_LIVE, site_off(site));
+	insn_write(alias + SITE_LIVE, site_off(site));
 }
 
 #else

@@ -62,8 +62,8 @@ static inline bool site_is_compiled(unsigned long site)
 	const u32 *word = (const u32 *)site;
 
 	if (__builtin_expect(site & 2, 0)) /* a cold function's (H10) */
-		return arch_live_read(site) == SITE_COMPILED &&
-		       arch_live_read(site + 4) == SITE_COMPILED;
+		return insn_read(site) == SITE_COMPILED &&
+		       insn_read(site + 4) == SITE_COMPILED;
 	return word[0] == SITE_COMPILED && word[1] == SITE_COMPILED;
 }
 
@@ -87,8 +87,8 @@ static inline void site_convert(unsigned long site, unsigned long alias)
 		second ^= JALR_TO_HINT(REG_T0);
 	}
 	if (__builtin_expect(site & 2, 0)) {
-		arch_live_write(alias, first);
-		arch_live_write(alias + 4, second);
+		insn_write(alias, first);
+		insn_write(alias + 4, second);
 		return;
 	}
 	word[0] = first;

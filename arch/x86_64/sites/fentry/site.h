@@ -9,7 +9,7 @@
 /* What the site is as compiled, as arch_live_read() would find it. */
 static inline u64 site_compiled(unsigned long site)
 {
-	return live_call(site, (unsigned long)trace_stub);
+	return insn_to(OPCODE_CALL, site, (unsigned long)trace_stub);
 }
 #else
 /* clang-format off */
