@@ -1,5 +1,6 @@
 /* What an interrupt does, whatever the port: count, handle, maybe switch. */
 #include <kernel/cpu/cpu.h>
+#include <kernel/event/event.h>
 #include <kernel/irq.h>
 #include <kernel/printk.h>
 #include <kernel/sched/sched_internal.h>
@@ -44,19 +45,16 @@ void irq_enter(struct trap_frame *f)
 void irq_event(enum irq_kind kind)
 {
 	arch_this_cpu()->irq_counts[kind]++;
-	switch (kind) {
-	case IRQ_TIMER:
-		timer_interrupt();
-		break;
-	case IRQ_IPI:
+	if (kind == IRQ_IPI) {
 		ipi_interrupt();
-		break;
-	case IRQ_CONSOLE:
-		console_interrupt();
-		break;
-	default:
-		break;
+		return;
 	}
+	trace_irq_handler_entry(kind, irq_kind_names[kind]);
+	if (kind == IRQ_TIMER)
+		timer_interrupt();
+	else if (kind == IRQ_CONSOLE)
+		console_interrupt();
+	trace_irq_handler_exit(kind);
 }
 
 /*

@@ -4,6 +4,7 @@
  * time slice: an idle CPU has no tick.
  */
 #include <kernel/cpu/cpu.h>
+#include <kernel/event/event.h>
 #include <kernel/printk.h>
 #include <kernel/sched/sched_internal.h>
 #include <kernel/time.h>
@@ -141,6 +142,7 @@ void timer_start(struct timer *t, u64 ns)
 	t->cpu = cpu->head.index;
 	t->deadline = ticks < NEVER - now ? now + ticks : NEVER - 1;
 	insert(&cpu->timers, t);
+	trace_timer_start(t, t->cpu);
 	spin_unlock(&cpu->timers.lock, state);
 	time_program();
 	arch_irq_restore(irq);
@@ -220,8 +222,11 @@ void timer_interrupt(void)
 	struct timer *t;
 
 	q->programmed = NEVER;
-	while ((t = take_due(q, now)))
+	while ((t = take_due(q, now))) {
+		trace_timer_expire_entry(t, now);
 		t->fn(t);
+		trace_timer_expire_exit(t);
+	}
 	sched_tick(now);
 	time_program();
 }

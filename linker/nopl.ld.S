@@ -68,6 +68,7 @@ SECTIONS
 		*(.data .data.*)
 		. = ALIGN(16);
 		REGISTRY(static_keys)
+		REGISTRY(events)
 		__global_pointer$ = . + 0x800;
 		*(.sdata .sdata.* .got .got.* .igot .igot.*)
 	} :data

@@ -17,7 +17,9 @@
 #include <kernel/test/victim.h>
 #include <kernel/lock/mutex.h>
 #include <tracer/patch/patch.h>
+#include <kernel/event/event.h>
 #include <tracer/patch/probe.h>
+#include <tracer/ring/ring_control.h>
 #include <tracer/sites/sites.h>
 #include <tracer/filter.h>
 
@@ -85,6 +87,29 @@ static u64 cost_of_label(void)
 	u64 without = count_calls(victim_no_label);
 
 	return ((with - without) * 10 + CALLS / 2) / CALLS;
+}
+
+/* An event that is on, from its jump label to the next instruction: sched_switch has one of
+ * the longest records. */
+static u64 cost_of_switch_event(void)
+{
+	const struct task *t = arch_current();
+	irq_state_t state = arch_irq_save();
+	unsigned int i;
+	u64 start, loop;
+
+	event_sched_switch(t, t);
+	start = arch_instructions();
+	for (i = 0; i < CALLS; i++)
+		asm volatile("");
+	loop = arch_instructions() - start;
+	start = arch_instructions();
+	for (i = 0; i < CALLS; i++)
+		event_sched_switch(t, t);
+	start = arch_instructions() - start - loop;
+	arch_irq_restore(state);
+	ring_clear(~0u);
+	return (start * 10 + CALLS / 2) / CALLS;
 }
 
 static u64 count_batch(bool on)
@@ -189,6 +214,8 @@ static int put_calls(struct sink *out)
 	/* As much as the longest port may; tools/bench knows each port's. */
 	put_figure(out, "disabled_site", cost_of_site(), "instructions", 3);
 	put_figure(out, "disabled_label", cost_of_label(), "instructions", 2);
+	put_figure(out, "sched_switch_event", cost_of_switch_event(),
+		   "instructions", 120);
 	err = filter_write(&errors, &filter_trace, filter, false);
 	if (!err)
 		err = trace_select(&errors, "function");

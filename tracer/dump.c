@@ -20,7 +20,7 @@
 #include <tracer/output.h>
 
 #define EVENTS 200 /* shown at most */
-#define TEXT 48	   /* bytes of a marker or a stack that are kept */
+#define TEXT 128   /* bytes of a marker, a stack or a record that are kept */
 
 enum { NONE, ALL, THIS_CPU }; /* as Linux's numbers */
 
@@ -42,14 +42,20 @@ static void keep(struct dump *d, const struct ring_entry *e)
 	struct ring_entry *kept = &d->last[i].e;
 
 	*kept = *e;
-	if (!e->text && !e->stack)
+	if (!e->text && !e->stack && !e->event)
 		return;
 	kept->len = min(e->len, (u32)TEXT);
-	memcpy(d->last[i].text, e->text ?: (const char *)e->stack, kept->len);
+	memcpy(d->last[i].text,
+	       e->text	? e->text :
+	       e->stack ? (const void *)e->stack :
+			  e->record,
+	       kept->len);
 	if (e->text)
 		kept->text = (const char *)d->last[i].text;
-	else
+	else if (e->stack)
 		kept->stack = d->last[i].text;
+	else
+		kept->record = d->last[i].text;
 }
 
 static void show(struct dump *d)

@@ -11,6 +11,7 @@
 #include <kernel/mm/kmalloc.h>
 #include <tracer/tracer.h>
 #include <tracer/comm.h>
+#include <tracer/events/events.h>
 #include <tracer/options.h>
 #include <tracer/graph/output_graph.h>
 
@@ -271,6 +272,18 @@ void trace_stack(struct seq *s, const struct ring_entry *e)
 	}
 }
 
+void trace_event(struct seq *s, const struct ring_entry *e)
+{
+	const struct event *event = event_by_id(e->event);
+
+	if (!event) {
+		seq_printf(s, "an event of the unknown kind %u", e->event);
+		return;
+	}
+	seq_printf(s, "%s: ", event->name);
+	event_show(s, event->fields, event->text, e->record);
+}
+
 void trace_line(struct seq *s, struct trace_iter *it,
 		const struct ring_entry *e)
 {
@@ -292,7 +305,9 @@ void trace_line(struct seq *s, struct trace_iter *it,
 		trace_stack(s, e);
 		return;
 	}
-	if (!e->text)
+	if (e->event)
+		trace_event(s, e);
+	else if (!e->text)
 		trace_call(s, e);
 	else
 		seq_printf(s, "tracing_mark_write: %.*s", (int)e->len, e->text);

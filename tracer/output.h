@@ -63,6 +63,8 @@ void trace_line(struct seq *s, struct trace_iter *it,
 void trace_function(struct seq *s, unsigned long addr, unsigned long at);
 /* A stack: a line that says so, and a line for each call. */
 void trace_stack(struct seq *s, const struct ring_entry *e);
+/* "sched_wakeup: comm=ping pid=7 ..." */
+void trace_event(struct seq *s, const struct ring_entry *e);
 /* "victim_call <-victim_outer" */
 void trace_call(struct seq *s, const struct ring_entry *e);
 

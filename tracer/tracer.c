@@ -20,6 +20,7 @@
 #include <tracer/comm.h>
 #include <tracer/pids.h>
 #include <tracer/calls/calls.h>
+#include <tracer/events/events.h>
 #include <tracer/output.h>
 
 struct mutex trace_mutex = MUTEX_INIT(trace_mutex);
@@ -50,16 +51,19 @@ static void apply(bool clear)
 	struct trace_ops *ops = calls_ops(trace_state.tracer);
 	/* C code looks at tracing_on itself, for a trigger may change it. */
 	bool on = trace_state.on || ops;
-	bool calls = ops || (on && trace_state.tracer->ops);
+	bool calls = ops || (on && trace_state.tracer->ops), watch;
 
 	WRITE_ONCE(ring_gated, ops || pids_are_listed());
+	WRITE_ONCE(ring_by_c, ops);
 	if (!ops)
 		ops = calls ? trace_state.tracer->ops : &trace_ops_off;
 	if (!calls || clear)
 		trace_ops_set(&trace_ops_off);
-	if (calls)
+	/* Events need the names of tasks, too. */
+	watch = calls || events_are_on();
+	if (watch)
 		comm_save_all();
-	WRITE_ONCE(sched_switch_hook, calls ? on_switch : NULL);
+	WRITE_ONCE(sched_switch_hook, watch ? on_switch : NULL);
 	ring_record(on ? trace_state.cpumask : 0, clear);
 	trace_ops_set(ops);
 }

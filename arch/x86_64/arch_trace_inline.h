@@ -7,8 +7,8 @@
 #define OPCODE_CALL 0xe8
 #define OPCODE_JUMP 0xe9
 
-/* What arch_static_branch() leaves: the NOP 0f 1f 44 00 00. */
-#define JUMP_COMPILED 0x441f0full
+/* JUMP_LABEL_INSN: a NOP that is none of a site. */
+#define JUMP_COMPILED 0x0200441f0full
 
 #define LIVE_MASK ((1ull << 8 * SITE_LENGTH) - 1)
 

@@ -9,7 +9,7 @@
 /* A jump label (arch/jump_label.h): patch.c says why there may be prefixes before it. */
 #define JUMP_LABEL_INSN                                                        \
 	".balign 8, 0x2e, 4\n"                                                 \
-	"1: .byte 0x0f, 0x1f, 0x44, 0x00, 0x00\n"
+	"1: .byte 0x0f, 0x1f, 0x44, 0x00, 0x02\n"
 #define JUMP_LABEL_KEY "%c0" /* operand 0 as a bare symbol */
 
 #endif

@@ -193,7 +193,7 @@ lab_victim_jump_run:
 before lab_victim_jump
 lab_victim_jump_site:
 	.balign 8, 0x2e, 4
-9:	.byte 0x0f, 0x1f, 0x44, 0x00, 0x00
+9:	.byte 0x0f, 0x1f, 0x44, 0x00, 0x02
 	jump_record lab_victim_jump_yes
 behind lab_victim_jump
 	victim_end rax, rbx, rcx, rdx, rsi, rdi, rbp, r8, r9, r10, r11, r12, r13, r14, r15

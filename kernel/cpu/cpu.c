@@ -2,6 +2,7 @@
 #include <arch/arch.h>
 #include <boot/boot_info.h>
 #include <kernel/cpu/cpu.h>
+#include <kernel/event/event.h>
 #include <kernel/errno.h>
 #include <kernel/cpu/order.h>
 #include <kernel/panic.h>
@@ -54,17 +55,35 @@ void cpu_count(void)
 
 /* ---- interrupting one another ---- */
 
+/* As Linux's arm64 calls them. */
+static const char reason_resched[] = "Rescheduling interrupts",
+		  reason_call[] = "Function call interrupts",
+		  reason_stop[] = "CPU stop interrupts";
+
 /* Not sent again while the other has not yet looked: one interrupt is enough.
  * Release: pairs with the acquire in ipi_interrupt(). */
 void ipi_send(unsigned int cpu, enum ipi why)
 {
 	BUG_ON(stop_active());
-	if (!(__atomic_fetch_or(&cpus[cpu].ipi_pending, why, __ATOMIC_ACQ_REL) &
-	      why))
-		arch_ipi_send(cpu);
+	if (__atomic_fetch_or(&cpus[cpu].ipi_pending, why, __ATOMIC_ACQ_REL) &
+	    why)
+		return;
+	trace_ipi_raise(1u << cpu, why == IPI_RESCHED ? reason_resched :
+				   why == IPI_CALL    ? reason_call :
+							reason_stop);
+	arch_ipi_send(cpu);
 }
 
 static void call_here(void);
+
+static void ipi_handle(bool wanted, void (*handle)(void), const char *reason)
+{
+	if (!wanted)
+		return;
+	trace_ipi_entry(reason);
+	handle();
+	trace_ipi_exit(reason);
+}
 
 void ipi_interrupt(void)
 {
@@ -73,12 +92,9 @@ void ipi_interrupt(void)
 
 	if (why & IPI_PANIC)
 		panic_stop_cpu();
-	if (why & IPI_RESCHED)
-		sched_need_resched();
-	if (why & IPI_CALL)
-		call_here();
-	if (why & IPI_STOP)
-		stop_hold();
+	ipi_handle(why & IPI_RESCHED, sched_need_resched, reason_resched);
+	ipi_handle(why & IPI_CALL, call_here, reason_call);
+	ipi_handle(why & IPI_STOP, stop_hold, reason_stop);
 }
 
 /*

@@ -38,6 +38,7 @@
  */
 #include <arch/arch_trace.h>
 #include <boot/boot_info.h>
+#include <kernel/event/event.h>
 #include <kernel/assert.h>
 #include <kernel/lib/bits.h>
 #include <kernel/errno.h>
@@ -308,6 +309,7 @@ static int bring_up(unsigned int c)
 	if (!becomes(is_ready, c))
 		return -ETIMEDOUT;
 	let_in(c);
+	trace_cpu_up(c);
 	return 0;
 }
 
@@ -351,6 +353,7 @@ static int bring_down(unsigned int c)
 		return -ETIMEDOUT;
 	cpus[c].idle->on_cpu = false;
 	set_state(c, CPU_OFFLINE);
+	trace_cpu_down(c);
 	if (alone())
 		set_atomics(false);
 	return 0;

@@ -14,27 +14,17 @@
 
 REGISTRY(struct ctl_file, ctl_files);
 
-/* A walk over all paths, those with %u once for each CPU. */
+/* A walk over all paths, those with %u once for each CPU, those with %s for each name. */
 struct ctl_walk {
 	const struct ctl_file *file;
-	unsigned int cpu;
+	unsigned int n; /* the CPU, or the name's number */
 	char path[CTL_PATH];
 };
 
 static void walk_start(struct ctl_walk *w)
 {
 	w->file = NULL;
-	w->cpu = 0;
-}
-
-static void walk_expand(struct ctl_walk *w, const char *mark)
-{
-	if (!mark)
-		strlcpy(w->path, w->file->path, CTL_PATH);
-	else
-		snprintf(w->path, CTL_PATH, "%.*s%u%s",
-			 (int)(mark - w->file->path), w->file->path, w->cpu,
-			 mark + 2);
+	w->n = 0;
 }
 
 static unsigned int cpus_of(const struct ctl_file *file)
@@ -42,24 +32,43 @@ static unsigned int cpus_of(const struct ctl_file *file)
 	return file->possible ? boot_info.nr_cpus : nr_cpus;
 }
 
+/* Make the n-th path of the file; false: it has fewer. */
+static bool walk_expand(struct ctl_walk *w)
+{
+	const char *path = w->file->path, *name = "";
+	const char *mark = strstr(path, w->file->name ? "%s" : "%u");
+
+	if (!mark) {
+		strlcpy(w->path, path, CTL_PATH);
+		return w->n == 0;
+	}
+	if (w->file->name)
+		name = w->file->name(w->n);
+	if (!name || (!w->file->name && w->n >= cpus_of(w->file)))
+		return false;
+	if (w->file->name)
+		snprintf(w->path, CTL_PATH, "%.*s%s%s", (int)(mark - path),
+			 path, name, mark + 2);
+	else
+		snprintf(w->path, CTL_PATH, "%.*s%u%s", (int)(mark - path),
+			 path, w->n, mark + 2);
+	return true;
+}
+
 static bool walk_next(struct ctl_walk *w)
 {
-	const char *mark = w->file ? strstr(w->file->path, "%u") : NULL;
-
-	if (!w->file) {
-		w->file = __start_ctl_files;
-	} else if (mark && w->cpu + 1 < cpus_of(w->file)) {
-		w->cpu++;
-		walk_expand(w, mark);
-		return true;
-	} else {
+	if (w->file) {
+		w->n++;
+		if (walk_expand(w))
+			return true;
 		w->file++;
+	} else {
+		w->file = __start_ctl_files;
 	}
-	if (w->file >= __stop_ctl_files)
-		return false;
-	w->cpu = 0;
-	walk_expand(w, strstr(w->file->path, "%u"));
-	return true;
+	for (w->n = 0; w->file < __stop_ctl_files; w->file++)
+		if (walk_expand(w))
+			return true;
+	return false;
 }
 
 /* The part of a path below dir, or NULL if it is not below. */
@@ -155,7 +164,7 @@ int ctl_open(const char *path, bool write, bool truncate,
 	if (!h)
 		return -ENOMEM;
 	h->file = w.file;
-	h->cpu = w.cpu;
+	h->cpu = w.n;
 	h->truncate = truncate;
 	h->writing = write;
 	err = w.file->open ? w.file->open(h) : 0;

@@ -20,9 +20,11 @@ void seq_printf(struct seq *s, const char *fmt, ...) printf_like(2, 3);
 
 struct ctl_file {
 	/* Absolute. A "%u" in it makes one file for each CPU: per_cpu/cpu%u.
-	 * possible: also for CPUs that maxcpus= has left out. */
+	 * possible: also for CPUs that maxcpus= has left out. A "%s" makes one for
+	 * each name that name(0), name(1) ... return, until one is NULL. */
 	const char *path;
 	bool possible;
+	const char *(*name)(unsigned int i);
 	/* Optional. open() may leave state in h->priv, and release() frees it.
 	 * 0 or an error. */
 	int (*open)(struct ctl_handle *h);
@@ -52,7 +54,7 @@ struct ctl_file {
 
 struct ctl_handle {
 	const struct ctl_file *file;
-	unsigned int cpu; /* for %u paths */
+	unsigned int cpu; /* for %u paths; the name's number for %s paths */
 	bool truncate;
 	unsigned long pos;
 	void *priv;

@@ -7,7 +7,7 @@
  * the pattern goes on behind ']', or NULL when the class is not closed: then
  * '[' stands for itself, as in Linux.
  */
-static const char *match_class(const char *p, char c, bool *matched)
+static notrace const char *match_class(const char *p, char c, bool *matched)
 {
 	bool negate = *p == '!', hit = false;
 	const char *first;
@@ -30,7 +30,7 @@ static const char *match_class(const char *p, char c, bool *matched)
 }
 
 /* One pattern element against one character: the pattern's rest, or NULL. */
-static const char *match_one(const char *p, char c)
+static notrace const char *match_one(const char *p, char c)
 {
 	const char *rest;
 	bool matched;
@@ -51,8 +51,9 @@ static const char *match_one(const char *p, char c)
 	return *p == c ? p + 1 : NULL;
 }
 
-/* Backs up only to the last '*': an earlier one can never do better. */
-bool glob_match(const char *pattern, const char *text)
+/* Backs up only to the last '*': an earlier one can never do better. No site here: the filters
+ * of events call it, on the patching path too. */
+notrace bool glob_match(const char *pattern, const char *text)
 {
 	const char *star = NULL, *star_text = NULL;
 

@@ -5,6 +5,7 @@
  * object in a slab never is, so kfree() can tell them apart. A slab that falls empty
  * gives its page back at once, so what is free does not depend on what was used before.
  */
+#include <kernel/event/event.h>
 #include <kernel/lib/bits.h>
 #include <kernel/lib/list.h>
 #include <kernel/lock/lock.h>
@@ -119,10 +120,11 @@ static void *alloc_large(size_t size, size_t *got)
 	return *got < size ? NULL : page_alloc(order);
 }
 
-void *kmalloc(size_t size)
+/* For the function that calls: the event's call_site is its caller. */
+static always_inline void *allocate(size_t size)
 {
 	irq_state_t state;
-	size_t got;
+	size_t got = 0;
 	void *p;
 
 	if (!size)
@@ -141,12 +143,18 @@ void *kmalloc(size_t size)
 		failures++;
 	}
 	spin_unlock(&lock, state);
+	trace_kmalloc((unsigned long)__builtin_return_address(0), p, size, got);
 	return p;
+}
+
+void *kmalloc(size_t size)
+{
+	return allocate(size);
 }
 
 void *kzalloc(size_t size)
 {
-	void *p = kmalloc(size);
+	void *p = allocate(size);
 
 	if (p)
 		memset(p, 0, size);
@@ -178,6 +186,7 @@ void kfree(void *p)
 {
 	irq_state_t state;
 
+	trace_kfree((unsigned long)__builtin_return_address(0), p);
 	if (!p)
 		return;
 	state = spin_lock(&lock);

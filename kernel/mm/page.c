@@ -6,6 +6,7 @@
  */
 #include <arch/arch.h>
 #include <boot/boot_info.h>
+#include <kernel/event/event.h>
 #include <kernel/lib/list.h>
 #include <kernel/lock/lock.h>
 #include <kernel/mm/mm_internal.h>
@@ -96,6 +97,7 @@ void *page_alloc(unsigned int order)
 
 	failures += !page;
 	spin_unlock(&lock, state);
+	trace_mm_page_alloc(page ? pfn_of(page) : ~0ul, order);
 	return page;
 }
 
@@ -116,6 +118,7 @@ void page_free(void *page, unsigned int order)
 	if (page_order(page) != order)
 		panic("page_free: %p is of order %u, not %u", page,
 		      page_order(page), order);
+	trace_mm_page_free(pfn_of(page), order);
 	state = spin_lock(&lock);
 	block_free(pfn_of(page), order);
 	spin_unlock(&lock, state);

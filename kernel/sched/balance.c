@@ -7,6 +7,7 @@
  * A CPU first reads other CPUs' queues without their locks, as a hint. It decides again
  * once it holds the locks.
  */
+#include <kernel/event/event.h>
 #include <kernel/printk.h>
 #include <kernel/sched/sched_internal.h>
 #include <kernel/sched/balance.h>
@@ -106,6 +107,11 @@ void cpu_kick(unsigned int cpu)
 /* Under the lock of c's queue, and of t->cpu's. */
 static void put_on(unsigned int c, struct task *t)
 {
+	if (t->cpu != c)
+		trace_sched_migrate_task(t, t->cpu, c);
+	if (t->waking)
+		trace_sched_wakeup(t, c);
+	t->waking = false;
 	t->cpu = c;
 	rq_add(&cpus[c].rq, t, false);
 	if (t->prio > cpus[c].rq.running_prio)
@@ -134,8 +140,12 @@ static bool wake(struct task *t, enum task_state from)
 	struct run_queue *rq = sched_lock_task(t, &state);
 	bool woken = t->state == from, place = woken && !t->on_cpu;
 
-	if (woken)
+	if (woken) {
 		t->state = TASK_READY;
+		t->waking = place;
+	}
+	if (woken && !place)
+		trace_sched_wakeup(t, t->cpu);
 	/* Preemption stays off until t is placed, because no other CPU would do it. */
 	preempt_disable();
 	spin_unlock(&rq->lock, state);

@@ -12,6 +12,7 @@
  * on_cpu false knows that the task's stack and context are at rest, and may move the
  * task to another CPU. kernel/sched/balance.c does that.
  */
+#include <kernel/event/event.h>
 #include <kernel/assert.h>
 #include <kernel/lib/bits.h>
 #include <kernel/cpu/hotplug.h>
@@ -200,6 +201,7 @@ static void switch_to(struct cpu *cpu, struct task *prev, struct task *next)
 		READ_ONCE(sched_switch_hook);
 
 	account(&cpu->rq, prev, next, arch_clock());
+	trace_sched_switch(prev, next);
 	if (hook)
 		hook(prev, next);
 	next->on_cpu = true;

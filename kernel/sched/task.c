@@ -1,4 +1,5 @@
 /* Tasks: made, ended, joined; their stacks and the list of them all. */
+#include <kernel/event/event.h>
 #include <kernel/assert.h>
 #include <kernel/errno.h>
 #include <kernel/printk.h>
@@ -188,6 +189,7 @@ static struct task *create(const char *name, int prio, cpumask_t affinity,
 	t->affinity = affinity;
 	t->expendable = expendable;
 	t->cpu = cpu_index();
+	trace_sched_process_fork(current_task(), t);
 	list_task(t, false);
 	sched_place(t);
 	return t;
@@ -267,6 +269,7 @@ void task_die(int code)
 	cpu->head.preempt_count =
 		(cpu->head.preempt_count & PREEMPT_RESCHED) | 1;
 	t->exit_code = code;
+	trace_sched_process_exit(t);
 	forget_waits(t);
 	sched_set_state(t, TASK_DEAD);
 	wake_all(&t->exit_wait);

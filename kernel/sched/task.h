@@ -48,8 +48,9 @@ struct task {
 	struct arch_context context; /* first: arch_switch() */
 
 	/* Set when the task is made, and never changed. */
-	int pid; /* idle tasks: 0 */
-	char name[TASK_NAME_LEN];
+	char name[TASK_NAME_LEN]
+		__attribute__((aligned(8))); /* copied by words */
+	int pid;			     /* idle tasks: 0 */
 	int prio;
 	bool expendable; /* a fault kills it, not the kernel */
 	bool guarded; /* a page that faults is below its stack; else a canary */
@@ -61,6 +62,7 @@ struct task {
 	/* Under the lock of the run queue that it belongs to, which is cpu's. */
 	enum task_state state;
 	bool detached;
+	bool waking; /* sched_place() is to say that it was woken */
 	unsigned int cpu;
 	cpumask_t affinity;
 	struct list run_link;

@@ -105,12 +105,13 @@ def owners() -> list[str]:
 
 
 def twice() -> list[str]:
-    """No file includes a header twice."""
+    """No file includes a header twice, but one without an include guard, which is made
+    for it."""
     wrong = []
     for path in FILES:
         seen = set()
         for name in includes(path):
-            if name in seen:
+            if name in seen and "#ifndef" in text_of(Path(name)):
                 wrong.append(f"{path}: includes {name} twice")
             seen.add(name)
     return wrong

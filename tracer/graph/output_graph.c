@@ -156,7 +156,7 @@ static void put_return(struct seq *s, struct trace_graph *g,
 	g->open = e->depth;
 }
 
-/* A marker; or a call that another tracer began to record before it went. */
+/* A marker, or an event; or a call that another tracer began to record before it went. */
 static void put_comment(struct seq *s, const struct trace_graph *g,
 			const struct ring_entry *e)
 {
@@ -174,6 +174,8 @@ static void put_comment(struct seq *s, const struct trace_graph *g,
 	room = CTL_RECORD - s->len - sizeof(end);
 	if (e->text)
 		seq_printf(s, "%.*s", (int)min(e->len, room), e->text);
+	else if (e->event)
+		trace_event(s, e);
 	else
 		trace_call(s, e);
 	seq_printf(s, "%s", end);

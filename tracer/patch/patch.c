@@ -6,6 +6,7 @@
 
 #include <kernel/lib/bits.h>
 #include <kernel/cpu/cpu.h>
+#include <kernel/event/event.h>
 #include <kernel/errno.h>
 #include <kernel/init.h>
 #include <kernel/test/ktest.h>
@@ -105,6 +106,7 @@ static int apply(const struct live_set *set, struct patch_batch *b,
 	err = verify(b);
 	if (err || !(b->on + b->off))
 		return err;
+	trace_patch_batch(strategy->name, b->on, b->off);
 	patch_log(LOG_BATCH, b->on + b->off,
 		  strategy - __start_patch_strategies);
 	err = strategy->carry_out(b);
@@ -249,6 +251,13 @@ static bool at_live(unsigned long pc, struct live *l)
 	return true;
 }
 
+/* A jump label would be text that changes on the path on which text changes. */
+static void tell_trap(unsigned long pc, bool on)
+{
+	if (READ_ONCE(key_event_patch_trap.on))
+		event_patch_trap(pc, on);
+}
+
 /*
  * A CPU that has trapped on a breakpoint which is no longer in memory goes on as
  * memory says now. If it returned to the same address, it could trap for ever, with
@@ -277,6 +286,7 @@ bool patch_trap(struct trap_frame *f)
 	if (patch_break_find(pc, &l, &on)) {
 		arch_break_resume(f, l, on);
 		count_up(&stats.traps);
+		tell_trap(pc, on);
 		return true;
 	}
 	if (!known)
@@ -286,6 +296,7 @@ bool patch_trap(struct trap_frame *f)
 		return false;
 	arch_break_resume(f, l, on);
 	count_up(&stats.late);
+	tell_trap(pc, on);
 	return true;
 }
 PATCH_ROOT(patch_trap);

@@ -27,6 +27,7 @@
  */
 #include <tracer/patch/patch_live.h>
 
+#include <kernel/event/event.h>
 #include <kernel/patch_path.h>
 #include <tracer/patch/patch_log.h>
 #include <tracer/patch/patch_break.h>
@@ -142,6 +143,7 @@ static void break_sync(void *arg)
 		for (unsigned int i = 0; i < c->count; i++)
 			arch_text_sync_site(patch_chunk_live(c, i).at);
 	arch_text_sync();
+	patch_tell_sync(c->count);
 }
 PATCH_ROOT(break_sync);
 

@@ -2,6 +2,7 @@
 #include <tracer/patch/patch_live.h>
 
 #include <kernel/cpu/cpu.h>
+#include <kernel/event/event.h>
 #include <kernel/patch_path.h>
 #include <tracer/patch/patch_log.h>
 
@@ -15,6 +16,14 @@ static void tell_lab(enum patch_step step, bool synced)
 
 void patch_step_begin(enum patch_step step, unsigned int sites)
 {
+	static const char *const names[] = {
+		[PATCH_BREAK] = "break",
+		[PATCH_TAIL] = "tail",
+		[PATCH_FIRST] = "first",
+		[PATCH_WORD] = "word",
+	};
+
+	trace_patch_step(names[step], sites);
 	patch_log(LOG_STEP, step, sites);
 	if (fault_happens(&fault_sync_early))
 		patch_sync_early();
@@ -62,6 +71,13 @@ void patch_write_back(const struct patch_batch *b)
 	arch_text_sync();
 }
 
+/* A jump label would be text that changes on the path on which text changes. */
+void patch_tell_sync(unsigned int sites)
+{
+	if (READ_ONCE(key_event_patch_sync.on))
+		event_patch_sync(sites);
+}
+
 void patch_sync_batch(void *batch)
 {
 	const struct patch_batch *b = batch;
@@ -71,6 +87,7 @@ void patch_sync_batch(void *batch)
 	patch_log(LOG_SYNC, 0, 0);
 	sync_sites(b);
 	arch_text_sync();
+	patch_tell_sync(b->on + b->off);
 }
 PATCH_ROOT(patch_sync_batch);
 

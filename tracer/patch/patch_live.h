@@ -35,6 +35,9 @@ void patch_write_back(const struct patch_batch *b);
 /* This CPU's part of a sync, of the sites of a struct patch_batch. No site. */
 void patch_sync_batch(void *batch);
 
+/* For the event patch_sync: this CPU has synchronised. No site. */
+void patch_tell_sync(unsigned int sites);
+
 /* For fault_sync_early (patch_log.h): all synchronise, but before the stores. */
 void patch_sync_early(void);
 

@@ -1,6 +1,7 @@
 /* The writer's half of the trace buffer: everything but the common case, which
  * is trace_entry_ring in the port's trampoline.S. */
 #include <tracer/ring/ring_internal.h>
+#include <tracer/ring/ring_event.h>
 
 #include <arch/arch_trace.h>
 #include <tracer/pids.h>
@@ -14,7 +15,7 @@
 #include <kernel/sched/task.h>
 
 struct ring rings[MAX_CPUS];
-bool ring_gated;
+bool ring_gated, ring_by_c;
 
 static inline struct ring_page *current_page(const struct ring *r)
 {
@@ -27,9 +28,10 @@ static inline struct ring_page *current_page(const struct ring *r)
  */
 static inline void open_page(const struct ring *r, struct cpu_head *head)
 {
-	head->ring_end = r->recording && !r->busy && !r->passed_over ?
-				 (char *)(current_page(r)->slots + RING_SLOTS) :
-				 NULL;
+	head->ring_end =
+		r->recording && !r->busy && !r->passed_over && !ring_by_c ?
+			(char *)(current_page(r)->slots + RING_SLOTS) :
+			NULL;
 }
 
 /* Take a page from its readers, and settle the books for what it held. */
@@ -121,7 +123,8 @@ static struct ring_event *reserve(struct ring *r, struct cpu_head *head, u32 n,
 	u64 now = arch_clock();
 	struct ring_event *e;
 
-	if (ring_slots_used(p, head->ring_cur) + n + 1 > RING_SLOTS) {
+	if (head->ring_cur + (n + 1) * RING_EVENT_SIZE >
+	    (char *)(p->slots + RING_SLOTS)) {
 		next_page(r, head);
 		now = head->ring_base;
 	} else if ((now - head->ring_base) >> 32) {
@@ -274,6 +277,31 @@ int ring_mark(const char *text, size_t len)
 	ring_leave(state);
 	return err;
 }
+
+void *ring_event_slow(bool irqs_off, u32 size)
+{
+	struct cpu_head *head = &arch_this_cpu()->head;
+	struct ring *r = &rings[head->index];
+	struct ring_event *e;
+	u32 delta;
+
+	if (!r->recording || !READ_ONCE(trace_state.on))
+		goto none;
+	if (r->busy || (head->preempt_count & PREEMPT_NMI)) {
+		r->dropped++;
+		goto none;
+	}
+	/* A task that is passed over may have events. */
+	if (head->current->pid != r->pid)
+		mark_task(r, head, head->current->pid);
+	e = reserve(r, head, 1 + RING_MORE_SLOTS(size + 4), &delta);
+	e->delta = delta;
+	return ring_event_record(e);
+none:
+	ring_event_drop(irqs_off);
+	return NULL;
+}
+PATCH_ROOT(ring_event_slow);
 
 void ring_stack(unsigned long ip, bool irqs_off)
 {

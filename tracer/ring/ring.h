@@ -19,8 +19,8 @@
  *
  * Most slots are function events. The other kinds (arch/ring_event.h) are: a task
  * began to run; the clock's base moved; a marker, whose text is in the slots behind
- * it; a function's return, with its duration in the slot behind it. The first two are
- * no entries, and the last two are one entry each.
+ * it; a function's return, with its duration in the slot behind it; an event's record. The
+ * first two are no entries, and the others are one entry each.
  *
  * Always: written = read + overwritten + dropped + held.
  */
@@ -41,6 +41,9 @@
 	((u32)RING_TYPE(3)) /* parent: the function; RING_TOOK() follows */
 #define RING_STACK                                                             \
 	((u32)RING_TYPE(4)) /* as RING_MARK; u32 offsets from _text follow */
+#define RING_EVENT(id)                                                         \
+	((u32)RING_TYPE(id)) /* 32 <= id: as RING_MARK; a record follows */
+#define RING_FIRST_EVENT 32
 /* The parent of a function event whose return will be recorded too. */
 #define RING_ENTRY(depth) ((u32)RING_TYPE(0) + (depth))
 /* A return's second slot: ticks, and the same depth. */
@@ -102,6 +105,8 @@ extern struct ring rings[MAX_CPUS];
 /* Not every call is recorded while the rings record: there are triggers, or lists of pids.
  * Set before ring_record(), under trace_mutex. */
 extern bool ring_gated;
+/* And C code sees every call, as a trigger may change tracing_on: nothing but C writes. */
+extern bool ring_by_c;
 
 /* Held by a reader while it looks at pages, and by a task that frees pages. A task that
  * takes trace_mutex too takes trace_mutex first. */
@@ -121,9 +126,19 @@ void ring_leave(irq_state_t state);
 /* A marker of at most RING_MARK_MAX bytes. 0; -EBUSY: this CPU does not record. */
 int ring_mark(const char *text, size_t len);
 
+/* For ring_event_begin() (ring_event.h), what is rare. Interrupts are off; irqs_off: they
+ * were before. Room for a record, or NULL, and then they are as before. No site. */
+void *ring_event_slow(bool irqs_off, u32 size);
+
 /* The scheduler's hook calls it: task `pid` runs now, and its calls are recorded or not.
  * Interrupts off. */
 void ring_task(s32 pid, bool traced);
+
+/* Where the record of an event stands whose first slot is e: aligned to 8. */
+static inline void *ring_event_record(const struct ring_event *e)
+{
+	return (void *)ALIGN_UP((uintptr_t)(e + 1), 8ul);
+}
 
 /* Slots written in page p, from a ring_cur that points into it or at its end. */
 static inline u32 ring_slots_used(const struct ring_page *p, const char *cur)

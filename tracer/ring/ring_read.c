@@ -151,11 +151,16 @@ static bool decode(struct ring_cursor *c)
 		.pid = c->pid,
 		.context = (e->ip & 0xff) | (e->parent & 0xff) << 8,
 	};
-	if (ip == RING_MARK || ip == RING_STACK) {
-		if (ip == RING_MARK)
+	if (ip == RING_MARK || ip == RING_STACK ||
+	    ip >= RING_EVENT(RING_FIRST_EVENT)) {
+		if (ip == RING_MARK) {
 			c->entry.text = (const char *)(e + 1);
-		else
+		} else if (ip == RING_STACK) {
 			c->entry.stack = (const u32 *)(e + 1);
+		} else {
+			c->entry.event = ip - RING_TYPE(0);
+			c->entry.record = ring_event_record(e);
+		}
 		c->entry.len = e->parent >> 8;
 		c->at += RING_MORE_SLOTS(c->entry.len);
 	} else if (ip == RING_RETURN) {

@@ -27,7 +27,9 @@ struct ring_entry {
 	u32 depth;		  /* of graph events: calls further out */
 	u64 ticks;		  /* arch_clock()'s, until it returned */
 	const char *text;	  /* the marker's, not NUL-terminated */
-	const u32 *stack; /* or offsets from _text, the innermost first */
+	const u32 *stack;   /* or offsets from _text, the innermost first */
+	unsigned int event; /* or the id of an event; 0: none */
+	const void *record; /* of that event */
 	u32 len;
 };
 

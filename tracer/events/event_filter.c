@@ -1,0 +1,418 @@
+/*
+ * Filters of events: `prev_pid == 0 && (next_prio > 3 || next_comm ~ "ping*")`. A filter is
+ * parsed as a whole before it is used, into a tree whose nodes stand in an array. It is
+ * evaluated where the event happens, so it takes no lock and calls nothing that has a site.
+ */
+#include <tracer/events/event_filter.h>
+
+#include <kernel/cpu/cpu.h>
+#include <kernel/lib/glob.h>
+#include <kernel/lib/string.h>
+#include <kernel/mm/kmalloc.h>
+#include <kernel/sched/task.h>
+
+#define FILTER_NODES 64
+#define FILTER_VALUE 64 /* bytes of a text to compare with, the NUL included */
+#define FILTER_DEPTH 16 /* parentheses in each other */
+
+enum node_kind { NODE_AND, NODE_OR, NODE_NOT, NODE_TEST };
+
+/* What is compared, beside the event's own fields. */
+enum subject { SUBJECT_FIELD, SUBJECT_PID, SUBJECT_CPU, SUBJECT_COMM };
+
+enum operator{ OP_EQ, OP_NE, OP_LE, OP_GE, OP_LT, OP_GT, OP_BITS, OP_GLOB };
+
+struct node {
+	u8 kind;
+	u8 left, right; /* of NODE_AND, NODE_OR; left of NODE_NOT */
+	/* Of a test: */
+	u8 subject, op;
+	const struct event_field *field;
+	s64 number;
+	char *text; /* NULL: a number */
+};
+
+struct event_filter {
+	char *text;
+	unsigned int root, count;
+	struct node node[FILTER_NODES];
+};
+
+struct parser {
+	struct event_filter *filter;
+	const struct event_field *fields;
+	const char *text, *p;
+	const char *error;
+	unsigned int at, depth;
+};
+
+static const char no_memory[] = "Out of memory";
+
+/* Note the first mistake, and where it is; -1. */
+static int wrong(struct parser *ps, const char *where, const char *error)
+{
+	if (!ps->error) {
+		ps->error = error;
+		ps->at = where - ps->text;
+	}
+	return -1;
+}
+
+static void skip_blanks(struct parser *ps)
+{
+	while (*ps->p == ' ' || *ps->p == '\t' || *ps->p == '\n')
+		ps->p++;
+}
+
+static bool accept(struct parser *ps, const char *word)
+{
+	size_t n = strlen(word);
+
+	skip_blanks(ps);
+	if (strncmp(ps->p, word, n))
+		return false;
+	ps->p += n;
+	return true;
+}
+
+static int new_node(struct parser *ps, enum node_kind kind, int left, int right)
+{
+	struct event_filter *f = ps->filter;
+
+	if (f->count == FILTER_NODES)
+		return wrong(ps, ps->p,
+			     "Too many terms in predicate expression");
+	f->node[f->count] =
+		(struct node){ .kind = kind, .left = left, .right = right };
+	return f->count++;
+}
+
+static bool is_name_char(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+	       (c >= '0' && c <= '9') || c == '_';
+}
+
+static bool name_is(const char *name, size_t n, const char *word)
+{
+	return strlen(word) == n && !strncmp(name, word, n);
+}
+
+/* The field's name, which the node takes. */
+static int parse_subject(struct parser *ps, struct node *node)
+{
+	const char *name = ps->p;
+	size_t n = 0;
+
+	while (is_name_char(name[n]))
+		n++;
+	node->field = event_field(ps->fields, name, n);
+	if (node->field)
+		node->subject = SUBJECT_FIELD;
+	else if (name_is(name, n, "common_pid"))
+		node->subject = SUBJECT_PID;
+	else if (name_is(name, n, "CPU") || name_is(name, n, "cpu"))
+		node->subject = SUBJECT_CPU;
+	else if (name_is(name, n, "COMM") || name_is(name, n, "comm"))
+		node->subject = SUBJECT_COMM;
+	else
+		return wrong(ps, name,
+			     n ? "Field not found" :
+				 "Meaningless filter expression");
+	ps->p += n;
+	return 0;
+}
+
+static bool subject_is_text(const struct node *node)
+{
+	return node->subject == SUBJECT_COMM ||
+	       (node->subject == SUBJECT_FIELD && event_is_text(node->field));
+}
+
+static int parse_operator(struct parser *ps, struct node *node)
+{
+	static const char *const words[] = {
+		[OP_EQ] = "==",	 [OP_NE] = "!=",  [OP_LE] = "<=",
+		[OP_GE] = ">=",	 [OP_LT] = "<",	  [OP_GT] = ">",
+		[OP_BITS] = "&", [OP_GLOB] = "~",
+	};
+	const char *where;
+	unsigned int i;
+
+	skip_blanks(ps);
+	where = ps->p;
+	/* "&&" is no operator of a test. */
+	for (i = 0; i < ARRAY_SIZE(words); i++)
+		if (strncmp(where, "&&", 2) && accept(ps, words[i]))
+			break;
+	if (i == ARRAY_SIZE(words))
+		return wrong(ps, where, "Invalid operator");
+	node->op = i;
+	if (subject_is_text(node) ? i != OP_EQ && i != OP_NE && i != OP_GLOB :
+				    i == OP_GLOB)
+		return wrong(ps, where, "Illegal operation for field type");
+	return 0;
+}
+
+static int take_text(struct parser *ps, struct node *node, const char *from,
+		     size_t n)
+{
+	if (n >= FILTER_VALUE)
+		return wrong(ps, from, "Operand too long");
+	node->text = kzalloc(n + 1);
+	if (!node->text)
+		return wrong(ps, from, no_memory);
+	memcpy(node->text, from, n);
+	return 0;
+}
+
+static int parse_text(struct parser *ps, struct node *node)
+{
+	const char *from = ps->p;
+	char quote = *from == '"' || *from == '\'' ? *from : 0;
+	size_t n = 0;
+
+	if (!quote) {
+		while (from[n] && !strchr(" \t\n)&|", from[n]))
+			n++;
+		ps->p = from + n;
+		if (!n)
+			return wrong(ps, from,
+				     "Invalid value (did you forget quotes)?");
+		return take_text(ps, node, from, n);
+	}
+	for (from++; from[n] && from[n] != quote; n++)
+		;
+	if (!from[n])
+		return wrong(ps, ps->p, "Missing matching quote");
+	ps->p = from + n + 1;
+	return take_text(ps, node, from, n);
+}
+
+static int digit_of(char c, unsigned int base)
+{
+	int v = c >= '0' && c <= '9' ? c - '0' :
+		c >= 'a' && c <= 'f' ? c - 'a' + 10 :
+		c >= 'A' && c <= 'F' ? c - 'A' + 10 :
+				       16;
+
+	return v < (int)base ? v : -1;
+}
+
+static int parse_number(struct parser *ps, struct node *node)
+{
+	const char *from = ps->p, *p = from;
+	unsigned int base = 10;
+	bool negative = *p == '-';
+	u64 v = 0;
+
+	p += negative;
+	if (p[0] == '0' && (p[1] == 'x' || p[1] == 'X')) {
+		base = 16;
+		p += 2;
+	} else if (p[0] == '0') {
+		base = 8;
+	}
+	if (digit_of(*p, base) < 0)
+		return wrong(ps, from,
+			     "Invalid value (did you forget quotes)?");
+	for (; digit_of(*p, base) >= 0; p++) {
+		if (v > (~0ull - 15) / base)
+			return wrong(ps, from, "Illegal integer value");
+		v = v * base + digit_of(*p, base);
+	}
+	if (is_name_char(*p))
+		return wrong(ps, from, "Illegal integer value");
+	node->number = negative ? -v : v;
+	ps->p = p;
+	return 0;
+}
+
+static int parse_test(struct parser *ps)
+{
+	int i = new_node(ps, NODE_TEST, 0, 0);
+	struct node *node = &ps->filter->node[i];
+
+	if (i < 0 || parse_subject(ps, node) || parse_operator(ps, node))
+		return -1;
+	skip_blanks(ps);
+	if (subject_is_text(node) ? parse_text(ps, node) :
+				    parse_number(ps, node))
+		return -1;
+	return i;
+}
+
+static int parse_any(struct parser *ps);
+
+static int parse_one(struct parser *ps)
+{
+	const char *open;
+	int inner;
+
+	skip_blanks(ps);
+	open = ps->p;
+	if (*open == '!' && open[1] != '=') {
+		ps->p++;
+		inner = parse_one(ps);
+		return inner < 0 ? -1 : new_node(ps, NODE_NOT, inner, 0);
+	}
+	if (!accept(ps, "("))
+		return parse_test(ps);
+	if (++ps->depth > FILTER_DEPTH)
+		return wrong(ps, open, "Too many '('");
+	inner = parse_any(ps);
+	ps->depth--;
+	if (inner >= 0 && !accept(ps, ")"))
+		return wrong(ps, open, "Too many '('");
+	return inner;
+}
+
+static int parse_all(struct parser *ps)
+{
+	int left = parse_one(ps), right;
+
+	while (left >= 0 && accept(ps, "&&")) {
+		right = parse_one(ps);
+		left = right < 0 ? -1 : new_node(ps, NODE_AND, left, right);
+	}
+	return left;
+}
+
+static int parse_any(struct parser *ps)
+{
+	int left = parse_all(ps), right;
+
+	while (left >= 0 && accept(ps, "||")) {
+		right = parse_all(ps);
+		left = right < 0 ? -1 : new_node(ps, NODE_OR, left, right);
+	}
+	return left;
+}
+
+void event_filter_free(struct event_filter *f)
+{
+	if (!f)
+		return;
+	for (unsigned int i = 0; i < f->count; i++)
+		kfree(f->node[i].text);
+	kfree(f->text);
+	kfree(f);
+}
+
+struct event_filter *event_filter_parse(const struct event_field *fields,
+					const char *text, const char **error,
+					unsigned int *at)
+{
+	struct event_filter *f = kzalloc(sizeof(*f));
+	struct parser ps = { f, fields, text, text, NULL, 0, 0 };
+	int root = -1;
+
+	if (f)
+		f->text = kzalloc(strlen(text) + 1);
+	if (!f || !f->text) {
+		wrong(&ps, text, no_memory);
+	} else {
+		strlcpy(f->text, text, strlen(text) + 1);
+		root = parse_any(&ps);
+		skip_blanks(&ps);
+		if (root >= 0 && *ps.p)
+			wrong(&ps, ps.p,
+			      *ps.p == ')' ? "Too few '('" :
+					     "Invalid operator");
+	}
+	if (!ps.error) {
+		f->root = root;
+		return f;
+	}
+	event_filter_free(f);
+	*error = ps.error;
+	*at = ps.at;
+	return NULL;
+}
+
+const char *event_filter_text(const struct event_filter *f)
+{
+	return f->text;
+}
+
+/* ---- Where the event happens ---------------------------------------------------------- */
+
+static bool same_text(const char *a, const char *b)
+{
+	while (*a && *a == *b) {
+		a++;
+		b++;
+	}
+	return *a == *b;
+}
+
+static bool text_matches(const struct node *n, const char *value)
+{
+	if (n->op == OP_GLOB)
+		return glob_match(n->text, value);
+	return same_text(n->text, value) == (n->op == OP_EQ);
+}
+
+static bool number_matches(const struct node *n, s64 v, bool is_signed)
+{
+	switch (n->op) {
+	case OP_EQ:
+		return v == n->number;
+	case OP_NE:
+		return v != n->number;
+	case OP_BITS:
+		return v & n->number;
+	case OP_LE:
+		return is_signed ? v <= n->number : (u64)v <= (u64)n->number;
+	case OP_GE:
+		return is_signed ? v >= n->number : (u64)v >= (u64)n->number;
+	case OP_LT:
+		return is_signed ? v < n->number : (u64)v < (u64)n->number;
+	default:
+		return is_signed ? v > n->number : (u64)v > (u64)n->number;
+	}
+}
+
+static bool test_matches(const struct node *n, const struct event_field *fields,
+			 const void *record)
+{
+	switch (n->subject) {
+	case SUBJECT_PID:
+		return number_matches(n, arch_current()->pid, true);
+	case SUBJECT_CPU:
+		return number_matches(n, arch_this_cpu()->head.index, true);
+	case SUBJECT_COMM:
+		return text_matches(n, arch_current()->name);
+	default:
+		break;
+	}
+	if (n->text)
+		return text_matches(n, event_text(fields, n->field, record));
+	return number_matches(n, event_number(fields, n->field, record),
+			      event_is_signed(n->field));
+}
+
+static bool node_matches(const struct event_filter *f, unsigned int i,
+			 const struct event_field *fields, const void *record)
+{
+	const struct node *n = &f->node[i];
+
+	switch (n->kind) {
+	case NODE_AND:
+		return node_matches(f, n->left, fields, record) &&
+		       node_matches(f, n->right, fields, record);
+	case NODE_OR:
+		return node_matches(f, n->left, fields, record) ||
+		       node_matches(f, n->right, fields, record);
+	case NODE_NOT:
+		return !node_matches(f, n->left, fields, record);
+	default:
+		return test_matches(n, fields, record);
+	}
+}
+
+bool event_filter_matches(const struct event_filter *f,
+			  const struct event_field *fields, const void *record)
+{
+	return node_matches(f, f->root, fields, record);
+}

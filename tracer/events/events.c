@@ -1,0 +1,314 @@
+/*
+ * The events' functions, tables and keys, all of them made from kernel/event/list.h; and
+ * switching them. The functions run where the event happens, in any context. Two of them
+ * run on the patching path (patch_sync, patch_trap), so nothing here has a site.
+ */
+#include <tracer/events/events.h>
+#include <tracer/events/event_filter.h>
+
+#include <kernel/panic.h>
+#include <kernel/cpu/cpu.h>
+#include <kernel/errno.h>
+#include <kernel/event/event.h>
+#include <kernel/lib/glob.h>
+#include <kernel/lib/string.h>
+#include <kernel/sched/task.h>
+#include <kernel/time.h>
+#include <tracer/ring/ring_event.h>
+#include <tracer/sites/keys.h>
+#include <tracer/tracer.h>
+
+/* ---- What fills records ------------------------------------------------------------ */
+
+/* The values that stand behind a record's fields, in the ring. */
+struct event_more {
+	char *bytes;
+	u32 used; /* a multiple of 4 */
+};
+#define MORE_MAX (2 * EVENT_NAME)
+
+/* Add n bytes; what the field that leads to them must be. */
+static always_inline u32 more_add(struct event_more *d, size_t fields, size_t n)
+{
+	u32 at = EVENT_COMMON + fields + d->used;
+
+	d->used += ALIGN_UP(n, 4ul);
+	return n << 16 | at;
+}
+
+/* Copied by hand: strlcpy() has a site. */
+static inline u32 event_string(struct event_more *d, size_t fields,
+			       const char *text)
+{
+	char *to = d->bytes + d->used;
+	size_t n = 0;
+
+	while (n < EVENT_NAME - 1 && text[n]) {
+		to[n] = text[n];
+		n++;
+	}
+	to[n] = '\0';
+	return more_add(d, fields, n + 1);
+}
+
+static inline u32 event_cpus(struct event_more *d, size_t fields,
+			     cpumask_t cpus)
+{
+	*(unsigned long *)(d->bytes + d->used) = cpus;
+	return more_add(d, fields, sizeof(unsigned long));
+}
+
+/* By words: GCC would copy bytes. `to` is aligned to 8 where the record is so long. */
+static always_inline void event_comm(char *to, const struct task *t)
+{
+	static_assert(TASK_NAME_LEN == EVENT_NAME, "a COMM is a task's name");
+	static_assert(offsetof(struct task, name) % 8 == 0, "its alignment");
+	__builtin_memcpy(__builtin_assume_aligned(to, 4),
+			 __builtin_assume_aligned(t->name, 8), EVENT_NAME);
+}
+
+static always_inline const char *event_name(const struct task *t)
+{
+	return t->name;
+}
+
+/* Linux's number of the state that a task is left in. */
+static inline long event_task_state(const struct task *t)
+{
+	static const u8 states[] = {
+		[TASK_BLOCKED] = 1,
+		[TASK_HELD] = 4,
+		[TASK_DEAD] = 0x10,
+	};
+
+	if (t->state == TASK_READY)
+		return t->preempted << 8;
+	return states[t->state];
+}
+
+/* Of arch_clock(), in microseconds since boot. */
+static inline unsigned long event_time(u64 clock)
+{
+	return clock_to_ns(clock) / NSEC_PER_USEC;
+}
+
+/* ---- The functions ------------------------------------------------------------------ */
+
+/* Interrupts are off, so that the filter stays: event_set_filter(). */
+static always_inline void event_end(const struct event *e, unsigned int nr,
+				    bool irqs_off, const void *record, u32 size)
+{
+	const struct event_filter *filter = READ_ONCE(e->filter);
+
+	if (__builtin_expect(filter != NULL, 0) &&
+	    !event_filter_matches(filter, e->fields, record))
+		ring_event_drop(irqs_off);
+	else
+		ring_event_end(irqs_off, EVENT_FIRST_ID + nr, size);
+}
+
+#define EVENT(system, name, params, args, fields, fill, text) EVENT_NR_##name,
+enum {
+#include <kernel/event/list.h>
+};
+#undef EVENT
+
+#define F(kind, name) EVENT_MEMBER_##kind(name)
+#define EVENT(system, name, params, args, fields, fill, text)                  \
+	struct record_##name {                                                 \
+		fields                                                         \
+	};                                                                     \
+	static_assert(sizeof(struct record_##name) % 4 == 0 &&                 \
+			      sizeof(struct record_##name) + MORE_MAX <=       \
+				      EVENT_MAX,                               \
+		      "a record's size");
+#include <kernel/event/list.h>
+#undef EVENT
+#undef F
+
+#define F(k, ident) { .name = #ident, .kind = EVENT_##k },
+#define EVENT(sys, ident, params, args, list, fill, template)                  \
+	static const struct event_field fields_##ident[] = { list{ 0 } };      \
+	STATIC_KEY(event_##ident);                                             \
+	static struct event the_##ident REGISTER(events) = {                   \
+		.system = #sys,                                                \
+		.name = #ident,                                                \
+		.path = #sys "/" #ident,                                       \
+		.fields = fields_##ident,                                      \
+		.text = template,                                              \
+		.key = &key_event_##ident,                                     \
+	};
+#include <kernel/event/list.h>
+#undef EVENT
+#undef F
+
+#define EVENT(system, name, params, args, fields, fill, text)                  \
+	void event_##name params                                               \
+	{                                                                      \
+		bool irqs_off, recorded;                                       \
+		struct record_##name *e = ring_event_begin(                    \
+			&irqs_off, sizeof(*e) + MORE_MAX, &recorded);          \
+		struct event_more more = { (char *)(e + 1), 0 }, *d = &more;   \
+                                                                               \
+		if (!recorded)                                                 \
+			return;                                                \
+		fill event_end(&the_##name, EVENT_NR_##name, irqs_off, e,      \
+			       sizeof(*e) + d->used);                          \
+	}
+#include <kernel/event/list.h>
+#undef EVENT
+
+/* ---- Switching ---------------------------------------------------------------------- */
+
+const struct event *event_by_id(unsigned int id)
+{
+	const struct event *e = __start_events + (id - EVENT_FIRST_ID);
+
+	return id >= EVENT_FIRST_ID && e < __stop_events ? e : NULL;
+}
+
+bool events_are_on(void)
+{
+	struct event *e;
+
+	for_each_event(e) if (e->key->on) return true;
+	return false;
+}
+
+static int apply_keys(struct ctl_handle *h)
+{
+	struct patch_batch b;
+	char text[120];
+	int err = static_keys_apply(&b);
+
+	if (err == -EIO) {
+		patch_explain(&b, text, sizeof(text));
+		ctl_error(h, err, "%s", text);
+	} else if (err) {
+		ctl_error(h, err, "cannot hold the CPUs from here");
+	}
+	return err;
+}
+
+struct event_set events_now(void)
+{
+	struct event_set set = { { 0 } };
+	struct event *e;
+
+	for_each_event(e) event_set_bit(&set, e, e->key->on);
+	return set;
+}
+
+void event_set_bit(struct event_set *set, const struct event *e, bool on)
+{
+	unsigned int i = e - __start_events;
+	u32 bit = 1u << i % 32;
+
+	BUG_ON(i / 32 >= ARRAY_SIZE(set->bits));
+	set->bits[i / 32] =
+		on ? set->bits[i / 32] | bit : set->bits[i / 32] & ~bit;
+}
+
+static void set_keys(const struct event_set *set)
+{
+	struct event *e;
+
+	for_each_event(e)
+	{
+		unsigned int i = e - __start_events;
+
+		e->key->on = set->bits[i / 32] >> i % 32 & 1;
+	}
+}
+
+int events_switch(struct ctl_handle *h, const struct event_set *set)
+{
+	struct event_set before = events_now();
+	int err;
+
+	mutex_assert_held(&trace_mutex);
+	set_keys(set);
+	/* The scheduler's hook is there before the first event, until after the last. */
+	if (events_are_on())
+		trace_refresh();
+	err = apply_keys(h);
+	if (err)
+		set_keys(&before);
+	trace_refresh();
+	return err;
+}
+
+static void nothing(void *arg)
+{
+	(void)arg;
+}
+
+void event_set_filter(struct event *e, struct event_filter *f)
+{
+	struct event_filter *old = e->filter;
+
+	mutex_assert_held(&trace_mutex);
+	WRITE_ONCE(e->filter, f);
+	if (!old)
+		return;
+	/* A CPU looks at a filter with interrupts off: when each has answered, none
+	 * looks at the old one. */
+	cpu_call(~0u, nothing, NULL);
+	event_filter_free(old);
+}
+
+int events_reset(struct ctl_handle *h)
+{
+	struct event_set none = { { 0 } };
+	int err = events_switch(h, &none);
+	struct event *e;
+
+	if (!err)
+		for_each_event(e) event_set_filter(e, NULL);
+	return err;
+}
+
+/* "sched:sched_*": what a system and a name must match; NULL: anything. */
+struct choice {
+	const char *system, *name, *either;
+};
+
+static bool is_chosen(const struct event *e, const struct choice *c)
+{
+	if (c->either)
+		return glob_match(c->either, e->system) ||
+		       glob_match(c->either, e->name);
+	return (!c->system || glob_match(c->system, e->system)) &&
+	       (!c->name || glob_match(c->name, e->name));
+}
+
+int event_set_change(struct ctl_handle *h, struct event_set *set,
+		     const char *word)
+{
+	char text[64], *colon;
+	struct choice c = { 0 };
+	struct event *e;
+	bool on = *word != '!', some = false;
+
+	if (strlcpy(text, word + !on, sizeof(text)) >= sizeof(text))
+		return ctl_error(h, -EINVAL, "'%.32s...' is no event", word);
+	colon = strchr(text, ':');
+	if (!colon) {
+		c.either = text;
+	} else {
+		*colon++ = '\0';
+		c.system = text[0] ? text : NULL;
+		c.name = colon[0] ? colon : NULL;
+	}
+	for_each_event(e) if (is_chosen(e, &c))
+	{
+		event_set_bit(set, e, on);
+		some = true;
+	}
+	if (!some)
+		return ctl_error(h, -EINVAL,
+				 "no event '%.40s'; available_events lists "
+				 "them, as SYSTEM:NAME",
+				 word);
+	return 0;
+}
