@@ -1,4 +1,5 @@
 /* What the tracer's tests have in common: testing.h. */
+#include <tracer/events/events.h>
 #include <tracer/testing.h>
 #include <tracer/options.h>
 #include <tracer/calls/triggers.h>
@@ -82,6 +83,7 @@ void trace_test_reset(void)
 	mutex_lock(&trace_mutex);
 	trace_options_reset();
 	triggers_clear(&errors);
+	events_reset(&errors);
 	mutex_unlock(&trace_mutex);
 	trace_test_put("tracing_cpumask", mask);
 	trace_test_put("tracing_on", "1");

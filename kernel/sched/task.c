@@ -189,8 +189,8 @@ static struct task *create(const char *name, int prio, cpumask_t affinity,
 	t->affinity = affinity;
 	t->expendable = expendable;
 	t->cpu = cpu_index();
-	trace_sched_process_fork(current_task(), t);
 	list_task(t, false);
+	trace_sched_process_fork(current_task(), t);
 	sched_place(t);
 	return t;
 }

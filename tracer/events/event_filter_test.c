@@ -1,0 +1,181 @@
+/* Filters of events: what they let pass, and where they say that a mistake is. */
+#include <tracer/testing.h>
+
+#include <tracer/events/event_filter.h>
+#include <tracer/events/events.h>
+
+/* A record as an event has it: every kind of value that a filter may ask for. */
+static const struct event_field fields[] = {
+	{ "comm", EVENT_COMM },	    { "pid", EVENT_PID },
+	{ "size", EVENT_SIZE },	    { "reason", EVENT_REASON },
+	{ "name", EVENT_STRING },   { "state", EVENT_STATE },
+	{ "yes", EVENT_BOOL },	    { NULL, EVENT_KINDS },
+};
+
+struct record {
+	char comm[EVENT_NAME];
+	s32 pid;
+	size_t size;
+	const char *reason;
+	u32 name;
+	long state;
+	bool yes;
+	char bytes[8] __attribute__((aligned(8)));
+};
+
+static struct record the_record(void)
+{
+	struct record r = {
+		.comm = "ping",
+		.pid = -7,
+		.size = 4096,
+		.reason = "Function call interrupts",
+		.name = 6 << 16 |
+			(EVENT_COMMON + offsetof(struct record, bytes)),
+		.state = 2,
+		.yes = true,
+		.bytes = "timer",
+	};
+
+	return r;
+}
+
+/* Where the C compiler puts a field, and where a format file says that it is. */
+KTEST(filter_places, "event_filter.fields_are_where_c_has_them")
+{
+	static const size_t offsets[] = {
+		offsetof(struct record, comm),	 offsetof(struct record, pid),
+		offsetof(struct record, size),	 offsetof(struct record, reason),
+		offsetof(struct record, name),	 offsetof(struct record, state),
+		offsetof(struct record, yes),
+	};
+
+	for (unsigned int i = 0; fields[i].name; i++)
+		KEXPECT_EQ(t, event_place(fields, &fields[i]).offset,
+			   offsets[i]);
+}
+
+static const struct {
+	const char *text;
+	bool passes;
+} filters[] = {
+	{ "pid == -7", true },
+	{ "pid != -7", false },
+	{ "pid < 0", true },
+	{ "pid >= -6", false },
+	{ "pid <= -7&&size>4095", true },
+	{ "size == 0x1000", true },
+	{ "size == 010000", true },
+	{ "size & 0x1000", true },
+	{ "size & 0xfff", false },
+	{ "size > -1", false },
+	{ "comm == ping", true },
+	{ "comm == \"ping\"", true },
+	{ "comm != 'pong'", true },
+	{ "comm ~ \"p?ng\"", true },
+	{ "comm ~ p*", true },
+	{ "comm ~ \"*ong\"", false },
+	{ "name == timer", true },
+	{ "name ~ t*r && reason ~ \"*call*\"", true },
+	{ "state == 2", true },
+	{ "yes == 1", true },
+	{ "yes == 0 || pid == -7", true },
+	{ "yes == 0 || pid == 1 || size == 4096", true },
+	{ "pid == 1 || size == 4096 && comm == pong", false },
+	{ "(pid == 1 || size == 4096) && comm == ping", true },
+	{ "!(pid == 1)", true },
+	{ "!pid == 1 && !(yes == 0)", true },
+	{ "!(!(pid == -7))", true },
+	{ " ( ( pid == -7 ) ) ", true },
+	{ "CPU < 8", true },
+	{ "common_pid == -1", false },
+	{ "COMM ~ *", true },
+};
+
+KTEST(filter_matches, "event_filter.matches")
+{
+	struct record r = the_record();
+	const char *error;
+	unsigned int at;
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(filters); i++) {
+		struct event_filter *f = event_filter_parse(
+			fields, filters[i].text, &error, &at);
+
+		if (!f) {
+			printk("# %s: %s\n", filters[i].text, error);
+			KEXPECT(t, f);
+			continue;
+		}
+		KEXPECT(t, !strcmp(event_filter_text(f), filters[i].text));
+		if (event_filter_matches(f, fields, &r) != filters[i].passes) {
+			printk("# %s\n", filters[i].text);
+			KEXPECT(t, !"as the table says");
+		}
+		event_filter_free(f);
+	}
+}
+
+static const struct {
+	const char *text, *error;
+	unsigned int at;
+} mistakes[] = {
+	{ "bogus == 1", "Field not found", 0 },
+	{ "pid == 1 && bogus == 1", "Field not found", 12 },
+	{ "pid = 1", "Invalid operator", 4 },
+	{ "pid 1", "Invalid operator", 4 },
+	{ "pid ==", "Invalid value (did you forget quotes)?", 6 },
+	{ "pid == x", "Invalid value (did you forget quotes)?", 7 },
+	{ "pid == 12x", "Illegal integer value", 7 },
+	{ "size == 99999999999999999999", "Illegal integer value", 8 },
+	{ "pid ~ 1", "Illegal operation for field type", 4 },
+	{ "comm < p", "Illegal operation for field type", 5 },
+	{ "comm == \"ping", "Missing matching quote", 8 },
+	{ "(pid == 1", "Too many '('", 0 },
+	{ "pid == 1)", "Too few '('", 8 },
+	{ "pid == 1 &&", "Meaningless filter expression", 11 },
+	{ "&& pid == 1", "Meaningless filter expression", 0 },
+	{ "", "Meaningless filter expression", 0 },
+	{ "pid == 1 pid == 2", "Invalid operator", 9 },
+};
+
+KTEST(filter_mistakes, "event_filter.mistakes_are_shown")
+{
+	const char *error;
+	unsigned int at;
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(mistakes); i++) {
+		error = "";
+		at = ~0u;
+		KEXPECT(t, !event_filter_parse(fields, mistakes[i].text, &error,
+					       &at));
+		if (strcmp(error, mistakes[i].error))
+			printk("# %s: %s\n", mistakes[i].text, error);
+		KEXPECT(t, !strcmp(error, mistakes[i].error));
+		KEXPECT_EQ(t, at, mistakes[i].at);
+	}
+}
+
+/* Limits: the number of terms, of parentheses, and the length of a text. */
+KTEST(filter_limits, "event_filter.limits")
+{
+	static char text[2000];
+	const char *error = "";
+	unsigned int at, n;
+	size_t len = 0;
+
+	for (n = 0; n < 40; n++)
+		len += snprintf(text + len, sizeof(text) - len, "%spid == %u",
+				n ? " || " : "", n);
+	KEXPECT(t, !event_filter_parse(fields, text, &error, &at));
+	KEXPECT(t, !strcmp(error, "Too many terms in predicate expression"));
+	memset(text, '(', 17);
+	strlcpy(text + 17, "pid == 1", 20);
+	KEXPECT(t, !event_filter_parse(fields, text, &error, &at));
+	KEXPECT(t, !strcmp(error, "Too many '('"));
+	strlcpy(text, "comm == ", 20);
+	memset(text + 8, 'x', 64);
+	text[72] = '\0';
+	KEXPECT(t, !event_filter_parse(fields, text, &error, &at));
+	KEXPECT(t, !strcmp(error, "Operand too long"));
+}
