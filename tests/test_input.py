@@ -25,6 +25,8 @@ SHELL = [
     ("stress start 0", ["at least 1"]),
     ("test none.such", ["none.such"]),
     ("trace frobnicate", ["frobnicate|start"]),
+    ("trace start -e nothing", ["nothing", "available_events"]),
+    ("trace start -f 'pid == 1'", ["-e EVENT"]),
 ]
 
 # File, text, and words that the line must have.
@@ -49,6 +51,12 @@ CONTROL = [
     ("set_ftrace_filter", "'!task_wake:traceoff'", ["task_wake", "no such trigger"]),
     ("set_ftrace_pid", "init", ["init", "ps"]),
     ("stack_max_size", "7", ["7", "0"]),
+    ("events/enable", "2", ["2", "0 nor 1"]),
+    ("events/sched/sched_switch/enable", "yes", ["yes", "0 nor 1"]),
+    ("set_event", "sched:nothing", ["sched:nothing", "available_events"]),
+    ("set_event", "nothing", ["nothing", "available_events"]),
+    ("events/kmem/kfree/filter", "'ptr = 1'", ["Invalid operator", "format"]),
+    ("events/kmem/filter", "'nothing == 1'", ["Field not found", "kmem"]),
 ]
 
 

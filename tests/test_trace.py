@@ -250,11 +250,12 @@ def witness_plugin(tmp_path_factory):
 
 
 class Witness:
-    """Counts of executed sites, from the plugin's mapped file."""
+    """Counts of executed sites, or of other instructions, from the plugin's mapped
+    file."""
 
-    def __init__(self, image, plugin, folder):
+    def __init__(self, image, plugin, folder, addresses=None):
         self.image = image
-        low = {a & 0xffffffff: a for a in image.sites}
+        low = {a & 0xffffffff: a for a in addresses or image.sites}
         self.order = [low[a] for a in sorted(low)]
         self.counts_file = folder / "counts"
         self.counts_file.write_bytes(bytes(8 * len(low)))

@@ -14,6 +14,8 @@
 #include <tracer/ring/ring_control.h>
 #include <tracer/filter.h>
 #include <tracer/options.h>
+#include <tracer/events/event_filter.h>
+#include <tracer/events/events.h>
 #include <tracer/calls/triggers.h>
 #include <kernel/lock/mutex.h>
 
@@ -40,8 +42,17 @@ static int show_file(struct sink *out, const char *file)
 
 #define LIST_MAX 2048 /* bytes of functions on the command line */
 
+#define FILTERS_MAX 8
+
 struct start {
-	const char *tracer;
+	const char *tracer; /* NULL: nop, if there are events */
+	/* What -e names, and the filter that -f gives to the last one before it. */
+	char events[LIST_MAX];
+	const char *event;
+	struct {
+		const char *event, *text;
+	} filters[FILTERS_MAX];
+	unsigned int nr_filters;
 	/* What -l and -n name, separated by blanks; and room to check it. */
 	char filter[LIST_MAX], left_out[LIST_MAX], graph[LIST_MAX];
 	char options[LIST_MAX], pids[LIST_MAX];
@@ -63,12 +74,35 @@ static int add_word(char *list, const char *word)
 	return 0;
 }
 
+/* As trace-cmd has it, "all" is every event. */
+static int add_event(struct start *st, const char *name)
+{
+	st->event = strcmp(name, "all") ? name : "*:*";
+	return add_word(st->events, st->event);
+}
+
+static int add_filter(struct start *st, const char *text)
+{
+	if (!st->event || st->nr_filters == FILTERS_MAX)
+		return shell_error(-EINVAL, "trace",
+				   "start -f FILTER stands behind -e EVENT, at "
+				   "most %u times",
+				   FILTERS_MAX);
+	st->filters[st->nr_filters].event = st->event;
+	st->filters[st->nr_filters++].text = text;
+	return 0;
+}
+
 static int start_option(struct start *st, const char *option, const char *value)
 {
 	u64 number;
 
 	if (!strcmp(option, "-p") && value)
 		st->tracer = value;
+	else if (!strcmp(option, "-e") && value)
+		return add_event(st, value);
+	else if (!strcmp(option, "-f") && value)
+		return add_filter(st, value);
 	else if (!strcmp(option, "-l") && value)
 		return add_word(st->filter, value);
 	else if (!strcmp(option, "-n") && value)
@@ -90,9 +124,9 @@ static int start_option(struct start *st, const char *option, const char *value)
 	else
 		return shell_error(-EINVAL, "trace",
 				   "start '%.32s': accepted "
-				   "are -p TRACER, -l FUNCTION, -n FUNCTION, "
-				   "-g FUNCTION, -P PID, -O OPTION, "
-				   "--max-graph-depth LEVELS",
+				   "are -p TRACER, -e EVENT, -f FILTER, "
+				   "-l, -n, -g FUNCTION, -P PID, "
+				   "-O OPTION, --max-graph-depth LEVELS",
 				   option);
 	return 0;
 }
@@ -103,15 +137,75 @@ static int check_list(struct start *st, struct site_filter *f, const char *list)
 	return filter_check(&st->errors, f, st->scratch);
 }
 
+/* The folder of an event, or of a system, that -e has named: of one, because a filter has
+ * fields. */
+static bool event_folder(const char *name, char *folder, size_t size)
+{
+	const char *colon = strchr(name, ':');
+	struct event *e;
+
+	for_each_event(e)
+	{
+		if (colon ? !strncmp(e->system, name, colon - name) &&
+				    !strcmp(e->name, colon + 1) :
+			    !strcmp(e->name, name)) {
+			snprintf(folder, size, "%s", e->path);
+			return true;
+		}
+		if (!strcmp(e->system, name)) {
+			snprintf(folder, size, "%s", name);
+			return true;
+		}
+	}
+	return false;
+}
+
+static int check_filter(struct start *st, unsigned int i)
+{
+	const char *event = st->filters[i].event, *text = st->filters[i].text;
+	const char *what = "no event of that name alone";
+	struct event_filter *f = NULL;
+	unsigned int at = 0;
+	char folder[64];
+	struct event *e;
+
+	if (event_folder(event, folder, sizeof(folder)))
+		for_each_event(e) if (!f && (!strcmp(e->path, folder) ||
+					     !strcmp(e->system, folder))) f =
+			event_filter_parse(e->fields, text, &what, &at);
+	if (!f)
+		return ctl_error(&st->errors, -EINVAL,
+				 "start -e %.32s -f '%.32s': %s", event, text,
+				 what);
+	event_filter_free(f);
+	return 0;
+}
+
+static int check_events(struct start *st)
+{
+	struct event_set set = { { 0 } };
+	char *list = st->scratch, *word;
+	int err = 0;
+
+	strlcpy(st->scratch, st->events, LIST_MAX);
+	while (!err && (word = ctl_word(&list)))
+		err = event_set_change(&st->errors, &set, word);
+	for (unsigned int i = 0; !err && i < st->nr_filters; i++)
+		err = check_filter(st, i);
+	return err;
+}
+
 /* All of it before any of it changes something. */
 static int start_check(struct start *st)
 {
 	int err;
 
-	if (!st->tracer)
+	if (!st->tracer && !st->events[0])
 		return shell_error(-EINVAL, "trace",
-				   "start needs -p TRACER; "
-				   "`trace list -p` names them");
+				   "start needs -p TRACER or -e EVENT; "
+				   "`trace list` names them");
+	if (!st->tracer)
+		st->tracer = "nop";
 	err = trace_find(st->tracer) ? 0 :
 				       trace_unknown(&st->errors, st->tracer);
 	if (!err)
@@ -120,10 +214,22 @@ static int start_check(struct start *st)
 		err = check_list(st, &filter_notrace, st->left_out);
 	if (!err)
 		err = check_list(st, &filter_graph, st->graph);
+	if (!err)
+		err = check_events(st);
 	return err ? shell_error(err, "trace", "%s", st->errors.error) : 0;
 }
 
-/* As trace-cmd: what is not asked for with -l and -n is not filtered. */
+static int apply_filter(const struct start *st, unsigned int i)
+{
+	char file[80], folder[64] = "";
+
+	event_folder(st->filters[i].event, folder, sizeof(folder));
+	snprintf(file, sizeof(file), "events/%s/filter", folder);
+	return write_file(file, st->filters[i].text);
+}
+
+/* As trace-cmd: what is not asked for with -l and -n is not filtered, and events that are
+ * not asked for are off. */
 static int start_apply(const struct start *st)
 {
 	int err = write_file("set_ftrace_filter", st->filter);
@@ -138,9 +244,13 @@ static int start_apply(const struct start *st)
 		err = write_file("trace_options", st->options);
 	if (!err)
 		err = write_file("max_graph_depth", st->depth ?: "0");
+	for (unsigned int i = 0; !err && i < st->nr_filters; i++)
+		err = apply_filter(st, i);
 	if (!err)
 		err = write_file("tracing_on", "1");
-	return err ? err : write_file("current_tracer", st->tracer);
+	if (!err)
+		err = write_file("current_tracer", st->tracer);
+	return err ? err : write_file("set_event", st->events);
 }
 
 static int verb_start(struct sink *out, int argc, char **argv)
@@ -212,6 +322,8 @@ static int verb_reset(struct sink *out, int argc, char **argv)
 	trace_options_reset();
 	if (!err)
 		err = triggers_clear(&errors);
+	if (!err)
+		err = events_reset(&errors);
 	mutex_unlock(&trace_mutex);
 	return err ? err : verb_clear(out, argc, argv);
 }
@@ -255,8 +367,10 @@ static int verb_list(struct sink *out, int argc, char **argv)
 		if (!err)
 			err = sink_printf(out,
 					  "%u functions: list -l; those left "
-					  "out: list -n\n",
-					  site_weight(live_calls.patchable));
+					  "out: list -n; %u events: list -e\n",
+					  site_weight(live_calls.patchable),
+					  event_id(__stop_events) -
+						  EVENT_FIRST_ID);
 		return err;
 	}
 	if (!strcmp(what, "-p"))
@@ -265,11 +379,13 @@ static int verb_list(struct sink *out, int argc, char **argv)
 		return show_file(out, "available_filter_functions");
 	if (!strcmp(what, "-n"))
 		return show_file(out, "set_ftrace_notrace");
+	if (!strcmp(what, "-e"))
+		return show_file(out, "available_events");
 	if (!strcmp(what, "-O"))
 		return show_file(out, "trace_options");
 	return shell_error(-EINVAL, "trace",
-			   "list '%.32s': accepted are -p "
-			   "(tracers), -l (functions), -n (those left out), -O "
+			   "list '%.32s': accepted are -p (tracers), -e "
+			   "(events), -l (functions), -n (those left out), -O "
 			   "(options)",
 			   what);
 }
@@ -294,10 +410,11 @@ static const struct verb {
 /* Words that Tab offers behind another one. */
 static const char *follow(const char *before, unsigned int i)
 {
-	static const char *const start[] = {
-		"-p", "-l", "-n", "-g", "-P", "-O", "--max-graph-depth"
-	};
-	static const char *const list[] = { "-p", "-l", "-n", "-O" };
+	static const char *const start[] = { "-p", "-e", "-f",
+					     "-l", "-n", "-g",
+					     "-P", "-O", "--max-graph-depth" };
+	static const char *const list[] = { "-p", "-e", "-l", "-n", "-O" };
+	const struct event *e = event_by_id(EVENT_FIRST_ID + i);
 	const struct tracer *t = __start_tracers + i;
 
 	if (!strcmp(before, "trace"))
@@ -308,6 +425,8 @@ static const char *follow(const char *before, unsigned int i)
 		return i < ARRAY_SIZE(list) ? list[i] : NULL;
 	if (!strcmp(before, "-p"))
 		return t < __stop_tracers ? t->name : NULL;
+	if (!strcmp(before, "-e"))
+		return e ? e->name : NULL;
 	if (!strcmp(before, "-O"))
 		return trace_option_name(i);
 	return NULL;
@@ -333,8 +452,10 @@ static int cmd_trace(struct sink *out, int argc, char **argv)
 			   name);
 }
 SHELL_CMD_FOLLOW(trace, "trace",
-		 "start -p TRACER [-l|-n|-g FUNC]... [-P PID]... "
+		 "start [-p TRACER] [-e EVENT [-f FILTER]]... "
+		 "[-l|-n|-g FUNC]... [-P PID]... "
 		 "[-O OPTION]... [--max-graph-depth N] | stop | restart | show "
 		 "| clear | "
-		 "reset | stat | list [-p|-l|-n|-O]",
-		 "trace functions, in trace-cmd's words", cmd_trace, follow);
+		 "reset | stat | list [-p|-e|-l|-n|-O]",
+		 "trace functions and events, in trace-cmd's words", cmd_trace,
+		 follow);

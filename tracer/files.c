@@ -376,6 +376,13 @@ CTL_FILE(dyn_ftrace_total_info, .path = TRACING "dyn_ftrace_total_info",
 /* clang-format off */
 static const char readme[] =
 "  available_tracers   what current_tracer takes; nop is off\n"
+"  available_events    what set_event takes: SYSTEM:NAME\n"
+"  set_event           events to record; > replaces, >> adds, !event removes;\n"
+"                      sched:* and * match; empty is none\n"
+"  events/             the same, 0 or 1: enable, SYSTEM/enable,\n"
+"                      SYSTEM/NAME/enable; format and id of each; filter:\n"
+"                      prev_pid == 0 && (next_prio > 3 || next_comm ~ p*)\n"
+"  error_log           mistakes in filters, with the place marked\n"
 "  tracing_on          0 stops recording, sites stay as they are\n"
 "  trace               what was recorded; > clears it\n"
 "  trace_pipe          the same, consuming, waits for more\n"

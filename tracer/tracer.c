@@ -184,6 +184,8 @@ BOOT_TEXT(filter, "ftrace_filter", NAMES);
 BOOT_TEXT(left_out, "ftrace_notrace", NAMES);
 BOOT_TEXT(graph, "ftrace_graph_filter", NAMES);
 BOOT_TEXT(graph_notrace, "ftrace_graph_notrace", NAMES);
+BOOT_TEXT(events, "trace_event",
+	  "events as set_event takes them, separated by commas");
 BOOT_TEXT(options, "trace_options",
 	  "options or noOPTIONs, separated by commas");
 
@@ -259,6 +261,7 @@ static void tracer_start(void)
 	boot_echo(TRACING "max_graph_depth", boot_depth);
 	boot_echo(TRACING "set_ftrace_filter", boot_filter);
 	boot_echo(TRACING "set_ftrace_notrace", boot_left_out);
+	boot_echo(TRACING "set_event", boot_events);
 	boot_echo(TRACING "current_tracer", boot_tracer);
 }
 INIT_HOOK(INIT_LATE, tracer_start);

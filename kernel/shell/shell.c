@@ -314,7 +314,6 @@ static int open_target(struct pipeline *p)
 static int close_target(struct pipeline *p, int err)
 {
 	struct shell_stage *last = &p->stage[p->nr - 1];
-	const char *slash;
 	char why[160];
 
 	if (!p->target.h)
@@ -326,10 +325,8 @@ static int close_target(struct pipeline *p, int err)
 		return err;
 	}
 	err = ctl_close(p->target.h, why, sizeof(why));
-	slash = strrchr(last->target, '/');
 	if (err)
-		shell_error(err, stage_name(last), "%s: %s",
-			    slash ? slash + 1 : last->target, why);
+		shell_error(err, stage_name(last), "%s: %s", last->target, why);
 	return err;
 }
 

@@ -6,10 +6,10 @@
 
 /* A record as an event has it: every kind of value that a filter may ask for. */
 static const struct event_field fields[] = {
-	{ "comm", EVENT_COMM },	    { "pid", EVENT_PID },
-	{ "size", EVENT_SIZE },	    { "reason", EVENT_REASON },
-	{ "name", EVENT_STRING },   { "state", EVENT_STATE },
-	{ "yes", EVENT_BOOL },	    { NULL, EVENT_KINDS },
+	{ "comm", EVENT_COMM },	  { "pid", EVENT_PID },
+	{ "size", EVENT_SIZE },	  { "reason", EVENT_REASON },
+	{ "name", EVENT_STRING }, { "state", EVENT_STATE },
+	{ "yes", EVENT_BOOL },	  { NULL, EVENT_KINDS },
 };
 
 struct record {
@@ -44,9 +44,9 @@ static struct record the_record(void)
 KTEST(filter_places, "event_filter.fields_are_where_c_has_them")
 {
 	static const size_t offsets[] = {
-		offsetof(struct record, comm),	 offsetof(struct record, pid),
-		offsetof(struct record, size),	 offsetof(struct record, reason),
-		offsetof(struct record, name),	 offsetof(struct record, state),
+		offsetof(struct record, comm), offsetof(struct record, pid),
+		offsetof(struct record, size), offsetof(struct record, reason),
+		offsetof(struct record, name), offsetof(struct record, state),
 		offsetof(struct record, yes),
 	};
 

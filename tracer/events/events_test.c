@@ -14,8 +14,7 @@
 static s64 value(const struct ring_entry *r, const char *field)
 {
 	const struct event_field *fields = event_by_id(r->event)->fields;
-	const struct event_field *f =
-		event_field(fields, field, strlen(field));
+	const struct event_field *f = event_field(fields, field, strlen(field));
 
 	return event_number(fields, f, r->record);
 }
@@ -66,7 +65,8 @@ KTEST(events_labels, "events.have_labels")
 {
 	struct event *e;
 
-	for_each_event(e) {
+	for_each_event(e)
+	{
 		bool found = false;
 
 		for (unsigned int i = 0; i < jump_count; i++)

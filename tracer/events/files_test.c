@@ -86,9 +86,8 @@ KTEST(event_formats, "event_files.format")
 	unsigned int id = 0;
 	struct event *e;
 
-	for_each_event(e)
-		if (!strcmp(e->name, "sched_migrate_task"))
-			id = event_id(e);
+	for_each_event(e) if (!strcmp(e->name, "sched_migrate_task")) id =
+		event_id(e);
 	snprintf(head, sizeof(head), "name: sched_migrate_task\nID: %u\n", id);
 	snprintf(all, sizeof(all), "%s%s%s", head, COMMON,
 		 "\tfield:__data_loc char[] comm;\toffset:8;\tsize:4;"
@@ -131,7 +130,8 @@ KTEST(event_errors, "event_files.error_log")
 				 "found\n"
 				 "  Command: ptr == 0 && no\n"
 				 "                       ^\n"));
-	KEXPECT_EQ(t, trace_test_put("events/kmem/kfree/filter", "ptr != 0"), 0);
+	KEXPECT_EQ(t, trace_test_put("events/kmem/kfree/filter", "ptr != 0"),
+		   0);
 	KEXPECT(t, reads("events/kmem/kfree/filter", "ptr != 0\n"));
 	/* A system's filter goes to those of its events that have the field. */
 	KEXPECT_EQ(t, trace_test_put("events/kmem/filter", "bytes_req > 1"), 0);
