@@ -144,8 +144,7 @@ static bool event_folder(const char *name, char *folder, size_t size)
 	const char *colon = strchr(name, ':');
 	struct event *e;
 
-	for_each_event(e)
-	{
+	for_each_event (e) {
 		if (colon ? !strncmp(e->system, name, colon - name) &&
 				    !strcmp(e->name, colon + 1) :
 			    !strcmp(e->name, name)) {
@@ -170,9 +169,11 @@ static int check_filter(struct start *st, unsigned int i)
 	struct event *e;
 
 	if (event_folder(event, folder, sizeof(folder)))
-		for_each_event(e) if (!f && (!strcmp(e->path, folder) ||
-					     !strcmp(e->system, folder))) f =
-			event_filter_parse(e->fields, text, &what, &at);
+		for_each_event (e)
+			if (!f && (!strcmp(e->path, folder) ||
+				   !strcmp(e->system, folder)))
+				f = event_filter_parse(e->fields, text, &what,
+						       &at);
 	if (!f)
 		return ctl_error(&st->errors, -EINVAL,
 				 "start -e %.32s -f '%.32s': %s", event, text,

@@ -20,6 +20,7 @@
 #include <tracer/comm.h>
 #include <tracer/pids.h>
 #include <tracer/calls/calls.h>
+#include <tracer/events/event_trigger.h>
 #include <tracer/events/events.h>
 #include <tracer/output.h>
 
@@ -50,11 +51,13 @@ static void apply(bool clear)
 {
 	struct trace_ops *ops = calls_ops(trace_state.tracer);
 	/* C code looks at tracing_on itself, for a trigger may change it. */
-	bool on = trace_state.on || ops;
+	bool triggers = event_triggers_any();
+	bool on = trace_state.on || ops || triggers;
 	bool calls = ops || (on && trace_state.tracer->ops), watch;
 
-	WRITE_ONCE(ring_gated, ops || pids_are_listed());
-	WRITE_ONCE(ring_by_c, ops);
+	WRITE_ONCE(ring_gated, ops || triggers || pids_are_listed());
+	WRITE_ONCE(ring_by_c, ops || triggers);
+	WRITE_ONCE(ring_triggers, triggers);
 	if (!ops)
 		ops = calls ? trace_state.tracer->ops : &trace_ops_off;
 	if (!calls || clear)

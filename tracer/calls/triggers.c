@@ -7,24 +7,19 @@
 #include <kernel/lock/mutex.h>
 #include <kernel/image/symbols.h>
 #include <kernel/mm/kmalloc.h>
+#include <tracer/calls/command.h>
+#include <tracer/events/events.h>
 #include <tracer/filter.h>
 #include <tracer/ops.h>
-#include <tracer/ring/ring_internal.h>
 #include <tracer/sites/sites.h>
-
-enum kind { TRACEON, TRACEOFF, STACKTRACE, NR_KINDS };
-static const char *const kinds[] = { "traceon", "traceoff", "stacktrace" };
-#define KINDS "traceon traceoff stacktrace"
 
 struct trigger {
 	u32 site;   /* its index */
 	u32 offset; /* and where it is, from _text */
-	u8 kind;
-	bool counted;
-	u32 left; /* atomic: how often it may still act */
+	struct command c;
 };
 
-/* A list never changes, but for `left` and the sites' indices: a write makes another. */
+/* A list never changes, but for the counts and the sites' indices: a write makes another. */
 struct triggers {
 	unsigned int nr;
 	u32 *sites; /* a bitmap */
@@ -36,56 +31,44 @@ static struct triggers *triggers;
 
 /* ---- When a function is called ---------------------------------------------- */
 
-/* One of its turns, if it has any left. */
-static bool take_turn(struct trigger *t)
-{
-	u32 left = READ_ONCE(t->left);
-
-	while (t->counted && left)
-		if (__atomic_compare_exchange_n(&t->left, &left, left - 1,
-						false, __ATOMIC_RELAXED,
-						__ATOMIC_RELAXED))
-			return true;
-	return !t->counted;
-}
-
-/* The triggers of that kind at a site. Interrupts off. */
-static bool pull(struct triggers *list, unsigned int site, enum kind kind)
-{
-	bool any = false;
-
-	for (unsigned int i = 0; i < list->nr; i++) {
-		struct trigger *t = &list->t[i];
-
-		if (t->site == site && t->kind == kind)
-			any |= take_turn(t);
-	}
-	return any;
-}
-
 /*
  * A trigger changes tracing_on by one store, because it cannot wait for the other CPUs. So
  * while there are triggers the rings stay open, and whoever writes to them looks at
  * tracing_on first.
  */
-void triggers_before(unsigned int site)
-{
-	struct triggers *list = __atomic_load_n(&triggers, __ATOMIC_ACQUIRE);
-
-	if (list && site_test(list->sites, site) && pull(list, site, TRACEON))
-		WRITE_ONCE(trace_state.on, true);
-}
-
-void triggers_after(unsigned int site, bool irqs_off)
+static void act(unsigned int site, bool after, bool irqs_off)
 {
 	struct triggers *list = __atomic_load_n(&triggers, __ATOMIC_ACQUIRE);
 
 	if (!list || !site_test(list->sites, site))
 		return;
-	if (pull(list, site, STACKTRACE))
-		ring_stack(site_address(site) + arch_site_length, irqs_off);
-	if (pull(list, site, TRACEOFF))
-		WRITE_ONCE(trace_state.on, false);
+	for (unsigned int i = 0; i < list->nr; i++) {
+		struct trigger *t = &list->t[i];
+
+		if (t->site == site &&
+		    (t->c.kind >= COMMAND_FIRST_AFTER) == after)
+			command_do(&t->c, site_address(site) + arch_site_length,
+				   false, irqs_off);
+	}
+}
+
+void triggers_before(unsigned int site)
+{
+	act(site, false, true);
+}
+
+void triggers_after(unsigned int site, bool irqs_off)
+{
+	act(site, true, irqs_off);
+}
+
+bool triggers_switch(const struct event *e)
+{
+	mutex_assert_held(&trace_mutex);
+	for (unsigned int i = 0; triggers && i < triggers->nr; i++)
+		if (triggers->t[i].c.event == e)
+			return true;
+	return false;
 }
 
 bool triggers_any(void)
@@ -110,36 +93,19 @@ bool trigger_is_one(const char *word)
 /* A word, taken apart. */
 struct word {
 	char *functions;
-	enum kind kind;
-	bool remove, counted;
-	u64 count;
+	bool remove;
+	struct command c;
 };
 
 static int parse_word(struct ctl_handle *h, char *text, struct word *w)
 {
-	char *command, *count;
-	unsigned int kind = 0;
+	char *command;
 
 	w->remove = *text == '!';
 	w->functions = text + w->remove;
 	command = strchr(text, ':');
 	*command++ = '\0';
-	count = strchr(command, ':');
-	if (count)
-		*count++ = '\0';
-	while (kind < NR_KINDS && strcmp(kinds[kind], command))
-		kind++;
-	if (kind == NR_KINDS)
-		return ctl_error(h, -EINVAL,
-				 "'%.32s' is no command; accepted: " KINDS,
-				 command);
-	w->kind = kind;
-	w->counted = count;
-	if (count && (parse_u64(count, &w->count) || w->count >> 31 ||
-		      (!w->count && !w->remove)))
-		return ctl_error(h, -EINVAL,
-				 "'%.32s' is no count of at least 1", count);
-	return 0;
+	return command_parse(h, command, w->remove, &w->c);
 }
 
 static struct triggers *copy(const struct triggers *old, unsigned int more)
@@ -173,23 +139,22 @@ static void put(struct triggers *list, unsigned int site, const struct word *w)
 	unsigned int i = 0;
 
 	while (i < list->nr &&
-	       (list->t[i].site != site || list->t[i].kind != w->kind))
+	       (list->t[i].site != site || !command_same(&list->t[i].c, &w->c)))
 		i++;
 	list->nr += i == list->nr;
 	list->t[i] = (struct trigger){
 		.site = site,
 		.offset = site_address(site) - (unsigned long)_text,
-		.kind = w->kind,
-		.counted = w->counted,
-		.left = w->count,
+		.c = w->c,
 	};
 }
 
 static bool take(struct triggers *list, unsigned int site, const struct word *w)
 {
 	for (unsigned int i = 0; i < list->nr; i++)
-		if (list->t[i].site == site && list->t[i].kind == w->kind &&
-		    list->t[i].counted == w->counted) {
+		if (list->t[i].site == site &&
+		    command_same(&list->t[i].c, &w->c) &&
+		    list->t[i].c.counted == w->c.counted) {
 			list->t[i] = list->t[--list->nr];
 			return true;
 		}
@@ -254,6 +219,7 @@ void triggers_sites_moved(void)
 static int install(struct ctl_handle *h, struct triggers *new)
 {
 	struct triggers *old = triggers;
+	struct event_set now;
 	int err;
 
 	mark_sites(new);
@@ -263,8 +229,15 @@ static int install(struct ctl_handle *h, struct triggers *new)
 	}
 	__atomic_store_n(&triggers, new, __ATOMIC_RELEASE);
 	err = trace_update(h, 0, site_words);
-	if (err)
+	/* The events that triggers switch have their labels on. */
+	now = events_now();
+	if (!err)
+		err = events_switch(h, &now);
+	if (err) {
 		__atomic_store_n(&triggers, old, __ATOMIC_RELEASE);
+		trace_update(h, 0, site_words);
+		events_switch(h, &now);
+	}
 	trace_refresh(); /* after this no CPU reads the old list */
 	drop(err ? new : old);
 	return err;
@@ -306,10 +279,8 @@ bool triggers_show(struct seq *s, unsigned long i)
 	if (!triggers || i >= triggers->nr)
 		return false;
 	t = &triggers->t[i];
-	seq_printf(s, "%s:%s:", site_function(t->site), kinds[t->kind]);
-	if (t->counted)
-		seq_printf(s, "count=%u\n", READ_ONCE(t->left));
-	else
-		seq_printf(s, "unlimited\n");
+	seq_printf(s, "%s:", site_function(t->site));
+	command_show(s, &t->c);
+	seq_printf(s, "\n");
 	return true;
 }

@@ -8,6 +8,8 @@
 #include <kernel/ctl/ctl.h>
 #include <tracer/tracer.h>
 
+struct event;
+
 /* Is this word of set_ftrace_filter a trigger? */
 bool trigger_is_one(const char *word);
 
@@ -27,6 +29,9 @@ bool triggers_show(struct seq *s, unsigned long i);
 /* Are there any; and the sites of word w that must be on. Context: trace_mutex held. */
 bool triggers_any(void);
 u32 triggers_want(unsigned int w);
+
+/* Does any of them switch event e? Context: trace_mutex held. */
+bool triggers_switch(const struct event *e);
 
 /* Sites have been put into the table (RECORD=runtime). Context: trace_mutex held. */
 void triggers_sites_moved(void);

@@ -4,7 +4,9 @@
  * run on the patching path (patch_sync, patch_trap), so nothing here has a site.
  */
 #include <tracer/events/events.h>
+#include <tracer/calls/triggers.h>
 #include <tracer/events/event_filter.h>
+#include <tracer/events/event_trigger.h>
 
 #include <kernel/panic.h>
 #include <kernel/cpu/cpu.h>
@@ -94,17 +96,23 @@ static inline unsigned long event_time(u64 clock)
 
 /* ---- The functions ------------------------------------------------------------------ */
 
-/* Interrupts are off, so that the filter stays: event_set_filter(). */
-static always_inline void event_end(const struct event *e, unsigned int nr,
-				    bool irqs_off, const void *record, u32 size)
+/*
+ * There is a filter, or a trigger, or the event is off until a trigger switches it on. Interrupts
+ * are off, so all of them stay: event_set_filter(), install().
+ */
+static noinline void event_special(const struct event *e, unsigned int nr,
+				   bool irqs_off, const void *record, u32 size)
 {
+	/* In the event's own function, whose caller is the first of a stack. */
+	unsigned long ip = (unsigned long)__builtin_return_address(0);
 	const struct event_filter *filter = READ_ONCE(e->filter);
 
-	if (__builtin_expect(filter != NULL, 0) &&
-	    !event_filter_matches(filter, e->fields, record))
-		ring_event_drop(irqs_off);
-	else
-		ring_event_end(irqs_off, EVENT_FIRST_ID + nr, size);
+	event_triggers_before(e, record);
+	if (READ_ONCE(e->on) && READ_ONCE(trace_state.on) &&
+	    (!filter || event_filter_matches(filter, e->fields, record)))
+		ring_event_publish(irqs_off, EVENT_FIRST_ID + nr, size);
+	event_triggers_after(e, record, ip, irqs_off);
+	ring_event_drop(irqs_off);
 }
 
 #define EVENT(system, name, params, args, fields, fill, text) EVENT_NR_##name,
@@ -142,6 +150,9 @@ enum {
 #undef EVENT
 #undef F
 
+/* event_special() takes its return address for one in the event's function. */
+#define NO_TAIL_CALL asm volatile("")
+
 #define EVENT(system, name, params, args, fields, fill, text)                  \
 	void event_##name params                                               \
 	{                                                                      \
@@ -152,8 +163,17 @@ enum {
                                                                                \
 		if (!recorded)                                                 \
 			return;                                                \
-		fill event_end(&the_##name, EVENT_NR_##name, irqs_off, e,      \
-			       sizeof(*e) + d->used);                          \
+		fill if (__builtin_expect(__atomic_load_n(&the_##name.special, \
+							  __ATOMIC_RELAXED),   \
+					  0))                                  \
+		{                                                              \
+			event_special(&the_##name, EVENT_NR_##name, irqs_off,  \
+				      e, sizeof(*e) + d->used);                \
+			NO_TAIL_CALL;                                          \
+		}                                                              \
+		else ring_event_end(irqs_off,                                  \
+				    EVENT_FIRST_ID + EVENT_NR_##name,          \
+				    sizeof(*e) + d->used);                     \
 	}
 #include <kernel/event/list.h>
 #undef EVENT
@@ -171,7 +191,9 @@ bool events_are_on(void)
 {
 	struct event *e;
 
-	for_each_event(e) if (e->key->on) return true;
+	for_each_event (e)
+		if (e->key->on)
+			return true;
 	return false;
 }
 
@@ -195,7 +217,8 @@ struct event_set events_now(void)
 	struct event_set set = { { 0 } };
 	struct event *e;
 
-	for_each_event(e) event_set_bit(&set, e, e->key->on);
+	for_each_event (e)
+		event_set_bit(&set, e, READ_ONCE(e->on));
 	return set;
 }
 
@@ -209,21 +232,38 @@ void event_set_bit(struct event_set *set, const struct event *e, bool on)
 		on ? set->bits[i / 32] | bit : set->bits[i / 32] & ~bit;
 }
 
+/* Does anything but the event's own switch need its jump label? */
+bool event_is_held(const struct event *e)
+{
+	return e->triggers || triggers_switch(e) || event_triggers_switch(e);
+}
+
+/* All events are, while any has a trigger, since that may switch tracing_on. */
+static void set_special(struct event *e, bool on)
+{
+	WRITE_ONCE(e->special, !on || e->filter || event_is_held(e) ||
+				       event_triggers_any() || ring_triggers);
+}
+
 static void set_keys(const struct event_set *set)
 {
 	struct event *e;
 
-	for_each_event(e)
-	{
+	for_each_event (e) {
 		unsigned int i = e - __start_events;
+		bool on = set->bits[i / 32] >> i % 32 & 1;
 
-		e->key->on = set->bits[i / 32] >> i % 32 & 1;
+		/* Before the label is on, and after it is off. */
+		set_special(e, on);
+		WRITE_ONCE(e->on, on);
+		e->key->on = on || event_is_held(e);
 	}
 }
 
 int events_switch(struct ctl_handle *h, const struct event_set *set)
 {
 	struct event_set before = events_now();
+	struct event *e;
 	int err;
 
 	mutex_assert_held(&trace_mutex);
@@ -235,6 +275,8 @@ int events_switch(struct ctl_handle *h, const struct event_set *set)
 	if (err)
 		set_keys(&before);
 	trace_refresh();
+	for_each_event (e)
+		set_special(e, e->on);
 	return err;
 }
 
@@ -249,6 +291,7 @@ void event_set_filter(struct event *e, struct event_filter *f)
 
 	mutex_assert_held(&trace_mutex);
 	WRITE_ONCE(e->filter, f);
+	set_special(e, e->on);
 	if (!old)
 		return;
 	/* A CPU looks at a filter with interrupts off: when each has answered, none
@@ -260,11 +303,18 @@ void event_set_filter(struct event *e, struct event_filter *f)
 int events_reset(struct ctl_handle *h)
 {
 	struct event_set none = { { 0 } };
-	int err = events_switch(h, &none);
 	struct event *e;
+	int err = 0;
 
+	/* Triggers first, because they switch events. */
+	for_each_event (e)
+		if (!err)
+			err = event_triggers_clear(h, e);
 	if (!err)
-		for_each_event(e) event_set_filter(e, NULL);
+		err = events_switch(h, &none);
+	for_each_event (e)
+		if (!err)
+			event_set_filter(e, NULL);
 	return err;
 }
 
@@ -300,11 +350,11 @@ int event_set_change(struct ctl_handle *h, struct event_set *set,
 		c.system = text[0] ? text : NULL;
 		c.name = colon[0] ? colon : NULL;
 	}
-	for_each_event(e) if (is_chosen(e, &c))
-	{
-		event_set_bit(set, e, on);
-		some = true;
-	}
+	for_each_event (e)
+		if (is_chosen(e, &c)) {
+			event_set_bit(set, e, on);
+			some = true;
+		}
 	if (!some)
 		return ctl_error(h, -EINVAL,
 				 "no event '%.40s'; available_events lists "

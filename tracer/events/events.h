@@ -10,14 +10,18 @@
 #include <tracer/events/fields.h>
 
 struct event_filter;
+struct event_triggers;
 
 struct event {
 	const char *system, *name;
 	const char *path; /* "sched/sched_switch" */
 	const struct event_field *fields;
-	const char *text;	     /* the template of list.h */
-	struct static_key *key;	     /* under trace_mutex, as what follows */
+	const char *text;	/* the template of list.h */
+	struct static_key *key; /* under trace_mutex, as what follows */
+	bool on;      /* it is recorded; triggers store to it as well */
+	u32 special;  /* 1: one of these says what to do; a word, for the fast path */
 	struct event_filter *filter; /* NULL: every event is recorded */
+	struct event_triggers *triggers;
 };
 extern struct event __start_events[], __stop_events[];
 #define for_each_event(e) for ((e) = __start_events; (e) < __stop_events; (e)++)
@@ -45,8 +49,11 @@ void event_set_bit(struct event_set *set, const struct event *e, bool on);
  */
 int events_switch(struct ctl_handle *h, const struct event_set *set);
 
-/* Is any event on? Context: trace_mutex held. */
+/* Is any event's jump label on? Context: trace_mutex held. */
 bool events_are_on(void);
+
+/* Is the event's jump label on for a trigger's sake? Context: trace_mutex held. */
+bool event_is_held(const struct event *e);
 
 /* Give an event another filter, or NULL. It is the event's from now on, and the old one is
  * freed. Context: a task, trace_mutex held. */

@@ -65,8 +65,7 @@ KTEST(events_labels, "events.have_labels")
 {
 	struct event *e;
 
-	for_each_event(e)
-	{
+	for_each_event (e) {
 		bool found = false;
 
 		for (unsigned int i = 0; i < jump_count; i++)

@@ -1,6 +1,8 @@
 /* The control files of events: events/, available_events, set_event, error_log. */
 #include <tracer/events/events.h>
+#include <tracer/calls/command.h>
 #include <tracer/events/event_filter.h>
+#include <tracer/events/event_trigger.h>
 
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
@@ -35,8 +37,7 @@ static const char *event_system(unsigned int i)
 	const char *last = "";
 	struct event *e;
 
-	for_each_event(e)
-	{
+	for_each_event (e) {
 		if (!strcmp(e->system, last))
 			continue;
 		if (!i--)
@@ -65,11 +66,11 @@ static char state_of(bool (*chosen)(const struct event *e, const void *arg),
 	bool on = false, off = false;
 	struct event *e;
 
-	for_each_event(e) if (chosen(e, arg))
-	{
-		on |= READ_ONCE(e->key->on);
-		off |= !READ_ONCE(e->key->on);
-	}
+	for_each_event (e)
+		if (chosen(e, arg)) {
+			on |= READ_ONCE(e->on);
+			off |= !READ_ONCE(e->on);
+		}
 	return on && off ? 'X' : on ? '1' : '0';
 }
 
@@ -87,7 +88,9 @@ static int enable(struct ctl_handle *h, char *text,
 				 "'%.32s' is neither 0 nor 1", text);
 	mutex_lock(&trace_mutex);
 	set = events_now();
-	for_each_event(e) if (chosen(e, arg)) event_set_bit(&set, e, v);
+	for_each_event (e)
+		if (chosen(e, arg))
+			event_set_bit(&set, e, v);
 	err = events_switch(h, &set);
 	mutex_unlock(&trace_mutex);
 	return err;
@@ -128,7 +131,10 @@ static int event_enable_read(struct ctl_handle *h, struct seq *s)
 {
 	if (!once(h))
 		return 0;
-	seq_printf(s, "%c\n", state_of(is_event, event_at(h->cpu)));
+	mutex_lock(&trace_mutex);
+	seq_printf(s, "%c%s\n", state_of(is_event, event_at(h->cpu)),
+		   event_is_held(event_at(h->cpu)) ? "*" : "");
+	mutex_unlock(&trace_mutex);
 	return 1;
 }
 
@@ -302,7 +308,7 @@ static int set_event_read(struct ctl_handle *h, struct seq *s)
 	const struct event *e;
 
 	while ((e = event_at(h->pos++)))
-		if (READ_ONCE(e->key->on)) {
+		if (READ_ONCE(e->on)) {
 			seq_printf(s, "%s:%s\n", e->system, e->name);
 			return 1;
 		}
@@ -446,8 +452,7 @@ static int system_filter_write(struct ctl_handle *h, char *text)
 
 	text = ctl_strip(text);
 	mutex_lock(&trace_mutex);
-	for_each_event(e)
-	{
+	for_each_event (e) {
 		if (strcmp(e->system, system))
 			continue;
 		f = NULL;
@@ -483,3 +488,32 @@ static int system_filter_read(struct ctl_handle *h, struct seq *s)
 CTL_FILE(system_filter, .path = TRACING "events/%s/filter",
 	 .name = event_system, .read = system_filter_read,
 	 .write = system_filter_write, .empties = true);
+
+/* ---- trigger ------------------------------------------------------------------------- */
+
+static int event_trigger_read(struct ctl_handle *h, struct seq *s)
+{
+	bool some;
+
+	mutex_lock(&trace_mutex);
+	some = event_trigger_show(s, event_at(h->cpu), h->pos);
+	mutex_unlock(&trace_mutex);
+	if (!some && !h->pos)
+		seq_printf(s, "# Available triggers:\n# %s\n", command_names);
+	return !h->pos++ || some;
+}
+
+static int trigger_write(struct ctl_handle *h, char *text)
+{
+	struct event *e = event_at(h->cpu);
+	int err;
+
+	text = ctl_strip(text);
+	mutex_lock(&trace_mutex);
+	err = *text ? event_trigger_write(h, e, text) :
+		      event_triggers_clear(h, e);
+	mutex_unlock(&trace_mutex);
+	return err;
+}
+CTL_FILE(event_trigger, .path = TRACING "events/%s/trigger", .name = event_path,
+	 .read = event_trigger_read, .write = trigger_write, .empties = true);

@@ -86,8 +86,9 @@ KTEST(event_formats, "event_files.format")
 	unsigned int id = 0;
 	struct event *e;
 
-	for_each_event(e) if (!strcmp(e->name, "sched_migrate_task")) id =
-		event_id(e);
+	for_each_event (e)
+		if (!strcmp(e->name, "sched_migrate_task"))
+			id = event_id(e);
 	snprintf(head, sizeof(head), "name: sched_migrate_task\nID: %u\n", id);
 	snprintf(all, sizeof(all), "%s%s%s", head, COMMON,
 		 "\tfield:__data_loc char[] comm;\toffset:8;\tsize:4;"

@@ -15,7 +15,7 @@
 #include <kernel/sched/task.h>
 
 struct ring rings[MAX_CPUS];
-bool ring_gated, ring_by_c;
+bool ring_gated, ring_by_c, ring_triggers;
 
 static inline struct ring_page *current_page(const struct ring *r)
 {
@@ -285,7 +285,8 @@ void *ring_event_slow(bool irqs_off, u32 size)
 	struct ring_event *e;
 	u32 delta;
 
-	if (!r->recording || !READ_ONCE(trace_state.on))
+	if (!r->recording ||
+	    (!READ_ONCE(trace_state.on) && !READ_ONCE(ring_triggers)))
 		goto none;
 	if (r->busy || (head->preempt_count & PREEMPT_NMI)) {
 		r->dropped++;
@@ -303,10 +304,11 @@ none:
 }
 PATCH_ROOT(ring_event_slow);
 
-void ring_stack(unsigned long ip, bool irqs_off)
+void ring_stack(unsigned long ip, bool behind, bool irqs_off)
 {
 	u32 offsets[RING_STACK_MAX];
 	unsigned int n = 0;
+	bool begun = false;
 	irq_state_t state;
 	struct unwind u;
 	struct ring *r;
@@ -317,9 +319,11 @@ void ring_stack(unsigned long ip, bool irqs_off)
 	if (may_record(r)) {
 		/* The walk begins here; the tracer's own calls are left out. */
 		for (unwind_start(&u, NULL, NULL);
-		     unwind_next(&u) && n < RING_STACK_MAX;)
-			if (n || u.regs.pc == ip)
+		     unwind_next(&u) && n < RING_STACK_MAX;) {
+			if (begun || (u.regs.pc == ip && !behind))
 				offsets[n++] = u.regs.pc - (unsigned long)_text;
+			begun |= u.regs.pc == ip;
+		}
 		write_mark(r, RING_STACK, ring_context(irqs_off), offsets,
 			   n * sizeof(offsets[0]));
 	}

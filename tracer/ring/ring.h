@@ -107,6 +107,8 @@ extern struct ring rings[MAX_CPUS];
 extern bool ring_gated;
 /* And C code sees every call, as a trigger may change tracing_on: nothing but C writes. */
 extern bool ring_by_c;
+/* And an event has a trigger: events are looked at, whatever tracing_on is. */
+extern bool ring_triggers;
 
 /* Held by a reader while it looks at pages, and by a task that frees pages. A task that
  * takes trace_mutex too takes trace_mutex first. */

@@ -22,6 +22,9 @@ static always_inline void ring_event_drop(bool irqs_off)
  * were, to ring_event_end() or ring_event_drop(). In an NMI, and while the CPU is inside
  * the tracer, the event is dropped and counted. Any context.
  *
+ * While any event has a trigger (ring_triggers), there is room although tracing_on is 0,
+ * because a trigger may be about to change that. The caller then looks at tracing_on itself.
+ *
  * If ring_end is not NULL, the CPU records, it is not inside the tracer, no trigger may
  * change tracing_on, and the ring knows which task runs. The scheduler's hook tells it,
  * while any event is on.
@@ -56,9 +59,9 @@ static always_inline void *ring_event_begin(bool *irqs_off, u32 size,
 	return ring_event_record(e);
 }
 
-/* Publish the bytes that were filled, and let interrupts be as they were. */
-static always_inline void ring_event_end(bool irqs_off, unsigned int id,
-					 u32 size)
+/* Publish the bytes that were filled. */
+static always_inline void ring_event_publish(bool irqs_off, unsigned int id,
+					     u32 size)
 {
 	struct cpu_head *head = &arch_this_cpu()->head;
 	struct ring_event *e = (struct ring_event *)head->ring_cur;
@@ -75,6 +78,13 @@ static always_inline void ring_event_end(bool irqs_off, unsigned int id,
 	/* Pairs with the acquire of ring_cur in ring_read.c. */
 	__atomic_store_n(&head->ring_cur, (char *)(e + 1 + more),
 			 __ATOMIC_RELEASE);
+}
+
+/* And let interrupts be as they were. */
+static always_inline void ring_event_end(bool irqs_off, unsigned int id,
+					 u32 size)
+{
+	ring_event_publish(irqs_off, id, size);
 	ring_event_drop(irqs_off);
 }
 

@@ -28,8 +28,9 @@ void ring_switch(struct ring *r, struct cpu_head *head, bool on);
  */
 bool ring_write(u32 ip, u32 parent, u32 context, const struct ring_event *more);
 
-/* Record the calls that led to the site which returns to ip, innermost first. */
-void ring_stack(unsigned long ip, bool irqs_off);
+/* Record the calls that led to the site which returns to ip, innermost first. behind: begin
+ * with the caller of the function that ip is in. */
+void ring_stack(unsigned long ip, bool behind, bool irqs_off);
 
 /* preempt_count as the trampoline would record it. Interrupts off. */
 u32 ring_context(bool irqs_off);

@@ -1,0 +1,239 @@
+/* Triggers of events: event_trigger.h. */
+#include <tracer/events/event_trigger.h>
+
+#include <kernel/cpu/cpu.h>
+#include <kernel/errno.h>
+#include <kernel/lib/string.h>
+#include <kernel/lock/mutex.h>
+#include <kernel/mm/kmalloc.h>
+#include <tracer/calls/command.h>
+#include <tracer/events/event_filter.h>
+#include <tracer/tracer.h>
+
+#define TRIGGERS_MAX 8 /* of one event */
+
+/* A list never changes, but for the counts: a write makes another. */
+struct event_triggers {
+	unsigned int nr;
+	struct {
+		struct command command;
+		struct event_filter *filter; /* NULL: always */
+	} t[TRIGGERS_MAX];
+};
+
+/* ---- When the event happens -------------------------------------------------------- */
+
+static void act(const struct event *e, const void *record, bool after,
+		unsigned long ip, bool irqs_off)
+{
+	struct event_triggers *list = READ_ONCE(e->triggers);
+
+	for (unsigned int i = 0; list && i < list->nr; i++) {
+		struct command *c = &list->t[i].command;
+
+		if ((c->kind >= COMMAND_FIRST_AFTER) == after &&
+		    (!list->t[i].filter ||
+		     event_filter_matches(list->t[i].filter, e->fields,
+					  record)))
+			command_do(c, ip, true, irqs_off);
+	}
+}
+
+void event_triggers_before(const struct event *e, const void *record)
+{
+	act(e, record, false, 0, true);
+}
+
+void event_triggers_after(const struct event *e, const void *record,
+			  unsigned long ip, bool irqs_off)
+{
+	act(e, record, true, ip, irqs_off);
+}
+
+/* ---- What is written ------------------------------------------------------------------ */
+
+bool event_triggers_any(void)
+{
+	struct event *e;
+
+	mutex_assert_held(&trace_mutex);
+	for_each_event (e)
+		if (e->triggers)
+			return true;
+	return false;
+}
+
+bool event_triggers_switch(const struct event *e)
+{
+	const struct event *by;
+
+	mutex_assert_held(&trace_mutex);
+	for_each_event (by)
+		for (unsigned int i = 0; by->triggers && i < by->triggers->nr;
+		     i++)
+			if (by->triggers->t[i].command.event == e)
+				return true;
+	return false;
+}
+
+static void nothing(void *arg)
+{
+	(void)arg;
+}
+
+/* Make `new` the event's list. `gone` is a filter that no list has any longer, or NULL. */
+static int install(struct ctl_handle *h, struct event *e,
+		   struct event_triggers *new, struct event_filter *gone)
+{
+	struct event_triggers *old = e->triggers;
+	struct event_set now;
+	int err;
+
+	if (!new->nr) {
+		kfree(new);
+		new = NULL;
+	}
+	WRITE_ONCE(e->triggers, new);
+	now = events_now();
+	err = events_switch(h, &now);
+	if (err) {
+		WRITE_ONCE(e->triggers, old);
+		events_switch(h, &now);
+		gone = NULL;
+		old = new;
+	}
+	/* A CPU looks at a list with interrupts off. */
+	cpu_call(~0u, nothing, NULL);
+	kfree(old);
+	event_filter_free(gone);
+	return err;
+}
+
+static struct event_triggers *copy(const struct event *e)
+{
+	struct event_triggers *new = kzalloc(sizeof(*new));
+
+	if (new && e->triggers)
+		*new = *e->triggers;
+	return new;
+}
+
+static unsigned int find(const struct event_triggers *list,
+			 const struct command *c)
+{
+	unsigned int i = 0;
+
+	while (i < list->nr && !command_same(&list->t[i].command, c))
+		i++;
+	return i;
+}
+
+static int add(struct ctl_handle *h, struct event *e, const struct command *c,
+	       struct event_filter *filter)
+{
+	struct event_triggers *new = copy(e);
+	int err = 0;
+
+	if (!new)
+		err = ctl_error(h, -ENOMEM, "out of memory");
+	else if (find(new, c) < new->nr)
+		err = ctl_error(h, -EEXIST,
+				"the event has this trigger already; ! takes "
+				"it back");
+	else if (new->nr == TRIGGERS_MAX)
+		err = ctl_error(h, -ENOSPC, "an event has at most %u triggers",
+				TRIGGERS_MAX);
+	if (err) {
+		kfree(new);
+	} else {
+		new->t[new->nr].command = *c;
+		new->t[new->nr++].filter = filter;
+		err = install(h, e, new, NULL);
+	}
+	if (err)
+		event_filter_free(filter);
+	return err;
+}
+
+static int take_back(struct ctl_handle *h, struct event *e,
+		     const struct command *c)
+{
+	struct event_triggers *new = copy(e);
+	struct event_filter *gone;
+	unsigned int i;
+
+	if (!new)
+		return ctl_error(h, -ENOMEM, "out of memory");
+	i = find(new, c);
+	if (i == new->nr) {
+		kfree(new);
+		return ctl_error(h, -ENODEV,
+				 "the event has no such trigger; cat trigger "
+				 "shows them");
+	}
+	gone = new->t[i].filter;
+	new->t[i] = new->t[--new->nr];
+	return install(h, e, new, gone);
+}
+
+/* The filter behind " if ", which ends the command there; *err. */
+static struct event_filter *
+cut_filter(struct ctl_handle *h, const struct event *e, char *text, int *err)
+{
+	char *word = strstr(text, " if ");
+	struct event_filter *f;
+	const char *what;
+	unsigned int at;
+
+	*err = 0;
+	if (!word)
+		return NULL;
+	*word = '\0';
+	word = ctl_strip(word + 4);
+	f = event_filter_parse(e->fields, word, &what, &at);
+	if (!f)
+		*err = ctl_error(h, -EINVAL, "%s, in '%.64s'", what, word);
+	return f;
+}
+
+int event_trigger_write(struct ctl_handle *h, struct event *e, char *text)
+{
+	bool remove = *text == '!';
+	struct event_filter *filter;
+	struct command c;
+	int err;
+
+	mutex_assert_held(&trace_mutex);
+	text += remove;
+	filter = cut_filter(h, e, text, &err);
+	if (err)
+		return err;
+	err = command_parse(h, ctl_strip(text), remove, &c);
+	if (err || remove)
+		event_filter_free(filter);
+	if (err)
+		return err;
+	return remove ? take_back(h, e, &c) : add(h, e, &c, filter);
+}
+
+int event_triggers_clear(struct ctl_handle *h, struct event *e)
+{
+	int err = 0;
+
+	while (!err && e->triggers)
+		err = take_back(h, e, &e->triggers->t[0].command);
+	return err;
+}
+
+bool event_trigger_show(struct seq *s, const struct event *e, unsigned long i)
+{
+	mutex_assert_held(&trace_mutex);
+	if (!e->triggers || i >= e->triggers->nr)
+		return false;
+	command_show(s, &e->triggers->t[i].command);
+	if (e->triggers->t[i].filter)
+		seq_printf(s, " if %s",
+			   event_filter_text(e->triggers->t[i].filter));
+	seq_printf(s, "\n");
+	return true;
+}

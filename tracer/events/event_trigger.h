@@ -1,0 +1,36 @@
+/*
+ * Triggers of events: what is done when an event happens, whether it is recorded or not. They
+ * are written to events/SYSTEM/EVENT/trigger as COMMAND[:COUNT] [if FILTER], and taken back
+ * with ! before that.
+ */
+#ifndef TRACER_EVENT_TRIGGER_H
+#define TRACER_EVENT_TRIGGER_H
+
+#include <tracer/events/events.h>
+
+/*
+ * Add the trigger that text says to e, or take one back. 0; -EINVAL: text makes no sense;
+ * -ENODEV: nothing to take back; -EEXIST: there is the same one; -ENOMEM; or patch_apply()'s
+ * error. After an error nothing has changed. Context: trace_mutex held.
+ */
+int event_trigger_write(struct ctl_handle *h, struct event *e, char *text);
+
+/* Take back all triggers of e. As above. */
+int event_triggers_clear(struct ctl_handle *h, struct event *e);
+
+/* Put the i-th trigger's line into s; false: there are no more. Context: trace_mutex held. */
+bool event_trigger_show(struct seq *s, const struct event *e, unsigned long i);
+
+/* Has any event a trigger; does any of them switch event e? Context: trace_mutex held. */
+bool event_triggers_any(void);
+bool event_triggers_switch(const struct event *e);
+
+/*
+ * The event has happened, with this record: what comes before it is recorded, and what comes
+ * after that. Interrupts off. No site.
+ */
+void event_triggers_before(const struct event *e, const void *record);
+void event_triggers_after(const struct event *e, const void *record,
+			  unsigned long ip, bool irqs_off);
+
+#endif

@@ -1,0 +1,194 @@
+/*
+ * Triggers of events, and those of functions that switch events: they act at their event
+ * alone, where their filter passes, as often as their count says; and an event that waits for
+ * one is not recorded.
+ */
+#include <tracer/testing.h>
+
+#include <kernel/mm/kmalloc.h>
+#include <tracer/events/event_trigger.h>
+
+#define KMALLOC "events/kmem/kmalloc/"
+#define KFREE "events/kmem/kfree/"
+
+static bool says(const char *file, const char *want)
+{
+	char text[300];
+
+	trace_test_read(file, text, sizeof(text), 64);
+	if (strcmp(text, want))
+		printk("# %s: %s", file, text);
+	return !strcmp(text, want);
+}
+
+static void allocate(size_t size)
+{
+	kfree(kmalloc(size));
+}
+
+/* Only this task's allocations of 777 bytes matter. */
+static void begin(void)
+{
+	char filter[60];
+
+	trace_test_reset();
+	snprintf(filter, sizeof(filter), "bytes_req == 777 && common_pid == %d",
+		 current_task()->pid);
+	trace_test_put(KMALLOC "filter", filter);
+}
+
+KTEST(trigger_off, "event_trigger.traceoff_and_traceon")
+{
+	begin();
+	KEXPECT_EQ(t,
+		   trace_test_put(KMALLOC "trigger",
+				  "traceoff if bytes_req == 777"),
+		   0);
+	KEXPECT_EQ(t, trace_test_put(KMALLOC "enable", "1"), 0);
+	KEXPECT(t, says(KMALLOC "enable", "1*\n"));
+	allocate(778);
+	KEXPECT(t, says("tracing_on", "1\n"));
+	KEXPECT_EQ(t, trace_test_written(), 0);
+	/* The event that stops tracing is the last that is recorded. */
+	allocate(777);
+	KEXPECT(t, says("tracing_on", "0\n"));
+	KEXPECT_EQ(t, trace_test_written(), 1);
+	allocate(777);
+	KEXPECT_EQ(t, trace_test_written(), 1);
+	KEXPECT_EQ(t, trace_test_put(KMALLOC "trigger", "!traceoff"), 0);
+	KEXPECT_EQ(t,
+		   trace_test_put(KMALLOC "trigger",
+				  "traceon:1 if bytes_req == 779"),
+		   0);
+	allocate(777);
+	KEXPECT_EQ(t, trace_test_written(), 1);
+	allocate(779);
+	KEXPECT(t, says("tracing_on", "1\n"));
+	allocate(777);
+	KEXPECT_EQ(t, trace_test_written(), 2);
+	KEXPECT(t, says(KMALLOC "trigger",
+			"traceon:count=0 if bytes_req == 779\n"));
+	KEXPECT_EQ(t, trace_test_put(KMALLOC "trigger", "!traceon"), 0);
+	KEXPECT(t, says(KMALLOC "enable", "1\n"));
+	trace_test_reset();
+	KEXPECT(t, says(KMALLOC "filter", "none\n"));
+}
+
+/* An event switches another; that one waits with its label on, and is not recorded. */
+KTEST(trigger_enable, "event_trigger.enable_event")
+{
+	void *first = kmalloc(777);
+	char trigger[80];
+
+	begin();
+	KEXPECT(t, says(KMALLOC "enable", "0\n"));
+	snprintf(trigger, sizeof(trigger),
+		 "enable_event:kmem:kmalloc:1 if ptr == %#lx",
+		 (unsigned long)first);
+	KEXPECT_EQ(t, trace_test_put(KFREE "trigger", trigger), 0);
+	KEXPECT(t, says(KMALLOC "enable", "0*\n"));
+	KEXPECT(t, says(KFREE "enable", "0*\n"));
+	KEXPECT(t, says("set_event", ""));
+	allocate(777);
+	KEXPECT_EQ(t, trace_test_written(), 0);
+	kfree(first);
+	KEXPECT(t, says(KMALLOC "enable", "1*\n"));
+	KEXPECT(t, says("set_event", "kmem:kmalloc\n"));
+	allocate(777);
+	KEXPECT_EQ(t, trace_test_written(), 1);
+	/* Its one turn is over: what is switched off stays off. */
+	KEXPECT_EQ(t, trace_test_put(KMALLOC "enable", "0"), 0);
+	allocate(777);
+	KEXPECT_EQ(t, trace_test_written(), 1);
+	KEXPECT_EQ(t, trace_test_put(KFREE "trigger", ""), 0);
+	KEXPECT(t, says(KFREE "enable", "0\n"));
+	KEXPECT(t, says(KMALLOC "enable", "0\n"));
+	trace_test_reset();
+}
+
+KTEST(trigger_stack, "event_trigger.stacktrace")
+{
+	char *text = kmalloc(4096);
+
+	KASSERT(t, text);
+	begin();
+	KEXPECT_EQ(t,
+		   trace_test_put(KMALLOC "trigger",
+				  "stacktrace:2 if bytes_req == 777"),
+		   0);
+	for (int i = 0; i < 3; i++)
+		allocate(777);
+	KEXPECT_EQ(t, trace_test_written(), 2);
+	trace_test_read("trace", text, 4096, 100);
+	KEXPECT(t, strstr(text, "<stack trace>\n => kmalloc\n => "));
+	trace_test_reset();
+	kfree(text);
+}
+
+/* A function's trigger switches an event on, another one off. */
+KTEST(trigger_function, "event_trigger.of_functions")
+{
+	begin();
+	KEXPECT_EQ(t,
+		   trace_test_add("set_ftrace_filter",
+				  "victim_call:enable_event:kmem:kmalloc "
+				  "victim_other:disable_event:kmem:kmalloc:2"),
+		   0);
+	KEXPECT(t, says("set_ftrace_filter",
+			"#### all functions enabled ####\n"
+			"victim_call:enable_event:kmem:kmalloc:unlimited\n"
+			"victim_other:disable_event:kmem:kmalloc:count=2\n"));
+	allocate(777);
+	KEXPECT_EQ(t, trace_test_written(), 0);
+	for (int i = 0; i < 2; i++) {
+		victim_call(1);
+		KEXPECT(t, says(KMALLOC "enable", "1*\n"));
+		allocate(777);
+		victim_other(1);
+		KEXPECT(t, says(KMALLOC "enable", "0*\n"));
+		allocate(777);
+	}
+	KEXPECT_EQ(t, trace_test_written(), 2);
+	victim_call(1);
+	victim_other(1); /* its turns are over */
+	allocate(777);
+	KEXPECT_EQ(t, trace_test_written(), 3);
+	KEXPECT_EQ(t,
+		   trace_test_add("set_ftrace_filter",
+				  "!victim_call:enable_event:kmem:kmalloc"),
+		   0);
+	trace_test_reset();
+	KEXPECT(t, says(KMALLOC "enable", "0\n"));
+}
+
+KTEST(trigger_errors, "event_trigger.bad_input")
+{
+	static const struct {
+		const char *text, *says;
+		int err;
+	} bad[] = {
+		{ "explode", "no command", -EINVAL },
+		{ "enable_event:kmem", "no such event", -EINVAL },
+		{ "enable_event:kmem:nothing", "no such event", -EINVAL },
+		{ "traceoff:x", "no count", -EINVAL },
+		{ "traceoff:0", "no count", -EINVAL },
+		{ "traceoff if nothing == 1", "Field not found", -EINVAL },
+		{ "!traceoff", "no such trigger", -ENODEV },
+		{ "stacktrace", "already", -EEXIST },
+	};
+
+	trace_test_reset();
+	KEXPECT(t, says(KFREE "trigger",
+			"# Available triggers:\n# traceon traceoff stacktrace "
+			"enable_event:SYSTEM:EVENT disable_event:SYSTEM:EVENT"
+			"\n"));
+	KEXPECT_EQ(t, trace_test_put(KFREE "trigger", "stacktrace:3"), 0);
+	for (unsigned int i = 0; i < ARRAY_SIZE(bad); i++) {
+		KEXPECT_EQ(t, trace_test_put(KFREE "trigger", bad[i].text),
+			   bad[i].err);
+		KEXPECT(t, strstr(trace_test_error, bad[i].says));
+	}
+	KEXPECT(t, strstr(trace_test_error, "already"));
+	KEXPECT_EQ(t, trace_test_put(KFREE "trigger", "!stacktrace"), 0);
+	trace_test_reset();
+}
