@@ -241,6 +241,8 @@ static int start_apply(const struct start *st)
 		err = write_file("set_graph_function", st->graph);
 	if (!err)
 		err = write_file("set_ftrace_pid", st->pids);
+	if (!err)
+		err = write_file("set_event_pid", st->pids);
 	if (!err && st->options[0])
 		err = write_file("trace_options", st->options);
 	if (!err)
@@ -307,6 +309,10 @@ static int verb_reset(struct sink *out, int argc, char **argv)
 		err = write_file("set_ftrace_pid", "");
 	if (!err)
 		err = write_file("set_ftrace_notrace_pid", "");
+	if (!err)
+		err = write_file("set_event_pid", "");
+	if (!err)
+		err = write_file("set_event_notrace_pid", "");
 	if (!err)
 		err = write_file("set_graph_function", "");
 	if (!err)

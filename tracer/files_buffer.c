@@ -336,3 +336,29 @@ static int marker_write(struct ctl_handle *h, char *text)
 	return 0;
 }
 CTL_FILE(trace_marker, .path = TRACING "trace_marker", .write = marker_write);
+
+/* ---- What Linux has besides ------------------------------------------------------ */
+
+/* nopl has no trace_printk(), so there is no format to tell readers of binary records. */
+static int printk_formats_read(struct ctl_handle *h, struct seq *s)
+{
+	(void)h, (void)s;
+	return 0;
+}
+CTL_FILE(printk_formats, .path = TRACING "printk_formats",
+	 .read = printk_formats_read);
+
+/* Stop, and give the memory of the buffer back, but for the least that a ring has. */
+static int free_buffer_write(struct ctl_handle *h, char *text)
+{
+	int err;
+
+	(void)h, (void)text;
+	mutex_lock(&trace_mutex);
+	trace_record(false, trace_state.cpumask);
+	err = ring_resize(0);
+	mutex_unlock(&trace_mutex);
+	return err;
+}
+CTL_FILE(free_buffer, .path = TRACING "free_buffer", .write = free_buffer_write,
+	 .empties = true);

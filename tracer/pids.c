@@ -6,6 +6,7 @@
 #include <kernel/lib/string.h>
 #include <kernel/lock/mutex.h>
 #include <kernel/mm/kmalloc.h>
+#include <tracer/events/events.h>
 #include <tracer/tracer.h>
 
 /* Sorted. A list never changes: a write makes another. */
@@ -14,8 +15,11 @@ struct pids {
 	s32 pid[];
 };
 
-/* NULL: empty. Written under trace_mutex; read with interrupts off. */
-static struct pids *traced, *untraced;
+/* Each NULL: empty. Written under trace_mutex; read with interrupts off. */
+struct both {
+	struct pids *yes, *no;
+};
+static struct both calls, events;
 
 static bool holds(const struct pids *list, s32 pid)
 {
@@ -32,25 +36,43 @@ static bool holds(const struct pids *list, s32 pid)
 	return lo < list->nr && list->pid[lo] == pid;
 }
 
-bool pid_is_traced(s32 pid)
+static bool passes(struct both *lists, s32 pid)
 {
-	const struct pids *yes = __atomic_load_n(&traced, __ATOMIC_ACQUIRE);
-	const struct pids *no = __atomic_load_n(&untraced, __ATOMIC_ACQUIRE);
+	const struct pids *yes = __atomic_load_n(&lists->yes, __ATOMIC_ACQUIRE);
+	const struct pids *no = __atomic_load_n(&lists->no, __ATOMIC_ACQUIRE);
 
 	return (!yes || holds(yes, pid)) && (!no || !holds(no, pid));
+}
+
+bool pid_is_traced(s32 pid)
+{
+	return passes(&calls, pid);
+}
+
+bool pid_has_events(s32 pid)
+{
+	return passes(&events, pid);
 }
 
 bool pids_are_listed(void)
 {
 	mutex_assert_held(&trace_mutex);
-	return traced || untraced;
+	return calls.yes || calls.no;
+}
+
+bool event_pids_are_listed(void)
+{
+	mutex_assert_held(&trace_mutex);
+	return events.yes || events.no;
 }
 
 /* ---- Control files ---------------------------------------------------------- */
 
 static struct pids **list_of(const struct ctl_handle *h)
 {
-	return strstr(h->file->path, "notrace") ? &untraced : &traced;
+	struct both *lists = strstr(h->file->path, "event") ? &events : &calls;
+
+	return strstr(h->file->path, "notrace") ? &lists->no : &lists->yes;
 }
 
 static void insert(struct pids *list, s32 pid)
@@ -96,6 +118,7 @@ static int parse(struct ctl_handle *h, const struct pids *old, char *text,
 static int pids_write(struct ctl_handle *h, char *text)
 {
 	struct pids **list = list_of(h), *old, *new;
+	struct event_set now;
 	int err;
 
 	mutex_lock(&trace_mutex);
@@ -103,6 +126,8 @@ static int pids_write(struct ctl_handle *h, char *text)
 	err = parse(h, h->truncate ? NULL : old, text, &new);
 	if (!err) {
 		__atomic_store_n(list, new, __ATOMIC_RELEASE);
+		now = events_now();
+		events_switch(h, &now); /* the same, but each looks at pids */
 		trace_refresh(); /* after this no CPU reads the old list */
 		kfree(old);
 	}
@@ -129,4 +154,8 @@ static int pids_read(struct ctl_handle *h, struct seq *s)
 CTL_FILE(set_ftrace_pid, .path = TRACING "set_ftrace_pid", .read = pids_read,
 	 .write = pids_write, .empties = true);
 CTL_FILE(set_ftrace_notrace_pid, .path = TRACING "set_ftrace_notrace_pid",
+	 .read = pids_read, .write = pids_write, .empties = true);
+CTL_FILE(set_event_pid, .path = TRACING "set_event_pid", .read = pids_read,
+	 .write = pids_write, .empties = true);
+CTL_FILE(set_event_notrace_pid, .path = TRACING "set_event_notrace_pid",
 	 .read = pids_read, .write = pids_write, .empties = true);

@@ -1,4 +1,5 @@
-/* Whose calls are recorded: set_ftrace_pid and set_ftrace_notrace_pid. */
+/* Whose calls are recorded, and whose events: set_ftrace_pid and set_event_pid, and the same
+ * with notrace. */
 #ifndef TRACER_PIDS_H
 #define TRACER_PIDS_H
 
@@ -7,7 +8,11 @@
 /* Are the calls of that task recorded? Any context with interrupts off. */
 bool pid_is_traced(s32 pid);
 
-/* Is there any list? Context: trace_mutex held. */
+/* Is there any list for calls? Context: trace_mutex held. */
 bool pids_are_listed(void);
+
+/* The same for events. The first: any context with interrupts off, no site. */
+bool pid_has_events(s32 pid);
+bool event_pids_are_listed(void);
 
 #endif

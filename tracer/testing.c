@@ -76,6 +76,8 @@ void trace_test_reset(void)
 	trace_test_put("set_ftrace_notrace", "");
 	trace_test_put("set_ftrace_pid", "");
 	trace_test_put("set_ftrace_notrace_pid", "");
+	trace_test_put("set_event_pid", "");
+	trace_test_put("set_event_notrace_pid", "");
 	trace_test_put("set_graph_function", "");
 	trace_test_put("set_graph_notrace", "");
 	trace_test_put("max_graph_depth", "0");

@@ -12,10 +12,12 @@
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
 #include <kernel/event/event.h>
+#include <kernel/init.h>
 #include <kernel/lib/glob.h>
 #include <kernel/lib/string.h>
 #include <kernel/sched/task.h>
 #include <kernel/time.h>
+#include <tracer/pids.h>
 #include <tracer/ring/ring_event.h>
 #include <tracer/sites/keys.h>
 #include <tracer/tracer.h>
@@ -96,9 +98,17 @@ static inline unsigned long event_time(u64 clock)
 
 /* ---- The functions ------------------------------------------------------------------ */
 
+/* As in Linux, a switch and a wake-up are events of both tasks. */
+static bool is_of_listed_task(const struct event *e, const void *record)
+{
+	return pid_has_events(arch_current()->pid) ||
+	       (e->other &&
+		pid_has_events(event_number(e->fields, e->other, record)));
+}
+
 /*
- * There is a filter, or a trigger, or the event is off until a trigger switches it on. Interrupts
- * are off, so all of them stay: event_set_filter(), install().
+ * There is a filter, or a list of pids, or a trigger, or the event is off until a trigger
+ * switches it on. Interrupts are off, so all of them stay: event_set_filter(), install().
  */
 static noinline void event_special(const struct event *e, unsigned int nr,
 				   bool irqs_off, const void *record, u32 size)
@@ -109,6 +119,7 @@ static noinline void event_special(const struct event *e, unsigned int nr,
 
 	event_triggers_before(e, record);
 	if (READ_ONCE(e->on) && READ_ONCE(trace_state.on) &&
+	    is_of_listed_task(e, record) &&
 	    (!filter || event_filter_matches(filter, e->fields, record)))
 		ring_event_publish(irqs_off, EVENT_FIRST_ID + nr, size);
 	event_triggers_after(e, record, ip, irqs_off);
@@ -242,7 +253,8 @@ bool event_is_held(const struct event *e)
 static void set_special(struct event *e, bool on)
 {
 	WRITE_ONCE(e->special, !on || e->filter || event_is_held(e) ||
-				       event_triggers_any() || ring_triggers);
+				       event_triggers_any() || ring_triggers ||
+				       event_pids_are_listed());
 }
 
 static void set_keys(const struct event_set *set)
@@ -362,3 +374,16 @@ int event_set_change(struct ctl_handle *h, struct event_set *set,
 				 word);
 	return 0;
 }
+
+static void find_others(void)
+{
+	struct event *e;
+
+	for_each_event (e) {
+		if (!strcmp(e->name, "sched_switch"))
+			e->other = event_field(e->fields, "next_pid", 8);
+		if (!strcmp(e->name, "sched_wakeup"))
+			e->other = event_field(e->fields, "pid", 3);
+	}
+}
+INIT_HOOK(INIT_LATE, find_others);

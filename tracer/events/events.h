@@ -18,10 +18,12 @@ struct event {
 	const struct event_field *fields;
 	const char *text;	/* the template of list.h */
 	struct static_key *key; /* under trace_mutex, as what follows */
-	bool on;      /* it is recorded; triggers store to it as well */
-	u32 special;  /* 1: one of these says what to do; a word, for the fast path */
+	bool on; /* it is recorded; triggers store to it as well */
+	u32 special; /* 1: one of these says what to do; a word, for the fast path */
 	struct event_filter *filter; /* NULL: every event is recorded */
 	struct event_triggers *triggers;
+	/* The field that names the other task of a switch or a wake-up, or NULL. */
+	const struct event_field *other;
 };
 extern struct event __start_events[], __stop_events[];
 #define for_each_event(e) for ((e) = __start_events; (e) < __stop_events; (e)++)

@@ -252,6 +252,63 @@ KTEST(events_life, "events.life_of_a_task")
 	end();
 }
 
+static struct {
+	s32 pid;
+	bool enough;
+	unsigned int of_it, to_it, others;
+} listed;
+
+static void sleep_until_enough(void *arg)
+{
+	(void)arg;
+	while (!READ_ONCE(listed.enough))
+		task_sleep(NSEC_PER_MSEC);
+}
+
+static void look_listed(struct ktest_run *t, const struct ring_entry *r)
+{
+	(void)t;
+	if (is_event(r, "sched_switch") && value(r, "next_pid") == listed.pid)
+		listed.to_it++;
+	else if (is_event(r, "sched_wakeup") && value(r, "pid") == listed.pid)
+		listed.to_it++;
+	else if (r->pid == listed.pid)
+		listed.of_it++;
+	else
+		listed.others++;
+}
+
+/* The events of one task, and its own switches and wake-ups by others. */
+KTEST(events_pids, "events.set_event_pid")
+{
+	struct task *child, *other;
+	char pid[12];
+
+	memset(&listed, 0, sizeof(listed));
+	begin("");
+	child = task_create("listed", PRIO_NORMAL, ~0u, sleep_until_enough,
+			    NULL);
+	KASSERT(t, child);
+	listed.pid = child->pid;
+	snprintf(pid, sizeof(pid), "%d", child->pid);
+	KEXPECT_EQ(t, trace_test_put("set_event_pid", pid), 0);
+	KEXPECT_EQ(t, trace_test_put("set_event", "sched:* timer:timer_start"),
+		   0);
+	other = task_create("other", PRIO_NORMAL, ~0u, sleep_twice, NULL);
+	KASSERT(t, other);
+	task_join(other);
+	task_sleep(5 * NSEC_PER_MSEC);
+	WRITE_ONCE(listed.enough, true);
+	task_join(child);
+	trace_test_put("tracing_on", "0");
+	each_entry(t, look_listed);
+	KEXPECT(t, listed.of_it > 0);
+	KEXPECT(t, listed.to_it > 0);
+	KEXPECT_EQ(t, listed.others, 0);
+	KEXPECT_EQ(t, trace_test_put("set_event_pid", "x"), -EINVAL);
+	end();
+}
+
 /* ---- irq and timer -------------------------------------------------------------------- */
 
 static struct {
