@@ -57,6 +57,7 @@ SECTIONS
 		REGISTRY(faults)
 		REGISTRY(patch_roots)
 		REGISTRY(patch_indirect)
+		REGISTRY(event_words)
 	} :rodata
 	.notes : AT(ADDR(.notes) - KERNEL_OFFSET) { KEEP(*(.note.nopl)) } :rodata :note
 	. = ALIGN(4096);

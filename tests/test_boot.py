@@ -82,7 +82,7 @@ MODELS = [(arch, *row) for arch in ARCHES for row in FACTS[arch].get("nops", [])
 @pytest.mark.parametrize("arch,cpu,append,expected", MODELS, indirect=["arch"])
 def test_nop_of_the_cpu(arch, cpu, append, expected, guest):
     g = guest(arch, cpu=cpu, append=append)
-    assert expected in SITES.search(g.boot_text)[5]
+    assert expected in SITES.search(g.boot_text)[6]
     assert g.poweroff() == 0
 
 
@@ -94,7 +94,7 @@ def test_nop_choice_runs(arch, guest, run_tool):
     assert names
     for name in names:
         g = guest(arch, smp=2, append=f"nop={name}")
-        assert name in SITES.search(g.boot_text)[5]
+        assert name in SITES.search(g.boot_text)[6]
         g.run("echo function > /sys/kernel/tracing/current_tracer")
         assert " <-" in g.run("cat /sys/kernel/tracing/trace | head -20")
         g.run("echo nop > /sys/kernel/tracing/current_tracer")

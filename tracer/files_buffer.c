@@ -9,7 +9,9 @@
 #include <kernel/sched/task.h>
 #include <kernel/lock/mutex.h>
 #include <kernel/console.h>
+#include <kernel/event/event.h>
 #include <tracer/output.h>
+#include <tracer/patch/patch.h>
 #include <tracer/ring/ring_control.h>
 #include <tracer/comm.h>
 #include <tracer/options.h>
@@ -339,11 +341,22 @@ CTL_FILE(trace_marker, .path = TRACING "trace_marker", .write = marker_write);
 
 /* ---- What Linux has besides ------------------------------------------------------ */
 
-/* nopl has no trace_printk(), so there is no format to tell readers of binary records. */
+/* The texts that binary records point to: there is no trace_printk(), so no formats. */
 static int printk_formats_read(struct ctl_handle *h, struct seq *s)
 {
-	(void)h, (void)s;
-	return 0;
+	unsigned int words = __stop_event_words - __start_event_words;
+	const struct patch_strategy *strategy = __start_patch_strategies;
+	const char *word;
+
+	if (h->pos < words)
+		word = __start_event_words[h->pos];
+	else if (strategy + (h->pos - words) < __stop_patch_strategies)
+		word = strategy[h->pos - words].name;
+	else
+		return 0;
+	h->pos++;
+	seq_printf(s, "0x%lx : \"%s\"\n", (unsigned long)word, word);
+	return 1;
 }
 CTL_FILE(printk_formats, .path = TRACING "printk_formats",
 	 .read = printk_formats_read);

@@ -188,8 +188,7 @@ victim_data lab_victim_own
 	.type lab_victim_jump_run, @function
 lab_victim_jump_run:
 	victim_begin
-	.balign 8
-	.fill 4, 1, 0x90
+	.balign 8		/* two instructions of three bytes, and two prefixes */
 before lab_victim_jump
 lab_victim_jump_site:
 	.balign 8, 0x2e, 4

@@ -56,9 +56,9 @@ void cpu_count(void)
 /* ---- interrupting one another ---- */
 
 /* As Linux's arm64 calls them. */
-static const char reason_resched[] = "Rescheduling interrupts",
-		  reason_call[] = "Function call interrupts",
-		  reason_stop[] = "CPU stop interrupts";
+EVENT_WORD(reason_resched, "Rescheduling interrupts");
+EVENT_WORD(reason_call, "Function call interrupts");
+EVENT_WORD(reason_stop, "CPU stop interrupts");
 
 /* Not sent again while the other has not yet looked: one interrupt is enough.
  * Release: pairs with the acquire in ipi_interrupt(). */

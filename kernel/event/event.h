@@ -12,8 +12,16 @@
 struct task;
 struct timer;
 
-/* Why a CPU interrupts another one, in words: ipi_* events. */
-extern const char *const ipi_reasons[];
+/*
+ * A text that a REASON field may point to. Readers of binary records find it by its address,
+ * in printk_formats.
+ */
+#define EVENT_WORD(ident, text)                                                \
+	static const char ident[] = text;                                      \
+	static const char *const event_word_##ident REGISTER(event_words) =    \
+		ident
+typedef const char *event_word;
+REGISTRY(event_word, event_words);
 
 #define EVENT(system, name, params, args, fields, fill, text)                  \
 	STATIC_KEY_DECLARE(event_##name);                                      \

@@ -1,4 +1,4 @@
-/* Filters: grep head tail wc. */
+/* Filters: grep head tail wc xxd. */
 #include <kernel/errno.h>
 #include <kernel/lib/list.h>
 #include <kernel/shell/shell_internal.h>
@@ -394,3 +394,53 @@ static struct filter *cmd_wc(struct sink *out, int argc, char **argv,
 	return &w->f;
 }
 SHELL_FILTER(wc, "wc", "[-l] [FILE]", "count lines, words and bytes", cmd_wc);
+
+/* ---- xxd ---- */
+
+#define XXD_BYTES 30 /* on a line, as xxd -p has them */
+
+struct xxd {
+	struct filter f;
+	unsigned int on_line;
+};
+
+static int xxd_write(struct sink *s, const char *text, size_t len)
+{
+	struct xxd *x = container_of(s, struct xxd, f.sink);
+	int err = 0;
+
+	for (size_t i = 0; i < len && !err; i++) {
+		bool full = ++x->on_line == XXD_BYTES;
+
+		err = sink_printf(x->f.out, full ? "%02x\n" : "%02x",
+				  (u8)text[i]);
+		if (full)
+			x->on_line = 0;
+	}
+	return err;
+}
+
+static int xxd_end(struct filter *f)
+{
+	struct xxd *x = container_of(f, struct xxd, f);
+
+	return x->on_line ? sink_printf(f->out, "\n") : 0;
+}
+
+static struct filter *cmd_xxd(struct sink *out, int argc, char **argv,
+			      int *first)
+{
+	struct xxd *x;
+
+	*first = 2;
+	if (argc < 2 || strcmp(argv[1], "-p")) {
+		shell_error(-EINVAL, "xxd", "-p is needed: plain hexadecimal");
+		return NULL;
+	}
+	x = filter_new("xxd", sizeof(*x), out, xxd_write);
+	if (!x)
+		return NULL;
+	x->f.end = xxd_end;
+	return &x->f;
+}
+SHELL_FILTER(xxd, "xxd", "-p [FILE]", "print bytes in hexadecimal", cmd_xxd);

@@ -50,6 +50,8 @@ static const struct kind {
 	[EVENT_CPUS] = { "__data_loc unsigned long[]", "", 4, 4, 0, "%s",
 			 "__get_bitmask(%s)" },
 	[EVENT_U64] = { "unsigned long long", "", 8, 8, 0, "%llx", "REC->%s" },
+	[EVENT_CALLERS] = { "unsigned long", "[8]", 8 * LONG, LONG, 0, "%ps",
+			    NULL },
 	[EVENT_TEXT] = { "char", "[]", 0, 1, IS_TEXT, "%s", "REC->%s" },
 };
 
@@ -219,6 +221,7 @@ struct piece {
 		*less;	    /* less: what is taken from it */
 	const char *format; /* NULL: the kind's own */
 	size_t format_len;
+	char index;	 /* of EVENT_CALLERS: a digit */
 	const char *end; /* behind it */
 };
 
@@ -226,7 +229,7 @@ static size_t name_length(const char *p)
 {
 	size_t n = 0;
 
-	while (p[n] && !strchr("}:-", p[n]))
+	while (p[n] && !strchr("}:-[", p[n]))
 		n++;
 	return n;
 }
@@ -238,6 +241,10 @@ static struct piece read_piece(const struct event_field *fields, const char *p)
 
 	piece.field = event_field(fields, p, n);
 	p += n;
+	if (*p == '[') {
+		piece.index = p[1];
+		p += 3;
+	}
 	if (*p == '-') {
 		n = name_length(++p);
 		piece.less = event_field(fields, p, n);
@@ -312,6 +319,10 @@ static void show_value(struct seq *s, const struct piece *p)
 		return;
 	}
 	seq_printf(s, ", ");
+	if (p->field->kind == EVENT_CALLERS) {
+		seq_printf(s, "(void *)REC->%s[%c]", p->field->name, p->index);
+		return;
+	}
 	if (p->less) {
 		seq_printf(s, "REC->%s - REC->%s", p->field->name,
 			   p->less->name);

@@ -198,6 +198,10 @@ CTL_FILE(event_format, .path = TRACING "events/%s/format", .name = event_path,
  * What the tracers record, as Linux describes it: trace-cmd and others look for these
  * formats before they read anything. The numbers are Linux's enum trace_type.
  */
+#define STACK_TEXT                                                             \
+	"\\t=> {caller[0]}\\n\\t=> {caller[1]}\\n\\t=> {caller[2]}\\n"         \
+	"\\t=> {caller[3]}\\n\\t=> {caller[4]}\\n\\t=> {caller[5]}\\n"         \
+	"\\t=> {caller[6]}\\n\\t=> {caller[7]}\\n"
 static const struct own {
 	const char *path, *name, *text;
 	unsigned int id;
@@ -223,6 +227,11 @@ static const struct own {
 	    { "overrun", EVENT_UINT },
 	    { "calltime", EVENT_U64 },
 	    { "rettime", EVENT_U64 } } },
+	{ "ftrace/kernel_stack",
+	  "kernel_stack",
+	  STACK_TEXT,
+	  4,
+	  { { "size", EVENT_INT }, { "caller", EVENT_CALLERS } } },
 	{ "ftrace/print",
 	  "print",
 	  "{ip:%ps}: {buf}",

@@ -14,13 +14,18 @@ static void tell_lab(enum patch_step step, bool synced)
 		patch_step_hook(step, synced);
 }
 
+EVENT_WORD(step_break, "break");
+EVENT_WORD(step_tail, "tail");
+EVENT_WORD(step_first, "first");
+EVENT_WORD(step_word, "word");
+
 void patch_step_begin(enum patch_step step, unsigned int sites)
 {
 	static const char *const names[] = {
-		[PATCH_BREAK] = "break",
-		[PATCH_TAIL] = "tail",
-		[PATCH_FIRST] = "first",
-		[PATCH_WORD] = "word",
+		[PATCH_BREAK] = step_break,
+		[PATCH_TAIL] = step_tail,
+		[PATCH_FIRST] = step_first,
+		[PATCH_WORD] = step_word,
 	};
 
 	trace_patch_step(names[step], sites);

@@ -1,0 +1,316 @@
+/* Entries as Linux's ring buffer has them: raw.h. */
+#include <tracer/raw.h>
+
+#include <kernel/console.h>
+#include <kernel/cpu/cpu.h>
+#include <kernel/ctl/ctl.h>
+#include <kernel/errno.h>
+#include <kernel/image/symbols.h>
+#include <kernel/lib/string.h>
+#include <kernel/lock/mutex.h>
+#include <kernel/mm/kmalloc.h>
+#include <kernel/time.h>
+#include <tracer/events/fields.h>
+#include <tracer/output.h>
+#include <tracer/tracer.h>
+
+/* Numbers of Linux's own entries: events/files.c describes their fields. */
+enum {
+	RAW_FUNCTION = 1,
+	RAW_STACK = 4,
+	RAW_PRINT = 5,
+	RAW_RETURN = 10,
+	RAW_CALL = 11
+};
+
+/* Of an entry's header, a u32: what it is, and the time since the last one. */
+#define TYPE_EXTEND 30
+#define TYPE_MAX 28 /* words; longer data have their length in the next word */
+#define DELTA_BITS 27
+
+/* Flags of the common fields (Linux's enum trace_flag_type). */
+enum { FLAG_IRQS_OFF = 1, FLAG_RESCHED = 4, FLAG_HARDIRQ = 8, FLAG_NMI = 0x40 };
+
+struct common {
+	u16 type;
+	u8 flags, preempt_count;
+	s32 pid;
+};
+
+/* The longest: a marker, with its ip, a newline and a NUL. */
+#define PAYLOAD_MAX (sizeof(struct common) + sizeof(long) + RING_MARK_MAX + 8)
+
+struct payload {
+	u32 len;
+	union {
+		struct common common;
+		char bytes[PAYLOAD_MAX];
+	};
+};
+
+static void add(struct payload *p, const void *bytes, size_t n)
+{
+	memcpy(p->bytes + p->len, bytes, n);
+	p->len += n;
+}
+
+static void begin(struct payload *p, const struct ring_entry *e, u16 type)
+{
+	u32 c = e->context;
+
+	p->common = (struct common){
+		.type = type,
+		.flags = (c & RING_CONTEXT_IRQS_OFF ? FLAG_IRQS_OFF : 0) |
+			 (c & PREEMPT_RESCHED ? FLAG_RESCHED : 0) |
+			 (c & PREEMPT_IRQ_MASK ? FLAG_HARDIRQ : 0) |
+			 (c & PREEMPT_NMI ? FLAG_NMI : 0),
+		.preempt_count = c & PREEMPT_DEPTH_MASK,
+		.pid = e->pid,
+	};
+	p->len = sizeof(p->common);
+}
+
+static void put_call(struct payload *p, const struct ring_entry *e)
+{
+	struct {
+		unsigned long ip, parent;
+	} call = { e->ip, e->parent };
+
+	begin(p, e, RAW_FUNCTION);
+	add(p, &call, sizeof(call));
+}
+
+static void put_entry(struct payload *p, const struct ring_entry *e)
+{
+	struct {
+		unsigned long func;
+		s32 depth;
+	} entry = { e->ip, e->depth };
+
+	begin(p, e, RAW_CALL);
+	add(p, &entry, offsetof(__typeof__(entry), depth) + sizeof(s32));
+}
+
+static void put_return(struct payload *p, const struct ring_entry *e)
+{
+	struct {
+		unsigned long func;
+		s32 depth;
+		u32 overrun;
+		u64 call, ret __attribute__((aligned(8)));
+	} ret = { e->ip, e->depth, 0, clock_to_ns(e->clock - e->ticks),
+		  clock_to_ns(e->clock) };
+
+	begin(p, e, RAW_RETURN);
+	add(p, &ret, sizeof(ret));
+}
+
+/* Linux ends a marker with a newline, and the text with a NUL. */
+static void put_marker(struct payload *p, const struct ring_entry *e)
+{
+	unsigned long ip = 0;
+
+	begin(p, e, RAW_PRINT);
+	add(p, &ip, sizeof(ip));
+	add(p, e->text, e->len);
+	add(p, "\n", 2);
+}
+
+#define STACK_CALLERS 8 /* of Linux's format */
+
+static void put_stack(struct payload *p, const struct ring_entry *e)
+{
+	unsigned int n = min(e->len / 4, STACK_CALLERS + 0u);
+	struct {
+		s32 size;
+		unsigned long caller[STACK_CALLERS];
+	} stack = { n, { 0 } };
+
+	for (unsigned int i = 0; i < n; i++)
+		stack.caller[i] = (unsigned long)_text + e->stack[i];
+	begin(p, e, RAW_STACK);
+	add(p, &stack, sizeof(stack));
+}
+
+/* The ring has 4 bytes more, for its alignment. */
+static void put_event(struct payload *p, const struct ring_entry *e)
+{
+	begin(p, e, e->event);
+	add(p, e->record, e->len - 4);
+}
+
+static void encode(struct payload *p, const struct ring_entry *e)
+{
+	memset(p->bytes, 0, 8);
+	if (e->event)
+		put_event(p, e);
+	else if (e->text)
+		put_marker(p, e);
+	else if (e->stack)
+		put_stack(p, e);
+	else if (e->graph == RING_GRAPH_ENTRY)
+		put_entry(p, e);
+	else if (e->graph == RING_GRAPH_RETURN)
+		put_return(p, e);
+	else
+		put_call(p, e);
+	while (p->len % 4)
+		p->bytes[p->len++] = 0;
+}
+
+/* ---- Pages -------------------------------------------------------------------------- */
+
+static u32 head_word(u32 type, u32 delta)
+{
+	return __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ?
+		       type | delta << 5 :
+		       type << DELTA_BITS | delta;
+}
+
+static char *put_word(char *to, u32 word)
+{
+	memcpy(to, &word, sizeof(word));
+	return to + sizeof(word);
+}
+
+/* Bytes that an entry takes: a time that is far ahead has an entry of its own. */
+static u32 size_of(const struct payload *p, u64 delta)
+{
+	return p->len + (p->len > 4 * TYPE_MAX ? 8 : 4) +
+	       (delta >> DELTA_BITS ? 8 : 0);
+}
+
+static char *put(char *to, const struct payload *p, u64 delta)
+{
+	bool far = delta >> DELTA_BITS, is_long = p->len > 4 * TYPE_MAX;
+
+	if (far) {
+		to = put_word(to, head_word(TYPE_EXTEND,
+					    delta & ((1u << DELTA_BITS) - 1)));
+		to = put_word(to, delta >> DELTA_BITS);
+		delta = 0;
+	}
+	to = put_word(to, head_word(is_long ? 0 : p->len / 4, delta));
+	if (is_long)
+		to = put_word(to, p->len + 4); /* counts itself */
+	memcpy(to, p->bytes, p->len);
+	return to + p->len;
+}
+
+static void put_head(char *page, u64 time, u32 used, u64 lost)
+{
+	unsigned long commit = used, count = lost;
+
+	if (lost) {
+		commit |= RAW_LOST;
+		if (used + sizeof(count) <= RAW_DATA) {
+			commit |= RAW_LOST_COUNT;
+			memcpy(page + RAW_HEAD + used, &count, sizeof(count));
+		}
+	}
+	memcpy(page, &time, sizeof(time));
+	memcpy(page + sizeof(time), &commit, sizeof(commit));
+}
+
+unsigned int raw_page_fill(struct ring_cursor *c, void *page)
+{
+	char *data = (char *)page + RAW_HEAD, *to = data;
+	struct payload *p = kmalloc(sizeof(*p));
+	u64 first = 0, last = 0, time, lost = 0;
+	unsigned int n = 0;
+
+	memset(page, 0, PAGE_SIZE);
+	while (p && ring_cursor_peek(c)) {
+		/* What was lost is said at a page's beginning. */
+		if (n && c->lost)
+			break;
+		time = clock_to_ns(c->entry.clock);
+		encode(p, &c->entry);
+		if (to + size_of(p, n ? time - last : 0) > data + RAW_DATA)
+			break;
+		if (!ring_cursor_take(c))
+			continue;
+		lost += c->lost;
+		c->lost = 0;
+		if (!n++)
+			first = last = time;
+		to = put(to, p, time - last);
+		last = time;
+	}
+	put_head(page, first, to - data, lost);
+	kfree(p);
+	return n;
+}
+
+/* ---- per_cpu/cpuN/trace_pipe_raw ---------------------------------------------------------- */
+
+#define WAIT_NS (20 * NSEC_PER_MSEC)
+
+struct raw {
+	struct ring_cursor cursor;
+	u32 given; /* bytes of the page; all of them: the next is to be made */
+	char page[PAGE_SIZE];
+};
+
+static void count_pipes(int by)
+{
+	mutex_lock(&trace_mutex);
+	trace_state.pipes += by;
+	mutex_unlock(&trace_mutex);
+}
+
+static int raw_open(struct ctl_handle *h)
+{
+	struct raw *raw = kmalloc(sizeof(*raw));
+
+	if (!raw || ring_cursor_open(&raw->cursor, h->cpu, false)) {
+		kfree(raw);
+		return -ENOMEM;
+	}
+	raw->given = PAGE_SIZE;
+	h->priv = raw;
+	count_pipes(1);
+	return 0;
+}
+
+static void raw_release(struct ctl_handle *h)
+{
+	struct raw *raw = h->priv;
+
+	count_pipes(-1);
+	ring_cursor_close(&raw->cursor);
+	kfree(raw);
+}
+
+/* As trace_pipe, it waits for entries, and ends when tracing is off and all are read. */
+static int raw_next_page(struct raw *raw)
+{
+	while (!raw_page_fill(&raw->cursor, raw->page)) {
+		if (console_interrupted() || task_should_stop())
+			return -EINTR;
+		if (!READ_ONCE(trace_state.on))
+			return 0;
+		task_sleep(WAIT_NS);
+	}
+	raw->given = 0;
+	return 1;
+}
+
+/* A page is handed out in records. */
+static int raw_read(struct ctl_handle *h, struct seq *s)
+{
+	struct raw *raw = h->priv;
+	int err;
+
+	if (raw->given == PAGE_SIZE) {
+		err = raw_next_page(raw);
+		if (err <= 0)
+			return err;
+	}
+	s->len = min(sizeof(s->buf), PAGE_SIZE - raw->given);
+	memcpy(s->buf, raw->page + raw->given, s->len);
+	raw->given += s->len;
+	return 1;
+}
+CTL_FILE(trace_pipe_raw, .path = TRACING "per_cpu/cpu%u/trace_pipe_raw",
+	 .open = raw_open, .release = raw_release, .read = raw_read);

@@ -1,0 +1,31 @@
+/*
+ * Linux's binary ring pages, made of nopl's compact entries while they are read: what
+ * trace_pipe_raw gives to trace-cmd. events/header_page and events/header_event describe
+ * them (Documentation/trace/ring-buffer-design.rst, include/linux/ring_buffer.h).
+ */
+#ifndef TRACER_RAW_H
+#define TRACER_RAW_H
+
+#include <kernel/mm/page.h>
+#include <tracer/ring/ring_read.h>
+
+/* Of struct raw_page: a time, and how many bytes of data are valid, and flags. */
+struct raw_head {
+	u64 time; /* of the first entry, ns */
+	unsigned long commit;
+};
+#define RAW_HEAD (sizeof(u64) + sizeof(long))
+#define RAW_DATA (PAGE_SIZE - RAW_HEAD)
+#define RAW_LOST                                                               \
+	(1ul << 31) /* of commit: entries were lost before this page, */
+#define RAW_LOST_COUNT                                                         \
+	(1ul << 30) /* and a long behind the data says how many */
+
+/*
+ * Consume entries of the cursor's CPU into a page of PAGE_SIZE bytes, until it is full or
+ * there are no more. Returns how many entries it has; 0: there is none now. Context: a task
+ * that may sleep.
+ */
+unsigned int raw_page_fill(struct ring_cursor *c, void *page);
+
+#endif

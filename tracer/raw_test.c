@@ -1,0 +1,149 @@
+/*
+ * Pages of trace_pipe_raw, taken apart by the rules of header_page and header_event: every
+ * entry is there once, in its order and at its time, whatever it is and however long.
+ */
+#include <tracer/testing.h>
+
+#include <kernel/mm/kmalloc.h>
+#include <kernel/mm/page.h>
+#include <kernel/time.h>
+#include <tracer/raw.h>
+#include <tracer/ring/ring_control.h>
+
+static struct {
+	const char *at, *end;
+	u64 time;
+	u32 len;
+	const char *payload;
+} next;
+
+static u32 word_at(const char *p)
+{
+	u32 word;
+
+	memcpy(&word, p, sizeof(word));
+	return word;
+}
+
+/* Go to the next entry of the page; false: there is no more. */
+static bool step(struct ktest_run *t)
+{
+	const bool little = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
+	u32 word, type, delta;
+
+	if (next.at == next.end)
+		return false;
+	word = word_at(next.at);
+	type = little ? word & 31 : word >> 27;
+	delta = little ? word >> 5 : word & ((1u << 27) - 1);
+	next.at += 4;
+	if (type == 30) {
+		next.time += delta + ((u64)word_at(next.at) << 27);
+		next.at += 4;
+		return step(t);
+	}
+	next.time += delta;
+	KEXPECT(t, type <= 28);
+	next.len = type ? 4 * type : word_at(next.at) - 4;
+	next.payload = next.at + (type ? 0 : 4);
+	next.at = next.payload + next.len;
+	KEXPECT(t, next.at <= next.end);
+	return next.at <= next.end;
+}
+
+static u64 begin_page(struct ktest_run *t, const char *page)
+{
+	unsigned long commit;
+
+	memcpy(&next.time, page, 8);
+	memcpy(&commit, page + 8, sizeof(commit));
+	next.at = page + RAW_HEAD;
+	next.end = next.at + (commit & 0xfff);
+	KEXPECT(t, next.end <= page + PAGE_SIZE);
+	if (!(commit & RAW_LOST))
+		return 0;
+	KEXPECT(t, commit & RAW_LOST_COUNT);
+	memcpy(&commit, next.end, sizeof(commit));
+	return commit;
+}
+
+/* Markers of every length up to the longest; the text says which one it is. */
+KTEST(raw_markers, "raw.markers_of_any_length")
+{
+	char *page = page_alloc(0), *text = kzalloc(RING_MARK_MAX + 1);
+	struct ring_cursor c;
+	unsigned int len = 1, n;
+	u64 last = 0;
+
+	KASSERT(t, page && text);
+	trace_test_reset();
+	trace_test_size(2048);
+	preempt_disable();
+	for (unsigned int i = 1; i <= RING_MARK_MAX; i++) {
+		memset(text, 'a' + i % 26, i);
+		KEXPECT_EQ(t, ring_mark(text, i), 0);
+	}
+	preempt_enable();
+	trace_test_put("tracing_on", "0");
+	for (unsigned int cpu = 0; cpu < nr_cpus; cpu++) {
+		KASSERT(t, !ring_cursor_open(&c, cpu, false));
+		while ((n = raw_page_fill(&c, page))) {
+			KEXPECT_EQ(t, begin_page(t, page), 0);
+			while (n-- && step(t)) {
+				const char *said =
+					next.payload + 8 + sizeof(long);
+
+				KEXPECT_EQ(t, said[0], 'a' + len % 26);
+				KEXPECT_EQ(t, strlen(said), len + 1);
+				KEXPECT_EQ(t, said[len], '\n');
+				KEXPECT(t, next.time >= last);
+				last = next.time;
+				len++;
+			}
+			KEXPECT(t, next.at == next.end);
+		}
+		ring_cursor_close(&c);
+	}
+	KEXPECT_EQ(t, len, RING_MARK_MAX + 1);
+	kfree(text);
+	page_free(page, 0);
+	trace_test_size(RING_DEFAULT_KB);
+	trace_test_reset();
+}
+
+/* What the ring has lost before a page is said in the page. */
+KTEST(raw_lost, "raw.lost_entries_are_counted")
+{
+	char *page = page_alloc(0);
+	struct ring_cursor c;
+	struct ring_stats sum;
+	u64 lost = 0, read = 0;
+	unsigned int n;
+
+	KASSERT(t, page);
+	KEXPECT_EQ(t, trace_test_victim(), 0);
+	trace_test_size(8);
+	KASSERT(t, !ring_cursor_open(&c, 0, false));
+	task_set_affinity(current_task(), 1);
+	for (unsigned int i = 0; i < 100; i++)
+		victim_call(i);
+	n = raw_page_fill(&c, page);
+	KEXPECT(t, n > 50 && !begin_page(t, page));
+	read = n;
+	/* The ring goes round several times before the next page. */
+	for (unsigned int i = 0; i < 5000; i++)
+		victim_call(i);
+	trace_test_put("tracing_on", "0");
+	while ((n = raw_page_fill(&c, page))) {
+		lost += begin_page(t, page);
+		read += n;
+	}
+	task_set_affinity(current_task(), ~0u);
+	KEXPECT(t, lost > 3000);
+	KEXPECT_EQ(t, lost + read, 5100);
+	KEXPECT(t, trace_test_books(&sum));
+	ring_cursor_close(&c);
+	page_free(page, 0);
+	trace_test_size(RING_DEFAULT_KB);
+	trace_test_reset();
+}
