@@ -80,6 +80,22 @@ KTEST(events_labels, "events.have_labels")
 	KEXPECT(t, !event_by_id(event_id(__stop_events)));
 }
 
+/* What stands in braces in an event's text is one of its fields. */
+KTEST(events_texts, "events.texts_name_fields")
+{
+	struct event *e;
+
+	for_each_event (e) {
+		for (const char *p = e->text; (p = strchr(p, '{')); p++) {
+			size_t n = 1;
+
+			while (!strchr("}:-", p[n]))
+				n++;
+			KEXPECT(t, event_field(e->fields, p + 1, n - 1));
+		}
+	}
+}
+
 /* ---- kmem -------------------------------------------------------------------------- */
 
 #define BLOCKS 100u

@@ -205,7 +205,8 @@ static void show_as(struct seq *s, const char *format, size_t len, s64 v)
 	static const char *const known[] = { "%03d", "%lx", "0x%lx", "%ld" };
 	unsigned int i = 0;
 
-	while (strncmp(known[i], format, len) || known[i][len])
+	while (i < ARRAY_SIZE(known) - 1 &&
+	       (strncmp(known[i], format, len) || known[i][len]))
 		i++;
 	if (i == 0)
 		seq_printf(s, "%03d", (int)v);
