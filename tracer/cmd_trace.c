@@ -16,6 +16,7 @@
 #include <tracer/options.h>
 #include <tracer/events/event_filter.h>
 #include <tracer/events/events.h>
+#include <tracer/calls/profile.h>
 #include <tracer/calls/triggers.h>
 #include <kernel/lock/mutex.h>
 
@@ -331,6 +332,8 @@ static int verb_reset(struct sink *out, int argc, char **argv)
 		err = triggers_clear(&errors);
 	if (!err)
 		err = events_reset(&errors);
+	if (!err)
+		err = profile_reset(&errors);
 	mutex_unlock(&trace_mutex);
 	return err ? err : verb_clear(out, argc, argv);
 }

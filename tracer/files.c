@@ -403,6 +403,8 @@ static const char readme[] =
 "  stack_trace         the deepest stack, while stack_tracer_enabled in\n"
 "                      /proc/sys/kernel is 1; echo 0 > stack_max_size\n"
 "                      begins anew, stack_trace_filter names functions\n"
+"  function_profile_enabled  1 counts calls and their time, for functions of\n"
+"                      set_ftrace_filter: trace_stat/functionN shows them\n"
 "  set_graph_function  function_graph: only calls that begin in these\n"
 "  set_graph_notrace   function_graph: neither these nor what they call\n"
 "  max_graph_depth     function_graph: levels that are recorded; 0 is all\n"

@@ -176,6 +176,17 @@ KTEST(files_chunks, "tracefs.any_chunk_size")
 		"set_ftrace_pid",
 		"saved_cmdlines_size",
 		"per_cpu/cpu0/buffer_size_kb",
+		"available_events",
+		"printk_formats",
+		"set_event_pid",
+		"events/enable",
+		"events/header_page",
+		"events/header_event",
+		"events/sched/sched_switch/format",
+		"events/sched/sched_switch/trigger",
+		"events/sched/filter",
+		"function_profile_enabled",
+		"trace_stat/function0",
 	};
 	static const size_t chunks[] = { 1, 7, 100 };
 	char *one = kmalloc(TEXT), *two = kmalloc(TEXT);

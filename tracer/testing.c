@@ -1,4 +1,5 @@
 /* What the tracer's tests have in common: testing.h. */
+#include <tracer/calls/profile.h>
 #include <tracer/events/events.h>
 #include <tracer/testing.h>
 #include <tracer/options.h>
@@ -86,6 +87,7 @@ void trace_test_reset(void)
 	trace_options_reset();
 	triggers_clear(&errors);
 	events_reset(&errors);
+	profile_reset(&errors);
 	mutex_unlock(&trace_mutex);
 	trace_test_put("tracing_cpumask", mask);
 	trace_test_put("tracing_on", "1");

@@ -20,6 +20,7 @@
 #include <tracer/comm.h>
 #include <tracer/pids.h>
 #include <tracer/calls/calls.h>
+#include <tracer/calls/profile.h>
 #include <tracer/events/event_trigger.h>
 #include <tracer/events/events.h>
 #include <tracer/output.h>
@@ -155,6 +156,10 @@ int trace_select(struct ctl_handle *h, const char *name)
 		return ctl_error(h, -EBUSY, "trace_pipe is being read");
 	if (t->ops && trace_ops_refuse(h))
 		return -EBUSY;
+	if (t->graph && profile_is_on())
+		return ctl_error(h, -EBUSY,
+				 "function_profile_enabled is 1, and takes "
+				 "the returns that function_graph needs");
 	trace_state.tracer = t;
 	if (!t->ops != !old->ops) {
 		/* Outside the filter's words nothing is or becomes "on". */

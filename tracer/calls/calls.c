@@ -9,6 +9,7 @@
 #include <tracer/graph/graph.h>
 #include <tracer/ring/ring_internal.h>
 #include <tracer/sites/sites.h>
+#include <tracer/calls/profile.h>
 #include <tracer/calls/stack.h>
 #include <tracer/calls/triggers.h>
 
@@ -72,8 +73,67 @@ static struct trace_ops graph_ops = {
 	.leave = graph_leave,
 };
 
+static bool profile_call(struct task_return *r, bool record)
+{
+	bool irqs_off = arch_irqs_off();
+	irq_state_t state = arch_irq_save();
+	int site = site_find(r->ip - arch_site_length);
+	bool wanted = site >= 0 && is_recorded(site);
+
+	if (site >= 0) {
+		stack_check(site, r->ip);
+		triggers_before(site);
+		if (record && wanted)
+			ring_write(r->ip - (unsigned long)_text,
+				   r->ret - (unsigned long)_text,
+				   ring_context(irqs_off), NULL);
+		triggers_after(site, irqs_off);
+	}
+	r->clock = arch_clock();
+	arch_irq_restore(state);
+	return wanted;
+}
+
+static bool profiled(struct task_return *r, unsigned int depth)
+{
+	(void)depth;
+	return profile_call(r, true);
+}
+PATCH_ROOT(profiled);
+
+static bool profiled_quietly(struct task_return *r, unsigned int depth)
+{
+	(void)depth;
+	return profile_call(r, false);
+}
+PATCH_ROOT(profiled_quietly);
+
+static void profile_leave(struct task_return *r, unsigned int depth)
+{
+	irq_state_t state = arch_irq_save();
+
+	(void)depth;
+	profile_count(r);
+	arch_irq_restore(state);
+}
+PATCH_ROOT(profile_leave);
+
+/* While the profiler runs, with the tracer function and with nop. */
+static struct trace_ops profile_ops = {
+	.entry = trace_entry_return,
+	.enter = profiled,
+	.leave = profile_leave,
+};
+static struct trace_ops quiet_profile_ops = {
+	.entry = trace_entry_return,
+	.enter = profiled_quietly,
+	.leave = profile_leave,
+};
+
 struct trace_ops *calls_ops(const struct tracer *tracer)
 {
+	if (profile_is_on())
+		return tracer->ops ? &profile_ops : &quiet_profile_ops;
 	if (!triggers_any() && !stack_is_traced())
 		return NULL;
 	return !tracer->ops  ? &quiet_ops :
@@ -83,5 +143,5 @@ struct trace_ops *calls_ops(const struct tracer *tracer)
 
 u32 calls_want(unsigned int w)
 {
-	return triggers_want(w) | stack_want(w);
+	return triggers_want(w) | stack_want(w) | profile_want(w);
 }

@@ -1,6 +1,6 @@
 /*
  * Calls that C code must see before they are recorded, or instead: while there are triggers,
- * or while the stack tracer runs. Else the trampolines record calls by themselves.
+ * or while the stack tracer or the profiler runs. Else the trampolines record calls by themselves.
  */
 #ifndef TRACER_CALLS_H
 #define TRACER_CALLS_H

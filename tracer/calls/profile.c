@@ -1,0 +1,239 @@
+/* The function profiler: profile.h. */
+#include <tracer/calls/profile.h>
+
+#include <kernel/cpu/cpu.h>
+#include <kernel/errno.h>
+#include <kernel/image/symbols.h>
+#include <kernel/lib/string.h>
+#include <kernel/printk.h>
+#include <kernel/lock/mutex.h>
+#include <kernel/mm/kmalloc.h>
+#include <kernel/time.h>
+#include <tracer/filter.h>
+#include <tracer/ops.h>
+#include <tracer/sites/sites.h>
+#include <tracer/tracer.h>
+
+/* Of one function on one CPU, which alone writes it. */
+struct count {
+	u64 hits, ns;
+	u64 square; /* of microseconds */
+};
+
+/* symbol_count of them for each CPU; NULL: nothing was counted. Written under trace_mutex,
+ * read with interrupts off. */
+static struct count *counts;
+static bool on; /* under trace_mutex */
+
+static struct count *count_of(struct count *all, unsigned int cpu,
+			      unsigned int function)
+{
+	return &all[cpu * symbol_count + function];
+}
+
+void profile_count(const struct task_return *r)
+{
+	struct count *all = __atomic_load_n(&counts, __ATOMIC_ACQUIRE), *c;
+	u64 ns = clock_delta_to_ns(arch_clock() - r->clock);
+	struct symbol s;
+
+	if (!all || !symbol_at(r->ip, &s))
+		return;
+	c = count_of(all, cpu_index(), s.index);
+	c->hits++;
+	c->ns += ns;
+	ns /= NSEC_PER_USEC;
+	c->square += ns * ns;
+}
+
+bool profile_is_on(void)
+{
+	mutex_assert_held(&trace_mutex);
+	return on;
+}
+
+u32 profile_want(unsigned int w)
+{
+	if (!profile_is_on())
+		return 0;
+	return (filter_trace.count ? site_bits.filter[w] : ~0u) &
+	       ~site_bits.excluded[w];
+}
+
+/* Replace what was counted, and switch. The memory of `new` belongs to this function. */
+static int change(struct ctl_handle *h, bool to, struct count *new)
+{
+	struct count *old = counts;
+	bool before = on;
+	int err;
+
+	on = to;
+	err = trace_update(h, 0, site_words);
+	if (err) {
+		on = before;
+		kfree(new);
+		return err;
+	}
+	__atomic_store_n(&counts, new, __ATOMIC_RELEASE);
+	trace_refresh(); /* after this no CPU counts in the old ones */
+	if (old != new)
+		kfree(old);
+	return 0;
+}
+
+static int enable(struct ctl_handle *h, bool to)
+{
+	struct count *new = counts;
+
+	if (to == on)
+		return 0;
+	if (to && trace_ops_refuse(h))
+		return -EBUSY;
+	if (to && trace_state.tracer->graph)
+		return ctl_error(h, -EBUSY,
+				 "function_graph takes the returns; choose "
+				 "another tracer first");
+	if (to) {
+		new = kzalloc(nr_cpus * symbol_count * sizeof(*new));
+		if (!new)
+			return ctl_error(h, -ENOMEM, "out of memory");
+	}
+	return change(h, to, new);
+}
+
+int profile_reset(struct ctl_handle *h)
+{
+	mutex_assert_held(&trace_mutex);
+	return counts ? change(h, false, NULL) : 0;
+}
+
+/* ---- Control files ----------------------------------------------------------------- */
+
+static int enabled_read(struct ctl_handle *h, struct seq *s)
+{
+	if (h->pos++)
+		return 0;
+	seq_printf(s, "%d\n", READ_ONCE(on));
+	return 1;
+}
+
+static int enabled_write(struct ctl_handle *h, char *text)
+{
+	u64 v;
+	int err;
+
+	text = ctl_strip(text);
+	if (parse_u64(text, &v) || v > 1)
+		return ctl_error(h, -EINVAL, "'%.32s' is neither 0 nor 1",
+				 text);
+	mutex_lock(&trace_mutex);
+	err = enable(h, v);
+	mutex_unlock(&trace_mutex);
+	return err;
+}
+CTL_FILE(function_profile_enabled, .path = TRACING "function_profile_enabled",
+	 .read = enabled_read, .write = enabled_write);
+
+/* A row of the table, copied when the file is opened. */
+struct row {
+	u32 function;
+	struct count count;
+};
+
+struct table {
+	unsigned int nr;
+	struct row row[];
+};
+
+/* The one that took longest first. Shell's sort: a few hundred rows. */
+static void sort(struct table *t)
+{
+	for (unsigned int gap = t->nr / 2; gap; gap /= 2)
+		for (unsigned int i = gap; i < t->nr; i++) {
+			struct row row = t->row[i];
+			unsigned int j = i;
+
+			for (; j >= gap &&
+			       t->row[j - gap].count.ns < row.count.ns;
+			     j -= gap)
+				t->row[j] = t->row[j - gap];
+			t->row[j] = row;
+		}
+}
+
+static int stat_open(struct ctl_handle *h)
+{
+	struct table *t =
+		kzalloc(sizeof(*t) + symbol_count * sizeof(t->row[0]));
+
+	if (!t)
+		return -ENOMEM;
+	mutex_lock(&trace_mutex);
+	for (unsigned int i = 0; counts && i < symbol_count; i++) {
+		struct count c = *count_of(counts, h->cpu, i);
+
+		if (c.hits)
+			t->row[t->nr++] = (struct row){ i, c };
+	}
+	mutex_unlock(&trace_mutex);
+	sort(t);
+	h->priv = t;
+	return 0;
+}
+
+static void stat_release(struct ctl_handle *h)
+{
+	kfree(h->priv);
+}
+
+/* Microseconds with so many digits that they are seven, as function_graph has them. */
+static void put_us(struct seq *s, u64 ns)
+{
+	char text[32];
+	int len = snprintf(text, sizeof(text), "%llu",
+			   (unsigned long long)(ns / NSEC_PER_USEC));
+
+	if (len < 7)
+		snprintf(text + len, min(9 - len, 5), ".%03u",
+			 (unsigned int)(ns % NSEC_PER_USEC));
+	seq_printf(s, "    %s us %*s", text, max(8 - (int)strlen(text), 0), "");
+}
+
+/* The variance of a call's microseconds, as Linux computes it. */
+static u64 variance(const struct count *c)
+{
+	u64 us = c->ns / NSEC_PER_USEC;
+
+	if (c->hits < 2)
+		return 0;
+	return (c->hits * c->square - min(us * us, c->hits * c->square)) /
+	       (c->hits * (c->hits - 1));
+}
+
+static int stat_read(struct ctl_handle *h, struct seq *s)
+{
+	const struct table *t = h->priv;
+	const struct row *row;
+	struct symbol sym;
+
+	if (h->pos > t->nr)
+		return 0;
+	if (h->pos++ == 0) {
+		seq_printf(s, "  Function                               Hit"
+			      "    Time            Avg             s^2\n"
+			      "  --------                               ---"
+			      "    ----            ---             ---\n");
+		return 1;
+	}
+	row = &t->row[h->pos - 2];
+	symbol_get(row->function, &sym);
+	seq_printf(s, "  %-30.30s  %10llu", sym.name,
+		   (unsigned long long)row->count.hits);
+	put_us(s, row->count.ns);
+	put_us(s, row->count.ns / row->count.hits);
+	put_us(s, variance(&row->count) * NSEC_PER_USEC);
+	seq_printf(s, "\n");
+	return 1;
+}
+CTL_FILE(trace_stat, .path = TRACING "trace_stat/function%u", .open = stat_open,
+	 .release = stat_release, .read = stat_read);

@@ -1,0 +1,99 @@
+/*
+ * The profiler against calls that a test counts: as many hits, on every CPU together, and as
+ * much time as the calls took by the clock; and it leaves what the tracer records as it is.
+ */
+#include <tracer/testing.h>
+
+#include <kernel/mm/kmalloc.h>
+#include <kernel/time.h>
+#include <tracer/calls/profile.h>
+
+#define ROWS 2000
+
+/* The hits of a function on all CPUs, and in *us the time. */
+static unsigned long hits(const char *name, u64 *us)
+{
+	char file[40], *text = kmalloc(ROWS), *row;
+	unsigned long sum = 0, whole = 0;
+
+	*us = 0;
+	for (unsigned int cpu = 0; text && cpu < nr_cpus; cpu++) {
+		snprintf(file, sizeof(file), "trace_stat/function%u", cpu);
+		trace_test_read(file, text, ROWS, 100);
+		row = strstr(text, name);
+		if (!row)
+			continue;
+		row += 30;
+		while (*row == ' ')
+			row++;
+		for (whole = 0; *row >= '0' && *row <= '9'; row++)
+			whole = 10 * whole + (*row - '0');
+		sum += whole;
+		while (*row == ' ')
+			row++;
+		for (whole = 0; *row >= '0' && *row <= '9'; row++)
+			whole = 10 * whole + (*row - '0');
+		*us += whole;
+	}
+	kfree(text);
+	return sum;
+}
+
+static void spin(unsigned long us)
+{
+	u64 end = time_ns() + us * NSEC_PER_USEC;
+
+	while (time_ns() < end)
+		arch_cpu_relax();
+}
+
+KTEST(profile_counts, "profile.hits_and_time")
+{
+	u64 us, began;
+
+	trace_test_reset();
+	KEXPECT_EQ(t,
+		   trace_test_put("set_ftrace_filter",
+				  "victim_leaf victim_callback"),
+		   0);
+	KEXPECT_EQ(t, trace_test_put("function_profile_enabled", "1"), 0);
+	for (unsigned int i = 0; i < 1000; i++)
+		victim_leaf(i);
+	began = time_ns();
+	for (unsigned int i = 0; i < 10; i++)
+		victim_callback(spin, 2000);
+	began = (time_ns() - began) / NSEC_PER_USEC;
+	victim_call(1);
+	KEXPECT_EQ(t, trace_test_put("function_profile_enabled", "0"), 0);
+	victim_leaf(1);
+	KEXPECT_EQ(t, hits("victim_leaf ", &us), 1000);
+	KEXPECT_EQ(t, hits("victim_callback ", &us), 10);
+	KEXPECT(t, us >= 20000 - 10 && us <= began);
+	KEXPECT_EQ(t, hits("victim_call ", &us), 0);
+	/* With the tracer nop nothing is in the buffer. */
+	KEXPECT_EQ(t, trace_test_written(), 0);
+	/* Beginning again begins at 0. */
+	KEXPECT_EQ(t, trace_test_put("function_profile_enabled", "1"), 0);
+	KEXPECT_EQ(t, hits("victim_leaf ", &us), 0);
+	trace_test_reset();
+}
+
+KTEST(profile_beside, "profile.beside_the_function_tracer")
+{
+	u64 us;
+
+	KEXPECT_EQ(t, trace_test_victim(), 0);
+	KEXPECT_EQ(t, trace_test_put("function_profile_enabled", "1"), 0);
+	for (unsigned int i = 0; i < 50; i++)
+		victim_call(i);
+	KEXPECT_EQ(t, trace_test_written(), 50);
+	KEXPECT_EQ(t, hits("victim_call ", &us), 50);
+	/* The two take returns in different ways. */
+	KEXPECT_EQ(t, trace_test_put("current_tracer", "function_graph"),
+		   -EBUSY);
+	KEXPECT_EQ(t, trace_test_put("function_profile_enabled", "2"), -EINVAL);
+	KEXPECT_EQ(t, trace_test_put("function_profile_enabled", "0"), 0);
+	KEXPECT_EQ(t, trace_test_put("current_tracer", "function_graph"), 0);
+	KEXPECT_EQ(t, trace_test_put("function_profile_enabled", "1"), -EBUSY);
+	trace_test_reset();
+}
