@@ -16,19 +16,13 @@
 #include <kernel/mm/kmalloc.h>
 #include <tracer/ring/ring_control.h>
 
-/* For files of one record: true the first time. */
-static bool once(struct ctl_handle *h)
-{
-	return h->pos++ == 0;
-}
-
 /* ---- Tracers ------------------------------------------------------------------ */
 
 static int available_tracers_read(struct ctl_handle *h, struct seq *s)
 {
 	const struct tracer *t;
 
-	if (!once(h))
+	if (!ctl_once(h))
 		return 0;
 	for_each_registered (t, tracers)
 		seq_printf(s, t == __start_tracers ? "%s" : " %s", t->name);
@@ -40,7 +34,7 @@ CTL_FILE(available_tracers, .path = TRACING "available_tracers",
 
 static int current_tracer_read(struct ctl_handle *h, struct seq *s)
 {
-	if (!once(h))
+	if (!ctl_once(h))
 		return 0;
 	seq_printf(s, "%s\n", READ_ONCE(trace_state.tracer)->name);
 	return 1;
@@ -60,7 +54,7 @@ CTL_FILE(current_tracer, .path = TRACING "current_tracer",
 
 static int tracing_on_read(struct ctl_handle *h, struct seq *s)
 {
-	if (!once(h))
+	if (!ctl_once(h))
 		return 0;
 	seq_printf(s, "%d\n", READ_ONCE(trace_state.on));
 	return 1;
@@ -85,7 +79,7 @@ CTL_FILE(tracing_on, .path = TRACING "tracing_on", .read = tracing_on_read,
 
 static int tracing_cpumask_read(struct ctl_handle *h, struct seq *s)
 {
-	if (!once(h))
+	if (!ctl_once(h))
 		return 0;
 	seq_printf(s, "%x\n", READ_ONCE(trace_state.cpumask));
 	return 1;
@@ -112,7 +106,7 @@ CTL_FILE(tracing_cpumask, .path = TRACING "tracing_cpumask",
 
 static int trace_clock_read(struct ctl_handle *h, struct seq *s)
 {
-	if (!once(h))
+	if (!ctl_once(h))
 		return 0;
 	trace_clock_show(s);
 	return 1;
@@ -138,7 +132,7 @@ CTL_FILE(trace_clock, .path = TRACING "trace_clock", .read = trace_clock_read,
 
 static int graph_depth_read(struct ctl_handle *h, struct seq *s)
 {
-	if (!once(h))
+	if (!ctl_once(h))
 		return 0;
 	seq_printf(s, "%u\n", READ_ONCE(graph_limits.depth));
 	return 1;
@@ -164,7 +158,7 @@ CTL_FILE(max_graph_depth, .path = TRACING "max_graph_depth",
 
 static int thresh_read(struct ctl_handle *h, struct seq *s)
 {
-	if (!once(h))
+	if (!ctl_once(h))
 		return 0;
 	seq_printf(s, "%llu\n", (unsigned long long)graph_limits.thresh_us);
 	return 1;
@@ -349,7 +343,7 @@ static int total_info_read(struct ctl_handle *h, struct seq *s)
 {
 	struct patch_stats p;
 
-	if (!once(h))
+	if (!ctl_once(h))
 		return 0;
 	patch_stats(&p);
 	seq_printf(s, "%u pages:%lu groups: 1\n", site_boot.patched,

@@ -197,25 +197,18 @@ CTL_FILE(cpu_stats, .path = TRACING "per_cpu/cpu%u/stats",
 
 /* ---- trace_pipe: consumes, and waits for more --------------------------------- */
 
-static void count_pipes(int by)
-{
-	mutex_lock(&trace_mutex);
-	trace_state.pipes += by;
-	mutex_unlock(&trace_mutex);
-}
-
 static int pipe_open_on(struct ctl_handle *h, cpumask_t mask)
 {
 	int err = iter_open(h, mask, false);
 
 	if (!err)
-		count_pipes(1);
+		trace_count_pipes(1);
 	return err;
 }
 
 static void pipe_release(struct ctl_handle *h)
 {
-	count_pipes(-1);
+	trace_count_pipes(-1);
 	iter_release(h);
 }
 

@@ -4,6 +4,7 @@
 #include <kernel/errno.h>
 
 #include <kernel/cpu/cpu.h>
+#include <kernel/lib/format.h>
 #include <kernel/lib/string.h>
 #include <kernel/image/symbols.h>
 #include <kernel/sched/task.h>
@@ -210,6 +211,18 @@ void trace_header(struct seq *s, const struct trace_iter *it)
 		   (unsigned long long)it->written, nr_cpus);
 	seq_printf(s, "#\n%s",
 		   trace_option(OPT_IRQ_INFO) ? legend : short_legend);
+}
+
+void trace_duration(struct seq *s, u64 ns)
+{
+	char text[32];
+	int len = snprintf(text, sizeof(text), "%llu",
+			   (unsigned long long)(ns / NSEC_PER_USEC));
+
+	if (len < 7)
+		snprintf(text + len, min(9 - len, 5), ".%03u",
+			 (unsigned int)(ns % NSEC_PER_USEC));
+	seq_printf(s, "%s us %*s", text, max(8 - (int)strlen(text), 0), "");
 }
 
 /* Linux's five characters; there are no bottom halves, and no task is kept from

@@ -73,6 +73,8 @@ void trace_call(struct seq *s, const struct ring_entry *e);
 extern const char trace_clock_names[];
 void trace_clock_show(struct seq *s);
 int trace_clock_select(const char *name);
+/* "12.345 us  ": microseconds, with as many of three digits more as make it seven. */
+void trace_duration(struct seq *s, u64 ns);
 /* A time as trace_line() shows it. */
 void trace_time(struct seq *s, u64 clock);
 

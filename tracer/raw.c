@@ -252,13 +252,6 @@ struct raw {
 	char page[PAGE_SIZE];
 };
 
-static void count_pipes(int by)
-{
-	mutex_lock(&trace_mutex);
-	trace_state.pipes += by;
-	mutex_unlock(&trace_mutex);
-}
-
 static int raw_open(struct ctl_handle *h)
 {
 	struct raw *raw = kmalloc(sizeof(*raw));
@@ -269,7 +262,7 @@ static int raw_open(struct ctl_handle *h)
 	}
 	raw->given = PAGE_SIZE;
 	h->priv = raw;
-	count_pipes(1);
+	trace_count_pipes(1);
 	return 0;
 }
 
@@ -277,7 +270,7 @@ static void raw_release(struct ctl_handle *h)
 {
 	struct raw *raw = h->priv;
 
-	count_pipes(-1);
+	trace_count_pipes(-1);
 	ring_cursor_close(&raw->cursor);
 	kfree(raw);
 }

@@ -80,6 +80,13 @@ void trace_record(bool on, cpumask_t mask)
 	apply(false);
 }
 
+void trace_count_pipes(int by)
+{
+	mutex_lock(&trace_mutex);
+	trace_state.pipes += by;
+	mutex_unlock(&trace_mutex);
+}
+
 void trace_refresh(void)
 {
 	mutex_assert_held(&trace_mutex);

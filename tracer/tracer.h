@@ -47,6 +47,9 @@ int trace_unknown(struct ctl_handle *h, const char *name);
  * being read. */
 int trace_select(struct ctl_handle *h, const char *name);
 
+/* So many more readers consume the buffer, or fewer. Any task, trace_mutex not held. */
+void trace_count_pipes(int by);
+
 /* Set tracing_on and tracing_cpumask. */
 void trace_record(bool on, cpumask_t mask);
 /*

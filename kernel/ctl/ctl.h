@@ -73,6 +73,12 @@ struct ctl_handle {
 	static const struct ctl_file ctl_file_##ident REGISTER(                \
 		ctl_files) = { __VA_ARGS__ }
 
+/* For readers of files of one record: true the first time. */
+static inline bool ctl_once(struct ctl_handle *h)
+{
+	return h->pos++ == 0;
+}
+
 /* For writers of one word: text without the blanks at its ends, which it loses. */
 char *ctl_strip(char *text);
 

@@ -5,12 +5,12 @@
 #include <kernel/errno.h>
 #include <kernel/image/symbols.h>
 #include <kernel/lib/string.h>
-#include <kernel/printk.h>
 #include <kernel/lock/mutex.h>
 #include <kernel/mm/kmalloc.h>
 #include <kernel/time.h>
 #include <tracer/filter.h>
 #include <tracer/ops.h>
+#include <tracer/output.h>
 #include <tracer/sites/sites.h>
 #include <tracer/tracer.h>
 
@@ -186,17 +186,10 @@ static void stat_release(struct ctl_handle *h)
 	kfree(h->priv);
 }
 
-/* Microseconds with so many digits that they are seven, as function_graph has them. */
 static void put_us(struct seq *s, u64 ns)
 {
-	char text[32];
-	int len = snprintf(text, sizeof(text), "%llu",
-			   (unsigned long long)(ns / NSEC_PER_USEC));
-
-	if (len < 7)
-		snprintf(text + len, min(9 - len, 5), ".%03u",
-			 (unsigned int)(ns % NSEC_PER_USEC));
-	seq_printf(s, "    %s us %*s", text, max(8 - (int)strlen(text), 0), "");
+	seq_printf(s, "    ");
+	trace_duration(s, ns);
 }
 
 /* The variance of a call's microseconds, as Linux computes it. */

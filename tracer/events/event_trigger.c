@@ -76,11 +76,6 @@ bool event_triggers_switch(const struct event *e)
 	return false;
 }
 
-static void nothing(void *arg)
-{
-	(void)arg;
-}
-
 /* Make `new` the event's list. `gone` is a filter that no list has any longer, or NULL. */
 static int install(struct ctl_handle *h, struct event *e,
 		   struct event_triggers *new, struct event_filter *gone)
@@ -102,8 +97,7 @@ static int install(struct ctl_handle *h, struct event *e,
 		gone = NULL;
 		old = new;
 	}
-	/* A CPU looks at a list with interrupts off. */
-	cpu_call(~0u, nothing, NULL);
+	trace_refresh(); /* after this no CPU looks at the old list */
 	kfree(old);
 	event_filter_free(gone);
 	return err;

@@ -292,11 +292,6 @@ int events_switch(struct ctl_handle *h, const struct event_set *set)
 	return err;
 }
 
-static void nothing(void *arg)
-{
-	(void)arg;
-}
-
 void event_set_filter(struct event *e, struct event_filter *f)
 {
 	struct event_filter *old = e->filter;
@@ -306,9 +301,7 @@ void event_set_filter(struct event *e, struct event_filter *f)
 	set_special(e, e->on);
 	if (!old)
 		return;
-	/* A CPU looks at a filter with interrupts off: when each has answered, none
-	 * looks at the old one. */
-	cpu_call(~0u, nothing, NULL);
+	trace_refresh(); /* after this no CPU looks at the old one */
 	event_filter_free(old);
 }
 

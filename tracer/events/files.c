@@ -1,5 +1,6 @@
-/* The control files of events: events/, available_events, set_event, error_log. */
-#include <tracer/events/events.h>
+/* The control files that switch events: events/, available_events, set_event, error_log. Those
+ * that describe them are in files_format.c. */
+#include <tracer/events/files.h>
 #include <tracer/calls/command.h>
 #include <tracer/events/event_filter.h>
 #include <tracer/events/event_trigger.h>
@@ -11,20 +12,14 @@
 #include <kernel/time.h>
 #include <tracer/tracer.h>
 
-/* For files of one record: true the first time. */
-static bool once(struct ctl_handle *h)
-{
-	return h->pos++ == 0;
-}
-
-static struct event *event_at(unsigned int i)
+struct event *event_at(unsigned int i)
 {
 	struct event *e = __start_events + i;
 
 	return e < __stop_events ? e : NULL;
 }
 
-static const char *event_path(unsigned int i)
+const char *event_path(unsigned int i)
 {
 	const struct event *e = event_at(i);
 
@@ -98,7 +93,7 @@ static int enable(struct ctl_handle *h, char *text,
 
 static int all_enable_read(struct ctl_handle *h, struct seq *s)
 {
-	if (!once(h))
+	if (!ctl_once(h))
 		return 0;
 	seq_printf(s, "%c\n", state_of(of_system, NULL));
 	return 1;
@@ -113,7 +108,7 @@ CTL_FILE(events_enable, .path = TRACING "events/enable",
 
 static int system_enable_read(struct ctl_handle *h, struct seq *s)
 {
-	if (!once(h))
+	if (!ctl_once(h))
 		return 0;
 	seq_printf(s, "%c\n", state_of(of_system, event_system(h->cpu)));
 	return 1;
@@ -129,7 +124,7 @@ CTL_FILE(system_enable, .path = TRACING "events/%s/enable",
 
 static int event_enable_read(struct ctl_handle *h, struct seq *s)
 {
-	if (!once(h))
+	if (!ctl_once(h))
 		return 0;
 	mutex_lock(&trace_mutex);
 	seq_printf(s, "%c%s\n", state_of(is_event, event_at(h->cpu)),
@@ -144,159 +139,6 @@ static int event_enable_write(struct ctl_handle *h, char *text)
 }
 CTL_FILE(event_enable, .path = TRACING "events/%s/enable", .name = event_path,
 	 .read = event_enable_read, .write = event_enable_write);
-
-/* ---- id and format ------------------------------------------------------------------ */
-
-static int event_id_read(struct ctl_handle *h, struct seq *s)
-{
-	if (!once(h))
-		return 0;
-	seq_printf(s, "%u\n", event_id(event_at(h->cpu)));
-	return 1;
-}
-CTL_FILE(event_id, .path = TRACING "events/%s/id", .name = event_path,
-	 .read = event_id_read);
-
-static const char common_fields[] =
-	"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"
-	"\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"
-	"\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;"
-	"\tsigned:0;\n"
-	"\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n";
-
-/* A record for the head, one for each field, and one for the print fmt. */
-static int put_format(struct ctl_handle *h, struct seq *s, const char *name,
-		      unsigned int id, const struct event_field *fields,
-		      const char *text)
-{
-	unsigned int n = 0, at = h->pos++;
-
-	while (fields[n].name)
-		n++;
-	if (at > n + 1)
-		return 0;
-	if (at == 0)
-		seq_printf(s, "name: %s\nID: %u\nformat:\n%s", name, id,
-			   common_fields);
-	else if (at <= n)
-		event_show_field(s, fields, &fields[at - 1]);
-	else
-		event_show_format(s, fields, text);
-	return 1;
-}
-
-static int event_format_read(struct ctl_handle *h, struct seq *s)
-{
-	const struct event *e = event_at(h->cpu);
-
-	return put_format(h, s, e->name, event_id(e), e->fields, e->text);
-}
-CTL_FILE(event_format, .path = TRACING "events/%s/format", .name = event_path,
-	 .read = event_format_read);
-
-/*
- * What the tracers record, as Linux describes it: trace-cmd and others look for these
- * formats before they read anything. The numbers are Linux's enum trace_type.
- */
-#define STACK_TEXT                                                             \
-	"\\t=> {caller[0]}\\n\\t=> {caller[1]}\\n\\t=> {caller[2]}\\n"         \
-	"\\t=> {caller[3]}\\n\\t=> {caller[4]}\\n\\t=> {caller[5]}\\n"         \
-	"\\t=> {caller[6]}\\n\\t=> {caller[7]}\\n"
-static const struct own {
-	const char *path, *name, *text;
-	unsigned int id;
-	struct event_field fields[6];
-} own[] = {
-	{ "ftrace/function",
-	  "function",
-	  " {ip:%ps} <-- {parent_ip:%ps}",
-	  1,
-	  { { "ip", EVENT_ULONG }, { "parent_ip", EVENT_ULONG } } },
-	{ "ftrace/funcgraph_entry",
-	  "funcgraph_entry",
-	  "--> {func:%ps} ({depth})",
-	  11,
-	  { { "func", EVENT_ULONG }, { "depth", EVENT_INT } } },
-	{ "ftrace/funcgraph_exit",
-	  "funcgraph_exit",
-	  "<-- {func:%ps} ({depth}) (start: {calltime:%llx}  end: "
-	  "{rettime:%llx}) over: {overrun}",
-	  10,
-	  { { "func", EVENT_ULONG },
-	    { "depth", EVENT_INT },
-	    { "overrun", EVENT_UINT },
-	    { "calltime", EVENT_U64 },
-	    { "rettime", EVENT_U64 } } },
-	{ "ftrace/kernel_stack",
-	  "kernel_stack",
-	  STACK_TEXT,
-	  4,
-	  { { "size", EVENT_INT }, { "caller", EVENT_CALLERS } } },
-	{ "ftrace/print",
-	  "print",
-	  "{ip:%ps}: {buf}",
-	  5,
-	  { { "ip", EVENT_ULONG }, { "buf", EVENT_TEXT } } },
-};
-
-static const char *own_path(unsigned int i)
-{
-	return i < ARRAY_SIZE(own) ? own[i].path : NULL;
-}
-
-static int own_format_read(struct ctl_handle *h, struct seq *s)
-{
-	const struct own *o = &own[h->cpu];
-
-	return put_format(h, s, o->name, o->id, o->fields, o->text);
-}
-CTL_FILE(own_format, .path = TRACING "events/%s/format", .name = own_path,
-	 .read = own_format_read);
-
-static int own_id_read(struct ctl_handle *h, struct seq *s)
-{
-	if (!once(h))
-		return 0;
-	seq_printf(s, "%u\n", own[h->cpu].id);
-	return 1;
-}
-CTL_FILE(own_id, .path = TRACING "events/%s/id", .name = own_path,
-	 .read = own_id_read);
-
-/* Linux's page of binary events. The commit field has the size of a long. */
-static int header_page_read(struct ctl_handle *h, struct seq *s)
-{
-	unsigned int commit = sizeof(long), data = 8 + commit;
-
-	if (!once(h))
-		return 0;
-	seq_printf(s,
-		   "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n"
-		   "\tfield: local_t commit;\toffset:8;\tsize:%u;\tsigned:1;\n"
-		   "\tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;\n"
-		   "\tfield: char data;\toffset:%u;\tsize:%u;\tsigned:0;\n",
-		   commit, data, (unsigned int)PAGE_SIZE - data);
-	return 1;
-}
-CTL_FILE(header_page, .path = TRACING "events/header_page",
-	 .read = header_page_read);
-
-static int header_event_read(struct ctl_handle *h, struct seq *s)
-{
-	if (!once(h))
-		return 0;
-	seq_printf(s, "# compressed entry header\n"
-		      "\ttype_len    :    5 bits\n"
-		      "\ttime_delta  :   27 bits\n"
-		      "\tarray       :   32 bits\n\n"
-		      "\tpadding     : type == 29\n"
-		      "\ttime_extend : type == 30\n"
-		      "\ttime_stamp : type == 31\n"
-		      "\tdata max type_len  == 28\n");
-	return 1;
-}
-CTL_FILE(header_event, .path = TRACING "events/header_event",
-	 .read = header_event_read);
 
 /* ---- available_events, set_event ------------------------------------------------------- */
 
@@ -408,7 +250,7 @@ static int event_filter_read(struct ctl_handle *h, struct seq *s)
 {
 	const struct event *e = event_at(h->cpu);
 
-	if (!once(h))
+	if (!ctl_once(h))
 		return 0;
 	mutex_lock(&trace_mutex);
 	seq_printf(s, "%s\n",
@@ -485,7 +327,7 @@ static int system_filter_write(struct ctl_handle *h, char *text)
 
 static int system_filter_read(struct ctl_handle *h, struct seq *s)
 {
-	if (!once(h))
+	if (!ctl_once(h))
 		return 0;
 	seq_printf(s,
 		   "### global filter ###\n# Use this to set filters for "

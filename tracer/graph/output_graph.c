@@ -94,25 +94,16 @@ static char overhead(u64 ns)
 	return ' ';
 }
 
-/* Microseconds, with as many of three digits more as make it seven. */
 static void put_duration(struct seq *s, u64 ticks)
 {
 	u64 ns = clock_delta_to_ns(ticks);
-	char text[32];
-	int len;
 
 	if (!shows(OPT_GRAPH_DURATION))
 		return;
-
-	len = snprintf(text, sizeof(text), "%llu",
-		       (unsigned long long)(ns / NSEC_PER_USEC));
-	if (len < 7)
-		snprintf(text + len, min(9 - len, 5), ".%03u",
-			 (unsigned int)(ns % NSEC_PER_USEC));
-	len = strlen(text);
-	seq_printf(s, "%c %s us %*s|  ",
-		   trace_option(OPT_GRAPH_OVERHEAD) ? overhead(ns) : ' ', text,
-		   max(8 - len, 0), "");
+	seq_printf(s, "%c ",
+		   trace_option(OPT_GRAPH_OVERHEAD) ? overhead(ns) : ' ');
+	trace_duration(s, ns);
+	seq_printf(s, "|  ");
 }
 
 static void put_no_duration(struct seq *s)
