@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /*
  * Of a stripped image objdump writes the target of a direct transfer as its last
@@ -192,19 +193,21 @@ static bool is_fresh(const char *listing, const char *image)
  */
 static FILE *open_listing(const struct image *im, const char *objdump)
 {
-	char strip[256], listing[512], *command;
+	char strip[256], listing[512], own[560], *command;
 	FILE *f;
 
 	strip_name(objdump, strip, sizeof(strip));
 	snprintf(listing, sizeof(listing), "%s.dis", im->path);
+	/* Two programs may make it at the same time. */
+	snprintf(own, sizeof(own), "%s.%d", listing, (int)getpid());
 	if (!is_fresh(listing, im->path)) {
 		if (asprintf(&command,
 			     "%s -s '%s' -o '%s.bare' && "
 			     "%s -d -z -w --no-show-raw-insn '%s.bare' "
 			     ">'%s.new'; s=$?; rm -f '%s.bare'; "
 			     "[ $s = 0 ] && mv '%s.new' '%s'",
-			     strip, im->path, listing, objdump, listing,
-			     listing, listing, listing, listing) < 0)
+			     strip, im->path, own, objdump, own, own, own, own,
+			     listing) < 0)
 			errx(1, "out of memory");
 		if (system(command))
 			errx(1, "%s does not disassemble %s", objdump,
