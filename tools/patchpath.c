@@ -47,7 +47,7 @@ struct graph {
 	const struct arch *arch;
 	/* By index of im.symbols: has a site, or a jump label. */
 	bool *is_site, *has_label;
-	size_t *from; /* who led here: index, ROOT or NOT_REACHED */
+	size_t *from; /* the function that led here: its index, ROOT or NOT_REACHED */
 	size_t *queue;
 	size_t head, tail;
 	uint64_t *pairs; /* patch_indirect: caller, target, caller, ... */

@@ -23,7 +23,7 @@ struct timer;
 typedef const char *event_word;
 REGISTRY(event_word, event_words);
 
-#define EVENT(system, name, params, args, fields, fill, text)                  \
+#define EVENT(system, name, params, args, fill, text)                          \
 	STATIC_KEY_DECLARE(event_##name);                                      \
 	void event_##name params;                                              \
 	static always_inline void trace_##name params                          \

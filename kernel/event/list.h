@@ -1,27 +1,30 @@
 /*
- * All events. Each is one EVENT():
+ * All events. Each is its fields and one EVENT():
  *
+ *	FIELDS_name(F)	F(KIND, field) for each field of the record, in order; the kinds are in
+ *			tracer/events/fields.h
  *	system, name	as in the folder events/
  *	params, args	of trace_NAME(), and the same without types
- *	fields		F(KIND, name) for each field of the record, in order
  *	fill		stores into the record, which is *e
  *	text		what `trace` shows: {field} stands for the field's value,
  *			{field:%x} for the value in that format, {a-b} for a difference
  *
  * Fields and texts are Linux's where Linux has the event, because the plugins of trace-cmd
- * and KernelShark look for them by name (include/trace/events of Linux 6.1). The kinds are
- * in tracer/events/fields.h. This file is included several times, each time with another
- * meaning of EVENT() and F(), so it has no include guard.
+ * and KernelShark look for them by name (include/trace/events of Linux 6.1). Two files
+ * include this one, each with its own EVENT(): event.h makes the calls, and
+ * tracer/events/events.c what they call. So it has no include guard.
  */
 
 /* ---- sched ---- */
 
+#define FIELDS_sched_switch(F)                                                 \
+	F(COMM, prev_comm)                                                     \
+	F(PID, prev_pid)                                                       \
+	F(INT, prev_prio) F(STATE, prev_state) F(COMM, next_comm)              \
+		F(PID, next_pid) F(INT, next_prio)
 EVENT(
 	sched, sched_switch, (const struct task *prev, const struct task *next),
 	(prev, next),
-	F(COMM, prev_comm) F(PID, prev_pid) F(INT, prev_prio)
-		F(STATE, prev_state) F(COMM, next_comm) F(PID, next_pid)
-			F(INT, next_prio),
 	{
 		event_comm(e->prev_comm, prev);
 		e->prev_pid = prev->pid;
@@ -35,9 +38,10 @@ EVENT(
 	"prev_state={prev_state} ==> next_comm={next_comm} next_pid={next_pid} "
 	"next_prio={next_prio}")
 
+#define FIELDS_sched_wakeup(F)                                                 \
+	F(COMM, comm) F(PID, pid) F(INT, prio) F(INT, target_cpu)
 EVENT(
 	sched, sched_wakeup, (const struct task *t, unsigned int cpu), (t, cpu),
-	F(COMM, comm) F(PID, pid) F(INT, prio) F(INT, target_cpu),
 	{
 		event_comm(e->comm, t);
 		e->pid = t->pid;
@@ -46,12 +50,13 @@ EVENT(
 	},
 	"comm={comm} pid={pid} prio={prio} target_cpu={target_cpu:%03d}")
 
+#define FIELDS_sched_migrate_task(F)                                           \
+	F(STRING, comm)                                                        \
+	F(PID, pid) F(INT, prio) F(INT, orig_cpu) F(INT, dest_cpu)
 EVENT(
 	sched, sched_migrate_task,
 	(const struct task *t, unsigned int from, unsigned int to),
 	(t, from, to),
-	F(STRING, comm) F(PID, pid) F(INT, prio) F(INT, orig_cpu)
-		F(INT, dest_cpu),
 	{
 		e->comm = event_string(d, sizeof(*e), event_name(t));
 		e->pid = t->pid;
@@ -62,11 +67,12 @@ EVENT(
 	"comm={comm} pid={pid} prio={prio} orig_cpu={orig_cpu} "
 	"dest_cpu={dest_cpu}")
 
+#define FIELDS_sched_process_fork(F)                                           \
+	F(STRING, parent_comm)                                                 \
+	F(PID, parent_pid) F(STRING, child_comm) F(PID, child_pid)
 EVENT(
 	sched, sched_process_fork,
 	(const struct task *parent, const struct task *child), (parent, child),
-	F(STRING, parent_comm) F(PID, parent_pid) F(STRING, child_comm)
-		F(PID, child_pid),
 	{
 		e->parent_comm =
 			event_string(d, sizeof(*e), event_name(parent));
@@ -77,9 +83,10 @@ EVENT(
 	"comm={parent_comm} pid={parent_pid} child_comm={child_comm} "
 	"child_pid={child_pid}")
 
+#define FIELDS_sched_process_exit(F)                                           \
+	F(COMM, comm) F(PID, pid) F(INT, prio) F(BOOL, group_dead)
 EVENT(
 	sched, sched_process_exit, (const struct task *t), (t),
-	F(COMM, comm) F(PID, pid) F(INT, prio) F(BOOL, group_dead),
 	{
 		event_comm(e->comm, t);
 		e->pid = t->pid;
@@ -90,46 +97,51 @@ EVENT(
 
 /* ---- irq, ipi ---- */
 
+#define FIELDS_irq_handler_entry(F) F(INT, irq) F(STRING, name)
 EVENT(
 	irq, irq_handler_entry, (int irq, const char *name), (irq, name),
-	F(INT, irq) F(STRING, name),
 	{
 		e->irq = irq;
 		e->name = event_string(d, sizeof(*e), name);
 	},
 	"irq={irq} name={name}")
 
+#define FIELDS_irq_handler_exit(F) F(INT, irq) F(HANDLED, ret)
 EVENT(
-	irq, irq_handler_exit, (int irq), (irq), F(INT, irq) F(HANDLED, ret),
+	irq, irq_handler_exit, (int irq), (irq),
 	{
 		e->irq = irq;
 		e->ret = 1;
 	},
 	"irq={irq} ret={ret}")
 
+#define FIELDS_ipi_raise(F) F(CPUS, target_cpus) F(REASON, reason)
 EVENT(
 	ipi, ipi_raise, (cpumask_t cpus, const char *reason), (cpus, reason),
-	F(CPUS, target_cpus) F(REASON, reason),
 	{
 		e->target_cpus = event_cpus(d, sizeof(*e), cpus);
 		e->reason = reason;
 	},
 	"target_mask={target_cpus} ({reason})")
 
+#define FIELDS_ipi_entry(F) F(REASON, reason)
 EVENT(
-	ipi, ipi_entry, (const char *reason), (reason), F(REASON, reason),
-	{ e->reason = reason; }, "({reason})")
+	ipi, ipi_entry, (const char *reason), (reason), { e->reason = reason; },
+	"({reason})")
 
+#define FIELDS_ipi_exit(F) F(REASON, reason)
 EVENT(
-	ipi, ipi_exit, (const char *reason), (reason), F(REASON, reason),
-	{ e->reason = reason; }, "({reason})")
+	ipi, ipi_exit, (const char *reason), (reason), { e->reason = reason; },
+	"({reason})")
 
 /* ---- timer: times are microseconds since boot, as nopl has no jiffies ---- */
 
+#define FIELDS_timer_start(F)                                                  \
+	F(POINTER, timer)                                                      \
+	F(FUNCTION, function)                                                  \
+	F(ULONG, expires) F(ULONG, bucket_expiry) F(ULONG, now) F(UINT, flags)
 EVENT(
 	timer, timer_start, (const struct timer *t, unsigned int cpu), (t, cpu),
-	F(POINTER, timer) F(FUNCTION, function) F(ULONG, expires)
-		F(ULONG, bucket_expiry) F(ULONG, now) F(UINT, flags),
 	{
 		e->timer = t;
 		e->function = t->fn;
@@ -142,10 +154,11 @@ EVENT(
 	"[timeout={expires-now:%ld}] bucket_expiry={bucket_expiry} cpu={flags} "
 	"idx=0 flags=")
 
+#define FIELDS_timer_expire_entry(F)                                           \
+	F(POINTER, timer) F(ULONG, now) F(FUNCTION, function) F(ULONG, baseclk)
 EVENT(
 	timer, timer_expire_entry, (const struct timer *t, u64 clock),
 	(t, clock),
-	F(POINTER, timer) F(ULONG, now) F(FUNCTION, function) F(ULONG, baseclk),
 	{
 		e->timer = t;
 		e->now = event_time(arch_clock());
@@ -154,18 +167,22 @@ EVENT(
 	},
 	"timer={timer} function={function} now={now} baseclk={baseclk}")
 
+#define FIELDS_timer_expire_exit(F) F(POINTER, timer)
 EVENT(
 	timer, timer_expire_exit, (const struct timer *t), (t),
-	F(POINTER, timer), { e->timer = t; }, "timer={timer}")
+	{ e->timer = t; }, "timer={timer}")
 
 /* ---- kmem: there are no flags, nodes and migrate types, so these are 0 or -1 ---- */
 
+#define FIELDS_kmalloc(F)                                                      \
+	F(CALLER, call_site)                                                   \
+	F(CPOINTER, ptr)                                                       \
+	F(SIZE, bytes_req) F(SIZE, bytes_alloc) F(ULONG, gfp_flags)            \
+		F(INT, node)
 EVENT(
 	kmem, kmalloc,
 	(unsigned long site, const void *p, size_t size, size_t room),
 	(site, p, size, room),
-	F(CALLER, call_site) F(CPOINTER, ptr) F(SIZE, bytes_req)
-		F(SIZE, bytes_alloc) F(ULONG, gfp_flags) F(INT, node),
 	{
 		e->call_site = site;
 		e->ptr = p;
@@ -178,19 +195,20 @@ EVENT(
 	"bytes_alloc={bytes_alloc} gfp_flags={gfp_flags:%lx} node={node} "
 	"accounted=false")
 
+#define FIELDS_kfree(F) F(CALLER, call_site) F(CPOINTER, ptr)
 EVENT(
 	kmem, kfree, (unsigned long site, const void *p), (site, p),
-	F(CALLER, call_site) F(CPOINTER, ptr),
 	{
 		e->call_site = site;
 		e->ptr = p;
 	},
 	"call_site={call_site} ptr={ptr}")
 
+#define FIELDS_mm_page_alloc(F)                                                \
+	F(ULONG, pfn) F(UINT, order) F(ULONG, gfp_flags) F(INT, migratetype)
 EVENT(
 	kmem, mm_page_alloc, (unsigned long pfn, unsigned int order),
 	(pfn, order),
-	F(ULONG, pfn) F(UINT, order) F(ULONG, gfp_flags) F(INT, migratetype),
 	{
 		e->pfn = pfn;
 		e->order = order;
@@ -200,9 +218,10 @@ EVENT(
 	"page={pfn:%lx} pfn={pfn:0x%lx} order={order} "
 	"migratetype={migratetype} gfp_flags={gfp_flags:%lx}")
 
+#define FIELDS_mm_page_free(F) F(ULONG, pfn) F(UINT, order)
 EVENT(
 	kmem, mm_page_free, (unsigned long pfn, unsigned int order),
-	(pfn, order), F(ULONG, pfn) F(UINT, order),
+	(pfn, order),
 	{
 		e->pfn = pfn;
 		e->order = order;
@@ -211,10 +230,11 @@ EVENT(
 
 /* ---- nopl: the patching itself, and CPUs that come and go ---- */
 
+#define FIELDS_patch_batch(F) F(REASON, strategy) F(UINT, on) F(UINT, off)
 EVENT(
 	nopl, patch_batch,
 	(const char *strategy, unsigned int on, unsigned int off),
-	(strategy, on, off), F(REASON, strategy) F(UINT, on) F(UINT, off),
+	(strategy, on, off),
 	{
 		e->strategy = strategy;
 		e->on = on;
@@ -222,32 +242,34 @@ EVENT(
 	},
 	"strategy={strategy} on={on} off={off}")
 
+#define FIELDS_patch_step(F) F(REASON, step) F(UINT, sites)
 EVENT(
 	nopl, patch_step, (const char *step, unsigned int sites), (step, sites),
-	F(REASON, step) F(UINT, sites),
 	{
 		e->step = step;
 		e->sites = sites;
 	},
 	"step={step} sites={sites}")
 
+#define FIELDS_patch_sync(F) F(UINT, sites)
 EVENT(
-	nopl, patch_sync, (unsigned int sites), (sites), F(UINT, sites),
-	{ e->sites = sites; }, "sites={sites}")
+	nopl, patch_sync, (unsigned int sites), (sites), { e->sites = sites; },
+	"sites={sites}")
 
+#define FIELDS_patch_trap(F) F(CALLER, ip) F(BOOL, on)
 EVENT(
 	nopl, patch_trap, (unsigned long ip, bool on), (ip, on),
-	F(CALLER, ip) F(BOOL, on),
 	{
 		e->ip = ip;
 		e->on = on;
 	},
 	"ip={ip} on={on}")
 
+#define FIELDS_cpu_up(F) F(UINT, cpu)
 EVENT(
-	nopl, cpu_up, (unsigned int cpu), (cpu), F(UINT, cpu),
-	{ e->cpu = cpu; }, "cpu={cpu}")
+	nopl, cpu_up, (unsigned int cpu), (cpu), { e->cpu = cpu; }, "cpu={cpu}")
 
+#define FIELDS_cpu_down(F) F(UINT, cpu)
 EVENT(
-	nopl, cpu_down, (unsigned int cpu), (cpu), F(UINT, cpu),
-	{ e->cpu = cpu; }, "cpu={cpu}")
+	nopl, cpu_down, (unsigned int cpu), (cpu), { e->cpu = cpu; },
+	"cpu={cpu}")

@@ -32,9 +32,9 @@ static struct triggers *triggers;
 /* ---- When a function is called ---------------------------------------------- */
 
 /*
- * A trigger changes tracing_on by one store, because it cannot wait for the other CPUs. So
- * while there are triggers the rings stay open, and whoever writes to them looks at
- * tracing_on first.
+ * What the triggers of a site do. One that changes tracing_on does it by one store, because it
+ * cannot wait for the other CPUs. So while there are triggers the rings stay open, and each
+ * writer looks at tracing_on first.
  */
 static void act(unsigned int site, bool after, bool irqs_off)
 {

@@ -126,28 +126,25 @@ static noinline void event_special(const struct event *e, unsigned int nr,
 	ring_event_drop(irqs_off);
 }
 
-#define EVENT(system, name, params, args, fields, fill, text) EVENT_NR_##name,
-enum {
-#include <kernel/event/list.h>
-};
-#undef EVENT
+/* event_special() takes its return address for one in the event's function. */
+#define NO_TAIL_CALL asm volatile("")
 
-#define F(kind, name) EVENT_MEMBER_##kind(name)
-#define EVENT(system, name, params, args, fields, fill, text)                  \
-	struct record_##name {                                                 \
-		fields                                                         \
+#define MEMBER(kind, field) EVENT_MEMBER_##kind(field)
+#define ENTRY(k, field) { .name = #field, .kind = EVENT_##k },
+
+/* Of each event: its number, its record, its tables, its key, and its function. */
+enum { FIRST_COUNTED = __COUNTER__ + 1 };
+#define EVENT(sys, ident, params, args, fill, template)                        \
+	enum { EVENT_NR_##ident = __COUNTER__ - FIRST_COUNTED };               \
+	struct record_##ident {                                                \
+		FIELDS_##ident(MEMBER)                                         \
 	};                                                                     \
-	static_assert(sizeof(struct record_##name) % 4 == 0 &&                 \
-			      sizeof(struct record_##name) + MORE_MAX <=       \
+	static_assert(sizeof(struct record_##ident) % 4 == 0 &&                \
+			      sizeof(struct record_##ident) + MORE_MAX <=      \
 				      EVENT_MAX,                               \
-		      "a record's size");
-#include <kernel/event/list.h>
-#undef EVENT
-#undef F
-
-#define F(k, ident) { .name = #ident, .kind = EVENT_##k },
-#define EVENT(sys, ident, params, args, list, fill, template)                  \
-	static const struct event_field fields_##ident[] = { list{ 0 } };      \
+		      "a record's size");                                      \
+	static const struct event_field fields_##ident[] = { FIELDS_##ident(   \
+		ENTRY){ 0 } };                                                 \
 	STATIC_KEY(event_##ident);                                             \
 	static struct event the_##ident REGISTER(events) = {                   \
 		.system = #sys,                                                \
@@ -156,35 +153,28 @@ enum {
 		.fields = fields_##ident,                                      \
 		.text = template,                                              \
 		.key = &key_event_##ident,                                     \
-	};
-#include <kernel/event/list.h>
-#undef EVENT
-#undef F
-
-/* event_special() takes its return address for one in the event's function. */
-#define NO_TAIL_CALL asm volatile("")
-
-#define EVENT(system, name, params, args, fields, fill, text)                  \
-	void event_##name params                                               \
+	};                                                                     \
+	void event_##ident params                                              \
 	{                                                                      \
 		bool irqs_off, recorded;                                       \
-		struct record_##name *e = ring_event_begin(                    \
+		struct record_##ident *e = ring_event_begin(                   \
 			&irqs_off, sizeof(*e) + MORE_MAX, &recorded);          \
 		struct event_more more = { (char *)(e + 1), 0 }, *d = &more;   \
                                                                                \
 		if (!recorded)                                                 \
 			return;                                                \
-		fill if (__builtin_expect(__atomic_load_n(&the_##name.special, \
-							  __ATOMIC_RELAXED),   \
-					  0))                                  \
-		{                                                              \
-			event_special(&the_##name, EVENT_NR_##name, irqs_off,  \
-				      e, sizeof(*e) + d->used);                \
+		fill;                                                          \
+		if (__builtin_expect(__atomic_load_n(&the_##ident.special,     \
+						     __ATOMIC_RELAXED),        \
+				     0)) {                                     \
+			event_special(&the_##ident, EVENT_NR_##ident,          \
+				      irqs_off, e, sizeof(*e) + d->used);      \
 			NO_TAIL_CALL;                                          \
+		} else {                                                       \
+			ring_event_end(irqs_off,                               \
+				       EVENT_FIRST_ID + EVENT_NR_##ident,      \
+				       sizeof(*e) + d->used);                  \
 		}                                                              \
-		else ring_event_end(irqs_off,                                  \
-				    EVENT_FIRST_ID + EVENT_NR_##name,          \
-				    sizeof(*e) + d->used);                     \
 	}
 #include <kernel/event/list.h>
 #undef EVENT
