@@ -111,6 +111,53 @@ KTEST(raw_markers, "raw.markers_of_any_length")
 	trace_test_reset();
 }
 
+/* Bytes that a marker of so many takes in a page, where its time is near the last one's. */
+static u32 marker_size(u32 len)
+{
+	u32 payload = ALIGN_UP(8 + sizeof(long) + len + 2, 4ul);
+
+	return payload + (payload > 112 ? 8 : 4);
+}
+
+/* An entry that fits into a page, but not together with a time that is far ahead. */
+KTEST(raw_far, "raw.far_time_needs_room")
+{
+	char *page = page_alloc(1), *text = kzalloc(RING_MARK_MAX + 1);
+	u32 left = RAW_DATA, most = marker_size(RING_MARK_MAX), len = 1;
+	struct ring_cursor c;
+
+	KASSERT(t, page && text);
+	memset(text, 'x', RING_MARK_MAX);
+	memset(page + PAGE_SIZE, 0x5a, PAGE_SIZE);
+	trace_test_reset();
+	task_set_affinity(current_task(), 1);
+	for (; left > 2 * most; left -= most)
+		KEXPECT_EQ(t, ring_mark(text, RING_MARK_MAX), 0);
+	/* Two more, so that a marker of one byte and 4 bytes are left. */
+	left -= marker_size(1) + 4;
+	KEXPECT_EQ(t, ring_mark(text, RING_MARK_MAX), 0);
+	left -= most;
+	while (marker_size(len) < left)
+		len++;
+	KEXPECT_EQ(t, marker_size(len), left);
+	KEXPECT_EQ(t, ring_mark(text, len), 0);
+	task_sleep(150 * NSEC_PER_MSEC); /* more than 2^27 ns */
+	KEXPECT_EQ(t, ring_mark(text, 1), 0);
+	trace_test_put("tracing_on", "0");
+	KASSERT(t, !ring_cursor_open(&c, 0, false));
+	KEXPECT(t, raw_page_fill(&c, page) > 3);
+	begin_page(t, page);
+	KEXPECT_EQ(t, next.end - page, PAGE_SIZE - marker_size(1) - 4);
+	KEXPECT_EQ(t, raw_page_fill(&c, page), 1);
+	for (unsigned int i = 0; i < PAGE_SIZE; i++)
+		KEXPECT_EQ(t, (u8)page[PAGE_SIZE + i], 0x5a);
+	ring_cursor_close(&c);
+	task_set_affinity(current_task(), ~0u);
+	kfree(text);
+	page_free(page, 1);
+	trace_test_reset();
+}
+
 /* What the ring has lost before a page is said in the page. */
 KTEST(raw_lost, "raw.lost_entries_are_counted")
 {

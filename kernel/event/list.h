@@ -20,8 +20,9 @@
 #define FIELDS_sched_switch(F)                                                 \
 	F(COMM, prev_comm)                                                     \
 	F(PID, prev_pid)                                                       \
-	F(INT, prev_prio) F(STATE, prev_state) F(COMM, next_comm)              \
-		F(PID, next_pid) F(INT, next_prio)
+	F(INT, prev_prio)                                                      \
+	F(STATE, prev_state)                                                   \
+	F(COMM, next_comm) F(PID, next_pid) F(INT, next_prio)
 EVENT(
 	sched, sched_switch, (const struct task *prev, const struct task *next),
 	(prev, next),
@@ -177,8 +178,7 @@ EVENT(
 #define FIELDS_kmalloc(F)                                                      \
 	F(CALLER, call_site)                                                   \
 	F(CPOINTER, ptr)                                                       \
-	F(SIZE, bytes_req) F(SIZE, bytes_alloc) F(ULONG, gfp_flags)            \
-		F(INT, node)
+	F(SIZE, bytes_req) F(SIZE, bytes_alloc) F(ULONG, gfp_flags) F(INT, node)
 EVENT(
 	kmem, kmalloc,
 	(unsigned long site, const void *p, size_t size, size_t room),

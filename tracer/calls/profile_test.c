@@ -49,6 +49,7 @@ static void spin(unsigned long us)
 
 KTEST(profile_counts, "profile.hits_and_time")
 {
+	unsigned int cpu, cpus_used = 0;
 	u64 us, began;
 
 	trace_test_reset();
@@ -57,8 +58,13 @@ KTEST(profile_counts, "profile.hits_and_time")
 				  "victim_leaf victim_callback"),
 		   0);
 	KEXPECT_EQ(t, trace_test_put("function_profile_enabled", "1"), 0);
-	for (unsigned int i = 0; i < 1000; i++)
-		victim_leaf(i);
+	for_each_online_cpu (cpu) {
+		task_set_affinity(current_task(), 1u << cpu);
+		for (unsigned int i = 0; i < 1000; i++)
+			victim_leaf(i);
+		cpus_used++;
+	}
+	task_set_affinity(current_task(), ~0u);
 	began = time_ns();
 	for (unsigned int i = 0; i < 10; i++)
 		victim_callback(spin, 2000);
@@ -66,7 +72,7 @@ KTEST(profile_counts, "profile.hits_and_time")
 	victim_call(1);
 	KEXPECT_EQ(t, trace_test_put("function_profile_enabled", "0"), 0);
 	victim_leaf(1);
-	KEXPECT_EQ(t, hits("victim_leaf ", &us), 1000);
+	KEXPECT_EQ(t, hits("victim_leaf ", &us), 1000 * cpus_used);
 	KEXPECT_EQ(t, hits("victim_callback ", &us), 10);
 	KEXPECT(t, us >= 20000 - 10 && us <= began);
 	KEXPECT_EQ(t, hits("victim_call ", &us), 0);

@@ -32,15 +32,18 @@ static void each_entry(struct ktest_run *t,
 	struct trace_iter *it = trace_iter_open(ALL_CPUS, true);
 	const struct ring_entry *r;
 	struct ring_stats sum;
+	u64 n = 0;
 
 	KASSERT(t, it);
 	while ((r = trace_iter_peek(it))) {
 		look(t, r);
 		trace_iter_next(it);
+		n++;
 	}
 	trace_iter_close(it);
 	KEXPECT(t, trace_test_books(&sum));
 	KEXPECT_EQ(t, sum.overwritten, 0);
+	KEXPECT_EQ(t, sum.held, n);
 }
 
 /* An empty buffer that holds all of the test. */
@@ -205,10 +208,13 @@ KTEST(events_switch, "events.sched_switch")
 	begin("sched:*");
 	KASSERT(t, trace_workers_start(w, 0));
 	cpu_call(~0u, note_begin, NULL);
-	for (int i = 0; i < 50; i++)
+	for (int i = 0; i < 30; i++)
+		task_sleep(NSEC_PER_MSEC);
+	trace_workers_join(w);
+	/* And while CPUs are idle in between. */
+	for (int i = 0; i < 30; i++)
 		task_sleep(NSEC_PER_MSEC);
 	cpu_call(~0u, note_end, NULL);
-	trace_workers_join(w);
 	trace_test_put("tracing_on", "0");
 	each_entry(t, look_switch);
 	for_each_online_cpu (cpu) {
