@@ -160,6 +160,7 @@ KTEST(filter_mistakes, "event_filter.mistakes_are_shown")
 KTEST(filter_limits, "event_filter.limits")
 {
 	static char text[2000];
+	struct event_filter *f;
 	const char *error = "";
 	unsigned int at, n;
 	size_t len = 0;
@@ -169,9 +170,15 @@ KTEST(filter_limits, "event_filter.limits")
 				n ? " || " : "", n);
 	KEXPECT(t, !event_filter_parse(fields, text, &error, &at));
 	KEXPECT(t, !strcmp(error, "Too many terms in predicate expression"));
-	memset(text, '(', 17);
-	strlcpy(text + 17, "pid == 1", 20);
-	KEXPECT(t, !event_filter_parse(fields, text, &error, &at));
+	for (n = 16; n <= 17; n++) {
+		memset(text, '(', n);
+		strlcpy(text + n, "pid == 1", 20);
+		memset(text + n + 8, ')', n);
+		text[2 * n + 8] = '\0';
+		f = event_filter_parse(fields, text, &error, &at);
+		KEXPECT_EQ(t, f != NULL, n == 16);
+		event_filter_free(f);
+	}
 	KEXPECT(t, !strcmp(error, "Too many '('"));
 	strlcpy(text, "comm == ", 20);
 	memset(text + 8, 'x', 64);

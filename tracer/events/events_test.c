@@ -227,7 +227,7 @@ KTEST(events_switch, "events.sched_switch")
 
 static struct {
 	s32 pid;
-	unsigned int forks, wakes, exits;
+	unsigned int forks, wakes, exits, slept, dead;
 } life;
 
 static void look_life(struct ktest_run *t, const struct ring_entry *r)
@@ -241,6 +241,13 @@ static void look_life(struct ktest_run *t, const struct ring_entry *r)
 		KEXPECT(t, value(r, "target_cpu") < nr_cpus);
 		KEXPECT_EQ(t, life.forks == 1 && !life.exits, 1);
 		life.wakes++;
+	}
+	if (is_event(r, "sched_switch") && r->pid == life.pid) {
+		long state = value(r, "prev_state");
+
+		life.slept += state == 1;
+		life.dead += state == 0x10;
+		KEXPECT(t, !life.dead || life.exits);
 	}
 	if (is_event(r, "sched_process_exit") && r->pid == life.pid) {
 		KEXPECT_EQ(t, life.forks == 1 && life.wakes, 1);
@@ -271,6 +278,8 @@ KTEST(events_life, "events.life_of_a_task")
 	KEXPECT_EQ(t, life.forks, 1);
 	KEXPECT_EQ(t, life.wakes, 2);
 	KEXPECT_EQ(t, life.exits, 1);
+	KEXPECT_EQ(t, life.slept, 2);
+	KEXPECT_EQ(t, life.dead, 1);
 	end();
 }
 
@@ -313,9 +322,10 @@ KTEST(events_pids, "events.set_event_pid")
 	KASSERT(t, child);
 	listed.pid = child->pid;
 	snprintf(pid, sizeof(pid), "%d", child->pid);
-	KEXPECT_EQ(t, trace_test_put("set_event_pid", pid), 0);
 	KEXPECT_EQ(t, trace_test_put("set_event", "sched:* timer:timer_start"),
 		   0);
+	KEXPECT_EQ(t, trace_test_put("set_event_pid", pid), 0);
+	trace_test_put("trace", "");
 	other = task_create("other", PRIO_NORMAL, ~0u, sleep_twice, NULL);
 	KASSERT(t, other);
 	task_join(other);
@@ -328,6 +338,87 @@ KTEST(events_pids, "events.set_event_pid")
 	KEXPECT(t, listed.to_it > 0);
 	KEXPECT_EQ(t, listed.others, 0);
 	KEXPECT_EQ(t, trace_test_put("set_event_pid", "x"), -EINVAL);
+	end();
+}
+
+/* ---- Whose event it is --------------------------------------------------------- */
+
+static struct {
+	s32 pid;
+	unsigned int events, strange;
+} owner;
+
+/* Allocations of that size are this task's. */
+#define OWN_SIZE 1234
+
+static void allocate_once(void *arg)
+{
+	(void)arg;
+	kfree(kmalloc(OWN_SIZE));
+}
+
+static void look_owner(struct ktest_run *t, const struct ring_entry *r)
+{
+	(void)t;
+	if (!is_event(r, "kmalloc") || value(r, "bytes_req") != OWN_SIZE)
+		return;
+	owner.events++;
+	owner.strange += r->pid != owner.pid;
+}
+
+static void run_owner(void)
+{
+	struct task *child =
+		task_create("owner", PRIO_NORMAL, ~0u, allocate_once, NULL);
+
+	if (!child)
+		return;
+	owner.pid = child->pid;
+	task_join(child);
+}
+
+static void run_owner_between(enum patch_step step, bool synced)
+{
+	if (step == PATCH_BREAK && synced)
+		run_owner();
+}
+
+/* An event knows its task from the moment on at which its label may be taken. */
+KTEST(events_owner, "events.first_event_knows_its_task")
+{
+	struct patch_stats p;
+
+	patch_stats(&p);
+	memset(&owner, 0, sizeof(owner));
+	begin("");
+	KEXPECT_EQ(t, trace_test_put("patch_strategy", "breakpoint"), 0);
+	patch_step_hook = run_owner_between;
+	KEXPECT_EQ(t, trace_test_put("events/kmem/kmalloc/enable", "1"), 0);
+	patch_step_hook = NULL;
+	KEXPECT_EQ(t, trace_test_put("patch_strategy", p.strategy), 0);
+	trace_test_put("tracing_on", "0");
+	each_entry(t, look_owner);
+	KEXPECT_EQ(t, owner.events, 1);
+	KEXPECT_EQ(t, owner.strange, 0);
+	end();
+}
+
+/* A task whose calls are passed over has events all the same, and they are its own. */
+KTEST(events_passed, "events.of_a_task_that_is_passed_over")
+{
+	char pid[12];
+
+	memset(&owner, 0, sizeof(owner));
+	begin("kmem:kmalloc");
+	snprintf(pid, sizeof(pid), "%d", current_task()->pid);
+	KEXPECT_EQ(t, trace_test_put("set_ftrace_filter", "victim_call"), 0);
+	KEXPECT_EQ(t, trace_test_put("set_ftrace_pid", pid), 0);
+	KEXPECT_EQ(t, trace_test_put("current_tracer", "function"), 0);
+	run_owner();
+	trace_test_put("tracing_on", "0");
+	each_entry(t, look_owner);
+	KEXPECT_EQ(t, owner.events, 1);
+	KEXPECT_EQ(t, owner.strange, 0);
 	end();
 }
 
