@@ -6,6 +6,7 @@
 #include <tracer/calls/triggers.h>
 #include <tracer/sites/record.h>
 
+#include <kernel/printk.h>
 #include <kernel/image/symbols.h>
 #include <kernel/lock/mutex.h>
 
@@ -141,6 +142,35 @@ int trace_test_switch_all(struct patch_batch *b, bool on)
 {
 	return patch_apply(b, 0, site_words,
 			   on ? patch_want_on : patch_want_off, NULL);
+}
+
+bool trace_test_says(const char *file, const char *text)
+{
+	static char got[2000];
+	static const size_t pieces[] = { 1, 7, 100, sizeof(got) };
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(pieces); i++) {
+		got[0] = '\0';
+		trace_test_read(file, got, sizeof(got), pieces[i]);
+		if (strcmp(got, text)) {
+			printk("# %s: %s", file, got);
+			return false;
+		}
+	}
+	return true;
+}
+
+void trace_test_overwrite(struct live l, u64 bytes)
+{
+	irq_state_t state = arch_irq_save();
+	long delta = arch_text_open();
+
+	arch_live_write(l, delta, bytes);
+	arch_text_close();
+	if (arch_sync_each_site)
+		arch_text_sync_site(l.at);
+	arch_text_sync();
+	arch_irq_restore(state);
 }
 
 unsigned int trace_test_count_off(void)

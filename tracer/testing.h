@@ -29,6 +29,12 @@ extern char trace_test_error[160];
 ssize_t trace_test_read(const char *file, char *text, size_t size,
 			size_t chunk);
 
+/* Does a control file have this text, in whatever pieces it is read? If not, it is printed. */
+bool trace_test_says(const char *file, const char *text);
+
+/* Put other bytes into a live instruction, which no CPU runs meanwhile. */
+void trace_test_overwrite(struct live l, u64 bytes);
+
 /* Trace victim_call() and nothing else, into an empty buffer. */
 int trace_test_victim(void);
 

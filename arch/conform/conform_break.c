@@ -38,7 +38,7 @@ static void each_live(struct ktest_run *t,
 			test(t, live_of_site(site_address(i)));
 	for (unsigned int i = 0; i < jump_count; i++)
 		if (site_test(live_jumps.patchable, i))
-			test(t, live_of_entry(&live_jumps, &jump_table[i]));
+			test(t, jump_live(i));
 }
 
 /* ---- Words -------------------------------------------------------------------- */

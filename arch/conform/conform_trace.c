@@ -217,7 +217,7 @@ KTEST(prepare, "arch_trace.arch_site_prepare")
 KTEST(prepare_jump, "arch_trace.arch_site_prepare.jump_label")
 {
 	for (unsigned int i = 0; i < jump_count; i++) {
-		struct live l = live_of_entry(&live_jumps, &jump_table[i]);
+		struct live l = jump_live(i);
 
 		KEXPECT(t, site_test(live_jumps.patchable, i));
 		KEXPECT_EQ(t, arch_live_read(l), arch_live_bytes(l, false));
@@ -249,7 +249,7 @@ KTEST(live_bytes, "arch_trace.arch_live_bytes")
 	for (i = 0; i < site_count; i++)
 		bytes_differ(t, live_of_site(site_address(i)));
 	for (i = 0; i < jump_count; i++)
-		bytes_differ(t, live_of_entry(&live_jumps, &jump_table[i]));
+		bytes_differ(t, jump_live(i));
 }
 
 KTEST(live_read, "arch_trace.arch_live_read")

@@ -11,14 +11,6 @@
 
 #define TEXT 4096
 
-static bool says(const char *file, const char *want)
-{
-	char text[128];
-
-	return trace_test_read(file, text, sizeof(text), 64) > 0 &&
-	       !strcmp(text, want);
-}
-
 static int add(const char *text)
 {
 	return trace_test_add("set_ftrace_filter", text);
@@ -35,7 +27,7 @@ KTEST(triggers_off, "triggers.traceoff_and_traceon")
 	KEXPECT_EQ(t, trace_test_written(), 1);
 	victim_leaf(1);
 	KEXPECT_EQ(t, trace_test_written(), 2);
-	KEXPECT(t, says("tracing_on", "0\n"));
+	KEXPECT(t, trace_test_says("tracing_on", "0\n"));
 	victim_call(1);
 	victim_leaf(1);
 	KEXPECT_EQ(t, trace_test_written(), 2);
@@ -43,7 +35,7 @@ KTEST(triggers_off, "triggers.traceoff_and_traceon")
 	/* A function that is not in the filter may have a trigger, too. */
 	KEXPECT_EQ(t, add("victim_other:traceon"), 0);
 	victim_other(1);
-	KEXPECT(t, says("tracing_on", "1\n"));
+	KEXPECT(t, trace_test_says("tracing_on", "1\n"));
 	KEXPECT_EQ(t, trace_test_written(), 2);
 	victim_call(1);
 	KEXPECT_EQ(t, trace_test_written(), 3);
@@ -51,7 +43,7 @@ KTEST(triggers_off, "triggers.traceoff_and_traceon")
 	victim_leaf(1);
 	KEXPECT_EQ(t, trace_test_written(), 4);
 	KEXPECT_EQ(t, add("!victim_leaf:traceoff !victim_other:traceon"), 0);
-	KEXPECT(t, says("tracing_on", "0\n"));
+	KEXPECT(t, trace_test_says("tracing_on", "0\n"));
 	victim_call(1);
 	KEXPECT_EQ(t, trace_test_written(), 4);
 	trace_test_put("tracing_on", "1");
@@ -69,17 +61,17 @@ KTEST(triggers_count, "triggers.count")
 	KASSERT(t, text);
 	trace_test_reset();
 	KEXPECT_EQ(t, add("victim_call:stacktrace:3"), 0);
-	KEXPECT(t,
-		says("set_ftrace_filter", "#### all functions enabled ####\n"
-					  "victim_call:stacktrace:count=3\n"));
+	KEXPECT(t, trace_test_says("set_ftrace_filter",
+				   "#### all functions enabled ####\n"
+				   "victim_call:stacktrace:count=3\n"));
 	victim_other(1);
 	KEXPECT_EQ(t, trace_test_written(), 0);
 	for (unsigned int i = 0; i < 2; i++)
 		victim_outer(i);
 	KEXPECT_EQ(t, trace_test_written(), 2);
-	KEXPECT(t,
-		says("set_ftrace_filter", "#### all functions enabled ####\n"
-					  "victim_call:stacktrace:count=1\n"));
+	KEXPECT(t, trace_test_says("set_ftrace_filter",
+				   "#### all functions enabled ####\n"
+				   "victim_call:stacktrace:count=1\n"));
 	for (unsigned int i = 0; i < 5; i++)
 		victim_call(i);
 	KEXPECT_EQ(t, trace_test_written(), 3);
@@ -140,9 +132,10 @@ KTEST(triggers_refused, "triggers.wrong_words_change_nothing")
 	for (unsigned int i = 0; i < ARRAY_SIZE(wrong); i++) {
 		KEXPECT_EQ(t, add(wrong[i].text), wrong[i].err);
 		KEXPECT(t, *trace_test_error);
-		KEXPECT(t, says("set_ftrace_filter",
-				"victim_outer\n"
-				"victim_other:stacktrace:unlimited\n"));
+		KEXPECT(t,
+			trace_test_says("set_ftrace_filter",
+					"victim_outer\n"
+					"victim_other:stacktrace:unlimited\n"));
 	}
 	KEXPECT_EQ(t, site_weight(live_calls.enabled), 1);
 	trace_test_reset();

@@ -189,42 +189,27 @@ static int parse_text(struct parser *ps, struct node *node)
 	return take_text(ps, node, from, n);
 }
 
-static int digit_of(char c, unsigned int base)
-{
-	int v = c >= '0' && c <= '9' ? c - '0' :
-		c >= 'a' && c <= 'f' ? c - 'a' + 10 :
-		c >= 'A' && c <= 'F' ? c - 'A' + 10 :
-				       16;
-
-	return v < (int)base ? v : -1;
-}
-
 static int parse_number(struct parser *ps, struct node *node)
 {
-	const char *from = ps->p, *p = from;
-	unsigned int base = 10;
-	bool negative = *p == '-';
-	u64 v = 0;
+	const char *from = ps->p;
+	bool negative = *from == '-';
+	size_t n = negative;
+	char text[24];
+	u64 v;
 
-	p += negative;
-	if (p[0] == '0' && (p[1] == 'x' || p[1] == 'X')) {
-		base = 16;
-		p += 2;
-	} else if (p[0] == '0') {
-		base = 8;
-	}
-	if (digit_of(*p, base) < 0)
+	while (is_name_char(from[n]))
+		n++;
+	strlcpy(text, from + negative, min(n - negative + 1, sizeof(text)));
+	if (text[0] < '0' || text[0] > '9')
 		return wrong(ps, from,
 			     "Invalid value (did you forget quotes)?");
-	for (; digit_of(*p, base) >= 0; p++) {
-		if (v > (~0ull - 15) / base)
-			return wrong(ps, from, "Illegal integer value");
-		v = v * base + digit_of(*p, base);
-	}
-	if (is_name_char(*p))
+	/* In Linux a leading zero makes it octal: refused, lest it mean another number. */
+	if (n >= sizeof(text) ||
+	    (text[0] == '0' && text[1] >= '0' && text[1] <= '9') ||
+	    parse_u64(text, &v))
 		return wrong(ps, from, "Illegal integer value");
 	node->number = negative ? -v : v;
-	ps->p = p;
+	ps->p = from + n;
 	return 0;
 }
 
@@ -337,20 +322,11 @@ const char *event_filter_text(const struct event_filter *f)
 
 /* ---- Where the event happens ---------------------------------------------------------- */
 
-static bool same_text(const char *a, const char *b)
-{
-	while (*a && *a == *b) {
-		a++;
-		b++;
-	}
-	return *a == *b;
-}
-
 static bool text_matches(const struct node *n, const char *value)
 {
 	if (n->op == OP_GLOB)
 		return glob_match(n->text, value);
-	return same_text(n->text, value) == (n->op == OP_EQ);
+	return !strcmp(n->text, value) == (n->op == OP_EQ);
 }
 
 static bool number_matches(const struct node *n, s64 v, bool is_signed)

@@ -11,16 +11,6 @@
 #define KMALLOC "events/kmem/kmalloc/"
 #define KFREE "events/kmem/kfree/"
 
-static bool says(const char *file, const char *want)
-{
-	char text[300];
-
-	trace_test_read(file, text, sizeof(text), 64);
-	if (strcmp(text, want))
-		printk("# %s: %s", file, text);
-	return !strcmp(text, want);
-}
-
 static void allocate(size_t size)
 {
 	kfree(kmalloc(size));
@@ -45,13 +35,13 @@ KTEST(trigger_off, "event_trigger.traceoff_and_traceon")
 				  "traceoff if bytes_req == 777"),
 		   0);
 	KEXPECT_EQ(t, trace_test_put(KMALLOC "enable", "1"), 0);
-	KEXPECT(t, says(KMALLOC "enable", "1*\n"));
+	KEXPECT(t, trace_test_says(KMALLOC "enable", "1*\n"));
 	allocate(778);
-	KEXPECT(t, says("tracing_on", "1\n"));
+	KEXPECT(t, trace_test_says("tracing_on", "1\n"));
 	KEXPECT_EQ(t, trace_test_written(), 0);
 	/* The event that stops tracing is the last that is recorded. */
 	allocate(777);
-	KEXPECT(t, says("tracing_on", "0\n"));
+	KEXPECT(t, trace_test_says("tracing_on", "0\n"));
 	KEXPECT_EQ(t, trace_test_written(), 1);
 	allocate(777);
 	KEXPECT_EQ(t, trace_test_written(), 1);
@@ -63,15 +53,15 @@ KTEST(trigger_off, "event_trigger.traceoff_and_traceon")
 	allocate(777);
 	KEXPECT_EQ(t, trace_test_written(), 1);
 	allocate(779);
-	KEXPECT(t, says("tracing_on", "1\n"));
+	KEXPECT(t, trace_test_says("tracing_on", "1\n"));
 	allocate(777);
 	KEXPECT_EQ(t, trace_test_written(), 2);
-	KEXPECT(t, says(KMALLOC "trigger",
-			"traceon:count=0 if bytes_req == 779\n"));
+	KEXPECT(t, trace_test_says(KMALLOC "trigger",
+				   "traceon:count=0 if bytes_req == 779\n"));
 	KEXPECT_EQ(t, trace_test_put(KMALLOC "trigger", "!traceon"), 0);
-	KEXPECT(t, says(KMALLOC "enable", "1\n"));
+	KEXPECT(t, trace_test_says(KMALLOC "enable", "1\n"));
 	trace_test_reset();
-	KEXPECT(t, says(KMALLOC "filter", "none\n"));
+	KEXPECT(t, trace_test_says(KMALLOC "filter", "none\n"));
 }
 
 /* An event switches another; that one waits with its label on, and is not recorded. */
@@ -81,19 +71,19 @@ KTEST(trigger_enable, "event_trigger.enable_event")
 	char trigger[80];
 
 	begin();
-	KEXPECT(t, says(KMALLOC "enable", "0\n"));
+	KEXPECT(t, trace_test_says(KMALLOC "enable", "0\n"));
 	snprintf(trigger, sizeof(trigger),
 		 "enable_event:kmem:kmalloc:1 if ptr == %#lx",
 		 (unsigned long)first);
 	KEXPECT_EQ(t, trace_test_put(KFREE "trigger", trigger), 0);
-	KEXPECT(t, says(KMALLOC "enable", "0*\n"));
-	KEXPECT(t, says(KFREE "enable", "0*\n"));
-	KEXPECT(t, says("set_event", ""));
+	KEXPECT(t, trace_test_says(KMALLOC "enable", "0*\n"));
+	KEXPECT(t, trace_test_says(KFREE "enable", "0*\n"));
+	KEXPECT(t, trace_test_says("set_event", ""));
 	allocate(777);
 	KEXPECT_EQ(t, trace_test_written(), 0);
 	kfree(first);
-	KEXPECT(t, says(KMALLOC "enable", "1*\n"));
-	KEXPECT(t, says("set_event", "kmem:kmalloc\n"));
+	KEXPECT(t, trace_test_says(KMALLOC "enable", "1*\n"));
+	KEXPECT(t, trace_test_says("set_event", "kmem:kmalloc\n"));
 	allocate(777);
 	KEXPECT_EQ(t, trace_test_written(), 1);
 	/* Its one turn is over: what is switched off stays off. */
@@ -101,8 +91,8 @@ KTEST(trigger_enable, "event_trigger.enable_event")
 	allocate(777);
 	KEXPECT_EQ(t, trace_test_written(), 1);
 	KEXPECT_EQ(t, trace_test_put(KFREE "trigger", ""), 0);
-	KEXPECT(t, says(KFREE "enable", "0\n"));
-	KEXPECT(t, says(KMALLOC "enable", "0\n"));
+	KEXPECT(t, trace_test_says(KFREE "enable", "0\n"));
+	KEXPECT(t, trace_test_says(KMALLOC "enable", "0\n"));
 	trace_test_reset();
 }
 
@@ -134,7 +124,9 @@ KTEST(trigger_function, "event_trigger.of_functions")
 				  "victim_call:enable_event:kmem:kmalloc "
 				  "victim_other:disable_event:kmem:kmalloc:2"),
 		   0);
-	KEXPECT(t, says("set_ftrace_filter",
+	KEXPECT(t,
+		trace_test_says(
+			"set_ftrace_filter",
 			"#### all functions enabled ####\n"
 			"victim_call:enable_event:kmem:kmalloc:unlimited\n"
 			"victim_other:disable_event:kmem:kmalloc:count=2\n"));
@@ -142,10 +134,10 @@ KTEST(trigger_function, "event_trigger.of_functions")
 	KEXPECT_EQ(t, trace_test_written(), 0);
 	for (int i = 0; i < 2; i++) {
 		victim_call(1);
-		KEXPECT(t, says(KMALLOC "enable", "1*\n"));
+		KEXPECT(t, trace_test_says(KMALLOC "enable", "1*\n"));
 		allocate(777);
 		victim_other(1);
-		KEXPECT(t, says(KMALLOC "enable", "0*\n"));
+		KEXPECT(t, trace_test_says(KMALLOC "enable", "0*\n"));
 		allocate(777);
 	}
 	KEXPECT_EQ(t, trace_test_written(), 2);
@@ -158,7 +150,7 @@ KTEST(trigger_function, "event_trigger.of_functions")
 				  "!victim_call:enable_event:kmem:kmalloc"),
 		   0);
 	trace_test_reset();
-	KEXPECT(t, says(KMALLOC "enable", "0\n"));
+	KEXPECT(t, trace_test_says(KMALLOC "enable", "0\n"));
 }
 
 KTEST(trigger_errors, "event_trigger.bad_input")
@@ -178,7 +170,9 @@ KTEST(trigger_errors, "event_trigger.bad_input")
 	};
 
 	trace_test_reset();
-	KEXPECT(t, says(KFREE "trigger",
+	KEXPECT(t,
+		trace_test_says(
+			KFREE "trigger",
 			"# Available triggers:\n# traceon traceoff stacktrace "
 			"enable_event:SYSTEM:EVENT disable_event:SYSTEM:EVENT"
 			"\n"));

@@ -4,67 +4,54 @@
 #include <kernel/mm/kmalloc.h>
 #include <tracer/events/events.h>
 
-static bool reads(const char *file, const char *text)
-{
-	static char got[2000];
-	static const size_t pieces[] = { 1, 7, 100, sizeof(got) };
-
-	for (unsigned int i = 0; i < ARRAY_SIZE(pieces); i++) {
-		if (trace_test_read(file, got, sizeof(got), pieces[i]) < 0)
-			return false;
-		if (strcmp(got, text)) {
-			printk("# %s: %s", file, got);
-			return false;
-		}
-	}
-	return true;
-}
-
 KTEST(event_enable, "event_files.enable")
 {
 	trace_test_reset();
-	KEXPECT(t, reads("events/enable", "0\n"));
-	KEXPECT(t, reads("events/sched/enable", "0\n"));
+	KEXPECT(t, trace_test_says("events/enable", "0\n"));
+	KEXPECT(t, trace_test_says("events/sched/enable", "0\n"));
 	KEXPECT_EQ(t, trace_test_put("events/sched/sched_switch/enable", "1"),
 		   0);
-	KEXPECT(t, reads("events/sched/sched_switch/enable", "1\n"));
-	KEXPECT(t, reads("events/sched/enable", "X\n"));
-	KEXPECT(t, reads("events/enable", "X\n"));
-	KEXPECT(t, reads("events/irq/enable", "0\n"));
+	KEXPECT(t, trace_test_says("events/sched/sched_switch/enable", "1\n"));
+	KEXPECT(t, trace_test_says("events/sched/enable", "X\n"));
+	KEXPECT(t, trace_test_says("events/enable", "X\n"));
+	KEXPECT(t, trace_test_says("events/irq/enable", "0\n"));
 	KEXPECT_EQ(t, trace_test_put("events/sched/enable", "1"), 0);
-	KEXPECT(t, reads("events/sched/enable", "1\n"));
+	KEXPECT(t, trace_test_says("events/sched/enable", "1\n"));
 	KEXPECT_EQ(t, trace_test_put("events/enable", "1"), 0);
-	KEXPECT(t, reads("events/enable", "1\n"));
+	KEXPECT(t, trace_test_says("events/enable", "1\n"));
 	KEXPECT_EQ(t, trace_test_put("events/enable", "2"), -EINVAL);
 	KEXPECT_EQ(t, trace_test_put("events/enable", "x"), -EINVAL);
-	KEXPECT(t, reads("events/enable", "1\n"));
+	KEXPECT(t, trace_test_says("events/enable", "1\n"));
 	KEXPECT_EQ(t, trace_test_put("events/enable", "0"), 0);
-	KEXPECT(t, reads("events/enable", "0\n"));
+	KEXPECT(t, trace_test_says("events/enable", "0\n"));
 	trace_test_reset();
 }
 
 KTEST(event_words, "event_files.set_event")
 {
 	trace_test_reset();
-	KEXPECT(t, reads("set_event", ""));
+	KEXPECT(t, trace_test_says("set_event", ""));
 	KEXPECT_EQ(t, trace_test_put("set_event", "ipi:*"), 0);
-	KEXPECT(t, reads("set_event",
-			 "ipi:ipi_raise\nipi:ipi_entry\nipi:ipi_exit\n"));
+	KEXPECT(t, trace_test_says(
+			   "set_event",
+			   "ipi:ipi_raise\nipi:ipi_entry\nipi:ipi_exit\n"));
 	KEXPECT_EQ(t, trace_test_add("set_event", "!ipi:ipi_entry"), 0);
-	KEXPECT(t, reads("set_event", "ipi:ipi_raise\nipi:ipi_exit\n"));
+	KEXPECT(t,
+		trace_test_says("set_event", "ipi:ipi_raise\nipi:ipi_exit\n"));
 	KEXPECT_EQ(t, trace_test_add("set_event", "cpu_up kfree"), 0);
-	KEXPECT(t, reads("set_event", "ipi:ipi_raise\nipi:ipi_exit\n"
-				      "kmem:kfree\nnopl:cpu_up\n"));
+	KEXPECT(t, trace_test_says("set_event", "ipi:ipi_raise\nipi:ipi_exit\n"
+						"kmem:kfree\nnopl:cpu_up\n"));
 	/* The first of two words is right, and nothing changes. */
 	KEXPECT_EQ(t, trace_test_put("set_event", "sched: nothing:*"), -EINVAL);
 	KEXPECT(t, strstr(trace_test_error, "nothing:*"));
-	KEXPECT(t, reads("set_event", "ipi:ipi_raise\nipi:ipi_exit\n"
-				      "kmem:kfree\nnopl:cpu_up\n"));
+	KEXPECT(t, trace_test_says("set_event", "ipi:ipi_raise\nipi:ipi_exit\n"
+						"kmem:kfree\nnopl:cpu_up\n"));
 	KEXPECT_EQ(t, trace_test_put("set_event", "*:kmalloc irq"), 0);
-	KEXPECT(t, reads("set_event", "irq:irq_handler_entry\n"
-				      "irq:irq_handler_exit\nkmem:kmalloc\n"));
+	KEXPECT(t, trace_test_says("set_event",
+				   "irq:irq_handler_entry\n"
+				   "irq:irq_handler_exit\nkmem:kmalloc\n"));
 	KEXPECT_EQ(t, trace_test_put("set_event", ""), 0);
-	KEXPECT(t, reads("set_event", ""));
+	KEXPECT(t, trace_test_says("set_event", ""));
 	trace_test_reset();
 }
 
@@ -100,15 +87,16 @@ KTEST(event_formats, "event_files.format")
 		 "\nprint fmt: \"comm=%s pid=%d prio=%d orig_cpu=%d "
 		 "dest_cpu=%d\", __get_str(comm), REC->pid, REC->prio, "
 		 "REC->orig_cpu, REC->dest_cpu\n");
-	KEXPECT(t, reads("events/sched/sched_migrate_task/format", all));
+	KEXPECT(t,
+		trace_test_says("events/sched/sched_migrate_task/format", all));
 	snprintf(all, sizeof(all), "name: irq_handler_exit\nID: %u\n%s%s",
 		 id + 4, COMMON,
 		 "\tfield:int irq;\toffset:8;\tsize:4;\tsigned:1;\n"
 		 "\tfield:int ret;\toffset:12;\tsize:4;\tsigned:1;\n"
 		 "\nprint fmt: \"irq=%d ret=%s\", REC->irq, REC->ret ? "
 		 "\"handled\" : \"unhandled\"\n");
-	KEXPECT(t, reads("events/irq/irq_handler_exit/format", all));
-	KEXPECT(t, reads("events/ftrace/print/id", "5\n"));
+	KEXPECT(t, trace_test_says("events/irq/irq_handler_exit/format", all));
+	KEXPECT(t, trace_test_says("events/ftrace/print/id", "5\n"));
 }
 
 KTEST(event_errors, "event_files.error_log")
@@ -118,12 +106,12 @@ KTEST(event_errors, "event_files.error_log")
 
 	trace_test_reset();
 	KEXPECT_EQ(t, trace_test_put("error_log", ""), 0);
-	KEXPECT(t, reads("error_log", ""));
+	KEXPECT(t, trace_test_says("error_log", ""));
 	KEXPECT_EQ(t,
 		   trace_test_put("events/kmem/kfree/filter", "ptr == 0 && no"),
 		   -EINVAL);
 	KEXPECT(t, strstr(trace_test_error, "Field not found"));
-	KEXPECT(t, reads("events/kmem/kfree/filter", "none\n"));
+	KEXPECT(t, trace_test_says("events/kmem/kfree/filter", "none\n"));
 	KEXPECT(t, trace_test_read("error_log", text, sizeof(text), 7) > 0);
 	line = strchr(text, ']');
 	KASSERT(t, line);
@@ -133,14 +121,15 @@ KTEST(event_errors, "event_files.error_log")
 				 "                       ^\n"));
 	KEXPECT_EQ(t, trace_test_put("events/kmem/kfree/filter", "ptr != 0"),
 		   0);
-	KEXPECT(t, reads("events/kmem/kfree/filter", "ptr != 0\n"));
+	KEXPECT(t, trace_test_says("events/kmem/kfree/filter", "ptr != 0\n"));
 	/* A system's filter goes to those of its events that have the field. */
 	KEXPECT_EQ(t, trace_test_put("events/kmem/filter", "bytes_req > 1"), 0);
-	KEXPECT(t, reads("events/kmem/kmalloc/filter", "bytes_req > 1\n"));
-	KEXPECT(t, reads("events/kmem/kfree/filter", "ptr != 0\n"));
+	KEXPECT(t, trace_test_says("events/kmem/kmalloc/filter",
+				   "bytes_req > 1\n"));
+	KEXPECT(t, trace_test_says("events/kmem/kfree/filter", "ptr != 0\n"));
 	KEXPECT_EQ(t, trace_test_put("events/kmem/filter", "no > 1"), -EINVAL);
 	KEXPECT_EQ(t, trace_test_put("events/kmem/filter", "0"), 0);
-	KEXPECT(t, reads("events/kmem/kmalloc/filter", "none\n"));
-	KEXPECT(t, reads("events/kmem/kfree/filter", "none\n"));
+	KEXPECT(t, trace_test_says("events/kmem/kmalloc/filter", "none\n"));
+	KEXPECT(t, trace_test_says("events/kmem/kfree/filter", "none\n"));
 	KEXPECT_EQ(t, trace_test_put("error_log", ""), 0);
 }

@@ -247,7 +247,7 @@ static bool at_live(unsigned long pc, struct live *l)
 	jump = jump_find(pc);
 	if (jump < 0 || !site_test(live_jumps.patchable, jump))
 		return false;
-	*l = live_of_entry(&live_jumps, &jump_table[jump]);
+	*l = jump_live(jump);
 	return true;
 }
 

@@ -12,19 +12,6 @@
  * seconds of patience. */
 #define TOGGLES (boot_info.icount || nr_cpus > 4 ? 20u : 60u)
 
-static void overwrite(struct live live, u64 bytes)
-{
-	irq_state_t state = arch_irq_save();
-	long delta = arch_text_open();
-
-	arch_live_write(live, delta, bytes);
-	if (arch_sync_each_site)
-		arch_text_sync_site(live.at);
-	arch_text_close();
-	arch_text_sync();
-	arch_irq_restore(state);
-}
-
 PATCH_TEST(patch_refuses, "patch.refuses_unexpected_bytes")
 {
 	int site = trace_test_site(victim_other);
@@ -36,7 +23,7 @@ PATCH_TEST(patch_refuses, "patch.refuses_unexpected_bytes")
 	trace_test_reset();
 	live = live_of_site(site_address(site));
 	mutex_lock(&trace_mutex);
-	overwrite(live, arch_live_bytes(live, true));
+	trace_test_overwrite(live, arch_live_bytes(live, true));
 	KEXPECT_EQ(t, trace_test_switch_all(&b, true), -EIO);
 	KEXPECT_EQ(t, b.bad_site, site);
 	KEXPECT_EQ(t, b.found, arch_live_bytes(live, true));
@@ -54,7 +41,7 @@ PATCH_TEST(patch_refuses, "patch.refuses_unexpected_bytes")
 	KEXPECT_EQ(t, trace_test_add("set_ftrace_filter", "victim_o*"), -EIO);
 	trace_test_read("set_ftrace_filter", text, sizeof(text), 99);
 	KEXPECT(t, !strcmp(text, "victim_call\n"));
-	overwrite(live, arch_live_bytes(live, false));
+	trace_test_overwrite(live, arch_live_bytes(live, false));
 	trace_test_reset();
 	KEXPECT_EQ(t, trace_test_count_off(), site_boot.patched);
 }

@@ -39,7 +39,7 @@ KTEST(keys_known, "keys.labels_are_known")
 	/* GCC may make fewer labels of victim_labels(), as its loop stands. */
 	KEXPECT(t, labels_of(&key_victim) >= 3);
 	for (i = 0; i < jump_count; i++) {
-		struct live l = live_of_entry(&live_jumps, &jump_table[i]);
+		struct live l = jump_live(i);
 		const struct static_key *key = jump_key(i);
 
 		KEXPECT(t,
@@ -56,7 +56,7 @@ KTEST(keys_off, "keys.off_after_boot")
 	trace_test_reset();
 	KEXPECT_EQ(t, victim_label(1), 2);
 	for (unsigned int i = 0; i < jump_count; i++) {
-		struct live l = live_of_entry(&live_jumps, &jump_table[i]);
+		struct live l = jump_live(i);
 
 		KEXPECT(t, !jump_key(i)->on);
 		KEXPECT_EQ(t, arch_live_read(l), arch_live_bytes(l, false));
@@ -125,19 +125,6 @@ PATCH_TEST(keys_switch, "keys.switched_under_load")
 
 /* ---- Refused -------------------------------------------------------------------- */
 
-static void overwrite(struct live l, u64 bytes)
-{
-	irq_state_t state = arch_irq_save();
-	long delta = arch_text_open();
-
-	arch_live_write(l, delta, bytes);
-	arch_text_close();
-	if (arch_sync_each_site)
-		arch_text_sync_site(l.at);
-	arch_text_sync();
-	arch_irq_restore(state);
-}
-
 /* A label that is not what it should be is named, and no label of the key changes. */
 KTEST(keys_wrong, "keys.strange_bytes_are_refused")
 {
@@ -148,9 +135,9 @@ KTEST(keys_wrong, "keys.strange_bytes_are_refused")
 
 	while (jump_key(i) != &key_lab_jump)
 		i++;
-	l = live_of_entry(&live_jumps, &jump_table[i]);
+	l = jump_live(i);
 	mutex_lock(&trace_mutex);
-	overwrite(l, arch_live_bytes(l, true));
+	trace_test_overwrite(l, arch_live_bytes(l, true));
 	key_victim.on = true;
 	KEXPECT_EQ(t, static_key_set(&b, &key_lab_jump, true), -EIO);
 	KEXPECT(t, !key_lab_jump.on);
@@ -158,7 +145,7 @@ KTEST(keys_wrong, "keys.strange_bytes_are_refused")
 	KEXPECT(t, strstr(said, "lab_victim_jump"));
 	KEXPECT_EQ(t, victim_label(1), 2);
 	key_victim.on = false;
-	overwrite(l, arch_live_bytes(l, false));
+	trace_test_overwrite(l, arch_live_bytes(l, false));
 	KEXPECT_EQ(t, static_keys_apply(&b), 0);
 	mutex_unlock(&trace_mutex);
 }

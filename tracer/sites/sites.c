@@ -258,7 +258,7 @@ static void report_site(unsigned int i)
 
 static void report_jump(unsigned int i)
 {
-	struct live l = live_of_entry(&live_jumps, &jump_table[i]);
+	struct live l = jump_live(i);
 
 	report_left(l.at,
 		    arch_site_prepare(l.at, l.target, 0) == -ERANGE ?

@@ -66,6 +66,12 @@ static inline struct live live_of_entry(const struct live_set *set,
 	return live_of_kind(set, entry, set->distance);
 }
 
+/* Jump label i. */
+static inline struct live jump_live(unsigned int i)
+{
+	return live_of_entry(&live_jumps, &jump_table[i]);
+}
+
 /*
  * Call an always_inline function whose last argument says whether the set has jump
  * labels. So there is a loop for each kind, and none asks for every entry.
