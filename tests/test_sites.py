@@ -122,6 +122,36 @@ def test_verify_sees_moved_text(image, tmp_path):
     assert image.function_at(image.sites[5]).name in done.stderr
 
 
+def test_verify_sees_a_label_that_the_tables_tell_wrong(image, tmp_path):
+    """Another distance, or another key, than the label's instruction and record have."""
+    s = image.symbols
+    label = s["_text"] + image.u32(s["jump_table"])[0]
+    name = image.function_at(label).name
+    for addr in s["jump_distance"] + 1, s["jump_key_number"]:
+        elf = changed(image, tmp_path, addr, bytes([image.read(addr, 1)[0] ^ 1]))
+        done = tool("mksites", image, "--verify", str(image.path), str(elf))
+        assert done.returncode == 1
+        line, = done.stderr.splitlines()
+        assert f"({name}" in line and line.endswith("not as the tables say")
+
+
+def test_label_of_other_bytes_is_seen(image, tmp_path):
+    """One bit is wrong in a byte of the NOP that a label's record points to. Where that
+    gives no instruction that the port may have, mksites says so before it comes to labels."""
+    s = image.symbols
+    label = s["_text"] + image.u32(s["jump_table"])[0]
+    nop = next(x for x in map(bytes.fromhex, INFO[image.arch]["code"]["labels"])
+               if image.read(label, len(x)) == x)
+    said = ""
+    for i, byte in enumerate(nop):
+        elf = changed(image, tmp_path, label + i, bytes([byte ^ 1]))
+        done = tool("mksites", image, "--verify", str(elf), str(elf))
+        assert done.returncode == 1
+        assert f"({image.function_at(label).name}" in done.stderr
+        said += done.stderr
+    assert "a jump label that is not compiled as machine.json says (labels)" in said
+
+
 def test_verify_passes(image):
     done = tool("mksites", image, "--verify", str(image.path),
                 str(image.path))
