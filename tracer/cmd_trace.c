@@ -1,5 +1,6 @@
 /* The shell's `trace`: trace-cmd's verbs over the control files, so that both
  * ways always mean the same. */
+#include <tracer/cmd_start.h>
 #include <tracer/tracer.h>
 
 #include <kernel/cpu/cpu.h>
@@ -7,29 +8,12 @@
 #include <kernel/printk.h>
 #include <kernel/shell/shell.h>
 #include <kernel/lib/string.h>
-#include <kernel/mm/kmalloc.h>
 #include <tracer/patch/patch.h>
 #include <tracer/ring/ring.h>
 #include <tracer/sites/sites.h>
 #include <tracer/ring/ring_control.h>
-#include <tracer/filter.h>
 #include <tracer/options.h>
-#include <tracer/events/event_filter.h>
 #include <tracer/events/events.h>
-#include <tracer/calls/profile.h>
-#include <tracer/calls/triggers.h>
-#include <kernel/lock/mutex.h>
-
-/* Write text into a control file of the tracer; its error is ours. */
-static int write_file(const char *file, const char *text)
-{
-	char path[64], error[160];
-	int err;
-
-	snprintf(path, sizeof(path), TRACING "%s", file);
-	err = ctl_echo(path, text, false, error, sizeof(error));
-	return err ? shell_error(err, "trace", "%s: %s", file, error) : 0;
-}
 
 static int show_file(struct sink *out, const char *file)
 {
@@ -39,248 +23,10 @@ static int show_file(struct sink *out, const char *file)
 	return shell_copy_file(out, "trace", path);
 }
 
-/* ---- start ------------------------------------------------------------------ */
-
-#define LIST_MAX 2048 /* bytes of functions on the command line */
-
-#define FILTERS_MAX 8
-
-struct start {
-	const char *tracer; /* NULL: nop, if there are events */
-	/* What -e names, and the filter that -f gives to the last one before it. */
-	char events[LIST_MAX];
-	const char *event;
-	struct {
-		const char *event, *text;
-	} filters[FILTERS_MAX];
-	unsigned int nr_filters;
-	/* What -l and -n name, separated by blanks; and room to check it. */
-	char filter[LIST_MAX], left_out[LIST_MAX], graph[LIST_MAX];
-	char options[LIST_MAX], pids[LIST_MAX];
-	const char *depth;
-	char scratch[LIST_MAX];
-	struct ctl_handle errors;
-};
-
-static int add_word(char *list, const char *word)
-{
-	size_t len = strlen(list);
-
-	if (len + strlen(word) + 2 > LIST_MAX)
-		return shell_error(-E2BIG, "trace",
-				   "start: too many functions");
-	if (len)
-		list[len++] = ' ';
-	strlcpy(list + len, word, LIST_MAX - len);
-	return 0;
-}
-
-/* As trace-cmd has it, "all" is every event. */
-static int add_event(struct start *st, const char *name)
-{
-	st->event = strcmp(name, "all") ? name : "*:*";
-	return add_word(st->events, st->event);
-}
-
-static int add_filter(struct start *st, const char *text)
-{
-	if (!st->event || st->nr_filters == FILTERS_MAX)
-		return shell_error(-EINVAL, "trace",
-				   "start -f FILTER stands behind -e EVENT, at "
-				   "most %u times",
-				   FILTERS_MAX);
-	st->filters[st->nr_filters].event = st->event;
-	st->filters[st->nr_filters++].text = text;
-	return 0;
-}
-
-static int start_option(struct start *st, const char *option, const char *value)
-{
-	u64 number;
-
-	if (!strcmp(option, "-p") && value)
-		st->tracer = value;
-	else if (!strcmp(option, "-e") && value)
-		return add_event(st, value);
-	else if (!strcmp(option, "-f") && value)
-		return add_filter(st, value);
-	else if (!strcmp(option, "-l") && value)
-		return add_word(st->filter, value);
-	else if (!strcmp(option, "-n") && value)
-		return add_word(st->left_out, value);
-	else if (!strcmp(option, "-g") && value)
-		return add_word(st->graph, value);
-	else if (!strcmp(option, "-P") && value && !parse_u64(value, &number))
-		return add_word(st->pids, value);
-	else if (!strcmp(option, "-O") && value && trace_option_exists(value))
-		return add_word(st->options, value);
-	else if (!strcmp(option, "-O") && value)
-		return shell_error(-EINVAL, "trace",
-				   "start -O '%.32s': `trace list -O` names "
-				   "the options",
-				   value);
-	else if (!strcmp(option, "--max-graph-depth") && value &&
-		 !parse_u64(value, &number))
-		st->depth = value;
-	else
-		return shell_error(-EINVAL, "trace",
-				   "start '%.32s': accepted "
-				   "are -p TRACER, -e EVENT, -f FILTER, "
-				   "-l, -n, -g FUNCTION, -P PID, "
-				   "-O OPTION, --max-graph-depth LEVELS",
-				   option);
-	return 0;
-}
-
-static int check_list(struct start *st, struct site_filter *f, const char *list)
-{
-	strlcpy(st->scratch, list, LIST_MAX);
-	return filter_check(&st->errors, f, st->scratch);
-}
-
-/* The folder of an event, or of a system, that -e has named: of one, because a filter has
- * fields. */
-static bool event_folder(const char *name, char *folder, size_t size)
-{
-	const char *colon = strchr(name, ':');
-	struct event *e;
-
-	for_each_event (e) {
-		if (colon ? !strncmp(e->system, name, colon - name) &&
-				    !strcmp(e->name, colon + 1) :
-			    !strcmp(e->name, name)) {
-			snprintf(folder, size, "%s", e->path);
-			return true;
-		}
-		if (!strcmp(e->system, name)) {
-			snprintf(folder, size, "%s", name);
-			return true;
-		}
-	}
-	return false;
-}
-
-static int check_filter(struct start *st, unsigned int i)
-{
-	const char *event = st->filters[i].event, *text = st->filters[i].text;
-	const char *what = "no event of that name alone";
-	struct event_filter *f = NULL;
-	unsigned int at = 0;
-	char folder[64];
-	struct event *e;
-
-	if (event_folder(event, folder, sizeof(folder)))
-		for_each_event (e)
-			if (!f && (!strcmp(e->path, folder) ||
-				   !strcmp(e->system, folder)))
-				f = event_filter_parse(e->fields, text, &what,
-						       &at);
-	if (!f)
-		return ctl_error(&st->errors, -EINVAL,
-				 "start -e %.32s -f '%.32s': %s", event, text,
-				 what);
-	event_filter_free(f);
-	return 0;
-}
-
-static int check_events(struct start *st)
-{
-	struct event_set set = { { 0 } };
-	char *list = st->scratch, *word;
-	int err = 0;
-
-	strlcpy(st->scratch, st->events, LIST_MAX);
-	while (!err && (word = ctl_word(&list)))
-		err = event_set_change(&st->errors, &set, word);
-	for (unsigned int i = 0; !err && i < st->nr_filters; i++)
-		err = check_filter(st, i);
-	return err;
-}
-
-/* All of it before any of it changes something. */
-static int start_check(struct start *st)
-{
-	int err;
-
-	if (!st->tracer && !st->events[0])
-		return shell_error(-EINVAL, "trace",
-				   "start needs -p TRACER or -e EVENT; "
-				   "`trace list` names them");
-	if (!st->tracer)
-		st->tracer = "nop";
-	err = trace_find(st->tracer) ? 0 :
-				       trace_unknown(&st->errors, st->tracer);
-	if (!err)
-		err = check_list(st, &filter_trace, st->filter);
-	if (!err)
-		err = check_list(st, &filter_notrace, st->left_out);
-	if (!err)
-		err = check_list(st, &filter_graph, st->graph);
-	if (!err)
-		err = check_events(st);
-	return err ? shell_error(err, "trace", "%s", st->errors.error) : 0;
-}
-
-static int apply_filter(const struct start *st, unsigned int i)
-{
-	char file[80], folder[64] = "";
-
-	event_folder(st->filters[i].event, folder, sizeof(folder));
-	snprintf(file, sizeof(file), "events/%s/filter", folder);
-	return write_file(file, st->filters[i].text);
-}
-
-/* As trace-cmd: what is not asked for with -l and -n is not filtered, and events that are
- * not asked for are off. */
-static int start_apply(const struct start *st)
-{
-	int err = write_file("set_ftrace_filter", st->filter);
-
-	if (!err)
-		err = write_file("set_ftrace_notrace", st->left_out);
-	if (!err)
-		err = write_file("set_graph_function", st->graph);
-	if (!err)
-		err = write_file("set_ftrace_pid", st->pids);
-	if (!err)
-		err = write_file("set_event_pid", st->pids);
-	if (!err && st->options[0])
-		err = write_file("trace_options", st->options);
-	if (!err)
-		err = write_file("max_graph_depth", st->depth ?: "0");
-	for (unsigned int i = 0; !err && i < st->nr_filters; i++)
-		err = apply_filter(st, i);
-	if (!err)
-		err = write_file("tracing_on", "1");
-	if (!err)
-		err = write_file("current_tracer", st->tracer);
-	return err ? err : write_file("set_event", st->events);
-}
-
-static int verb_start(struct sink *out, int argc, char **argv)
-{
-	struct start *st = kzalloc(sizeof(*st));
-	int i, err = 0;
-
-	(void)out;
-	if (!st)
-		return shell_error(-ENOMEM, "trace", "out of memory");
-	for (i = 0; !err && i < argc; i += 2)
-		err = start_option(st, argv[i], argv[i + 1]);
-	if (!err)
-		err = start_check(st);
-	if (!err)
-		err = start_apply(st);
-	kfree(st);
-	return err;
-}
-
-/* ---- The others --------------------------------------------------------------- */
-
 static int verb_stop(struct sink *out, int argc, char **argv)
 {
 	(void)out, (void)argc, (void)argv;
-	return write_file("tracing_on", "0");
+	return cmd_write("tracing_on", "0");
 }
 
 static int verb_show(struct sink *out, int argc, char **argv)
@@ -292,50 +38,30 @@ static int verb_show(struct sink *out, int argc, char **argv)
 static int verb_clear(struct sink *out, int argc, char **argv)
 {
 	(void)out, (void)argc, (void)argv;
-	return write_file("trace", "");
+	return cmd_write("trace", "");
 }
 
 static int verb_reset(struct sink *out, int argc, char **argv)
 {
-	static struct ctl_handle errors; /* too large for a stack */
-	char mask[12];
-	int err = write_file("current_tracer", "nop");
+	(void)out, (void)argc, (void)argv;
+	return cmd_reset();
+}
 
-	snprintf(mask, sizeof(mask), "%x", (1u << nr_cpus) - 1);
-	if (!err)
-		err = write_file("set_ftrace_filter", "");
-	if (!err)
-		err = write_file("set_ftrace_notrace", "");
-	if (!err)
-		err = write_file("set_ftrace_pid", "");
-	if (!err)
-		err = write_file("set_ftrace_notrace_pid", "");
-	if (!err)
-		err = write_file("set_event_pid", "");
-	if (!err)
-		err = write_file("set_event_notrace_pid", "");
-	if (!err)
-		err = write_file("set_graph_function", "");
-	if (!err)
-		err = write_file("set_graph_notrace", "");
-	if (!err)
-		err = write_file("max_graph_depth", "0");
-	if (!err)
-		err = write_file("tracing_thresh", "0");
-	if (!err)
-		err = write_file("tracing_cpumask", mask);
-	if (!err)
-		err = write_file("tracing_on", "1");
-	mutex_lock(&trace_mutex);
-	trace_options_reset();
-	if (!err)
-		err = triggers_clear(&errors);
-	if (!err)
-		err = events_reset(&errors);
-	if (!err)
-		err = profile_reset(&errors);
-	mutex_unlock(&trace_mutex);
-	return err ? err : verb_clear(out, argc, argv);
+static int verb_snapshot(struct sink *out, int argc, char **argv)
+{
+	static const struct {
+		const char *option, *text;
+	} writes[] = { { "-s", "1" }, { "-r", "2" }, { "-f", "0" } };
+
+	if (!argc)
+		return show_file(out, "snapshot");
+	for (unsigned int i = 0; i < ARRAY_SIZE(writes); i++)
+		if (!strcmp(argv[0], writes[i].option))
+			return cmd_write("snapshot", writes[i].text);
+	return shell_error(-EINVAL, "trace",
+			   "snapshot '%.32s': accepted are -s (take one), -r "
+			   "(forget it), -f (free its memory); none shows it",
+			   argv[0]);
 }
 
 static int verb_stat(struct sink *out, int argc, char **argv)
@@ -403,7 +129,7 @@ static int verb_list(struct sink *out, int argc, char **argv)
 static int verb_restart(struct sink *out, int argc, char **argv)
 {
 	(void)out, (void)argc, (void)argv;
-	return write_file("tracing_on", "1");
+	return cmd_write("tracing_on", "1");
 }
 
 static const struct verb {
@@ -411,10 +137,11 @@ static const struct verb {
 	int max_args;
 	int (*run)(struct sink *out, int argc, char **argv);
 } verbs[] = {
-	{ "start", 64, verb_start },	{ "stop", 0, verb_stop },
-	{ "restart", 0, verb_restart }, { "show", 0, verb_show },
-	{ "clear", 0, verb_clear },	{ "reset", 0, verb_reset },
-	{ "stat", 0, verb_stat },	{ "list", 1, verb_list },
+	{ "start", 64, cmd_start },	  { "stop", 0, verb_stop },
+	{ "restart", 0, verb_restart },	  { "show", 0, verb_show },
+	{ "clear", 0, verb_clear },	  { "reset", 0, verb_reset },
+	{ "stat", 0, verb_stat },	  { "list", 1, verb_list },
+	{ "snapshot", 1, verb_snapshot },
 };
 
 /* Words that Tab offers behind another one. */
@@ -424,6 +151,7 @@ static const char *follow(const char *before, unsigned int i)
 					     "-l", "-n", "-g",
 					     "-P", "-O", "--max-graph-depth" };
 	static const char *const list[] = { "-p", "-e", "-l", "-n", "-O" };
+	static const char *const snapshot[] = { "-s", "-r", "-f" };
 	const struct event *e = event_by_id(EVENT_FIRST_ID + i);
 	const struct tracer *t = __start_tracers + i;
 
@@ -433,6 +161,8 @@ static const char *follow(const char *before, unsigned int i)
 		return i < ARRAY_SIZE(start) ? start[i] : NULL;
 	if (!strcmp(before, "list"))
 		return i < ARRAY_SIZE(list) ? list[i] : NULL;
+	if (!strcmp(before, "snapshot"))
+		return i < ARRAY_SIZE(snapshot) ? snapshot[i] : NULL;
 	if (!strcmp(before, "-p"))
 		return t < __stop_tracers ? t->name : NULL;
 	if (!strcmp(before, "-e"))
@@ -458,7 +188,7 @@ static int cmd_trace(struct sink *out, int argc, char **argv)
 	}
 	return shell_error(-EINVAL, "trace",
 			   "'%.32s': accepted are start stop restart "
-			   "show clear reset stat list",
+			   "show clear reset stat list snapshot",
 			   name);
 }
 SHELL_CMD_FOLLOW(trace, "trace",
@@ -466,6 +196,6 @@ SHELL_CMD_FOLLOW(trace, "trace",
 		 "[-l|-n|-g FUNC]... [-P PID]... "
 		 "[-O OPTION]... [--max-graph-depth N] | stop | restart | show "
 		 "| clear | "
-		 "reset | stat | list [-p|-e|-l|-n|-O]",
+		 "reset | stat | list [-p|-e|-l|-n|-O] | snapshot [-s|-r|-f]",
 		 "trace functions and events, in trace-cmd's words", cmd_trace,
 		 follow);

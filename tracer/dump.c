@@ -111,7 +111,8 @@ static int want(unsigned int what)
 	if (what && !d) {
 		d = kzalloc(sizeof(*d));
 		if (d)
-			d->it = trace_iter_open((1u << nr_cpus) - 1, false);
+			d->it = trace_iter_open(rings, (1u << nr_cpus) - 1,
+						false);
 		if (!d || !d->it) {
 			kfree(d);
 			return -ENOMEM;

@@ -10,11 +10,13 @@
 #include <kernel/lock/mutex.h>
 #include <kernel/console.h>
 #include <kernel/event/event.h>
+#include <tracer/files_buffer.h>
 #include <tracer/output.h>
 #include <tracer/patch/patch.h>
 #include <tracer/ring/ring_control.h>
 #include <tracer/comm.h>
 #include <tracer/options.h>
+#include <tracer/snapshot.h>
 
 #define PIPE_WAIT_NS (20 * NSEC_PER_MSEC)
 
@@ -25,15 +27,31 @@ static cpumask_t all_cpus(void)
 
 /* ---- trace: a look that leaves everything where it is ----------------------- */
 
-static int iter_open(struct ctl_handle *h, cpumask_t mask, bool bounded)
+int trace_show_open(struct ctl_handle *h, const struct ring *set,
+		    cpumask_t mask)
 {
-	h->priv = trace_iter_open(mask, bounded);
-	return h->priv ? 0 : -ENOMEM;
+	if (set == ring_spares)
+		snapshot_hold();
+	h->priv = trace_iter_open(set, mask, true);
+	if (h->priv)
+		return 0;
+	if (set == ring_spares)
+		snapshot_release();
+	return -ENOMEM;
 }
 
-static void iter_release(struct ctl_handle *h)
+void trace_show_release(struct ctl_handle *h)
 {
-	trace_iter_close(h->priv);
+	struct trace_iter *it = h->priv;
+
+	if (it->set == ring_spares)
+		snapshot_release();
+	trace_iter_close(it);
+}
+
+bool trace_show_is_empty(struct ctl_handle *h)
+{
+	return !h->pos && !trace_iter_peek(h->priv);
 }
 
 static void put_lost(struct seq *s, unsigned int cpu, u64 lost)
@@ -62,16 +80,16 @@ static int put_missing(struct seq *s, struct trace_iter *it)
  * The header, and an iteration that begins now: counted first, so that entries
  * which are written from now on are not announced.
  */
-static int read_header(struct ctl_handle *h, struct seq *s, cpumask_t mask)
+static int read_header(struct ctl_handle *h, struct seq *s)
 {
+	struct trace_iter *old = h->priv, *it;
 	u64 announced, written;
-	struct trace_iter *it;
 
-	trace_count(mask, &announced, &written);
-	it = trace_iter_open(mask, true);
+	trace_count(old->set, old->mask, &announced, &written);
+	it = trace_iter_open(old->set, old->mask, true);
 	if (!it)
 		return -ENOMEM;
-	trace_iter_close(h->priv);
+	trace_iter_close(old);
 	h->priv = it;
 	it->announced = announced;
 	it->written = written;
@@ -80,7 +98,7 @@ static int read_header(struct ctl_handle *h, struct seq *s, cpumask_t mask)
 	if (READ_ONCE(trace_state.tracer)->graph)
 		it->announced = 0;
 	else if (written > announced && trace_option(OPT_ANNOTATE))
-		it->annotate = mask;
+		it->annotate = it->mask;
 	return 1;
 }
 
@@ -97,14 +115,14 @@ static void put_started(struct seq *s, struct trace_iter *it, unsigned int cpu)
 	it->annotate &= ~bit;
 }
 
-static int read_entries(struct ctl_handle *h, struct seq *s, cpumask_t mask)
+int trace_show_read(struct ctl_handle *h, struct seq *s)
 {
 	struct trace_iter *it = h->priv;
 	const struct ring_entry *e;
 	u64 lost;
 
 	if (h->pos++ == 0)
-		return read_header(h, s, mask);
+		return read_header(h, s);
 	e = trace_iter_peek_line(it);
 	if (!e)
 		return put_missing(s, it);
@@ -129,12 +147,7 @@ static int clear(struct ctl_handle *h, cpumask_t mask)
 
 static int trace_open(struct ctl_handle *h)
 {
-	return iter_open(h, all_cpus(), true);
-}
-
-static int trace_read(struct ctl_handle *h, struct seq *s)
-{
-	return read_entries(h, s, all_cpus());
+	return trace_show_open(h, rings, all_cpus());
 }
 
 static int trace_write(struct ctl_handle *h, char *text)
@@ -143,17 +156,12 @@ static int trace_write(struct ctl_handle *h, char *text)
 	return clear(h, all_cpus());
 }
 CTL_FILE(trace, .path = TRACING "trace", .open = trace_open,
-	 .release = iter_release, .read = trace_read, .write = trace_write,
-	 .empties = true);
+	 .release = trace_show_release, .read = trace_show_read,
+	 .write = trace_write, .empties = true);
 
 static int cpu_trace_open(struct ctl_handle *h)
 {
-	return iter_open(h, 1u << h->cpu, true);
-}
-
-static int cpu_trace_read(struct ctl_handle *h, struct seq *s)
-{
-	return read_entries(h, s, 1u << h->cpu);
+	return trace_show_open(h, rings, 1u << h->cpu);
 }
 
 static int cpu_trace_write(struct ctl_handle *h, char *text)
@@ -162,8 +170,8 @@ static int cpu_trace_write(struct ctl_handle *h, char *text)
 	return clear(h, 1u << h->cpu);
 }
 CTL_FILE(cpu_trace, .path = TRACING "per_cpu/cpu%u/trace",
-	 .open = cpu_trace_open, .release = iter_release,
-	 .read = cpu_trace_read, .write = cpu_trace_write, .empties = true);
+	 .open = cpu_trace_open, .release = trace_show_release,
+	 .read = trace_show_read, .write = cpu_trace_write, .empties = true);
 
 static void put_stat_time(struct seq *s, const char *name, u64 clock)
 {
@@ -178,7 +186,7 @@ static int cpu_stats_read(struct ctl_handle *h, struct seq *s)
 
 	if (h->pos++)
 		return 0;
-	ring_stats(h->cpu, &r);
+	ring_stats(rings, h->cpu, &r);
 	seq_printf(s, "entries: %llu\n", (unsigned long long)r.held);
 	seq_printf(s, "overrun: %llu\n", (unsigned long long)r.overwritten);
 	seq_printf(s, "commit overrun: 0\n");
@@ -199,17 +207,17 @@ CTL_FILE(cpu_stats, .path = TRACING "per_cpu/cpu%u/stats",
 
 static int pipe_open_on(struct ctl_handle *h, cpumask_t mask)
 {
-	int err = iter_open(h, mask, false);
-
-	if (!err)
-		trace_count_pipes(1);
-	return err;
+	h->priv = trace_iter_open(rings, mask, false);
+	if (!h->priv)
+		return -ENOMEM;
+	trace_count_pipes(1);
+	return 0;
 }
 
 static void pipe_release(struct ctl_handle *h)
 {
 	trace_count_pipes(-1);
-	iter_release(h);
+	trace_iter_close(h->priv);
 }
 
 static int pipe_open(struct ctl_handle *h)
@@ -288,11 +296,13 @@ static int buffer_size_write(struct ctl_handle *h, char *text)
 				 "number of KiB from 1 on",
 				 text);
 	mutex_lock(&trace_mutex);
+	snapshot_hold();
 	if (ring_resize(kb))
 		err = ctl_error(h, -ENOMEM,
 				"no memory for "
 				"%llu KiB on each of %u CPUs; it stays %lu",
 				(unsigned long long)kb, nr_cpus, old);
+	snapshot_release();
 	mutex_unlock(&trace_mutex);
 	return err;
 }
@@ -362,6 +372,7 @@ static int free_buffer_write(struct ctl_handle *h, char *text)
 	(void)h, (void)text;
 	mutex_lock(&trace_mutex);
 	trace_record(false, trace_state.cpumask);
+	snapshot_free();
 	err = ring_resize(0);
 	mutex_unlock(&trace_mutex);
 	return err;

@@ -320,7 +320,7 @@ KTEST(files_started, "tracefs.buffer_started")
 	task_set_affinity(current_task(), 1);
 	do {
 		trace_test_put("trace_marker", "more");
-		ring_stats(0, &s);
+		ring_stats(rings, 0, &s);
 	} while (!s.overwritten);
 	KEXPECT(t, trace_test_read("trace", text, TEXT, 4096) > 0);
 	KEXPECT(t, strstr(text, "##### CPU 0 buffer started ####\n"));
@@ -377,7 +377,7 @@ KTEST(files_events, "tracefs.every_event_is_a_site")
 	KASSERT(t, trace_workers_start(w, 2000));
 	trace_workers_join(w);
 	trace_test_put("tracing_on", "0");
-	it = trace_iter_open(ALL_CPUS, true);
+	it = trace_iter_open(rings, ALL_CPUS, true);
 	KASSERT(t, it);
 	for (; (e = trace_iter_peek(it)); n++) {
 		int site = site_find(e->ip - arch_site_length);

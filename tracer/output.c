@@ -18,7 +18,8 @@
 
 /* ---- Merging ---------------------------------------------------------------- */
 
-struct trace_iter *trace_iter_open(cpumask_t mask, bool bounded)
+struct trace_iter *trace_iter_open(const struct ring *set, cpumask_t mask,
+				   bool bounded)
 {
 	struct trace_iter *it = kzalloc(sizeof(*it));
 	unsigned int cpu;
@@ -29,10 +30,14 @@ struct trace_iter *trace_iter_open(cpumask_t mask, bool bounded)
 		kfree(it);
 		return NULL;
 	}
+	if (it) {
+		it->set = set;
+		it->mask = mask;
+	}
 	for (cpu = 0; it && cpu < nr_cpus; cpu++) {
 		if (!(mask & 1u << cpu))
 			continue;
-		if (ring_cursor_open(&it->cursors[it->nr], cpu, bounded)) {
+		if (ring_cursor_open(&it->cursors[it->nr], set, cpu, bounded)) {
 			trace_iter_close(it);
 			return NULL;
 		}
@@ -180,7 +185,8 @@ static const char short_legend[] =
 "#              | |         |         |         |\n";
 /* clang-format on */
 
-void trace_count(cpumask_t mask, u64 *entries, u64 *written)
+void trace_count(const struct ring *set, cpumask_t mask, u64 *entries,
+		 u64 *written)
 {
 	struct ring_stats stats;
 
@@ -188,7 +194,7 @@ void trace_count(cpumask_t mask, u64 *entries, u64 *written)
 	for (unsigned int cpu = 0; cpu < nr_cpus; cpu++) {
 		if (!(mask & 1u << cpu))
 			continue;
-		ring_stats(cpu, &stats);
+		ring_stats(set, cpu, &stats);
 		*entries += stats.held;
 		*written += stats.held + stats.overwritten;
 	}

@@ -16,6 +16,8 @@ struct trace_graph {
 };
 
 struct trace_iter {
+	const struct ring *set; /* of these rings */
+	cpumask_t mask;		/* on these CPUs */
 	unsigned int nr;
 	struct ring_cursor *next;  /* the one whose entry comes next */
 	struct trace_graph *graph; /* one a CPU, of graph lines */
@@ -29,10 +31,12 @@ struct trace_iter {
 };
 
 /*
- * Iterate over the CPUs of mask. `bounded` is as in ring_cursor_open(). NULL when out
- * of memory. Context of all trace_iter functions: a task that may sleep.
+ * Iterate over a set of rings, of the CPUs of mask. `bounded` is as in
+ * ring_cursor_open(). NULL when out of memory.
+ * Context of all trace_iter functions: a task that may sleep.
  */
-struct trace_iter *trace_iter_open(cpumask_t mask, bool bounded);
+struct trace_iter *trace_iter_open(const struct ring *set, cpumask_t mask,
+				   bool bounded);
 void trace_iter_close(struct trace_iter *it);
 /* Begin anew, with all that is there now, on the CPUs of mask alone. Any context. */
 void trace_iter_restart(struct trace_iter *it, cpumask_t mask);
@@ -51,7 +55,8 @@ bool trace_iter_consume(struct trace_iter *it);
 u64 trace_iter_lost(struct trace_iter *it);
 
 /* The header's two numbers (struct trace_iter), for the CPUs of mask. */
-void trace_count(cpumask_t mask, u64 *entries, u64 *written);
+void trace_count(const struct ring *set, cpumask_t mask, u64 *entries,
+		 u64 *written);
 
 /* The comment at the top of `trace`; and an entry as `trace` and trace_pipe show it: one
  * line, or with function_graph a few. */

@@ -256,7 +256,7 @@ static int raw_open(struct ctl_handle *h)
 {
 	struct raw *raw = kmalloc(sizeof(*raw));
 
-	if (!raw || ring_cursor_open(&raw->cursor, h->cpu, false)) {
+	if (!raw || ring_cursor_open(&raw->cursor, rings, h->cpu, false)) {
 		kfree(raw);
 		return -ENOMEM;
 	}

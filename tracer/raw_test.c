@@ -86,7 +86,7 @@ KTEST(raw_markers, "raw.markers_of_any_length")
 	preempt_enable();
 	trace_test_put("tracing_on", "0");
 	for (unsigned int cpu = 0; cpu < nr_cpus; cpu++) {
-		KASSERT(t, !ring_cursor_open(&c, cpu, false));
+		KASSERT(t, !ring_cursor_open(&c, rings, cpu, false));
 		while ((n = raw_page_fill(&c, page))) {
 			KEXPECT_EQ(t, begin_page(t, page), 0);
 			while (n-- && step(t)) {
@@ -144,7 +144,7 @@ KTEST(raw_far, "raw.far_time_needs_room")
 	task_sleep(150 * NSEC_PER_MSEC); /* more than 2^27 ns */
 	KEXPECT_EQ(t, ring_mark(text, 1), 0);
 	trace_test_put("tracing_on", "0");
-	KASSERT(t, !ring_cursor_open(&c, 0, false));
+	KASSERT(t, !ring_cursor_open(&c, rings, 0, false));
 	KEXPECT(t, raw_page_fill(&c, page) > 3);
 	begin_page(t, page);
 	KEXPECT_EQ(t, next.end - page, PAGE_SIZE - marker_size(1) - 4);
@@ -170,7 +170,7 @@ KTEST(raw_lost, "raw.lost_entries_are_counted")
 	KASSERT(t, page);
 	KEXPECT_EQ(t, trace_test_victim(), 0);
 	trace_test_size(8);
-	KASSERT(t, !ring_cursor_open(&c, 0, false));
+	KASSERT(t, !ring_cursor_open(&c, rings, 0, false));
 	task_set_affinity(current_task(), 1);
 	for (unsigned int i = 0; i < 100; i++)
 		victim_call(i);

@@ -1,9 +1,7 @@
 /* What the tracer's tests have in common: testing.h. */
-#include <tracer/calls/profile.h>
-#include <tracer/events/events.h>
 #include <tracer/testing.h>
-#include <tracer/options.h>
-#include <tracer/calls/triggers.h>
+
+#include <tracer/cmd_start.h>
 #include <tracer/sites/record.h>
 
 #include <kernel/printk.h>
@@ -68,31 +66,8 @@ static void meet_victims(void)
 
 void trace_test_reset(void)
 {
-	static struct ctl_handle errors; /* too large for a stack */
-	char mask[12];
-
 	meet_victims();
-	snprintf(mask, sizeof(mask), "%x", ALL_CPUS);
-	trace_test_put("current_tracer", "nop");
-	trace_test_put("set_ftrace_filter", "");
-	trace_test_put("set_ftrace_notrace", "");
-	trace_test_put("set_ftrace_pid", "");
-	trace_test_put("set_ftrace_notrace_pid", "");
-	trace_test_put("set_event_pid", "");
-	trace_test_put("set_event_notrace_pid", "");
-	trace_test_put("set_graph_function", "");
-	trace_test_put("set_graph_notrace", "");
-	trace_test_put("max_graph_depth", "0");
-	trace_test_put("tracing_thresh", "0");
-	mutex_lock(&trace_mutex);
-	trace_options_reset();
-	triggers_clear(&errors);
-	events_reset(&errors);
-	profile_reset(&errors);
-	mutex_unlock(&trace_mutex);
-	trace_test_put("tracing_cpumask", mask);
-	trace_test_put("tracing_on", "1");
-	trace_test_put("trace", "");
+	cmd_reset();
 }
 
 ssize_t trace_test_read(const char *file, char *text, size_t size, size_t chunk)
@@ -208,7 +183,7 @@ bool trace_test_books(struct ring_stats *sum)
 
 	*sum = (struct ring_stats){ 0 };
 	for (cpu = 0; cpu < nr_cpus; cpu++) {
-		ring_stats(cpu, &s);
+		ring_stats(rings, cpu, &s);
 		right &= s.written ==
 			 s.read + s.overwritten + s.dropped + s.held;
 		sum->written += s.written;
@@ -237,7 +212,7 @@ u64 trace_test_written(void)
 
 u64 trace_test_walk(bool consume)
 {
-	struct trace_iter *it = trace_iter_open(ALL_CPUS, true);
+	struct trace_iter *it = trace_iter_open(rings, ALL_CPUS, true);
 	u64 n = 0;
 
 	while (it && trace_iter_peek(it)) {

@@ -19,6 +19,7 @@ struct tracer {
 	/* What live calls do while recording; NULL: it needs no site. */
 	struct trace_ops *ops;
 	bool graph; /* the buffer is shown as a call graph */
+	u8 latency; /* what a latency tracer measures; it uses the snapshot's memory */
 };
 #define TRACER(ident, ...)                                                     \
 	static const struct tracer tracer_##ident REGISTER(                    \

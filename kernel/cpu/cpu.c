@@ -60,13 +60,28 @@ EVENT_WORD(reason_resched, "Rescheduling interrupts");
 EVENT_WORD(reason_call, "Function call interrupts");
 EVENT_WORD(reason_stop, "CPU stop interrupts");
 
-/* Not sent again while the other has not yet looked: one interrupt is enough.
- * Release: pairs with the acquire in ipi_interrupt(). */
+/* True: the caller interrupts the other CPU. While that has not yet looked, one interrupt is
+ * enough. Release: pairs with the acquire in ipi_interrupt(). */
+static always_inline bool ipi_note(unsigned int cpu, enum ipi why)
+{
+	return !(__atomic_fetch_or(&cpus[cpu].ipi_pending, why,
+				   __ATOMIC_ACQ_REL) &
+		 why);
+}
+
+void (*ipi_trace_hook)(void);
+
+notrace void ipi_trace(cpumask_t mask)
+{
+	for (unsigned int c = 0; c < nr_cpus; c++)
+		if ((mask >> c & 1) && ipi_note(c, IPI_TRACE))
+			arch_ipi_send(c);
+}
+
 void ipi_send(unsigned int cpu, enum ipi why)
 {
 	BUG_ON(stop_active());
-	if (__atomic_fetch_or(&cpus[cpu].ipi_pending, why, __ATOMIC_ACQ_REL) &
-	    why)
+	if (!ipi_note(cpu, why))
 		return;
 	trace_ipi_raise(1u << cpu, why == IPI_RESCHED ? reason_resched :
 				   why == IPI_CALL    ? reason_call :
@@ -92,6 +107,8 @@ void ipi_interrupt(void)
 
 	if (why & IPI_PANIC)
 		panic_stop_cpu();
+	if (why & IPI_TRACE)
+		ipi_trace_hook();
 	ipi_handle(why & IPI_RESCHED, sched_need_resched, reason_resched);
 	ipi_handle(why & IPI_CALL, call_here, reason_call);
 	ipi_handle(why & IPI_STOP, stop_hold, reason_stop);

@@ -65,6 +65,7 @@ enum ipi {
 	IPI_CALL = 2,	 /* cpu_call() has work */
 	IPI_STOP = 4,	 /* stop_cpus() gathers */
 	IPI_PANIC = 8,	 /* another CPU panics: stop for good */
+	IPI_TRACE = 16,	 /* ipi_trace() */
 };
 
 /* Make the CPUs' structs usable, and the boot CPU the one online. First of all. */
@@ -74,6 +75,12 @@ void cpu_count(void);
 
 /* Tell a CPU, not this one. Any context; never while CPUs are stopped. */
 void ipi_send(unsigned int cpu, enum ipi why);
+/*
+ * For the tracer: let each CPU of mask run the hook soon, with interrupts off, in an
+ * interrupt. No event tells of it. Any context. No site.
+ */
+void ipi_trace(cpumask_t mask);
+extern void (*ipi_trace_hook)(void);
 /* From irq_event(IRQ_IPI). */
 void ipi_interrupt(void);
 

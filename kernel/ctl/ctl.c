@@ -167,7 +167,7 @@ int ctl_open(const char *path, bool write, bool truncate,
 	h->cpu = w.n;
 	h->truncate = truncate;
 	h->writing = write;
-	err = w.file->open ? w.file->open(h) : 0;
+	err = w.file->open && !write ? w.file->open(h) : 0;
 	if (err)
 		kfree(h);
 	else
@@ -241,7 +241,7 @@ int ctl_write(struct ctl_handle *h, const char *buf, size_t n)
 
 void ctl_abandon(struct ctl_handle *h)
 {
-	if (h->file->release)
+	if (h->file->release && !h->writing)
 		h->file->release(h);
 	kfree(h->text);
 	kfree(h);

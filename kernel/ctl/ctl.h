@@ -25,7 +25,7 @@ struct ctl_file {
 	const char *path;
 	bool possible;
 	const char *(*name)(unsigned int i);
-	/* Optional. open() may leave state in h->priv, and release() frees it.
+	/* Optional, for readers. open() may leave state in h->priv, and release() frees it.
 	 * 0 or an error. */
 	int (*open)(struct ctl_handle *h);
 	void (*release)(struct ctl_handle *h);

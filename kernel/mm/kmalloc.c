@@ -40,7 +40,7 @@ static_assert(SLAB_OBJECTS(SLAB_LARGEST) >= 1, "fits a page");
 static struct spinlock lock = SPINLOCK_INIT("kmalloc");
 /* under lock: */
 static struct list with_room[NR_SIZES];
-static unsigned long bytes, objects, failures;
+static unsigned long bytes, objects, failures, slab_pages;
 
 void kmalloc_init(void)
 {
@@ -65,6 +65,7 @@ static struct slab *slab_new(unsigned int i)
 		return NULL;
 	memset(s, 0, sizeof(*s));
 	s->magic = SLAB_MAGIC;
+	slab_pages++;
 	s->size = sizes[i];
 	list_add_before(&with_room[i], &s->link);
 	return s;
@@ -97,6 +98,7 @@ static void slab_give(struct slab *s, void *p)
 	if (!s->used) {
 		list_del(&s->link);
 		s->magic = 0;
+		slab_pages--;
 		page_free(s, 0);
 	}
 }
@@ -201,6 +203,7 @@ void kmalloc_stats(struct mm_stats *s)
 
 	s->kmalloc_bytes = bytes;
 	s->kmalloc_objects = objects;
+	s->slab_pages = slab_pages;
 	s->failures += failures;
 	spin_unlock(&lock, state);
 }

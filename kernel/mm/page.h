@@ -18,6 +18,7 @@ void page_free(void *page, unsigned int order);
 struct mm_stats {
 	unsigned long pages_total, pages_free; /* of PAGE_SIZE */
 	unsigned long kmalloc_bytes, kmalloc_objects;
+	unsigned long slab_pages; /* in which kmalloc() has small objects */
 	unsigned long failures;
 };
 void mm_stats(struct mm_stats *s);

@@ -1,20 +1,23 @@
 /* Commands of triggers: command.h. */
 #include <tracer/calls/command.h>
 
+#include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
 #include <kernel/lib/string.h>
 #include <tracer/events/events.h>
 #include <tracer/ring/ring_internal.h>
+#include <tracer/snapshot.h>
 #include <tracer/tracer.h>
 
 const char command_names[] =
-	"traceon traceoff stacktrace enable_event:SYSTEM:EVENT "
+	"traceon traceoff stacktrace snapshot enable_event:SYSTEM:EVENT "
 	"disable_event:SYSTEM:EVENT";
 
 static const char *const names[COMMANDS] = {
 	[COMMAND_TRACEON] = "traceon",
 	[COMMAND_TRACEOFF] = "traceoff",
 	[COMMAND_STACKTRACE] = "stacktrace",
+	[COMMAND_SNAPSHOT] = "snapshot",
 	[COMMAND_ENABLE_EVENT] = "enable_event",
 	[COMMAND_DISABLE_EVENT] = "disable_event",
 };
@@ -78,6 +81,11 @@ int command_parse(struct ctl_handle *h, char *text, bool remove,
 	return 0;
 }
 
+int command_prepare(struct ctl_handle *h, const struct command *c)
+{
+	return c->kind == COMMAND_SNAPSHOT ? snapshot_make(h) : 0;
+}
+
 bool command_same(const struct command *a, const struct command *b)
 {
 	return a->kind == b->kind && a->event == b->event;
@@ -119,6 +127,9 @@ void command_do(struct command *c, unsigned long ip, bool behind, bool irqs_off)
 	case COMMAND_ENABLE_EVENT:
 	case COMMAND_DISABLE_EVENT:
 		WRITE_ONCE(c->event->on, c->kind == COMMAND_ENABLE_EVENT);
+		break;
+	case COMMAND_SNAPSHOT:
+		snapshot_trigger(~0u);
 		break;
 	default:
 		ring_stack(ip, behind, irqs_off);

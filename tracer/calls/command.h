@@ -1,7 +1,7 @@
 /*
  * Commands of triggers: what is done when a function is called, or when an event happens.
- * COMMAND[:COUNT], where COMMAND is traceon, traceoff, stacktrace, enable_event:SYSTEM:EVENT
- * or disable_event:SYSTEM:EVENT.
+ * COMMAND[:COUNT], where COMMAND is traceon, traceoff, stacktrace, snapshot,
+ * enable_event:SYSTEM:EVENT or disable_event:SYSTEM:EVENT.
  */
 #ifndef TRACER_COMMAND_H
 #define TRACER_COMMAND_H
@@ -17,6 +17,7 @@ enum command_kind {
 	COMMAND_DISABLE_EVENT,
 	/* Those below come after the call or the event that they are for is recorded. */
 	COMMAND_STACKTRACE,
+	COMMAND_SNAPSHOT,
 	COMMAND_TRACEOFF,
 	COMMANDS,
 };
@@ -36,6 +37,10 @@ struct command {
  */
 int command_parse(struct ctl_handle *h, char *text, bool remove,
 		  struct command *c);
+
+/* Get what the command needs before it can act: a snapshot's memory. 0; -ENOMEM, explained in
+ * h. Context: a task, trace_mutex held. */
+int command_prepare(struct ctl_handle *h, const struct command *c);
 
 /* Do two commands do the same, whatever their counts? */
 bool command_same(const struct command *a, const struct command *b);

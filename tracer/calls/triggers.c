@@ -220,8 +220,14 @@ static int install(struct ctl_handle *h, struct triggers *new)
 {
 	struct triggers *old = triggers;
 	struct event_set now;
-	int err;
+	int err = 0;
 
+	for (unsigned int i = 0; !err && i < new->nr; i++)
+		err = command_prepare(h, &new->t[i].c);
+	if (err) {
+		drop(new);
+		return err;
+	}
 	mark_sites(new);
 	if (!new->nr) {
 		drop(new);

@@ -137,6 +137,8 @@ static int add(struct ctl_handle *h, struct event *e, const struct command *c,
 	else if (new->nr == TRIGGERS_MAX)
 		err = ctl_error(h, -ENOSPC, "an event has at most %u triggers",
 				TRIGGERS_MAX);
+	else
+		err = command_prepare(h, c);
 	if (err) {
 		kfree(new);
 	} else {

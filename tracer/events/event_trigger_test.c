@@ -174,7 +174,8 @@ KTEST(trigger_errors, "event_trigger.bad_input")
 		trace_test_says(
 			KFREE "trigger",
 			"# Available triggers:\n# traceon traceoff stacktrace "
-			"enable_event:SYSTEM:EVENT disable_event:SYSTEM:EVENT"
+			"snapshot enable_event:SYSTEM:EVENT "
+			"disable_event:SYSTEM:EVENT"
 			"\n"));
 	KEXPECT_EQ(t, trace_test_put(KFREE "trigger", "stacktrace:3"), 0);
 	for (unsigned int i = 0; i < ARRAY_SIZE(bad); i++) {

@@ -24,7 +24,7 @@ static u64 held_by(unsigned int c)
 {
 	struct ring_stats s;
 
-	ring_stats(c, &s);
+	ring_stats(rings, c, &s);
 	return s.held;
 }
 

@@ -14,7 +14,7 @@
 #include <kernel/image/symbols.h>
 #include <kernel/sched/task.h>
 
-struct ring rings[MAX_CPUS];
+struct ring rings[MAX_CPUS], ring_spares[MAX_CPUS];
 bool ring_gated, ring_by_c, ring_triggers;
 
 static inline struct ring_page *current_page(const struct ring *r)
@@ -337,6 +337,28 @@ void ring_restart(struct ring *r, struct cpu_head *head)
 	r->began = arch_clock();
 	r->tail = r->head == ~0u ? 0 : r->head + 1;
 	begin_page(r, head, r->tail, 0);
+}
+
+void ring_exchange(struct ring *r, struct ring *spare, struct cpu_head *head)
+{
+	struct ring_page **pages = spare->pages;
+
+	close_page(r, head);
+	take_back_all(spare);
+	*spare = *r;
+	r->pages = pages;
+	ring_restart(r, head);
+}
+
+void ring_forget(struct ring *spare)
+{
+	struct ring_page *p = current_page(spare);
+
+	take_back_all(spare);
+	spare->read = spare->overwritten = spare->dropped = 0;
+	spare->tail = spare->head;
+	p->before = 0;
+	p->used = p->inner = 0;
 }
 
 void ring_adopt(struct ring *r, struct cpu_head *head, struct ring_page **pages,

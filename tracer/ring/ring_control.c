@@ -71,7 +71,10 @@ static int alloc_set(struct page_set *set, u32 nr)
 			free_set(set);
 			return -ENOMEM;
 		}
-		p->state = RING_STATE(RING_NOBODY, 0, 0);
+		/* A spare ring shows its head page before anything was in it. */
+		*p = (struct ring_page){
+			.state = RING_STATE(RING_NOBODY, 0, 0),
+		};
 		set->pages[set->nr++] = p;
 	}
 	return 0;
@@ -95,29 +98,85 @@ static int alloc_sets(struct page_set *sets, u32 nr)
 	return 0;
 }
 
+static void free_sets(struct page_set *sets)
+{
+	for (unsigned int cpu = 0; cpu < nr_cpus; cpu++)
+		free_set(&sets[cpu]);
+}
+
+struct swap {
+	struct ring *rings;
+	struct page_set sets[MAX_CPUS];
+};
+
 static void swap_set(unsigned int cpu, void *arg)
 {
-	struct page_set *set = (struct page_set *)arg + cpu;
-	struct page_set old = { rings[cpu].pages, rings[cpu].nr };
+	struct swap *swap = arg;
+	struct ring *r = &swap->rings[cpu];
+	struct page_set *set = &swap->sets[cpu];
+	struct page_set old = { r->pages, r->nr };
 
-	ring_adopt(&rings[cpu], &cpus[cpu].head, set->pages, set->nr);
+	ring_adopt(r, &cpus[cpu].head, set->pages, set->nr);
 	*set = old;
 }
 
 int ring_resize(unsigned long kb)
 {
 	unsigned long nr = max((kb + 3) / 4, RING_MIN_PAGES + 0ul);
-	struct page_set sets[MAX_CPUS] = { 0 };
-	unsigned int cpu;
+	struct swap new = { .rings = rings }, spare = { .rings = ring_spares };
 
-	if (nr > ~0u || alloc_sets(sets, nr))
+	if (nr > ~0u || alloc_sets(new.sets, nr))
 		return -ENOMEM;
+	if (ring_spares[0].pages && alloc_sets(spare.sets, nr)) {
+		free_sets(new.sets);
+		return -ENOMEM;
+	}
 	mutex_lock(&ring_readers);
-	ring_call((1u << nr_cpus) - 1, swap_set, sets);
-	for (cpu = 0; cpu < nr_cpus; cpu++)
-		free_set(&sets[cpu]);
+	ring_call((1u << nr_cpus) - 1, swap_set, &new);
+	if (ring_spares[0].pages)
+		ring_call((1u << nr_cpus) - 1, swap_set, &spare);
+	free_sets(new.sets);
+	free_sets(spare.sets);
 	mutex_unlock(&ring_readers);
 	return 0;
+}
+
+int ring_spares_make(void)
+{
+	struct page_set sets[MAX_CPUS] = { 0 };
+
+	if (ring_spares[0].pages)
+		return 0;
+	if (alloc_sets(sets, rings[0].nr))
+		return -ENOMEM;
+	for (unsigned int cpu = 0; cpu < nr_cpus; cpu++)
+		ring_spares[cpu] = (struct ring){
+			.pages = sets[cpu].pages,
+			.nr = sets[cpu].nr,
+		};
+	return 0;
+}
+
+void ring_spares_free(void)
+{
+	mutex_lock(&ring_readers);
+	for (unsigned int cpu = 0; cpu < nr_cpus; cpu++) {
+		struct page_set set = { ring_spares[cpu].pages,
+					ring_spares[cpu].nr };
+
+		free_set(&set);
+		ring_spares[cpu] = (struct ring){ 0 };
+	}
+	mutex_unlock(&ring_readers);
+}
+
+void ring_spares_clear(cpumask_t mask)
+{
+	mutex_lock(&ring_readers);
+	for (unsigned int cpu = 0; cpu < nr_cpus; cpu++)
+		if ((mask >> cpu & 1) && ring_spares[cpu].pages)
+			ring_forget(&ring_spares[cpu]);
+	mutex_unlock(&ring_readers);
 }
 
 unsigned long ring_kb(void)

@@ -7,11 +7,19 @@
 /* Context of all: a task, trace_mutex held (tracer/tracer.h). */
 
 /*
- * Give every CPU present a ring of kb KiB, rounded up to pages. The newest events that fit
- * stay. 0; -ENOMEM: the old rings stay as they are. Interrupts on.
+ * Give every CPU present a ring of kb KiB, rounded up to pages, and a spare one if there
+ * are spare ones. The newest events that fit stay. 0; -ENOMEM: the old rings stay as they
+ * are. Interrupts on; spare rings are held (tracer/snapshot.h).
  */
 int ring_resize(unsigned long kb);
 unsigned long ring_kb(void);
+
+/* Make the spare rings, as large as the rings are; 0, if there are some already, too;
+ * -ENOMEM. And free them: then nothing may exchange them. */
+int ring_spares_make(void);
+void ring_spares_free(void);
+/* Forget what the spare rings of the CPUs of mask hold; nothing may exchange them. */
+void ring_spares_clear(cpumask_t mask);
 
 /* Forget everything and set the counts to 0, on the CPUs of mask. */
 void ring_clear(cpumask_t mask);

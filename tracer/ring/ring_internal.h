@@ -11,12 +11,21 @@
 void ring_restart(struct ring *r, struct cpu_head *head);
 
 /*
+ * Let the spare ring have r's pages, with all that they hold and the counts, and begin anew
+ * in the spare's pages. Both have as many. What the spare held is gone.
+ */
+void ring_exchange(struct ring *r, struct ring *spare, struct cpu_head *head);
+
+/*
  * Take other pages, with the newest events of the old ones. r gets the array `pages` of nr,
  * in which pages that stay are exchanged for new ones. The caller frees all pages that
  * are in the old array then. What does not fit counts as overwritten.
  */
 void ring_adopt(struct ring *r, struct cpu_head *head, struct ring_page **pages,
 		u32 nr);
+
+/* Empty a spare ring. Any CPU. */
+void ring_forget(struct ring *spare);
 
 /* Record, or stop recording. */
 void ring_switch(struct ring *r, struct cpu_head *head, bool on);

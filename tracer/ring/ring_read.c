@@ -21,23 +21,28 @@ static void live_pages(const struct ring *r, u32 *tail, u32 *head)
 		*tail = *head;
 }
 
-/* Slots of page p, number seq, that are written; false: it is gone. */
+/* Slots of page p that are written. */
+static u32 slots_of(const struct ring_page *p, unsigned int cpu)
+{
+	/* Acquire: pairs with the writer's release of ring_cur, which comes
+	 * after a slot, and after `used` when it leaves the page. */
+	const char *cur =
+		__atomic_load_n(&cpus[cpu].head.ring_cur, __ATOMIC_ACQUIRE);
+
+	if (cur >= (char *)p->slots && cur <= (char *)(p->slots + RING_SLOTS))
+		return ring_slots_used(p, cur);
+	return READ_ONCE(p->used);
+}
+
+/* The same for page number seq; false: it is gone. */
 static bool written_slots(const struct ring_page *p, u32 seq, unsigned int cpu,
 			  u32 *state, u32 *slots)
 {
-	const char *cur;
-
 	/* Acquire: pairs with begin_page()'s release of state. */
 	*state = __atomic_load_n(&p->state, __ATOMIC_ACQUIRE);
 	if (RING_STATE_GEN(*state) != RING_GEN(seq))
 		return false;
-	/* Acquire: pairs with the writer's release of ring_cur, which comes
-	 * after a slot, and after `used` when it leaves the page. */
-	cur = __atomic_load_n(&cpus[cpu].head.ring_cur, __ATOMIC_ACQUIRE);
-	if (cur >= (char *)p->slots && cur <= (char *)(p->slots + RING_SLOTS))
-		*slots = ring_slots_used(p, cur);
-	else
-		*slots = READ_ONCE(p->used);
+	*slots = slots_of(p, cpu);
 	return *slots <= RING_SLOTS;
 }
 
@@ -86,7 +91,7 @@ static bool past_end(const struct ring_cursor *c)
 /* More slots in the copy, from this page or a later one; false: none now. */
 static bool refill(struct ring_cursor *c, u32 *state)
 {
-	struct ring *r = &rings[c->cpu];
+	const struct ring *r = c->ring;
 	u32 tail, head, had = c->copied;
 
 	while (!past_end(c)) {
@@ -191,7 +196,7 @@ bool ring_cursor_peek(struct ring_cursor *c)
 		/* In a panic the other CPUs have stopped, and do not unlock it. */
 		if (!panic_here())
 			mutex_lock(&ring_readers);
-		more = rings[c->cpu].pages && refill(c, &state);
+		more = c->ring->pages && refill(c, &state);
 		if (!panic_here())
 			mutex_unlock(&ring_readers);
 		consumed = RING_STATE_SLOTS(state);
@@ -240,7 +245,7 @@ void ring_cursor_next(struct ring_cursor *c)
 
 bool ring_cursor_take(struct ring_cursor *c)
 {
-	struct ring *r = &rings[c->cpu];
+	const struct ring *r = c->ring;
 	u32 new = RING_STATE(RING_GEN(c->seq), c->after, c->entries);
 	bool ours = false, leaf = c->entry.graph == RING_GRAPH_LEAF;
 	u32 *state, old, first = leaf ? c->first : c->after;
@@ -268,33 +273,34 @@ bool ring_cursor_take(struct ring_cursor *c)
 static void note_end(unsigned int cpu, void *arg)
 {
 	struct ring_cursor *c = arg;
-	const struct ring *r = &rings[cpu];
+	const struct ring *r = c->ring;
 
 	c->end_seq = r->head;
-	c->end_slots = ring_slots_used(r->pages[r->head % r->nr],
-				       cpus[cpu].head.ring_cur);
+	c->end_slots = slots_of(r->pages[r->head % r->nr], cpu);
 	c->seq = r->tail;
 }
 
 void ring_cursor_restart(struct ring_cursor *c)
 {
 	*c = (struct ring_cursor){
+		.ring = c->ring,
 		.cpu = c->cpu,
 		.fresh = true,
 		.copy = c->copy,
 	};
 }
 
-int ring_cursor_open(struct ring_cursor *c, unsigned int cpu, bool bounded)
+int ring_cursor_open(struct ring_cursor *c, const struct ring *set,
+		     unsigned int cpu, bool bounded)
 {
 	struct ring_page *copy = page_alloc(0);
 
 	if (!copy)
 		return -ENOMEM;
-	*c = (struct ring_cursor){ .cpu = cpu, .copy = copy };
+	*c = (struct ring_cursor){ &set[cpu], .cpu = cpu, .copy = copy };
 	ring_cursor_restart(c);
 	c->bounded = bounded;
-	if (rings[cpu].pages)
+	if (c->ring->pages)
 		ring_call(1u << cpu, note_end, c);
 	return 0;
 }
@@ -306,11 +312,16 @@ void ring_cursor_close(struct ring_cursor *c)
 	c->copy = NULL;
 }
 
+struct collection {
+	const struct ring *set;
+	struct ring_stats *stats;
+};
+
 static void collect(unsigned int cpu, void *arg)
 {
-	const struct ring *r = &rings[cpu];
-	const char *cur = cpus[cpu].head.ring_cur;
-	struct ring_stats *s = arg;
+	const struct collection *c = arg;
+	const struct ring *r = &c->set[cpu];
+	struct ring_stats *s = c->stats;
 	u32 seq = r->tail;
 
 	s->read = r->read;
@@ -319,7 +330,7 @@ static void collect(unsigned int cpu, void *arg)
 	s->oldest = r->pages[seq % r->nr]->base;
 	for (;; seq++) {
 		const struct ring_page *p = r->pages[seq % r->nr];
-		u32 used = seq == r->head ? ring_slots_used(p, cur) : p->used;
+		u32 used = slots_of(p, cpu);
 		u32 read = RING_STATE_ENTRIES(READ_ONCE(p->state));
 
 		s->read += read;
@@ -330,9 +341,11 @@ static void collect(unsigned int cpu, void *arg)
 	}
 }
 
-void ring_stats(unsigned int cpu, struct ring_stats *s)
+void ring_stats(const struct ring *set, unsigned int cpu, struct ring_stats *s)
 {
+	struct collection c = { .set = set, .stats = s };
+
 	*s = (struct ring_stats){ 0 };
-	if (rings[cpu].pages)
-		ring_call(1u << cpu, collect, s);
+	if (set[cpu].pages)
+		ring_call(1u << cpu, collect, &c);
 }

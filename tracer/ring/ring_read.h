@@ -39,6 +39,7 @@ struct ring_stats {
 };
 
 struct ring_cursor {
+	const struct ring *ring;
 	unsigned int cpu;
 	u32 seq;     /* page number */
 	u32 copied;  /* slots of it in `copy` */
@@ -58,11 +59,13 @@ struct ring_cursor {
 };
 
 /*
- * Put a cursor at the oldest entry that is not consumed. bounded: the cursor ends at
- * the entry that is the newest now, however fast the writer goes on. 0 or -ENOMEM.
+ * Put a cursor at the oldest entry of set[cpu] that is not consumed; set is rings or
+ * ring_spares. bounded: the cursor ends at the entry that is the newest now, however fast
+ * the writer goes on. 0 or -ENOMEM.
  * Context of all functions here, unless they say otherwise: a task that may sleep.
  */
-int ring_cursor_open(struct ring_cursor *c, unsigned int cpu, bool bounded);
+int ring_cursor_open(struct ring_cursor *c, const struct ring *set,
+		     unsigned int cpu, bool bounded);
 void ring_cursor_close(struct ring_cursor *c);
 /* Put it back to the oldest entry; it has no end any more. Any context. */
 void ring_cursor_restart(struct ring_cursor *c);
@@ -85,7 +88,8 @@ void ring_cursor_next(struct ring_cursor *c);
  */
 bool ring_cursor_take(struct ring_cursor *c);
 
-/* One CPU's counts. They are exact, because that CPU takes them between two events. */
-void ring_stats(unsigned int cpu, struct ring_stats *s);
+/* One CPU's counts in a set. They are exact, because that CPU takes them between two
+ * events. */
+void ring_stats(const struct ring *set, unsigned int cpu, struct ring_stats *s);
 
 #endif

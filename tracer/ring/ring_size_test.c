@@ -42,7 +42,7 @@ KTEST(ring_resize, "ring.resize")
 /* The number in the newest marker, and how many there are. */
 static unsigned int marks(u32 *newest)
 {
-	struct trace_iter *it = trace_iter_open(ALL_CPUS, true);
+	struct trace_iter *it = trace_iter_open(rings, ALL_CPUS, true);
 	const struct ring_entry *e;
 	unsigned int n = 0;
 	char text[8];
@@ -73,7 +73,7 @@ KTEST(ring_resize_keeps, "ring.resize_keeps_what_fits")
 		snprintf(text, sizeof(text), "%u", i);
 		KEXPECT_EQ(t, trace_test_put("trace_marker", text), 0);
 	}
-	ring_stats(0, &before);
+	ring_stats(rings, 0, &before);
 	for (unsigned int i = 0; i < ARRAY_SIZE(sizes); i++) {
 		KEXPECT_EQ(t, trace_test_put("buffer_size_kb", sizes[i]), 0);
 		KEXPECT(t, trace_test_books(&s));

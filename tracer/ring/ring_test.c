@@ -64,7 +64,7 @@ static void look(struct reader *r, const struct ring_entry *e, u64 *last)
 
 static void read_on(void *arg)
 {
-	struct trace_iter *it = trace_iter_open(ALL_CPUS, false);
+	struct trace_iter *it = trace_iter_open(rings, ALL_CPUS, false);
 	const struct ring_entry *e;
 	struct reader *r = arg;
 	u64 last[MAX_CPUS] = { 0 };
@@ -202,7 +202,7 @@ KTEST(ring_time, "ring.time_beyond_32_bits")
 	victim_call(3);
 	arch_irq_restore(state);
 	end = arch_clock();
-	it = trace_iter_open(ALL_CPUS, true);
+	it = trace_iter_open(rings, ALL_CPUS, true);
 	KASSERT(t, it);
 	for (unsigned int i = 0; i < 3; i++) {
 		e = trace_iter_peek(it);
@@ -249,7 +249,7 @@ KTEST(ring_pid, "ring.task_of_an_event")
 	}
 	task_join(c[0].task);
 	task_join(c[1].task);
-	it = trace_iter_open(ALL_CPUS, true);
+	it = trace_iter_open(rings, ALL_CPUS, true);
 	KASSERT(t, it);
 	while ((e = trace_iter_peek(it))) {
 		seen[e->pid == pid[0] ? 0 : e->pid == pid[1] ? 1 : 2]++;
@@ -289,7 +289,7 @@ KTEST(ring_interrupt, "ring.nesting_from_interrupts")
 		victim_call(1);
 	while (!READ_ONCE(timer_came) && time_ns() < end);
 	timer_cancel(&timer);
-	it = trace_iter_open(ALL_CPUS, true);
+	it = trace_iter_open(rings, ALL_CPUS, true);
 	KASSERT(t, it);
 	while ((e = trace_iter_peek(it))) {
 		bool off = e->context & RING_CONTEXT_IRQS_OFF;
@@ -319,7 +319,7 @@ KTEST(ring_marks, "ring.markers")
 		text[i] = '\0';
 		KEXPECT_EQ(t, ring_mark(text, i), 0);
 	}
-	it = trace_iter_open(ALL_CPUS, true);
+	it = trace_iter_open(rings, ALL_CPUS, true);
 	KASSERT(t, it);
 	for (i = 1; (e = trace_iter_peek(it)); i += 31, n++) {
 		KEXPECT_EQ(t, e->len, i);

@@ -1,0 +1,220 @@
+/* Snapshots, and their control files: snapshot.h. */
+#include <tracer/snapshot.h>
+
+#include <kernel/cpu/cpu.h>
+#include <kernel/errno.h>
+#include <kernel/init.h>
+#include <kernel/lib/string.h>
+#include <kernel/lock/mutex.h>
+#include <tracer/files_buffer.h>
+#include <tracer/ring/ring_control.h>
+#include <tracer/ring/ring_internal.h>
+#include <tracer/tracer.h>
+
+/* All atomic. */
+static struct {
+	u32 holds;
+	u32 begins; /* a CPU is in snapshot_trigger() */
+	u32 wanted; /* CPUs that are still to exchange their pages */
+	u32 taken;  /* CPUs that have done it in the last snapshot */
+} snapshot;
+
+static void exchange(unsigned int cpu, void *arg)
+{
+	(void)arg;
+	ring_exchange(&rings[cpu], &ring_spares[cpu], &cpus[cpu].head);
+	__atomic_fetch_or(&snapshot.taken, 1u << cpu, __ATOMIC_RELEASE);
+}
+
+static void exchange_if_wanted(unsigned int cpu, void *arg)
+{
+	u32 me = 1u << cpu;
+
+	if (__atomic_fetch_and(&snapshot.wanted, ~me, __ATOMIC_ACQ_REL) & me)
+		exchange(cpu, arg);
+}
+
+static void interrupted(void)
+{
+	exchange_if_wanted(cpu_index(), NULL);
+}
+
+bool snapshot_trigger(cpumask_t mask)
+{
+	u32 me = 1u << cpu_index(), others;
+	bool begun = false;
+
+	if (!READ_ONCE(ring_spares[0].pages) || READ_ONCE(snapshot.holds) ||
+	    __atomic_exchange_n(&snapshot.begins, 1, __ATOMIC_ACQUIRE))
+		return false;
+	/* A CPU that has gone offline meanwhile does not answer. */
+	if (!(READ_ONCE(snapshot.wanted) & READ_ONCE(cpus_online))) {
+		begun = true;
+		others = mask & READ_ONCE(cpus_online) & ~me;
+		WRITE_ONCE(snapshot.taken, 0);
+		__atomic_store_n(&snapshot.wanted, others, __ATOMIC_RELEASE);
+		exchange(cpu_index(), NULL);
+		ipi_trace(others);
+	}
+	__atomic_store_n(&snapshot.begins, 0, __ATOMIC_RELEASE);
+	return begun;
+}
+
+/*
+ * After the first round every CPU has seen the count, so none begins a snapshot. The second
+ * does what a CPU has begun before it answered the first.
+ */
+void snapshot_hold(void)
+{
+	cpumask_t all = (1u << nr_cpus) - 1;
+
+	__atomic_fetch_add(&snapshot.holds, 1, __ATOMIC_SEQ_CST);
+	ring_call(all, exchange_if_wanted, NULL);
+	ring_call(all, exchange_if_wanted, NULL);
+}
+
+void snapshot_release(void)
+{
+	__atomic_fetch_sub(&snapshot.holds, 1, __ATOMIC_RELEASE);
+}
+
+cpumask_t snapshot_cpus(void)
+{
+	return READ_ONCE(snapshot.taken);
+}
+
+int snapshot_make(struct ctl_handle *h)
+{
+	mutex_assert_held(&trace_mutex);
+	if (!ring_spares_make())
+		return 0;
+	return ctl_error(h, -ENOMEM,
+			 "no memory for a snapshot: it needs %lu KiB on each "
+			 "of %u CPUs",
+			 ring_kb(), nr_cpus);
+}
+
+static void forget(cpumask_t mask)
+{
+	ring_spares_clear(mask);
+	__atomic_fetch_and(&snapshot.taken, ~mask, __ATOMIC_RELAXED);
+}
+
+void snapshot_free(void)
+{
+	mutex_assert_held(&trace_mutex);
+	snapshot_hold();
+	forget(~0u);
+	ring_spares_free();
+	snapshot_release();
+}
+
+static void tracer_snapshot_start(void)
+{
+	ipi_trace_hook = interrupted;
+}
+INIT_HOOK(INIT_LATE, tracer_snapshot_start);
+
+/* ---- snapshot, per_cpu/cpuN/snapshot -------------------------------------------------- */
+
+/* Which CPUs those are is known once none is under way. */
+static int open_on(struct ctl_handle *h, cpumask_t mask)
+{
+	int err;
+
+	snapshot_hold();
+	err = trace_show_open(h, ring_spares, mask & snapshot_cpus());
+	snapshot_release();
+	return err;
+}
+
+static int snapshot_open(struct ctl_handle *h)
+{
+	return open_on(h, ~0u);
+}
+
+static int cpu_snapshot_open(struct ctl_handle *h)
+{
+	return open_on(h, 1u << h->cpu);
+}
+
+/* clang-format off */
+static const char help[] =
+"# echo 1 > snapshot : sets aside what `trace` holds, and records on\n"
+"# echo 0 > snapshot : forgets that, and gives its memory back\n"
+"# echo 2 > snapshot : forgets that, and keeps the memory\n";
+/* clang-format on */
+
+static int snapshot_read(struct ctl_handle *h, struct seq *s)
+{
+	if (!trace_show_is_empty(h))
+		return trace_show_read(h, s);
+	if (!ctl_once(h))
+		return 0;
+	seq_printf(s, "# tracer: %s\n#\n# * Snapshot is %s *\n#\n%s",
+		   READ_ONCE(trace_state.tracer)->name,
+		   ring_spares[0].pages ? "allocated" : "freed", help);
+	return 1;
+}
+
+/* Who else holds it reads it. */
+static int take(struct ctl_handle *h, cpumask_t mask)
+{
+	int err = snapshot_make(h);
+
+	if (err)
+		return err;
+	snapshot_hold();
+	if (READ_ONCE(snapshot.holds) > 1)
+		err = ctl_error(h, -EBUSY, "the last snapshot is being read");
+	else
+		ring_call(mask, exchange, NULL);
+	snapshot_release();
+	return err;
+}
+
+static int write_on(struct ctl_handle *h, char *text, cpumask_t mask)
+{
+	u64 v;
+	int err = parse_u64(ctl_strip(text), &v);
+
+	if (err || (!v && mask != ~0u))
+		return ctl_error(h, -EINVAL,
+				 "'%.32s' is %s; 1 takes a snapshot, 2 forgets "
+				 "it%s",
+				 text, err ? "no number" : "for all CPUs",
+				 mask == ~0u ? ", 0 frees its memory" : "");
+	mutex_lock(&trace_mutex);
+	if (trace_state.tracer->latency) {
+		err = ctl_error(h, -EBUSY,
+				"the tracer %s keeps its longest latency there",
+				trace_state.tracer->name);
+	} else if (v == 1) {
+		err = take(h, mask & ((1u << nr_cpus) - 1));
+	} else if (v) {
+		snapshot_hold();
+		forget(mask);
+		snapshot_release();
+	} else {
+		snapshot_free();
+	}
+	mutex_unlock(&trace_mutex);
+	return err;
+}
+
+static int snapshot_write(struct ctl_handle *h, char *text)
+{
+	return write_on(h, text, ~0u);
+}
+
+static int cpu_snapshot_write(struct ctl_handle *h, char *text)
+{
+	return write_on(h, text, 1u << h->cpu);
+}
+
+CTL_FILE(snapshot, .path = TRACING "snapshot", .open = snapshot_open,
+	 .release = trace_show_release, .read = snapshot_read,
+	 .write = snapshot_write);
+CTL_FILE(cpu_snapshot, .path = TRACING "per_cpu/cpu%u/snapshot",
+	 .open = cpu_snapshot_open, .release = trace_show_release,
+	 .read = snapshot_read, .write = cpu_snapshot_write);

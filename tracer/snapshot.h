@@ -1,0 +1,37 @@
+/*
+ * Snapshots: what the rings hold is set aside, and recording goes on in other pages. That is
+ * an exchange of pages, so it takes no longer for a full ring. Each CPU exchanges its own;
+ * a trigger, which cannot wait, does it on its CPU at once and sends the others an interrupt.
+ * The latency tracers keep the longest latency in the same place.
+ */
+#ifndef TRACER_SNAPSHOT_H
+#define TRACER_SNAPSHOT_H
+
+#include <kernel/ctl/ctl.h>
+#include <kernel/types.h>
+
+/*
+ * Get the memory, if it is not there yet: as much as the rings have. 0; -ENOMEM, which is
+ * explained in h. Context: a task, trace_mutex held.
+ */
+int snapshot_make(struct ctl_handle *h);
+
+/*
+ * Set aside what the CPUs of mask hold; the calling CPU is one of them. False: nothing was
+ * done, since there is no memory, or somebody reads the last snapshot, or one is under way.
+ * Interrupts off, any context but NMI. No site.
+ */
+bool snapshot_trigger(cpumask_t mask);
+
+/* From here to snapshot_release() no snapshot is begun, and none is under way. Calls nest.
+ * Context: a task, interrupts on. */
+void snapshot_hold(void);
+void snapshot_release(void);
+
+/* The CPUs that have a part in the last snapshot. Between hold and release it stays. */
+cpumask_t snapshot_cpus(void);
+
+/* Forget the last snapshot, and give its memory back. Context: as snapshot_make(). */
+void snapshot_free(void);
+
+#endif
