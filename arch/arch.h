@@ -135,8 +135,9 @@ static inline void arch_irq_restore(irq_state_t state);
 /* inline: the same without a state. */
 static inline void arch_irq_enable(void);
 static inline void arch_irq_disable(void);
-/* inline: are interrupts off now? */
+/* inline: are interrupts off now? And were they, when arch_irq_save() returned state? */
 static inline bool arch_irqs_off(void);
+static inline bool arch_irq_was_off(irq_state_t state);
 
 /*
  * Set up the interrupt controller and interrupts between CPUs, for the calling CPU.

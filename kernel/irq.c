@@ -1,6 +1,7 @@
 /* What an interrupt does, whatever the port: count, handle, maybe switch. */
 #include <kernel/cpu/cpu.h>
 #include <kernel/event/event.h>
+#include <kernel/event/latency.h>
 #include <kernel/irq.h>
 #include <kernel/printk.h>
 #include <kernel/sched/sched_internal.h>
@@ -39,6 +40,8 @@ void irq_enter(struct trap_frame *f)
 	struct cpu *cpu = arch_this_cpu();
 
 	cpu->head.preempt_count += PREEMPT_IRQ_ONE;
+	if (static_branch(&key_irqsoff))
+		latency_hooks->irqs_off(arch_frame_pc(f));
 	cpu->irq_frame = f;
 }
 
@@ -57,11 +60,9 @@ void irq_event(enum irq_kind kind)
 	trace_irq_handler_exit(kind);
 }
 
-/*
- * This may switch to another task. The interrupted task comes back to here later, maybe
- * on another CPU, and then the port returns through the frame on that task's stack.
- */
-void irq_exit(struct trap_frame *f)
+/* This may switch to another task. The interrupted task comes back to here later, maybe
+ * on another CPU. */
+static void leave(struct trap_frame *f)
 {
 	struct cpu *cpu = arch_this_cpu();
 	struct task *t = cpu->head.current;
@@ -78,4 +79,14 @@ void irq_exit(struct trap_frame *f)
 	sched_preempt();
 	t->preempted = false;
 	t->frame = NULL;
+}
+
+/* The port then returns through the frame on the stack of the task that it has interrupted. */
+void irq_exit(struct trap_frame *f)
+{
+	leave(f);
+	if (static_branch(&key_irqsoff))
+		latency_hooks->irqs_on(arch_frame_pc(f));
+	/* As a last call it would come from the port. */
+	asm volatile("");
 }

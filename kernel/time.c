@@ -5,6 +5,7 @@
  */
 #include <kernel/cpu/cpu.h>
 #include <kernel/event/event.h>
+#include <kernel/event/latency.h>
 #include <kernel/printk.h>
 #include <kernel/sched/sched_internal.h>
 #include <kernel/time.h>
@@ -133,7 +134,7 @@ static void insert(struct timer_queue *q, struct timer *t)
 
 void timer_start(struct timer *t, u64 ns)
 {
-	irq_state_t irq = arch_irq_save(), state;
+	irq_state_t irq = irq_save(), state;
 	struct cpu *cpu = arch_this_cpu();
 	u64 now = arch_clock(), ticks = ns_to_clock_delta(ns);
 
@@ -145,7 +146,7 @@ void timer_start(struct timer *t, u64 ns)
 	trace_timer_start(t, t->cpu);
 	spin_unlock(&cpu->timers.lock, state);
 	time_program();
-	arch_irq_restore(irq);
+	irq_restore(irq);
 }
 
 /* One look: true if t was undone or is over, false while its fn runs, or when it
@@ -178,7 +179,7 @@ void timer_cancel(struct timer *t)
 void time_take_over(unsigned int c)
 {
 	struct timer_queue *from = &cpus[c].timers, *to;
-	irq_state_t state = arch_irq_save();
+	irq_state_t state = irq_save();
 	unsigned int me = cpu_index();
 
 	to = &cpus[me].timers;
@@ -195,7 +196,7 @@ void time_take_over(unsigned int c)
 	spin_release(&from->lock);
 	spin_release(&to->lock);
 	time_program();
-	arch_irq_restore(state);
+	irq_restore(state);
 }
 
 /* Take the first timer that is due off the queue, and remember it as running. */

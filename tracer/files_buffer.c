@@ -17,6 +17,7 @@
 #include <tracer/comm.h>
 #include <tracer/options.h>
 #include <tracer/snapshot.h>
+#include <tracer/latency/output_latency.h>
 
 #define PIPE_WAIT_NS (20 * NSEC_PER_MSEC)
 
@@ -30,8 +31,10 @@ static cpumask_t all_cpus(void)
 int trace_show_open(struct ctl_handle *h, const struct ring *set,
 		    cpumask_t mask)
 {
-	if (set == ring_spares)
+	if (set == ring_spares) {
 		snapshot_hold();
+		mask &= snapshot_cpus();
+	}
 	h->priv = trace_iter_open(set, mask, true);
 	if (h->priv)
 		return 0;
@@ -76,6 +79,17 @@ static int put_missing(struct seq *s, struct trace_iter *it)
 	return missing != 0;
 }
 
+/* Of an iterator that is used for nothing else any more. */
+static u64 count_entries(struct trace_iter *it)
+{
+	u64 n = 0;
+
+	latency_window(it);
+	for (; trace_iter_peek(it); n++)
+		trace_iter_next(it);
+	return n;
+}
+
 /*
  * The header, and an iteration that begins now: counted first, so that entries
  * which are written from now on are not announced.
@@ -89,13 +103,15 @@ static int read_header(struct ctl_handle *h, struct seq *s)
 	it = trace_iter_open(old->set, old->mask, true);
 	if (!it)
 		return -ENOMEM;
+	if (latency_window(it))
+		announced = written = count_entries(old);
 	trace_iter_close(old);
 	h->priv = it;
 	it->announced = announced;
 	it->written = written;
 	trace_header(s, it);
 	/* A line of a call graph is about more than one entry. */
-	if (READ_ONCE(trace_state.tracer)->graph)
+	if (READ_ONCE(trace_state.tracer)->graph || it->latency_format)
 		it->announced = 0;
 	else if (written > announced && trace_option(OPT_ANNOTATE))
 		it->annotate = it->mask;
@@ -119,7 +135,7 @@ int trace_show_read(struct ctl_handle *h, struct seq *s)
 {
 	struct trace_iter *it = h->priv;
 	const struct ring_entry *e;
-	u64 lost;
+	u64 lost, clock;
 
 	if (h->pos++ == 0)
 		return read_header(h, s);
@@ -131,7 +147,9 @@ int trace_show_read(struct ctl_handle *h, struct seq *s)
 	it->shown += 1 + lost;
 	put_lost(s, e->cpu, lost);
 	trace_line(s, it, e);
+	clock = e->clock;
 	trace_iter_next(it);
+	latency_mark(s, it, clock);
 	return 1;
 }
 
@@ -140,14 +158,23 @@ static int clear(struct ctl_handle *h, cpumask_t mask)
 	if (!h->truncate)
 		return 0;
 	mutex_lock(&trace_mutex);
-	ring_clear(mask);
+	if (trace_state.tracer->latency)
+		latency_forget(mask);
+	else
+		ring_clear(mask);
 	mutex_unlock(&trace_mutex);
 	return 0;
 }
 
+/* A latency tracer's result is what it has set aside. */
+static const struct ring *shown_rings(void)
+{
+	return READ_ONCE(trace_state.tracer)->latency ? ring_spares : rings;
+}
+
 static int trace_open(struct ctl_handle *h)
 {
-	return trace_show_open(h, rings, all_cpus());
+	return trace_show_open(h, shown_rings(), all_cpus());
 }
 
 static int trace_write(struct ctl_handle *h, char *text)
@@ -161,7 +188,7 @@ CTL_FILE(trace, .path = TRACING "trace", .open = trace_open,
 
 static int cpu_trace_open(struct ctl_handle *h)
 {
-	return trace_show_open(h, rings, 1u << h->cpu);
+	return trace_show_open(h, shown_rings(), 1u << h->cpu);
 }
 
 static int cpu_trace_write(struct ctl_handle *h, char *text)

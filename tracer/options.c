@@ -16,6 +16,8 @@ static const char *const names[NR_OPTIONS] = {
 	[OPT_ANNOTATE] = "annotate",
 	[OPT_MARKERS] = "markers",
 	[OPT_RECORD_CMD] = "record-cmd",
+	[OPT_LATENCY_FORMAT] = "latency-format",
+	[OPT_FUNCTION_TRACE] = "function-trace",
 	[OPT_GRAPH_CPU] = "funcgraph-cpu",
 	[OPT_GRAPH_OVERHEAD] = "funcgraph-overhead",
 	[OPT_GRAPH_PROC] = "funcgraph-proc",
@@ -26,19 +28,33 @@ static const char *const names[NR_OPTIONS] = {
 /* clang-format on */
 
 #define OFF_AT_BOOT                                                            \
-	(1u << OPT_SYM_OFFSET | 1u << OPT_SYM_ADDR | 1u << OPT_GRAPH_PROC |    \
+	(1u << OPT_SYM_OFFSET | 1u << OPT_SYM_ADDR |                           \
+	 1u << OPT_LATENCY_FORMAT | 1u << OPT_GRAPH_PROC |                     \
 	 1u << OPT_GRAPH_ABSTIME | 1u << OPT_GRAPH_TAIL)
 #define AT_BOOT (((1u << NR_OPTIONS) - 1) & ~OFF_AT_BOOT)
 
 u32 trace_options = AT_BOOT;
 
-static void set(unsigned int option, bool on)
+static u32 with(u32 options, unsigned int option, bool on)
 {
 	u32 bit = 1u << option;
 
+	return on ? options | bit : options & ~bit;
+}
+
+/* All of them, or after an error none. */
+static int set_all(struct ctl_handle *h, u32 options)
+{
+	u32 before = trace_options;
+	bool wanted = trace_wants(trace_state.tracer);
+	int err;
+
 	mutex_assert_held(&trace_mutex);
-	WRITE_ONCE(trace_options,
-		   on ? trace_options | bit : trace_options & ~bit);
+	WRITE_ONCE(trace_options, options);
+	err = trace_wants_changed(h, wanted);
+	if (err)
+		WRITE_ONCE(trace_options, before);
+	return err;
 }
 
 /* The option of that name, or NR_OPTIONS. */
@@ -61,16 +77,6 @@ bool trace_option_exists(const char *name)
 	return find(name + 2 * !strncmp(name, "no", 2)) < NR_OPTIONS;
 }
 
-int trace_option_set(const char *name)
-{
-	bool off = !strncmp(name, "no", 2);
-
-	if (!trace_option_exists(name))
-		return -EINVAL;
-	set(find(name + 2 * off), !off);
-	return 0;
-}
-
 void trace_options_reset(void)
 {
 	mutex_assert_held(&trace_mutex);
@@ -87,25 +93,36 @@ static int options_read(struct ctl_handle *h, struct seq *s)
 	return 1;
 }
 
-/* Words separated by blanks: all of them, or none. */
+/* Words separated by blanks. */
+static int parse_words(struct ctl_handle *h, char *text, u32 *options)
+{
+	char *word;
+	bool off;
+
+	while ((word = ctl_word(&text))) {
+		off = !strncmp(word, "no", 2);
+		if (!trace_option_exists(word))
+			return ctl_error(h, -EINVAL,
+					 "'%.32s' is no option; cat "
+					 "trace_options lists them",
+					 word);
+		*options = with(*options, find(word + 2 * off), !off);
+	}
+	return 0;
+}
+
 static int options_write(struct ctl_handle *h, char *text)
 {
-	u32 before;
-	char *word;
-	int err = 0;
+	u32 options;
+	int err;
 
 	mutex_lock(&trace_mutex);
-	before = trace_options;
-	while (!err && (word = ctl_word(&text)))
-		err = trace_option_set(word);
-	if (err)
-		WRITE_ONCE(trace_options, before);
+	options = trace_options;
+	err = parse_words(h, text, &options);
+	if (!err)
+		err = set_all(h, options);
 	mutex_unlock(&trace_mutex);
-	return err ? ctl_error(h, err,
-			       "'%.32s' is no option; cat trace_options lists "
-			       "them",
-			       word) :
-		     0;
+	return err;
 }
 CTL_FILE(trace_options, .path = TRACING "trace_options", .read = options_read,
 	 .write = options_write);
@@ -125,6 +142,7 @@ static int option_read(struct ctl_handle *h, struct seq *s)
 
 static int option_write(struct ctl_handle *h, char *text)
 {
+	int err;
 	u64 v;
 
 	text = ctl_strip(text);
@@ -132,9 +150,9 @@ static int option_write(struct ctl_handle *h, char *text)
 		return ctl_error(h, -EINVAL, "'%.32s' is neither 0 nor 1",
 				 text);
 	mutex_lock(&trace_mutex);
-	set(option_of(h), v);
+	err = set_all(h, with(trace_options, option_of(h), v));
 	mutex_unlock(&trace_mutex);
-	return 0;
+	return err;
 }
 
 #define OPTION_FILE(ident, name)                                               \
@@ -148,6 +166,8 @@ OPTION_FILE(irq_info, "irq-info");
 OPTION_FILE(annotate, "annotate");
 OPTION_FILE(markers, "markers");
 OPTION_FILE(record_cmd, "record-cmd");
+OPTION_FILE(latency_format, "latency-format");
+OPTION_FILE(function_trace, "function-trace");
 OPTION_FILE(graph_cpu, "funcgraph-cpu");
 OPTION_FILE(graph_overhead, "funcgraph-overhead");
 OPTION_FILE(graph_proc, "funcgraph-proc");

@@ -17,6 +17,8 @@ enum {
 	OPT_ANNOTATE,	    /* CPU N buffer started */
 	OPT_MARKERS,	    /* trace_marker may be written */
 	OPT_RECORD_CMD,	    /* tasks' names are kept */
+	OPT_LATENCY_FORMAT, /* lines as the latency tracers show them */
+	OPT_FUNCTION_TRACE, /* the latency tracers record calls, too */
 	OPT_GRAPH_CPU,	    /* columns of function_graph: */
 	OPT_GRAPH_OVERHEAD, /* the mark before a long duration */
 	OPT_GRAPH_PROC,
@@ -32,8 +34,6 @@ static inline bool trace_option(unsigned int option)
 	return __atomic_load_n(&trace_options, __ATOMIC_RELAXED) >> option & 1;
 }
 
-/* By name: OPTION, or noOPTION. 0, or -EINVAL. Context: trace_mutex held. */
-int trace_option_set(const char *name);
 /* Is there an option of that name, with or without no? */
 bool trace_option_exists(const char *name);
 /* The i-th option's name; NULL: there are no more. */

@@ -15,6 +15,7 @@
 #include <tracer/events/events.h>
 #include <tracer/options.h>
 #include <tracer/graph/output_graph.h>
+#include <tracer/latency/output_latency.h>
 
 /* ---- Merging ---------------------------------------------------------------- */
 
@@ -32,6 +33,7 @@ struct trace_iter *trace_iter_open(const struct ring *set, cpumask_t mask,
 	}
 	if (it) {
 		it->set = set;
+		it->until = ~0ull;
 		it->mask = mask;
 	}
 	for (cpu = 0; it && cpu < nr_cpus; cpu++) {
@@ -74,6 +76,16 @@ void trace_iter_restart(struct trace_iter *it, cpumask_t mask)
 	it->nr = kept;
 }
 
+static bool peek(const struct trace_iter *it, struct ring_cursor *c)
+{
+	while (ring_cursor_peek(c)) {
+		if (c->entry.clock >= it->from && c->entry.clock <= it->until)
+			return true;
+		ring_cursor_next(c);
+	}
+	return false;
+}
+
 const struct ring_entry *trace_iter_peek(struct trace_iter *it)
 {
 	unsigned int i;
@@ -82,7 +94,7 @@ const struct ring_entry *trace_iter_peek(struct trace_iter *it)
 	for (i = 0; i < it->nr; i++) {
 		struct ring_cursor *c = &it->cursors[i];
 
-		if (ring_cursor_peek(c) &&
+		if (peek(it, c) &&
 		    (!it->next || c->entry.clock < it->next->entry.clock))
 			it->next = c;
 	}
@@ -168,6 +180,22 @@ void trace_time(struct seq *s, u64 clock)
 			   (unsigned long)(us % 1000000));
 }
 
+char trace_mark(u64 ns)
+{
+	static const struct {
+		char mark;
+		u32 ns;
+	} marks[] = {
+		{ '$', 1000000000 }, { '@', 100000000 }, { '*', 10000000 },
+		{ '#', 1000000 },    { '!', 100000 },	 { '+', 10000 },
+	};
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(marks); i++)
+		if (ns > marks[i].ns)
+			return marks[i].mark;
+	return ' ';
+}
+
 /* ---- Lines ------------------------------------------------------------------ */
 
 /* clang-format off */
@@ -211,6 +239,10 @@ void trace_header(struct seq *s, const struct trace_iter *it)
 		trace_graph_header(s);
 		return;
 	}
+	if (it->latency_format) {
+		latency_header(s, it);
+		return;
+	}
 	seq_printf(s,
 		   "# entries-in-buffer/entries-written: %llu/%llu   #P:%u\n",
 		   (unsigned long long)it->announced,
@@ -233,7 +265,7 @@ void trace_duration(struct seq *s, u64 ns)
 
 /* Linux's five characters; there are no bottom halves, and no task is kept from
  * migrating but by preempt_disable(). */
-static void put_flags(struct seq *s, u32 context)
+void trace_flags(struct seq *s, u32 context)
 {
 	unsigned int depth = min(context & PREEMPT_DEPTH_MASK, 15u);
 	bool irq = context & PREEMPT_IRQ_MASK, nmi = context & PREEMPT_NMI;
@@ -312,11 +344,13 @@ void trace_line(struct seq *s, struct trace_iter *it,
 		trace_graph_line(s, &it->graph[e->cpu], e);
 		return;
 	}
-	if (trace_option(OPT_CONTEXT_INFO)) {
+	if (trace_option(OPT_CONTEXT_INFO) && it->latency_format) {
+		latency_columns(s, it, e);
+	} else if (trace_option(OPT_CONTEXT_INFO)) {
 		comm_find(e->pid, comm, sizeof(comm));
 		seq_printf(s, "%16s-%-7d [%03u] ", comm, e->pid, e->cpu);
 		if (trace_option(OPT_IRQ_INFO))
-			put_flags(s, e->context);
+			trace_flags(s, e->context);
 		trace_time(s, e->clock);
 		seq_printf(s, ": ");
 	}

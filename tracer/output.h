@@ -4,6 +4,7 @@
 
 #include <kernel/ctl/ctl.h>
 #include <kernel/sched/task.h>
+#include <tracer/latency/latency.h>
 #include <tracer/ring/ring_read.h>
 
 /* What of one CPU's call graph has been shown so far. */
@@ -24,7 +25,14 @@ struct trace_iter {
 	/* What the header says, as it was when the iteration began: the entries,
 	 * and these together with the overwritten ones. */
 	u64 announced, written;
-	u64 shown;	    /* entries that a line has shown */
+	u64 shown; /* entries that a line has shown */
+	/* Entries outside of this time are passed over. */
+	u64 from, until;
+	/* Of the format of latency tracers: is it in use; which latency; where in the record
+	 * the mark of the line stands that was shown last. */
+	bool latency_format;
+	struct latency latency;
+	size_t mark_at;
 	cpumask_t annotate; /* CPUs whose first line is announced, since the
 			     * beginning of their buffer was overwritten */
 	struct ring_cursor cursors[MAX_CPUS];
@@ -78,6 +86,10 @@ void trace_call(struct seq *s, const struct ring_entry *e);
 extern const char trace_clock_names[];
 void trace_clock_show(struct seq *s);
 int trace_clock_select(const char *name);
+/* Linux's mark of a long time: + more than 10 us, ! 100 us, # 1 ms, * 10 ms, @ 100 ms, $ 1 s. */
+char trace_mark(u64 ns);
+/* Interrupts, rescheduling, context and depth, as five characters and a blank. */
+void trace_flags(struct seq *s, u32 context);
 /* "12.345 us  ": microseconds, with as many of three digits more as make it seven. */
 void trace_duration(struct seq *s, u64 ns);
 /* A time as trace_line() shows it. */

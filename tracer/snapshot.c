@@ -113,19 +113,23 @@ static void tracer_snapshot_start(void)
 {
 	ipi_trace_hook = interrupted;
 }
-INIT_HOOK(INIT_LATE, tracer_snapshot_start);
+INIT_HOOK(INIT_SITES, tracer_snapshot_start);
 
 /* ---- snapshot, per_cpu/cpuN/snapshot -------------------------------------------------- */
 
-/* Which CPUs those are is known once none is under way. */
+static int refuse(struct ctl_handle *h)
+{
+	return ctl_error(h, -EBUSY,
+			 "the tracer %s keeps its longest latency there: cat "
+			 "trace",
+			 READ_ONCE(trace_state.tracer)->name);
+}
+
 static int open_on(struct ctl_handle *h, cpumask_t mask)
 {
-	int err;
-
-	snapshot_hold();
-	err = trace_show_open(h, ring_spares, mask & snapshot_cpus());
-	snapshot_release();
-	return err;
+	return READ_ONCE(trace_state.tracer)->latency ?
+		       refuse(h) :
+		       trace_show_open(h, ring_spares, mask);
 }
 
 static int snapshot_open(struct ctl_handle *h)
@@ -186,9 +190,7 @@ static int write_on(struct ctl_handle *h, char *text, cpumask_t mask)
 				 mask == ~0u ? ", 0 frees its memory" : "");
 	mutex_lock(&trace_mutex);
 	if (trace_state.tracer->latency) {
-		err = ctl_error(h, -EBUSY,
-				"the tracer %s keeps its longest latency there",
-				trace_state.tracer->name);
+		err = refuse(h);
 	} else if (v == 1) {
 		err = take(h, mask & ((1u << nr_cpus) - 1));
 	} else if (v) {

@@ -21,13 +21,16 @@
 #include <tracer/pids.h>
 #include <tracer/calls/calls.h>
 #include <tracer/calls/profile.h>
+#include <tracer/latency/latency.h>
+#include <tracer/options.h>
+#include <tracer/snapshot.h>
 #include <tracer/events/event_trigger.h>
 #include <tracer/events/events.h>
 #include <tracer/output.h>
 
 struct mutex trace_mutex = MUTEX_INIT(trace_mutex);
 
-static struct trace_ops trace_ops_ring = { .entry = trace_entry_ring };
+struct trace_ops trace_ops_ring = { .entry = trace_entry_ring };
 
 TRACER(nop, .name = "nop");
 TRACER(function, .name = "function", .ops = &trace_ops_ring);
@@ -39,6 +42,14 @@ static void on_switch(struct task *prev, struct task *next)
 	(void)prev;
 	comm_save(next);
 	ring_task(next->pid, pid_is_traced(next->pid));
+	latency_switched(next, (unsigned long)__builtin_return_address(0));
+}
+
+struct trace_ops *trace_wants(const struct tracer *tracer)
+{
+	return tracer->latency && !trace_option(OPT_FUNCTION_TRACE) ?
+		       NULL :
+		       tracer->ops;
 }
 
 /*
@@ -54,17 +65,18 @@ static void apply(bool clear)
 	/* C code looks at tracing_on itself, for a trigger may change it. */
 	bool triggers = event_triggers_any();
 	bool on = trace_state.on || ops || triggers;
-	bool calls = ops || (on && trace_state.tracer->ops), watch;
+	struct trace_ops *wanted = trace_wants(trace_state.tracer);
+	bool calls = ops || (on && wanted), watch;
 
 	WRITE_ONCE(ring_gated, ops || triggers || pids_are_listed());
 	WRITE_ONCE(ring_by_c, ops || triggers);
 	WRITE_ONCE(ring_triggers, triggers);
 	if (!ops)
-		ops = calls ? trace_state.tracer->ops : &trace_ops_off;
+		ops = calls ? wanted : &trace_ops_off;
 	if (!calls || clear)
 		trace_ops_set(&trace_ops_off);
 	/* Events need the names of tasks, too. */
-	watch = calls || events_are_on();
+	watch = calls || events_are_on() || trace_state.tracer->latency;
 	if (watch)
 		comm_save_all();
 	WRITE_ONCE(sched_switch_hook, watch ? on_switch : NULL);
@@ -107,23 +119,27 @@ static u32 want_filtered(unsigned int w, const void *arg)
 	return (bits & ~site_bits.excluded[w]) | calls_want(w);
 }
 
+int trace_patch_error(struct ctl_handle *h, const struct patch_batch *b,
+		      int err)
+{
+	char text[120];
+
+	if (err != -EIO)
+		return ctl_error(h, err, "cannot hold the CPUs from here");
+	patch_explain(b, text, sizeof(text));
+	return ctl_error(h, err, "%s", text);
+}
+
 int trace_update(struct ctl_handle *h, unsigned int lo, unsigned int hi)
 {
-	bool active = trace_state.tracer->ops;
+	bool active = trace_wants(trace_state.tracer);
 	struct patch_batch b;
-	char text[120];
 	int err;
 
 	mutex_assert_held(&trace_mutex);
 	err = patch_apply(&b, lo, hi, active ? want_filtered : want_calls,
 			  NULL);
-	if (err == -EIO) {
-		patch_explain(&b, text, sizeof(text));
-		return ctl_error(h, err, "%s", text);
-	}
-	if (err)
-		ctl_error(h, err, "cannot hold the CPUs from here");
-	return err;
+	return err ? trace_patch_error(h, &b, err) : 0;
 }
 
 const struct tracer *trace_find(const char *name)
@@ -148,10 +164,48 @@ int trace_unknown(struct ctl_handle *h, const char *name)
 			 names);
 }
 
+/* From the tracer `old`, whose calls were on or not, to trace_state.tracer. */
+static int switch_calls(struct ctl_handle *h, bool were_on)
+{
+	bool some = filter_trace.count;
+
+	if (were_on == !!trace_wants(trace_state.tracer))
+		return 0;
+	/* Outside the filter's words nothing is or becomes "on". */
+	return trace_update(h, some ? filter_trace.lo : 0,
+			    some ? filter_trace.hi : site_words);
+}
+
+int trace_wants_changed(struct ctl_handle *h, bool were_on)
+{
+	int err = switch_calls(h, were_on);
+
+	if (!err)
+		apply(false);
+	return err;
+}
+
+/*
+ * What a latency tracer needs before it runs: the snapshot's memory, which is empty, and its
+ * jump labels. After this nothing is measured.
+ */
+static int prepare_latency(struct ctl_handle *h, const struct tracer *t)
+{
+	int err = t->latency ? snapshot_make(h) : 0;
+
+	if (!err)
+		err = latency_prepare(h, t->latency);
+	if (err)
+		return err;
+	latency_measure(0);
+	if (t->latency)
+		latency_forget(~0u);
+	return 0;
+}
+
 int trace_select(struct ctl_handle *h, const char *name)
 {
 	const struct tracer *t = trace_find(name), *old = trace_state.tracer;
-	bool some = filter_trace.count;
 	int err;
 
 	mutex_assert_held(&trace_mutex);
@@ -161,24 +215,27 @@ int trace_select(struct ctl_handle *h, const char *name)
 		return 0;
 	if (trace_state.pipes)
 		return ctl_error(h, -EBUSY, "trace_pipe is being read");
-	if (t->ops && trace_ops_refuse(h))
+	if (trace_wants(t) && trace_ops_refuse(h))
 		return -EBUSY;
 	if (t->graph && profile_is_on())
 		return ctl_error(h, -EBUSY,
 				 "function_profile_enabled is 1, and takes "
 				 "the returns that function_graph needs");
+	err = prepare_latency(h, t);
+	if (err)
+		return err;
 	trace_state.tracer = t;
-	if (!t->ops != !old->ops) {
-		/* Outside the filter's words nothing is or becomes "on". */
-		err = trace_update(h, some ? filter_trace.lo : 0,
-				   some ? filter_trace.hi : site_words);
-		if (err) {
-			trace_state.tracer = old;
-			return err;
-		}
+	err = switch_calls(h, trace_wants(old));
+	if (err) {
+		trace_state.tracer = t = old;
+		prepare_latency(h, old);
+	} else {
+		apply(true);
 	}
-	apply(true);
-	return 0;
+	latency_measure(t->latency);
+	if (old->latency && !t->latency)
+		snapshot_free();
+	return err;
 }
 
 /* ---- Boot ------------------------------------------------------------------ */

@@ -25,6 +25,8 @@ struct tracer {
 	static const struct tracer tracer_##ident REGISTER(                    \
 		tracers) = { __VA_ARGS__ }
 REGISTRY(struct tracer, tracers);
+/* Live calls write an entry into the ring. */
+extern struct trace_ops trace_ops_ring;
 
 struct trace_state {
 	const struct tracer *tracer;
@@ -43,6 +45,21 @@ extern struct mutex trace_mutex;
 /* A tracer by name, or NULL; any context. And the error that says so. */
 const struct tracer *trace_find(const char *name);
 int trace_unknown(struct ctl_handle *h, const char *name);
+
+/* What the selected tracer's live calls do, NULL: it wants none. Option function-trace takes
+ * them from the latency tracers. */
+struct trace_ops *trace_wants(const struct tracer *tracer);
+
+/*
+ * That may have changed for the selected tracer, which had live calls or not. 0; or
+ * trace_update()'s error.
+ */
+int trace_wants_changed(struct ctl_handle *h, bool were_on);
+
+/* Explain patch_apply()'s error in h, and return it. Any task. */
+struct patch_batch;
+int trace_patch_error(struct ctl_handle *h, const struct patch_batch *b,
+		      int err);
 
 /* Select a tracer by name; clears the buffer. -EINVAL: unknown. -EBUSY: trace_pipe is
  * being read. */

@@ -98,6 +98,17 @@ KTEST(arch_irqs_off, "arch.irqs_off")
 	KEXPECT(t, !arch_irqs_off());
 }
 
+KTEST(arch_irq_was_off, "arch.irq_was_off")
+{
+	irq_state_t on = arch_irq_save(), off = arch_irq_save();
+	bool on_was_off = arch_irq_was_off(on), off_was_off;
+
+	off_was_off = arch_irq_was_off(off);
+	arch_irq_restore(on);
+	KEXPECT(t, !on_was_off);
+	KEXPECT(t, off_was_off);
+}
+
 /* Waits for no other CPU, so no arch_cpu_relax() is needed. */
 static void spin_ticks(u64 ticks)
 {

@@ -59,6 +59,11 @@ static inline void arch_irq_restore(irq_state_t state)
 		arch_irq_disable();
 }
 
+static inline bool arch_irq_was_off(irq_state_t state)
+{
+	return !(state.opaque & STATUS_IE);
+}
+
 static inline bool arch_irqs_off(void)
 {
 	return !(read_c0(C0_STATUS) & STATUS_IE);

@@ -86,6 +86,11 @@ static inline void arch_cpu_relax(void)
 	arch_irq_restore(state);
 }
 
+static inline bool arch_irq_was_off(irq_state_t state)
+{
+	return !state.opaque;
+}
+
 static inline bool arch_irqs_off(void)
 {
 	return !(csr_read(sstatus) & SSTATUS_SIE);

@@ -68,6 +68,11 @@ static inline void arch_irq_disable(void)
 	asm volatile("cli" : : : "memory");
 }
 
+static inline bool arch_irq_was_off(irq_state_t state)
+{
+	return !(state.opaque & RFLAGS_IF);
+}
+
 static inline bool arch_irqs_off(void)
 {
 	unsigned long flags;

@@ -3,6 +3,7 @@
 #include <boot/boot_info.h>
 #include <kernel/cpu/cpu.h>
 #include <kernel/event/event.h>
+#include <kernel/event/latency.h>
 #include <kernel/errno.h>
 #include <kernel/cpu/order.h>
 #include <kernel/panic.h>
@@ -207,9 +208,9 @@ int cpu_call(cpumask_t mask, void (*fn)(void *arg), void *arg)
 		if (others & (1u << c))
 			ipi_send(c, IPI_CALL);
 	if (mask & me) {
-		state = arch_irq_save();
+		state = irq_save();
 		fn(arg);
-		arch_irq_restore(state);
+		irq_restore(state);
 	}
 	order_tell(ORDER_WAIT, others);
 	while (__atomic_load_n(&call.todo, __ATOMIC_ACQUIRE))

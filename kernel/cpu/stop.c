@@ -23,6 +23,7 @@
  */
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
+#include <kernel/event/latency.h>
 #include <kernel/cpu/order.h>
 #include <kernel/patch_path.h>
 #include <kernel/cpu/stop.h>
@@ -148,11 +149,11 @@ int stop_cpus(struct stop_work *w)
 	patch_path_check(stop_lead, w->sync);
 	patch_path_check(stop_hold, w->sync);
 	stop_turn_take();
-	arch_irq_disable();
+	irq_disable();
 	start = arch_clock();
 	stop_lead(gather(w));
 	stop.held[cpu_index()] = arch_clock() - start;
-	arch_irq_enable();
+	irq_enable();
 	w->held_ns = longest_hold();
 	stop_turn_give();
 	return 0;

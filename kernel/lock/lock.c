@@ -6,6 +6,7 @@
 #include <kernel/assert.h>
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
+#include <kernel/event/latency.h>
 #include <kernel/panic.h>
 #include <kernel/printk.h>
 #include <kernel/time.h>
@@ -156,7 +157,7 @@ void spin_release(struct spinlock *l)
 
 irq_state_t spin_lock(struct spinlock *l)
 {
-	irq_state_t state = arch_irq_save();
+	irq_state_t state = irq_save();
 
 	preempt_disable();
 	acquire_at(l, CALLER);
@@ -167,13 +168,13 @@ int spin_trylock(struct spinlock *l, irq_state_t *state)
 {
 	u32 owner;
 
-	*state = arch_irq_save();
+	*state = irq_save();
 	/* Acquire: pairs with the release in spin_release(), which stores the
 	 * owner. The exchange below is of the other word, and orders nothing. */
 	owner = __atomic_load_n(&l->owner, __ATOMIC_ACQUIRE);
 	if (!__atomic_compare_exchange_n(&l->next, &owner, owner + 1, false,
 					 __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-		arch_irq_restore(*state);
+		irq_restore(*state);
 		return -EBUSY;
 	}
 	preempt_disable();
@@ -186,6 +187,6 @@ int spin_trylock(struct spinlock *l, irq_state_t *state)
 void spin_unlock(struct spinlock *l, irq_state_t state)
 {
 	spin_release(l);
-	arch_irq_restore(state);
+	irq_restore(state);
 	preempt_enable();
 }

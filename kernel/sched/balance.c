@@ -8,6 +8,7 @@
  * once it holds the locks.
  */
 #include <kernel/event/event.h>
+#include <kernel/event/latency.h>
 #include <kernel/printk.h>
 #include <kernel/sched/sched_internal.h>
 #include <kernel/sched/balance.h>
@@ -95,13 +96,13 @@ static unsigned int select_cpu(const struct task *t)
 
 void cpu_kick(unsigned int cpu)
 {
-	irq_state_t state = arch_irq_save();
+	irq_state_t state = irq_save();
 
 	if (cpu == cpu_index())
 		sched_need_resched();
 	else
 		ipi_send(cpu, IPI_RESCHED);
-	arch_irq_restore(state);
+	irq_restore(state);
 }
 
 /* Under the lock of c's queue, and of t->cpu's. */
@@ -109,8 +110,11 @@ static void put_on(unsigned int c, struct task *t)
 {
 	if (t->cpu != c)
 		trace_sched_migrate_task(t, t->cpu, c);
-	if (t->waking)
+	if (t->waking) {
 		trace_sched_wakeup(t, c);
+		if (static_branch(&key_wakeup))
+			latency_hooks->woken(t, c, LATENCY_PARENT);
+	}
 	t->waking = false;
 	t->cpu = c;
 	rq_add(&cpus[c].rq, t, false);

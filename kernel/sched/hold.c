@@ -2,6 +2,7 @@
 #include <kernel/sched/balance.h>
 #include <kernel/sched/hold.h>
 #include <kernel/sched/sched_internal.h>
+#include <kernel/event/latency.h>
 
 /* Tasks wait here for another task to be held. */
 static struct wait_queue hold_wait = WAIT_QUEUE_INIT(hold_wait);
@@ -32,12 +33,12 @@ bool task_hold_here(struct task *t, const struct trap_frame *f)
 
 void task_hold_self(void)
 {
-	irq_state_t state = arch_irq_save();
+	irq_state_t state = irq_save();
 
 	sched_set_state(current_task(), TASK_HELD);
 	task_hold_look();
 	task_block();
-	arch_irq_restore(state);
+	irq_restore(state);
 }
 
 static bool held_or_dead(const struct task *t)

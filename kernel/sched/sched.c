@@ -13,6 +13,7 @@
  * task to another CPU. kernel/sched/balance.c does that.
  */
 #include <kernel/event/event.h>
+#include <kernel/event/latency.h>
 #include <kernel/assert.h>
 #include <kernel/lib/bits.h>
 #include <kernel/cpu/hotplug.h>
@@ -43,17 +44,17 @@ notrace void preempt_disable(void)
 {
 	irq_state_t state = arch_irq_save();
 
-	arch_this_cpu()->head.preempt_count++;
+	preempt_count_up(&arch_this_cpu()->head);
 	arch_irq_restore(state);
 }
 
 notrace void preempt_enable(void)
 {
-	bool was_off = arch_irqs_off();
 	irq_state_t state = arch_irq_save();
+	bool was_off = arch_irq_was_off(state);
 
-	if (--arch_this_cpu()->head.preempt_count == PREEMPT_RESCHED &&
-	    !was_off)
+	preempt_count_down(&arch_this_cpu()->head, was_off);
+	if (arch_this_cpu()->head.preempt_count == PREEMPT_RESCHED && !was_off)
 		sched_preempt();
 	arch_irq_restore(state);
 }
@@ -85,12 +86,12 @@ void sched_preempt(void)
 	struct cpu *cpu = arch_this_cpu();
 
 	do {
-		cpu->head.preempt_count++;
+		preempt_count_up(&cpu->head);
 		if (READ_ONCE(cpu->head.current->state) == TASK_BLOCKED)
 			sched_set_state(cpu->head.current, TASK_READY);
 		schedule();
 		cpu = arch_this_cpu(); /* maybe another one by now */
-		cpu->head.preempt_count--;
+		preempt_count_down(&cpu->head, true);
 	} while (cpu->head.preempt_count == PREEMPT_RESCHED);
 }
 
@@ -243,15 +244,16 @@ noinline void schedule(void)
 /* Interrupts as they were before; the caller's task state says what happens. */
 static void give_up_cpu(bool to_tail)
 {
-	irq_state_t state = arch_irq_save();
+	irq_state_t state = irq_save();
 
-	arch_this_cpu()->head.preempt_count++;
+	preempt_count_up(&arch_this_cpu()->head);
 	if (to_tail)
 		arch_this_cpu()->rq.expired = true;
 	schedule();
-	if (--arch_this_cpu()->head.preempt_count == PREEMPT_RESCHED)
+	preempt_count_down(&arch_this_cpu()->head, true);
+	if (arch_this_cpu()->head.preempt_count == PREEMPT_RESCHED)
 		sched_preempt();
-	arch_irq_restore(state);
+	irq_restore(state);
 }
 
 /* With no other task ready, a loop around this is a spin loop. */
@@ -291,21 +293,29 @@ void sched_tick(u64 now)
 	balance_tick(cpu);
 }
 
+/* A CPU that waits with interrupts off is not late: they end its wait. */
+static void idle_wait(void)
+{
+	if (static_branch(&key_irqsoff))
+		latency_hooks->irqs_on(LATENCY_PARENT);
+	arch_cpu_idle();
+}
+
 static void idle_here(void)
 {
 	cpu_idle_check();
 	if (!(arch_this_cpu()->head.preempt_count & PREEMPT_RESCHED))
-		arch_cpu_idle();
+		idle_wait();
 }
 
 void sched_idle(void)
 {
 	for (;;) {
-		arch_irq_disable();
+		irq_disable();
 		if (arch_this_cpu()->head.preempt_count & PREEMPT_RESCHED)
 			sched_preempt();
 		else
 			idle_here();
-		arch_irq_enable();
+		irq_enable();
 	}
 }

@@ -1,5 +1,6 @@
 /* Tasks: made, ended, joined; their stacks and the list of them all. */
 #include <kernel/event/event.h>
+#include <kernel/event/latency.h>
 #include <kernel/assert.h>
 #include <kernel/errno.h>
 #include <kernel/printk.h>
@@ -227,8 +228,8 @@ void task_start(void)
 	struct task *t;
 
 	sched_finish_switch(arch_this_cpu()->rq.prev);
-	arch_this_cpu()->head.preempt_count--;
-	arch_irq_enable();
+	preempt_count_down(&arch_this_cpu()->head, true);
+	irq_enable();
 	t = current_task();
 	t->fn(t->arg);
 	task_exit(0);
@@ -262,7 +263,7 @@ void task_die(int code)
 	struct cpu *cpu;
 	struct task *t;
 
-	arch_irq_disable();
+	irq_disable();
 	cpu = arch_this_cpu();
 	t = cpu->head.current;
 	/* From schedule() the depth is 1 already, from elsewhere 0. */
@@ -397,7 +398,7 @@ void task_sleep(u64 ns)
 	irq_state_t state;
 
 	assert_task_context();
-	state = arch_irq_save();
+	state = irq_save();
 
 	sched_set_state(t, TASK_BLOCKED);
 	/* After the state: task_stop() sets the flag before it wakes. */
@@ -407,7 +408,7 @@ void task_sleep(u64 ns)
 		timer_start(&t->timer, ns);
 		task_block();
 	}
-	arch_irq_restore(state);
+	irq_restore(state);
 	timer_cancel(&t->timer);
 }
 

@@ -132,13 +132,13 @@ static struct trace_ops quiet_profile_ops = {
 
 struct trace_ops *calls_ops(const struct tracer *tracer)
 {
+	bool wanted = trace_wants(tracer);
+
 	if (profile_is_on())
-		return tracer->ops ? &profile_ops : &quiet_profile_ops;
+		return wanted ? &profile_ops : &quiet_profile_ops;
 	if (!triggers_any() && !stack_is_traced())
 		return NULL;
-	return !tracer->ops  ? &quiet_ops :
-	       tracer->graph ? &graph_ops :
-			       &call_ops;
+	return !wanted ? &quiet_ops : tracer->graph ? &graph_ops : &call_ops;
 }
 
 u32 calls_want(unsigned int w)

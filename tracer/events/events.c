@@ -201,16 +201,9 @@ bool events_are_on(void)
 static int apply_keys(struct ctl_handle *h)
 {
 	struct patch_batch b;
-	char text[120];
 	int err = static_keys_apply(&b);
 
-	if (err == -EIO) {
-		patch_explain(&b, text, sizeof(text));
-		ctl_error(h, err, "%s", text);
-	} else if (err) {
-		ctl_error(h, err, "cannot hold the CPUs from here");
-	}
-	return err;
+	return err ? trace_patch_error(h, &b, err) : 0;
 }
 
 struct event_set events_now(void)

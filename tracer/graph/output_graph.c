@@ -78,22 +78,6 @@ static void put_switch(struct seq *s, unsigned int cpu, s32 from, s32 to)
 	seq_printf(s, "\n%s\n", rule);
 }
 
-static char overhead(u64 ns)
-{
-	static const struct {
-		char mark;
-		u32 ns;
-	} marks[] = {
-		{ '$', 1000000000 }, { '@', 100000000 }, { '*', 10000000 },
-		{ '#', 1000000 },    { '!', 100000 },	 { '+', 10000 },
-	};
-
-	for (unsigned int i = 0; i < ARRAY_SIZE(marks); i++)
-		if (ns > marks[i].ns)
-			return marks[i].mark;
-	return ' ';
-}
-
 static void put_duration(struct seq *s, u64 ticks)
 {
 	u64 ns = clock_delta_to_ns(ticks);
@@ -101,7 +85,7 @@ static void put_duration(struct seq *s, u64 ticks)
 	if (!shows(OPT_GRAPH_DURATION))
 		return;
 	seq_printf(s, "%c ",
-		   trace_option(OPT_GRAPH_OVERHEAD) ? overhead(ns) : ' ');
+		   trace_option(OPT_GRAPH_OVERHEAD) ? trace_mark(ns) : ' ');
 	trace_duration(s, ns);
 	seq_printf(s, "|  ");
 }

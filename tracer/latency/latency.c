@@ -1,0 +1,314 @@
+/* The latency tracers: latency.h. */
+#include <tracer/latency/latency.h>
+
+#include <kernel/cpu/cpu.h>
+#include <kernel/errno.h>
+#include <kernel/event/latency.h>
+#include <kernel/image/symbols.h>
+#include <kernel/image/unwind.h>
+#include <kernel/init.h>
+#include <kernel/lib/string.h>
+#include <kernel/lock/mutex.h>
+#include <kernel/sched/task.h>
+#include <kernel/time.h>
+#include <tracer/graph/graph.h>
+#include <tracer/ring/ring_control.h>
+#include <tracer/ring/ring_internal.h>
+#include <tracer/sites/keys.h>
+#include <tracer/snapshot.h>
+#include <tracer/tracer.h>
+
+#define TRACER_LATENCY(ident, kinds)                                           \
+	TRACER(ident, .name = #ident, .ops = &trace_ops_ring,                  \
+	       .latency = (kinds))
+TRACER_LATENCY(irqsoff, LATENCY_IRQS);
+TRACER_LATENCY(preemptoff, LATENCY_PREEMPT);
+TRACER_LATENCY(preemptirqsoff, LATENCY_IRQS | LATENCY_PREEMPT);
+TRACER_LATENCY(wakeup, LATENCY_WAKEUP);
+TRACER_LATENCY(wakeup_rt, LATENCY_WAKEUP | LATENCY_RT);
+
+static unsigned int measured; /* LATENCY_ bits */
+
+/* Each is written by its CPU alone, with interrupts off; since 0: none is open. */
+static struct section {
+	u64 since;
+	unsigned long began;
+} sections[MAX_CPUS];
+
+/* Under `keeping`, as are the longest latency and what tracing_max_latency shows. */
+static struct {
+	s32 pid; /* of the task whose way is measured; 0: of none */
+	int prio;
+	u64 since;
+} woken;
+
+static struct latency longest;
+static u64 limit_ns; /* the next one must take longer */
+
+/*
+ * A bare lock, of the tracer alone: its own places to turn interrupts off are not watched, and
+ * none of its functions has a site. Interrupts off.
+ */
+static u32 keeping;
+
+static void keep_begin(void)
+{
+	while (__atomic_exchange_n(&keeping, 1, __ATOMIC_ACQUIRE))
+		arch_cpu_relax();
+}
+
+static void keep_end(void)
+{
+	__atomic_store_n(&keeping, 0, __ATOMIC_RELEASE);
+}
+
+/* ---- One latency ------------------------------------------------------------------------ */
+
+/* What a task or a CPU begins with was called by nothing that is known. */
+static void write_call(unsigned long ip, unsigned long parent)
+{
+	if (parent - (unsigned long)_text >= (unsigned long)(_etext - _text))
+		parent = ip;
+	ring_write(ip - (unsigned long)_text, parent - (unsigned long)_text,
+		   ring_context(true), NULL);
+}
+
+static bool is_worth_keeping(u64 ticks)
+{
+	return graph_limits.thresh ?
+		       ticks >= graph_limits.thresh :
+		       clock_delta_to_ns(ticks) > READ_ONCE(limit_ns);
+}
+
+/* The buffer of the CPUs of mask belongs to l, which is over. Under `keeping`. */
+static void keep(struct latency *l, cpumask_t mask)
+{
+	l->cpu = cpu_index();
+	l->until = arch_clock();
+	if (!is_worth_keeping(l->ticks) || !snapshot_trigger(mask))
+		return;
+	longest = *l;
+	WRITE_ONCE(limit_ns, clock_delta_to_ns(l->ticks));
+}
+
+/* The ring can be written, and exchanged. */
+static bool is_recording(void)
+{
+	return READ_ONCE(trace_state.on) && !rings[cpu_index()].busy;
+}
+
+/* ---- Sections ---------------------------------------------------------------------------- */
+
+static void begin(unsigned long ip, unsigned long parent)
+{
+	struct section *s = &sections[cpu_index()];
+
+	if (s->since || !is_recording())
+		return;
+	s->since = arch_clock();
+	s->began = ip;
+	write_call(ip, unwind_caller(parent));
+}
+
+static void end(unsigned long ip, unsigned long parent)
+{
+	struct section *s = &sections[cpu_index()];
+	struct task *t = current_task();
+	struct latency l = {
+		.since = s->since,
+		.ticks = arch_clock() - s->since,
+		.pid = t->pid,
+		.prio = t->prio,
+		.began = s->began,
+		.ended = ip,
+	};
+
+	s->since = 0;
+	if (!l.since || !is_worth_keeping(l.ticks) || !is_recording())
+		return;
+	write_call(ip, unwind_caller(parent));
+	keep_begin();
+	keep(&l, 1u << cpu_index());
+	keep_end();
+}
+
+#define HERE ((unsigned long)__builtin_return_address(0))
+
+static void on_irqs_off(unsigned long parent)
+{
+	if (READ_ONCE(measured) & LATENCY_IRQS)
+		begin(HERE, parent);
+}
+
+static void on_irqs_on(unsigned long parent)
+{
+	unsigned int kinds = READ_ONCE(measured);
+
+	if ((kinds & LATENCY_IRQS) &&
+	    !((kinds & LATENCY_PREEMPT) && preempt_depth()))
+		end(HERE, parent);
+}
+
+static void on_preempt_off(unsigned long parent)
+{
+	if (READ_ONCE(measured) & LATENCY_PREEMPT)
+		begin(HERE, parent);
+}
+
+static void on_preempt_on(unsigned long parent, bool irqs_off)
+{
+	unsigned int kinds = READ_ONCE(measured);
+
+	if ((kinds & LATENCY_PREEMPT) && !((kinds & LATENCY_IRQS) && irqs_off))
+		end(HERE, parent);
+}
+
+/* ---- Wakeups ------------------------------------------------------------------------------- */
+
+/* Of all tasks that are on their way, the most urgent one is measured. */
+static void on_woken(const struct task *t, unsigned int cpu,
+		     unsigned long parent)
+{
+	unsigned int kinds = READ_ONCE(measured);
+	u64 now = arch_clock();
+
+	if (!(kinds & LATENCY_WAKEUP) || !is_recording() ||
+	    t->prio <= READ_ONCE(cpus[cpu].rq.running_prio) ||
+	    ((kinds & LATENCY_RT) && t->prio < LATENCY_RT_PRIO))
+		return;
+	keep_begin();
+	if (!woken.pid || t->prio > woken.prio) {
+		woken.pid = t->pid;
+		woken.prio = t->prio;
+		woken.since = now;
+		write_call(HERE, unwind_caller(parent));
+	}
+	keep_end();
+}
+
+static const struct latency_hooks hooks = {
+	.irqs_off = on_irqs_off,
+	.irqs_on = on_irqs_on,
+	.preempt_off = on_preempt_off,
+	.preempt_on = on_preempt_on,
+	.woken = on_woken,
+};
+
+static void latency_start(void)
+{
+	latency_hooks = &hooks;
+}
+INIT_HOOK(INIT_SITES, latency_start);
+
+void latency_switched(const struct task *next, unsigned long hook_ip)
+{
+	struct latency l = { .pid = next->pid, .prio = next->prio };
+
+	/* Idle tasks have the pid 0, and are never woken. */
+	if (!next->pid || READ_ONCE(woken.pid) != next->pid)
+		return;
+	keep_begin();
+	if (woken.pid == next->pid) {
+		l.since = woken.since;
+		l.ticks = arch_clock() - woken.since;
+		woken.pid = 0;
+		if (is_recording()) {
+			write_call(hook_ip, hook_ip);
+			keep(&l, ~0u);
+		}
+	}
+	keep_end();
+}
+
+/* ---- Starting and stopping ------------------------------------------------------------------ */
+
+static void set_keys(unsigned int kinds)
+{
+	key_irqsoff.on = kinds & LATENCY_IRQS;
+	key_preemptoff.on = kinds & LATENCY_PREEMPT;
+	key_wakeup.on = kinds & LATENCY_WAKEUP;
+}
+
+static unsigned int keys(void)
+{
+	return (key_irqsoff.on ? LATENCY_IRQS : 0) |
+	       (key_preemptoff.on ? LATENCY_PREEMPT : 0) |
+	       (key_wakeup.on ? LATENCY_WAKEUP : 0);
+}
+
+int latency_prepare(struct ctl_handle *h, unsigned int kinds)
+{
+	unsigned int before = keys();
+	struct patch_batch b;
+	int err;
+
+	mutex_assert_held(&trace_mutex);
+	if ((kinds & ~LATENCY_RT) == before)
+		return 0;
+	set_keys(kinds);
+	err = static_keys_apply(&b);
+	if (!err)
+		return 0;
+	set_keys(before);
+	return trace_patch_error(h, &b, err);
+}
+
+static void close_section(void *arg)
+{
+	(void)arg;
+	sections[cpu_index()].since = 0;
+}
+
+void latency_measure(unsigned int kinds)
+{
+	mutex_assert_held(&trace_mutex);
+	WRITE_ONCE(measured, 0);
+	/* A CPU that answers is in the middle of no section that it would still keep. */
+	cpu_call(~0u, close_section, NULL);
+	longest = (struct latency){ 0 };
+	limit_ns = 0;
+	woken.pid = 0;
+	WRITE_ONCE(measured, kinds);
+}
+
+void latency_forget(cpumask_t mask)
+{
+	mutex_assert_held(&trace_mutex);
+	snapshot_hold();
+	ring_spares_clear(mask);
+	longest = (struct latency){ 0 };
+	snapshot_release();
+}
+
+struct latency latency_longest(void)
+{
+	return longest;
+}
+
+/* ---- tracing_max_latency ----------------------------------------------------------------- */
+
+static int max_read(struct ctl_handle *h, struct seq *s)
+{
+	if (!ctl_once(h))
+		return 0;
+	seq_printf(s, "%llu\n",
+		   (unsigned long long)(READ_ONCE(limit_ns) / NSEC_PER_USEC));
+	return 1;
+}
+
+/* In microseconds, as in Linux: only what takes longer is kept from now on. */
+static int max_write(struct ctl_handle *h, char *text)
+{
+	u64 us;
+	int err = parse_u64(ctl_strip(text), &us);
+
+	if (err || us > ~0ull / NSEC_PER_USEC)
+		return ctl_error(h, err ? err : -ERANGE,
+				 "'%.32s' is no number of microseconds; 0 "
+				 "begins anew",
+				 text);
+	WRITE_ONCE(limit_ns, us * NSEC_PER_USEC);
+	return 0;
+}
+CTL_FILE(tracing_max_latency, .path = TRACING "tracing_max_latency",
+	 .read = max_read, .write = max_write);
