@@ -34,7 +34,7 @@ static void exchange_if_wanted(unsigned int cpu, void *arg)
 		exchange(cpu, arg);
 }
 
-static void interrupted(void)
+void snapshot_answer(void)
 {
 	exchange_if_wanted(cpu_index(), NULL);
 }
@@ -111,7 +111,7 @@ void snapshot_free(void)
 
 static void tracer_snapshot_start(void)
 {
-	ipi_trace_hook = interrupted;
+	ipi_trace_hook = snapshot_answer;
 }
 INIT_HOOK(INIT_SITES, tracer_snapshot_start);
 

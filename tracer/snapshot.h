@@ -23,6 +23,10 @@ int snapshot_make(struct ctl_handle *h);
  */
 bool snapshot_trigger(cpumask_t mask);
 
+/* If another CPU's trigger wants this CPU's part, and its interrupt has not come yet: do it now.
+ * Interrupts off. No site. */
+void snapshot_answer(void);
+
 /* From here to snapshot_release() no snapshot is begun, and none is under way. Calls nest.
  * Context: a task, interrupts on. */
 void snapshot_hold(void);

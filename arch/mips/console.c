@@ -32,9 +32,9 @@ void arch_console_init(void)
 /* The wait is bounded: a dead UART loses text, not the kernel. */
 void arch_console_putc(char c)
 {
-	for (int i = 0; i < 100000; i++)
-		if (isa_in(UART + UART_LSR) & LSR_CAN_SEND)
-			break;
+	/* However long the host takes to read: a byte that is not waited for is lost. */
+	while (!(isa_in(UART + UART_LSR) & LSR_CAN_SEND))
+		;
 	isa_out(UART + UART_DATA, c);
 }
 
