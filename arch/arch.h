@@ -132,9 +132,8 @@ void arch_smp_atomics(bool smp);
  * compiler barriers. */
 static inline irq_state_t arch_irq_save(void);
 static inline void arch_irq_restore(irq_state_t state);
-/* inline: the same without a state. */
+/* inline: turn them on. */
 static inline void arch_irq_enable(void);
-static inline void arch_irq_disable(void);
 /* inline: are interrupts off now? And were they, when arch_irq_save() returned state? */
 static inline bool arch_irqs_off(void);
 static inline bool arch_irq_was_off(irq_state_t state);
@@ -261,5 +260,11 @@ static inline void arch_context_regs(const struct arch_context *c,
 				     struct unwind_regs *r);
 
 #include <arch_inline.h>
+
+/* For a caller that turns interrupts on again, whatever they were. */
+static inline void arch_irq_disable(void)
+{
+	arch_irq_save();
+}
 
 #endif

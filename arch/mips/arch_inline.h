@@ -46,17 +46,12 @@ static inline void arch_irq_enable(void)
 	asm volatile("ei\n\tehb" : : : "memory");
 }
 
-static inline void arch_irq_disable(void)
-{
-	asm volatile("di\n\tehb" : : : "memory");
-}
-
 static inline void arch_irq_restore(irq_state_t state)
 {
 	if (state.opaque & STATUS_IE)
 		arch_irq_enable();
 	else
-		arch_irq_disable();
+		arch_irq_save();
 }
 
 static inline bool arch_irq_was_off(irq_state_t state)

@@ -64,17 +64,12 @@ static inline void arch_irq_enable(void)
 	csr_set(sstatus, SSTATUS_SIE);
 }
 
-static inline void arch_irq_disable(void)
-{
-	csr_clear(sstatus, SSTATUS_SIE);
-}
-
 static inline void arch_irq_restore(irq_state_t state)
 {
 	if (state.opaque)
 		arch_irq_enable();
 	else
-		arch_irq_disable();
+		arch_irq_save();
 }
 
 static inline void arch_cpu_relax(void)

@@ -63,11 +63,6 @@ static inline void arch_irq_enable(void)
 	asm volatile("sti" : : : "memory");
 }
 
-static inline void arch_irq_disable(void)
-{
-	asm volatile("cli" : : : "memory");
-}
-
 static inline bool arch_irq_was_off(irq_state_t state)
 {
 	return !(state.opaque & RFLAGS_IF);
