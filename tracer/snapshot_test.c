@@ -1,6 +1,7 @@
 /* Snapshots: what is set aside is exactly what was there, and nothing is lost on the way. */
 #include <tracer/testing.h>
 
+#include <kernel/cpu/hotplug.h>
 #include <kernel/lib/string.h>
 #include <kernel/mm/kmalloc.h>
 #include <kernel/mm/page.h>
@@ -150,6 +151,56 @@ KTEST(snapshot_trigger_function, "snapshot.of_functions")
 	victim_other(2);
 	KEXPECT_EQ(t, set_aside(), 7);
 	KEXPECT_EQ(t, count(rings, ALL_CPUS), 1);
+	trace_test_reset();
+}
+
+/* Every CPU's part, though the trigger cannot wait for them: a reader does. */
+KTEST(snapshot_trigger_all, "snapshot.of_all_cpus")
+{
+	struct trace_worker w[MAX_CPUS];
+	unsigned long made;
+
+	trace_test_reset();
+	KEXPECT_EQ(t, trace_test_victim(), 0);
+	KEXPECT_EQ(t,
+		   trace_test_add("set_ftrace_filter", "victim_other:snapshot"),
+		   0);
+	KASSERT(t, trace_workers_start(w, 100));
+	made = trace_workers_join(w);
+	victim_other(1);
+	KEXPECT_EQ(t, set_aside(), made);
+	KEXPECT_EQ(t, count(rings, ALL_CPUS), 0);
+	/* And each of them does its part without a reader. */
+	victim_other(1);
+	for (unsigned int i = 0; snapshot_cpus() != ALL_CPUS && i < 20000; i++)
+		task_sleep(NSEC_PER_MSEC);
+	KEXPECT_EQ(t, snapshot_cpus(), ALL_CPUS);
+	trace_test_reset();
+}
+
+/* A CPU that is away has no part in a trigger's snapshot, not even an old one. */
+KTEST(snapshot_away, "snapshot.without_a_cpu")
+{
+	unsigned int c = ktest_last_cpu();
+
+	KNEED_TWO(t);
+	trace_test_reset();
+	KEXPECT_EQ(t, trace_test_victim(), 0);
+	KEXPECT_EQ(t,
+		   trace_test_add("set_ftrace_filter", "victim_other:snapshot"),
+		   0);
+	KEXPECT_EQ(t, trace_test_put("snapshot", "1"), 0);
+	KEXPECT_EQ(t, snapshot_cpus(), ALL_CPUS);
+	KEXPECT_EQ(t, cpu_down(c), 0);
+	victim_call(1);
+	victim_other(1);
+	KEXPECT_EQ(t, set_aside(), 1);
+	KEXPECT_EQ(t, snapshot_cpus(), ALL_CPUS & ~(1u << c));
+	victim_other(2);
+	KEXPECT_EQ(t, cpu_up(c), 0);
+	KEXPECT_EQ(t, set_aside(), 0);
+	KEXPECT_EQ(t, trace_test_put("snapshot", "1"), 0);
+	KEXPECT_EQ(t, snapshot_cpus(), ALL_CPUS);
 	trace_test_reset();
 }
 

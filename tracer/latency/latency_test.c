@@ -69,6 +69,20 @@ static noinline u64 hold_both(u64 ns)
 	return arch_clock() - start;
 }
 
+/* Interrupts are off all the time, and preemption comes back in the middle. */
+static noinline u64 hold_irqs_longer(u64 ns)
+{
+	u64 start = arch_clock();
+	irq_state_t state = irq_save();
+
+	preempt_disable();
+	spin_for(ns / 2);
+	preempt_enable();
+	spin_for(ns / 2);
+	irq_restore(state);
+	return arch_clock() - start;
+}
+
 static bool is_in(unsigned long pc, u64 (*fn)(u64 ns))
 {
 	struct symbol sym;
@@ -162,6 +176,7 @@ KTEST(latency_both, "latency.preemptirqsoff")
 {
 	expect_section(t, "preemptirqsoff", hold_irqs, LONG_NS);
 	expect_section(t, "preemptirqsoff", hold_both, LONG_NS);
+	expect_section(t, "preemptirqsoff", hold_irqs_longer, LONG_NS);
 }
 
 /* ---- Wakeups ------------------------------------------------------------------------ */

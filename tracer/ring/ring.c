@@ -344,7 +344,6 @@ void ring_exchange(struct ring *r, struct ring *spare, struct cpu_head *head)
 	struct ring_page **pages = spare->pages;
 
 	close_page(r, head);
-	take_back_all(spare);
 	*spare = *r;
 	r->pages = pages;
 	ring_restart(r, head);
