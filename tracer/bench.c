@@ -224,7 +224,7 @@ static int put_calls(struct sink *out)
 	put_figure(out, "function_event", cost_with(true), "instructions", 60);
 	put_figure(out, "tracing_off", cost_with(false), "instructions", 15);
 	trace_select(&errors, "function_graph");
-	put_figure(out, "graph_call", cost_with(true), "instructions", 900);
+	put_figure(out, "graph_call", cost_with(true), "instructions", 480);
 	trace_select(&errors, "function");
 	return put_figure(out, "enable_one_name", cost_of_name(),
 			  "instructions", 5000);

@@ -20,25 +20,47 @@ extern char _data[];
 
 /* ---- The table ------------------------------------------------------------ */
 
-/* function_graph asks at each call, so this counts instructions. */
-static notrace const struct unwind_rule *rule_at(unsigned long pc)
+/*
+ * function_graph asks at each call, and mostly where it has asked before. So the last answers are
+ * kept: each is a word, the offset from _text plus 1 and the rule's number, and is right for ever.
+ */
+#define KEPT 256
+static u32 kept[KEPT];
+
+static always_inline u32 *kept_place(unsigned long offset)
 {
-	unsigned long offset = pc - (unsigned long)_text, rows, half;
+	return &kept[(offset >> 4 ^ offset >> 12) % KEPT];
+}
+
+static notrace noinline const struct unwind_rule *look_up(unsigned long offset)
+{
+	unsigned long rows, half;
 	const u32 last =
-		offset << 8 | 0xff; /* no row at or before pc is more */
+		offset << 8 | 0xff; /* no row at or before it is more */
 	const u32 *index, *row;
 
 	if (offset >= (unsigned long)_etext - (unsigned long)_text)
 		return &unwind_rules[0];
 	index = &unwind_index[offset / UNWIND_BLOCK];
 	row = &unwind_rows[index[0]];
-	/* Bisection: the last row that does not begin behind pc. */
+	/* Bisection: the last row that does not begin behind it. */
 	for (rows = index[1] + 1 - index[0]; rows > 1; rows -= half) {
 		half = rows / 2;
 		if (row[half] <= last)
 			row += half;
 	}
+	WRITE_ONCE(*kept_place(offset), (offset + 1) << 8 | (*row & 0xff));
 	return &unwind_rules[*row & 0xff];
+}
+
+static always_inline const struct unwind_rule *rule_at(unsigned long pc)
+{
+	unsigned long offset = pc - (unsigned long)_text;
+	u32 word = READ_ONCE(*kept_place(offset));
+
+	if (word >> 8 == offset + 1)
+		return &unwind_rules[word & 0xff];
+	return look_up(offset);
 }
 
 notrace bool unwind_frame(unsigned long pc, unsigned long sp,

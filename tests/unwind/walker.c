@@ -32,7 +32,9 @@ typedef uint32_t u32;
 typedef int16_t s16;
 #define notrace
 #define noinline
+#define always_inline
 #define READ_ONCE(x) (x)
+#define WRITE_ONCE(x, value) ((x) = (value))
 #define min(a, b) ((a) < (b) ? (a) : (b))
 #define PAGE_SIZE 4096ul
 #define TASK_RETURNS 48

@@ -33,7 +33,8 @@ void graph_limits_changed(void)
 enum verdict { RECORD, RECORD_RETURN, HIDE, LET_BE };
 
 /* A filter that is just being written may be read half old, half new, for one call. */
-static enum verdict judge(const struct task *t, const struct task_return *r)
+static noinline enum verdict judge(const struct task *t,
+				   const struct task_return *r)
 {
 	const u32 *hidden = READ_ONCE(site_bits.graph_hidden);
 	const u32 *roots = READ_ONCE(site_bits.graph);
@@ -75,8 +76,9 @@ static always_inline bool record(struct task_return *r, bool irqs_off)
 		verdict = judge(t, r);
 	if (READ_ONCE(trace_ops) == r->ops && verdict != LET_BE)
 		taken = verdict != RECORD ||
-			ring_write(offset(r->ip), RING_ENTRY(t->graph_depth),
-				   ring_context(irqs_off), NULL);
+			ring_write_inline(offset(r->ip),
+					  RING_ENTRY(t->graph_depth),
+					  ring_context(irqs_off), NULL);
 	if (verdict == HIDE)
 		t->graph_hidden = taken;
 	else
@@ -92,9 +94,8 @@ bool graph_record(struct task_return *r, bool irqs_off)
 
 static bool graph_enter(struct task_return *r, unsigned int depth)
 {
-	bool irqs_off = arch_irqs_off();
 	irq_state_t state = arch_irq_save();
-	bool taken = record(r, irqs_off);
+	bool taken = record(r, arch_irq_was_off(state));
 
 	(void)depth;
 	arch_irq_restore(state);
@@ -108,8 +109,8 @@ PATCH_ROOT(graph_enter);
  */
 void graph_leave(struct task_return *r, unsigned int depth)
 {
-	bool irqs_off = arch_irqs_off();
 	irq_state_t state = arch_irq_save();
+	bool irqs_off = arch_irq_was_off(state);
 	u64 ticks = arch_clock() - r->clock;
 	struct ring_event took;
 
@@ -123,8 +124,8 @@ void graph_leave(struct task_return *r, unsigned int depth)
 					    --current_task()->graph_depth);
 	if (READ_ONCE(trace_ops) == r->ops && ticks >= graph_limits.thresh &&
 	    (s64)(r->clock - rings[cpu_index()].began) >= 0)
-		ring_write(RING_RETURN, offset(r->ip), ring_context(irqs_off),
-			   &took);
+		ring_write_inline(RING_RETURN, offset(r->ip),
+				  ring_context(irqs_off), &took);
 	arch_irq_restore(state);
 }
 PATCH_ROOT(graph_leave);

@@ -240,13 +240,6 @@ void ring_leave(irq_state_t state)
 	arch_irq_restore(state);
 }
 
-u32 ring_context(bool irqs_off)
-{
-	return (arch_this_cpu()->head.preempt_count & 0xffff &
-		~RING_CONTEXT_IRQS_OFF) |
-	       (irqs_off ? RING_CONTEXT_IRQS_OFF : 0);
-}
-
 static void write_mark(struct ring *r, u32 type, u32 context, const void *text,
 		       size_t len)
 {

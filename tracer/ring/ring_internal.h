@@ -4,6 +4,7 @@
 #define TRACER_RING_INTERNAL_H
 
 #include <arch/cpu_head.h>
+#include <kernel/cpu/cpu.h>
 #include <tracer/ring/ring.h>
 
 /* Begin anew in r->pages: empty, counts 0; page numbers go on, so that readers
@@ -37,11 +38,45 @@ void ring_switch(struct ring *r, struct cpu_head *head, bool on);
  */
 bool ring_write(u32 ip, u32 parent, u32 context, const struct ring_event *more);
 
+/*
+ * The same, and for the common case inline, by the rules of the trampoline trace_entry_ring:
+ * ring_end is NULL whenever C has to decide.
+ */
+static always_inline bool ring_write_inline(u32 ip, u32 parent, u32 context,
+					    const struct ring_event *more)
+{
+	struct cpu_head *head = &arch_this_cpu()->head;
+	struct ring_event *e = (struct ring_event *)head->ring_cur;
+	struct ring_event *end = e + (more ? 2 : 1);
+	u64 delta = arch_clock() - head->ring_base;
+
+	if (__builtin_expect((char *)end > head->ring_end || delta >> 32 ||
+				     (context & PREEMPT_NMI),
+			     0))
+		return ring_write(ip, parent, context, more);
+	e->delta = delta;
+	e->ip = ip << 8 | (context & 0xff);
+	e->parent = parent << 8 | (context >> 8 & 0xff);
+	if (more) {
+		e[1] = *more;
+		((struct ring_page *)ALIGN_DOWN((uintptr_t)e, PAGE_SIZE))
+			->inner++;
+	}
+	/* Pairs with the acquire of ring_cur in ring_read.c. */
+	__atomic_store_n(&head->ring_cur, (char *)end, __ATOMIC_RELEASE);
+	return true;
+}
+
 /* Record the calls that led to the site which returns to ip, innermost first. behind: begin
  * with the caller of the function that ip is in. */
 void ring_stack(unsigned long ip, bool behind, bool irqs_off);
 
 /* preempt_count as the trampoline would record it. Interrupts off. */
-u32 ring_context(bool irqs_off);
+static inline u32 ring_context(bool irqs_off)
+{
+	return (arch_this_cpu()->head.preempt_count & 0xffff &
+		~RING_CONTEXT_IRQS_OFF) |
+	       (irqs_off ? RING_CONTEXT_IRQS_OFF : 0);
+}
 
 #endif
