@@ -28,6 +28,18 @@ static cpumask_t all_cpus(void)
 
 /* ---- trace: a look that leaves everything where it is ----------------------- */
 
+/* With option pause-on-trace nothing is recorded while a reader has it open. */
+static void pause(struct trace_iter *it, bool on)
+{
+	if (it->set != rings || it->pauses == on)
+		return;
+	it->pauses = on;
+	mutex_lock(&trace_mutex);
+	trace_state.pauses += on ? 1 : -1;
+	trace_refresh();
+	mutex_unlock(&trace_mutex);
+}
+
 int trace_show_open(struct ctl_handle *h, const struct ring *set,
 		    cpumask_t mask)
 {
@@ -36,8 +48,10 @@ int trace_show_open(struct ctl_handle *h, const struct ring *set,
 		mask &= snapshot_cpus();
 	}
 	h->priv = trace_iter_open(set, mask, true);
-	if (h->priv)
+	if (h->priv) {
+		pause(h->priv, trace_option(OPT_PAUSE_ON_TRACE));
 		return 0;
+	}
 	if (set == ring_spares)
 		snapshot_release();
 	return -ENOMEM;
@@ -49,6 +63,7 @@ void trace_show_release(struct ctl_handle *h)
 
 	if (it->set == ring_spares)
 		snapshot_release();
+	pause(it, false);
 	trace_iter_close(it);
 }
 
@@ -105,6 +120,7 @@ static int read_header(struct ctl_handle *h, struct seq *s)
 		return -ENOMEM;
 	if (latency_window(it))
 		announced = written = count_entries(old);
+	it->pauses = old->pauses;
 	trace_iter_close(old);
 	h->priv = it;
 	it->announced = announced;
@@ -351,6 +367,7 @@ CTL_FILE(buffer_total_size_kb, .path = TRACING "buffer_total_size_kb",
 static int marker_write(struct ctl_handle *h, char *text)
 {
 	size_t len;
+	int err;
 
 	if (!trace_option(OPT_MARKERS))
 		return ctl_error(h, -EINVAL, "options/markers is 0");
@@ -358,8 +375,13 @@ static int marker_write(struct ctl_handle *h, char *text)
 	/* A long text becomes several entries; an empty one is an entry, too. */
 	do {
 		len = min(strlen(text), (size_t)RING_MARK_MAX);
-		if (ring_mark(text, len))
-			return ctl_error(h, -EBUSY,
+		err = ring_mark(text, len);
+		if (err == -ENOSPC)
+			return ctl_error(h, err,
+					 "not recorded: the buffer is full, "
+					 "and options/overwrite is 0");
+		if (err)
+			return ctl_error(h, err,
 					 "not recorded: "
 					 "tracing_on is 0, or tracing_cpumask "
 					 "excludes this CPU");

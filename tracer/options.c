@@ -4,6 +4,7 @@
 #include <kernel/errno.h>
 #include <kernel/lib/string.h>
 #include <kernel/lock/mutex.h>
+#include <tracer/ring/ring.h>
 #include <tracer/tracer.h>
 
 /* clang-format off */
@@ -16,6 +17,9 @@ static const char *const names[NR_OPTIONS] = {
 	[OPT_ANNOTATE] = "annotate",
 	[OPT_MARKERS] = "markers",
 	[OPT_RECORD_CMD] = "record-cmd",
+	[OPT_OVERWRITE] = "overwrite",
+	[OPT_PAUSE_ON_TRACE] = "pause-on-trace",
+	[OPT_FUNC_STACK] = "func_stack_trace",
 	[OPT_LATENCY_FORMAT] = "latency-format",
 	[OPT_FUNCTION_TRACE] = "function-trace",
 	[OPT_GRAPH_CPU] = "funcgraph-cpu",
@@ -29,6 +33,7 @@ static const char *const names[NR_OPTIONS] = {
 
 #define OFF_AT_BOOT                                                            \
 	(1u << OPT_SYM_OFFSET | 1u << OPT_SYM_ADDR |                           \
+	 1u << OPT_PAUSE_ON_TRACE | 1u << OPT_FUNC_STACK |                     \
 	 1u << OPT_LATENCY_FORMAT | 1u << OPT_GRAPH_PROC |                     \
 	 1u << OPT_GRAPH_ABSTIME | 1u << OPT_GRAPH_TAIL)
 #define AT_BOOT (((1u << NR_OPTIONS) - 1) & ~OFF_AT_BOOT)
@@ -51,9 +56,12 @@ static int set_all(struct ctl_handle *h, u32 options)
 
 	mutex_assert_held(&trace_mutex);
 	WRITE_ONCE(trace_options, options);
+	WRITE_ONCE(ring_keeps, !trace_option(OPT_OVERWRITE));
 	err = trace_wants_changed(h, wanted);
-	if (err)
+	if (err) {
 		WRITE_ONCE(trace_options, before);
+		WRITE_ONCE(ring_keeps, !trace_option(OPT_OVERWRITE));
+	}
 	return err;
 }
 
@@ -81,6 +89,7 @@ void trace_options_reset(void)
 {
 	mutex_assert_held(&trace_mutex);
 	WRITE_ONCE(trace_options, AT_BOOT);
+	WRITE_ONCE(ring_keeps, false);
 }
 
 static int options_read(struct ctl_handle *h, struct seq *s)
@@ -166,6 +175,9 @@ OPTION_FILE(irq_info, "irq-info");
 OPTION_FILE(annotate, "annotate");
 OPTION_FILE(markers, "markers");
 OPTION_FILE(record_cmd, "record-cmd");
+OPTION_FILE(overwrite, "overwrite");
+OPTION_FILE(pause_on_trace, "pause-on-trace");
+OPTION_FILE(func_stack_trace, "func_stack_trace");
 OPTION_FILE(latency_format, "latency-format");
 OPTION_FILE(function_trace, "function-trace");
 OPTION_FILE(graph_cpu, "funcgraph-cpu");

@@ -9,14 +9,17 @@
 
 /* Bits of trace_options. */
 enum {
-	OPT_PRINT_PARENT,   /* the caller, behind <- */
-	OPT_SYM_OFFSET,	    /* name+0x4/0x450 */
-	OPT_SYM_ADDR,	    /* the address behind the name */
-	OPT_CONTEXT_INFO,   /* all columns before the event, and the header */
-	OPT_IRQ_INFO,	    /* of these: interrupts, preemption */
-	OPT_ANNOTATE,	    /* CPU N buffer started */
-	OPT_MARKERS,	    /* trace_marker may be written */
-	OPT_RECORD_CMD,	    /* tasks' names are kept */
+	OPT_PRINT_PARENT, /* the caller, behind <- */
+	OPT_SYM_OFFSET,	  /* name+0x4/0x450 */
+	OPT_SYM_ADDR,	  /* the address behind the name */
+	OPT_CONTEXT_INFO, /* all columns before the event, and the header */
+	OPT_IRQ_INFO,	  /* of these: interrupts, preemption */
+	OPT_ANNOTATE,	  /* CPU N buffer started */
+	OPT_MARKERS,	  /* trace_marker may be written */
+	OPT_RECORD_CMD,	  /* tasks' names are kept */
+	OPT_OVERWRITE, /* a full buffer loses its oldest entries, else the newest */
+	OPT_PAUSE_ON_TRACE, /* nothing is recorded while trace is open */
+	OPT_FUNC_STACK,	    /* function: a stack behind each call */
 	OPT_LATENCY_FORMAT, /* lines as the latency tracers show them */
 	OPT_FUNCTION_TRACE, /* the latency tracers record calls, too */
 	OPT_GRAPH_CPU,	    /* columns of function_graph: */

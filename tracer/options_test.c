@@ -121,3 +121,43 @@ KTEST(files_pids, "tracefs.pids")
 	KEXPECT(t, !strcmp(text, "7\n8\n9\n100\n"));
 	trace_test_reset();
 }
+
+KTEST(options_pause, "options.pause_on_trace")
+{
+	struct ctl_handle *h;
+
+	KEXPECT_EQ(t, trace_test_victim(), 0);
+	KEXPECT_EQ(t, trace_test_put("options/pause-on-trace", "1"), 0);
+	victim_call(1);
+	KEXPECT_EQ(t, trace_test_written(), 1);
+	KASSERT(t, !ctl_open(TRACING "trace", false, false, &h));
+	victim_call(2);
+	KEXPECT_EQ(t, trace_test_written(), 1);
+	/* That the option changes meanwhile makes no difference. */
+	KEXPECT_EQ(t, trace_test_put("options/pause-on-trace", "0"), 0);
+	victim_call(3);
+	KEXPECT_EQ(t, trace_test_written(), 1);
+	KEXPECT_EQ(t, ctl_close(h, NULL, 0), 0);
+	victim_call(4);
+	KEXPECT_EQ(t, trace_test_written(), 2);
+	trace_test_reset();
+}
+
+KTEST(options_stack, "options.func_stack_trace")
+{
+	char text[2000];
+	const char *stack;
+
+	KEXPECT_EQ(t, trace_test_victim(), 0);
+	KEXPECT_EQ(t, trace_test_put("options/func_stack_trace", "1"), 0);
+	victim_outer(1);
+	KEXPECT_EQ(t, trace_test_put("options/func_stack_trace", "0"), 0);
+	victim_outer(2);
+	KEXPECT_EQ(t, trace_test_written(), 3);
+	KEXPECT(t, trace_test_read("trace", text, sizeof(text), 100) > 0);
+	stack = strstr(text,
+		       "<stack trace>\n => victim_call\n => victim_outer");
+	KEXPECT(t, stack);
+	KEXPECT(t, stack && !strstr(stack + 1, "<stack trace>"));
+	trace_test_reset();
+}

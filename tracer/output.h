@@ -19,6 +19,7 @@ struct trace_graph {
 struct trace_iter {
 	const struct ring *set; /* of these rings */
 	cpumask_t mask;		/* on these CPUs */
+	bool pauses;		/* it is one of trace_state.pauses */
 	unsigned int nr;
 	struct ring_cursor *next;  /* the one whose entry comes next */
 	struct trace_graph *graph; /* one a CPU, of graph lines */

@@ -39,25 +39,21 @@ void snapshot_answer(void)
 	exchange_if_wanted(cpu_index(), NULL);
 }
 
+/* A CPU that is still to exchange its pages for the snapshot before does it once, for both. */
 bool snapshot_trigger(cpumask_t mask)
 {
-	u32 me = 1u << cpu_index(), others;
-	bool begun = false;
+	u32 me = 1u << cpu_index();
+	u32 others = mask & READ_ONCE(cpus_online) & ~me;
 
 	if (!READ_ONCE(ring_spares[0].pages) || READ_ONCE(snapshot.holds) ||
 	    __atomic_exchange_n(&snapshot.begins, 1, __ATOMIC_ACQUIRE))
 		return false;
-	/* A CPU that has gone offline meanwhile does not answer. */
-	if (!(READ_ONCE(snapshot.wanted) & READ_ONCE(cpus_online))) {
-		begun = true;
-		others = mask & READ_ONCE(cpus_online) & ~me;
-		WRITE_ONCE(snapshot.taken, 0);
-		__atomic_store_n(&snapshot.wanted, others, __ATOMIC_RELEASE);
-		exchange(cpu_index(), NULL);
-		ipi_trace(others);
-	}
+	WRITE_ONCE(snapshot.taken, 0);
+	__atomic_store_n(&snapshot.wanted, others, __ATOMIC_RELEASE);
+	exchange(cpu_index(), NULL);
+	ipi_trace(others);
 	__atomic_store_n(&snapshot.begins, 0, __ATOMIC_RELEASE);
-	return begun;
+	return true;
 }
 
 /*

@@ -18,7 +18,8 @@ int snapshot_make(struct ctl_handle *h);
 
 /*
  * Set aside what the CPUs of mask hold; the calling CPU is one of them. False: nothing was
- * done, since there is no memory, or somebody reads the last snapshot, or one is under way.
+ * done, since there is no memory, or a task reads the last snapshot, or another CPU begins one
+ * at this moment.
  * Interrupts off, any context but NMI. No site.
  */
 bool snapshot_trigger(cpumask_t mask);

@@ -266,8 +266,7 @@ KTEST(snapshot_counts, "snapshot.loses_nothing")
 }
 
 /*
- * Each CPU wants a snapshot again and again, from a trigger. Those that come while one is
- * under way are left out; the books add up all the while.
+ * Each CPU wants a snapshot again and again, from a trigger. The books add up all the while.
  */
 KTEST(snapshot_storm, "snapshot.triggers_on_all_cpus")
 {

@@ -64,7 +64,7 @@ static void apply(bool clear)
 	struct trace_ops *ops = calls_ops(trace_state.tracer);
 	/* C code looks at tracing_on itself, for a trigger may change it. */
 	bool triggers = event_triggers_any();
-	bool on = trace_state.on || ops || triggers;
+	bool on = (trace_state.on || ops || triggers) && !trace_state.pauses;
 	struct trace_ops *wanted = trace_wants(trace_state.tracer);
 	bool calls = ops || (on && wanted), watch;
 

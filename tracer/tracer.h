@@ -30,9 +30,10 @@ extern struct trace_ops trace_ops_ring;
 
 struct trace_state {
 	const struct tracer *tracer;
-	bool on;	    /* tracing_on */
-	cpumask_t cpumask;  /* tracing_cpumask, of CPUs present */
-	unsigned int pipes; /* readers of trace_pipe: the tracer stays */
+	bool on;	     /* tracing_on */
+	cpumask_t cpumask;   /* tracing_cpumask, of CPUs present */
+	unsigned int pipes;  /* readers of trace_pipe: the tracer stays */
+	unsigned int pauses; /* readers of trace: nothing is recorded */
 };
 extern struct trace_state trace_state;
 extern struct mutex trace_mutex;

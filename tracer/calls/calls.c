@@ -9,6 +9,7 @@
 #include <tracer/graph/graph.h>
 #include <tracer/ring/ring_internal.h>
 #include <tracer/sites/sites.h>
+#include <tracer/options.h>
 #include <tracer/calls/profile.h>
 #include <tracer/calls/stack.h>
 #include <tracer/calls/triggers.h>
@@ -42,6 +43,9 @@ static void called(unsigned long ip, unsigned long parent,
 			ring_write(ip - (unsigned long)_text,
 				   parent - (unsigned long)_text,
 				   ring_context(irqs_off), NULL);
+		if (ops == &call_ops && is_recorded(site) &&
+		    trace_option(OPT_FUNC_STACK))
+			ring_stack(ip, false, irqs_off);
 		triggers_after(site, irqs_off);
 	}
 	arch_irq_restore(state);
@@ -136,7 +140,8 @@ struct trace_ops *calls_ops(const struct tracer *tracer)
 
 	if (profile_is_on())
 		return wanted ? &profile_ops : &quiet_profile_ops;
-	if (!triggers_any() && !stack_is_traced())
+	if (!triggers_any() && !stack_is_traced() &&
+	    !(tracer->ops == &trace_ops_ring && trace_option(OPT_FUNC_STACK)))
 		return NULL;
 	return !wanted ? &quiet_ops : tracer->graph ? &graph_ops : &call_ops;
 }

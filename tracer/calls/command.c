@@ -129,7 +129,9 @@ void command_do(struct command *c, unsigned long ip, bool behind, bool irqs_off)
 		WRITE_ONCE(c->event->on, c->kind == COMMAND_ENABLE_EVENT);
 		break;
 	case COMMAND_SNAPSHOT:
-		snapshot_trigger(~0u);
+		/* A latency tracer has its longest latency there. */
+		if (!READ_ONCE(trace_state.tracer)->latency)
+			snapshot_trigger(~0u);
 		break;
 	default:
 		ring_stack(ip, behind, irqs_off);

@@ -15,7 +15,7 @@
 #include <kernel/sched/task.h>
 
 struct ring rings[MAX_CPUS], ring_spares[MAX_CPUS];
-bool ring_gated, ring_by_c, ring_triggers;
+bool ring_gated, ring_by_c, ring_triggers, ring_keeps;
 
 static inline struct ring_page *current_page(const struct ring *r)
 {
@@ -28,10 +28,10 @@ static inline struct ring_page *current_page(const struct ring *r)
  */
 static inline void open_page(const struct ring *r, struct cpu_head *head)
 {
-	head->ring_end =
-		r->recording && !r->busy && !r->passed_over && !ring_by_c ?
-			(char *)(current_page(r)->slots + RING_SLOTS) :
-			NULL;
+	head->ring_end = r->recording && !r->busy && !r->passed_over &&
+					 !r->full && !ring_by_c ?
+				 (char *)(current_page(r)->slots + RING_SLOTS) :
+				 NULL;
 }
 
 /* Take a page from its readers, and settle the books for what it held. */
@@ -57,6 +57,7 @@ static void begin_page(struct ring *r, struct cpu_head *head, u32 seq,
 	struct ring_page *p = r->pages[seq % r->nr];
 
 	take_back(r, p);
+	r->full = false;
 	head->ring_base = arch_clock();
 	p->base = head->ring_base;
 	p->before = before;
@@ -115,7 +116,22 @@ static inline void publish(struct cpu_head *head, u32 slots)
 			 __ATOMIC_RELEASE);
 }
 
-/* Room for n slots in one page, and a clock base that 32 bits reach from. */
+/* Is there no page to write next, since the oldest one has entries that nobody has read? */
+static bool must_keep(const struct ring *r)
+{
+	const struct ring_page *p = r->pages[(r->head + 1) % r->nr];
+	u32 state = READ_ONCE(p->state);
+
+	return READ_ONCE(ring_keeps) && r->head + 1 - r->tail >= r->nr &&
+	       RING_STATE_GEN(state) != RING_NOBODY &&
+	       RING_STATE_ENTRIES(state) < (u32)(p->used - p->inner);
+}
+
+/*
+ * Room for n slots in one page, and a clock base that 32 bits reach from; NULL: the ring is
+ * full, and must keep what it has. From then on every entry goes through here until a reader
+ * has freed a page, so that none finds room after another that has not.
+ */
 static struct ring_event *reserve(struct ring *r, struct cpu_head *head, u32 n,
 				  u32 *delta)
 {
@@ -123,8 +139,13 @@ static struct ring_event *reserve(struct ring *r, struct cpu_head *head, u32 n,
 	u64 now = arch_clock();
 	struct ring_event *e;
 
-	if (head->ring_cur + (n + 1) * RING_EVENT_SIZE >
-	    (char *)(p->slots + RING_SLOTS)) {
+	if (r->full || head->ring_cur + (n + 1) * RING_EVENT_SIZE >
+			       (char *)(p->slots + RING_SLOTS)) {
+		if (must_keep(r)) {
+			r->full = true;
+			open_page(r, head);
+			return NULL;
+		}
 		next_page(r, head);
 		now = head->ring_base;
 	} else if ((now - head->ring_base) >> 32) {
@@ -146,11 +167,13 @@ static void mark_task(struct ring *r, struct cpu_head *head, s32 pid)
 	u32 delta;
 
 	e = reserve(r, head, 1, &delta);
+	r->pid = pid;
+	if (!e)
+		return; /* the next page's header says it */
 	e->delta = delta;
 	e->ip = RING_TASK << 8;
 	e->parent = pid;
 	current_page(r)->inner++;
-	r->pid = pid;
 	publish(head, 1);
 }
 
@@ -166,13 +189,18 @@ void ring_task(s32 pid, bool traced)
 	open_page(r, head);
 }
 
-/* An entry's first slot; `more` are there for the caller to fill and publish. */
+/* An entry's first slot; `more` are there for the caller to fill and publish. NULL: there is no
+ * room, and the entry has been counted as dropped. */
 static struct ring_event *begin_entry(struct ring *r, struct cpu_head *head,
 				      u32 ip, u32 parent, u32 context, u32 more)
 {
 	u32 delta;
 	struct ring_event *e = reserve(r, head, 1 + more, &delta);
 
+	if (!e) {
+		r->dropped++;
+		return NULL;
+	}
 	e->delta = delta;
 	e->ip = ip << 8 | (context & 0xff);
 	e->parent = parent << 8 | (context >> 8 & 0xff);
@@ -202,6 +230,8 @@ bool ring_write(u32 ip, u32 parent, u32 context, const struct ring_event *more)
 	if (!r->recording)
 		return false;
 	e = begin_entry(r, head, ip, parent, context, !!more);
+	if (!e)
+		return false;
 	if (more)
 		e[1] = *more;
 	publish(head, more ? 2 : 1);
@@ -240,14 +270,18 @@ void ring_leave(irq_state_t state)
 	arch_irq_restore(state);
 }
 
-static void write_mark(struct ring *r, u32 type, u32 context, const void *text,
-		       size_t len)
+static int write_mark(struct ring *r, u32 type, u32 context, const void *text,
+		      size_t len)
 {
 	struct cpu_head *head = &arch_this_cpu()->head;
 	u32 more = RING_MORE_SLOTS(len);
+	struct ring_event *e = begin_entry(r, head, type, len, context, more);
 
-	memcpy(begin_entry(r, head, type, len, context, more) + 1, text, len);
+	if (!e)
+		return -ENOSPC;
+	memcpy(e + 1, text, len);
 	publish(head, 1 + more);
+	return 0;
 }
 
 int ring_mark(const char *text, size_t len)
@@ -264,8 +298,8 @@ int ring_mark(const char *text, size_t len)
 		if (current_task()->pid != r->pid)
 			mark_task(r, &arch_this_cpu()->head,
 				  current_task()->pid);
-		write_mark(r, RING_MARK, ring_context(irqs_off), text, len);
-		err = 0;
+		err = write_mark(r, RING_MARK, ring_context(irqs_off), text,
+				 len);
 	}
 	ring_leave(state);
 	return err;
@@ -289,6 +323,10 @@ void *ring_event_slow(bool irqs_off, u32 size)
 	if (head->current->pid != r->pid)
 		mark_task(r, head, head->current->pid);
 	e = reserve(r, head, 1 + RING_MORE_SLOTS(size + 4), &delta);
+	if (!e) {
+		r->dropped++;
+		goto none;
+	}
 	e->delta = delta;
 	return ring_event_record(e);
 none:

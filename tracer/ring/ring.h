@@ -95,6 +95,7 @@ struct ring {
 	bool recording;
 	bool busy;	  /* this CPU is inside the tracer's C code */
 	bool passed_over; /* the running task's calls are not recorded */
+	bool full;	  /* ring_keeps, and an entry has not found room */
 	s32 pid;	  /* as a reader would see it now */
 	u64 began;	  /* arch_clock() of the last clear */
 	/* Of pages that were taken back, and events that never got a slot: */
@@ -113,6 +114,9 @@ extern bool ring_by_c;
 /* And an event has a trigger: events are looked at, whatever tracing_on is. */
 extern bool ring_triggers;
 
+/* A full ring keeps its oldest entries until they are read, and drops the newest. */
+extern bool ring_keeps;
+
 /* Held by a reader while it looks at pages, and by a task that frees pages. A task that
  * takes trace_mutex too takes trace_mutex first. */
 extern struct mutex ring_readers;
@@ -128,7 +132,8 @@ extern struct mutex ring_readers;
 bool ring_enter(irq_state_t *state);
 void ring_leave(irq_state_t state);
 
-/* A marker of at most RING_MARK_MAX bytes. 0; -EBUSY: this CPU does not record. */
+/* A marker of at most RING_MARK_MAX bytes. 0; -EBUSY: this CPU does not record; -ENOSPC: its
+ * ring is full, and keeps what it has. */
 int ring_mark(const char *text, size_t len);
 
 /* For ring_event_begin() (ring_event.h), what is rare. Interrupts are off; irqs_off: they

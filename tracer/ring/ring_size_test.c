@@ -120,3 +120,93 @@ KTEST(ring_wrap, "ring.page_numbers_run_over")
 	trace_test_reset();
 	trace_test_size(kb);
 }
+
+/* ---- Option overwrite ------------------------------------------------------------------ */
+
+static int mark(unsigned int i)
+{
+	char text[12];
+
+	snprintf(text, sizeof(text), "%u", i);
+	return trace_test_put("trace_marker", text);
+}
+
+/* A full ring keeps the oldest entries, until they are read, and says what it has dropped. */
+KTEST(ring_keeps_oldest, "ring.overwrite_is_0")
+{
+	cpumask_t everywhere = current_task()->affinity;
+	struct ring_stats s;
+	unsigned int first, more = 0;
+	u32 newest;
+
+	trace_test_reset();
+	task_set_affinity(current_task(), 1);
+	trace_test_size(8);
+	KEXPECT_EQ(t, trace_test_put("options/overwrite", "0"), 0);
+	for (first = 0; first < 1000 && !mark(first); first++)
+		;
+	/* Two pages, and two or three slots a marker. */
+	KEXPECT(t, first >= 2 * RING_SLOTS / 3 - 2 && first <= RING_SLOTS);
+	KEXPECT_EQ(t, mark(first), -ENOSPC);
+	KEXPECT(t, strstr(trace_test_error, "the buffer is full"));
+	KEXPECT_EQ(t, marks(&newest), first);
+	KEXPECT_EQ(t, newest, first - 1);
+	KEXPECT(t, trace_test_books(&s));
+	KEXPECT_EQ(t, s.overwritten, 0);
+	KEXPECT_EQ(t, s.dropped, 2);
+	/* What was read makes room. */
+	KEXPECT_EQ(t, trace_test_walk(true), first);
+	while (more < 1000 && !mark(more))
+		more++;
+	KEXPECT(t, more >= RING_SLOTS / 3 - 2);
+	KEXPECT_EQ(t, marks(&newest), more);
+	KEXPECT(t, trace_test_books(&s));
+	KEXPECT_EQ(t, s.overwritten, 0);
+	KEXPECT_EQ(t, s.dropped, 3);
+	/* And with the option on again the newest entry is always there. */
+	KEXPECT_EQ(t, trace_test_put("options/overwrite", "1"), 0);
+	for (unsigned int i = 0; i < 1000; i++)
+		KEXPECT_EQ(t, mark(more + i), 0);
+	marks(&newest);
+	KEXPECT_EQ(t, newest, more + 999);
+	KEXPECT(t, trace_test_books(&s));
+	KEXPECT(t, s.overwritten > 0);
+	KEXPECT_EQ(t, s.dropped, 3);
+	task_set_affinity(current_task(), everywhere);
+	trace_test_size(RING_DEFAULT_KB);
+	trace_test_reset();
+}
+
+/* While rings are full and are read, each entry is still of the task that made it. */
+KTEST(ring_keeps_tasks, "ring.overwrite_is_0_under_load")
+{
+	struct trace_worker w[MAX_CPUS];
+	const struct ring_entry *e;
+	struct trace_iter *it;
+	struct ring_stats s;
+	unsigned long made;
+	u64 n = 0;
+
+	KEXPECT_EQ(t, trace_test_victim(), 0);
+	trace_test_size(8);
+	KEXPECT_EQ(t, trace_test_put("options/overwrite", "0"), 0);
+	KASSERT(t, trace_workers_start(w, 0));
+	it = trace_iter_open(rings, ALL_CPUS, false);
+	for (unsigned int i = 0; it && i < 5000; i++) {
+		e = trace_iter_peek(it);
+		if (!e) {
+			task_sleep(NSEC_PER_MSEC);
+			continue;
+		}
+		KEXPECT_EQ(t, e->pid, w[e->cpu].task->pid);
+		n += trace_iter_consume(it);
+	}
+	trace_iter_close(it);
+	made = trace_workers_join(w);
+	KEXPECT(t, trace_test_books(&s));
+	KEXPECT_EQ(t, s.overwritten, 0);
+	KEXPECT_EQ(t, s.read, n);
+	KEXPECT_EQ(t, s.written, made);
+	trace_test_size(RING_DEFAULT_KB);
+	trace_test_reset();
+}
