@@ -199,61 +199,68 @@ KTEST(ring_keeps_order, "ring.overwrite_is_0_for_all_sizes")
 	trace_test_reset();
 }
 
-/* On the last CPU beside a worker: few calls at a time, so that it is switched to often. */
+/* Two tasks that share a CPU: few calls of a function of its own, and then the other's turn. */
+static unsigned long (*const own[2])(unsigned long x) = { victim_other,
+							  victim_leaf };
+
 static void call_and_yield(void *arg)
 {
-	(void)arg;
+	unsigned long (*fn)(unsigned long x) = own[(uintptr_t)arg];
+
 	while (!task_should_stop()) {
 		for (unsigned int i = 0; i < 20; i++)
-			victim_other(i);
+			fn(i);
 		sched_yield();
 	}
 }
 
-static s32 pid_of(const struct ring_entry *e, const struct trace_worker *w,
-		  const struct task *other)
-{
-	int site = trace_test_site(victim_other);
-
-	return e->ip == site_address(site) + arch_site_length ?
-		       other->pid :
-		       w[e->cpu].task->pid;
-}
-
-/* While rings are full and are read, each entry is still of the task that made it. */
+/* While a ring is full and is read, each entry is still of the task that made it. */
 KTEST(ring_keeps_tasks, "ring.overwrite_is_0_under_load")
 {
-	struct trace_worker w[MAX_CPUS];
-	struct task *other;
+	unsigned int c = ktest_last_cpu();
 	const struct ring_entry *e;
+	struct task *task[2];
 	struct trace_iter *it;
 	struct ring_stats s;
 	u64 n = 0;
 
-	KEXPECT_EQ(t, trace_test_victim(), 0);
-	KEXPECT_EQ(t, trace_test_add("set_ftrace_filter", "victim_other"), 0);
+	KNEED_TWO(t);
+	trace_test_reset();
+	task_set_affinity(current_task(), 1);
 	trace_test_size(8);
 	KEXPECT_EQ(t, trace_test_put("options/overwrite", "0"), 0);
-	KASSERT(t, trace_workers_start(w, 0));
-	other = task_create("yield", PRIO_NORMAL, 1u << ktest_last_cpu(),
-			    call_and_yield, NULL);
-	it = trace_iter_open(rings, ALL_CPUS, false);
-	for (unsigned int i = 0; it && other && i < 5000; i++) {
+	KEXPECT_EQ(t,
+		   trace_test_put("set_ftrace_filter",
+				  "victim_other victim_leaf"),
+		   0);
+	KEXPECT_EQ(t, trace_test_put("current_tracer", "function"), 0);
+	for (uintptr_t i = 0; i < 2; i++)
+		task[i] = task_create("yield", PRIO_NORMAL, 1u << c,
+				      call_and_yield, (void *)i);
+	KASSERT(t, task[0] && task[1]);
+	it = trace_iter_open(rings, 1u << c, false);
+	for (unsigned int i = 0; it && i < 5000; i++) {
 		e = trace_iter_peek(it);
 		if (!e) {
 			task_sleep(NSEC_PER_MSEC);
 			continue;
 		}
-		KEXPECT_EQ(t, e->pid, pid_of(e, w, other));
+		KEXPECT_EQ(t, e->pid,
+			   task[e->ip != site_address(trace_test_site(own[0])) +
+						 arch_site_length]
+				   ->pid);
 		n += trace_iter_consume(it);
 	}
 	trace_iter_close(it);
-	task_stop(other);
-	task_join(other);
-	trace_workers_join(w);
+	for (unsigned int i = 0; i < 2; i++) {
+		task_stop(task[i]);
+		task_join(task[i]);
+	}
 	KEXPECT(t, trace_test_books(&s));
 	KEXPECT_EQ(t, s.overwritten, 0);
 	KEXPECT_EQ(t, s.read, n);
+	KEXPECT(t, s.dropped > 0);
+	task_set_affinity(current_task(), ~0u);
 	trace_test_size(RING_DEFAULT_KB);
 	trace_test_reset();
 }
