@@ -119,11 +119,14 @@ static inline void publish(struct cpu_head *head, u32 slots)
 /* Is there no page to write next, since the oldest one has entries that nobody has read? */
 static bool must_keep(const struct ring *r)
 {
-	const struct ring_page *p = r->pages[(r->head + 1) % r->nr];
-	u32 state = READ_ONCE(p->state);
+	const struct ring_page *p;
+	u32 state;
 
-	return READ_ONCE(ring_keeps) && r->head + 1 - r->tail >= r->nr &&
-	       RING_STATE_GEN(state) != RING_NOBODY &&
+	if (!READ_ONCE(ring_keeps) || r->head + 1 - r->tail < r->nr)
+		return false;
+	p = r->pages[(r->head + 1) % r->nr];
+	state = READ_ONCE(p->state);
+	return RING_STATE_GEN(state) != RING_NOBODY &&
 	       RING_STATE_ENTRIES(state) < (u32)(p->used - p->inner);
 }
 
