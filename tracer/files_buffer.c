@@ -233,8 +233,7 @@ static int cpu_stats_read(struct ctl_handle *h, struct seq *s)
 	seq_printf(s, "entries: %llu\n", (unsigned long long)r.held);
 	seq_printf(s, "overrun: %llu\n", (unsigned long long)r.overwritten);
 	seq_printf(s, "commit overrun: 0\n");
-	seq_printf(s, "bytes: %llu\n",
-		   (unsigned long long)r.held * RING_EVENT_SIZE);
+	seq_printf(s, "bytes: %llu\n", (unsigned long long)r.bytes);
 	put_stat_time(s, "oldest event ts", r.oldest);
 	put_stat_time(s, "now ts", arch_clock());
 	seq_printf(s, "dropped events: %llu\n", (unsigned long long)r.dropped);

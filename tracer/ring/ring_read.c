@@ -331,8 +331,10 @@ static void collect(unsigned int cpu, void *arg)
 	for (;; seq++) {
 		const struct ring_page *p = r->pages[seq % r->nr];
 		u32 used = slots_of(p, cpu);
-		u32 read = RING_STATE_ENTRIES(READ_ONCE(p->state));
+		u32 state = READ_ONCE(p->state);
+		u32 read = RING_STATE_ENTRIES(state);
 
+		s->bytes += (used - RING_STATE_SLOTS(state)) * RING_EVENT_SIZE;
 		s->read += read;
 		s->held += used - p->inner - read;
 		s->written = p->before + used - p->inner + r->dropped;

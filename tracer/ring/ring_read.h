@@ -35,6 +35,7 @@ struct ring_entry {
 
 struct ring_stats {
 	u64 written, read, overwritten, dropped, held;
+	u64 bytes;  /* of what is held */
 	u64 oldest; /* arch_clock() at which the oldest page begins */
 };
 

@@ -121,6 +121,33 @@ KTEST(ring_wrap, "ring.page_numbers_run_over")
 	trace_test_size(kb);
 }
 
+/* What a long entry takes is counted, and no longer when it has been read. */
+KTEST(ring_bytes, "ring.bytes_held")
+{
+	const u64 one = (1 + RING_MORE_SLOTS(RING_MARK_MAX)) * RING_EVENT_SIZE;
+	static char large[RING_MARK_MAX + 1];
+	struct trace_iter *it;
+	struct ring_stats s;
+
+	trace_test_reset();
+	task_set_affinity(current_task(), 1);
+	memset(large, 'x', RING_MARK_MAX);
+	trace_test_put("trace", "");
+	for (unsigned int i = 0; i < 2; i++)
+		KEXPECT_EQ(t, trace_test_put("trace_marker", large), 0);
+	ring_stats(rings, 0, &s);
+	/* And a slot that says which task it was. */
+	KEXPECT(t, s.bytes >= 2 * one && s.bytes <= 2 * one + RING_EVENT_SIZE);
+	it = trace_iter_open(rings, 1, true);
+	KASSERT(t, it);
+	KEXPECT(t, trace_iter_peek(it) && trace_iter_consume(it));
+	trace_iter_close(it);
+	ring_stats(rings, 0, &s);
+	KEXPECT_EQ(t, s.bytes, one);
+	task_set_affinity(current_task(), ~0u);
+	trace_test_reset();
+}
+
 /* ---- Option overwrite ------------------------------------------------------------------ */
 
 static int mark(unsigned int i)
