@@ -1,5 +1,5 @@
-"""The rules of the tree that say what may include what, and where a function is
-declared. Prints a line for each thing that is wrong; tools/check runs it."""
+"""The rules of the tree that say what may include what, where a function is declared,
+and who may turn interrupts off. Prints a line for each thing that is wrong; tools/check runs it."""
 
 import re
 import subprocess
@@ -116,6 +116,22 @@ def twice() -> list[str]:
     return wrong
 
 
+# What the latency tracers must not watch, or cannot: see kernel/event/latency.h.
+UNWATCHED = {Path("kernel") / name for name in (
+    "event/latency.h", "panic.c", "cpu/hotplug.c", "sched/sched.c")}
+
+
+def watched() -> list[str]:
+    """The kernel turns interrupts off where irqsoff sees it."""
+    return [f"{path}: {call}() is not seen by the tracer irqsoff: {call[5:]}() of "
+            "kernel/event/latency.h is"
+            for path in FILES
+            if path.parts[0] == "kernel" and path not in UNWATCHED
+            and not path.stem.endswith("_test")
+            for call in re.findall(r"\b(arch_irq_(?:save|restore|enable|disable))\(",
+                                   text_of(path))]
+
+
 if __name__ == "__main__":
-    for line in floors() + owners() + twice():
+    for line in floors() + owners() + twice() + watched():
         print(line)

@@ -301,6 +301,7 @@ static int max_read(struct ctl_handle *h, struct seq *s)
 /* In microseconds, as in Linux: only what takes longer is kept from now on. */
 static int max_write(struct ctl_handle *h, char *text)
 {
+	irq_state_t state;
 	u64 us;
 	int err = parse_u64(ctl_strip(text), &us);
 
@@ -309,7 +310,11 @@ static int max_write(struct ctl_handle *h, char *text)
 				 "'%.32s' is no number of microseconds; 0 "
 				 "begins anew",
 				 text);
+	state = arch_irq_save();
+	keep_begin();
 	WRITE_ONCE(limit_ns, us * NSEC_PER_USEC);
+	keep_end();
+	arch_irq_restore(state);
 	return 0;
 }
 CTL_FILE(tracing_max_latency, .path = TRACING "tracing_max_latency",
