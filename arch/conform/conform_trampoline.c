@@ -304,7 +304,7 @@ static void exchange(struct timer *timer)
 	trace_test_ops(&no_call);
 }
 
-#define EXCHANGES 600
+#define EXCHANGES 4000
 
 /*
  * The trampolines take entry and func from one load of trace_ops. A call that has come to
