@@ -289,7 +289,7 @@ int cmd_reset(void)
 
 	for (unsigned int i = 0; !err && i < ARRAY_SIZE(at_boot); i++)
 		err = cmd_write(at_boot[i].file, at_boot[i].text);
-	snprintf(mask, sizeof(mask), "%x", (1u << nr_cpus) - 1);
+	snprintf(mask, sizeof(mask), "%x", cpus_present());
 	if (!err)
 		err = cmd_write("tracing_cpumask", mask);
 	mutex_lock(&trace_mutex);

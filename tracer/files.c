@@ -7,7 +7,7 @@
 #include <kernel/lib/string.h>
 #include <kernel/time.h>
 #include <kernel/lock/mutex.h>
-#include <tracer/output.h>
+#include <tracer/output/output.h>
 #include <tracer/patch/patch.h>
 #include <tracer/graph/graph.h>
 #include <tracer/graph/returns.h>
@@ -87,7 +87,7 @@ static int tracing_cpumask_read(struct ctl_handle *h, struct seq *s)
 
 static int tracing_cpumask_write(struct ctl_handle *h, char *text)
 {
-	cpumask_t all = (1u << nr_cpus) - 1;
+	cpumask_t all = cpus_present();
 	u64 mask;
 	int err = parse_hex(ctl_strip(text), &mask);
 
@@ -119,7 +119,7 @@ static int trace_clock_write(struct ctl_handle *h, char *text)
 	mutex_lock(&trace_mutex);
 	err = trace_clock_select(ctl_strip(text));
 	if (!err)
-		ring_clear((1u << nr_cpus) - 1);
+		ring_clear(cpus_present());
 	mutex_unlock(&trace_mutex);
 	return err ? ctl_error(h, err, "'%.32s' is none of: %s", text,
 			       trace_clock_names) :

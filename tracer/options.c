@@ -4,7 +4,6 @@
 #include <kernel/errno.h>
 #include <kernel/lib/string.h>
 #include <kernel/lock/mutex.h>
-#include <tracer/ring/ring.h>
 #include <tracer/tracer.h>
 
 /* clang-format off */
@@ -56,12 +55,9 @@ static int set_all(struct ctl_handle *h, u32 options)
 
 	mutex_assert_held(&trace_mutex);
 	WRITE_ONCE(trace_options, options);
-	WRITE_ONCE(ring_keeps, !trace_option(OPT_OVERWRITE));
 	err = trace_wants_changed(h, wanted);
-	if (err) {
+	if (err)
 		WRITE_ONCE(trace_options, before);
-		WRITE_ONCE(ring_keeps, !trace_option(OPT_OVERWRITE));
-	}
 	return err;
 }
 
@@ -89,7 +85,6 @@ void trace_options_reset(void)
 {
 	mutex_assert_held(&trace_mutex);
 	WRITE_ONCE(trace_options, AT_BOOT);
-	WRITE_ONCE(ring_keeps, false);
 }
 
 static int options_read(struct ctl_handle *h, struct seq *s)
@@ -143,7 +138,7 @@ static unsigned int option_of(const struct ctl_handle *h)
 
 static int option_read(struct ctl_handle *h, struct seq *s)
 {
-	if (h->pos++)
+	if (!ctl_once(h))
 		return 0;
 	seq_printf(s, "%d\n", trace_option(option_of(h)));
 	return 1;

@@ -212,7 +212,7 @@ u64 trace_test_written(void)
 
 u64 trace_test_walk(bool consume)
 {
-	struct trace_iter *it = trace_iter_open(rings, ALL_CPUS, true);
+	struct trace_iter *it = trace_iter_open(rings, cpus_present(), true);
 	u64 n = 0;
 
 	while (it && trace_iter_peek(it)) {

@@ -8,12 +8,10 @@
 #include <kernel/lib/string.h>
 #include <kernel/sched/task.h>
 #include <kernel/test/victim.h>
-#include <tracer/output.h>
+#include <tracer/output/output.h>
 #include <tracer/patch/patch.h>
 #include <tracer/ops.h>
 #include <tracer/tracer.h>
-
-#define ALL_CPUS ((1u << nr_cpus) - 1)
 
 /* Bring the tracer into the state after boot: tracer nop, no filters, recording on all
  * CPUs, the buffer empty. */

@@ -17,16 +17,16 @@
 #include <tracer/ring/ring_control.h>
 #include <tracer/sites/record.h>
 #include <tracer/filter.h>
-#include <tracer/comm.h>
+#include <tracer/output/comm.h>
 #include <tracer/pids.h>
 #include <tracer/calls/calls.h>
 #include <tracer/calls/profile.h>
 #include <tracer/latency/latency.h>
 #include <tracer/options.h>
-#include <tracer/snapshot.h>
+#include <tracer/output/snapshot.h>
 #include <tracer/events/event_trigger.h>
 #include <tracer/events/events.h>
-#include <tracer/output.h>
+#include <tracer/output/output.h>
 
 struct mutex trace_mutex = MUTEX_INIT(trace_mutex);
 
@@ -325,7 +325,7 @@ static void tracer_start(void)
 			panic("no memory for the smallest trace buffer");
 	}
 	mutex_lock(&trace_mutex);
-	trace_record(true, (1u << nr_cpus) - 1);
+	trace_record(true, cpus_present());
 	mutex_unlock(&trace_mutex);
 	boot_echo(TRACING "trace_options", boot_options);
 	boot_echo(TRACING "set_graph_function", boot_graph);

@@ -49,6 +49,12 @@ static inline unsigned int cpu_index(void)
 	return arch_this_cpu()->head.index;
 }
 
+/* Every CPU that there is, online or not. */
+static inline cpumask_t cpus_present(void)
+{
+	return (1u << nr_cpus) - 1;
+}
+
 /* Is CPU c online now? The answer may change at once. */
 static inline bool cpu_online(unsigned int c)
 {

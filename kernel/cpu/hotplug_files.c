@@ -29,7 +29,7 @@ static void print_list(struct seq *s, cpumask_t mask)
 
 static int read_list(struct ctl_handle *h, struct seq *s, cpumask_t mask)
 {
-	if (h->pos++)
+	if (!ctl_once(h))
 		return 0;
 	print_list(s, mask);
 	return 1;
@@ -43,7 +43,7 @@ CTL_FILE(cpus_online, .path = CPU_DIR "online", .read = online_read);
 
 static int present_read(struct ctl_handle *h, struct seq *s)
 {
-	return read_list(h, s, (1u << nr_cpus) - 1);
+	return read_list(h, s, cpus_present());
 }
 CTL_FILE(cpus_present, .path = CPU_DIR "present", .read = present_read);
 
@@ -55,7 +55,7 @@ CTL_FILE(cpus_possible, .path = CPU_DIR "possible", .read = possible_read);
 
 static int cpu_read(struct ctl_handle *h, struct seq *s)
 {
-	if (h->pos++)
+	if (!ctl_once(h))
 		return 0;
 	seq_printf(s, "%d\n", cpu_online(h->cpu));
 	return 1;

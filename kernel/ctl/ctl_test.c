@@ -58,7 +58,7 @@ CTL_FILE(selftest_endless, .path = DIR "/endless", .read = endless_read);
 
 static int index_read(struct ctl_handle *h, struct seq *s)
 {
-	if (h->pos++)
+	if (!ctl_once(h))
 		return 0;
 	seq_printf(s, "%u\n", h->cpu);
 	return 1;
@@ -90,7 +90,7 @@ static int note_write(struct ctl_handle *h, char *text)
 
 static int note_read(struct ctl_handle *h, struct seq *s)
 {
-	if (h->pos++)
+	if (!ctl_once(h))
 		return 0;
 	seq_printf(s, "%s\n", note);
 	return 1;

@@ -7,12 +7,6 @@
 #include <kernel/time.h>
 #include <kernel/mm/page.h>
 
-/* For files that are one record. */
-static bool first_record(struct ctl_handle *h)
-{
-	return !h->pos++;
-}
-
 static void print_seconds(struct seq *s, u64 ns, char after)
 {
 	seq_printf(s, "%llu.%02u%c", (unsigned long long)(ns / NSEC_PER_SEC),
@@ -37,7 +31,7 @@ static int uptime_read(struct ctl_handle *h, struct seq *s)
 	u64 idle = 0;
 	unsigned int c;
 
-	if (!first_record(h))
+	if (!ctl_once(h))
 		return 0;
 	for_each_online_cpu (c)
 		idle += idle_ns(&cpus[c]);
@@ -105,7 +99,7 @@ static int meminfo_read(struct ctl_handle *h, struct seq *s)
 {
 	struct mm_stats m;
 
-	if (!first_record(h))
+	if (!ctl_once(h))
 		return 0;
 	mm_stats(&m);
 	print_kb(s, "MemTotal:", boot_info.ram_bytes);
@@ -120,7 +114,7 @@ CTL_FILE(meminfo, .path = "/proc/meminfo", .read = meminfo_read);
 
 static int cmdline_read(struct ctl_handle *h, struct seq *s)
 {
-	if (!first_record(h))
+	if (!ctl_once(h))
 		return 0;
 	seq_printf(s, "%s\n", boot_info.cmdline);
 	return 1;

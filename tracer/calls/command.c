@@ -6,7 +6,7 @@
 #include <kernel/lib/string.h>
 #include <tracer/events/events.h>
 #include <tracer/ring/ring_internal.h>
-#include <tracer/snapshot.h>
+#include <tracer/output/snapshot.h>
 #include <tracer/tracer.h>
 
 const char command_names[] =

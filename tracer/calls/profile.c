@@ -10,7 +10,7 @@
 #include <kernel/time.h>
 #include <tracer/filter.h>
 #include <tracer/ops.h>
-#include <tracer/output.h>
+#include <tracer/output/output.h>
 #include <tracer/sites/sites.h>
 #include <tracer/tracer.h>
 
@@ -111,7 +111,7 @@ int profile_reset(struct ctl_handle *h)
 
 static int enabled_read(struct ctl_handle *h, struct seq *s)
 {
-	if (h->pos++)
+	if (!ctl_once(h))
 		return 0;
 	seq_printf(s, "%d\n", READ_ONCE(on));
 	return 1;
@@ -211,7 +211,7 @@ static int stat_read(struct ctl_handle *h, struct seq *s)
 
 	if (h->pos > t->nr)
 		return 0;
-	if (h->pos++ == 0) {
+	if (ctl_once(h)) {
 		seq_printf(s, "  Function                               Hit"
 			      "    Time            Avg             s^2\n"
 			      "  --------                               ---"

@@ -110,7 +110,7 @@ static void take(struct deepest *copy)
 
 static int max_read(struct ctl_handle *h, struct seq *s)
 {
-	if (h->pos++)
+	if (!ctl_once(h))
 		return 0;
 	seq_printf(s, "%lu\n", READ_ONCE(deepest.size));
 	return 1;
@@ -199,7 +199,7 @@ static int enable(struct ctl_handle *h, bool on)
 
 static int enabled_read(struct ctl_handle *h, struct seq *s)
 {
-	if (h->pos++)
+	if (!ctl_once(h))
 		return 0;
 	seq_printf(s, "%d\n", READ_ONCE(enabled));
 	return 1;

@@ -24,7 +24,7 @@ void event_test_each(struct ktest_run *t,
 		     void (*look)(struct ktest_run *t,
 				  const struct ring_entry *r))
 {
-	struct trace_iter *it = trace_iter_open(rings, ALL_CPUS, true);
+	struct trace_iter *it = trace_iter_open(rings, cpus_present(), true);
 	const struct ring_entry *r;
 	struct ring_stats sum;
 	u64 n = 0;

@@ -56,7 +56,7 @@ KTEST(graph_nesting, "graph.nesting_and_durations")
 
 	KEXPECT_EQ(t, begin("victim_callback victim_call"), 0);
 	victim_callback(spin, 1);
-	it = trace_iter_open(rings, ALL_CPUS, true);
+	it = trace_iter_open(rings, cpus_present(), true);
 	KASSERT(t, it);
 	for (n = 0; n < 4 && trace_iter_peek(it); n++) {
 		e[n] = *trace_iter_peek(it);
@@ -82,7 +82,7 @@ KTEST(graph_leaf, "graph.leaf_is_entry_and_return")
 
 	KEXPECT_EQ(t, begin("victim_outer victim_call"), 0);
 	victim_outer(1);
-	it = trace_iter_open(rings, ALL_CPUS, true);
+	it = trace_iter_open(rings, cpus_present(), true);
 	KASSERT(t, it);
 	KEXPECT(t, is(trace_iter_peek_line(it), RING_GRAPH_ENTRY,
 		      "victim_outer", 0));
@@ -110,8 +110,8 @@ KTEST(graph_part, "graph.leaf_taken_apart")
 
 	KEXPECT_EQ(t, begin("victim_call"), 0);
 	victim_call(1);
-	one = trace_iter_open(rings, ALL_CPUS, true);
-	other = trace_iter_open(rings, ALL_CPUS, true);
+	one = trace_iter_open(rings, cpus_present(), true);
+	other = trace_iter_open(rings, cpus_present(), true);
 	KASSERT(t, one && other);
 	KEXPECT(t, is(trace_iter_peek_line(one), RING_GRAPH_LEAF, "victim_call",
 		      0));
@@ -137,7 +137,7 @@ struct reader {
 
 static void read_on(void *arg)
 {
-	struct trace_iter *it = trace_iter_open(rings, ALL_CPUS, false);
+	struct trace_iter *it = trace_iter_open(rings, cpus_present(), false);
 	const struct ring_entry *e;
 	struct reader *r = arg;
 
@@ -158,7 +158,7 @@ static void read_on(void *arg)
 /* How many entries are left; a leaf counts as two. */
 static u64 walk(void)
 {
-	struct trace_iter *it = trace_iter_open(rings, ALL_CPUS, true);
+	struct trace_iter *it = trace_iter_open(rings, cpus_present(), true);
 	const struct ring_entry *e;
 	u64 n = 0;
 
@@ -181,8 +181,9 @@ KTEST(graph_books, "graph.books_add_up")
 	KEXPECT_EQ(t, trace_test_put("buffer_size_kb", TINY), 0);
 	KEXPECT_EQ(t, begin("victim_call"), 0);
 	for (unsigned int i = 0; i < ARRAY_SIZE(readers); i++)
-		readers[i].task = task_create("reader", PRIO_LOW, ALL_CPUS,
-					      read_on, &readers[i]);
+		readers[i].task =
+			task_create("reader", PRIO_LOW, cpus_present(), read_on,
+				    &readers[i]);
 	KEXPECT(t, trace_workers_start(w, 5000));
 	calls = trace_workers_join(w);
 	for (unsigned int i = 0; i < ARRAY_SIZE(readers); i++) {
@@ -366,7 +367,7 @@ KTEST(graph_limits, "graph.limits")
 	KEXPECT_EQ(t, trace_test_put("tracing_thresh", "40"), 0);
 	trace_test_put("trace", "");
 	victim_callback(spin, 1);
-	it = trace_iter_open(rings, ALL_CPUS, true);
+	it = trace_iter_open(rings, cpus_present(), true);
 	KASSERT(t, it);
 	KEXPECT(t, is(trace_iter_peek(it), RING_GRAPH_RETURN, "victim_callback",
 		      0));

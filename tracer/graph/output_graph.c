@@ -6,14 +6,14 @@
  *	 1)   0.281 us    |    inner();
  *	 1) + 12.080 us   |  }
  */
-#include <tracer/output.h>
+#include <tracer/output/output.h>
 
 #include <kernel/cpu/cpu.h>
 #include <kernel/printk.h>
 #include <kernel/lib/string.h>
 #include <kernel/time.h>
 #include <tracer/tracer.h>
-#include <tracer/comm.h>
+#include <tracer/output/comm.h>
 #include <tracer/options.h>
 #include <tracer/graph/output_graph.h>
 

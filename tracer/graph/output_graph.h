@@ -2,7 +2,7 @@
 #ifndef TRACER_OUTPUT_GRAPH_H
 #define TRACER_OUTPUT_GRAPH_H
 
-#include <tracer/output.h>
+#include <tracer/output/output.h>
 
 /* The same for function_graph (output_graph.c). */
 void trace_graph_header(struct seq *s);

@@ -15,7 +15,7 @@
 #include <tracer/ring/ring_control.h>
 #include <tracer/ring/ring_internal.h>
 #include <tracer/sites/keys.h>
-#include <tracer/snapshot.h>
+#include <tracer/output/snapshot.h>
 #include <tracer/tracer.h>
 
 #define TRACER_LATENCY(ident, kinds)                                           \

@@ -11,7 +11,7 @@
 #include <kernel/lib/string.h>
 #include <kernel/printk.h>
 #include <kernel/time.h>
-#include <tracer/comm.h>
+#include <tracer/output/comm.h>
 #include <tracer/options.h>
 #include <tracer/tracer.h>
 

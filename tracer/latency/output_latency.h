@@ -3,7 +3,7 @@
 #define TRACER_OUTPUT_LATENCY_H
 
 #include <kernel/ctl/ctl.h>
-#include <tracer/output.h>
+#include <tracer/output/output.h>
 
 /*
  * Note in a new iterator what this format needs, if it is in use. True: the iterator shows the

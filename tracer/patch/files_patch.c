@@ -17,7 +17,7 @@ static int patch_strategy_read(struct ctl_handle *h, struct seq *s)
 	const char *now = patch_strategy_name(), *why;
 	const struct patch_strategy *p;
 
-	if (h->pos++)
+	if (!ctl_once(h))
 		return 0;
 	for_each_registered (p, patch_strategies)
 		if (!patch_refused(p))
@@ -161,7 +161,7 @@ static int patch_log_check_read(struct ctl_handle *h, struct seq *s)
 	struct patch_check c;
 	int err;
 
-	if (h->pos++)
+	if (!ctl_once(h))
 		return 0;
 	mutex_lock(&trace_mutex);
 	err = patch_log_check(&c);

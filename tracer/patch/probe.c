@@ -250,7 +250,7 @@ static int probe_read(struct ctl_handle *h, struct seq *s)
 	struct probe_figures f;
 	unsigned int i = 0;
 
-	if (h->pos++)
+	if (!ctl_once(h))
 		return 0;
 	seq_printf(s, "# strategy    wake-ups    longest a task at the highest "
 		      "priority was kept from running, ns, by CPU\n");

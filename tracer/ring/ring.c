@@ -4,6 +4,7 @@
 #include <tracer/ring/ring_event.h>
 
 #include <arch/arch_trace.h>
+#include <tracer/options.h>
 #include <tracer/pids.h>
 #include <tracer/tracer.h>
 #include <kernel/image/unwind.h>
@@ -15,7 +16,7 @@
 #include <kernel/sched/task.h>
 
 struct ring rings[MAX_CPUS], ring_spares[MAX_CPUS];
-bool ring_gated, ring_by_c, ring_triggers, ring_keeps;
+bool ring_gated, ring_by_c, ring_triggers;
 
 static inline struct ring_page *current_page(const struct ring *r)
 {
@@ -116,13 +117,14 @@ static inline void publish(struct cpu_head *head, u32 slots)
 			 __ATOMIC_RELEASE);
 }
 
-/* Is there no page to write next, since the oldest one has entries that nobody has read? */
+/* Does the oldest page, which would be written next, hold entries that no reader has consumed
+ * and that option overwrite does not give up? */
 static bool must_keep(const struct ring *r)
 {
 	const struct ring_page *p;
 	u32 state;
 
-	if (!READ_ONCE(ring_keeps) || r->head + 1 - r->tail < r->nr)
+	if (trace_option(OPT_OVERWRITE) || r->head + 1 - r->tail < r->nr)
 		return false;
 	p = r->pages[(r->head + 1) % r->nr];
 	state = READ_ONCE(p->state);
@@ -142,8 +144,9 @@ static struct ring_event *reserve(struct ring *r, struct cpu_head *head, u32 n,
 	u64 now = arch_clock();
 	struct ring_event *e;
 
-	if (r->full || head->ring_cur + (n + 1) * RING_EVENT_SIZE >
-			       (char *)(p->slots + RING_SLOTS)) {
+	if (head->ring_cur + (n + 1) * RING_EVENT_SIZE >
+		    (char *)(p->slots + RING_SLOTS) ||
+	    r->full) {
 		if (must_keep(r)) {
 			r->full = true;
 			open_page(r, head);

@@ -95,14 +95,14 @@ struct ring {
 	bool recording;
 	bool busy;	  /* this CPU is inside the tracer's C code */
 	bool passed_over; /* the running task's calls are not recorded */
-	bool full;	  /* ring_keeps, and an entry has not found room */
-	s32 pid;	  /* as a reader would see it now */
-	u64 began;	  /* arch_clock() of the last clear */
+	bool full; /* an entry has not found room: option overwrite is 0 */
+	s32 pid;   /* as a reader would see it now */
+	u64 began; /* arch_clock() of the last clear */
 	/* Of pages that were taken back, and events that never got a slot: */
 	u64 overwritten, read, dropped;
 };
 extern struct ring rings[MAX_CPUS];
-/* What a snapshot has taken out of the rings (tracer/snapshot.h): rings that have no writer.
+/* What a snapshot has taken out of the rings (tracer/output/snapshot.h): rings that have no writer.
  * Where they have no pages, there is no memory for a snapshot. */
 extern struct ring ring_spares[MAX_CPUS];
 
@@ -113,9 +113,6 @@ extern bool ring_gated;
 extern bool ring_by_c;
 /* And an event has a trigger: events are looked at, whatever tracing_on is. */
 extern bool ring_triggers;
-
-/* A full ring keeps its oldest entries until they are read, and drops the newest. */
-extern bool ring_keeps;
 
 /* Held by a reader while it looks at pages, and by a task that frees pages. A task that
  * takes trace_mutex too takes trace_mutex first. */

@@ -132,9 +132,9 @@ int ring_resize(unsigned long kb)
 		return -ENOMEM;
 	}
 	mutex_lock(&ring_readers);
-	ring_call((1u << nr_cpus) - 1, swap_set, &new);
+	ring_call(cpus_present(), swap_set, &new);
 	if (ring_spares[0].pages)
-		ring_call((1u << nr_cpus) - 1, swap_set, &spare);
+		ring_call(cpus_present(), swap_set, &spare);
 	free_sets(new.sets);
 	free_sets(spare.sets);
 	mutex_unlock(&ring_readers);
@@ -216,5 +216,5 @@ void ring_record(cpumask_t mask, bool clear)
 {
 	struct record how = { mask, clear };
 
-	ring_call((1u << nr_cpus) - 1, record_one, &how);
+	ring_call(cpus_present(), record_one, &how);
 }

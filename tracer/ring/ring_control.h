@@ -9,7 +9,7 @@
 /*
  * Give every CPU present a ring of kb KiB, rounded up to pages, and a spare one if there
  * are spare ones. The newest events that fit stay. 0; -ENOMEM: the old rings stay as they
- * are. Interrupts on; spare rings are held (tracer/snapshot.h).
+ * are. Interrupts on; spare rings are held (tracer/output/snapshot.h).
  */
 int ring_resize(unsigned long kb);
 unsigned long ring_kb(void);

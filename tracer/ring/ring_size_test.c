@@ -42,7 +42,7 @@ KTEST(ring_resize, "ring.resize")
 /* The number in the newest marker, and how many there are. */
 static unsigned int marks(u32 *newest)
 {
-	struct trace_iter *it = trace_iter_open(rings, ALL_CPUS, true);
+	struct trace_iter *it = trace_iter_open(rings, cpus_present(), true);
 	const struct ring_entry *e;
 	unsigned int n = 0;
 	char text[8];
@@ -108,7 +108,7 @@ KTEST(ring_wrap, "ring.page_numbers_run_over")
 
 	KEXPECT_EQ(t, trace_test_put("buffer_size_kb", "16"), 0);
 	KEXPECT_EQ(t, trace_test_victim(), 0);
-	ring_call(ALL_CPUS, near_the_end, NULL);
+	ring_call(cpus_present(), near_the_end, NULL);
 	trace_test_put("trace", "");
 	KASSERT(t, trace_workers_start(w, 10 * RING_SLOTS));
 	calls = trace_workers_join(w);

@@ -64,7 +64,7 @@ static void look(struct reader *r, const struct ring_entry *e, u64 *last)
 
 static void read_on(void *arg)
 {
-	struct trace_iter *it = trace_iter_open(rings, ALL_CPUS, false);
+	struct trace_iter *it = trace_iter_open(rings, cpus_present(), false);
 	const struct ring_entry *e;
 	struct reader *r = arg;
 	u64 last[MAX_CPUS] = { 0 };
@@ -96,8 +96,9 @@ static void with_readers(struct ktest_run *t, const char *kb)
 	KEXPECT_EQ(t, trace_test_put("buffer_size_kb", kb), 0);
 	KEXPECT_EQ(t, trace_test_victim(), 0);
 	for (i = 0; i < ARRAY_SIZE(readers); i++)
-		readers[i].task = task_create("reader", PRIO_LOW, ALL_CPUS,
-					      read_on, &readers[i]);
+		readers[i].task =
+			task_create("reader", PRIO_LOW, cpus_present(), read_on,
+				    &readers[i]);
 	KEXPECT(t, trace_workers_start(w, 5000));
 	calls = trace_workers_join(w);
 	for (i = 0; i < ARRAY_SIZE(readers); i++) {
@@ -202,7 +203,7 @@ KTEST(ring_time, "ring.time_beyond_32_bits")
 	victim_call(3);
 	arch_irq_restore(state);
 	end = arch_clock();
-	it = trace_iter_open(rings, ALL_CPUS, true);
+	it = trace_iter_open(rings, cpus_present(), true);
 	KASSERT(t, it);
 	for (unsigned int i = 0; i < 3; i++) {
 		e = trace_iter_peek(it);
@@ -249,7 +250,7 @@ KTEST(ring_pid, "ring.task_of_an_event")
 	}
 	task_join(c[0].task);
 	task_join(c[1].task);
-	it = trace_iter_open(rings, ALL_CPUS, true);
+	it = trace_iter_open(rings, cpus_present(), true);
 	KASSERT(t, it);
 	while ((e = trace_iter_peek(it))) {
 		seen[e->pid == pid[0] ? 0 : e->pid == pid[1] ? 1 : 2]++;
@@ -289,7 +290,7 @@ KTEST(ring_interrupt, "ring.nesting_from_interrupts")
 		victim_call(1);
 	while (!READ_ONCE(timer_came) && time_ns() < end);
 	timer_cancel(&timer);
-	it = trace_iter_open(rings, ALL_CPUS, true);
+	it = trace_iter_open(rings, cpus_present(), true);
 	KASSERT(t, it);
 	while ((e = trace_iter_peek(it))) {
 		bool off = e->context & RING_CONTEXT_IRQS_OFF;
@@ -319,7 +320,7 @@ KTEST(ring_marks, "ring.markers")
 		text[i] = '\0';
 		KEXPECT_EQ(t, ring_mark(text, i), 0);
 	}
-	it = trace_iter_open(rings, ALL_CPUS, true);
+	it = trace_iter_open(rings, cpus_present(), true);
 	KASSERT(t, it);
 	for (i = 1; (e = trace_iter_peek(it)); i += 31, n++) {
 		KEXPECT_EQ(t, e->len, i);

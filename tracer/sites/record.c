@@ -422,7 +422,7 @@ static int record_info_read(struct ctl_handle *h, struct seq *s)
 {
 	struct record_stats n;
 
-	if (h->pos++)
+	if (!ctl_once(h))
 		return 0;
 	mutex_lock(&trace_mutex);
 	record_stats(&n);

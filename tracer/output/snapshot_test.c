@@ -5,9 +5,9 @@
 #include <kernel/lib/string.h>
 #include <kernel/mm/kmalloc.h>
 #include <kernel/mm/page.h>
-#include <tracer/output.h>
+#include <tracer/output/output.h>
 #include <tracer/ring/ring_control.h>
-#include <tracer/snapshot.h>
+#include <tracer/output/snapshot.h>
 
 /* Entries in a set of rings, of the CPUs of mask; all ones if one is no call of victim_call(). */
 static u64 count(const struct ring *set, cpumask_t mask)
@@ -58,10 +58,10 @@ KTEST(snapshot_file, "snapshot.file")
 	for (unsigned int i = 0; i < 5; i++)
 		victim_call(i);
 	KEXPECT_EQ(t, trace_test_put("snapshot", "1"), 0);
-	KEXPECT_EQ(t, count(rings, ALL_CPUS), 0);
+	KEXPECT_EQ(t, count(rings, cpus_present()), 0);
 	KEXPECT_EQ(t, set_aside(), 5);
 	victim_call(1);
-	KEXPECT_EQ(t, count(rings, ALL_CPUS), 1);
+	KEXPECT_EQ(t, count(rings, cpus_present()), 1);
 	KEXPECT_EQ(t, set_aside(), 5);
 	/* Its header and its lines are as those of `trace`. */
 	KEXPECT(t, trace_test_read("snapshot", text, sizeof(text), 100) > 0);
@@ -104,7 +104,7 @@ KTEST(snapshot_errors, "snapshot.bad_input")
 	victim_call(3);
 	snapshot_release();
 	KEXPECT_EQ(t, set_aside(), 1);
-	KEXPECT_EQ(t, count(rings, ALL_CPUS), 2);
+	KEXPECT_EQ(t, count(rings, cpus_present()), 2);
 	trace_test_reset();
 }
 
@@ -150,7 +150,7 @@ KTEST(snapshot_trigger_function, "snapshot.of_functions")
 	victim_call(1);
 	victim_other(2);
 	KEXPECT_EQ(t, set_aside(), 7);
-	KEXPECT_EQ(t, count(rings, ALL_CPUS), 1);
+	KEXPECT_EQ(t, count(rings, cpus_present()), 1);
 	trace_test_reset();
 }
 
@@ -169,12 +169,13 @@ KTEST(snapshot_trigger_all, "snapshot.of_all_cpus")
 	made = trace_workers_join(w);
 	victim_other(1);
 	KEXPECT_EQ(t, set_aside(), made);
-	KEXPECT_EQ(t, count(rings, ALL_CPUS), 0);
+	KEXPECT_EQ(t, count(rings, cpus_present()), 0);
 	/* And each of them does its part without a reader. */
 	victim_other(1);
-	for (unsigned int i = 0; snapshot_cpus() != ALL_CPUS && i < 20000; i++)
+	for (unsigned int i = 0; snapshot_cpus() != cpus_present() && i < 20000;
+	     i++)
 		task_sleep(NSEC_PER_MSEC);
-	KEXPECT_EQ(t, snapshot_cpus(), ALL_CPUS);
+	KEXPECT_EQ(t, snapshot_cpus(), cpus_present());
 	trace_test_reset();
 }
 
@@ -190,17 +191,17 @@ KTEST(snapshot_away, "snapshot.without_a_cpu")
 		   trace_test_add("set_ftrace_filter", "victim_other:snapshot"),
 		   0);
 	KEXPECT_EQ(t, trace_test_put("snapshot", "1"), 0);
-	KEXPECT_EQ(t, snapshot_cpus(), ALL_CPUS);
+	KEXPECT_EQ(t, snapshot_cpus(), cpus_present());
 	KEXPECT_EQ(t, cpu_down(c), 0);
 	victim_call(1);
 	victim_other(1);
 	KEXPECT_EQ(t, set_aside(), 1);
-	KEXPECT_EQ(t, snapshot_cpus(), ALL_CPUS & ~(1u << c));
+	KEXPECT_EQ(t, snapshot_cpus(), cpus_present() & ~(1u << c));
 	victim_other(2);
 	KEXPECT_EQ(t, cpu_up(c), 0);
 	KEXPECT_EQ(t, set_aside(), 0);
 	KEXPECT_EQ(t, trace_test_put("snapshot", "1"), 0);
-	KEXPECT_EQ(t, snapshot_cpus(), ALL_CPUS);
+	KEXPECT_EQ(t, snapshot_cpus(), cpus_present());
 	trace_test_reset();
 }
 
@@ -250,7 +251,7 @@ KTEST(snapshot_counts, "snapshot.loses_nothing")
 		KEXPECT_EQ(t, s.overwritten + s.dropped, 0);
 	}
 	made = trace_workers_join(w);
-	found += count(rings, ALL_CPUS);
+	found += count(rings, cpus_present());
 	KEXPECT_EQ(t, found, made);
 	/* One CPU's part alone. */
 	KEXPECT_EQ(t, trace_test_put("trace", ""), 0);
@@ -258,7 +259,7 @@ KTEST(snapshot_counts, "snapshot.loses_nothing")
 	KASSERT(t, trace_workers_start(w, 100));
 	made = trace_workers_join(w);
 	KEXPECT_EQ(t, trace_test_put("per_cpu/cpu0/snapshot", "1"), 0);
-	found = count(rings, ALL_CPUS);
+	found = count(rings, cpus_present());
 	KEXPECT_EQ(t, count(rings, 1), 0);
 	KEXPECT_EQ(t, set_aside() + found, made);
 	trace_test_size(RING_DEFAULT_KB);

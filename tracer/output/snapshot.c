@@ -1,12 +1,12 @@
 /* Snapshots, and their control files: snapshot.h. */
-#include <tracer/snapshot.h>
+#include <tracer/output/snapshot.h>
 
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
 #include <kernel/init.h>
 #include <kernel/lib/string.h>
 #include <kernel/lock/mutex.h>
-#include <tracer/files_buffer.h>
+#include <tracer/output/files_buffer.h>
 #include <tracer/ring/ring_control.h>
 #include <tracer/ring/ring_internal.h>
 #include <tracer/tracer.h>
@@ -62,11 +62,9 @@ bool snapshot_trigger(cpumask_t mask)
  */
 void snapshot_hold(void)
 {
-	cpumask_t all = (1u << nr_cpus) - 1;
-
 	__atomic_fetch_add(&snapshot.holds, 1, __ATOMIC_SEQ_CST);
-	ring_call(all, exchange_if_wanted, NULL);
-	ring_call(all, exchange_if_wanted, NULL);
+	ring_call(cpus_present(), exchange_if_wanted, NULL);
+	ring_call(cpus_present(), exchange_if_wanted, NULL);
 }
 
 void snapshot_release(void)
@@ -157,7 +155,7 @@ static int snapshot_read(struct ctl_handle *h, struct seq *s)
 	return 1;
 }
 
-/* Who else holds it reads it. */
+/* A second hold is that of a reader. */
 static int take(struct ctl_handle *h, cpumask_t mask)
 {
 	int err = snapshot_make(h);
@@ -188,7 +186,7 @@ static int write_on(struct ctl_handle *h, char *text, cpumask_t mask)
 	if (trace_state.tracer->latency) {
 		err = refuse(h);
 	} else if (v == 1) {
-		err = take(h, mask & ((1u << nr_cpus) - 1));
+		err = take(h, mask & cpus_present());
 	} else if (v) {
 		snapshot_hold();
 		forget(mask);

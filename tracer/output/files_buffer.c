@@ -10,21 +10,16 @@
 #include <kernel/lock/mutex.h>
 #include <kernel/console.h>
 #include <kernel/event/event.h>
-#include <tracer/files_buffer.h>
-#include <tracer/output.h>
+#include <tracer/output/files_buffer.h>
+#include <tracer/output/output.h>
 #include <tracer/patch/patch.h>
 #include <tracer/ring/ring_control.h>
-#include <tracer/comm.h>
+#include <tracer/output/comm.h>
 #include <tracer/options.h>
-#include <tracer/snapshot.h>
+#include <tracer/output/snapshot.h>
 #include <tracer/latency/output_latency.h>
 
 #define PIPE_WAIT_NS (20 * NSEC_PER_MSEC)
-
-static cpumask_t all_cpus(void)
-{
-	return (1u << nr_cpus) - 1;
-}
 
 /* ---- trace: a look that leaves everything where it is ----------------------- */
 
@@ -153,7 +148,7 @@ int trace_show_read(struct ctl_handle *h, struct seq *s)
 	const struct ring_entry *e;
 	u64 lost, clock;
 
-	if (h->pos++ == 0)
+	if (ctl_once(h))
 		return read_header(h, s);
 	e = trace_iter_peek_line(it);
 	if (!e)
@@ -190,13 +185,13 @@ static const struct ring *shown_rings(void)
 
 static int trace_open(struct ctl_handle *h)
 {
-	return trace_show_open(h, shown_rings(), all_cpus());
+	return trace_show_open(h, shown_rings(), cpus_present());
 }
 
 static int trace_write(struct ctl_handle *h, char *text)
 {
 	(void)text;
-	return clear(h, all_cpus());
+	return clear(h, cpus_present());
 }
 CTL_FILE(trace, .path = TRACING "trace", .open = trace_open,
 	 .release = trace_show_release, .read = trace_show_read,
@@ -227,7 +222,7 @@ static int cpu_stats_read(struct ctl_handle *h, struct seq *s)
 {
 	struct ring_stats r;
 
-	if (h->pos++)
+	if (!ctl_once(h))
 		return 0;
 	ring_stats(rings, h->cpu, &r);
 	seq_printf(s, "entries: %llu\n", (unsigned long long)r.held);
@@ -264,7 +259,7 @@ static void pipe_release(struct ctl_handle *h)
 
 static int pipe_open(struct ctl_handle *h)
 {
-	return pipe_open_on(h, all_cpus());
+	return pipe_open_on(h, cpus_present());
 }
 
 /*
@@ -320,7 +315,7 @@ CTL_FILE(cpu_trace_pipe, .path = TRACING "per_cpu/cpu%u/trace_pipe",
 
 static int buffer_size_read(struct ctl_handle *h, struct seq *s)
 {
-	if (h->pos++)
+	if (!ctl_once(h))
 		return 0;
 	seq_printf(s, "%lu\n", ring_kb());
 	return 1;
@@ -355,7 +350,7 @@ CTL_FILE(cpu_buffer_size_kb, .path = TRACING "per_cpu/cpu%u/buffer_size_kb",
 
 static int buffer_total_read(struct ctl_handle *h, struct seq *s)
 {
-	if (h->pos++)
+	if (!ctl_once(h))
 		return 0;
 	seq_printf(s, "%lu\n", ring_kb() * nr_cpus);
 	return 1;

@@ -17,7 +17,7 @@
 #include <kernel/panic.h>
 #include <kernel/param.h>
 #include <kernel/printk.h>
-#include <tracer/output.h>
+#include <tracer/output/output.h>
 
 #define EVENTS 200 /* shown at most */
 #define TEXT 128   /* bytes of a marker, a stack or a record that are kept */
@@ -111,8 +111,7 @@ static int want(unsigned int what)
 	if (what && !d) {
 		d = kzalloc(sizeof(*d));
 		if (d)
-			d->it = trace_iter_open(rings, (1u << nr_cpus) - 1,
-						false);
+			d->it = trace_iter_open(rings, cpus_present(), false);
 		if (!d || !d->it) {
 			kfree(d);
 			return -ENOMEM;
@@ -130,7 +129,7 @@ static int want(unsigned int what)
 
 static int dump_read(struct ctl_handle *h, struct seq *s)
 {
-	if (h->pos++)
+	if (!ctl_once(h))
 		return 0;
 	seq_printf(s, "%u\n", READ_ONCE(wanted));
 	return 1;

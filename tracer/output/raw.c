@@ -1,5 +1,5 @@
 /* Entries as Linux's ring buffer has them: raw.h. */
-#include <tracer/raw.h>
+#include <tracer/output/raw.h>
 
 #include <kernel/console.h>
 #include <kernel/cpu/cpu.h>
@@ -11,7 +11,7 @@
 #include <kernel/mm/kmalloc.h>
 #include <kernel/time.h>
 #include <tracer/events/fields.h>
-#include <tracer/output.h>
+#include <tracer/output/output.h>
 #include <tracer/tracer.h>
 
 /* Numbers of Linux's own entries: events/files.c describes their fields. */

@@ -1,5 +1,5 @@
 /* Events as text: the merge over CPUs, and Linux's line format. */
-#include <tracer/output.h>
+#include <tracer/output/output.h>
 
 #include <kernel/errno.h>
 
@@ -11,7 +11,7 @@
 #include <kernel/time.h>
 #include <kernel/mm/kmalloc.h>
 #include <tracer/tracer.h>
-#include <tracer/comm.h>
+#include <tracer/output/comm.h>
 #include <tracer/events/events.h>
 #include <tracer/options.h>
 #include <tracer/graph/output_graph.h>

@@ -1,6 +1,6 @@
 /* Which name went with a pid: events hold pids only, and outlive their tasks. */
 #include <tracer/tracer.h>
-#include <tracer/comm.h>
+#include <tracer/output/comm.h>
 #include <tracer/options.h>
 
 #include <kernel/panic.h>
@@ -97,7 +97,7 @@ CTL_FILE(saved_cmdlines, .path = TRACING "saved_cmdlines",
 
 static int saved_cmdlines_size_read(struct ctl_handle *h, struct seq *s)
 {
-	if (h->pos++)
+	if (!ctl_once(h))
 		return 0;
 	seq_printf(s, "%d\n", COMM_SLOTS);
 	return 1;

@@ -7,7 +7,7 @@
 #include <kernel/mm/kmalloc.h>
 #include <kernel/mm/page.h>
 #include <kernel/time.h>
-#include <tracer/raw.h>
+#include <tracer/output/raw.h>
 #include <tracer/ring/ring_control.h>
 
 static struct {
