@@ -3,6 +3,7 @@ tests; under -icount too, where an interrupt may come between any two
 instructions; and the boot line keeps its promises."""
 
 import re
+import time
 import subprocess
 
 import pytest
@@ -99,3 +100,15 @@ def test_nop_choice_runs(arch, guest, run_tool):
         assert " <-" in g.run("cat /sys/kernel/tracing/trace | head -20")
         g.run("echo nop > /sys/kernel/tracing/current_tracer")
         assert g.poweroff() == 0
+
+
+def test_console_waits_for_its_reader(arch, guest):
+    """The console waits for its reader: QEMU's output is full long before this reads on."""
+    g = guest(arch, smp=2)
+    once = g.lines("cat /proc/kallsyms")
+    assert len(once) > 500
+    g.send("cat /proc/kallsyms\r")
+    time.sleep(3)
+    g.expect_prompt()
+    assert g.text_before().splitlines()[1:] == once
+    assert g.poweroff() == 0
