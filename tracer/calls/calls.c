@@ -21,6 +21,46 @@ static bool is_recorded(unsigned int site)
 	       !site_test(site_bits.excluded, site);
 }
 
+/* A call, while C code deals with it. Interrupts are off meanwhile. */
+struct call {
+	irq_state_t state;
+	bool irqs_off; /* they were before */
+	int site;      /* negative: none that is known */
+	bool recorded; /* the filters let it pass */
+};
+
+/* What comes before the call is recorded. */
+static always_inline struct call begin(unsigned long ip)
+{
+	irq_state_t state = arch_irq_save();
+	struct call c = {
+		.state = state,
+		.irqs_off = arch_irq_was_off(state),
+		.site = site_find(ip - arch_site_length),
+	};
+
+	if (c.site < 0)
+		return c;
+	stack_check(c.site, ip);
+	triggers_before(c.site);
+	c.recorded = is_recorded(c.site);
+	return c;
+}
+
+static always_inline void record(const struct call *c, unsigned long ip,
+				 unsigned long parent)
+{
+	ring_write(ip - (unsigned long)_text, parent - (unsigned long)_text,
+		   ring_context(c->irqs_off), NULL);
+}
+
+/* What comes behind it. */
+static always_inline void finish(const struct call *c)
+{
+	if (c->site >= 0)
+		triggers_after(c->site, c->irqs_off);
+}
+
 static void called(unsigned long ip, unsigned long parent,
 		   struct trace_ops *ops);
 static struct trace_ops call_ops = { .entry = trace_entry_call,
@@ -32,41 +72,26 @@ static struct trace_ops quiet_ops = { .entry = trace_entry_call,
 static void called(unsigned long ip, unsigned long parent,
 		   struct trace_ops *ops)
 {
-	bool irqs_off = arch_irqs_off();
-	irq_state_t state = arch_irq_save();
-	int site = site_find(ip - arch_site_length);
+	struct call c = begin(ip);
 
-	if (site >= 0) {
-		stack_check(site, ip);
-		triggers_before(site);
-		if (ops == &call_ops && is_recorded(site))
-			ring_write(ip - (unsigned long)_text,
-				   parent - (unsigned long)_text,
-				   ring_context(irqs_off), NULL);
-		if (ops == &call_ops && is_recorded(site) &&
-		    trace_option(OPT_FUNC_STACK))
-			ring_stack(ip, false, irqs_off);
-		triggers_after(site, irqs_off);
+	if (c.recorded && ops == &call_ops) {
+		record(&c, ip, parent);
+		if (trace_option(OPT_FUNC_STACK))
+			ring_stack(ip, false, c.irqs_off);
 	}
-	arch_irq_restore(state);
+	finish(&c);
+	arch_irq_restore(c.state);
 }
 PATCH_ROOT(called);
 
 static bool entered(struct task_return *r, unsigned int depth)
 {
-	bool irqs_off = arch_irqs_off(), taken = false;
-	irq_state_t state = arch_irq_save();
-	int site = site_find(r->ip - arch_site_length);
+	struct call c = begin(r->ip);
+	bool taken = c.recorded && graph_record(r, c.irqs_off);
 
 	(void)depth;
-	if (site >= 0) {
-		stack_check(site, r->ip);
-		triggers_before(site);
-		if (is_recorded(site))
-			taken = graph_record(r, irqs_off);
-		triggers_after(site, irqs_off);
-	}
-	arch_irq_restore(state);
+	finish(&c);
+	arch_irq_restore(c.state);
 	return taken;
 }
 PATCH_ROOT(entered);
@@ -77,40 +102,7 @@ static struct trace_ops graph_ops = {
 	.leave = graph_leave,
 };
 
-static bool profile_call(struct task_return *r, bool record)
-{
-	bool irqs_off = arch_irqs_off();
-	irq_state_t state = arch_irq_save();
-	int site = site_find(r->ip - arch_site_length);
-	bool wanted = site >= 0 && is_recorded(site);
-
-	if (site >= 0) {
-		stack_check(site, r->ip);
-		triggers_before(site);
-		if (record && wanted)
-			ring_write(r->ip - (unsigned long)_text,
-				   r->ret - (unsigned long)_text,
-				   ring_context(irqs_off), NULL);
-		triggers_after(site, irqs_off);
-	}
-	r->clock = arch_clock();
-	arch_irq_restore(state);
-	return wanted;
-}
-
-static bool profiled(struct task_return *r, unsigned int depth)
-{
-	(void)depth;
-	return profile_call(r, true);
-}
-PATCH_ROOT(profiled);
-
-static bool profiled_quietly(struct task_return *r, unsigned int depth)
-{
-	(void)depth;
-	return profile_call(r, false);
-}
-PATCH_ROOT(profiled_quietly);
+static bool profiled(struct task_return *r, unsigned int depth);
 
 static void profile_leave(struct task_return *r, unsigned int depth)
 {
@@ -130,9 +122,23 @@ static struct trace_ops profile_ops = {
 };
 static struct trace_ops quiet_profile_ops = {
 	.entry = trace_entry_return,
-	.enter = profiled_quietly,
+	.enter = profiled,
 	.leave = profile_leave,
 };
+
+static bool profiled(struct task_return *r, unsigned int depth)
+{
+	struct call c = begin(r->ip);
+
+	(void)depth;
+	if (c.recorded && r->ops == &profile_ops)
+		record(&c, r->ip, r->ret);
+	finish(&c);
+	r->clock = arch_clock();
+	arch_irq_restore(c.state);
+	return c.recorded;
+}
+PATCH_ROOT(profiled);
 
 struct trace_ops *calls_ops(const struct tracer *tracer)
 {

@@ -119,15 +119,13 @@ static int enabled_read(struct ctl_handle *h, struct seq *s)
 
 static int enabled_write(struct ctl_handle *h, char *text)
 {
-	u64 v;
-	int err;
+	bool to;
+	int err = ctl_bool(h, text, &to);
 
-	text = ctl_strip(text);
-	if (parse_u64(text, &v) || v > 1)
-		return ctl_error(h, -EINVAL, "'%.32s' is neither 0 nor 1",
-				 text);
+	if (err)
+		return err;
 	mutex_lock(&trace_mutex);
-	err = enable(h, v);
+	err = enable(h, to);
 	mutex_unlock(&trace_mutex);
 	return err;
 }
