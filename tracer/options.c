@@ -146,15 +146,13 @@ static int option_read(struct ctl_handle *h, struct seq *s)
 
 static int option_write(struct ctl_handle *h, char *text)
 {
-	int err;
-	u64 v;
+	bool on;
+	int err = ctl_bool(h, text, &on);
 
-	text = ctl_strip(text);
-	if (parse_u64(text, &v) || v > 1)
-		return ctl_error(h, -EINVAL, "'%.32s' is neither 0 nor 1",
-				 text);
+	if (err)
+		return err;
 	mutex_lock(&trace_mutex);
-	err = set_all(h, with(trace_options, option_of(h), v));
+	err = set_all(h, with(trace_options, option_of(h), on));
 	mutex_unlock(&trace_mutex);
 	return err;
 }

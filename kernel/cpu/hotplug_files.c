@@ -89,9 +89,12 @@ static int explain(struct ctl_handle *h, int err)
 
 static int cpu_write(struct ctl_handle *h, char *text)
 {
-	if (strcmp(text, "0") && strcmp(text, "1"))
-		return ctl_error(h, -EINVAL, "'%.16s': accepts 0 and 1", text);
-	return explain(h, *text == '1' ? cpu_up(h->cpu) : cpu_down(h->cpu));
+	bool on;
+	int err = ctl_bool(h, text, &on);
+
+	if (err)
+		return err;
+	return explain(h, on ? cpu_up(h->cpu) : cpu_down(h->cpu));
 }
 CTL_FILE(cpu_is_online, .path = CPU_DIR "cpu%u/online", .possible = true,
 	 .read = cpu_read, .write = cpu_write);

@@ -312,6 +312,16 @@ char *ctl_strip(char *text)
 	return text;
 }
 
+int ctl_bool(struct ctl_handle *h, char *text, bool *value)
+{
+	text = ctl_strip(text);
+	*value = !strcmp(text, "1");
+	if (!*value && strcmp(text, "0"))
+		return ctl_error(h, -EINVAL, "'%.32s' is neither 0 nor 1",
+				 text);
+	return 0;
+}
+
 char *ctl_word(char **text)
 {
 	char *word, *end;

@@ -82,6 +82,9 @@ static inline bool ctl_once(struct ctl_handle *h)
 /* For writers of one word: text without the blanks at its ends, which it loses. */
 char *ctl_strip(char *text);
 
+/* For writers of 0 or 1, and no other number: which it is. 0; -EINVAL, explained in h. */
+int ctl_bool(struct ctl_handle *h, char *text, bool *value);
+
 /* The next word of text, separated by blanks, or NULL; *text goes behind it. */
 char *ctl_word(char **text);
 

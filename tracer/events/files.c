@@ -75,17 +75,16 @@ static int enable(struct ctl_handle *h, char *text,
 {
 	struct event_set set;
 	struct event *e;
-	u64 v;
-	int err = parse_u64(ctl_strip(text), &v);
+	bool on;
+	int err = ctl_bool(h, text, &on);
 
-	if (err || v > 1)
-		return ctl_error(h, err ? err : -EINVAL,
-				 "'%.32s' is neither 0 nor 1", text);
+	if (err)
+		return err;
 	mutex_lock(&trace_mutex);
 	set = events_now();
 	for_each_event (e)
 		if (chosen(e, arg))
-			event_set_bit(&set, e, v);
+			event_set_bit(&set, e, on);
 	err = events_switch(h, &set);
 	mutex_unlock(&trace_mutex);
 	return err;

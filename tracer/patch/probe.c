@@ -264,12 +264,12 @@ static int probe_read(struct ctl_handle *h, struct seq *s)
 
 static int probe_write(struct ctl_handle *h, char *text)
 {
-	int err;
+	bool on;
+	int err = ctl_bool(h, text, &on);
 
-	if (strcmp(text, "0") && strcmp(text, "1"))
-		return ctl_error(h, -EINVAL, "'%.32s' is neither 0 nor 1",
-				 text);
-	err = text[0] == '1' ? probe_start() : probe_stop();
+	if (err)
+		return err;
+	err = on ? probe_start() : probe_stop();
 	if (err == -EBUSY)
 		return ctl_error(h, err, "runs already; 0 stops it");
 	if (err == -EINVAL)
