@@ -167,12 +167,13 @@ void arch_text_sync(void);
  *                ->entry, which is one of the following.
  * trace_entry_off   returns at once: at most 15 instructions from site to return.
  * trace_entry_ring  records one 12-byte event (struct ring_event) with interrupts
- *                off. It stores ring_cur last, after the event's words, with a
+ *                off. It stores ring.cur last, after the event's words, with a
  *                store-store fence where stores may pass each other. That pairs
  *                with the reader's acquire in ring_read.c: otherwise the reader
- *                prints what has not been written yet. When ring_cur >= ring_end,
- *                or the clock is 2^32 ticks or more past ring_base, it calls
- *                trace_ring_slow(ip, parent, flags) instead.
+ *                prints what has not been written yet. When ring.cur >= ring.end,
+ *                or the clock is 2^32 ticks or more past ring.base, it calls
+ *                trace_ring_slow(ip, parent, flags) instead; but where ring.end is
+ *                RING_PASS it returns at once.
  * trace_entry_call  saves all registers, leaves interrupts as they were, and calls
  *                ops->func(ip, parent, ops).
  * trace_entry_return  saves all registers likewise and calls trace_take_return(ip,

@@ -22,15 +22,18 @@
 #define PREEMPT_NMI 0x1000
 #define PREEMPT_RESCHED 0x8000
 
+/* A value of ring.end: no call is recorded, and C code need not hear of any. */
+#define RING_PASS 1
+
 /* Byte offsets into struct cpu_head. */
 #define CPU_HEAD_SELF 0
 #define CPU_HEAD_CURRENT __SIZEOF_POINTER__
 #define CPU_HEAD_RING_CUR (2 * __SIZEOF_POINTER__)
 #define CPU_HEAD_RING_END (3 * __SIZEOF_POINTER__)
-#define CPU_HEAD_SCRATCH (4 * __SIZEOF_POINTER__)
-#define CPU_HEAD_TRAP_STACK (8 * __SIZEOF_POINTER__)
-#define CPU_HEAD_TEXT (9 * __SIZEOF_POINTER__)
-#define CPU_HEAD_RING_BASE (10 * __SIZEOF_POINTER__)
+#define CPU_HEAD_RING_BASE (4 * __SIZEOF_POINTER__)
+#define CPU_HEAD_SCRATCH (4 * __SIZEOF_POINTER__ + 8)
+#define CPU_HEAD_TRAP_STACK (8 * __SIZEOF_POINTER__ + 8)
+#define CPU_HEAD_TEXT (9 * __SIZEOF_POINTER__ + 8)
 #define CPU_HEAD_PREEMPT (10 * __SIZEOF_POINTER__ + 8)
 #define CPU_HEAD_INDEX (10 * __SIZEOF_POINTER__ + 12)
 
@@ -39,34 +42,35 @@
 
 struct task;
 
+/* Where the next entry of a ring goes. */
+struct ring_place {
+	char *cur; /* the next free 12-byte slot */
+	/* The end of the page's slots; equal to or below cur whenever C has to decide: page
+	 * full, CPU masked, tracing off, already inside the tracer. */
+	char *end;
+	u64 base; /* arch_clock() that the page's times count from */
+};
+
 struct cpu_head {
 	struct cpu_head *self;
 	struct task *current;
-	/*
-	 * The function tracer's ring, for the entry trampoline: the next free
-	 * 12-byte slot, the end of the page's slots (equal to or below
-	 * ring_cur whenever C has to decide: page full, CPU masked, tracing
-	 * off, already inside the tracer).
-	 */
-	char *ring_cur;
-	char *ring_end;
+	struct ring_place ring; /* of the ring that the entry trampoline writes */
 	unsigned long scratch[4]; /* the port's trap entry */
 	unsigned long trap_stack; /* top of this CPU's emergency stack */
 	unsigned long text;	  /* address of _text, to make offsets from */
-	u64 ring_base; /* arch_clock() that the page's times count from */
 	u32 preempt_count;
 	u32 index; /* CPU index */
 };
 
 static_assert(offsetof(struct cpu_head, self) == CPU_HEAD_SELF, "asm");
 static_assert(offsetof(struct cpu_head, current) == CPU_HEAD_CURRENT, "asm");
-static_assert(offsetof(struct cpu_head, ring_cur) == CPU_HEAD_RING_CUR, "asm");
-static_assert(offsetof(struct cpu_head, ring_end) == CPU_HEAD_RING_END, "asm");
+static_assert(offsetof(struct cpu_head, ring.cur) == CPU_HEAD_RING_CUR, "asm");
+static_assert(offsetof(struct cpu_head, ring.end) == CPU_HEAD_RING_END, "asm");
 static_assert(offsetof(struct cpu_head, scratch) == CPU_HEAD_SCRATCH, "asm");
 static_assert(offsetof(struct cpu_head, trap_stack) == CPU_HEAD_TRAP_STACK,
 	      "asm");
 static_assert(offsetof(struct cpu_head, text) == CPU_HEAD_TEXT, "asm");
-static_assert(offsetof(struct cpu_head, ring_base) == CPU_HEAD_RING_BASE,
+static_assert(offsetof(struct cpu_head, ring.base) == CPU_HEAD_RING_BASE,
 	      "asm");
 static_assert(offsetof(struct cpu_head, preempt_count) == CPU_HEAD_PREEMPT,
 	      "asm");

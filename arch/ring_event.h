@@ -1,6 +1,6 @@
 /*
  * The event that the entry trampolines write: three 32-bit words, 12 bytes.
- *   word 0  arch_clock() - head.ring_base, must fit
+ *   word 0  arch_clock() - head.ring.base, must fit
  *   word 1  (ip - _text) << 8     | preempt depth (preempt_count bits 0..7)
  *   word 2  (parent - _text) << 8 | flags: preempt_count bits 8..15 with bit 6
  *           of the byte (RING_IRQS_OFF) set if interrupts were off at the site

@@ -50,6 +50,7 @@ SECTIONS
 		REGISTRY(ktests)
 		REGISTRY(ktest_resources)
 		REGISTRY(ctl_files)
+		REGISTRY(ctl_folders)
 		REGISTRY(shell_cmds)
 		REGISTRY(tracers)
 		REGISTRY(patch_strategies)

@@ -101,6 +101,8 @@ GRAPH_LINE = re.compile(
     r"(?P<end>\})(?: /\* (?P<ended>[\w.]+) \*/)?|"
     r"/\* (?P<comment>.*) \*/)$")
 GRAPH_SWITCH = re.compile(r" (\d)\) +\S.*?-(\d+) +=> +\S.*?-(\d+) +$")
+# Where an interrupt begins and ends: around the lines of irq_event(), and nowhere else.
+GRAPH_IRQ = re.compile(r" (\d)\)   (==========>|<==========) \|$")
 GRAPH_RULE = " " + 42 * "-"
 # A duration of more microseconds than this has that mark.
 GRAPH_MARKS = [("$", 10**6), ("@", 10**5), ("*", 10**4), ("#", 1000),
@@ -113,6 +115,7 @@ def graph_events(lines: list[str]) -> list[dict[str, str]]:
     task's name, are told apart by CPU. Any other line is an error."""
     events: list[dict[str, str]] = []
     task: dict[str, str] = {}
+    marks: list[tuple[int, str, str]] = []
     lines = [x for x in lines if not x.startswith("#")]
     while lines:
         line = lines.pop(0)
@@ -125,14 +128,35 @@ def graph_events(lines: list[str]) -> list[dict[str, str]]:
                 if e["cpu"] == cpu:
                     e["task"] = e["task"] or before
             continue
+        mark = GRAPH_IRQ.match(line)
+        if mark:
+            marks.append((len(events), mark[1], mark[2]))
+            continue
         match = GRAPH_LINE.match(line)
         assert match, f"not a graph line: {line!r}"
         e = match.groupdict()
         events.append(e | {"task": task.get(e["cpu"], "")})
+    graph_interrupts(events, marks)
     for e in events:
         if e["task"] in ("", "0"):
             e["task"] += f" on CPU {e['cpu']}"
     return events
+
+
+def graph_interrupts(events: list[dict[str, str]], marks: list[tuple[int, str, str]]) -> None:
+    """Does each mark stand directly before the call of irq_event(), or behind its return,
+    and has each call its mark? marks: (events before it, CPU, the mark)."""
+    begins = {at for at, _, mark in marks if mark.startswith("=")}
+    ends = {at for at, _, mark in marks if mark.startswith("<")}
+    assert len(begins) + len(ends) == len(marks), "a mark stands twice"
+    for at, cpu, mark in marks:
+        assert events[at - mark.startswith("<")]["cpu"] == cpu, (at, mark)
+    assert begins == {i for i, e in enumerate(events) if e["name"] == "irq_event"}
+    leaves = {i + 1 for i in begins if events[i]["how"] == ";"}
+    assert leaves <= ends
+    for at in ends - leaves:
+        assert events[at - 1]["end"], events[at - 1]
+        assert events[at - 1]["ended"] in (None, "irq_event"), events[at - 1]
 
 
 def graph_nesting(events: list[dict[str, str]], whole: bool) -> None:
@@ -166,11 +190,12 @@ def graph_nesting(events: list[dict[str, str]], whole: bool) -> None:
             stack.append(e["name"])
 
 
-def trace_stats(g, cpus: int) -> dict[str, int]:
-    """per_cpu/cpuN/stats, summed over the CPUs."""
+def trace_stats(g, cpus: int, instance: str = "") -> dict[str, int]:
+    """per_cpu/cpuN/stats, summed over the CPUs; of the top level, or of instances/NAME/."""
     total: dict[str, int] = {}
     for cpu in range(cpus):
-        for line in g.lines(f"cat /sys/kernel/tracing/per_cpu/cpu{cpu}/stats"):
+        for line in g.lines(
+                f"cat /sys/kernel/tracing/{instance}per_cpu/cpu{cpu}/stats"):
             name, _, value = line.partition(":")
             number = re.match(r"\s*(\d+)$", value)
             if number:

@@ -106,6 +106,13 @@ class Image:
                 found[name] = int(value.split()[0], 16) % (1 << self.bits)
         return found
 
+    def size_of(self, name: str) -> int:
+        """Bytes of a variable."""
+        sizes = {line.split()[7]: int(line.split()[2], 0)
+                 for line in self.tool("readelf", "-sW").splitlines()
+                 if len(line.split()) == 8 and line.split()[2].isdigit()}
+        return sizes[name]
+
     @functools.cached_property
     def functions(self) -> list[Function]:
         """All functions in text with their code, ascending."""

@@ -145,3 +145,30 @@ def test_reports_see_through_taken_returns(guest, arch):
     assert "reaper" in shown and "trace_return" not in shown, shown
     assert g.run("test lock.holder_is_named").count("ok 1 ") == 1
     g.run(f"echo nop > {TRACING}/current_tracer")
+
+
+def test_latency_format(arch, guest):
+    """Linux's latency format has a column of flags more, and a legend above it."""
+    g = guest(arch)
+    g.run(f"cd {TRACING}")
+    g.run("trace start -p function_graph -g shell_run -O latency-format -O funcgraph-proc")
+    g.run("echo x")
+    g.run("echo 0 > tracing_on")
+    lines = g.lines("cat trace")
+    assert lines[2] == "# function_graph latency trace v1.1.5 on nopl"
+    begin = lines.index("#                       _-----=> irqs-off        ")
+    assert [x.rstrip() for x in lines[begin:begin + 7]] == [
+        "#                       _-----=> irqs-off",
+        "#                      / _----=> need-resched",
+        "#                     | / _---=> hardirq/softirq",
+        "#                     || / _--=> preempt-depth",
+        "#                     ||| /",
+        "# CPU  TASK/PID       ||||     DURATION                  FUNCTION CALLS",
+        "# |     |    |        ||||      |   |                     |   |   |   |"]
+    calls = lines[begin + 7:]
+    columns = re.compile(r" 0\) +\S+-\d+ +\|  [d.][N.][hzZ.][0-9a-f.]\. \| .{14}\|  ")
+    shown = [x for x in calls if re.search(r"[;{}]$|\*/$", x)]
+    assert len(shown) > 100 and all(columns.match(x) for x in shown), [
+        x for x in shown if not columns.match(x)][:3]
+    assert any(re.search(r"\|  d\S+ \|", x) for x in shown)
+    assert g.poweroff() == 0

@@ -27,6 +27,17 @@ SHELL = [
     ("trace frobnicate", ["frobnicate|start"]),
     ("trace start -e nothing", ["nothing", "available_events"]),
     ("trace start -f 'pid == 1'", ["-e EVENT"]),
+    ("trace start -B new -p irqsoff", ["nop", "function"]),
+    ("trace start -B new -p nop -g cmd_echo", ["-g", "top level"]),
+    ("trace show -B nosuch", ["nosuch", "ls instances"]),
+    ("trace show -B", ["name of an instance"]),
+    ("trace stop soon", ["soon", "-B INSTANCE"]),
+    ("mkdir", ["DIR"]),
+    ("mkdir /nowhere", ["/nowhere", "tracing/instances"]),
+    (f"mkdir {TRACING}/instances/a/b", ["tracing/instances"]),
+    (f"mkdir {TRACING}/instances/{'x' * 32}", ["at most 31"]),
+    (f"rmdir {TRACING}/instances/nosuch", ["nosuch", "no such folder"]),
+    (f"rmdir {TRACING}/events", ["tracing/instances"]),
 ]
 
 # File, text, and words that the line must have.

@@ -51,7 +51,8 @@ class TraceDat:
         out += bytes([self.end == ">", self.bits // 8]) + self.number("I", 4096)
         out += b"header_page\0" + self.text("events/header_page")
         out += b"header_event\0" + self.text("events/header_event")
-        own = ["function", "funcgraph_entry", "funcgraph_exit", "kernel_stack", "print"]
+        own = ["function", "funcgraph_entry", "funcgraph_exit", "kernel_stack",
+               "func_repeats", "print"]
         out += self.number("I", len(own))
         for name in own:
             out += self.text(f"events/ftrace/{name}/format")
@@ -136,3 +137,29 @@ def test_trace_cmd_reads_it(arch, image, guest, tmp_path):
             # trace-cmd 3.1 reads a pointer to a text in the host's byte order.
             assert all((n or t) in b[4] for n, t in words
                        if n or image.order == "<"), (a, b)
+
+
+def test_trace_cmd_reads_repeats(arch, image, guest, tmp_path):
+    """Option func-no-repeats: calls that came again are one entry, in both texts."""
+    g = guest(arch)
+    g.run(f"cd {TRACING}")
+    g.run("trace start -p function -l cmd_echo -l cmd_pwd -O func-no-repeats")
+    g.run("echo a; echo b; echo c; pwd")
+    g.run("echo 0 > tracing_on")
+    lines = [x for x in g.lines("cat trace") if not x.startswith("#")]
+    said = [re.sub(r"<-\S+| last_ts: *\d+\.\d{6}", "", x.split(": ", 1)[1]) for x in lines]
+    # The shell that turns tracing off calls cmd_echo, too.
+    assert [x.rstrip() for x in said] == [
+        "cmd_echo", "cmd_echo  (repeats: 2,)", "cmd_pwd", "cmd_echo"]
+    dat = TraceDat(image, g, 1)
+    file = tmp_path / "trace.dat"
+    file.write_bytes(dat.make(dat.pages()))
+    done = subprocess.run(["trace-cmd", "report", str(file)], text=True,
+                          capture_output=True, check=True)
+    assert "FIELD" not in done.stdout and not done.stderr.strip(), done.stderr
+    # trace-cmd's own words.
+    (name, count, last), = re.findall(
+        r"func_repeats: +(\w+) \(count: (\d+) +last_ts: +(\d+\.\d+)\)", done.stdout)
+    ours = re.search(r"last_ts: +(\d+\.\d+)\)", "\n".join(lines))[1]
+    assert (name, count) == ("cmd_echo", "2"), done.stdout
+    assert abs(float(last) - float(ours)) < 2e-6, (last, ours)

@@ -81,6 +81,46 @@ def test_every_call(arch, guest, alone, strategy):
     assert g.poweroff() == 0
 
 
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_everything_together(arch, guest, alone, strategy):
+    """An instance traces one function, and records one event, while all functions and all
+    events go on and off in the top level and in a second instance, beside triggers: the
+    instance has exactly the calls that the function's tasks count."""
+    g = guest(arch, smp=4, timeout=180, append=off_for(arch, strategy))
+    g.run(f"cd {TRACING}")
+    choose(g, strategy)
+    g.run("mkdir instances/steady instances/other")
+    g.run("echo sleep_loop > instances/steady/set_ftrace_filter")
+    g.run("echo function > instances/steady/current_tracer")
+    g.run("stress start 4 cpus")
+    for _ in range(3):
+        assert g.run("repeat 4 'echo function > current_tracer; "
+                     "echo 1 > events/enable; "
+                     "echo function > instances/other/current_tracer; "
+                     "echo 1 > instances/other/events/enable; "
+                     "echo sleep_loop:traceoff >> set_ftrace_filter; "
+                     "echo nop > current_tracer; "
+                     "echo 0 > instances/other/events/enable; "
+                     "echo !sleep_loop:traceoff >> set_ftrace_filter; "
+                     "echo 0 > events/enable; "
+                     "echo nop > instances/other/current_tracer; "
+                     "echo 1 > tracing_on'") == ""
+    report = g.run("stress stop")
+    check_stress(report)
+    total = trace_stats(g, 4, "instances/steady/")
+    assert total["written"] == loops_of(report, "sleep"), (total, report)
+    assert total["dropped events"] == 0, total
+    assert total["written"] == sum(total[name] for name in (
+        "entries", "overrun", "dropped events", "read events")), total
+    names = {line.split(": ")[1].split()[0]
+             for line in g.lines("cat instances/steady/trace", timeout=120)
+             if not line.startswith("#") and " <-" in line}
+    assert names == {"sleep_loop"}, names
+    assert g.run("rmdir instances/steady instances/other") == ""
+    assert g.lines("cat enabled_functions") == []
+    assert g.poweroff() == 0
+
+
 def test_online_files(arch, guest):
     """Each impossible request is refused in one line and changes nothing."""
     g = guest(arch, smp=4)

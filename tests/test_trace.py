@@ -152,6 +152,7 @@ def live_return(image) -> int:
 
 
 RING_TYPES = 0x1000000 - 256
+MAX_CPUS = 8  # kernel/types.h
 
 
 def full_pages(qmp, image, cpus: int, folder) -> list[tuple[int, int]]:
@@ -159,7 +160,7 @@ def full_pages(qmp, image, cpus: int, folder) -> list[tuple[int, int]]:
     left, read from the guest's memory (tracer/ring/ring.h)."""
     word = image.bits // 8
     pointer = "Q" if word == 8 else "I"
-    size = 64 if word == 8 else 56
+    size = image.size_of("rings") // MAX_CPUS
     events = []
     rings = qmp.read(image.symbols["rings"], cpus * size, folder)
     for cpu in range(cpus):

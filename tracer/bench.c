@@ -74,9 +74,9 @@ static u64 cost_with(bool recording)
 {
 	u64 cost;
 
-	trace_record(recording, trace_state.cpumask);
+	trace_record(recording, trace_top.cpumask);
 	cost = cost_of_site();
-	trace_record(true, trace_state.cpumask);
+	trace_record(true, trace_top.cpumask);
 	return cost;
 }
 
@@ -108,7 +108,7 @@ static u64 cost_of_switch_event(void)
 		event_sched_switch(t, t);
 	start = arch_instructions() - start - loop;
 	arch_irq_restore(state);
-	ring_clear(~0u);
+	ring_clear(rings, ~0u);
 	return (start * 10 + CALLS / 2) / CALLS;
 }
 
@@ -146,9 +146,9 @@ static u64 cost_of_name(void)
 		char add[] = "victim_other", drop[] = "!victim_other";
 
 		start = arch_instructions();
-		filter_write(&errors, &filter_trace, add, true);
+		filter_write(&errors, &trace_top.filter, add, true);
 		start = arch_instructions() - start;
-		filter_write(&errors, &filter_trace, drop, true);
+		filter_write(&errors, &trace_top.filter, drop, true);
 		least = min(least, start);
 	}
 	return least * 10;
@@ -206,6 +206,49 @@ static void put_strategies(struct sink *out)
 	patch_strategy_set(before, &why);
 }
 
+/* Write a control file, which takes trace_mutex itself. */
+static void put(const char *file, const char *text)
+{
+	char error[160];
+
+	mutex_unlock(&trace_mutex);
+	if (ctl_echo(file, text, false, error, sizeof(error)))
+		printk("bench: %s: %s\n", file, error);
+	mutex_lock(&trace_mutex);
+}
+
+#define BESIDE TRACING "instances/bench"
+
+/* What a call costs that is recorded while another instance traces another function. */
+static u64 cost_beside(void)
+{
+	char error[160];
+	u64 cost = 0;
+
+	mutex_unlock(&trace_mutex);
+	if (ctl_mkdir(BESIDE, error, sizeof(error)))
+		printk("bench: %s: %s\n", BESIDE, error);
+	mutex_lock(&trace_mutex);
+	put(BESIDE "/set_ftrace_filter", "victim_other");
+	put(BESIDE "/current_tracer", "function");
+	cost = cost_with(true);
+	mutex_unlock(&trace_mutex);
+	ctl_rmdir(BESIDE, error, sizeof(error));
+	mutex_lock(&trace_mutex);
+	return cost;
+}
+
+/* And one that is not recorded, because its task is not in set_ftrace_pid. */
+static u64 cost_filtered(void)
+{
+	u64 cost;
+
+	put(TRACING "set_ftrace_pid", "2147483647");
+	cost = cost_with(true);
+	put(TRACING "set_ftrace_pid", "");
+	return cost;
+}
+
 static int put_calls(struct sink *out)
 {
 	char filter[] = "victim_call";
@@ -216,13 +259,16 @@ static int put_calls(struct sink *out)
 	put_figure(out, "disabled_label", cost_of_label(), "instructions", 2);
 	put_figure(out, "sched_switch_event", cost_of_switch_event(),
 		   "instructions", 120);
-	err = filter_write(&errors, &filter_trace, filter, false);
+	err = filter_write(&errors, &trace_top.filter, filter, false);
 	if (!err)
 		err = trace_select(&errors, "function");
 	if (err)
 		return shell_error(err, "bench", "%s", errors.error);
 	put_figure(out, "function_event", cost_with(true), "instructions", 60);
 	put_figure(out, "tracing_off", cost_with(false), "instructions", 15);
+	put_figure(out, "filtered_by_pid", cost_filtered(), "instructions", 30);
+	put_figure(out, "beside_an_instance", cost_beside(), "instructions",
+		   600);
 	trace_select(&errors, "function_graph");
 	put_figure(out, "graph_call", cost_with(true), "instructions", 480);
 	trace_select(&errors, "function");
@@ -235,8 +281,8 @@ static int measure(struct sink *out)
 	char none[] = "";
 	int err;
 
-	if (trace_state.tracer->ops || filter_trace.count ||
-	    filter_notrace.count)
+	if (trace_top.tracer->ops || trace_top.filter.count ||
+	    trace_top.left_out.count)
 		return shell_error(-EBUSY, "bench",
 				   "the tracer is in use; "
 				   "`trace reset` first");
@@ -244,7 +290,7 @@ static int measure(struct sink *out)
 	put_strategies(out);
 	err = put_calls(out);
 	trace_select(&errors, "nop");
-	filter_write(&errors, &filter_trace, none, false);
+	filter_write(&errors, &trace_top.filter, none, false);
 	return err;
 }
 

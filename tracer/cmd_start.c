@@ -16,14 +16,29 @@
 #include <tracer/events/events.h>
 #include <tracer/tracer.h>
 
-int cmd_write(const char *file, const char *text)
+int cmd_write(const char *folder, const char *file, const char *text)
 {
-	char path[64], error[160];
+	char path[128], error[160];
 	int err;
 
-	snprintf(path, sizeof(path), TRACING "%s", file);
+	snprintf(path, sizeof(path), TRACING "%s%s", folder, file);
 	err = ctl_echo(path, text, false, error, sizeof(error));
-	return err ? shell_error(err, "trace", "%s: %s", file, error) : 0;
+	return err ? shell_error(err, "trace", "%s%s: %s", folder, file,
+				 error) :
+		     0;
+}
+
+/* The instance of `trace start -B`, unless it is there. */
+static int make_instance(const char *folder)
+{
+	char path[128], error[160];
+	int err;
+
+	snprintf(path, sizeof(path), TRACING "%s", folder);
+	if (!folder[0] || ctl_is_dir(path))
+		return 0;
+	err = ctl_mkdir(path, error, sizeof(error));
+	return err ? shell_error(err, "trace", "%s: %s", folder, error) : 0;
 }
 
 #define LIST_MAX 2048 /* bytes of functions on the command line */
@@ -31,7 +46,8 @@ int cmd_write(const char *file, const char *text)
 #define FILTERS_MAX 8
 
 struct start {
-	const char *tracer; /* NULL: nop, if there are events */
+	char folder[CMD_FOLDER]; /* "": the top level's */
+	const char *tracer;	 /* NULL: nop, if there are events */
 	/* What -e names, and the filter that -f gives to the last one before it. */
 	char events[LIST_MAX];
 	const char *event;
@@ -108,12 +124,14 @@ static int start_option(struct start *st, const char *option, const char *value)
 		 !parse_u64(value, &number))
 		st->depth = value;
 	else
-		return shell_error(-EINVAL, "trace",
-				   "start '%.32s': accepted "
-				   "are -p TRACER, -e EVENT, -f FILTER, "
-				   "-l, -n, -g FUNCTION, -P PID, "
-				   "-O OPTION, --max-graph-depth LEVELS",
-				   option);
+		return shell_error(
+			-EINVAL, "trace",
+			"start '%.32s': accepted "
+			"are -p TRACER, -e EVENT, -f FILTER, "
+			"-l, -n, -g FUNCTION, -P PID, "
+			"-O OPTION, --max-graph-depth LEVELS; before "
+			"them -B INSTANCE",
+			option);
 	return 0;
 }
 
@@ -170,7 +188,7 @@ static int check_filter(struct start *st, unsigned int i)
 
 static int check_events(struct start *st)
 {
-	struct event_set set = { { 0 } };
+	struct event_set set = EVENTS_UNTOUCHED;
 	char *list = st->scratch, *word;
 	int err = 0;
 
@@ -185,6 +203,10 @@ static int check_events(struct start *st)
 /* All of it before any of it changes something. */
 static int start_check(struct start *st)
 {
+	/* One that is still to be made has what any other has. */
+	const struct trace_instance *in =
+		&trace_instances[st->folder[0] ? 1 : 0];
+	const struct tracer *t;
 	int err;
 
 	if (!st->tracer && !st->events[0])
@@ -193,12 +215,18 @@ static int start_check(struct start *st)
 				   "`trace list` names them");
 	if (!st->tracer)
 		st->tracer = "nop";
-	err = trace_find(st->tracer) ? 0 :
-				       trace_unknown(&st->errors, st->tracer);
+	if (st->folder[0] && (st->graph[0] || st->pids[0] || st->depth))
+		return shell_error(-EINVAL, "trace",
+				   "start -B: -g, -P and --max-graph-depth are "
+				   "the top level's alone");
+	t = trace_find(st->tracer);
+	err = t && instance_has(in, t) ?
+		      0 :
+		      trace_unknown(&st->errors, in, st->tracer);
 	if (!err)
-		err = check_list(st, &filter_trace, st->filter);
+		err = check_list(st, &trace_top.filter, st->filter);
 	if (!err)
-		err = check_list(st, &filter_notrace, st->left_out);
+		err = check_list(st, &trace_top.left_out, st->left_out);
 	if (!err)
 		err = check_list(st, &filter_graph, st->graph);
 	if (!err)
@@ -212,37 +240,45 @@ static int apply_filter(const struct start *st, unsigned int i)
 
 	event_folder(st->filters[i].event, folder, sizeof(folder));
 	snprintf(file, sizeof(file), "events/%s/filter", folder);
-	return cmd_write(file, st->filters[i].text);
+	return cmd_write(st->folder, file, st->filters[i].text);
+}
+
+/* What the top level has alone. */
+static int apply_top(const struct start *st)
+{
+	int err = cmd_write("", "set_graph_function", st->graph);
+
+	if (!err)
+		err = cmd_write("", "set_ftrace_pid", st->pids);
+	if (!err)
+		err = cmd_write("", "set_event_pid", st->pids);
+	return err ? err : cmd_write("", "max_graph_depth", st->depth ?: "0");
 }
 
 /* As trace-cmd: what is not asked for with -l and -n is not filtered, and events that are
  * not asked for are off. */
 static int start_apply(const struct start *st)
 {
-	int err = cmd_write("set_ftrace_filter", st->filter);
+	int err = cmd_write(st->folder, "set_ftrace_filter", st->filter);
 
 	if (!err)
-		err = cmd_write("set_ftrace_notrace", st->left_out);
-	if (!err)
-		err = cmd_write("set_graph_function", st->graph);
-	if (!err)
-		err = cmd_write("set_ftrace_pid", st->pids);
-	if (!err)
-		err = cmd_write("set_event_pid", st->pids);
+		err = cmd_write(st->folder, "set_ftrace_notrace", st->left_out);
+	if (!err && !st->folder[0])
+		err = apply_top(st);
 	if (!err && st->options[0])
-		err = cmd_write("trace_options", st->options);
-	if (!err)
-		err = cmd_write("max_graph_depth", st->depth ?: "0");
+		err = cmd_write(st->folder, "trace_options", st->options);
 	for (unsigned int i = 0; !err && i < st->nr_filters; i++)
 		err = apply_filter(st, i);
 	if (!err)
-		err = cmd_write("tracing_on", "1");
+		err = cmd_write(st->folder, "trace", "");
 	if (!err)
-		err = cmd_write("current_tracer", st->tracer);
-	return err ? err : cmd_write("set_event", st->events);
+		err = cmd_write(st->folder, "tracing_on", "1");
+	if (!err)
+		err = cmd_write(st->folder, "current_tracer", st->tracer);
+	return err ? err : cmd_write(st->folder, "set_event", st->events);
 }
 
-int cmd_start(struct sink *out, int argc, char **argv)
+int cmd_start(struct sink *out, const char *folder, int argc, char **argv)
 {
 	struct start *st = kzalloc(sizeof(*st));
 	int i, err = 0;
@@ -250,10 +286,13 @@ int cmd_start(struct sink *out, int argc, char **argv)
 	(void)out;
 	if (!st)
 		return shell_error(-ENOMEM, "trace", "out of memory");
+	strlcpy(st->folder, folder, sizeof(st->folder));
 	for (i = 0; !err && i < argc; i += 2)
 		err = start_option(st, argv[i], argv[i + 1]);
 	if (!err)
 		err = start_check(st);
+	if (!err)
+		err = make_instance(st->folder);
 	if (!err)
 		err = start_apply(st);
 	kfree(st);
@@ -288,18 +327,18 @@ int cmd_reset(void)
 	int err = 0;
 
 	for (unsigned int i = 0; !err && i < ARRAY_SIZE(at_boot); i++)
-		err = cmd_write(at_boot[i].file, at_boot[i].text);
+		err = cmd_write("", at_boot[i].file, at_boot[i].text);
 	snprintf(mask, sizeof(mask), "%x", cpus_present());
 	if (!err)
-		err = cmd_write("tracing_cpumask", mask);
+		err = cmd_write("", "tracing_cpumask", mask);
 	mutex_lock(&trace_mutex);
 	trace_options_reset();
 	if (!err)
 		err = triggers_clear(&errors);
 	if (!err)
-		err = events_reset(&errors);
+		err = events_reset(&errors, &trace_top);
 	if (!err)
 		err = profile_reset(&errors);
 	mutex_unlock(&trace_mutex);
-	return err ? err : cmd_write("trace", "");
+	return err ? err : cmd_write("", "trace", "");
 }

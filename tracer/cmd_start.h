@@ -6,14 +6,18 @@
 
 struct sink;
 
-/* Write text into a control file of the tracer. 0, or an error, which has been printed. */
-int cmd_write(const char *file, const char *text);
+/* Write text into a control file of the tracer, or of an instance's folder (else ""). 0, or an
+ * error, which has been printed. */
+int cmd_write(const char *folder, const char *file, const char *text);
 
-/* `trace start` with these arguments. 0, or an error, which has been printed. */
-int cmd_start(struct sink *out, int argc, char **argv);
+#define CMD_FOLDER 48 /* bytes of "instances/NAME/" */
 
-/* `trace reset`: everything as at boot, but for the buffer's size, and the buffer empty. 0, or
- * an error, which has been printed. */
+/* `trace start` with these arguments, in an instance's folder, which is made if it is not there;
+ * or in the top level (""). 0, or an error, which has been printed. */
+int cmd_start(struct sink *out, const char *folder, int argc, char **argv);
+
+/* `trace reset`: everything in the top level as at boot, but for the buffer's size, and the
+ * buffer empty. 0, or an error, which has been printed. */
 int cmd_reset(void);
 
 #endif

@@ -15,91 +15,109 @@
 #include <tracer/options.h>
 #include <tracer/events/events.h>
 
-static int show_file(struct sink *out, const char *file)
+static int show_file(struct sink *out, const char *folder, const char *file)
 {
-	char path[64];
+	char path[128];
 
-	snprintf(path, sizeof(path), TRACING "%s", file);
+	snprintf(path, sizeof(path), TRACING "%s%s", folder, file);
 	return shell_copy_file(out, "trace", path);
 }
 
-static int verb_stop(struct sink *out, int argc, char **argv)
+static int verb_stop(struct sink *out, const char *folder, int argc,
+		     char **argv)
 {
 	(void)out, (void)argc, (void)argv;
-	return cmd_write("tracing_on", "0");
+	return cmd_write(folder, "tracing_on", "0");
 }
 
-static int verb_show(struct sink *out, int argc, char **argv)
-{
-	(void)argc, (void)argv;
-	return show_file(out, "trace");
-}
-
-static int verb_clear(struct sink *out, int argc, char **argv)
+static int verb_show(struct sink *out, const char *folder, int argc,
+		     char **argv)
 {
 	(void)out, (void)argc, (void)argv;
-	return cmd_write("trace", "");
+	return show_file(out, folder, "trace");
 }
 
-static int verb_reset(struct sink *out, int argc, char **argv)
+static int verb_clear(struct sink *out, const char *folder, int argc,
+		      char **argv)
 {
 	(void)out, (void)argc, (void)argv;
-	return cmd_reset();
+	return cmd_write(folder, "trace", "");
 }
 
-static int verb_snapshot(struct sink *out, int argc, char **argv)
+/* An instance is removed. */
+static int verb_reset(struct sink *out, const char *folder, int argc,
+		      char **argv)
+{
+	char path[128], error[160];
+	int err;
+
+	(void)out, (void)argc, (void)argv;
+	if (!folder[0])
+		return cmd_reset();
+	snprintf(path, sizeof(path), TRACING "%s", folder);
+	err = ctl_rmdir(path, error, sizeof(error));
+	return err ? shell_error(err, "trace", "%s: %s", folder, error) : 0;
+}
+
+static int verb_snapshot(struct sink *out, const char *folder, int argc,
+			 char **argv)
 {
 	static const struct {
 		const char *option, *text;
 	} writes[] = { { "-s", "1" }, { "-r", "2" }, { "-f", "0" } };
 
+	(void)folder;
 	if (!argc)
-		return show_file(out, "snapshot");
+		return show_file(out, "", "snapshot");
 	for (unsigned int i = 0; i < ARRAY_SIZE(writes); i++)
 		if (!strcmp(argv[0], writes[i].option))
-			return cmd_write("snapshot", writes[i].text);
+			return cmd_write("", "snapshot", writes[i].text);
 	return shell_error(-EINVAL, "trace",
 			   "snapshot '%.32s': accepted are -s (take one), -r "
 			   "(forget it), -f (free its memory); none shows it",
 			   argv[0]);
 }
 
-static int verb_stat(struct sink *out, int argc, char **argv)
+static int verb_stat(struct sink *out, const char *folder, int argc,
+		     char **argv)
 {
 	struct patch_stats p;
 	char file[40];
 	unsigned int cpu;
 	int err;
 
+	(void)folder;
 	(void)argc, (void)argv;
 	patch_stats(&p);
 	err = sink_printf(out,
 			  "tracer: %s\ntracing_on: %d\nfunctions: %u of "
 			  "%u on\nbuffer: %lu KiB on each of %u CPUs\n",
-			  trace_state.tracer->name, trace_state.on, p.enabled,
-			  site_boot.patched, ring_kb(), nr_cpus);
+			  trace_top.tracer->name, trace_top.on, p.enabled,
+			  site_boot.patched, ring_kb(rings), nr_cpus);
 	for (cpu = 0; !err && cpu < nr_cpus; cpu++) {
 		err = sink_printf(out, "\nCPU: %u\n", cpu);
 		snprintf(file, sizeof(file), "per_cpu/cpu%u/stats", cpu);
 		if (!err)
-			err = show_file(out, file);
+			err = show_file(out, "", file);
 	}
 	return err;
 }
 
-static int verb_list(struct sink *out, int argc, char **argv)
+static int verb_list(struct sink *out, const char *folder, int argc,
+		     char **argv)
 {
 	const char *what = argc ? argv[0] : "";
 	int err;
 
+	(void)folder;
 	if (!argc) {
 		err = sink_printf(out, "tracers (-p):\n");
 		if (!err)
-			err = show_file(out, "available_tracers");
+			err = show_file(out, "", "available_tracers");
 		if (!err)
 			err = sink_printf(out, "options (-O):\n");
 		if (!err)
-			err = show_file(out, "trace_options");
+			err = show_file(out, "", "trace_options");
 		if (!err)
 			err = sink_printf(out,
 					  "%u functions: list -l; those left "
@@ -110,15 +128,15 @@ static int verb_list(struct sink *out, int argc, char **argv)
 		return err;
 	}
 	if (!strcmp(what, "-p"))
-		return show_file(out, "available_tracers");
+		return show_file(out, "", "available_tracers");
 	if (!strcmp(what, "-l"))
-		return show_file(out, "available_filter_functions");
+		return show_file(out, "", "available_filter_functions");
 	if (!strcmp(what, "-n"))
-		return show_file(out, "set_ftrace_notrace");
+		return show_file(out, "", "set_ftrace_notrace");
 	if (!strcmp(what, "-e"))
-		return show_file(out, "available_events");
+		return show_file(out, "", "available_events");
 	if (!strcmp(what, "-O"))
-		return show_file(out, "trace_options");
+		return show_file(out, "", "trace_options");
 	return shell_error(-EINVAL, "trace",
 			   "list '%.32s': accepted are -p (tracers), -e "
 			   "(events), -l (functions), -n (those left out), -O "
@@ -126,30 +144,47 @@ static int verb_list(struct sink *out, int argc, char **argv)
 			   what);
 }
 
-static int verb_restart(struct sink *out, int argc, char **argv)
+static int verb_restart(struct sink *out, const char *folder, int argc,
+			char **argv)
 {
 	(void)out, (void)argc, (void)argv;
-	return cmd_write("tracing_on", "1");
+	return cmd_write(folder, "tracing_on", "1");
 }
 
 static const struct verb {
 	const char *name;
 	int max_args;
-	int (*run)(struct sink *out, int argc, char **argv);
+	bool in_instances; /* behind it, -B INSTANCE is accepted */
+	/* folder: "instances/NAME/", or "" */
+	int (*run)(struct sink *out, const char *folder, int argc, char **argv);
 } verbs[] = {
-	{ "start", 64, cmd_start },	  { "stop", 0, verb_stop },
-	{ "restart", 0, verb_restart },	  { "show", 0, verb_show },
-	{ "clear", 0, verb_clear },	  { "reset", 0, verb_reset },
-	{ "stat", 0, verb_stat },	  { "list", 1, verb_list },
-	{ "snapshot", 1, verb_snapshot },
+	{ "start", 64, true, cmd_start },
+	{ "stop", 0, true, verb_stop },
+	{ "restart", 0, true, verb_restart },
+	{ "show", 0, true, verb_show },
+	{ "clear", 0, true, verb_clear },
+	{ "reset", 0, true, verb_reset },
+	{ "stat", 0, false, verb_stat },
+	{ "list", 1, false, verb_list },
+	{ "snapshot", 1, false, verb_snapshot },
 };
+
+/* The i-th of those that are there. */
+static const char *instance_name(unsigned int i)
+{
+	for (unsigned int n = 1; n < INSTANCES; n++)
+		if (trace_instances[n].name[0] && !i--)
+			return trace_instances[n].name;
+	return NULL;
+}
 
 /* Words that Tab offers behind another one. */
 static const char *follow(const char *before, unsigned int i)
 {
-	static const char *const start[] = { "-p", "-e", "-f",
-					     "-l", "-n", "-g",
-					     "-P", "-O", "--max-graph-depth" };
+	static const char *const start[] = {
+		"-B", "-p", "-e", "-f", "-l",
+		"-n", "-g", "-P", "-O", "--max-graph-depth"
+	};
 	static const char *const list[] = { "-p", "-e", "-l", "-n", "-O" };
 	static const char *const snapshot[] = { "-s", "-r", "-f" };
 	const struct event *e = event_by_id(EVENT_FIRST_ID + i);
@@ -165,6 +200,8 @@ static const char *follow(const char *before, unsigned int i)
 		return i < ARRAY_SIZE(snapshot) ? snapshot[i] : NULL;
 	if (!strcmp(before, "-p"))
 		return t < __stop_tracers ? t->name : NULL;
+	if (!strcmp(before, "-B"))
+		return instance_name(i);
 	if (!strcmp(before, "-e"))
 		return e ? e->name : NULL;
 	if (!strcmp(before, "-O"))
@@ -172,30 +209,64 @@ static const char *follow(const char *before, unsigned int i)
 	return NULL;
 }
 
+/* The folder of an instance. Only `trace start` makes one that is not there. */
+static int find_folder(const struct verb *v, const char *instance, char *folder)
+{
+	char path[128];
+
+	if (!instance || strlen(instance) >= sizeof(trace_top.name))
+		return shell_error(-EINVAL, "trace",
+				   "-B takes the name of an instance");
+	snprintf(folder, CMD_FOLDER, "instances/%s/", instance);
+	snprintf(path, sizeof(path), TRACING "%s", folder);
+	if (v->run != cmd_start && !ctl_is_dir(path))
+		return shell_error(-ENOENT, "trace",
+				   "-B %s: no such instance; ls instances",
+				   instance);
+	return 0;
+}
+
+static int run_verb(struct sink *out, const struct verb *v, int argc,
+		    char **argv)
+{
+	char folder[CMD_FOLDER] = "";
+	int err;
+
+	if (v->in_instances && argc && !strcmp(argv[0], "-B")) {
+		err = find_folder(v, argv[1], folder);
+		if (err)
+			return err;
+		argc -= 2;
+		argv += 2;
+	}
+	if (argc > v->max_args)
+		return shell_error(-EINVAL, "trace", "%s '%.32s': accepted %s",
+				   v->name, argv[v->max_args],
+				   v->max_args	   ? "is one argument" :
+				   v->in_instances ? "is -B INSTANCE" :
+						     "are no arguments");
+	return v->run(out, folder, argc, argv);
+}
+
 static int cmd_trace(struct sink *out, int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : "";
 	const struct verb *v;
 
-	for (v = verbs; v < verbs + ARRAY_SIZE(verbs); v++) {
-		if (strcmp(v->name, name))
-			continue;
-		if (argc - 2 <= v->max_args)
-			return v->run(out, argc - 2, argv + 2);
-		return shell_error(-EINVAL, "trace", "%s takes no %s", name,
-				   v->max_args ? "second argument" :
-						 "arguments");
-	}
+	for (v = verbs; v < verbs + ARRAY_SIZE(verbs); v++)
+		if (!strcmp(v->name, name))
+			return run_verb(out, v, argc - 2, argv + 2);
 	return shell_error(-EINVAL, "trace",
 			   "'%.32s': accepted are start stop restart "
 			   "show clear reset stat list snapshot",
 			   name);
 }
 SHELL_CMD_FOLLOW(trace, "trace",
-		 "start [-p TRACER] [-e EVENT [-f FILTER]]... "
+		 "start [-B INSTANCE] [-p TRACER] [-e EVENT [-f FILTER]]... "
 		 "[-l|-n|-g FUNC]... [-P PID]... "
 		 "[-O OPTION]... [--max-graph-depth N] | stop | restart | show "
 		 "| clear | "
-		 "reset | stat | list [-p|-e|-l|-n|-O] | snapshot [-s|-r|-f]",
+		 "reset [-B INSTANCE] | stat | list [-p|-e|-l|-n|-O] | "
+		 "snapshot [-s|-r|-f]",
 		 "trace functions and events, in trace-cmd's words", cmd_trace,
 		 follow);

@@ -12,6 +12,7 @@
 #include <tracer/graph/graph.h>
 #include <tracer/graph/returns.h>
 #include <tracer/filter.h>
+#include <tracer/calls/calls.h>
 #include <tracer/calls/triggers.h>
 #include <kernel/mm/kmalloc.h>
 #include <tracer/ring/ring_control.h>
@@ -25,18 +26,19 @@ static int available_tracers_read(struct ctl_handle *h, struct seq *s)
 	if (!ctl_once(h))
 		return 0;
 	for_each_registered (t, tracers)
-		seq_printf(s, t == __start_tracers ? "%s" : " %s", t->name);
+		if (instance_has(instance_of(h), t))
+			seq_printf(s, s->len ? " %s" : "%s", t->name);
 	seq_printf(s, "\n");
 	return 1;
 }
 CTL_FILE(available_tracers, .path = TRACING "available_tracers",
-	 .read = available_tracers_read);
+	 .folders = &trace_folders, .read = available_tracers_read);
 
 static int current_tracer_read(struct ctl_handle *h, struct seq *s)
 {
 	if (!ctl_once(h))
 		return 0;
-	seq_printf(s, "%s\n", READ_ONCE(trace_state.tracer)->name);
+	seq_printf(s, "%s\n", READ_ONCE(instance_of(h)->tracer)->name);
 	return 1;
 }
 
@@ -45,18 +47,19 @@ static int current_tracer_write(struct ctl_handle *h, char *text)
 	int err;
 
 	mutex_lock(&trace_mutex);
-	err = trace_select(h, ctl_strip(text));
+	err = instance_select(h, instance_of(h), ctl_strip(text));
 	mutex_unlock(&trace_mutex);
 	return err;
 }
 CTL_FILE(current_tracer, .path = TRACING "current_tracer",
-	 .read = current_tracer_read, .write = current_tracer_write);
+	 .folders = &trace_folders, .read = current_tracer_read,
+	 .write = current_tracer_write);
 
 static int tracing_on_read(struct ctl_handle *h, struct seq *s)
 {
 	if (!ctl_once(h))
 		return 0;
-	seq_printf(s, "%d\n", READ_ONCE(trace_state.on));
+	seq_printf(s, "%d\n", READ_ONCE(instance_of(h)->on));
 	return 1;
 }
 
@@ -70,18 +73,18 @@ static int tracing_on_write(struct ctl_handle *h, char *text)
 				 "'%.32s' is no number; 0 is off, any other on",
 				 text);
 	mutex_lock(&trace_mutex);
-	trace_record(v != 0, trace_state.cpumask);
+	instance_record(instance_of(h), v != 0, instance_of(h)->cpumask);
 	mutex_unlock(&trace_mutex);
 	return 0;
 }
-CTL_FILE(tracing_on, .path = TRACING "tracing_on", .read = tracing_on_read,
-	 .write = tracing_on_write);
+CTL_FILE(tracing_on, .path = TRACING "tracing_on", .folders = &trace_folders,
+	 .read = tracing_on_read, .write = tracing_on_write);
 
 static int tracing_cpumask_read(struct ctl_handle *h, struct seq *s)
 {
 	if (!ctl_once(h))
 		return 0;
-	seq_printf(s, "%x\n", READ_ONCE(trace_state.cpumask));
+	seq_printf(s, "%x\n", READ_ONCE(instance_of(h)->cpumask));
 	return 1;
 }
 
@@ -97,18 +100,19 @@ static int tracing_cpumask_write(struct ctl_handle *h, char *text)
 				 "hexadecimal mask of CPUs within %x",
 				 text, all);
 	mutex_lock(&trace_mutex);
-	trace_record(trace_state.on, mask);
+	instance_record(instance_of(h), instance_of(h)->on, mask);
 	mutex_unlock(&trace_mutex);
 	return 0;
 }
 CTL_FILE(tracing_cpumask, .path = TRACING "tracing_cpumask",
-	 .read = tracing_cpumask_read, .write = tracing_cpumask_write);
+	 .folders = &trace_folders, .read = tracing_cpumask_read,
+	 .write = tracing_cpumask_write);
 
 static int trace_clock_read(struct ctl_handle *h, struct seq *s)
 {
 	if (!ctl_once(h))
 		return 0;
-	trace_clock_show(s);
+	trace_clock_show(s, instance_of(h));
 	return 1;
 }
 
@@ -117,16 +121,16 @@ static int trace_clock_write(struct ctl_handle *h, char *text)
 	int err;
 
 	mutex_lock(&trace_mutex);
-	err = trace_clock_select(ctl_strip(text));
+	err = trace_clock_select(instance_of(h), ctl_strip(text));
 	if (!err)
-		ring_clear(cpus_present());
+		ring_clear(instance_of(h)->rings, cpus_present());
 	mutex_unlock(&trace_mutex);
 	return err ? ctl_error(h, err, "'%.32s' is none of: %s", text,
 			       trace_clock_names) :
 		     0;
 }
-CTL_FILE(trace_clock, .path = TRACING "trace_clock", .read = trace_clock_read,
-	 .write = trace_clock_write);
+CTL_FILE(trace_clock, .path = TRACING "trace_clock", .folders = &trace_folders,
+	 .read = trace_clock_read, .write = trace_clock_write);
 
 /* ---- Limits of the call graph --------------------------------------------------- */
 
@@ -208,8 +212,9 @@ static int list_sites(struct ctl_handle *h, struct seq *s, const u32 *bits,
 
 static struct site_filter *filter_of(const struct ctl_handle *h)
 {
-	static struct site_filter *const filters[] = {
-		&filter_trace,	      &filter_notrace, &filter_graph,
+	struct trace_instance *in = instance_of(h);
+	struct site_filter *const filters[] = {
+		&in->filter,	      &in->left_out, &filter_graph,
 		&filter_graph_hidden, &filter_stack,
 	};
 	const char *name = strrchr(h->file->path, '/') + 1;
@@ -234,7 +239,7 @@ static int filter_read(struct ctl_handle *h, struct seq *s)
 		seq_printf(s, "%s\n", f->empty);
 		return 1;
 	}
-	if (f != &filter_trace)
+	if (f != &trace_top.filter)
 		return 0;
 	mutex_lock(&trace_mutex);
 	shown = triggers_show(s, h->pos++ - first);
@@ -263,9 +268,15 @@ static char *part_triggers(char *text)
 /* Functions and triggers in one write. A wrong one of either kind changes nothing. */
 static int trace_filter_write(struct ctl_handle *h, char *text)
 {
+	struct site_filter *f = &instance_of(h)->filter;
 	char *commands = part_triggers(text), *copy;
 	int err = commands ? 0 : ctl_error(h, -ENOMEM, "out of memory");
 
+	if (!err && *commands && f != &trace_top.filter)
+		err = ctl_error(h, -EINVAL,
+				"'%.32s': only the top level's "
+				"set_ftrace_filter takes commands",
+				commands);
 	if (!err && *commands) {
 		copy = kmalloc(strlen(text) + 1);
 		if (!copy)
@@ -273,13 +284,13 @@ static int trace_filter_write(struct ctl_handle *h, char *text)
 		if (copy)
 			strlcpy(copy, text, strlen(text) + 1);
 		if (!err)
-			err = filter_check(h, &filter_trace, copy);
+			err = filter_check(h, f, copy);
 		kfree(copy);
 		if (!err)
 			err = triggers_write(h, commands);
 	}
 	kfree(commands);
-	return err ? err : filter_write(h, &filter_trace, text, !h->truncate);
+	return err ? err : filter_write(h, f, text, !h->truncate);
 }
 
 static int filter_file_write(struct ctl_handle *h, char *text)
@@ -287,7 +298,7 @@ static int filter_file_write(struct ctl_handle *h, char *text)
 	int err;
 
 	mutex_lock(&trace_mutex);
-	err = filter_of(h) == &filter_trace ?
+	err = filter_of(h) == &instance_of(h)->filter ?
 		      trace_filter_write(h, text) :
 		      filter_write(h, filter_of(h), text, !h->truncate);
 	if (!err)
@@ -296,11 +307,11 @@ static int filter_file_write(struct ctl_handle *h, char *text)
 	return err;
 }
 
-#define FILTER_FILE(ident)                                                     \
+#define FILTER_FILE(ident, ...)                                                \
 	CTL_FILE(ident, .path = TRACING #ident, .read = filter_read,           \
-		 .write = filter_file_write, .empties = true)
-FILTER_FILE(set_ftrace_filter);
-FILTER_FILE(set_ftrace_notrace);
+		 .write = filter_file_write, .empties = true, __VA_ARGS__)
+FILTER_FILE(set_ftrace_filter, .folders = &trace_folders);
+FILTER_FILE(set_ftrace_notrace, .folders = &trace_folders);
 FILTER_FILE(set_graph_function);
 FILTER_FILE(set_graph_notrace);
 FILTER_FILE(stack_trace_filter);
@@ -323,21 +334,43 @@ static int available_addrs_read(struct ctl_handle *h, struct seq *s)
 CTL_FILE(available_addrs, .path = TRACING "available_filter_functions_addrs",
 	 .read = available_addrs_read);
 
-/* With where its call leads, as Linux shows it. */
-static int enabled_functions_read(struct ctl_handle *h, struct seq *s)
+/* How many are told of its calls; and where they lead, if they do: as Linux shows it. */
+static void put_use(struct seq *s, unsigned int site)
 {
 	unsigned long entry = (unsigned long)READ_ONCE(trace_ops)->entry;
 	struct symbol sym;
 
-	if (!list_sites(h, s, live_calls.enabled, "%s (1)"))
-		return 0;
-	if (symbol_at(entry, &sym))
+	seq_printf(s, "%s (%u)", site_function(site), calls_users(site));
+	if (site_test(live_calls.enabled, site) && symbol_at(entry, &sym))
 		seq_printf(s, "\ttramp: %s+0x0/0x%lx", sym.name, sym.size);
 	seq_printf(s, "\n");
-	return 1;
+}
+
+static int list_uses(struct ctl_handle *h, struct seq *s, const u32 *bits)
+{
+	bool some;
+
+	mutex_lock(&trace_mutex);
+	some = next_site(h, bits);
+	if (some)
+		put_use(s, h->pos++);
+	mutex_unlock(&trace_mutex);
+	return some;
+}
+
+static int enabled_functions_read(struct ctl_handle *h, struct seq *s)
+{
+	return list_uses(h, s, live_calls.enabled);
 }
 CTL_FILE(enabled_functions, .path = TRACING "enabled_functions",
 	 .read = enabled_functions_read);
+
+static int touched_functions_read(struct ctl_handle *h, struct seq *s)
+{
+	return list_uses(h, s, live_calls.touched);
+}
+CTL_FILE(touched_functions, .path = TRACING "touched_functions",
+	 .read = touched_functions_read);
 
 static int total_info_read(struct ctl_handle *h, struct seq *s)
 {
@@ -409,7 +442,8 @@ static const char readme[] =
 "  tracing_max_latency microseconds of the longest that a latency tracer has\n"
 "                      seen; only what takes longer is kept; trace shows it\n"
 "  trace_options       what is shown: NAME or noNAME; or options/NAME, 1 or 0\n"
-"  enabled_functions   functions whose call is on now, and where it leads\n"
+"  enabled_functions   functions whose call is on now, how many are told of it,\n"
+"                      and where it leads; touched_functions: has ever been on\n"
 "  buffer_size_kb      KiB of buffer a CPU\n"
 "  patch_strategy      how sites are switched: stop breakpoint word\n"
 "  patch_log           in which order text was written and CPUs synchronised\n"
@@ -420,7 +454,9 @@ static const char readme[] =
 "  tracing_cpumask     CPUs that record, hexadecimal\n"
 "  trace_marker        text to put into the trace\n"
 "  saved_cmdlines      the names of tasks, by pid\n"
-"  per_cpu/cpuN/       trace, trace_pipe and stats of one CPU\n";
+"  per_cpu/cpuN/       trace, trace_pipe and stats of one CPU\n"
+"  instances/          mkdir instances/NAME makes another buffer, with a tracer,\n"
+"                      filters, events, options and a clock of its own; rmdir\n";
 /* clang-format on */
 
 /* A line each time: a record has no room for all of them. */

@@ -55,7 +55,7 @@ static void record_three(void)
 	state = arch_irq_save();
 	victim_call(2);
 	arch_irq_restore(state);
-	ring_mark("hello", 5);
+	ring_mark(rings, "hello", 5);
 	trace_test_put("tracing_on", "0");
 }
 
@@ -113,7 +113,7 @@ KTEST(files_pipe, "tracefs.trace_pipe_consumes")
  */
 KTEST(files_overwritten, "tracefs.trace_says_what_is_missing")
 {
-	unsigned long kb = ring_kb();
+	unsigned long kb = ring_kb(rings);
 	unsigned long announced = 0, accounted = 0, missing = 0;
 	struct ctl_handle *h;
 	char line[CTL_RECORD + 1];
@@ -302,7 +302,7 @@ KTEST(files_pipe_holds, "tracefs.trace_pipe_keeps_the_tracer")
 /* The buffer is small: events of CPU 0 are overwritten, and one is on another CPU. */
 KTEST(files_started, "tracefs.buffer_started")
 {
-	unsigned long kb = ring_kb();
+	unsigned long kb = ring_kb(rings);
 	struct ring_stats s;
 	char *text;
 
@@ -346,7 +346,7 @@ KTEST(files_all, "tracefs.all_functions_are_a_filter")
 		KEXPECT_EQ(t, ctl_write(to, piece, n), 0);
 	ctl_abandon(from);
 	KEXPECT_EQ(t, ctl_close(to, text, sizeof(text)), 0);
-	KEXPECT_EQ(t, site_weight(site_bits.filter),
+	KEXPECT_EQ(t, site_weight(site_bits.filter[0]),
 		   site_weight(live_calls.patchable));
 	trace_test_reset();
 }

@@ -14,18 +14,6 @@
 #include <tracer/sites/sites.h>
 #include <tracer/filter.h>
 
-struct site_filter filter_trace = {
-	.name = "set_ftrace_filter",
-	.empty = "#### all functions enabled ####",
-	.bits = &site_bits.filter,
-	.switches = true,
-};
-struct site_filter filter_notrace = {
-	.name = "set_ftrace_notrace",
-	.empty = "#### no functions disabled ####",
-	.bits = &site_bits.excluded,
-	.switches = true,
-};
 struct site_filter filter_graph = {
 	.name = "set_graph_function",
 	.empty = "#### all functions enabled ####",
@@ -245,9 +233,9 @@ static int update_sites(struct ctl_handle *h, const struct match *m,
 {
 	if (m->f->for_stack)
 		return trace_update(h, 0, site_words);
-	if (!m->f->switches || !trace_state.tracer->ops)
+	if (!m->f->in || !m->f->in->tracer->ops)
 		return 0;
-	if (m->f == &filter_trace && !old->count != !m->f->count)
+	if (m->f == &m->f->in->filter && !old->count != !m->f->count)
 		return trace_update(h, 0, site_words);
 	return trace_update(h, m->lo, m->hi);
 }
@@ -296,7 +284,7 @@ int filter_write(struct ctl_handle *h, struct site_filter *f, char *text,
 	}
 	if (saved != few)
 		kfree(saved);
-	if (!f->switches && !f->count)
+	if (!f->in && !f->count)
 		drop_bits(f);
 	return err;
 }

@@ -10,12 +10,12 @@ struct site_filter {
 	const char *name;  /* the control file's */
 	const char *empty; /* what it shows when nothing is in it */
 	u32 **bits;	   /* made at the first write if there are none */
-	bool switches;	   /* which sites are on depends on it */
+	/* Whose calls it is for: which sites are on depends on it. NULL: it is for another. */
+	struct trace_instance *in;
 	bool for_stack; /* the stack tracer's: sites follow it while that runs */
 	unsigned int count;  /* sites in it */
 	unsigned int lo, hi; /* words outside [lo, hi) are 0 */
 };
-extern struct site_filter filter_trace, filter_notrace;
 extern struct site_filter filter_graph, filter_graph_hidden, filter_stack;
 
 /*

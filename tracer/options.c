@@ -2,8 +2,10 @@
 #include <tracer/options.h>
 
 #include <kernel/errno.h>
+#include <kernel/printk.h>
 #include <kernel/lib/string.h>
 #include <kernel/lock/mutex.h>
+#include <tracer/graph/graph.h>
 #include <tracer/tracer.h>
 
 /* clang-format off */
@@ -19,25 +21,33 @@ static const char *const names[NR_OPTIONS] = {
 	[OPT_OVERWRITE] = "overwrite",
 	[OPT_PAUSE_ON_TRACE] = "pause-on-trace",
 	[OPT_FUNC_STACK] = "func_stack_trace",
+	[OPT_FUNC_NO_REPEATS] = "func-no-repeats",
 	[OPT_LATENCY_FORMAT] = "latency-format",
 	[OPT_FUNCTION_TRACE] = "function-trace",
+	[OPT_FUNCTION_FORK] = "function-fork",
+	[OPT_EVENT_FORK] = "event-fork",
 	[OPT_GRAPH_CPU] = "funcgraph-cpu",
 	[OPT_GRAPH_OVERHEAD] = "funcgraph-overhead",
 	[OPT_GRAPH_PROC] = "funcgraph-proc",
 	[OPT_GRAPH_DURATION] = "funcgraph-duration",
 	[OPT_GRAPH_ABSTIME] = "funcgraph-abstime",
 	[OPT_GRAPH_TAIL] = "funcgraph-tail",
+	[OPT_GRAPH_OVERRUN] = "funcgraph-overrun",
+	[OPT_GRAPH_IRQS] = "funcgraph-irqs",
+	[OPT_SLEEP_TIME] = "sleep-time",
+	[OPT_GRAPH_TIME] = "graph-time",
 };
 /* clang-format on */
 
-#define OFF_AT_BOOT                                                            \
-	(1u << OPT_SYM_OFFSET | 1u << OPT_SYM_ADDR |                           \
-	 1u << OPT_PAUSE_ON_TRACE | 1u << OPT_FUNC_STACK |                     \
-	 1u << OPT_LATENCY_FORMAT | 1u << OPT_GRAPH_PROC |                     \
-	 1u << OPT_GRAPH_ABSTIME | 1u << OPT_GRAPH_TAIL)
-#define AT_BOOT (((1u << NR_OPTIONS) - 1) & ~OFF_AT_BOOT)
+/* Has the instance the option? Then it has its file. */
+static bool has(const struct trace_instance *in, unsigned int option)
+{
+	char path[128];
 
-u32 trace_options = AT_BOOT;
+	snprintf(path, sizeof(path), TRACING "instances/%s/options/%s",
+		 in->name, names[option]);
+	return in == &trace_top || ctl_mode(path) >= 0;
+}
 
 static u32 with(u32 options, unsigned int option, bool on)
 {
@@ -49,15 +59,19 @@ static u32 with(u32 options, unsigned int option, bool on)
 /* All of them, or after an error none. */
 static int set_all(struct ctl_handle *h, u32 options)
 {
-	u32 before = trace_options;
-	bool wanted = trace_wants(trace_state.tracer);
+	struct trace_instance *in = instance_of(h);
+	u32 before = in->options;
+	bool wanted = trace_wants(trace_top.tracer);
 	int err;
 
 	mutex_assert_held(&trace_mutex);
-	WRITE_ONCE(trace_options, options);
+	WRITE_ONCE(in->options, options);
+	if (in != &trace_top)
+		return 0;
 	err = trace_wants_changed(h, wanted);
 	if (err)
-		WRITE_ONCE(trace_options, before);
+		WRITE_ONCE(in->options, before);
+	graph_limits_changed();
 	return err;
 }
 
@@ -84,16 +98,20 @@ bool trace_option_exists(const char *name)
 void trace_options_reset(void)
 {
 	mutex_assert_held(&trace_mutex);
-	WRITE_ONCE(trace_options, AT_BOOT);
+	WRITE_ONCE(trace_top.options, TRACE_OPTIONS_AT_BOOT);
+	graph_limits_changed();
 }
 
 static int options_read(struct ctl_handle *h, struct seq *s)
 {
-	unsigned int i = h->pos++;
+	const struct trace_instance *in = instance_of(h);
+	unsigned int i;
 
+	while ((i = h->pos++) < NR_OPTIONS && !has(in, i))
+		;
 	if (i >= NR_OPTIONS)
 		return 0;
-	seq_printf(s, "%s%s\n", trace_option(i) ? "" : "no", names[i]);
+	seq_printf(s, "%s%s\n", instance_option(in, i) ? "" : "no", names[i]);
 	return 1;
 }
 
@@ -105,7 +123,8 @@ static int parse_words(struct ctl_handle *h, char *text, u32 *options)
 
 	while ((word = ctl_word(&text))) {
 		off = !strncmp(word, "no", 2);
-		if (!trace_option_exists(word))
+		if (!trace_option_exists(word) ||
+		    !has(instance_of(h), find(word + 2 * off)))
 			return ctl_error(h, -EINVAL,
 					 "'%.32s' is no option; cat "
 					 "trace_options lists them",
@@ -121,14 +140,15 @@ static int options_write(struct ctl_handle *h, char *text)
 	int err;
 
 	mutex_lock(&trace_mutex);
-	options = trace_options;
+	options = instance_of(h)->options;
 	err = parse_words(h, text, &options);
 	if (!err)
 		err = set_all(h, options);
 	mutex_unlock(&trace_mutex);
 	return err;
 }
-CTL_FILE(trace_options, .path = TRACING "trace_options", .read = options_read,
+CTL_FILE(trace_options, .path = TRACING "trace_options",
+	 .folders = &trace_folders, .read = options_read,
 	 .write = options_write);
 
 static unsigned int option_of(const struct ctl_handle *h)
@@ -140,7 +160,7 @@ static int option_read(struct ctl_handle *h, struct seq *s)
 {
 	if (!ctl_once(h))
 		return 0;
-	seq_printf(s, "%d\n", trace_option(option_of(h)));
+	seq_printf(s, "%d\n", instance_option(instance_of(h), option_of(h)));
 	return 1;
 }
 
@@ -152,30 +172,40 @@ static int option_write(struct ctl_handle *h, char *text)
 	if (err)
 		return err;
 	mutex_lock(&trace_mutex);
-	err = set_all(h, with(trace_options, option_of(h), on));
+	err = set_all(h, with(instance_of(h)->options, option_of(h), on));
 	mutex_unlock(&trace_mutex);
 	return err;
 }
 
-#define OPTION_FILE(ident, name)                                               \
+#define OPTION_FILE(ident, name, ...)                                          \
 	CTL_FILE(option_##ident, .path = TRACING "options/" name,              \
-		 .read = option_read, .write = option_write)
-OPTION_FILE(print_parent, "print-parent");
-OPTION_FILE(sym_offset, "sym-offset");
-OPTION_FILE(sym_addr, "sym-addr");
-OPTION_FILE(context_info, "context-info");
-OPTION_FILE(irq_info, "irq-info");
-OPTION_FILE(annotate, "annotate");
-OPTION_FILE(markers, "markers");
+		 .read = option_read, .write = option_write, __VA_ARGS__)
+/* One that each instance has. */
+#define INSTANCE_OPTION_FILE(ident, name)                                      \
+	OPTION_FILE(ident, name, .folders = &trace_folders)
+INSTANCE_OPTION_FILE(print_parent, "print-parent");
+INSTANCE_OPTION_FILE(sym_offset, "sym-offset");
+INSTANCE_OPTION_FILE(sym_addr, "sym-addr");
+INSTANCE_OPTION_FILE(context_info, "context-info");
+INSTANCE_OPTION_FILE(irq_info, "irq-info");
+INSTANCE_OPTION_FILE(annotate, "annotate");
+INSTANCE_OPTION_FILE(markers, "markers");
 OPTION_FILE(record_cmd, "record-cmd");
-OPTION_FILE(overwrite, "overwrite");
-OPTION_FILE(pause_on_trace, "pause-on-trace");
+INSTANCE_OPTION_FILE(overwrite, "overwrite");
+INSTANCE_OPTION_FILE(pause_on_trace, "pause-on-trace");
 OPTION_FILE(func_stack_trace, "func_stack_trace");
+OPTION_FILE(func_no_repeats, "func-no-repeats");
 OPTION_FILE(latency_format, "latency-format");
 OPTION_FILE(function_trace, "function-trace");
+OPTION_FILE(function_fork, "function-fork");
+OPTION_FILE(event_fork, "event-fork");
 OPTION_FILE(graph_cpu, "funcgraph-cpu");
 OPTION_FILE(graph_overhead, "funcgraph-overhead");
 OPTION_FILE(graph_proc, "funcgraph-proc");
 OPTION_FILE(graph_duration, "funcgraph-duration");
 OPTION_FILE(graph_abstime, "funcgraph-abstime");
 OPTION_FILE(graph_tail, "funcgraph-tail");
+OPTION_FILE(graph_overrun, "funcgraph-overrun");
+OPTION_FILE(graph_irqs, "funcgraph-irqs");
+OPTION_FILE(sleep_time, "sleep-time");
+OPTION_FILE(graph_time, "graph-time");

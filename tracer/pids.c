@@ -3,10 +3,14 @@
 
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
+#include <kernel/init.h>
 #include <kernel/lib/string.h>
 #include <kernel/lock/mutex.h>
 #include <kernel/mm/kmalloc.h>
+#include <kernel/printk.h>
+#include <kernel/sched/task.h>
 #include <tracer/events/events.h>
+#include <tracer/options.h>
 #include <tracer/tracer.h>
 
 /* Sorted. A list never changes: a write makes another. */
@@ -66,15 +70,6 @@ bool event_pids_are_listed(void)
 	return events.yes || events.no;
 }
 
-/* ---- Control files ---------------------------------------------------------- */
-
-static struct pids **list_of(const struct ctl_handle *h)
-{
-	struct both *lists = strstr(h->file->path, "event") ? &events : &calls;
-
-	return strstr(h->file->path, "notrace") ? &lists->no : &lists->yes;
-}
-
 static void insert(struct pids *list, s32 pid)
 {
 	unsigned int i;
@@ -84,6 +79,94 @@ static void insert(struct pids *list, s32 pid)
 	for (i = list->nr++; i && list->pid[i - 1] > pid; i--)
 		list->pid[i] = list->pid[i - 1];
 	list->pid[i] = pid;
+}
+
+/* ---- Options function-fork and event-fork ---------------------------------------- */
+
+/* Is the pid another one than *arg? Else *arg becomes -1. */
+static bool is_other(struct task *t, void *arg)
+{
+	s32 *pid = arg;
+
+	if (t->pid != *pid)
+		return true;
+	*pid = -1;
+	return false;
+}
+
+/* Has there been a task of that pid, and is there none now? */
+static bool has_ended(s32 pid)
+{
+	s32 searched = pid;
+
+	task_for_each(is_other, &searched);
+	return searched >= 0 && pid <= task_last_pid();
+}
+
+/* If the list has the parent, another one that has the child as well, and lacks tasks that have
+ * ended. The old one, which no CPU must read any more when it is freed; or NULL. */
+static struct pids *inherit(struct pids **list, const struct task *parent,
+			    const struct task *child)
+{
+	struct pids *old = *list, *new;
+
+	if (!old || !holds(old, parent->pid))
+		return NULL;
+	new = kzalloc(sizeof(*new) + (old->nr + 1) * sizeof(s32));
+	if (!new) {
+		printk("%s-%d: out of memory; it is not traced with %s-%d\n",
+		       child->name, child->pid, parent->name, parent->pid);
+		return NULL;
+	}
+	for (unsigned int i = 0; i < old->nr; i++)
+		if (!has_ended(old->pid[i]))
+			insert(new, old->pid[i]);
+	insert(new, child->pid);
+	__atomic_store_n(list, new, __ATOMIC_RELEASE);
+	return old;
+}
+
+/* A task that makes another may hold trace_mutex: tests do. */
+static void forked(struct task *parent, struct task *child)
+{
+	bool of_calls = trace_option(OPT_FUNCTION_FORK), held;
+	bool of_events = trace_option(OPT_EVENT_FORK);
+	struct pids *old[4] = { 0 };
+
+	if (!of_calls && !of_events)
+		return;
+	held = mutex_is_held(&trace_mutex);
+	if (!held)
+		mutex_lock(&trace_mutex);
+	if (of_calls) {
+		old[0] = inherit(&calls.yes, parent, child);
+		old[1] = inherit(&calls.no, parent, child);
+	}
+	if (of_events) {
+		old[2] = inherit(&events.yes, parent, child);
+		old[3] = inherit(&events.no, parent, child);
+	}
+	if (old[0] || old[1] || old[2] || old[3])
+		trace_refresh(); /* after this no CPU reads the old ones */
+	for (unsigned int i = 0; i < ARRAY_SIZE(old); i++)
+		kfree(old[i]);
+	if (!held)
+		mutex_unlock(&trace_mutex);
+}
+
+static void pids_start(void)
+{
+	task_fork_hook = forked;
+}
+INIT_HOOK(INIT_LATE, pids_start);
+
+/* ---- Control files ---------------------------------------------------------- */
+
+static struct pids **list_of(const struct ctl_handle *h)
+{
+	struct both *lists = strstr(h->file->path, "event") ? &events : &calls;
+
+	return strstr(h->file->path, "notrace") ? &lists->no : &lists->yes;
 }
 
 /* The pids of `text`, and with >> those of `old`; *list is NULL if there are none. */
@@ -118,7 +201,6 @@ static int parse(struct ctl_handle *h, const struct pids *old, char *text,
 static int pids_write(struct ctl_handle *h, char *text)
 {
 	struct pids **list = list_of(h), *old, *new;
-	struct event_set now;
 	int err;
 
 	mutex_lock(&trace_mutex);
@@ -126,13 +208,18 @@ static int pids_write(struct ctl_handle *h, char *text)
 	err = parse(h, h->truncate ? NULL : old, text, &new);
 	if (!err) {
 		__atomic_store_n(list, new, __ATOMIC_RELEASE);
-		now = events_now();
-		events_switch(h, &now); /* the same, but each looks at pids */
-		trace_refresh(); /* after this no CPU reads the old list */
+		events_update(h); /* each looks at pids */
+		trace_refresh();  /* after this no CPU reads the old list */
 		kfree(old);
 	}
 	mutex_unlock(&trace_mutex);
 	return err;
+}
+
+static unsigned int option_of(const struct ctl_handle *h)
+{
+	return strstr(h->file->path, "event") ? OPT_EVENT_FORK :
+						OPT_FUNCTION_FORK;
 }
 
 static int pids_read(struct ctl_handle *h, struct seq *s)
@@ -143,6 +230,10 @@ static int pids_read(struct ctl_handle *h, struct seq *s)
 
 	mutex_lock(&trace_mutex);
 	list = *list_of(h);
+	/* With the option, a task that has ended is in no list. */
+	while (trace_option(option_of(h)) && list && i < list->nr &&
+	       has_ended(list->pid[i]))
+		i = h->pos++;
 	found = list ? i < list->nr : !i;
 	if (found && list)
 		seq_printf(s, "%d\n", list->pid[i]);

@@ -12,7 +12,7 @@ char trace_test_error[160];
 
 static int write_file(const char *file, const char *text, bool append)
 {
-	char path[64];
+	char path[128];
 
 	trace_test_error[0] = '\0';
 	snprintf(path, sizeof(path), TRACING "%s", file);
@@ -74,7 +74,7 @@ ssize_t trace_test_read(const char *file, char *text, size_t size, size_t chunk)
 {
 	struct ctl_handle *h;
 	size_t len = 0;
-	char path[64];
+	char path[128];
 	ssize_t n;
 
 	snprintf(path, sizeof(path), TRACING "%s", file);
@@ -177,13 +177,18 @@ int trace_test_site(unsigned long (*fn)(unsigned long x))
 
 bool trace_test_books(struct ring_stats *sum)
 {
+	return trace_test_books_of(rings, sum);
+}
+
+bool trace_test_books_of(const struct ring *set, struct ring_stats *sum)
+{
 	struct ring_stats s;
 	bool right = true;
 	unsigned int cpu;
 
 	*sum = (struct ring_stats){ 0 };
 	for (cpu = 0; cpu < nr_cpus; cpu++) {
-		ring_stats(rings, cpu, &s);
+		ring_stats(set, cpu, &s);
 		right &= s.written ==
 			 s.read + s.overwritten + s.dropped + s.held;
 		sum->written += s.written;

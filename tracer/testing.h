@@ -77,7 +77,9 @@ u64 trace_test_written(void);
 /* Entries that a look through the whole buffer finds, and consumes or not. */
 u64 trace_test_walk(bool consume);
 
-/* The sum of all CPUs' counts. False if those of one CPU do not add up (ring.h). */
+/* The sum of all CPUs' counts, in a set of rings or in `rings`. False if those of one CPU do
+ * not add up (ring.h). */
+bool trace_test_books_of(const struct ring *set, struct ring_stats *sum);
 bool trace_test_books(struct ring_stats *sum);
 
 /*

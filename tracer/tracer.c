@@ -17,6 +17,7 @@
 #include <tracer/ring/ring_control.h>
 #include <tracer/sites/record.h>
 #include <tracer/filter.h>
+#include <tracer/graph/graph.h>
 #include <tracer/output/comm.h>
 #include <tracer/pids.h>
 #include <tracer/calls/calls.h>
@@ -32,14 +33,11 @@ struct mutex trace_mutex = MUTEX_INIT(trace_mutex);
 
 struct trace_ops trace_ops_ring = { .entry = trace_entry_ring };
 
-TRACER(nop, .name = "nop");
 TRACER(function, .name = "function", .ops = &trace_ops_ring);
-
-struct trace_state trace_state = { .tracer = &tracer_nop, .on = true };
 
 static void on_switch(struct task *prev, struct task *next)
 {
-	(void)prev;
+	graph_switched(prev, next);
 	comm_save(next);
 	ring_task(next->pid, pid_is_traced(next->pid));
 	latency_switched(next, (unsigned long)__builtin_return_address(0));
@@ -56,46 +54,49 @@ struct trace_ops *trace_wants(const struct tracer *tracer)
  * Starting: the hook first, so that ring_record() marks each CPU's task when no
  * switch can be missed any more; live calls last. Stopping, or changing over to
  * another tracer in an empty buffer: live calls first. A task that was preempted
- * inside a trampoline comes out of it with the old ops much later; ring_end, or
+ * inside a trampoline comes out of it with the old ops much later; ring.end, or
  * trace_ops, tells it then whether to record.
  */
 static void apply(bool clear)
 {
-	struct trace_ops *ops = calls_ops(trace_state.tracer);
+	struct trace_ops *ops = calls_ops(trace_top.tracer);
 	/* C code looks at tracing_on itself, for a trigger may change it. */
-	bool triggers = event_triggers_any();
-	bool on = (trace_state.on || ops || triggers) && !trace_state.pauses;
-	struct trace_ops *wanted = trace_wants(trace_state.tracer);
+	bool triggers = event_triggers_any(), apart = events_apart();
+	bool on = (trace_top.on || ops || triggers) && !trace_top.pauses;
+	struct trace_ops *wanted = trace_wants(trace_top.tracer);
 	bool calls = ops || (on && wanted), watch;
 
 	WRITE_ONCE(ring_gated, ops || triggers || pids_are_listed());
-	WRITE_ONCE(ring_by_c, ops || triggers);
+	WRITE_ONCE(ring_by_c, ops || triggers || apart);
 	WRITE_ONCE(ring_triggers, triggers);
+	/* Pairs with ring_event_slow()'s acquire. */
+	__atomic_store_n(&ring_apart, apart, __ATOMIC_RELEASE);
 	if (!ops)
 		ops = calls ? wanted : &trace_ops_off;
+	/* Meanwhile triggers, the profiler and other instances miss nothing. */
 	if (!calls || clear)
-		trace_ops_set(&trace_ops_off);
+		trace_ops_set(calls_ops(&tracer_nop) ?: &trace_ops_off);
 	/* Events need the names of tasks, too. */
-	watch = calls || events_are_on() || trace_state.tracer->latency;
+	watch = calls || events_are_on() || trace_top.tracer->latency;
 	if (watch)
 		comm_save_all();
 	WRITE_ONCE(sched_switch_hook, watch ? on_switch : NULL);
-	ring_record(on ? trace_state.cpumask : 0, clear);
+	ring_record(rings, on ? trace_top.cpumask : 0, clear);
 	trace_ops_set(ops);
 }
 
 void trace_record(bool on, cpumask_t mask)
 {
 	mutex_assert_held(&trace_mutex);
-	trace_state.on = on;
-	trace_state.cpumask = mask;
+	trace_top.on = on;
+	trace_top.cpumask = mask;
 	apply(false);
 }
 
-void trace_count_pipes(int by)
+void trace_count_pipes(struct trace_instance *in, int by)
 {
 	mutex_lock(&trace_mutex);
-	trace_state.pipes += by;
+	in->pipes += by;
 	mutex_unlock(&trace_mutex);
 }
 
@@ -113,10 +114,8 @@ static u32 want_calls(unsigned int w, const void *arg)
 
 static u32 want_filtered(unsigned int w, const void *arg)
 {
-	u32 bits = filter_trace.count ? site_bits.filter[w] : ~0u;
-
 	(void)arg;
-	return (bits & ~site_bits.excluded[w]) | calls_want(w);
+	return instance_takes_word(&trace_top, w) | calls_want(w);
 }
 
 int trace_patch_error(struct ctl_handle *h, const struct patch_batch *b,
@@ -132,7 +131,7 @@ int trace_patch_error(struct ctl_handle *h, const struct patch_batch *b,
 
 int trace_update(struct ctl_handle *h, unsigned int lo, unsigned int hi)
 {
-	bool active = trace_wants(trace_state.tracer);
+	bool active = trace_wants(trace_top.tracer);
 	struct patch_batch b;
 	int err;
 
@@ -152,28 +151,31 @@ const struct tracer *trace_find(const char *name)
 	return NULL;
 }
 
-int trace_unknown(struct ctl_handle *h, const char *name)
+int trace_unknown(struct ctl_handle *h, const struct trace_instance *in,
+		  const char *name)
 {
 	const struct tracer *t;
 	char names[80];
 	size_t n = 0;
 
 	for_each_registered (t, tracers)
-		n += snprintf(names + n, sizeof(names) - n, " %s", t->name);
+		if (instance_has(in, t))
+			n += snprintf(names + n, sizeof(names) - n, " %s",
+				      t->name);
 	return ctl_error(h, -EINVAL, "no tracer '%.32s'; there are:%s", name,
 			 names);
 }
 
-/* From the tracer `old`, whose calls were on or not, to trace_state.tracer. */
+/* From the tracer `old`, whose calls were on or not, to trace_top.tracer. */
 static int switch_calls(struct ctl_handle *h, bool were_on)
 {
-	bool some = filter_trace.count;
+	bool some = trace_top.filter.count;
 
-	if (were_on == !!trace_wants(trace_state.tracer))
+	if (were_on == !!trace_wants(trace_top.tracer))
 		return 0;
 	/* Outside the filter's words nothing is or becomes "on". */
-	return trace_update(h, some ? filter_trace.lo : 0,
-			    some ? filter_trace.hi : site_words);
+	return trace_update(h, some ? trace_top.filter.lo : 0,
+			    some ? trace_top.filter.hi : site_words);
 }
 
 int trace_wants_changed(struct ctl_handle *h, bool were_on)
@@ -205,15 +207,15 @@ static int prepare_latency(struct ctl_handle *h, const struct tracer *t)
 
 int trace_select(struct ctl_handle *h, const char *name)
 {
-	const struct tracer *t = trace_find(name), *old = trace_state.tracer;
+	const struct tracer *t = trace_find(name), *old = trace_top.tracer;
 	int err;
 
 	mutex_assert_held(&trace_mutex);
 	if (!t)
-		return trace_unknown(h, name);
+		return trace_unknown(h, &trace_top, name);
 	if (t == old)
 		return 0;
-	if (trace_state.pipes)
+	if (trace_top.pipes)
 		return ctl_error(h, -EBUSY, "trace_pipe is being read");
 	if (trace_wants(t) && trace_ops_refuse(h))
 		return -EBUSY;
@@ -224,10 +226,10 @@ int trace_select(struct ctl_handle *h, const char *name)
 	err = prepare_latency(h, t);
 	if (err)
 		return err;
-	trace_state.tracer = t;
+	trace_top.tracer = t;
 	err = switch_calls(h, trace_wants(old));
 	if (err) {
-		trace_state.tracer = t = old;
+		trace_top.tracer = t = old;
 		prepare_latency(h, old);
 	} else {
 		apply(true);
@@ -261,6 +263,9 @@ BOOT_TEXT(events, "trace_event",
 BOOT_TEXT(options, "trace_options",
 	  "options or noOPTIONs, separated by commas");
 
+BOOT_TEXT(instance, "trace_instance",
+	  "NAME[,EVENT]...: an instance, and the events that it records");
+
 static const char *boot_tracer, *boot_depth;
 
 static int set_tracer(const char *value)
@@ -283,9 +288,12 @@ static int set_depth(const char *value)
 KERNEL_PARAM(ftrace_graph_max_depth, "ftrace_graph_max_depth",
 	     "levels of calls; 0 is all", set_depth);
 
+static int set_clock(const char *value)
+{
+	return trace_clock_select(&trace_top, value);
+}
 KERNEL_PARAM(trace_clock, "trace_clock",
-	     "a clock: local global counter uptime mono boot",
-	     trace_clock_select);
+	     "a clock: local global counter uptime mono boot", set_clock);
 
 static int set_size(const char *value)
 {
@@ -313,15 +321,36 @@ static void boot_echo(const char *file, const char *value)
 		printk("%s: %s\n", file, error);
 }
 
+/* "NAME,EVENT,EVENT" */
+static void boot_make_instance(void)
+{
+	const char *events = boot_instance ? strchr(boot_instance, ',') : NULL;
+	char path[128], error[160];
+	int name;
+
+	if (!boot_instance)
+		return;
+	name = events ? events - boot_instance : (int)strlen(boot_instance);
+	snprintf(path, sizeof(path), TRACING "instances/%.*s", name,
+		 boot_instance);
+	if (ctl_mkdir(path, error, sizeof(error))) {
+		printk("%s: %s\n", path, error);
+		return;
+	}
+	snprintf(path, sizeof(path), TRACING "instances/%.*s/set_event", name,
+		 boot_instance);
+	boot_echo(path, events ? events + 1 : NULL);
+}
+
 static void tracer_start(void)
 {
 	sites_record_start();
 	sites_report();
-	if (ring_resize(boot_kb)) {
+	if (ring_resize(rings, boot_kb)) {
 		printk("trace buffer: no memory for %lu KiB a CPU; %lu "
 		       "instead\n",
 		       boot_kb, RING_MIN_PAGES * PAGE_SIZE / 1024);
-		if (ring_resize(0))
+		if (ring_resize(rings, 0))
 			panic("no memory for the smallest trace buffer");
 	}
 	mutex_lock(&trace_mutex);
@@ -334,6 +363,7 @@ static void tracer_start(void)
 	boot_echo(TRACING "set_ftrace_filter", boot_filter);
 	boot_echo(TRACING "set_ftrace_notrace", boot_left_out);
 	boot_echo(TRACING "set_event", boot_events);
+	boot_make_instance();
 	boot_echo(TRACING "current_tracer", boot_tracer);
 }
 INIT_HOOK(INIT_LATE, tracer_start);

@@ -11,6 +11,7 @@
 #include <kernel/lock/lock.h>
 #include <kernel/types.h>
 #include <kernel/lock/mutex.h>
+#include <tracer/instance.h>
 
 #define TRACING "/sys/kernel/tracing/"
 
@@ -25,17 +26,10 @@ struct tracer {
 	static const struct tracer tracer_##ident REGISTER(                    \
 		tracers) = { __VA_ARGS__ }
 REGISTRY(struct tracer, tracers);
+extern const struct tracer tracer_nop;
 /* Live calls write an entry into the ring. */
 extern struct trace_ops trace_ops_ring;
 
-struct trace_state {
-	const struct tracer *tracer;
-	bool on;	     /* tracing_on */
-	cpumask_t cpumask;   /* tracing_cpumask, of CPUs present */
-	unsigned int pipes;  /* readers of trace_pipe: the tracer stays */
-	unsigned int pauses; /* readers of trace: nothing is recorded */
-};
-extern struct trace_state trace_state;
 extern struct mutex trace_mutex;
 
 /*
@@ -43,9 +37,10 @@ extern struct mutex trace_mutex;
  * has changed. Context: a task, interrupts on, trace_mutex held.
  */
 
-/* A tracer by name, or NULL; any context. And the error that says so. */
+/* A tracer by name, or NULL; any context. And the error that an instance has no such tracer. */
 const struct tracer *trace_find(const char *name);
-int trace_unknown(struct ctl_handle *h, const char *name);
+int trace_unknown(struct ctl_handle *h, const struct trace_instance *in,
+		  const char *name);
 
 /* What the selected tracer's live calls do, NULL: it wants none. Option function-trace takes
  * them from the latency tracers. */
@@ -66,8 +61,9 @@ int trace_patch_error(struct ctl_handle *h, const struct patch_batch *b,
  * being read. */
 int trace_select(struct ctl_handle *h, const char *name);
 
-/* So many more readers consume the buffer, or fewer. Any task, trace_mutex not held. */
-void trace_count_pipes(int by);
+/* So many more readers consume the instance's buffer, or fewer. Any task, trace_mutex not
+ * held. */
+void trace_count_pipes(struct trace_instance *in, int by);
 
 /* Set tracing_on and tracing_cpumask. */
 void trace_record(bool on, cpumask_t mask);

@@ -203,6 +203,24 @@ KTEST(entry_ring, "arch_trace.trace_entry_ring")
 	trace_test_reset();
 }
 
+/* Where calls are not to be recorded the trampoline goes back by itself: C code, which sees
+ * a ring that records, would write. */
+KTEST(entry_ring_pass, "arch_trace.trace_entry_ring.pass")
+{
+	static struct trace_ops ring_ops = { .entry = trace_entry_ring };
+	struct ring_stats s;
+
+	trace_test_reset();
+	task_set_affinity(current_task(), 1u << cpu_index());
+	arch_this_cpu()->head.ring.end = (char *)RING_PASS;
+	expect_kept(t, &ring_ops);
+	KEXPECT(t, arch_this_cpu()->head.ring.end == (char *)RING_PASS);
+	task_set_affinity(current_task(), ~0u);
+	KEXPECT(t, trace_test_books(&s));
+	KEXPECT_EQ(t, s.written, 0);
+	trace_test_reset();
+}
+
 struct caller_timer {
 	struct timer timer;
 	bool fired;
@@ -251,7 +269,7 @@ KTEST(ring_slow, "arch_trace.trace_ring_slow")
 	KEXPECT_EQ(t, trace_test_victim(), 0);
 	for (unsigned int i = 0; i < 2 * RING_SLOTS; i++) {
 		state = arch_irq_save();
-		arch_this_cpu()->head.ring_end = NULL;
+		arch_this_cpu()->head.ring.end = NULL;
 		KEXPECT_EQ(t, victim_call(i), i + 3);
 		arch_irq_restore(state);
 	}

@@ -17,7 +17,7 @@
 #include <regs.h>
 
 #ifdef __MIPSEL__
-#define BASE_LOW 0 /* in the 64-bit ring_base */
+#define BASE_LOW 0 /* in the 64-bit ring.base */
 #define BASE_HIGH 4
 #else
 #define BASE_LOW 4
@@ -158,7 +158,7 @@ TRAMPOLINE(trace_entry_ring)
 	addiu	$t2, $t2, RING_EVENT_SIZE
 	sync	4				/* the event before its count;
 						   pairs with readers' acquire
-						   of ring_cur */
+						   of ring.cur */
 	sw	$t2, CPU_HEAD_RING_CUR($gp)
 	mtc0	$t1, C0_STATUS
 8:	jr	$ra				/* [48] */
@@ -170,7 +170,15 @@ END(trace_entry_ring)
 
 /* trace_ring_slow(ip, parent, context), interrupts still off. */
 TRAMPOLINE(trace_ring_full)
-	trace_frame_save
+	lw	$t3, CPU_HEAD_RING_END($gp)
+	li	$t4, RING_PASS
+	bne	$t3, $t4, 3f
+	nop
+	mtc0	$t1, C0_STATUS
+11:	jr	$ra
+	move	$ra, $at
+3:
+12:	trace_frame_save
 	lw	$a2, CPU_HEAD_PREEMPT($gp)
 	xori	$t8, $t1, STATUS_IE
 	ins	$a2, $t8, 14, 1			/* RING_CONTEXT_IRQS_OFF */
@@ -241,4 +249,4 @@ trampoline_end:
 	.balign	4
 	.globl	trampoline_masked
 trampoline_masked:
-	.4byte	7b, 8b, 9b, 10b, 0
+	.4byte	7b, 8b, 9b, 11b, 12b, 10b, 0

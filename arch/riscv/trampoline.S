@@ -50,8 +50,8 @@ END(trace_entry_off)
 
 /*
  * One event; the CPU is fixed and the ring ours alone while interrupts are off.
- * A reader on another CPU that sees the new ring_cur must see the event too: the
- * fence pairs with the reader's acquire of ring_cur.
+ * A reader on another CPU that sees the new ring.cur must see the event too: the
+ * fence pairs with the reader's acquire of ring.cur.
  */
 TRAMPOLINE(trace_entry_ring)
 	csrrci	t1, sstatus, SSTATUS_SIE
@@ -86,8 +86,14 @@ TRAMPOLINE(trace_entry_ring)
 8:	jr	IP
 
 1:
-9:	andi	t1, t1, SSTATUS_SIE
-	j	call_slow		/* not tail: unrelaxed, that takes t1 */
+9:	ld	t4, CPU_HEAD_RING_END(tp)
+	andi	t1, t1, SSTATUS_SIE
+	addi	t4, t4, -RING_PASS
+	bnez	t4, 2f
+	csrs	sstatus, t1
+11:	jr	IP
+2:
+12:	j	call_slow		/* not tail: unrelaxed, that takes t1 */
 END(trace_entry_ring)
 
 /* a0 = ip, a1 = parent. The parent may have come in a0. */
@@ -167,7 +173,7 @@ trampoline_end:
 	.balign	8
 	.globl	trampoline_masked
 trampoline_masked:
-	.8byte	7b, 8b, 9b, 10b, 0
+	.8byte	7b, 8b, 9b, 11b, 12b, 10b, 0
 	.popsection
 
 #ifdef RECORD_RUNTIME

@@ -75,7 +75,7 @@ END(trace_entry_off)
 
 /*
  * One event into this CPU's ring. Interrupts are off, because one that came
- * between reading ring_cur and advancing it would write into the same slot; an
+ * between reading ring.cur and advancing it would write into the same slot; an
  * NMI does come, and is sent to C, which drops it.
  */
 FUNCTION(trace_entry_ring)
@@ -127,9 +127,11 @@ FUNCTION(trace_entry_ring)
 /* trace_ring_slow(ip, parent, context), interrupts still off. */
 trace_ring_leave:
 	.cfi_restore_state
-9:	pop rdx
+9:	cmpq $RING_PASS, %gs:CPU_HEAD_RING_END
+	pop rdx
 	pop rcx
 	pop rax
+	je trace_ring_pass
 	call_begin 8			/* the flags */
 	movzwl %gs:CPU_HEAD_PREEMPT, %edx
 	testl $RFLAGS_IF, SAVED(%rsp)
@@ -144,6 +146,12 @@ trace_ring_leave:
 	popfq
 	.cfi_adjust_cfa_offset -8
 10:	ret
+
+trace_ring_pass:
+	.cfi_adjust_cfa_offset 8
+11:	popfq
+	.cfi_adjust_cfa_offset -8
+12:	ret
 END(trace_entry_ring)
 
 	/* Where interrupts are off: arch/arch_lab.h. */
@@ -151,7 +159,7 @@ END(trace_entry_ring)
 	.balign 8
 	.globl trampoline_masked
 trampoline_masked:
-	.quad 7b, 8b, 9b, 10b, 0
+	.quad 7b, 8b, 9b, 10b, 11b, 12b, 0
 	.popsection
 
 /* ops->func(ip, parent, ops) */

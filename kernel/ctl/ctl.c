@@ -2,94 +2,36 @@
  * The control-file layer: finds files by path, lists directories, hands a
  * file's records out in any chunk size, and collects a write until its close.
  */
-#include <boot/boot_info.h>
-#include <kernel/cpu/cpu.h>
-#include <kernel/ctl/ctl.h>
+#include <kernel/ctl/ctl_walk.h>
 #include <kernel/errno.h>
 #include <kernel/printk.h>
 #include <kernel/lib/string.h>
 #include <kernel/mm/kmalloc.h>
 
-#define CTL_PATH 128
-
-REGISTRY(struct ctl_file, ctl_files);
-
-/* A walk over all paths, those with %u once for each CPU, those with %s for each name. */
-struct ctl_walk {
-	const struct ctl_file *file;
-	unsigned int n; /* the CPU, or the name's number */
-	char path[CTL_PATH];
-};
-
-static void walk_start(struct ctl_walk *w)
+/* Is it the path of that folder, whatever slashes it ends with? */
+static bool is_path(const char *path, const char *folder)
 {
-	w->file = NULL;
-	w->n = 0;
-}
+	size_t n = strlen(folder);
 
-static unsigned int cpus_of(const struct ctl_file *file)
-{
-	return file->possible ? boot_info.nr_cpus : nr_cpus;
-}
-
-/* Make the n-th path of the file; false: it has fewer. */
-static bool walk_expand(struct ctl_walk *w)
-{
-	const char *path = w->file->path, *name = "";
-	const char *mark = strstr(path, w->file->name ? "%s" : "%u");
-
-	if (!mark) {
-		strlcpy(w->path, path, CTL_PATH);
-		return w->n == 0;
-	}
-	if (w->file->name)
-		name = w->file->name(w->n);
-	if (!name || (!w->file->name && w->n >= cpus_of(w->file)))
+	if (strncmp(path, folder, n))
 		return false;
-	if (w->file->name)
-		snprintf(w->path, CTL_PATH, "%.*s%s%s", (int)(mark - path),
-			 path, name, mark + 2);
-	else
-		snprintf(w->path, CTL_PATH, "%.*s%u%s", (int)(mark - path),
-			 path, w->n, mark + 2);
-	return true;
-}
-
-static bool walk_next(struct ctl_walk *w)
-{
-	if (w->file) {
-		w->n++;
-		if (walk_expand(w))
-			return true;
-		w->file++;
-	} else {
-		w->file = __start_ctl_files;
-	}
-	for (w->n = 0; w->file < __stop_ctl_files; w->file++)
-		if (walk_expand(w))
-			return true;
-	return false;
-}
-
-/* The part of a path below dir, or NULL if it is not below. */
-static const char *below(const char *path, const char *dir)
-{
-	size_t n = strlen(dir);
-
-	while (n && dir[n - 1] == '/')
-		n--;
-	if (strncmp(path, dir, n) || path[n] != '/')
-		return NULL;
-	return path + n + 1;
+	while (path[n] == '/')
+		n++;
+	return !path[n];
 }
 
 bool ctl_is_dir(const char *path)
 {
+	const struct ctl_folders *folders;
 	struct ctl_walk w;
 
-	walk_start(&w);
-	while (walk_next(&w))
-		if (below(w.path, path))
+	for_each_registered (folders, ctl_folders)
+		if (is_path(path, folders->path))
+			return true;
+
+	ctl_walk_start(&w, path);
+	while (ctl_walk_next(&w))
+		if (ctl_below(w.path, path))
 			return true;
 	return !strcmp(path, "/");
 }
@@ -103,25 +45,36 @@ static void first_component(const char *rest, char *name, size_t size)
 	strlcpy(name, rest, min(size, n + 1));
 }
 
+/* Of what lies below a directory, the first component is the best so far, if it comes behind
+ * the last one. */
+static void try_name(const char *rest, bool is_dir, const char *last,
+		     char *best)
+{
+	char one[CTL_PATH], path[CTL_PATH];
+
+	if (!rest)
+		return;
+	snprintf(path, sizeof(path), "%s%s", rest, is_dir ? "/" : "");
+	first_component(path, one, sizeof(one));
+	if (strcmp(one, last) > 0 && (!best[0] || strcmp(one, best) < 0))
+		strlcpy(best, one, CTL_PATH);
+}
+
 int ctl_list(const char *dir, unsigned int i, char *name, size_t size)
 {
-	char last[CTL_PATH] = "", best[CTL_PATH], one[CTL_PATH];
+	char last[CTL_PATH] = "", best[CTL_PATH];
+	const struct ctl_folders *folders;
 	struct ctl_walk w;
-	const char *rest;
 
 	/* Each turn finds the least name that is greater than the last one. */
 	for (unsigned int turn = 0; turn <= i; turn++) {
 		best[0] = '\0';
-		walk_start(&w);
-		while (walk_next(&w)) {
-			rest = below(w.path, dir);
-			if (!rest)
-				continue;
-			first_component(rest, one, sizeof(one));
-			if (strcmp(one, last) > 0 &&
-			    (!best[0] || strcmp(one, best) < 0))
-				strlcpy(best, one, sizeof(best));
-		}
+		ctl_walk_start(&w, dir);
+		while (ctl_walk_next(&w))
+			try_name(ctl_below(w.path, dir), false, last, best);
+		for_each_registered (folders, ctl_folders)
+			try_name(ctl_below(folders->path, dir), true, last,
+				 best);
 		if (!best[0])
 			return -ENOENT;
 		strlcpy(last, best, sizeof(last));
@@ -132,8 +85,8 @@ int ctl_list(const char *dir, unsigned int i, char *name, size_t size)
 
 static int file_find(const char *path, struct ctl_walk *w)
 {
-	walk_start(w);
-	while (walk_next(w))
+	ctl_walk_start(w, path);
+	while (ctl_walk_next(w))
 		if (!strcmp(w->path, path))
 			return 0;
 	return ctl_is_dir(path) ? -EISDIR : -ENOENT;
@@ -149,12 +102,18 @@ int ctl_mode(const char *path)
 	return (w.file->read ? CTL_READ : 0) | (w.file->write ? CTL_WRITE : 0);
 }
 
+static bool use_folder(const struct ctl_handle *h, int by)
+{
+	return !h->folder || h->file->folders->use(h->folder, by);
+}
+
 int ctl_open(const char *path, bool write, bool truncate,
 	     struct ctl_handle **handle)
 {
 	struct ctl_handle *h;
 	struct ctl_walk w;
 	int err = file_find(path, &w);
+	bool used;
 
 	if (err)
 		return err;
@@ -165,15 +124,116 @@ int ctl_open(const char *path, bool write, bool truncate,
 		return -ENOMEM;
 	h->file = w.file;
 	h->cpu = w.n;
+	h->folder = w.folder;
 	h->truncate = truncate;
 	h->writing = write;
-	err = w.file->open && !write ? w.file->open(h) : 0;
-	if (err)
-		kfree(h);
-	else
+	used = use_folder(h, 1);
+	if (!used)
+		err = -ENOENT;
+	else if (w.file->open && !write)
+		err = w.file->open(h);
+	if (!err) {
 		*handle = h;
+		return 0;
+	}
+	if (used)
+		use_folder(h, -1);
+	kfree(h);
 	return err;
 }
+
+/* ---- Folders ------------------------------------------------------------------ */
+
+/* The folders that a path would be one of, with its name there; or NULL. */
+static const struct ctl_folders *folders_of(const char *path, char *name)
+{
+	const struct ctl_folders *folders;
+	const char *rest;
+	size_t n;
+
+	for_each_registered (folders, ctl_folders) {
+		rest = ctl_below(path, folders->path);
+		if (!rest || !*rest)
+			continue;
+		strlcpy(name, rest, CTL_PATH);
+		n = strlen(name);
+		while (n && name[n - 1] == '/')
+			name[--n] = '\0';
+		if (n && !strchr(name, '/'))
+			return folders;
+	}
+	return NULL;
+}
+
+/* The number of the folder of that name, or 0. */
+static unsigned int folder_find(const struct ctl_folders *folders,
+				const char *name)
+{
+	const char *is;
+
+	for (unsigned int i = 1; (is = folders->name(i)); i++)
+		if (!strcmp(is, name))
+			return i;
+	return 0;
+}
+
+static int refuse_path(struct ctl_handle *h)
+{
+	const struct ctl_folders *folders;
+	char paths[100];
+	size_t n = 0;
+
+	paths[0] = '\0';
+	for_each_registered (folders, ctl_folders)
+		n += snprintf(paths + n, sizeof(paths) - n, " %s",
+			      folders->path);
+	return ctl_error(h, -EPERM, "folders are made and removed only in%s",
+			 paths);
+}
+
+static int change_folder(const char *path, bool make, char *err_text,
+			 size_t err_size)
+{
+	struct ctl_handle *h = kzalloc(sizeof(*h));
+	const struct ctl_folders *folders;
+	char name[CTL_PATH];
+	unsigned int i;
+	int err;
+
+	if (!h) {
+		strlcpy(err_text, ctl_error_text(-ENOMEM), err_size);
+		return -ENOMEM;
+	}
+	folders = folders_of(path, name);
+	i = folders ? folder_find(folders, name) : 0;
+	if (!folders)
+		err = refuse_path(h);
+	else if (make)
+		err = i ? ctl_error(h, -EEXIST, "there is one of that name") :
+			  folders->make(h, name);
+	else
+		err = i ? folders->remove(h, i) :
+			  ctl_error(h, -ENOENT, "no such folder");
+	strlcpy(err_text,
+		!err	    ? "" :
+		h->error[0] ? h->error :
+			      ctl_error_text(err),
+		err_size);
+	kfree(h);
+	return err;
+}
+
+int ctl_mkdir(const char *path, char *err_text, size_t err_size)
+{
+	return change_folder(path, true, err_text, err_size);
+}
+
+int ctl_rmdir(const char *path, char *err_text, size_t err_size)
+{
+	return change_folder(path, false, err_text, err_size);
+}
+
+/* ---- Reading and writing ---------------------------------------------------------- */
 
 /* A record that was cut still ends its line. */
 static void end_cut_record(struct seq *s)
@@ -243,6 +303,7 @@ void ctl_abandon(struct ctl_handle *h)
 {
 	if (h->file->release && !h->writing)
 		h->file->release(h);
+	use_folder(h, -1);
 	kfree(h->text);
 	kfree(h);
 }

@@ -18,6 +18,24 @@ struct seq {
 };
 void seq_printf(struct seq *s, const char *fmt, ...) printf_like(2, 3);
 
+/*
+ * Folders that users make with mkdir, all in one folder. Some files of another folder stand in
+ * each of them again. A folder is known by its number, from 1 on.
+ */
+struct ctl_folders {
+	const char *path; /* the folder that they are in */
+	const char *root; /* the folder whose files they have */
+	/* The name of folder i: "" if there is none of that number; NULL: nor of any above. */
+	const char *(*name)(unsigned int i);
+	/* Make a folder, or remove one. 0, or an error explained by ctl_error(). */
+	int (*make)(struct ctl_handle *h, const char *name);
+	int (*remove)(struct ctl_handle *h, unsigned int i);
+	/* A file in folder i has been opened, or closed. False: the folder is gone. */
+	bool (*use)(unsigned int i, int by);
+};
+#define CTL_FOLDERS(ident, ...)                                                \
+	const struct ctl_folders ident REGISTER(ctl_folders) = { __VA_ARGS__ }
+
 struct ctl_file {
 	/* Absolute. A "%u" in it makes one file for each CPU: per_cpu/cpu%u.
 	 * possible: also for CPUs that maxcpus= has left out. A "%s" makes one for
@@ -25,6 +43,8 @@ struct ctl_file {
 	const char *path;
 	bool possible;
 	const char *(*name)(unsigned int i);
+	/* Optional: it also stands in each of these folders. h->folder says in which. */
+	const struct ctl_folders *folders;
 	/* Optional, for readers. open() may leave state in h->priv, and release() frees it.
 	 * 0 or an error. */
 	int (*open)(struct ctl_handle *h);
@@ -54,7 +74,8 @@ struct ctl_file {
 
 struct ctl_handle {
 	const struct ctl_file *file;
-	unsigned int cpu; /* for %u paths; the name's number for %s paths */
+	unsigned int cpu;    /* for %u paths; the name's number for %s paths */
+	unsigned int folder; /* of file->folders; 0: it is the file at `path` */
 	bool truncate;
 	unsigned long pos;
 	void *priv;
@@ -115,6 +136,11 @@ int ctl_echo(const char *path, const char *text, bool append, char *err_text,
  * there is no i-th, or no such directory. */
 int ctl_list(const char *dir, unsigned int i, char *name, size_t size);
 bool ctl_is_dir(const char *path);
+
+/* Make a folder, or remove one, where that is possible. 0; -EPERM: not there; -EEXIST;
+ * -ENOENT; or an error of its struct ctl_folders. err_text has the line that explains it. */
+int ctl_mkdir(const char *path, char *err_text, size_t err_size);
+int ctl_rmdir(const char *path, char *err_text, size_t err_size);
 
 /* What may be done with a file: CTL_READ | CTL_WRITE, or -ENOENT, -EISDIR. */
 #define CTL_READ 4

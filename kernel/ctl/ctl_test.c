@@ -286,3 +286,112 @@ KTEST(ctl_write_too_long, "ctl.write_too_long")
 		!strcmp(text, "more than 1048576 bytes; nothing was written"));
 	KEXPECT(t, !strcmp(note, "kept"));
 }
+
+/* ---- Folders that users make -------------------------------------------------- */
+
+#define ROOT "/sys/kernel/testfolders"
+
+static struct {
+	char name[16]; /* "": free */
+	int users;
+} rooms[3]; /* rooms[0] is none */
+
+static const char *room_name(unsigned int i)
+{
+	return i < ARRAY_SIZE(rooms) ? rooms[i].name : NULL;
+}
+
+static int room_make(struct ctl_handle *h, const char *name)
+{
+	for (unsigned int i = 1; i < ARRAY_SIZE(rooms); i++)
+		if (!rooms[i].name[0]) {
+			strlcpy(rooms[i].name, name, sizeof(rooms[i].name));
+			return 0;
+		}
+	return ctl_error(h, -ENOSPC, "at most 2");
+}
+
+static int room_remove(struct ctl_handle *h, unsigned int i)
+{
+	if (rooms[i].users)
+		return ctl_error(h, -EBUSY, "a file in it is open");
+	rooms[i].name[0] = '\0';
+	return 0;
+}
+
+static bool room_use(unsigned int i, int by)
+{
+	rooms[i].users += by;
+	return rooms[i].name[0];
+}
+
+static CTL_FOLDERS(selftest_rooms, .path = ROOT "/rooms", .root = ROOT,
+		   .name = room_name, .make = room_make, .remove = room_remove,
+		   .use = room_use);
+
+static int which_read(struct ctl_handle *h, struct seq *s)
+{
+	if (!ctl_once(h))
+		return 0;
+	seq_printf(s, "folder %u, %u\n", h->folder, h->cpu);
+	return 1;
+}
+CTL_FILE(selftest_which, .path = ROOT "/which/%u", .folders = &selftest_rooms,
+	 .read = which_read);
+
+static bool reads(const char *path, const char *text)
+{
+	struct ctl_handle *h;
+	char got[32] = "";
+
+	if (ctl_open(path, false, false, &h))
+		return false;
+	ctl_read(h, got, sizeof(got) - 1);
+	ctl_close(h, NULL, 0);
+	return !strcmp(got, text);
+}
+
+/* What ctl_list() lists of a directory, each name with a blank behind it. */
+static const char *listed(const char *dir)
+{
+	static char text[100];
+	char name[32];
+
+	text[0] = '\0';
+	for (unsigned int i = 0; !ctl_list(dir, i, name, sizeof(name)); i++)
+		snprintf(text + strlen(text), sizeof(text) - strlen(text),
+			 "%s ", name);
+	return text;
+}
+
+KTEST(ctl_folders, "ctl.folders")
+{
+	struct ctl_handle *h;
+	char err[160];
+
+	KEXPECT(t, ctl_is_dir(ROOT "/rooms") && ctl_is_dir(ROOT "/rooms/"));
+	KEXPECT(t, !strcmp(listed(ROOT "/rooms"), ""));
+	KEXPECT(t, strstr(listed(ROOT), "rooms/ "));
+	KEXPECT_EQ(t, ctl_mkdir(ROOT "/rooms/b", err, sizeof(err)), 0);
+	KEXPECT_EQ(t, ctl_mkdir(ROOT "/rooms/a/", err, sizeof(err)), 0);
+	KEXPECT(t, !strcmp(listed(ROOT "/rooms"), "a/ b/ "));
+	/* Only what says so stands there again. */
+	KEXPECT(t, !strcmp(listed(ROOT "/rooms/a"), "which/ "));
+	KEXPECT(t, reads(ROOT "/which/0", "folder 0, 0\n"));
+	KEXPECT(t, reads(ROOT "/rooms/b/which/0", "folder 1, 0\n"));
+	KEXPECT(t, reads(ROOT "/rooms/a/which/0", "folder 2, 0\n"));
+	KEXPECT_EQ(t, ctl_mkdir(ROOT "/rooms/a", err, sizeof(err)), -EEXIST);
+	KEXPECT_EQ(t, ctl_mkdir(ROOT "/rooms/c", err, sizeof(err)), -ENOSPC);
+	KEXPECT(t, !strcmp(err, "at most 2"));
+	KEXPECT_EQ(t, ctl_mkdir(ROOT "/else", err, sizeof(err)), -EPERM);
+	KEXPECT_EQ(t, ctl_mkdir(ROOT "/rooms/a/b", err, sizeof(err)), -EPERM);
+	KEXPECT_EQ(t, ctl_rmdir(ROOT "/rooms/c", err, sizeof(err)), -ENOENT);
+	KASSERT(t, !ctl_open(ROOT "/rooms/a/which/0", false, false, &h));
+	KEXPECT_EQ(t, ctl_rmdir(ROOT "/rooms/a", err, sizeof(err)), -EBUSY);
+	ctl_close(h, NULL, 0);
+	KEXPECT_EQ(t, ctl_rmdir(ROOT "/rooms/a", err, sizeof(err)), 0);
+	KEXPECT_EQ(t, ctl_mode(ROOT "/rooms/a/which/0"), -ENOENT);
+	KEXPECT(t, !strcmp(listed(ROOT "/rooms"), "b/ "));
+	KEXPECT_EQ(t, ctl_rmdir(ROOT "/rooms/b", err, sizeof(err)), 0);
+	KEXPECT(t, !rooms[1].users && !rooms[2].users);
+}

@@ -71,8 +71,13 @@ void mutex_unlock_all(struct task *t)
 	}
 }
 
+bool mutex_is_held(const struct mutex *m)
+{
+	return READ_ONCE(m->owner) == current_task();
+}
+
 void mutex_assert_held(const struct mutex *m)
 {
-	if (READ_ONCE(m->owner) != current_task())
+	if (!mutex_is_held(m))
 		assert_failed("a mutex is not held that must be");
 }

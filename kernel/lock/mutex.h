@@ -32,6 +32,9 @@ void mutex_unlock(struct mutex *m);
  */
 void mutex_unlock_all(struct task *t);
 
+/* Does the running task hold m? */
+bool mutex_is_held(const struct mutex *m);
+
 /* The running task holds m. For functions that need it held; kernel/assert.h. */
 void mutex_assert_held(const struct mutex *m);
 

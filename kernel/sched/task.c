@@ -157,7 +157,7 @@ int task_init_idle(unsigned int cpu)
 
 	if (t && t != &boot_task) {
 		/* The functions that parked it. */
-		t->nr_returns = t->graph_depth = 0;
+		t->nr_returns = t->graph_depth = t->returns_missed = 0;
 		arch_task_init(t, t->stack + TASK_STACK_SIZE);
 		return 0;
 	}
@@ -172,9 +172,12 @@ int task_init_idle(unsigned int cpu)
 	return 0;
 }
 
+void (*task_fork_hook)(struct task *parent, struct task *child);
+
 static struct task *create(const char *name, int prio, cpumask_t affinity,
 			   void (*fn)(void *arg), void *arg, bool expendable)
 {
+	void (*fork_hook)(struct task * parent, struct task * child);
 	struct task *t;
 
 	if (prio <= PRIO_IDLE || prio > PRIO_MAX)
@@ -192,6 +195,9 @@ static struct task *create(const char *name, int prio, cpumask_t affinity,
 	t->cpu = cpu_index();
 	list_task(t, false);
 	trace_sched_process_fork(current_task(), t);
+	fork_hook = READ_ONCE(task_fork_hook);
+	if (fork_hook)
+		fork_hook(current_task(), t);
 	sched_place(t);
 	return t;
 }
@@ -423,6 +429,11 @@ void task_for_each(bool (*fn)(struct task *t, void *arg), void *arg)
 		if (!fn(t, arg))
 			break;
 	spin_unlock(&list_lock, state);
+}
+
+int task_last_pid(void)
+{
+	return READ_ONCE(last_pid);
 }
 
 unsigned int task_count(void)

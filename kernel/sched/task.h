@@ -98,8 +98,10 @@ struct task {
 	 * in between leaves all of them as they were.
 	 */
 	u32 nr_returns;
-	u32 graph_depth;   /* of these: in function_graph's ring; irqs off */
-	bool graph_hidden; /* in a function of set_graph_notrace; irqs off */
+	u32 graph_depth;    /* of these: in function_graph's ring; irqs off */
+	bool graph_hidden;  /* in a function of set_graph_notrace; irqs off */
+	u32 returns_missed; /* calls that found TASK_RETURNS taken already */
+	u64 left_at; /* arch_clock() when it was switched away, if the tracer noted it */
 	struct task_return returns[TASK_RETURNS];
 };
 
@@ -115,6 +117,9 @@ static inline struct task *current_task(void)
  */
 struct task *task_create(const char *name, int prio, cpumask_t affinity,
 			 void (*fn)(void *arg), void *arg);
+/* Called by the task that has made another, before that runs: for the tracer. NULL: none. */
+extern void (*task_fork_hook)(struct task *parent, struct task *child);
+
 /* The same, expendable: for tests and the lab. */
 struct task *task_create_expendable(const char *name, int prio,
 				    cpumask_t affinity, void (*fn)(void *arg),
@@ -145,6 +150,9 @@ void task_bury(struct task *t);
  * interrupts off, until it returns false.
  */
 void task_for_each(bool (*fn)(struct task *t, void *arg), void *arg);
+
+/* The pid of the task that was made last; pids ascend, and none is used again. Any context. */
+int task_last_pid(void);
 
 /* How many tasks exist, idle ones included. */
 unsigned int task_count(void);

@@ -1,4 +1,4 @@
-/* Commands on control files: ls cd pwd echo, and cat. */
+/* Commands on control files: ls cd pwd mkdir rmdir echo, and cat. */
 #include <kernel/ctl/ctl.h>
 #include <kernel/errno.h>
 #include <kernel/shell/shell_internal.h>
@@ -100,6 +100,42 @@ static int cmd_cd(struct sink *out, int argc, char **argv)
 }
 SHELL_CMD(cd, "cd", "[DIR]", "change the current directory (to / without DIR)",
 	  cmd_cd);
+
+static int change_dirs(int argc, char **argv,
+		       int (*change)(const char *path, char *err, size_t size))
+{
+	char abs[SHELL_PATH], text[160];
+	int err = 0;
+
+	if (argc < 2)
+		return shell_error(-EINVAL, argv[0], "takes one DIR or more");
+	for (int i = 1; !err && i < argc; i++) {
+		err = shell_resolve(argv[i], abs, sizeof(abs));
+		if (err)
+			return shell_error(err, argv[0], "%.64s: path too long",
+					   argv[i]);
+		err = change(abs, text, sizeof(text));
+		if (err)
+			shell_error(err, argv[0], "%.64s: %s", argv[i], text);
+	}
+	return err;
+}
+
+static int cmd_mkdir(struct sink *out, int argc, char **argv)
+{
+	(void)out;
+	return change_dirs(argc, argv, ctl_mkdir);
+}
+SHELL_CMD(mkdir, "mkdir", "DIR...", "make folders, where that can be done",
+	  cmd_mkdir);
+
+static int cmd_rmdir(struct sink *out, int argc, char **argv)
+{
+	(void)out;
+	return change_dirs(argc, argv, ctl_rmdir);
+}
+SHELL_CMD(rmdir, "rmdir", "DIR...", "remove folders that mkdir has made",
+	  cmd_rmdir);
 
 static int cmd_pwd(struct sink *out, int argc, char **argv)
 {

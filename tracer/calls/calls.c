@@ -8,18 +8,12 @@
 #include <tracer/filter.h>
 #include <tracer/graph/graph.h>
 #include <tracer/ring/ring_internal.h>
+#include <tracer/ring/ring_more.h>
 #include <tracer/sites/sites.h>
 #include <tracer/options.h>
 #include <tracer/calls/profile.h>
 #include <tracer/calls/stack.h>
 #include <tracer/calls/triggers.h>
-
-/* Does the tracer record the site, or is it on for something else? */
-static bool is_recorded(unsigned int site)
-{
-	return (!filter_trace.count || site_test(site_bits.filter, site)) &&
-	       !site_test(site_bits.excluded, site);
-}
 
 /* A call, while C code deals with it. Interrupts are off meanwhile. */
 struct call {
@@ -30,7 +24,7 @@ struct call {
 };
 
 /* What comes before the call is recorded. */
-static always_inline struct call begin(unsigned long ip)
+static always_inline struct call begin(unsigned long ip, unsigned long parent)
 {
 	irq_state_t state = arch_irq_save();
 	struct call c = {
@@ -43,15 +37,16 @@ static always_inline struct call begin(unsigned long ip)
 		return c;
 	stack_check(c.site, ip);
 	triggers_before(c.site);
-	c.recorded = is_recorded(c.site);
+	c.recorded = instance_takes(&trace_top, c.site);
+	instances_call(c.site, ip, parent, c.irqs_off);
 	return c;
 }
 
-static always_inline void record(const struct call *c, unsigned long ip,
-				 unsigned long parent)
+static always_inline void record(unsigned long ip, unsigned long parent,
+				 bool irqs_off)
 {
 	ring_write(ip - (unsigned long)_text, parent - (unsigned long)_text,
-		   ring_context(c->irqs_off), NULL);
+		   ring_context(irqs_off), NULL);
 }
 
 /* What comes behind it. */
@@ -69,15 +64,29 @@ static struct trace_ops call_ops = { .entry = trace_entry_call,
 static struct trace_ops quiet_ops = { .entry = trace_entry_call,
 				      .func = called };
 
+#define MORE_OF_A_CALL (1u << OPT_FUNC_STACK | 1u << OPT_FUNC_NO_REPEATS)
+
+static noinline void record_more(unsigned long ip, unsigned long parent,
+				 bool irqs_off)
+{
+	if (trace_option(OPT_FUNC_NO_REPEATS) &&
+	    ring_repeats(ip, parent, irqs_off))
+		return;
+	record(ip, parent, irqs_off);
+	if (trace_option(OPT_FUNC_STACK))
+		ring_stack(ip, false, irqs_off);
+}
+
 static void called(unsigned long ip, unsigned long parent,
 		   struct trace_ops *ops)
 {
-	struct call c = begin(ip);
+	struct call c = begin(ip, parent);
 
 	if (c.recorded && ops == &call_ops) {
-		record(&c, ip, parent);
-		if (trace_option(OPT_FUNC_STACK))
-			ring_stack(ip, false, c.irqs_off);
+		if (READ_ONCE(trace_top.options) & MORE_OF_A_CALL)
+			record_more(ip, parent, c.irqs_off);
+		else
+			record(ip, parent, c.irqs_off);
 	}
 	finish(&c);
 	arch_irq_restore(c.state);
@@ -86,7 +95,7 @@ PATCH_ROOT(called);
 
 static bool entered(struct task_return *r, unsigned int depth)
 {
-	struct call c = begin(r->ip);
+	struct call c = begin(r->ip, r->ret);
 	bool taken = c.recorded && graph_record(r, c.irqs_off);
 
 	(void)depth;
@@ -108,8 +117,7 @@ static void profile_leave(struct task_return *r, unsigned int depth)
 {
 	irq_state_t state = arch_irq_save();
 
-	(void)depth;
-	profile_count(r);
+	profile_count(r, depth);
 	arch_irq_restore(state);
 }
 PATCH_ROOT(profile_leave);
@@ -128,11 +136,11 @@ static struct trace_ops quiet_profile_ops = {
 
 static bool profiled(struct task_return *r, unsigned int depth)
 {
-	struct call c = begin(r->ip);
+	struct call c = begin(r->ip, r->ret);
 
 	(void)depth;
 	if (c.recorded && r->ops == &profile_ops)
-		record(&c, r->ip, r->ret);
+		record(r->ip, r->ret, c.irqs_off);
 	finish(&c);
 	r->clock = arch_clock();
 	arch_irq_restore(c.state);
@@ -146,13 +154,26 @@ struct trace_ops *calls_ops(const struct tracer *tracer)
 
 	if (profile_is_on())
 		return wanted ? &profile_ops : &quiet_profile_ops;
-	if (!triggers_any() && !stack_is_traced() &&
-	    !(tracer->ops == &trace_ops_ring && trace_option(OPT_FUNC_STACK)))
+	if (!triggers_any() && !stack_is_traced() && !instances_trace() &&
+	    !(tracer->ops == &trace_ops_ring &&
+	      (trace_top.options & MORE_OF_A_CALL)))
 		return NULL;
 	return !wanted ? &quiet_ops : tracer->graph ? &graph_ops : &call_ops;
 }
 
+unsigned int calls_users(unsigned int site)
+{
+	unsigned int w = site / 32, n = instances_users(site);
+	u32 bit = 1u << site % 32;
+
+	n += trace_wants(trace_top.tracer) && instance_takes(&trace_top, site);
+	n += !!(triggers_want(w) & bit);
+	n += !!(stack_want(w) & bit);
+	return n + !!(profile_want(w) & bit);
+}
+
 u32 calls_want(unsigned int w)
 {
-	return triggers_want(w) | stack_want(w) | profile_want(w);
+	return triggers_want(w) | stack_want(w) | profile_want(w) |
+	       instances_want(w);
 }

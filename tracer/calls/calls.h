@@ -13,4 +13,8 @@
 struct trace_ops *calls_ops(const struct tracer *tracer);
 u32 calls_want(unsigned int w);
 
+/* How many are told of a call of the site: the top level's tracer, other instances, triggers, the
+ * stack tracer, the profiler. Context: trace_mutex held. */
+unsigned int calls_users(unsigned int site);
+
 #endif

@@ -6,6 +6,7 @@
 #include <kernel/lib/string.h>
 #include <tracer/events/events.h>
 #include <tracer/ring/ring_internal.h>
+#include <tracer/ring/ring_more.h>
 #include <tracer/output/snapshot.h>
 #include <tracer/tracer.h>
 
@@ -122,15 +123,17 @@ void command_do(struct command *c, unsigned long ip, bool behind, bool irqs_off)
 	switch (c->kind) {
 	case COMMAND_TRACEON:
 	case COMMAND_TRACEOFF:
-		WRITE_ONCE(trace_state.on, c->kind == COMMAND_TRACEON);
+		WRITE_ONCE(trace_top.on, c->kind == COMMAND_TRACEON);
 		break;
 	case COMMAND_ENABLE_EVENT:
+		__atomic_fetch_or(&c->event->on, 1u, __ATOMIC_RELAXED);
+		break;
 	case COMMAND_DISABLE_EVENT:
-		WRITE_ONCE(c->event->on, c->kind == COMMAND_ENABLE_EVENT);
+		__atomic_fetch_and(&c->event->on, ~1u, __ATOMIC_RELAXED);
 		break;
 	case COMMAND_SNAPSHOT:
 		/* A latency tracer has its longest latency there. */
-		if (!READ_ONCE(trace_state.tracer)->latency)
+		if (!READ_ONCE(trace_top.tracer)->latency)
 			snapshot_trigger(~0u);
 		break;
 	default:

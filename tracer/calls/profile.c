@@ -9,7 +9,9 @@
 #include <kernel/mm/kmalloc.h>
 #include <kernel/time.h>
 #include <tracer/filter.h>
+#include <tracer/graph/returns.h>
 #include <tracer/ops.h>
+#include <tracer/options.h>
 #include <tracer/output/output.h>
 #include <tracer/sites/sites.h>
 #include <tracer/tracer.h>
@@ -31,12 +33,14 @@ static struct count *count_of(struct count *all, unsigned int cpu,
 	return &all[cpu * symbol_count + function];
 }
 
-void profile_count(const struct task_return *r)
+void profile_count(const struct task_return *r, unsigned int depth)
 {
 	struct count *all = __atomic_load_n(&counts, __ATOMIC_ACQUIRE), *c;
-	u64 ns = clock_delta_to_ns(arch_clock() - r->clock);
+	u64 ticks = arch_clock() - r->clock, ns = clock_delta_to_ns(ticks);
 	struct symbol s;
 
+	if (!trace_option(OPT_GRAPH_TIME))
+		returns_leave_out(current_task(), depth, ticks, 0);
 	if (!all || !symbol_at(r->ip, &s))
 		return;
 	c = count_of(all, cpu_index(), s.index);
@@ -56,8 +60,7 @@ u32 profile_want(unsigned int w)
 {
 	if (!profile_is_on())
 		return 0;
-	return (filter_trace.count ? site_bits.filter[w] : ~0u) &
-	       ~site_bits.excluded[w];
+	return instance_takes_word(&trace_top, w);
 }
 
 /* Replace what was counted, and switch. The memory of `new` belongs to this function. */
@@ -89,7 +92,7 @@ static int enable(struct ctl_handle *h, bool to)
 		return 0;
 	if (to && trace_ops_refuse(h))
 		return -EBUSY;
-	if (to && trace_state.tracer->graph)
+	if (to && trace_top.tracer->graph)
 		return ctl_error(h, -EBUSY,
 				 "function_graph takes the returns; choose "
 				 "another tracer first");

@@ -16,7 +16,8 @@ u32 profile_want(unsigned int w);
 /* Stop, and forget what was counted. 0 or patch_apply()'s error. Context: trace_mutex held. */
 int profile_reset(struct ctl_handle *h);
 
-/* A call whose return was taken at r->clock has returned. Interrupts off. No site. */
-void profile_count(const struct task_return *r);
+/* A call whose return was taken at r->clock has returned; the task has taken `depth` others
+ * outside of it. Interrupts off. No site. */
+void profile_count(const struct task_return *r, unsigned int depth);
 
 #endif

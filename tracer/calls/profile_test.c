@@ -103,3 +103,32 @@ KTEST(profile_beside, "profile.beside_the_function_tracer")
 	KEXPECT_EQ(t, trace_test_put("function_profile_enabled", "1"), -EBUSY);
 	trace_test_reset();
 }
+
+static void call_spinner(unsigned long us)
+{
+	victim_callback(spin, us);
+}
+
+/* Of two calls, one in the other, which both take as long, without the time of the inner. */
+KTEST(profile_graph_time, "profile.graph_time")
+{
+	u64 us, real;
+
+	trace_test_reset();
+	KEXPECT_EQ(t, trace_test_put("set_ftrace_filter", "victim_callback"),
+		   0);
+	KEXPECT_EQ(t, trace_test_put("function_profile_enabled", "1"), 0);
+	victim_callback(call_spinner, 2000);
+	KEXPECT_EQ(t, trace_test_put("function_profile_enabled", "0"), 0);
+	KEXPECT_EQ(t, hits("victim_callback ", &us), 2);
+	KEXPECT(t, us >= 2 * 2000 - 2);
+	KEXPECT_EQ(t, trace_test_put("options/graph-time", "0"), 0);
+	KEXPECT_EQ(t, trace_test_put("function_profile_enabled", "1"), 0);
+	real = time_ns();
+	victim_callback(call_spinner, 2000);
+	real = time_ns() - real;
+	KEXPECT_EQ(t, trace_test_put("function_profile_enabled", "0"), 0);
+	KEXPECT_EQ(t, hits("victim_callback ", &us), 2);
+	KEXPECT(t, us >= 2000 - 2 && us <= real / NSEC_PER_USEC);
+	trace_test_reset();
+}

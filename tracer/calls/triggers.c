@@ -219,7 +219,6 @@ void triggers_sites_moved(void)
 static int install(struct ctl_handle *h, struct triggers *new)
 {
 	struct triggers *old = triggers;
-	struct event_set now;
 	int err = 0;
 
 	for (unsigned int i = 0; !err && i < new->nr; i++)
@@ -236,13 +235,12 @@ static int install(struct ctl_handle *h, struct triggers *new)
 	__atomic_store_n(&triggers, new, __ATOMIC_RELEASE);
 	err = trace_update(h, 0, site_words);
 	/* The events that triggers switch have their labels on. */
-	now = events_now();
 	if (!err)
-		err = events_switch(h, &now);
+		err = events_update(h);
 	if (err) {
 		__atomic_store_n(&triggers, old, __ATOMIC_RELEASE);
 		trace_update(h, 0, site_words);
-		events_switch(h, &now);
+		events_update(h);
 	}
 	trace_refresh(); /* after this no CPU reads the old list */
 	drop(err ? new : old);

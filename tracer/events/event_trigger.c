@@ -81,7 +81,6 @@ static int install(struct ctl_handle *h, struct event *e,
 		   struct event_triggers *new, struct event_filter *gone)
 {
 	struct event_triggers *old = e->triggers;
-	struct event_set now;
 	int err;
 
 	if (!new->nr) {
@@ -89,11 +88,10 @@ static int install(struct ctl_handle *h, struct event *e,
 		new = NULL;
 	}
 	WRITE_ONCE(e->triggers, new);
-	now = events_now();
-	err = events_switch(h, &now);
+	err = events_update(h);
 	if (err) {
 		WRITE_ONCE(e->triggers, old);
-		events_switch(h, &now);
+		events_update(h);
 		gone = NULL;
 		old = new;
 	}

@@ -15,10 +15,12 @@
 #include <kernel/init.h>
 #include <kernel/lib/glob.h>
 #include <kernel/lib/string.h>
+#include <kernel/lock/mutex.h>
 #include <kernel/sched/task.h>
 #include <kernel/time.h>
 #include <tracer/pids.h>
 #include <tracer/ring/ring_event.h>
+#include <tracer/ring/ring_internal.h>
 #include <tracer/sites/keys.h>
 #include <tracer/tracer.h>
 
@@ -106,22 +108,40 @@ static bool is_of_listed_task(const struct event *e, const void *record)
 		pid_has_events(event_number(e->fields, e->other, record)));
 }
 
+/* Let an instance have the record, if its filter does. */
+static void put_record(const struct event *e, unsigned int nr, unsigned int i,
+		       bool irqs_off, const void *record, u32 size)
+{
+	const struct event_filter *filter = READ_ONCE(e->filters[i]);
+
+	if (filter && !event_filter_matches(filter, e->fields, record))
+		return;
+	if (i || ring_is_apart(record))
+		ring_put_event(&trace_instances[i].rings[cpu_index()],
+			       EVENT_FIRST_ID + nr, irqs_off, record, size);
+	else
+		ring_event_publish(irqs_off, EVENT_FIRST_ID + nr, size);
+}
+
 /*
  * There is a filter, or a list of pids, or a trigger, or the event is off until a trigger
- * switches it on. Interrupts are off, so all of them stay: event_set_filter(), install().
+ * switches it on, or another instance than the top level records it. Interrupts are off, so all
+ * of them stay: event_set_filter(), install(), events_switch().
  */
 static noinline void event_special(const struct event *e, unsigned int nr,
 				   bool irqs_off, const void *record, u32 size)
 {
 	/* In the event's own function, whose caller is the first of a stack. */
 	unsigned long ip = (unsigned long)__builtin_return_address(0);
-	const struct event_filter *filter = READ_ONCE(e->filter);
+	u32 on;
 
 	event_triggers_before(e, record);
-	if (READ_ONCE(e->on) && READ_ONCE(trace_state.on) &&
-	    is_of_listed_task(e, record) &&
-	    (!filter || event_filter_matches(filter, e->fields, record)))
-		ring_event_publish(irqs_off, EVENT_FIRST_ID + nr, size);
+	on = READ_ONCE(e->on);
+	for (unsigned int i = 1; on >> i; i++)
+		if (on >> i & 1)
+			put_record(e, nr, i, irqs_off, record, size);
+	if ((on & 1) && READ_ONCE(trace_top.on) && is_of_listed_task(e, record))
+		put_record(e, nr, 0, irqs_off, record, size);
 	event_triggers_after(e, record, ip, irqs_off);
 	ring_event_drop(irqs_off);
 }
@@ -206,13 +226,13 @@ static int apply_keys(struct ctl_handle *h)
 	return err ? trace_patch_error(h, &b, err) : 0;
 }
 
-struct event_set events_now(void)
+struct event_set events_off(void)
 {
-	struct event_set set = { { 0 } };
+	struct event_set set = EVENTS_UNTOUCHED;
 	struct event *e;
 
 	for_each_event (e)
-		event_set_bit(&set, e, READ_ONCE(e->on));
+		event_set_bit(&set, e, false);
 	return set;
 }
 
@@ -222,6 +242,7 @@ void event_set_bit(struct event_set *set, const struct event *e, bool on)
 	u32 bit = 1u << i % 32;
 
 	BUG_ON(i / 32 >= ARRAY_SIZE(set->bits));
+	set->touched[i / 32] |= bit;
 	set->bits[i / 32] =
 		on ? set->bits[i / 32] | bit : set->bits[i / 32] & ~bit;
 }
@@ -232,77 +253,113 @@ bool event_is_held(const struct event *e)
 	return e->triggers || triggers_switch(e) || event_triggers_switch(e);
 }
 
-/* All events are, while any has a trigger, since that may switch tracing_on. */
-static void set_special(struct event *e, bool on)
+bool events_apart(void)
 {
-	WRITE_ONCE(e->special, !on || e->filter || event_is_held(e) ||
+	struct event *e;
+
+	mutex_assert_held(&trace_mutex);
+	for_each_event (e)
+		if (READ_ONCE(e->on) & ~1u)
+			return true;
+	return false;
+}
+
+/*
+ * All events are, while any has a trigger, since that may switch tracing_on; and while another
+ * instance than the top level records any, since records do not begin in the ring then.
+ */
+static void set_special(struct event *e)
+{
+	WRITE_ONCE(e->special, !(READ_ONCE(e->on) & 1) || e->filters[0] ||
+				       event_is_held(e) ||
 				       event_triggers_any() || ring_triggers ||
+				       events_apart() || ring_apart ||
 				       event_pids_are_listed());
 }
 
-static void set_keys(const struct event_set *set)
+/* Those of the set that change, which has the bits that they had then. */
+static void set_keys(const struct trace_instance *in, struct event_set *set)
 {
+	u32 mine = 1u << instance_number(in), before;
 	struct event *e;
 
 	for_each_event (e) {
 		unsigned int i = e - __start_events;
-		bool on = set->bits[i / 32] >> i % 32 & 1;
+		u32 bit = 1u << i % 32;
 
-		/* Before the label is on, and after it is off. */
-		set_special(e, on);
-		WRITE_ONCE(e->on, on);
-		e->key->on = on || event_is_held(e);
+		if (!(set->touched[i / 32] & bit))
+			continue;
+		if (set->bits[i / 32] & bit)
+			before = __atomic_fetch_or(&e->on, mine,
+						   __ATOMIC_RELAXED);
+		else
+			before = __atomic_fetch_and(&e->on, ~mine,
+						    __ATOMIC_RELAXED);
+		event_set_bit(set, e, before & mine);
+	}
+	/* Before the label is on, and after it is off. */
+	for_each_event (e) {
+		set_special(e);
+		e->key->on = READ_ONCE(e->on) || event_is_held(e);
 	}
 }
 
-int events_switch(struct ctl_handle *h, const struct event_set *set)
+int events_switch(struct ctl_handle *h, const struct trace_instance *in,
+		  const struct event_set *set)
 {
-	struct event_set before = events_now();
+	struct event_set change = *set;
 	struct event *e;
 	int err;
 
 	mutex_assert_held(&trace_mutex);
-	set_keys(set);
+	set_keys(in, &change);
 	/* The scheduler's hook is there before the first event, until after the last. */
 	if (events_are_on())
 		trace_refresh();
 	err = apply_keys(h);
 	if (err)
-		set_keys(&before);
+		set_keys(in, &change);
 	trace_refresh();
 	for_each_event (e)
-		set_special(e, e->on);
+		set_special(e);
 	return err;
 }
 
-void event_set_filter(struct event *e, struct event_filter *f)
+int events_update(struct ctl_handle *h)
 {
-	struct event_filter *old = e->filter;
+	return events_switch(h, &trace_top, &EVENTS_UNTOUCHED);
+}
+
+void event_set_filter(struct event *e, const struct trace_instance *in,
+		      struct event_filter *f)
+{
+	struct event_filter **filter = &e->filters[instance_number(in)];
+	struct event_filter *old = *filter;
 
 	mutex_assert_held(&trace_mutex);
-	WRITE_ONCE(e->filter, f);
-	set_special(e, e->on);
+	WRITE_ONCE(*filter, f);
+	set_special(e);
 	if (!old)
 		return;
 	trace_refresh(); /* after this no CPU looks at the old one */
 	event_filter_free(old);
 }
 
-int events_reset(struct ctl_handle *h)
+int events_reset(struct ctl_handle *h, const struct trace_instance *in)
 {
-	struct event_set none = { { 0 } };
+	struct event_set none = events_off();
 	struct event *e;
 	int err = 0;
 
-	/* Triggers first, because they switch events. */
+	/* Triggers first, because they switch events. The top level has all of them. */
 	for_each_event (e)
-		if (!err)
+		if (!err && in == &trace_top)
 			err = event_triggers_clear(h, e);
 	if (!err)
-		err = events_switch(h, &none);
+		err = events_switch(h, in, &none);
 	for_each_event (e)
 		if (!err)
-			event_set_filter(e, NULL);
+			event_set_filter(e, in, NULL);
 	return err;
 }
 

@@ -8,6 +8,7 @@
 #include <arch/jump_label.h>
 #include <kernel/ctl/ctl.h>
 #include <tracer/events/fields.h>
+#include <tracer/instance.h>
 
 struct event_filter;
 struct event_triggers;
@@ -18,9 +19,12 @@ struct event {
 	const struct event_field *fields;
 	const char *text;	/* the template of list.h */
 	struct static_key *key; /* under trace_mutex, as what follows */
-	bool on; /* it is recorded; triggers store to it as well */
+	/* By which instances it is recorded, a bit for each; atomic, for triggers switch the
+	 * top level's as well. */
+	u32 on;
 	u32 special; /* 1: one of these says what to do; a word, for the fast path */
-	struct event_filter *filter; /* NULL: every event is recorded */
+	struct event_filter
+		*filters[INSTANCES]; /* NULL: every event is recorded */
 	struct event_triggers *triggers;
 	/* The field that names the other task of a switch or a wake-up, or NULL. */
 	const struct event_field *other;
@@ -36,20 +40,41 @@ static inline unsigned int event_id(const struct event *e)
 }
 const struct event *event_by_id(unsigned int id);
 
-/* Which events are on, or shall be: a bit for each, in list.h's order. */
+/* Which events of an instance are to be on or off: bits in list.h's order. */
 struct event_set {
 	u32 bits[4];
+	u32 touched[4]; /* the others stay as they are */
 };
-
-/* Those that are on. And one event's bit. Context: trace_mutex held. */
-struct event_set events_now(void);
 void event_set_bit(struct event_set *set, const struct event *e, bool on);
+/* All of them off; and none touched. */
+struct event_set events_off(void);
+#define EVENTS_UNTOUCHED                                                       \
+	(struct event_set)                                                     \
+	{                                                                      \
+		{ 0 },                                                         \
+		{                                                              \
+			0                                                      \
+		}                                                              \
+	}
 
 /*
- * Make these the events that are on, all or none: 0, or patch_apply()'s error, explained
- * in h. Context: trace_mutex held.
+ * Switch the events of an instance, all or none: 0, or patch_apply()'s error, explained in h.
+ * Context: trace_mutex held.
  */
-int events_switch(struct ctl_handle *h, const struct event_set *set);
+int events_switch(struct ctl_handle *h, const struct trace_instance *in,
+		  const struct event_set *set);
+/* Triggers or lists of pids have changed, by which events are held or looked at. As above. */
+int events_update(struct ctl_handle *h);
+
+/* Is the event recorded by the instance? Any context. */
+static inline bool event_is_on(const struct event *e,
+			       const struct trace_instance *in)
+{
+	return READ_ONCE(e->on) >> instance_number(in) & 1;
+}
+
+/* Does any instance but the top level record an event? Context: trace_mutex held. */
+bool events_apart(void);
 
 /* Is any event's jump label on? Context: trace_mutex held. */
 bool events_are_on(void);
@@ -57,12 +82,14 @@ bool events_are_on(void);
 /* Is the event's jump label on for a trigger's sake? Context: trace_mutex held. */
 bool event_is_held(const struct event *e);
 
-/* Give an event another filter, or NULL. It is the event's from now on, and the old one is
- * freed. Context: a task, trace_mutex held. */
-void event_set_filter(struct event *e, struct event_filter *f);
+/* Give an event of an instance another filter, or NULL. It is the event's from now on, and the
+ * old one is freed. Context: a task, trace_mutex held. */
+void event_set_filter(struct event *e, const struct trace_instance *in,
+		      struct event_filter *f);
 
-/* All events off, without filters. 0 or an error as above. Context: trace_mutex held. */
-int events_reset(struct ctl_handle *h);
+/* All events of an instance off, without filters and triggers. 0 or an error as above.
+ * Context: trace_mutex held. */
+int events_reset(struct ctl_handle *h, const struct trace_instance *in);
 
 /*
  * Change the set by a word of set_event: "sched:*", "sched:", "sched", "sched_switch",

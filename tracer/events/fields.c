@@ -28,6 +28,7 @@ static const struct kind {
 	[EVENT_COMM] = { "char", "[16]", 16, 1, IS_TEXT, "%s", "REC->%s" },
 	[EVENT_PID] = { "pid_t", "", 4, 4, IS_SIGNED, "%d", "REC->%s" },
 	[EVENT_INT] = { "int", "", 4, 4, IS_SIGNED, "%d", "REC->%s" },
+	[EVENT_USHORT] = { "unsigned short", "", 2, 2, 0, "%u", "REC->%s" },
 	[EVENT_UINT] = { "unsigned int", "", 4, 4, 0, "%u", "REC->%s" },
 	[EVENT_BOOL] = { "bool", "", 1, 1, 0, "%s",
 			 "REC->%s ? \"true\" : \"false\"" },

@@ -55,7 +55,8 @@ static bool is_event(const struct event *e, const void *arg)
 }
 
 /* 0 or 1; X when some of them are on, and some off. */
-static char state_of(bool (*chosen)(const struct event *e, const void *arg),
+static char state_of(const struct trace_instance *in,
+		     bool (*chosen)(const struct event *e, const void *arg),
 		     const void *arg)
 {
 	bool on = false, off = false;
@@ -63,8 +64,8 @@ static char state_of(bool (*chosen)(const struct event *e, const void *arg),
 
 	for_each_event (e)
 		if (chosen(e, arg)) {
-			on |= READ_ONCE(e->on);
-			off |= !READ_ONCE(e->on);
+			on |= event_is_on(e, in);
+			off |= !event_is_on(e, in);
 		}
 	return on && off ? 'X' : on ? '1' : '0';
 }
@@ -73,7 +74,7 @@ static int enable(struct ctl_handle *h, char *text,
 		  bool (*chosen)(const struct event *e, const void *arg),
 		  const void *arg)
 {
-	struct event_set set;
+	struct event_set set = EVENTS_UNTOUCHED;
 	struct event *e;
 	bool on;
 	int err = ctl_bool(h, text, &on);
@@ -81,11 +82,10 @@ static int enable(struct ctl_handle *h, char *text,
 	if (err)
 		return err;
 	mutex_lock(&trace_mutex);
-	set = events_now();
 	for_each_event (e)
 		if (chosen(e, arg))
 			event_set_bit(&set, e, on);
-	err = events_switch(h, &set);
+	err = events_switch(h, instance_of(h), &set);
 	mutex_unlock(&trace_mutex);
 	return err;
 }
@@ -94,7 +94,7 @@ static int all_enable_read(struct ctl_handle *h, struct seq *s)
 {
 	if (!ctl_once(h))
 		return 0;
-	seq_printf(s, "%c\n", state_of(of_system, NULL));
+	seq_printf(s, "%c\n", state_of(instance_of(h), of_system, NULL));
 	return 1;
 }
 
@@ -103,13 +103,15 @@ static int all_enable_write(struct ctl_handle *h, char *text)
 	return enable(h, text, of_system, NULL);
 }
 CTL_FILE(events_enable, .path = TRACING "events/enable",
-	 .read = all_enable_read, .write = all_enable_write);
+	 .folders = &trace_folders, .read = all_enable_read,
+	 .write = all_enable_write);
 
 static int system_enable_read(struct ctl_handle *h, struct seq *s)
 {
 	if (!ctl_once(h))
 		return 0;
-	seq_printf(s, "%c\n", state_of(of_system, event_system(h->cpu)));
+	seq_printf(s, "%c\n",
+		   state_of(instance_of(h), of_system, event_system(h->cpu)));
 	return 1;
 }
 
@@ -118,16 +120,18 @@ static int system_enable_write(struct ctl_handle *h, char *text)
 	return enable(h, text, of_system, event_system(h->cpu));
 }
 CTL_FILE(system_enable, .path = TRACING "events/%s/enable",
-	 .name = event_system, .read = system_enable_read,
-	 .write = system_enable_write);
+	 .folders = &trace_folders, .name = event_system,
+	 .read = system_enable_read, .write = system_enable_write);
 
 static int event_enable_read(struct ctl_handle *h, struct seq *s)
 {
 	if (!ctl_once(h))
 		return 0;
 	mutex_lock(&trace_mutex);
-	seq_printf(s, "%c%s\n", state_of(is_event, event_at(h->cpu)),
-		   event_is_held(event_at(h->cpu)) ? "*" : "");
+	seq_printf(s, "%c%s\n",
+		   state_of(instance_of(h), is_event, event_at(h->cpu)),
+		   h->folder == 0 && event_is_held(event_at(h->cpu)) ? "*" :
+								       "");
 	mutex_unlock(&trace_mutex);
 	return 1;
 }
@@ -136,7 +140,8 @@ static int event_enable_write(struct ctl_handle *h, char *text)
 {
 	return enable(h, text, is_event, event_at(h->cpu));
 }
-CTL_FILE(event_enable, .path = TRACING "events/%s/enable", .name = event_path,
+CTL_FILE(event_enable, .path = TRACING "events/%s/enable",
+	 .folders = &trace_folders, .name = event_path,
 	 .read = event_enable_read, .write = event_enable_write);
 
 /* ---- available_events, set_event ------------------------------------------------------- */
@@ -151,14 +156,14 @@ static int available_events_read(struct ctl_handle *h, struct seq *s)
 	return 1;
 }
 CTL_FILE(available_events, .path = TRACING "available_events",
-	 .read = available_events_read);
+	 .folders = &trace_folders, .read = available_events_read);
 
 static int set_event_read(struct ctl_handle *h, struct seq *s)
 {
 	const struct event *e;
 
 	while ((e = event_at(h->pos++)))
-		if (READ_ONCE(e->on)) {
+		if (event_is_on(e, instance_of(h))) {
 			seq_printf(s, "%s:%s\n", e->system, e->name);
 			return 1;
 		}
@@ -168,22 +173,20 @@ static int set_event_read(struct ctl_handle *h, struct seq *s)
 /* With `>`, all that the words do not name are off. */
 static int set_event_write(struct ctl_handle *h, char *text)
 {
-	struct event_set set = { { 0 } };
+	struct event_set set = h->truncate ? events_off() : EVENTS_UNTOUCHED;
 	char *word;
 	int err = 0;
 
 	mutex_lock(&trace_mutex);
-	if (!h->truncate)
-		set = events_now();
 	while (!err && (word = ctl_word(&text)))
 		err = event_set_change(h, &set, word);
 	if (!err)
-		err = events_switch(h, &set);
+		err = events_switch(h, instance_of(h), &set);
 	mutex_unlock(&trace_mutex);
 	return err;
 }
-CTL_FILE(set_event, .path = TRACING "set_event", .read = set_event_read,
-	 .write = set_event_write, .empties = true);
+CTL_FILE(set_event, .path = TRACING "set_event", .folders = &trace_folders,
+	 .read = set_event_read, .write = set_event_write, .empties = true);
 
 /* ---- filter, error_log ------------------------------------------------------------------ */
 
@@ -247,13 +250,13 @@ CTL_FILE(error_log, .path = TRACING "error_log", .read = error_log_read,
 
 static int event_filter_read(struct ctl_handle *h, struct seq *s)
 {
-	const struct event *e = event_at(h->cpu);
+	const struct event_filter *f;
 
 	if (!ctl_once(h))
 		return 0;
 	mutex_lock(&trace_mutex);
-	seq_printf(s, "%s\n",
-		   e->filter ? event_filter_text(e->filter) : "none");
+	f = event_at(h->cpu)->filters[h->folder];
+	seq_printf(s, "%s\n", f ? event_filter_text(f) : "none");
 	mutex_unlock(&trace_mutex);
 	return 1;
 }
@@ -275,7 +278,7 @@ static int set_filter(struct ctl_handle *h, struct event *e, const char *text)
 					 what, at + 1, e->path);
 		}
 	}
-	event_set_filter(e, f);
+	event_set_filter(e, instance_of(h), f);
 	return 0;
 }
 
@@ -288,7 +291,8 @@ static int event_filter_write(struct ctl_handle *h, char *text)
 	mutex_unlock(&trace_mutex);
 	return err;
 }
-CTL_FILE(event_filter, .path = TRACING "events/%s/filter", .name = event_path,
+CTL_FILE(event_filter, .path = TRACING "events/%s/filter",
+	 .folders = &trace_folders, .name = event_path,
 	 .read = event_filter_read, .write = event_filter_write,
 	 .empties = true);
 
@@ -311,7 +315,7 @@ static int system_filter_write(struct ctl_handle *h, char *text)
 			if (!f)
 				continue;
 		}
-		event_set_filter(e, f);
+		event_set_filter(e, instance_of(h), f);
 		set++;
 	}
 	if (!set)
@@ -336,8 +340,9 @@ static int system_filter_read(struct ctl_handle *h, struct seq *s)
 	return 1;
 }
 CTL_FILE(system_filter, .path = TRACING "events/%s/filter",
-	 .name = event_system, .read = system_filter_read,
-	 .write = system_filter_write, .empties = true);
+	 .folders = &trace_folders, .name = event_system,
+	 .read = system_filter_read, .write = system_filter_write,
+	 .empties = true);
 
 /* ---- trigger ------------------------------------------------------------------------- */
 

@@ -13,8 +13,8 @@ static int event_id_read(struct ctl_handle *h, struct seq *s)
 	seq_printf(s, "%u\n", event_id(event_at(h->cpu)));
 	return 1;
 }
-CTL_FILE(event_id, .path = TRACING "events/%s/id", .name = event_path,
-	 .read = event_id_read);
+CTL_FILE(event_id, .path = TRACING "events/%s/id", .folders = &trace_folders,
+	 .name = event_path, .read = event_id_read);
 
 static const char common_fields[] =
 	"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"
@@ -50,7 +50,8 @@ static int event_format_read(struct ctl_handle *h, struct seq *s)
 
 	return put_format(h, s, e->name, event_id(e), e->fields, e->text);
 }
-CTL_FILE(event_format, .path = TRACING "events/%s/format", .name = event_path,
+CTL_FILE(event_format, .path = TRACING "events/%s/format",
+	 .folders = &trace_folders, .name = event_path,
 	 .read = event_format_read);
 
 /*
@@ -91,6 +92,15 @@ static const struct own {
 	  STACK_TEXT,
 	  4,
 	  { { "size", EVENT_INT }, { "caller", EVENT_CALLERS } } },
+	{ "ftrace/func_repeats",
+	  "func_repeats",
+	  " {ip:%ps} <-{parent_ip:%ps}\t(repeats:{count})",
+	  19,
+	  { { "ip", EVENT_ULONG },
+	    { "parent_ip", EVENT_ULONG },
+	    { "count", EVENT_USHORT },
+	    { "top_delta_ts", EVENT_USHORT },
+	    { "bottom_delta_ts", EVENT_UINT } } },
 	{ "ftrace/print",
 	  "print",
 	  "{ip:%ps}: {buf}",
@@ -109,8 +119,8 @@ static int own_format_read(struct ctl_handle *h, struct seq *s)
 
 	return put_format(h, s, o->name, o->id, o->fields, o->text);
 }
-CTL_FILE(own_format, .path = TRACING "events/%s/format", .name = own_path,
-	 .read = own_format_read);
+CTL_FILE(own_format, .path = TRACING "events/%s/format",
+	 .folders = &trace_folders, .name = own_path, .read = own_format_read);
 
 static int own_id_read(struct ctl_handle *h, struct seq *s)
 {
@@ -119,8 +129,8 @@ static int own_id_read(struct ctl_handle *h, struct seq *s)
 	seq_printf(s, "%u\n", own[h->cpu].id);
 	return 1;
 }
-CTL_FILE(own_id, .path = TRACING "events/%s/id", .name = own_path,
-	 .read = own_id_read);
+CTL_FILE(own_id, .path = TRACING "events/%s/id", .folders = &trace_folders,
+	 .name = own_path, .read = own_id_read);
 
 /* Linux's page of binary events. The commit field has the size of a long. */
 static int header_page_read(struct ctl_handle *h, struct seq *s)
@@ -138,7 +148,7 @@ static int header_page_read(struct ctl_handle *h, struct seq *s)
 	return 1;
 }
 CTL_FILE(header_page, .path = TRACING "events/header_page",
-	 .read = header_page_read);
+	 .folders = &trace_folders, .read = header_page_read);
 
 static int header_event_read(struct ctl_handle *h, struct seq *s)
 {
@@ -155,4 +165,4 @@ static int header_event_read(struct ctl_handle *h, struct seq *s)
 	return 1;
 }
 CTL_FILE(header_event, .path = TRACING "events/header_event",
-	 .read = header_event_read);
+	 .folders = &trace_folders, .read = header_event_read);

@@ -7,10 +7,12 @@
 #include <tracer/graph/graph.h>
 #include <tracer/graph/returns.h>
 #include <tracer/filter.h>
+#include <tracer/options.h>
 #include <tracer/sites/sites.h>
 #include <tracer/tracer.h>
 
 #include <kernel/cpu/cpu.h>
+#include <kernel/irq.h>
 #include <kernel/lock/mutex.h>
 #include <kernel/patch_path.h>
 #include <kernel/image/symbols.h>
@@ -24,11 +26,9 @@ void graph_limits_changed(void)
 	mutex_assert_held(&trace_mutex);
 	WRITE_ONCE(graph_limits.any,
 		   graph_limits.depth || graph_limits.thresh ||
-			   filter_graph.count || filter_graph_hidden.count);
+			   filter_graph.count || filter_graph_hidden.count ||
+			   !trace_option(OPT_GRAPH_IRQS));
 }
-
-/* r->clock of a function of set_graph_notrace, which is taken to know its end. */
-#define HIDDEN (~0ull)
 
 enum verdict { RECORD, RECORD_RETURN, HIDE, LET_BE };
 
@@ -41,6 +41,8 @@ static noinline enum verdict judge(const struct task *t,
 	int site = site_find(r->ip - arch_site_length);
 
 	if (t->graph_hidden || site < 0)
+		return LET_BE;
+	if (in_interrupt() && !trace_option(OPT_GRAPH_IRQS))
 		return LET_BE;
 	if (hidden && site_test(hidden, site))
 		return HIDE;
@@ -83,7 +85,7 @@ static always_inline bool record(struct task_return *r, bool irqs_off)
 		t->graph_hidden = taken;
 	else
 		t->graph_depth += taken;
-	r->clock = verdict == HIDE ? HIDDEN : arch_clock();
+	r->clock = verdict == HIDE ? RETURN_HIDDEN : arch_clock();
 	return taken;
 }
 
@@ -115,13 +117,14 @@ void graph_leave(struct task_return *r, unsigned int depth)
 	struct ring_event took;
 
 	(void)depth;
-	if (r->clock == HIDDEN) {
+	if (r->clock == RETURN_HIDDEN) {
 		current_task()->graph_hidden = false;
 		arch_irq_restore(state);
 		return;
 	}
 	took = (struct ring_event)RING_TOOK(ticks,
-					    --current_task()->graph_depth);
+					    --current_task()->graph_depth,
+					    current_task()->returns_missed);
 	if (READ_ONCE(trace_ops) == r->ops && ticks >= graph_limits.thresh &&
 	    (s64)(r->clock - rings[cpu_index()].began) >= 0)
 		ring_write_inline(RING_RETURN, offset(r->ip),
@@ -129,6 +132,18 @@ void graph_leave(struct task_return *r, unsigned int depth)
 	arch_irq_restore(state);
 }
 PATCH_ROOT(graph_leave);
+
+void graph_switched(struct task *prev, struct task *next)
+{
+	bool counts = trace_option(OPT_SLEEP_TIME);
+	u64 now = counts ? 0 : arch_clock();
+
+	prev->left_at = now;
+	if (next->left_at && !counts)
+		returns_leave_out(next, next->nr_returns, now - next->left_at,
+				  rings[cpu_index()].began);
+	next->left_at = 0;
+}
 
 static struct trace_ops trace_ops_graph = {
 	.entry = trace_entry_return,

@@ -21,4 +21,11 @@ struct task_return;
 bool graph_record(struct task_return *r, bool irqs_off);
 void graph_leave(struct task_return *r, unsigned int depth);
 
+/*
+ * The CPU changes over from one task to another: while option sleep-time is 0, the time that a
+ * task was away is left out of its calls. Interrupts off.
+ */
+struct task;
+void graph_switched(struct task *prev, struct task *next);
+
 #endif

@@ -173,7 +173,7 @@ static u64 walk(void)
 /* Every call is two entries, however often the ring has been overwritten. */
 KTEST(graph_books, "graph.books_add_up")
 {
-	unsigned long kb = ring_kb(), calls;
+	unsigned long kb = ring_kb(rings), calls;
 	struct reader readers[2] = { 0 };
 	struct trace_worker w[MAX_CPUS];
 	struct ring_stats s;
@@ -404,7 +404,7 @@ KTEST(graph_files, "graph.trace_and_trace_pipe")
 	KASSERT(t, one && two);
 	KEXPECT_EQ(t, begin("victim_outer victim_call"), 0);
 	victim_outer(1);
-	ring_mark("a note", 6);
+	ring_mark(rings, "a note", 6);
 	victim_outer(2);
 	trace_test_put("tracing_on", "0");
 	KEXPECT(t, trace_test_read("trace", one, 4096, 4096) > 0);

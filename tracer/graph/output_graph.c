@@ -9,6 +9,8 @@
 #include <tracer/output/output.h>
 
 #include <kernel/cpu/cpu.h>
+#include <kernel/image/symbols.h>
+#include <kernel/irq.h>
 #include <kernel/printk.h>
 #include <kernel/lib/string.h>
 #include <kernel/time.h>
@@ -26,20 +28,35 @@ static bool shows(unsigned int column)
 	return trace_option(OPT_CONTEXT_INFO) && trace_option(column);
 }
 
-void trace_graph_header(struct seq *s)
+/* What the flags are, above their column, which begins behind `width` blanks. */
+static void put_flags_legend(struct seq *s, int width)
+{
+	static const char *const lines[] = {
+		"  _-----=> irqs-off        ", " / _----=> need-resched    ",
+		"| / _---=> hardirq/softirq ", "|| / _--=> preempt-depth   ",
+		"||| /                      ",
+	};
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(lines); i++)
+		seq_printf(s, "#%*s%s\n", width, "", lines[i]);
+}
+
+void trace_graph_header(struct seq *s, bool flags)
 {
 	bool time = trace_option(OPT_GRAPH_ABSTIME);
 	bool cpu = trace_option(OPT_GRAPH_CPU);
 	bool task = trace_option(OPT_GRAPH_PROC);
 	bool duration = shows(OPT_GRAPH_DURATION);
 
-	seq_printf(s, "#%s%s%s%s               FUNCTION CALLS\n",
+	if (flags)
+		put_flags_legend(s, 16 * time + 4 * cpu + 17 * task);
+	seq_printf(s, "#%s%s%s%s%s               FUNCTION CALLS\n",
 		   time ? "     TIME       " : "", cpu ? " CPU" : "",
-		   task ? "  TASK/PID       " : "",
+		   task ? "  TASK/PID       " : "", flags ? "||||   " : "",
 		   duration ? "  DURATION   " : "");
-	seq_printf(s, "#%s%s%s%s               |   |   |   |\n",
+	seq_printf(s, "#%s%s%s%s%s               |   |   |   |\n",
 		   time ? "      |         " : "", cpu ? " |  " : "",
-		   task ? "   |    |        " : "",
+		   task ? "   |    |        " : "", flags ? "||||   " : "",
 		   duration ? "   |   |      " : "");
 }
 
@@ -127,6 +144,8 @@ static void put_return(struct seq *s, struct trace_graph *g,
 		seq_printf(s, " */");
 	}
 	seq_printf(s, "\n");
+	if (trace_option(OPT_GRAPH_OVERRUN))
+		seq_printf(s, " (Overruns: %u)\n", e->missed);
 	g->ip[e->depth] = 0;
 	g->open = e->depth;
 }
@@ -141,7 +160,7 @@ static void put_comment(struct seq *s, const struct trace_graph *g,
 	put_no_duration(s);
 	seq_printf(s, "%*s", (int)g->open * INDENT, "");
 	if (e->stack) {
-		trace_stack(s, e);
+		trace_stack(s, &trace_top, e);
 		return;
 	}
 	seq_printf(s, "/* ");
@@ -152,15 +171,15 @@ static void put_comment(struct seq *s, const struct trace_graph *g,
 	else if (e->event)
 		trace_event(s, e);
 	else
-		trace_call(s, e);
+		trace_call(s, &trace_top, e);
 	seq_printf(s, "%s", end);
 }
 
 /* The columns before the duration. */
-static void put_context(struct seq *s, const struct ring_entry *e)
+static void put_context(struct seq *s, const struct ring_entry *e, bool flags)
 {
 	if (shows(OPT_GRAPH_ABSTIME)) {
-		trace_time(s, e->clock);
+		trace_time(s, &trace_top, e->clock);
 		seq_printf(s, " |  ");
 	}
 	if (shows(OPT_GRAPH_CPU))
@@ -169,20 +188,53 @@ static void put_context(struct seq *s, const struct ring_entry *e)
 		put_task(s, e->pid);
 		seq_printf(s, " | ");
 	}
+	if (trace_option(OPT_CONTEXT_INFO) && flags) {
+		seq_printf(s, " ");
+		trace_flags(s, e->context);
+		seq_printf(s, "| ");
+	}
+}
+
+/* Is the call one of irq_event(), in which every interrupt is handled? */
+static bool is_interrupt(const struct ring_entry *e)
+{
+	struct symbol sym;
+
+	return symbol_at(e->ip, &sym) && sym.start == (unsigned long)irq_event;
+}
+
+/* A line that marks where an interrupt begins, or ends. */
+static void put_interrupt(struct seq *s, const struct ring_entry *e, bool flags,
+			  const char *mark)
+{
+	put_context(s, e, flags);
+	if (shows(OPT_GRAPH_DURATION))
+		seq_printf(s, "  ");
+	seq_printf(s, "%s", mark);
+	if (shows(OPT_GRAPH_DURATION))
+		seq_printf(s, " |");
+	seq_printf(s, "\n");
 }
 
 void trace_graph_line(struct seq *s, struct trace_graph *g,
-		      const struct ring_entry *e)
+		      const struct ring_entry *e, bool flags)
 {
+	bool interrupt =
+		e->graph && trace_option(OPT_GRAPH_IRQS) && is_interrupt(e);
+
 	if (g->begun && g->pid != e->pid)
 		put_switch(s, e->cpu, g->pid, e->pid);
 	g->begun = true;
 	g->pid = e->pid;
-	put_context(s, e);
+	if (interrupt && e->graph != RING_GRAPH_RETURN)
+		put_interrupt(s, e, flags, "==========>");
+	put_context(s, e, flags);
 	if (e->graph == RING_GRAPH_RETURN)
 		put_return(s, g, e);
 	else if (e->graph)
 		put_entry(s, g, e);
 	else
 		put_comment(s, g, e);
+	if (interrupt && e->graph != RING_GRAPH_ENTRY)
+		put_interrupt(s, e, flags, "<==========");
 }

@@ -2,8 +2,10 @@
 #include <tracer/testing.h>
 #include <tracer/graph/output_graph.h>
 
+#include <kernel/irq.h>
 #include <kernel/lib/string.h>
 #include <kernel/mm/kmalloc.h>
+#include <kernel/printk.h>
 #include <kernel/time.h>
 
 #define RULE " ------------------------------------------\n"
@@ -47,11 +49,47 @@ static const struct {
 	{ 2000000500, " 3) $ 2000000 us", " us  |  victim_call();\n" },
 };
 
+/* Around the handling of an interrupt, and with the column of the latency format. */
+static const struct text_case interrupts[] = {
+	{ { .pid = -1, .graph = RING_GRAPH_LEAF },
+	  " 3)   ==========> |\n 3)   0.000 us    |  irq_event();\n"
+	  " 3)   <========== |\n" },
+	{ { .pid = -1, .graph = RING_GRAPH_ENTRY, .depth = 1 },
+	  " 3)   ==========> |\n 3)               |    irq_event() {\n" },
+	{ { .pid = -1, .graph = RING_GRAPH_RETURN, .depth = 1 },
+	  " 3)   0.000 us    |    }\n 3)   <========== |\n" },
+};
+static const struct text_case flagged = {
+	{ .pid = -1, .graph = RING_GRAPH_LEAF, .context = PREEMPT_IRQ_ONE | 2 },
+	" 3)  ..h2. |   ==========> |\n"
+	" 3)  ..h2. |   0.000 us    |  irq_event();\n"
+	" 3)  ..h2. |   <========== |\n"
+};
+
+static const struct text_case unmarked = {
+	{ .pid = -1, .graph = RING_GRAPH_LEAF },
+	" 3)   0.000 us    |  irq_event();\n"
+};
+
 static bool ends_with(const char *s, const char *end)
 {
 	size_t len = strlen(s), n = strlen(end);
 
 	return len >= n && !strcmp(s + len - n, end);
+}
+
+/* Is that the text of an entry of CPU 3, which is one of the function at ip? */
+static bool is_line(struct seq *s, struct trace_graph *g, struct text_case c,
+		    unsigned long ip, bool flags)
+{
+	c.e.cpu = 3;
+	c.e.ip = c.e.text ? 0 : ip;
+	s->len = 0;
+	trace_graph_line(s, g, &c.e, flags);
+	if (!strcmp(s->buf, c.line))
+		return true;
+	printk("# %s# is not\n# %s", s->buf, c.line);
+	return false;
 }
 
 KTEST(graph_text, "graph.text")
@@ -61,18 +99,27 @@ KTEST(graph_text, "graph.text")
 	struct ring_entry e;
 
 	KASSERT(t, g && s);
-	for (unsigned int i = 0; i < ARRAY_SIZE(cases); i++) {
-		e = cases[i].e;
-		e.cpu = 3;
-		e.ip = e.text ? 0 : (unsigned long)victim_call;
-		s->len = 0;
-		trace_graph_line(s, g, &e);
-		KEXPECT(t, !strcmp(s->buf, cases[i].line));
-	}
+	for (unsigned int i = 0; i < ARRAY_SIZE(cases); i++)
+		KEXPECT(t, is_line(s, g, cases[i], (unsigned long)victim_call,
+				   false));
+	memset(g, 0, sizeof(*g));
+	for (unsigned int i = 0; i < ARRAY_SIZE(interrupts); i++)
+		KEXPECT(t, is_line(s, g, interrupts[i],
+				   (unsigned long)irq_event, false));
+	KEXPECT(t, is_line(s, g, flagged, (unsigned long)irq_event, true));
+	KEXPECT_EQ(t, trace_test_put("options/funcgraph-irqs", "0"), 0);
+	KEXPECT(t, is_line(s, g, unmarked, (unsigned long)irq_event, false));
+	KEXPECT_EQ(t, trace_test_put("options/funcgraph-irqs", "1"), 0);
+	memset(g, 0, sizeof(*g));
 	for (unsigned int i = 0; i < ARRAY_SIZE(durations); i++) {
-		e.ticks = ns_to_clock_delta(durations[i].ns);
+		e = (struct ring_entry){
+			.cpu = 3,
+			.ip = (unsigned long)victim_call,
+			.graph = RING_GRAPH_LEAF,
+			.ticks = ns_to_clock_delta(durations[i].ns),
+		};
 		s->len = 0;
-		trace_graph_line(s, g, &e);
+		trace_graph_line(s, g, &e, false);
 		KEXPECT(t, !strncmp(s->buf, durations[i].starts,
 				    strlen(durations[i].starts)));
 		KEXPECT(t, ends_with(s->buf, durations[i].ends));
@@ -92,7 +139,7 @@ KTEST(graph_comment, "graph.longest_comment")
 	KASSERT(t, g && s && text);
 	memset(text, 'x', RING_MARK_MAX);
 	g->open = TASK_RETURNS;
-	trace_graph_line(s, g, &e);
+	trace_graph_line(s, g, &e, false);
 	KEXPECT(t, ends_with(s->buf, "x */\n"));
 	kfree(text);
 	kfree(g);

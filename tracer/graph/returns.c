@@ -36,6 +36,7 @@ void trace_take_return(unsigned long ip, unsigned long parent,
 	}
 	if (depth == TASK_RETURNS) {
 		count_up(&returns_missed);
+		WRITE_ONCE(t->returns_missed, t->returns_missed + 1);
 		return;
 	}
 	r->cfa = cfa; /* by which a walk knows whose it is */
@@ -54,6 +55,16 @@ void trace_take_return(unsigned long ip, unsigned long parent,
 		WRITE_ONCE(*(unsigned long *)slot, (unsigned long)trace_return);
 	else
 		WRITE_ONCE(t->nr_returns, depth);
+}
+
+void returns_leave_out(struct task *t, u32 nr, u64 ticks, u64 since)
+{
+	for (u32 i = 0; i < nr; i++) {
+		struct task_return *r = &t->returns[i];
+
+		if (r->clock != RETURN_HIDDEN && (s64)(r->clock - since) >= 0)
+			r->clock += ticks;
+	}
 }
 
 void trace_returned(unsigned long *place)

@@ -24,4 +24,13 @@
  */
 extern u32 returns_missed, returns_refused;
 
+/* r->clock of a call that is taken only to know its end. */
+#define RETURN_HIDDEN (~0ull)
+
+/*
+ * Leave `ticks` of arch_clock() out of the time of the task's `nr` outermost calls, those that
+ * began at `since` or later. Interrupts off; the task is the current one, or none runs it.
+ */
+void returns_leave_out(struct task *t, u32 nr, u64 ticks, u64 since);
+
 #endif

@@ -165,7 +165,7 @@ static int run_lab(struct sink *out, const char *glob, bool json, bool list)
 	cpumask_t before = current_task()->affinity;
 	int err = 0;
 
-	if (!list && READ_ONCE(trace_state.tracer)->ops)
+	if (!list && READ_ONCE(trace_top.tracer)->ops)
 		return shell_error(-EBUSY, "lab",
 				   "tracing is on: current_tracer must be nop");
 	mutex_lock(&lab_mutex);

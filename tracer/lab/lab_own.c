@@ -167,7 +167,7 @@ void lab_own_end(void)
 	mutex_lock(&trace_mutex);
 	trace_ops_give_back();
 	patch_strategy_set(strategy_before, &(const char *){ NULL });
-	trace_record(trace_state.on, trace_state.cpumask);
+	trace_record(trace_top.on, trace_top.cpumask);
 	mutex_unlock(&trace_mutex);
 }
 

@@ -19,13 +19,14 @@ static struct trace_ops ring_ops = { .entry = trace_entry_ring };
 
 static const struct trampoline {
 	struct trace_ops *ops;
-	bool record; /* is there room in the ring? */
+	enum { CLOSED, OPEN, PASS } record; /* what ring.end says */
 	struct lab_form form;
-} off = { &trace_ops_off, false, { "off", { 0 }, { 0, 0 } } },
-  ring = { &ring_ops, true, { "ring", { 0 }, { 0, 0 } } },
-  full = { &ring_ops, false, { "full", { 0 }, { 0, 0 } } },
-  call = { &lab_count_ops, false, { "call", { 0 }, { 1, 0 } } },
-  back = { &lab_return_ops, false, { "return", { 0 }, { 1, 1 } } };
+} off = { &trace_ops_off, CLOSED, { "off", { 0 }, { 0, 0 } } },
+  ring = { &ring_ops, OPEN, { "ring", { 0 }, { 0, 0 } } },
+  full = { &ring_ops, CLOSED, { "full", { 0 }, { 0, 0 } } },
+  pass = { &ring_ops, PASS, { "pass", { 0 }, { 0, 0 } } },
+  call = { &lab_count_ops, CLOSED, { "call", { 0 }, { 1, 0 } } },
+  back = { &lab_return_ops, CLOSED, { "return", { 0 }, { 1, 1 } } };
 
 /* From one to another while a victim is inside. */
 static const struct change {
@@ -34,7 +35,8 @@ static const struct change {
 } changes[] = {
 	{ &lab_victim_own, &off, &ring },
 	{ &lab_victim_own, &ring, &full },
-	{ &lab_victim_own, &full, &call },
+	{ &lab_victim_own, &full, &pass },
+	{ &lab_victim_own, &pass, &call },
 	{ &lab_victim_own, &call, &off },
 	{ &lab_victim_return, &off, &back },
 	{ &lab_victim_return, &back, &off },
@@ -45,10 +47,21 @@ static const struct change {
 /* Boundaries of the trampolines that some case has held a victim at. */
 static bool reached[LAB_REGION];
 
-static void record_all(bool on)
+/* As for a task that set_ftrace_pid leaves out. */
+static void pass_calls(unsigned int cpu, void *arg)
 {
+	(void)arg;
+	rings[cpu].at->end = (char *)RING_PASS;
+}
+
+static void record_all(const struct trampoline *t)
+{
+	cpumask_t online = READ_ONCE(cpus_online);
+
 	mutex_lock(&trace_mutex);
-	ring_record(on ? READ_ONCE(cpus_online) : 0, true);
+	ring_record(rings, t->record == CLOSED ? 0 : online, true);
+	if (t->record == PASS)
+		ring_call(online, pass_calls, NULL);
 	mutex_unlock(&trace_mutex);
 }
 
@@ -61,7 +74,7 @@ static int entry_set(struct lab_case *c, unsigned int state)
 
 	if (err)
 		return err;
-	record_all(t->record);
+	record_all(t);
 	return lab_own_switch(c->victim, "stop", true);
 }
 

@@ -94,7 +94,7 @@ static void keep(struct latency *l, cpumask_t mask)
 /* The ring can be written, and exchanged. */
 static bool is_recording(void)
 {
-	return READ_ONCE(trace_state.on) && !rings[cpu_index()].busy;
+	return READ_ONCE(trace_top.on) && !rings[cpu_index()].busy;
 }
 
 /* ---- Sections ---------------------------------------------------------------------------- */

@@ -30,8 +30,8 @@ static const char legend[] =
 
 bool latency_window(struct trace_iter *it)
 {
-	bool longest = READ_ONCE(trace_state.tracer)->latency &&
-		       it->set == ring_spares;
+	bool longest =
+		READ_ONCE(trace_top.tracer)->latency && it->set == ring_spares;
 
 	it->latency_format = longest || trace_option(OPT_LATENCY_FORMAT);
 	if (!longest)
@@ -49,7 +49,8 @@ static void put_function(struct seq *s, const char *label, unsigned long ip)
 	seq_printf(s, "\n");
 }
 
-void latency_header(struct seq *s, const struct trace_iter *it)
+void latency_header(struct seq *s, const struct trace_iter *it,
+		    bool with_legend)
 {
 	static const char rule[] = "#    -----------------\n";
 	const struct latency *l = &it->latency;
@@ -57,7 +58,7 @@ void latency_header(struct seq *s, const struct trace_iter *it)
 
 	comm_find(l->pid, comm, sizeof(comm));
 	seq_printf(s, "# %s latency trace v1.1.5 on nopl\n",
-		   READ_ONCE(trace_state.tracer)->name);
+		   READ_ONCE(trace_top.tracer)->name);
 	seq_printf(s, "# ----------------------------------------------------"
 		      "----------------\n");
 	seq_printf(s,
@@ -76,7 +77,7 @@ void latency_header(struct seq *s, const struct trace_iter *it)
 		put_function(s, "ended at:   ", l->ended);
 		seq_printf(s, "#\n");
 	}
-	seq_printf(s, "#\n%s", legend);
+	seq_printf(s, "#\n%s", with_legend ? legend : "");
 }
 
 /* Times count from the beginning of the latency; without one, of the buffer. */

@@ -11,8 +11,8 @@
  */
 bool latency_window(struct trace_iter *it);
 
-/* The header, behind its first two lines. */
-void latency_header(struct seq *s, const struct trace_iter *it);
+/* The header, behind its first two lines. legend: with what explains latency_columns(). */
+void latency_header(struct seq *s, const struct trace_iter *it, bool legend);
 /* What stands before the event. */
 void latency_columns(struct seq *s, struct trace_iter *it,
 		     const struct ring_entry *e);

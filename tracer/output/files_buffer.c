@@ -24,14 +24,14 @@
 /* ---- trace: a look that leaves everything where it is ----------------------- */
 
 /* With option pause-on-trace nothing is recorded while a reader has it open. */
-static void pause(struct trace_iter *it, bool on)
+static void pause(struct trace_iter *it, struct trace_instance *in, bool on)
 {
-	if (it->set != rings || it->pauses == on)
+	if (it->set == ring_spares || it->pauses == on)
 		return;
 	it->pauses = on;
 	mutex_lock(&trace_mutex);
-	trace_state.pauses += on ? 1 : -1;
-	trace_refresh();
+	in->pauses += on ? 1 : -1;
+	instance_refresh(in);
 	mutex_unlock(&trace_mutex);
 }
 
@@ -44,7 +44,8 @@ int trace_show_open(struct ctl_handle *h, const struct ring *set,
 	}
 	h->priv = trace_iter_open(set, mask, true);
 	if (h->priv) {
-		pause(h->priv, trace_option(OPT_PAUSE_ON_TRACE));
+		pause(h->priv, instance_of(h),
+		      instance_option(instance_of(h), OPT_PAUSE_ON_TRACE));
 		return 0;
 	}
 	if (set == ring_spares)
@@ -58,7 +59,7 @@ void trace_show_release(struct ctl_handle *h)
 
 	if (it->set == ring_spares)
 		snapshot_release();
-	pause(it, false);
+	pause(it, instance_of(h), false);
 	trace_iter_close(it);
 }
 
@@ -122,9 +123,9 @@ static int read_header(struct ctl_handle *h, struct seq *s)
 	it->written = written;
 	trace_header(s, it);
 	/* A line of a call graph is about more than one entry. */
-	if (READ_ONCE(trace_state.tracer)->graph || it->latency_format)
+	if (READ_ONCE(it->in->tracer)->graph || it->latency_format)
 		it->announced = 0;
-	else if (written > announced && trace_option(OPT_ANNOTATE))
+	else if (written > announced && instance_option(it->in, OPT_ANNOTATE))
 		it->annotate = it->mask;
 	return 1;
 }
@@ -169,23 +170,23 @@ static int clear(struct ctl_handle *h, cpumask_t mask)
 	if (!h->truncate)
 		return 0;
 	mutex_lock(&trace_mutex);
-	if (trace_state.tracer->latency)
+	if (instance_of(h)->tracer->latency)
 		latency_forget(mask);
 	else
-		ring_clear(mask);
+		ring_clear(instance_of(h)->rings, mask);
 	mutex_unlock(&trace_mutex);
 	return 0;
 }
 
 /* A latency tracer's result is what it has set aside. */
-static const struct ring *shown_rings(void)
+static const struct ring *shown_rings(const struct trace_instance *in)
 {
-	return READ_ONCE(trace_state.tracer)->latency ? ring_spares : rings;
+	return READ_ONCE(in->tracer)->latency ? ring_spares : in->rings;
 }
 
 static int trace_open(struct ctl_handle *h)
 {
-	return trace_show_open(h, shown_rings(), cpus_present());
+	return trace_show_open(h, shown_rings(instance_of(h)), cpus_present());
 }
 
 static int trace_write(struct ctl_handle *h, char *text)
@@ -193,13 +194,13 @@ static int trace_write(struct ctl_handle *h, char *text)
 	(void)text;
 	return clear(h, cpus_present());
 }
-CTL_FILE(trace, .path = TRACING "trace", .open = trace_open,
-	 .release = trace_show_release, .read = trace_show_read,
-	 .write = trace_write, .empties = true);
+CTL_FILE(trace, .path = TRACING "trace", .folders = &trace_folders,
+	 .open = trace_open, .release = trace_show_release,
+	 .read = trace_show_read, .write = trace_write, .empties = true);
 
 static int cpu_trace_open(struct ctl_handle *h)
 {
-	return trace_show_open(h, shown_rings(), 1u << h->cpu);
+	return trace_show_open(h, shown_rings(instance_of(h)), 1u << h->cpu);
 }
 
 static int cpu_trace_write(struct ctl_handle *h, char *text)
@@ -208,13 +209,15 @@ static int cpu_trace_write(struct ctl_handle *h, char *text)
 	return clear(h, 1u << h->cpu);
 }
 CTL_FILE(cpu_trace, .path = TRACING "per_cpu/cpu%u/trace",
-	 .open = cpu_trace_open, .release = trace_show_release,
-	 .read = trace_show_read, .write = cpu_trace_write, .empties = true);
+	 .folders = &trace_folders, .open = cpu_trace_open,
+	 .release = trace_show_release, .read = trace_show_read,
+	 .write = cpu_trace_write, .empties = true);
 
-static void put_stat_time(struct seq *s, const char *name, u64 clock)
+static void put_stat_time(struct seq *s, const struct trace_instance *in,
+			  const char *name, u64 clock)
 {
 	seq_printf(s, "%s: ", name);
-	trace_time(s, clock);
+	trace_time(s, in, clock);
 	seq_printf(s, "\n");
 }
 
@@ -224,13 +227,13 @@ static int cpu_stats_read(struct ctl_handle *h, struct seq *s)
 
 	if (!ctl_once(h))
 		return 0;
-	ring_stats(rings, h->cpu, &r);
+	ring_stats(instance_of(h)->rings, h->cpu, &r);
 	seq_printf(s, "entries: %llu\n", (unsigned long long)r.held);
 	seq_printf(s, "overrun: %llu\n", (unsigned long long)r.overwritten);
 	seq_printf(s, "commit overrun: 0\n");
 	seq_printf(s, "bytes: %llu\n", (unsigned long long)r.bytes);
-	put_stat_time(s, "oldest event ts", r.oldest);
-	put_stat_time(s, "now ts", arch_clock());
+	put_stat_time(s, instance_of(h), "oldest event ts", r.oldest);
+	put_stat_time(s, instance_of(h), "now ts", arch_clock());
 	seq_printf(s, "dropped events: %llu\n", (unsigned long long)r.dropped);
 	seq_printf(s, "read events: %llu\n", (unsigned long long)r.read);
 	/* = entries + overrun + dropped events + read events */
@@ -238,22 +241,22 @@ static int cpu_stats_read(struct ctl_handle *h, struct seq *s)
 	return 1;
 }
 CTL_FILE(cpu_stats, .path = TRACING "per_cpu/cpu%u/stats",
-	 .read = cpu_stats_read);
+	 .folders = &trace_folders, .read = cpu_stats_read);
 
 /* ---- trace_pipe: consumes, and waits for more --------------------------------- */
 
 static int pipe_open_on(struct ctl_handle *h, cpumask_t mask)
 {
-	h->priv = trace_iter_open(rings, mask, false);
+	h->priv = trace_iter_open(instance_of(h)->rings, mask, false);
 	if (!h->priv)
 		return -ENOMEM;
-	trace_count_pipes(1);
+	trace_count_pipes(instance_of(h), 1);
 	return 0;
 }
 
 static void pipe_release(struct ctl_handle *h)
 {
-	trace_count_pipes(-1);
+	trace_count_pipes(instance_of(h), -1);
 	trace_iter_close(h->priv);
 }
 
@@ -271,7 +274,7 @@ static int pipe_wait(struct ctl_handle *h)
 {
 	if (console_interrupted() || task_should_stop())
 		return -EINTR;
-	if (h->pos && !READ_ONCE(trace_state.on))
+	if (h->pos && !READ_ONCE(instance_of(h)->on))
 		return -EPIPE;
 	task_sleep(PIPE_WAIT_NS);
 	return 0;
@@ -301,15 +304,16 @@ static int pipe_read(struct ctl_handle *h, struct seq *s)
 	h->pos++;
 	return 1;
 }
-CTL_FILE(trace_pipe, .path = TRACING "trace_pipe", .open = pipe_open,
-	 .release = pipe_release, .read = pipe_read);
+CTL_FILE(trace_pipe, .path = TRACING "trace_pipe", .folders = &trace_folders,
+	 .open = pipe_open, .release = pipe_release, .read = pipe_read);
 
 static int cpu_pipe_open(struct ctl_handle *h)
 {
 	return pipe_open_on(h, 1u << h->cpu);
 }
 CTL_FILE(cpu_trace_pipe, .path = TRACING "per_cpu/cpu%u/trace_pipe",
-	 .open = cpu_pipe_open, .release = pipe_release, .read = pipe_read);
+	 .folders = &trace_folders, .open = cpu_pipe_open,
+	 .release = pipe_release, .read = pipe_read);
 
 /* ---- Size and markers --------------------------------------------------------- */
 
@@ -317,13 +321,13 @@ static int buffer_size_read(struct ctl_handle *h, struct seq *s)
 {
 	if (!ctl_once(h))
 		return 0;
-	seq_printf(s, "%lu\n", ring_kb());
+	seq_printf(s, "%lu\n", ring_kb(instance_of(h)->rings));
 	return 1;
 }
 
 static int buffer_size_write(struct ctl_handle *h, char *text)
 {
-	unsigned long old = ring_kb();
+	unsigned long old = ring_kb(instance_of(h)->rings);
 	int err = 0;
 	u64 kb;
 
@@ -334,7 +338,7 @@ static int buffer_size_write(struct ctl_handle *h, char *text)
 				 text);
 	mutex_lock(&trace_mutex);
 	snapshot_hold();
-	if (ring_resize(kb))
+	if (ring_resize(instance_of(h)->rings, kb))
 		err = ctl_error(h, -ENOMEM,
 				"no memory for "
 				"%llu KiB on each of %u CPUs; it stays %lu",
@@ -344,32 +348,33 @@ static int buffer_size_write(struct ctl_handle *h, char *text)
 	return err;
 }
 CTL_FILE(buffer_size_kb, .path = TRACING "buffer_size_kb",
-	 .read = buffer_size_read, .write = buffer_size_write);
+	 .folders = &trace_folders, .read = buffer_size_read,
+	 .write = buffer_size_write);
 CTL_FILE(cpu_buffer_size_kb, .path = TRACING "per_cpu/cpu%u/buffer_size_kb",
-	 .read = buffer_size_read);
+	 .folders = &trace_folders, .read = buffer_size_read);
 
 static int buffer_total_read(struct ctl_handle *h, struct seq *s)
 {
 	if (!ctl_once(h))
 		return 0;
-	seq_printf(s, "%lu\n", ring_kb() * nr_cpus);
+	seq_printf(s, "%lu\n", ring_kb(instance_of(h)->rings) * nr_cpus);
 	return 1;
 }
 CTL_FILE(buffer_total_size_kb, .path = TRACING "buffer_total_size_kb",
-	 .read = buffer_total_read);
+	 .folders = &trace_folders, .read = buffer_total_read);
 
 static int marker_write(struct ctl_handle *h, char *text)
 {
 	size_t len;
 	int err;
 
-	if (!trace_option(OPT_MARKERS))
+	if (!instance_option(instance_of(h), OPT_MARKERS))
 		return ctl_error(h, -EINVAL, "options/markers is 0");
 	comm_save(current_task());
 	/* A long text becomes several entries; an empty one is an entry, too. */
 	do {
 		len = min(strlen(text), (size_t)RING_MARK_MAX);
-		err = ring_mark(text, len);
+		err = ring_mark(instance_of(h)->rings, text, len);
 		if (err == -ENOSPC)
 			return ctl_error(h, err,
 					 "not recorded: the buffer is full, "
@@ -383,7 +388,8 @@ static int marker_write(struct ctl_handle *h, char *text)
 	} while (*text);
 	return 0;
 }
-CTL_FILE(trace_marker, .path = TRACING "trace_marker", .write = marker_write);
+CTL_FILE(trace_marker, .path = TRACING "trace_marker",
+	 .folders = &trace_folders, .write = marker_write);
 
 /* ---- What Linux has besides ------------------------------------------------------ */
 
@@ -405,20 +411,21 @@ static int printk_formats_read(struct ctl_handle *h, struct seq *s)
 	return 1;
 }
 CTL_FILE(printk_formats, .path = TRACING "printk_formats",
-	 .read = printk_formats_read);
+	 .folders = &trace_folders, .read = printk_formats_read);
 
 /* Stop, and give the memory of the buffer back, but for the least that a ring has. */
 static int free_buffer_write(struct ctl_handle *h, char *text)
 {
 	int err;
 
-	(void)h, (void)text;
+	(void)text;
 	mutex_lock(&trace_mutex);
-	trace_record(false, trace_state.cpumask);
-	snapshot_free();
-	err = ring_resize(0);
+	instance_record(instance_of(h), false, instance_of(h)->cpumask);
+	if (instance_of(h) == &trace_top)
+		snapshot_free();
+	err = ring_resize(instance_of(h)->rings, 0);
 	mutex_unlock(&trace_mutex);
 	return err;
 }
-CTL_FILE(free_buffer, .path = TRACING "free_buffer", .write = free_buffer_write,
-	 .empties = true);
+CTL_FILE(free_buffer, .path = TRACING "free_buffer", .folders = &trace_folders,
+	 .write = free_buffer_write, .empties = true);

@@ -33,6 +33,7 @@ struct trace_iter *trace_iter_open(const struct ring *set, cpumask_t mask,
 	}
 	if (it) {
 		it->set = set;
+		it->in = set[0].in;
 		it->until = ~0ull;
 		it->mask = mask;
 	}
@@ -141,37 +142,37 @@ static const char *const clocks[] = { "local",	"global", "counter",
 #define CLOCK_COUNTER 2
 #define CLOCK_UPTIME 3
 #define UPTIME_NS (10 * NSEC_PER_MSEC)
-static unsigned int clock_used;
 
-void trace_clock_show(struct seq *s)
+void trace_clock_show(struct seq *s, const struct trace_instance *in)
 {
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(clocks); i++)
-		seq_printf(s, i == clock_used ? "%s[%s]" : "%s%s", i ? " " : "",
+		seq_printf(s, i == in->clock ? "%s[%s]" : "%s%s", i ? " " : "",
 			   clocks[i]);
 	seq_printf(s, "\n");
 }
 
-int trace_clock_select(const char *name)
+int trace_clock_select(struct trace_instance *in, const char *name)
 {
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(clocks); i++)
 		if (!strcmp(clocks[i], name)) {
-			clock_used = i;
+			in->clock = i;
 			return 0;
 		}
 	return -EINVAL;
 }
 
-void trace_time(struct seq *s, u64 clock)
+void trace_time(struct seq *s, const struct trace_instance *in, u64 clock)
 {
+	unsigned int used = READ_ONCE(in->clock);
 	u64 us = clock_to_ns(clock) / NSEC_PER_USEC;
 
-	if (clock_used == CLOCK_COUNTER)
+	if (used == CLOCK_COUNTER)
 		seq_printf(s, "%12llu", (unsigned long long)clock);
-	else if (clock_used == CLOCK_UPTIME)
+	else if (used == CLOCK_UPTIME)
 		seq_printf(
 			s, "%12llu",
 			(unsigned long long)(clock_to_ns(clock) / UPTIME_NS));
@@ -230,25 +231,24 @@ void trace_count(const struct ring *set, cpumask_t mask, u64 *entries,
 
 void trace_header(struct seq *s, const struct trace_iter *it)
 {
-	const struct tracer *tracer = READ_ONCE(trace_state.tracer);
+	const struct tracer *tracer = READ_ONCE(it->in->tracer);
 
-	if (!trace_option(OPT_CONTEXT_INFO))
+	if (!instance_option(it->in, OPT_CONTEXT_INFO))
 		return;
 	seq_printf(s, "# tracer: %s\n#\n", tracer->name);
-	if (tracer->graph) {
-		trace_graph_header(s);
+	if (it->latency_format)
+		latency_header(s, it, !tracer->graph);
+	if (tracer->graph)
+		trace_graph_header(s, it->latency_format);
+	if (tracer->graph || it->latency_format)
 		return;
-	}
-	if (it->latency_format) {
-		latency_header(s, it);
-		return;
-	}
 	seq_printf(s,
 		   "# entries-in-buffer/entries-written: %llu/%llu   #P:%u\n",
 		   (unsigned long long)it->announced,
 		   (unsigned long long)it->written, nr_cpus);
 	seq_printf(s, "#\n%s",
-		   trace_option(OPT_IRQ_INFO) ? legend : short_legend);
+		   instance_option(it->in, OPT_IRQ_INFO) ? legend :
+							   short_legend);
 }
 
 void trace_duration(struct seq *s, u64 ns)
@@ -289,38 +289,51 @@ void trace_function(struct seq *s, unsigned long addr, unsigned long at)
 }
 
 /* With what the options sym-offset and sym-addr add. */
-static void put_place(struct seq *s, unsigned long addr, unsigned long at)
+static void put_place(struct seq *s, const struct trace_instance *in,
+		      unsigned long addr, unsigned long at)
 {
 	struct symbol sym;
 
 	trace_function(s, addr, at);
-	if (trace_option(OPT_SYM_OFFSET) && symbol_at(at, &sym))
+	if (instance_option(in, OPT_SYM_OFFSET) && symbol_at(at, &sym))
 		seq_printf(s, "+0x%lx/0x%lx", addr - sym.start, sym.size);
-	if (trace_option(OPT_SYM_ADDR))
+	if (instance_option(in, OPT_SYM_ADDR))
 		seq_printf(s, " <%0*lx>", (int)(2 * sizeof(addr)), addr);
 }
 
 /* A parent is a return address: after a call that ends a function it lies in the
  * next one, so look a byte before it. */
-void trace_call(struct seq *s, const struct ring_entry *e)
+void trace_call(struct seq *s, const struct trace_instance *in,
+		const struct ring_entry *e)
 {
-	put_place(s, e->ip, e->ip);
-	if (!trace_option(OPT_PRINT_PARENT))
+	put_place(s, in, e->ip, e->ip);
+	if (!instance_option(in, OPT_PRINT_PARENT))
 		return;
 	seq_printf(s, " <-");
-	put_place(s, e->parent, e->parent - 1);
+	put_place(s, in, e->parent, e->parent - 1);
 }
 
-void trace_stack(struct seq *s, const struct ring_entry *e)
+void trace_stack(struct seq *s, const struct trace_instance *in,
+		 const struct ring_entry *e)
 {
 	seq_printf(s, "<stack trace>\n");
 	for (unsigned int i = 0; i < e->len / sizeof(u32); i++) {
 		unsigned long pc = (unsigned long)_text + e->stack[i];
 
 		seq_printf(s, " => ");
-		put_place(s, pc, pc - 1);
+		put_place(s, in, pc, pc - 1);
 		seq_printf(s, "\n");
 	}
+}
+
+/* "victim_call <-victim_outer (repeats: 4, last_ts:     1.234567)" */
+static void put_repeats(struct seq *s, const struct trace_instance *in,
+			const struct ring_entry *e)
+{
+	trace_call(s, in, e);
+	seq_printf(s, " (repeats: %u, last_ts: ", e->repeats);
+	trace_time(s, in, e->last);
+	seq_printf(s, ")");
 }
 
 void trace_event(struct seq *s, const struct ring_entry *e)
@@ -340,28 +353,31 @@ void trace_line(struct seq *s, struct trace_iter *it,
 {
 	char comm[TASK_NAME_LEN];
 
-	if (e->graph || READ_ONCE(trace_state.tracer)->graph) {
-		trace_graph_line(s, &it->graph[e->cpu], e);
+	if (e->graph || READ_ONCE(it->in->tracer)->graph) {
+		it->mark_at = 0;
+		trace_graph_line(s, &it->graph[e->cpu], e, it->latency_format);
 		return;
 	}
-	if (trace_option(OPT_CONTEXT_INFO) && it->latency_format) {
+	if (instance_option(it->in, OPT_CONTEXT_INFO) && it->latency_format) {
 		latency_columns(s, it, e);
-	} else if (trace_option(OPT_CONTEXT_INFO)) {
+	} else if (instance_option(it->in, OPT_CONTEXT_INFO)) {
 		comm_find(e->pid, comm, sizeof(comm));
 		seq_printf(s, "%16s-%-7d [%03u] ", comm, e->pid, e->cpu);
-		if (trace_option(OPT_IRQ_INFO))
+		if (instance_option(it->in, OPT_IRQ_INFO))
 			trace_flags(s, e->context);
-		trace_time(s, e->clock);
+		trace_time(s, it->in, e->clock);
 		seq_printf(s, ": ");
 	}
 	if (e->stack) {
-		trace_stack(s, e);
+		trace_stack(s, it->in, e);
 		return;
 	}
 	if (e->event)
 		trace_event(s, e);
+	else if (e->repeats)
+		put_repeats(s, it->in, e);
 	else if (!e->text)
-		trace_call(s, e);
+		trace_call(s, it->in, e);
 	else
 		seq_printf(s, "tracing_mark_write: %.*s", (int)e->len, e->text);
 	seq_printf(s, "\n");

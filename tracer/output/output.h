@@ -4,6 +4,7 @@
 
 #include <kernel/ctl/ctl.h>
 #include <kernel/sched/task.h>
+#include <tracer/instance.h>
 #include <tracer/latency/latency.h>
 #include <tracer/ring/ring_read.h>
 
@@ -17,9 +18,10 @@ struct trace_graph {
 };
 
 struct trace_iter {
-	const struct ring *set; /* of these rings */
-	cpumask_t mask;		/* on these CPUs */
-	bool pauses;		/* it is one of trace_state.pauses */
+	const struct ring *set;		 /* of these rings */
+	const struct trace_instance *in; /* whose options and clock count */
+	cpumask_t mask;			 /* on these CPUs */
+	bool pauses;			 /* it is one of trace_top.pauses */
 	unsigned int nr;
 	struct ring_cursor *next;  /* the one whose entry comes next */
 	struct trace_graph *graph; /* one a CPU, of graph lines */
@@ -76,17 +78,19 @@ void trace_line(struct seq *s, struct trace_iter *it,
 /* The name of the function that contains address `at`; if none does, addr as a number. */
 void trace_function(struct seq *s, unsigned long addr, unsigned long at);
 /* A stack: a line that says so, and a line for each call. */
-void trace_stack(struct seq *s, const struct ring_entry *e);
+void trace_stack(struct seq *s, const struct trace_instance *in,
+		 const struct ring_entry *e);
 /* "sched_wakeup: comm=ping pid=7 ..." */
 void trace_event(struct seq *s, const struct ring_entry *e);
 /* "victim_call <-victim_outer" */
-void trace_call(struct seq *s, const struct ring_entry *e);
+void trace_call(struct seq *s, const struct trace_instance *in,
+		const struct ring_entry *e);
 
 /* The file trace_clock: the names that it takes; what it shows, with the clock in use
  * in brackets; and the choice of another clock, 0 or -EINVAL. */
 extern const char trace_clock_names[];
-void trace_clock_show(struct seq *s);
-int trace_clock_select(const char *name);
+void trace_clock_show(struct seq *s, const struct trace_instance *in);
+int trace_clock_select(struct trace_instance *in, const char *name);
 /* Linux's mark of a long time: + more than 10 us, ! 100 us, # 1 ms, * 10 ms, @ 100 ms, $ 1 s. */
 char trace_mark(u64 ns);
 /* Interrupts, rescheduling, context and depth, as five characters and a blank. */
@@ -94,6 +98,6 @@ void trace_flags(struct seq *s, u32 context);
 /* "12.345 us  ": microseconds, with as many of three digits more as make it seven. */
 void trace_duration(struct seq *s, u64 ns);
 /* A time as trace_line() shows it. */
-void trace_time(struct seq *s, u64 clock);
+void trace_time(struct seq *s, const struct trace_instance *in, u64 clock);
 
 #endif

@@ -20,7 +20,8 @@ enum {
 	RAW_STACK = 4,
 	RAW_PRINT = 5,
 	RAW_RETURN = 10,
-	RAW_CALL = 11
+	RAW_CALL = 11,
+	RAW_REPEATS = 19
 };
 
 /* Of an entry's header, a u32: what it is, and the time since the last one. */
@@ -80,6 +81,20 @@ static void put_call(struct payload *p, const struct ring_entry *e)
 	add(p, &call, sizeof(call));
 }
 
+/* Linux has the time since the last of them, in nanoseconds, in two parts. */
+static void put_repeats(struct payload *p, const struct ring_entry *e)
+{
+	u64 since = clock_to_ns(e->clock) - clock_to_ns(e->last);
+	struct {
+		unsigned long ip, parent;
+		u16 count, top;
+		u32 bottom;
+	} repeats = { e->ip, e->parent, e->repeats, since >> 32, since };
+
+	begin(p, e, RAW_REPEATS);
+	add(p, &repeats, sizeof(repeats));
+}
+
 static void put_entry(struct payload *p, const struct ring_entry *e)
 {
 	struct {
@@ -98,7 +113,7 @@ static void put_return(struct payload *p, const struct ring_entry *e)
 		s32 depth;
 		u32 overrun;
 		u64 call, ret __attribute__((aligned(8)));
-	} ret = { e->ip, e->depth, 0, clock_to_ns(e->clock - e->ticks),
+	} ret = { e->ip, e->depth, e->missed, clock_to_ns(e->clock - e->ticks),
 		  clock_to_ns(e->clock) };
 
 	begin(p, e, RAW_RETURN);
@@ -148,6 +163,8 @@ static void encode(struct payload *p, const struct ring_entry *e)
 		put_marker(p, e);
 	else if (e->stack)
 		put_stack(p, e);
+	else if (e->repeats)
+		put_repeats(p, e);
 	else if (e->graph == RING_GRAPH_ENTRY)
 		put_entry(p, e);
 	else if (e->graph == RING_GRAPH_RETURN)
@@ -256,13 +273,14 @@ static int raw_open(struct ctl_handle *h)
 {
 	struct raw *raw = kmalloc(sizeof(*raw));
 
-	if (!raw || ring_cursor_open(&raw->cursor, rings, h->cpu, false)) {
+	if (!raw || ring_cursor_open(&raw->cursor, instance_of(h)->rings,
+				     h->cpu, false)) {
 		kfree(raw);
 		return -ENOMEM;
 	}
 	raw->given = PAGE_SIZE;
 	h->priv = raw;
-	trace_count_pipes(1);
+	trace_count_pipes(instance_of(h), 1);
 	return 0;
 }
 
@@ -270,18 +288,18 @@ static void raw_release(struct ctl_handle *h)
 {
 	struct raw *raw = h->priv;
 
-	trace_count_pipes(-1);
+	trace_count_pipes(instance_of(h), -1);
 	ring_cursor_close(&raw->cursor);
 	kfree(raw);
 }
 
 /* As trace_pipe, it waits for entries, and ends when tracing is off and all are read. */
-static int raw_next_page(struct raw *raw)
+static int raw_next_page(const struct trace_instance *in, struct raw *raw)
 {
 	while (!raw_page_fill(&raw->cursor, raw->page)) {
 		if (console_interrupted() || task_should_stop())
 			return -EINTR;
-		if (!READ_ONCE(trace_state.on))
+		if (!READ_ONCE(in->on))
 			return 0;
 		task_sleep(WAIT_NS);
 	}
@@ -296,7 +314,7 @@ static int raw_read(struct ctl_handle *h, struct seq *s)
 	int err;
 
 	if (raw->given == PAGE_SIZE) {
-		err = raw_next_page(raw);
+		err = raw_next_page(instance_of(h), raw);
 		if (err <= 0)
 			return err;
 	}
@@ -306,4 +324,5 @@ static int raw_read(struct ctl_handle *h, struct seq *s)
 	return 1;
 }
 CTL_FILE(trace_pipe_raw, .path = TRACING "per_cpu/cpu%u/trace_pipe_raw",
-	 .open = raw_open, .release = raw_release, .read = raw_read);
+	 .folders = &trace_folders, .open = raw_open, .release = raw_release,
+	 .read = raw_read);

@@ -81,7 +81,7 @@ KTEST(raw_markers, "raw.markers_of_any_length")
 	preempt_disable();
 	for (unsigned int i = 1; i <= RING_MARK_MAX; i++) {
 		memset(text, 'a' + i % 26, i);
-		KEXPECT_EQ(t, ring_mark(text, i), 0);
+		KEXPECT_EQ(t, ring_mark(rings, text, i), 0);
 	}
 	preempt_enable();
 	trace_test_put("tracing_on", "0");
@@ -132,17 +132,17 @@ KTEST(raw_far, "raw.far_time_needs_room")
 	trace_test_reset();
 	task_set_affinity(current_task(), 1);
 	for (; left > 2 * most; left -= most)
-		KEXPECT_EQ(t, ring_mark(text, RING_MARK_MAX), 0);
+		KEXPECT_EQ(t, ring_mark(rings, text, RING_MARK_MAX), 0);
 	/* Two more, so that a marker of one byte and 4 bytes are left. */
 	left -= marker_size(1) + 4;
-	KEXPECT_EQ(t, ring_mark(text, RING_MARK_MAX), 0);
+	KEXPECT_EQ(t, ring_mark(rings, text, RING_MARK_MAX), 0);
 	left -= most;
 	while (marker_size(len) < left)
 		len++;
 	KEXPECT_EQ(t, marker_size(len), left);
-	KEXPECT_EQ(t, ring_mark(text, len), 0);
+	KEXPECT_EQ(t, ring_mark(rings, text, len), 0);
 	task_sleep(150 * NSEC_PER_MSEC); /* more than 2^27 ns */
-	KEXPECT_EQ(t, ring_mark(text, 1), 0);
+	KEXPECT_EQ(t, ring_mark(rings, text, 1), 0);
 	trace_test_put("tracing_on", "0");
 	KASSERT(t, !ring_cursor_open(&c, rings, 0, false));
 	KEXPECT(t, raw_page_fill(&c, page) > 3);

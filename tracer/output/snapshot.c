@@ -22,7 +22,7 @@ static struct {
 static void exchange(unsigned int cpu, void *arg)
 {
 	(void)arg;
-	ring_exchange(&rings[cpu], &ring_spares[cpu], &cpus[cpu].head);
+	ring_exchange(&rings[cpu], &ring_spares[cpu]);
 	__atomic_fetch_or(&snapshot.taken, 1u << cpu, __ATOMIC_RELEASE);
 }
 
@@ -85,7 +85,7 @@ int snapshot_make(struct ctl_handle *h)
 	return ctl_error(h, -ENOMEM,
 			 "no memory for a snapshot: it needs %lu KiB on each "
 			 "of %u CPUs",
-			 ring_kb(), nr_cpus);
+			 ring_kb(rings), nr_cpus);
 }
 
 static void forget(cpumask_t mask)
@@ -99,7 +99,7 @@ void snapshot_free(void)
 	mutex_assert_held(&trace_mutex);
 	snapshot_hold();
 	forget(~0u);
-	ring_spares_free();
+	ring_free(ring_spares);
 	snapshot_release();
 }
 
@@ -116,12 +116,12 @@ static int refuse(struct ctl_handle *h)
 	return ctl_error(h, -EBUSY,
 			 "the tracer %s keeps its longest latency there: cat "
 			 "trace",
-			 READ_ONCE(trace_state.tracer)->name);
+			 READ_ONCE(trace_top.tracer)->name);
 }
 
 static int open_on(struct ctl_handle *h, cpumask_t mask)
 {
-	return READ_ONCE(trace_state.tracer)->latency ?
+	return READ_ONCE(trace_top.tracer)->latency ?
 		       refuse(h) :
 		       trace_show_open(h, ring_spares, mask);
 }
@@ -150,7 +150,7 @@ static int snapshot_read(struct ctl_handle *h, struct seq *s)
 	if (!ctl_once(h))
 		return 0;
 	seq_printf(s, "# tracer: %s\n#\n# * Snapshot is %s *\n#\n%s",
-		   READ_ONCE(trace_state.tracer)->name,
+		   READ_ONCE(trace_top.tracer)->name,
 		   ring_spares[0].pages ? "allocated" : "freed", help);
 	return 1;
 }
@@ -183,7 +183,7 @@ static int write_on(struct ctl_handle *h, char *text, cpumask_t mask)
 				 text, err ? "no number" : "for all CPUs",
 				 mask == ~0u ? ", 0 frees its memory" : "");
 	mutex_lock(&trace_mutex);
-	if (trace_state.tracer->latency) {
+	if (trace_top.tracer->latency) {
 		err = refuse(h);
 	} else if (v == 1) {
 		err = take(h, mask & cpus_present());

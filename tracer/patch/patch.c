@@ -113,8 +113,11 @@ static int apply(const struct live_set *set, struct patch_batch *b,
 	patch_log(LOG_DONE, 0, 0);
 	if (err)
 		return err;
-	for (unsigned int w = lo; w < hi; w++)
+	for (unsigned int w = lo; w < hi; w++) {
 		set->enabled[w] ^= changes[w];
+		if (set->touched)
+			set->touched[w] |= set->enabled[w];
+	}
 	count_batch(b);
 	return 0;
 }

@@ -5,9 +5,9 @@
 
 #include <arch/arch_trace.h>
 #include <tracer/options.h>
+#include <tracer/events/fields.h>
 #include <tracer/pids.h>
 #include <tracer/tracer.h>
-#include <kernel/image/unwind.h>
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
 #include <kernel/patch_path.h>
@@ -15,24 +15,36 @@
 #include <kernel/image/symbols.h>
 #include <kernel/sched/task.h>
 
-struct ring rings[MAX_CPUS], ring_spares[MAX_CPUS];
+#define OF_TOP                                                                 \
+	{                                                                      \
+		[0 ... MAX_CPUS - 1] = {.in = &trace_top }                     \
+	}
+struct ring rings[MAX_CPUS] = OF_TOP, ring_spares[MAX_CPUS] = OF_TOP;
 bool ring_gated, ring_by_c, ring_triggers;
+u32 ring_apart;
 
+/* Where records are made while ring_apart; the second is for an NMI, or inside the tracer. */
+static u64 apart_records[MAX_CPUS][2][EVENT_MAX / sizeof(u64)];
+
+/* The page that the writer is in. Its last slot ends before the page does. */
 static inline struct ring_page *current_page(const struct ring *r)
 {
-	return r->pages[r->head % r->nr];
+	static_assert(sizeof(struct ring_page) < PAGE_SIZE, "so it lies in it");
+	return (struct ring_page *)ALIGN_DOWN((uintptr_t)r->at->cur, PAGE_SIZE);
 }
 
 /*
  * What the trampoline may use: nothing unless the CPU records and is not inside
- * the tracer. ring_cur keeps its place all the while.
+ * the tracer. ring.cur keeps its place all the while.
  */
-static inline void open_page(const struct ring *r, struct cpu_head *head)
+static inline void open_page(const struct ring *r)
 {
-	head->ring_end = r->recording && !r->busy && !r->passed_over &&
-					 !r->full && !ring_by_c ?
-				 (char *)(current_page(r)->slots + RING_SLOTS) :
-				 NULL;
+	char *end = r->passed_over ?
+			    (char *)RING_PASS :
+			    (char *)(current_page(r)->slots + RING_SLOTS);
+
+	r->at->end =
+		r->recording && !r->busy && !r->full && !ring_by_c ? end : NULL;
 }
 
 /* Take a page from its readers, and settle the books for what it held. */
@@ -52,15 +64,17 @@ static void take_back(struct ring *r, struct ring_page *p)
 }
 
 /* Make page number seq the one being written, its times counting from now. */
-static void begin_page(struct ring *r, struct cpu_head *head, u32 seq,
-		       u64 before)
+static void begin_page(struct ring *r, u32 seq, u64 before)
 {
 	struct ring_page *p = r->pages[seq % r->nr];
+	struct ring_place *at = r->at;
+	u64 now;
 
 	take_back(r, p);
 	r->full = false;
-	head->ring_base = arch_clock();
-	p->base = head->ring_base;
+	now = arch_clock();
+	at->base = now;
+	p->base = now;
 	p->before = before;
 	p->used = 0;
 	p->inner = 0;
@@ -68,20 +82,20 @@ static void begin_page(struct ring *r, struct cpu_head *head, u32 seq,
 	p->seq = seq;
 	if (seq - r->tail >= r->nr)
 		WRITE_ONCE(r->tail, seq - r->nr + 1);
-	/* The header before the state, both before ring_cur and head: pairs
+	/* The header before the state, both before ring.cur and head: pairs
 	 * with the acquires in ring_read.c. */
 	__atomic_store_n(&p->state, RING_STATE(RING_GEN(seq), 0, 0),
 			 __ATOMIC_RELEASE);
-	__atomic_store_n(&head->ring_cur, (char *)p->slots, __ATOMIC_RELEASE);
+	__atomic_store_n(&at->cur, (char *)p->slots, __ATOMIC_RELEASE);
 	__atomic_store_n(&r->head, seq, __ATOMIC_RELEASE);
-	open_page(r, head);
+	open_page(r);
 }
 
-static void close_page(struct ring *r, struct cpu_head *head)
+static void close_page(struct ring *r)
 {
 	struct ring_page *p = current_page(r);
 
-	p->used = ring_slots_used(p, head->ring_cur);
+	p->used = ring_slots_used(p, r->at->cur);
 }
 
 static void take_back_all(struct ring *r)
@@ -92,28 +106,29 @@ static void take_back_all(struct ring *r)
 		take_back(r, r->pages[i]);
 }
 
-static void next_page(struct ring *r, struct cpu_head *head)
+static void next_page(struct ring *r)
 {
 	struct ring_page *p = current_page(r);
 	u64 before;
 
-	close_page(r, head);
+	close_page(r);
 	before = p->before + p->used - p->inner;
 	if (r->head == ~0u) {
 		/* Page numbers run over after 2^32 pages: start again. */
 		take_back_all(r);
 		r->head = r->tail = 0;
-		begin_page(r, head, 0, before);
+		begin_page(r, 0, before);
 	} else {
-		begin_page(r, head, r->head + 1, before);
+		begin_page(r, r->head + 1, before);
 	}
 }
 
-static inline void publish(struct cpu_head *head, u32 slots)
+static inline void publish(const struct ring *r, u32 slots)
 {
-	/* Pairs with the acquire of ring_cur in ring_read.c. */
-	__atomic_store_n(&head->ring_cur,
-			 head->ring_cur + slots * RING_EVENT_SIZE,
+	struct ring_place *at = r->at;
+
+	/* Pairs with the acquire of ring.cur in ring_read.c. */
+	__atomic_store_n(&at->cur, at->cur + slots * RING_EVENT_SIZE,
 			 __ATOMIC_RELEASE);
 }
 
@@ -124,7 +139,8 @@ static bool must_keep(const struct ring *r)
 	const struct ring_page *p;
 	u32 state;
 
-	if (trace_option(OPT_OVERWRITE) || r->head + 1 - r->tail < r->nr)
+	if (instance_option(r->in, OPT_OVERWRITE) ||
+	    r->head + 1 - r->tail < r->nr)
 		return false;
 	p = r->pages[(r->head + 1) % r->nr];
 	state = READ_ONCE(p->state);
@@ -137,42 +153,42 @@ static bool must_keep(const struct ring *r)
  * full, and must keep what it has. From then on every entry goes through here until a reader
  * has freed a page, so that none finds room after another that has not.
  */
-static struct ring_event *reserve(struct ring *r, struct cpu_head *head, u32 n,
-				  u32 *delta)
+static struct ring_event *reserve(struct ring *r, u32 n, u32 *delta)
 {
 	struct ring_page *p = current_page(r);
+	struct ring_place *at = r->at;
 	u64 now = arch_clock();
 	struct ring_event *e;
 
-	if (head->ring_cur + (n + 1) * RING_EVENT_SIZE >
+	if (at->cur + (n + 1) * RING_EVENT_SIZE >
 		    (char *)(p->slots + RING_SLOTS) ||
 	    r->full) {
 		if (must_keep(r)) {
 			r->full = true;
-			open_page(r, head);
+			open_page(r);
 			return NULL;
 		}
-		next_page(r, head);
-		now = head->ring_base;
-	} else if ((now - head->ring_base) >> 32) {
-		e = (struct ring_event *)head->ring_cur;
+		next_page(r);
+		now = at->base;
+	} else if ((now - at->base) >> 32) {
+		e = (struct ring_event *)at->cur;
 		e->delta = now;
 		e->ip = RING_TIME << 8;
 		e->parent = now >> 32;
 		p->inner++;
-		publish(head, 1);
-		head->ring_base = now;
+		publish(r, 1);
+		at->base = now;
 	}
-	*delta = now - head->ring_base;
-	return (struct ring_event *)head->ring_cur;
+	*delta = now - at->base;
+	return (struct ring_event *)at->cur;
 }
 
-static void mark_task(struct ring *r, struct cpu_head *head, s32 pid)
+static void mark_task(struct ring *r, s32 pid)
 {
 	struct ring_event *e;
 	u32 delta;
 
-	e = reserve(r, head, 1, &delta);
+	e = reserve(r, 1, &delta);
 	r->pid = pid;
 	if (!e)
 		return; /* the next page's header says it */
@@ -180,28 +196,27 @@ static void mark_task(struct ring *r, struct cpu_head *head, s32 pid)
 	e->ip = RING_TASK << 8;
 	e->parent = pid;
 	current_page(r)->inner++;
-	publish(head, 1);
+	publish(r, 1);
 }
 
 /* A task that is passed over may write a marker, so it is marked then. */
 void ring_task(s32 pid, bool traced)
 {
 	struct ring *r = &rings[cpu_index()];
-	struct cpu_head *head = &arch_this_cpu()->head;
 
 	if (r->recording && pid != r->pid && traced)
-		mark_task(r, head, pid);
+		mark_task(r, pid);
 	r->passed_over = !traced;
-	open_page(r, head);
+	open_page(r);
 }
 
 /* An entry's first slot; `more` are there for the caller to fill and publish. NULL: there is no
  * room, and the entry has been counted as dropped. */
-static struct ring_event *begin_entry(struct ring *r, struct cpu_head *head,
-				      u32 ip, u32 parent, u32 context, u32 more)
+static struct ring_event *begin_entry(struct ring *r, u32 ip, u32 parent,
+				      u32 context, u32 more)
 {
 	u32 delta;
-	struct ring_event *e = reserve(r, head, 1 + more, &delta);
+	struct ring_event *e = reserve(r, 1 + more, &delta);
 
 	if (!e) {
 		r->dropped++;
@@ -215,9 +230,9 @@ static struct ring_event *begin_entry(struct ring *r, struct cpu_head *head,
 }
 
 /* Asked where pids are listed, or where triggers may just have changed tracing_on. */
-static bool may_record(const struct ring *r)
+bool ring_may_record(const struct ring *r)
 {
-	return r->recording && !r->passed_over && READ_ONCE(trace_state.on);
+	return r->recording && !r->passed_over && READ_ONCE(trace_top.on);
 }
 
 bool ring_write(u32 ip, u32 parent, u32 context, const struct ring_event *more)
@@ -226,7 +241,7 @@ bool ring_write(u32 ip, u32 parent, u32 context, const struct ring_event *more)
 	struct ring *r = &rings[head->index];
 	struct ring_event *e;
 
-	if (__builtin_expect(READ_ONCE(ring_gated), 0) && !may_record(r))
+	if (__builtin_expect(READ_ONCE(ring_gated), 0) && !ring_may_record(r))
 		return false;
 	/* An NMI may have come while the ring was being written. */
 	if (r->busy || (context & PREEMPT_NMI)) {
@@ -235,12 +250,12 @@ bool ring_write(u32 ip, u32 parent, u32 context, const struct ring_event *more)
 	}
 	if (!r->recording)
 		return false;
-	e = begin_entry(r, head, ip, parent, context, !!more);
+	e = begin_entry(r, ip, parent, context, !!more);
 	if (!e)
 		return false;
 	if (more)
 		e[1] = *more;
-	publish(head, more ? 2 : 1);
+	publish(r, more ? 2 : 1);
 	return true;
 }
 
@@ -250,6 +265,32 @@ void trace_ring_slow(unsigned long ip, unsigned long parent, u32 context)
 		   context, NULL);
 }
 PATCH_ROOT(trace_ring_slow);
+
+/* Does the ring of another instance, which no trampoline writes, record an entry now? The task
+ * that runs is marked then. */
+static bool open_apart(struct ring *r)
+{
+	const struct cpu_head *head = &arch_this_cpu()->head;
+
+	if (!r->recording)
+		return false;
+	if (rings[head->index].busy || (head->preempt_count & PREEMPT_NMI)) {
+		r->dropped++;
+		return false;
+	}
+	if (head->current->pid != r->pid)
+		mark_task(r, head->current->pid);
+	return true;
+}
+
+void ring_put_call(struct ring *r, unsigned long ip, unsigned long parent,
+		   u32 context)
+{
+	if (open_apart(r) &&
+	    begin_entry(r, ip - (unsigned long)_text,
+			parent - (unsigned long)_text, context, 0))
+		publish(r, 1);
+}
 
 bool ring_enter(irq_state_t *state)
 {
@@ -263,7 +304,7 @@ bool ring_enter(irq_state_t *state)
 		return false;
 	}
 	r->busy = true;
-	arch_this_cpu()->head.ring_end = NULL;
+	r->at->end = NULL;
 	return true;
 }
 
@@ -272,25 +313,24 @@ void ring_leave(irq_state_t state)
 	struct ring *r = &rings[cpu_index()];
 
 	r->busy = false;
-	open_page(r, &arch_this_cpu()->head);
+	open_page(r);
 	arch_irq_restore(state);
 }
 
-static int write_mark(struct ring *r, u32 type, u32 context, const void *text,
-		      size_t len)
+int ring_put_bytes(struct ring *r, u32 type, u32 context, const void *text,
+		   size_t len)
 {
-	struct cpu_head *head = &arch_this_cpu()->head;
 	u32 more = RING_MORE_SLOTS(len);
-	struct ring_event *e = begin_entry(r, head, type, len, context, more);
+	struct ring_event *e = begin_entry(r, type, len, context, more);
 
 	if (!e)
 		return -ENOSPC;
 	memcpy(e + 1, text, len);
-	publish(head, 1 + more);
+	publish(r, 1 + more);
 	return 0;
 }
 
-int ring_mark(const char *text, size_t len)
+int ring_mark(struct ring *set, const char *text, size_t len)
 {
 	bool irqs_off = arch_irqs_off();
 	irq_state_t state;
@@ -299,16 +339,22 @@ int ring_mark(const char *text, size_t len)
 
 	if (!ring_enter(&state))
 		return -EBUSY;
-	r = &rings[cpu_index()];
-	if (r->recording && READ_ONCE(trace_state.on)) {
+	r = &set[cpu_index()];
+	if (r->recording && READ_ONCE(r->in->on)) {
 		if (current_task()->pid != r->pid)
-			mark_task(r, &arch_this_cpu()->head,
-				  current_task()->pid);
-		err = write_mark(r, RING_MARK, ring_context(irqs_off), text,
-				 len);
+			mark_task(r, current_task()->pid);
+		err = ring_put_bytes(r, RING_MARK, ring_context(irqs_off), text,
+				     len);
 	}
 	ring_leave(state);
 	return err;
+}
+
+static noinline void *begin_apart(const struct ring *r,
+				  const struct cpu_head *head)
+{
+	return apart_records[head->index]
+			    [r->busy || (head->preempt_count & PREEMPT_NMI)];
 }
 
 void *ring_event_slow(bool irqs_off, u32 size)
@@ -318,8 +364,11 @@ void *ring_event_slow(bool irqs_off, u32 size)
 	struct ring_event *e;
 	u32 delta;
 
+	/* Pairs with the release in tracer.c: every event is special before this is set. */
+	if (__builtin_expect(__atomic_load_n(&ring_apart, __ATOMIC_ACQUIRE), 0))
+		return begin_apart(r, head);
 	if (!r->recording ||
-	    (!READ_ONCE(trace_state.on) && !READ_ONCE(ring_triggers)))
+	    (!READ_ONCE(trace_top.on) && !READ_ONCE(ring_triggers)))
 		goto none;
 	if (r->busy || (head->preempt_count & PREEMPT_NMI)) {
 		r->dropped++;
@@ -327,8 +376,8 @@ void *ring_event_slow(bool irqs_off, u32 size)
 	}
 	/* A task that is passed over may have events. */
 	if (head->current->pid != r->pid)
-		mark_task(r, head, head->current->pid);
-	e = reserve(r, head, 1 + RING_MORE_SLOTS(size + 4), &delta);
+		mark_task(r, head->current->pid);
+	e = reserve(r, 1 + RING_MORE_SLOTS(size + 4), &delta);
 	if (!e) {
 		r->dropped++;
 		goto none;
@@ -341,54 +390,54 @@ none:
 }
 PATCH_ROOT(ring_event_slow);
 
-void ring_stack(unsigned long ip, bool behind, bool irqs_off)
+bool ring_is_apart(const void *record)
 {
-	u32 offsets[RING_STACK_MAX];
-	unsigned int n = 0;
-	bool begun = false;
-	irq_state_t state;
-	struct unwind u;
-	struct ring *r;
-
-	if (!ring_enter(&state))
-		return;
-	r = &rings[cpu_index()];
-	if (may_record(r)) {
-		/* The walk begins here; the tracer's own calls are left out. */
-		for (unwind_start(&u, NULL, NULL);
-		     unwind_next(&u) && n < RING_STACK_MAX;) {
-			if (begun || (u.regs.pc == ip && !behind))
-				offsets[n++] = u.regs.pc - (unsigned long)_text;
-			begun |= u.regs.pc == ip;
-		}
-		write_mark(r, RING_STACK, ring_context(irqs_off), offsets,
-			   n * sizeof(offsets[0]));
-	}
-	ring_leave(state);
+	return (uintptr_t)record - (uintptr_t)apart_records <
+	       sizeof(apart_records);
 }
 
-void ring_restart(struct ring *r, struct cpu_head *head)
+void ring_put_event(struct ring *r, unsigned int id, bool irqs_off,
+		    const void *record, u32 size)
+{
+	u32 len = size + 4, more = RING_MORE_SLOTS(len), *to;
+	const u32 *from = record;
+	struct ring_event *e;
+
+	if (!open_apart(r))
+		return;
+	e = begin_entry(r, RING_EVENT(id), len, ring_context(irqs_off), more);
+	if (!e)
+		return;
+	to = ring_event_record(e);
+	/* memcpy() has a site. */
+	for (u32 i = 0; i < size / sizeof(u32); i++)
+		WRITE_ONCE(to[i], from[i]);
+	publish(r, 1 + more);
+}
+
+void ring_restart(struct ring *r)
 {
 	take_back_all(r);
 	r->read = r->overwritten = r->dropped = 0;
 	r->began = arch_clock();
 	r->tail = r->head == ~0u ? 0 : r->head + 1;
-	begin_page(r, head, r->tail, 0);
+	begin_page(r, r->tail, 0);
 }
 
-void ring_exchange(struct ring *r, struct ring *spare, struct cpu_head *head)
+void ring_exchange(struct ring *r, struct ring *spare)
 {
 	struct ring_page **pages = spare->pages;
 
-	close_page(r, head);
+	close_page(r);
 	*spare = *r;
+	spare->at = NULL;
 	r->pages = pages;
-	ring_restart(r, head);
+	ring_restart(r);
 }
 
 void ring_forget(struct ring *spare)
 {
-	struct ring_page *p = current_page(spare);
+	struct ring_page *p = spare->pages[spare->head % spare->nr];
 
 	take_back_all(spare);
 	spare->read = spare->overwritten = spare->dropped = 0;
@@ -397,8 +446,7 @@ void ring_forget(struct ring *spare)
 	p->used = p->inner = 0;
 }
 
-void ring_adopt(struct ring *r, struct cpu_head *head, struct ring_page **pages,
-		u32 nr)
+void ring_adopt(struct ring *r, struct ring_page **pages, u32 nr)
 {
 	struct ring_page **old = r->pages, *p;
 	u32 old_nr = r->nr, first, seq, i;
@@ -406,7 +454,7 @@ void ring_adopt(struct ring *r, struct cpu_head *head, struct ring_page **pages,
 	r->pages = pages;
 	r->nr = nr;
 	if (!old) {
-		ring_restart(r, head);
+		ring_restart(r);
 		return;
 	}
 	first = r->head - min(r->head - r->tail, nr - 1);
@@ -420,13 +468,11 @@ void ring_adopt(struct ring *r, struct cpu_head *head, struct ring_page **pages,
 	WRITE_ONCE(r->tail, first);
 }
 
-void ring_switch(struct ring *r, struct cpu_head *head, bool on)
+void ring_switch(struct ring *r, s32 pid, bool on, bool traced)
 {
-	s32 pid = head->current ? head->current->pid : 0;
-
 	if (on && pid != r->pid)
-		mark_task(r, head, pid);
+		mark_task(r, pid);
 	r->recording = on;
-	r->passed_over = on && !pid_is_traced(pid);
-	open_page(r, head);
+	r->passed_over = on && !traced;
+	open_page(r);
 }

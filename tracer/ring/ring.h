@@ -2,14 +2,14 @@
  * The trace buffer: a ring of pages for each CPU.
  *
  * A ring has one writer, which is its own CPU with interrupts off. Mostly that is the
- * entry trampoline, which stores 12 bytes at cpu_head.ring_cur and moves ring_cur on.
+ * entry trampoline, which stores 12 bytes at cpu_head.ring.cur and moves ring.cur on.
  * It calls C code (ring.c) when the page is full, when the clock's 32 bits run over,
  * or when the CPU is not to record. Readers are tasks on any CPU (ring_read.c). They
  * never make the writer wait: when the ring is full, the writer takes the oldest page
  * back.
  *
  *	what		written by		read by
- *	slots, ring_cur	writer, ring_cur last	reader: ring_cur, then slots
+ *	slots, ring.cur	writer, ring.cur last	reader: ring.cur, then slots
  *			(release)		(acquire)
  *	page.state	writer exchanges it	reader: before and after a copy
  *			before it reuses a	(acquire). A consuming reader moves
@@ -27,6 +27,7 @@
 #ifndef TRACER_RING_H
 #define TRACER_RING_H
 
+#include <arch/cpu_head.h>
 #include <arch/ring_event.h>
 #include <kernel/lock/lock.h>
 #include <kernel/types.h>
@@ -41,16 +42,25 @@
 	((u32)RING_TYPE(3)) /* parent: the function; RING_TOOK() follows */
 #define RING_STACK                                                             \
 	((u32)RING_TYPE(4)) /* as RING_MARK; u32 offsets from _text follow */
+#define RING_REPEATS                                                           \
+	((u32)RING_TYPE(5)) /* as RING_MARK; a struct ring_repeats follows */
 #define RING_EVENT(id)                                                         \
 	((u32)RING_TYPE(id)) /* 32 <= id: as RING_MARK; a record follows */
 #define RING_FIRST_EVENT 32
 /* The parent of a function event whose return will be recorded too. */
 #define RING_ENTRY(depth) ((u32)RING_TYPE(0) + (depth))
-/* A return's second slot: ticks, and the same depth. */
-#define RING_TOOK(ticks, depth)                                                \
+/* A return's second slot: ticks, the same depth, and how many calls of the task were too deep
+ * to be recorded. */
+#define RING_TOOK(ticks, depth, missed)                                        \
 	{                                                                      \
-		(u32)(ticks), (ticks) >> 32, depth                             \
+		(u32)(ticks), (ticks) >> 32, (depth) | (missed) << 8           \
 	}
+
+/* A call that came again, only counted: offsets from _text; arch_clock() at the last time, low
+ * word first. */
+struct ring_repeats {
+	u32 ip, parent, count, clock[2];
+};
 
 #define RING_SLOTS 338
 #define RING_MORE_SLOTS(len) (((len) + RING_EVENT_SIZE - 1) / RING_EVENT_SIZE)
@@ -87,11 +97,17 @@ static_assert(offsetof(struct ring_page, slots) == 32, "host tools read it");
 #define RING_STATE_ENTRIES(s) ((s)&0x1ff)
 static_assert(RING_SLOTS < 0x200, "9 bits hold a count of slots");
 
+struct trace_instance;
 struct ring {
+	/* tests/test_trace.py reads the first four. */
 	struct ring_page **pages; /* page number seq is pages[seq % nr] */
 	u32 nr;
 	u32 head; /* page being written */
 	u32 tail; /* oldest page since the last clear or overwrite */
+	struct trace_instance *in; /* that it belongs to */
+	/* Where its writer is: the CPU's own place for `rings`, else `own`. NULL: it has no
+	 * writer. */
+	struct ring_place *at, own;
 	bool recording;
 	bool busy;	  /* this CPU is inside the tracer's C code */
 	bool passed_over; /* the running task's calls are not recorded */
@@ -113,6 +129,8 @@ extern bool ring_gated;
 extern bool ring_by_c;
 /* And an event has a trigger: events are looked at, whatever tracing_on is. */
 extern bool ring_triggers;
+/* And another instance than the top level records events: their records do not begin in a ring. */
+extern u32 ring_apart;
 
 /* Held by a reader while it looks at pages, and by a task that frees pages. A task that
  * takes trace_mutex too takes trace_mutex first. */
@@ -129,9 +147,9 @@ extern struct mutex ring_readers;
 bool ring_enter(irq_state_t *state);
 void ring_leave(irq_state_t state);
 
-/* A marker of at most RING_MARK_MAX bytes. 0; -EBUSY: this CPU does not record; -ENOSPC: its
- * ring is full, and keeps what it has. */
-int ring_mark(const char *text, size_t len);
+/* A marker of at most RING_MARK_MAX bytes, into the rings of a set. 0; -EBUSY: this CPU does
+ * not record; -ENOSPC: its ring is full, and keeps what it has. */
+int ring_mark(struct ring *set, const char *text, size_t len);
 
 /* For ring_event_begin() (ring_event.h), what is rare. Interrupts are off; irqs_off: they
  * were before. Room for a record, or NULL, and then they are as before. No site. */
@@ -147,7 +165,7 @@ static inline void *ring_event_record(const struct ring_event *e)
 	return (void *)ALIGN_UP((uintptr_t)(e + 1), 8ul);
 }
 
-/* Slots written in page p, from a ring_cur that points into it or at its end. */
+/* Slots written in page p, from a ring.cur that points into it or at its end. */
 static inline u32 ring_slots_used(const struct ring_page *p, const char *cur)
 {
 	return (cur - (const char *)p->slots) / RING_EVENT_SIZE;

@@ -3,6 +3,8 @@
  * middle of an event (the trampoline keeps interrupts off as well). */
 #include <tracer/ring/ring_internal.h>
 #include <tracer/ring/ring_control.h>
+#include <tracer/instance.h>
+#include <tracer/pids.h>
 
 #include <kernel/cpu/hotplug.h>
 #include <kernel/errno.h>
@@ -116,24 +118,35 @@ static void swap_set(unsigned int cpu, void *arg)
 	struct page_set *set = &swap->sets[cpu];
 	struct page_set old = { r->pages, r->nr };
 
-	ring_adopt(r, &cpus[cpu].head, set->pages, set->nr);
+	ring_adopt(r, set->pages, set->nr);
 	*set = old;
 }
 
-int ring_resize(unsigned long kb)
+/* A ring that is made tells the trampolines where to write, or keeps that to itself. */
+static void place_rings(struct ring *set)
+{
+	for (unsigned int cpu = 0; cpu < nr_cpus; cpu++)
+		set[cpu].at =
+			set == rings ? &cpus[cpu].head.ring : &set[cpu].own;
+}
+
+int ring_resize(struct ring *set, unsigned long kb)
 {
 	unsigned long nr = max((kb + 3) / 4, RING_MIN_PAGES + 0ul);
-	struct swap new = { .rings = rings }, spare = { .rings = ring_spares };
+	struct swap new = { .rings = set }, spare = { .rings = ring_spares };
+	bool spares = set == rings && ring_spares[0].pages;
 
 	if (nr > ~0u || alloc_sets(new.sets, nr))
 		return -ENOMEM;
-	if (ring_spares[0].pages && alloc_sets(spare.sets, nr)) {
+	if (spares && alloc_sets(spare.sets, nr)) {
 		free_sets(new.sets);
 		return -ENOMEM;
 	}
 	mutex_lock(&ring_readers);
+	if (!set[0].pages)
+		place_rings(set);
 	ring_call(cpus_present(), swap_set, &new);
-	if (ring_spares[0].pages)
+	if (spares)
 		ring_call(cpus_present(), swap_set, &spare);
 	free_sets(new.sets);
 	free_sets(spare.sets);
@@ -151,21 +164,21 @@ int ring_spares_make(void)
 		return -ENOMEM;
 	for (unsigned int cpu = 0; cpu < nr_cpus; cpu++)
 		ring_spares[cpu] = (struct ring){
+			.in = &trace_top,
 			.pages = sets[cpu].pages,
 			.nr = sets[cpu].nr,
 		};
 	return 0;
 }
 
-void ring_spares_free(void)
+void ring_free(struct ring *set)
 {
 	mutex_lock(&ring_readers);
 	for (unsigned int cpu = 0; cpu < nr_cpus; cpu++) {
-		struct page_set set = { ring_spares[cpu].pages,
-					ring_spares[cpu].nr };
+		struct page_set pages = { set[cpu].pages, set[cpu].nr };
 
-		free_set(&set);
-		ring_spares[cpu] = (struct ring){ 0 };
+		free_set(&pages);
+		set[cpu] = (struct ring){ .in = set[cpu].in };
 	}
 	mutex_unlock(&ring_readers);
 }
@@ -179,24 +192,26 @@ void ring_spares_clear(cpumask_t mask)
 	mutex_unlock(&ring_readers);
 }
 
-unsigned long ring_kb(void)
+unsigned long ring_kb(const struct ring *set)
 {
-	return rings[0].nr * (PAGE_SIZE / 1024);
+	return set[0].nr * (PAGE_SIZE / 1024);
 }
 
 static void clear_one(unsigned int cpu, void *arg)
 {
-	(void)arg;
-	if (rings[cpu].pages)
-		ring_restart(&rings[cpu], &cpus[cpu].head);
+	struct ring *set = arg;
+
+	if (set[cpu].pages)
+		ring_restart(&set[cpu]);
 }
 
-void ring_clear(cpumask_t mask)
+void ring_clear(struct ring *set, cpumask_t mask)
 {
-	ring_call(mask, clear_one, NULL);
+	ring_call(mask, clear_one, set);
 }
 
 struct record {
+	struct ring *set;
 	cpumask_t mask;
 	bool clear;
 };
@@ -204,17 +219,21 @@ struct record {
 static void record_one(unsigned int cpu, void *arg)
 {
 	const struct record *how = arg;
+	const struct task *current = cpus[cpu].head.current;
+	s32 pid = current ? current->pid : 0;
+	struct ring *r = &how->set[cpu];
 
-	if (!rings[cpu].pages)
+	if (!r->pages)
 		return;
 	if (how->clear)
-		ring_restart(&rings[cpu], &cpus[cpu].head);
-	ring_switch(&rings[cpu], &cpus[cpu].head, how->mask >> cpu & 1);
+		ring_restart(r);
+	ring_switch(r, pid, how->mask >> cpu & 1,
+		    r->at == &r->own || pid_is_traced(pid));
 }
 
-void ring_record(cpumask_t mask, bool clear)
+void ring_record(struct ring *set, cpumask_t mask, bool clear)
 {
-	struct record how = { mask, clear };
+	struct record how = { set, mask, clear };
 
 	ring_call(cpus_present(), record_one, &how);
 }

@@ -7,28 +7,28 @@
 /* Context of all: a task, trace_mutex held (tracer/tracer.h). */
 
 /*
- * Give every CPU present a ring of kb KiB, rounded up to pages, and a spare one if there
- * are spare ones. The newest events that fit stay. 0; -ENOMEM: the old rings stay as they
- * are. Interrupts on; spare rings are held (tracer/output/snapshot.h).
+ * Give every CPU present a ring of kb KiB in the set, rounded up to pages; with `rings` also a
+ * spare one if there are spare ones. The newest events that fit stay. 0; -ENOMEM: the old rings
+ * stay as they are. Interrupts on; spare rings are held (tracer/output/snapshot.h).
  */
-int ring_resize(unsigned long kb);
-unsigned long ring_kb(void);
+int ring_resize(struct ring *set, unsigned long kb);
+unsigned long ring_kb(const struct ring *set);
+/* Free the rings of a set that nothing writes any more. */
+void ring_free(struct ring *set);
 
-/* Make the spare rings, as large as the rings are; 0, if there are some already, too;
- * -ENOMEM. And free them: then nothing may exchange them. */
+/* Make the spare rings, as large as `rings` are; 0, if there are some already, too; -ENOMEM. */
 int ring_spares_make(void);
-void ring_spares_free(void);
 /* Forget what the spare rings of the CPUs of mask hold; nothing may exchange them. */
 void ring_spares_clear(cpumask_t mask);
 
-/* Forget everything and set the counts to 0, on the CPUs of mask. */
-void ring_clear(cpumask_t mask);
+/* Forget everything in the set and set the counts to 0, on the CPUs of mask. */
+void ring_clear(struct ring *set, cpumask_t mask);
 
 /*
  * Record on the CPUs of mask and on no other; clear: and forget everything. When
  * it returns no CPU outside the mask is in the middle of writing an event.
  */
-void ring_record(cpumask_t mask, bool clear);
+void ring_record(struct ring *set, cpumask_t mask, bool clear);
 
 /*
  * Run fn(cpu, arg) for the CPUs of mask, where and how their rings' writers run:

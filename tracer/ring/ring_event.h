@@ -25,7 +25,7 @@ static always_inline void ring_event_drop(bool irqs_off)
  * While any event has a trigger (ring_triggers), there is room although tracing_on is 0,
  * because a trigger may be about to change that. The caller then looks at tracing_on itself.
  *
- * If ring_end is not NULL, the CPU records, it is not inside the tracer, no trigger may
+ * If ring.end is not NULL, the CPU records, it is not inside the tracer, no trigger may
  * change tracing_on, and the ring knows which task runs. The scheduler's hook tells it,
  * while any event is on.
  */
@@ -43,11 +43,11 @@ static always_inline void *ring_event_begin(bool *irqs_off, u32 size,
 	/* First, while nothing else has to be kept. */
 	delta = arch_clock();
 	head = &arch_this_cpu()->head;
-	delta -= head->ring_base;
-	e = (struct ring_event *)head->ring_cur;
+	delta -= head->ring.base;
+	e = (struct ring_event *)head->ring.cur;
 	/* 4 bytes for the alignment; a slot is left for a mark of the time. */
 	end = (char *)(e + 2 + RING_MORE_SLOTS(size + 4));
-	if (__builtin_expect(end > head->ring_end || delta >> 32 ||
+	if (__builtin_expect(end > head->ring.end || delta >> 32 ||
 				     (head->preempt_count & PREEMPT_NMI),
 			     0)) {
 		e = ring_event_slow(*irqs_off, size);
@@ -64,7 +64,7 @@ static always_inline void ring_event_publish(bool irqs_off, unsigned int id,
 					     u32 size)
 {
 	struct cpu_head *head = &arch_this_cpu()->head;
-	struct ring_event *e = (struct ring_event *)head->ring_cur;
+	struct ring_event *e = (struct ring_event *)head->ring.cur;
 	struct ring_page *p =
 		(struct ring_page *)ALIGN_DOWN((uintptr_t)e, PAGE_SIZE);
 	/* With 4 bytes for the alignment, so that it is a constant for most events. */
@@ -75,8 +75,8 @@ static always_inline void ring_event_publish(bool irqs_off, unsigned int id,
 	e->parent = len << 8 | (context >> 8 & 0xff & ~RING_IRQS_OFF) |
 		    (irqs_off ? RING_IRQS_OFF : 0);
 	p->inner += more;
-	/* Pairs with the acquire of ring_cur in ring_read.c. */
-	__atomic_store_n(&head->ring_cur, (char *)(e + 1 + more),
+	/* Pairs with the acquire of ring.cur in ring_read.c. */
+	__atomic_store_n(&head->ring.cur, (char *)(e + 1 + more),
 			 __ATOMIC_RELEASE);
 }
 

@@ -9,27 +9,26 @@
 
 /* Begin anew in r->pages: empty, counts 0; page numbers go on, so that readers
  * see that theirs are gone. */
-void ring_restart(struct ring *r, struct cpu_head *head);
+void ring_restart(struct ring *r);
 
 /*
  * Let the spare ring have r's pages, with all that they hold and the counts, and begin anew
  * in the spare's pages. Both have as many. What the spare held is gone.
  */
-void ring_exchange(struct ring *r, struct ring *spare, struct cpu_head *head);
+void ring_exchange(struct ring *r, struct ring *spare);
 
 /*
  * Take other pages, with the newest events of the old ones. r gets the array `pages` of nr,
  * in which pages that stay are exchanged for new ones. The caller frees all pages that
  * are in the old array then. What does not fit counts as overwritten.
  */
-void ring_adopt(struct ring *r, struct cpu_head *head, struct ring_page **pages,
-		u32 nr);
+void ring_adopt(struct ring *r, struct ring_page **pages, u32 nr);
 
 /* Empty a spare ring. Any CPU. */
 void ring_forget(struct ring *spare);
 
-/* Record, or stop recording. */
-void ring_switch(struct ring *r, struct cpu_head *head, bool on);
+/* Record, or stop recording, while that task runs; its calls are recorded or not. */
+void ring_switch(struct ring *r, s32 pid, bool on, bool traced);
 
 /*
  * Write an entry: ip and parent as in arch/ring_event.h, 24 bits each, and a
@@ -40,17 +39,17 @@ bool ring_write(u32 ip, u32 parent, u32 context, const struct ring_event *more);
 
 /*
  * The same, and for the common case inline, by the rules of the trampoline trace_entry_ring:
- * ring_end is NULL whenever C has to decide.
+ * ring.end is NULL whenever C has to decide.
  */
 static always_inline bool ring_write_inline(u32 ip, u32 parent, u32 context,
 					    const struct ring_event *more)
 {
 	struct cpu_head *head = &arch_this_cpu()->head;
-	struct ring_event *e = (struct ring_event *)head->ring_cur;
+	struct ring_event *e = (struct ring_event *)head->ring.cur;
 	struct ring_event *end = e + (more ? 2 : 1);
-	u64 delta = arch_clock() - head->ring_base;
+	u64 delta = arch_clock() - head->ring.base;
 
-	if (__builtin_expect((char *)end > head->ring_end || delta >> 32 ||
+	if (__builtin_expect((char *)end > head->ring.end || delta >> 32 ||
 				     (context & PREEMPT_NMI),
 			     0))
 		return ring_write(ip, parent, context, more);
@@ -62,14 +61,29 @@ static always_inline bool ring_write_inline(u32 ip, u32 parent, u32 context,
 		((struct ring_page *)ALIGN_DOWN((uintptr_t)e, PAGE_SIZE))
 			->inner++;
 	}
-	/* Pairs with the acquire of ring_cur in ring_read.c. */
-	__atomic_store_n(&head->ring_cur, (char *)end, __ATOMIC_RELEASE);
+	/* Pairs with the acquire of ring.cur in ring_read.c. */
+	__atomic_store_n(&head->ring.cur, (char *)end, __ATOMIC_RELEASE);
 	return true;
 }
 
-/* Record the calls that led to the site which returns to ip, innermost first. behind: begin
- * with the caller of the function that ip is in. */
-void ring_stack(unsigned long ip, bool behind, bool irqs_off);
+/* Asked where pids are listed, or where triggers may just have changed tracing_on: does the ring
+ * record calls now? */
+bool ring_may_record(const struct ring *r);
+
+/* Write an entry that bytes follow: RING_MARK, RING_STACK, RING_REPEATS. 0 or -ENOSPC. The CPU
+ * is between ring_enter() and ring_leave(). */
+int ring_put_bytes(struct ring *r, u32 type, u32 context, const void *bytes,
+		   size_t len);
+
+/* Write a call into a ring of this CPU that is not the trampolines'. As ring_write(). */
+void ring_put_call(struct ring *r, unsigned long ip, unsigned long parent,
+		   u32 context);
+
+/* The same with the record of an event, of size bytes. */
+void ring_put_event(struct ring *r, unsigned int id, bool irqs_off,
+		    const void *record, u32 size);
+/* Is a record that ring_event_begin() returned in no ring, because of ring_apart? No site. */
+bool ring_is_apart(const void *record);
 
 /* preempt_count as the trampoline would record it. Interrupts off. */
 static inline u32 ring_context(bool irqs_off)

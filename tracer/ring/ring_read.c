@@ -22,12 +22,12 @@ static void live_pages(const struct ring *r, u32 *tail, u32 *head)
 }
 
 /* Slots of page p that are written. */
-static u32 slots_of(const struct ring_page *p, unsigned int cpu)
+static u32 slots_of(const struct ring *r, const struct ring_page *p)
 {
-	/* Acquire: pairs with the writer's release of ring_cur, which comes
+	/* Acquire: pairs with the writer's release of ring.cur, which comes
 	 * after a slot, and after `used` when it leaves the page. */
 	const char *cur =
-		__atomic_load_n(&cpus[cpu].head.ring_cur, __ATOMIC_ACQUIRE);
+		r->at ? __atomic_load_n(&r->at->cur, __ATOMIC_ACQUIRE) : NULL;
 
 	if (cur >= (char *)p->slots && cur <= (char *)(p->slots + RING_SLOTS))
 		return ring_slots_used(p, cur);
@@ -35,14 +35,14 @@ static u32 slots_of(const struct ring_page *p, unsigned int cpu)
 }
 
 /* The same for page number seq; false: it is gone. */
-static bool written_slots(const struct ring_page *p, u32 seq, unsigned int cpu,
-			  u32 *state, u32 *slots)
+static bool written_slots(const struct ring *r, const struct ring_page *p,
+			  u32 seq, u32 *state, u32 *slots)
 {
 	/* Acquire: pairs with begin_page()'s release of state. */
 	*state = __atomic_load_n(&p->state, __ATOMIC_ACQUIRE);
 	if (RING_STATE_GEN(*state) != RING_GEN(seq))
 		return false;
-	*slots = slots_of(p, cpu);
+	*slots = slots_of(r, p);
 	return *slots <= RING_SLOTS;
 }
 
@@ -54,7 +54,7 @@ static bool copy_slots(struct ring_cursor *c, struct ring_page *p, u32 *state)
 {
 	u32 slots;
 
-	if (!written_slots(p, c->seq, c->cpu, state, &slots))
+	if (!written_slots(c->ring, p, c->seq, state, &slots))
 		return false;
 	if (c->bounded && c->seq == c->end_seq)
 		slots = min(slots, c->end_slots);
@@ -133,7 +133,17 @@ static void decode_return(struct ring_entry *entry, const struct ring_event *e)
 	entry->graph = RING_GRAPH_RETURN;
 	entry->ip = (unsigned long)_text + (e[0].parent >> 8);
 	entry->ticks = (u64)e[1].ip << 32 | e[1].delta;
-	entry->depth = e[1].parent;
+	entry->depth = e[1].parent & 0xff;
+	entry->missed = e[1].parent >> 8;
+}
+
+static void decode_repeats(struct ring_entry *entry,
+			   const struct ring_repeats *r)
+{
+	entry->ip = (unsigned long)_text + r->ip;
+	entry->parent = (unsigned long)_text + r->parent;
+	entry->repeats = r->count;
+	entry->last = (u64)r->clock[1] << 32 | r->clock[0];
 }
 
 /* Decode the slot at c->at; true if it is an entry, then in c->entry. */
@@ -156,8 +166,11 @@ static bool decode(struct ring_cursor *c)
 		.pid = c->pid,
 		.context = (e->ip & 0xff) | (e->parent & 0xff) << 8,
 	};
-	if (ip == RING_MARK || ip == RING_STACK ||
-	    ip >= RING_EVENT(RING_FIRST_EVENT)) {
+	if (ip == RING_REPEATS) {
+		decode_repeats(&c->entry, (const struct ring_repeats *)(e + 1));
+		c->at += RING_MORE_SLOTS(e->parent >> 8);
+	} else if (ip == RING_MARK || ip == RING_STACK ||
+		   ip >= RING_EVENT(RING_FIRST_EVENT)) {
 		if (ip == RING_MARK) {
 			c->entry.text = (const char *)(e + 1);
 		} else if (ip == RING_STACK) {
@@ -276,7 +289,8 @@ static void note_end(unsigned int cpu, void *arg)
 	const struct ring *r = c->ring;
 
 	c->end_seq = r->head;
-	c->end_slots = slots_of(r->pages[r->head % r->nr], cpu);
+	(void)cpu;
+	c->end_slots = slots_of(r, r->pages[r->head % r->nr]);
 	c->seq = r->tail;
 }
 
@@ -330,7 +344,7 @@ static void collect(unsigned int cpu, void *arg)
 	s->oldest = r->pages[seq % r->nr]->base;
 	for (;; seq++) {
 		const struct ring_page *p = r->pages[seq % r->nr];
-		u32 used = slots_of(p, cpu);
+		u32 used = slots_of(r, p);
 		u32 state = READ_ONCE(p->state);
 		u32 read = RING_STATE_ENTRIES(state);
 

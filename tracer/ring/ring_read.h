@@ -26,7 +26,10 @@ struct ring_entry {
 	enum ring_graph graph;	  /* then parent is 0 */
 	u32 depth;		  /* of graph events: calls further out */
 	u64 ticks;		  /* arch_clock()'s, until it returned */
-	const char *text;	  /* the marker's, not NUL-terminated */
+	u32 missed; /* calls of the task that were too deep, modulo 2^24 */
+	u32 repeats; /* of a function event: it stands for so many, the last at: */
+	u64 last;    /* arch_clock() */
+	const char *text;   /* the marker's, not NUL-terminated */
 	const u32 *stack;   /* or offsets from _text, the innermost first */
 	unsigned int event; /* or the id of an event; 0: none */
 	const void *record; /* of that event */

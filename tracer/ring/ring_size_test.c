@@ -10,7 +10,7 @@
 
 KTEST(ring_resize, "ring.resize")
 {
-	unsigned long kb = ring_kb();
+	unsigned long kb = ring_kb(rings);
 	struct trace_worker w[MAX_CPUS];
 	struct ring_stats s;
 	unsigned int i;
@@ -18,16 +18,16 @@ KTEST(ring_resize, "ring.resize")
 	KEXPECT_EQ(t, trace_test_put("buffer_size_kb", "500000000"), -ENOMEM);
 	KEXPECT_EQ(t, trace_test_put("buffer_size_kb", "0"), -EINVAL);
 	KEXPECT_EQ(t, trace_test_put("buffer_size_kb", "much"), -EINVAL);
-	KEXPECT_EQ(t, ring_kb(), kb);
+	KEXPECT_EQ(t, ring_kb(rings), kb);
 	KEXPECT_EQ(t, trace_test_put("buffer_size_kb", "1"), 0);
-	KEXPECT_EQ(t, ring_kb(), 8);
+	KEXPECT_EQ(t, ring_kb(rings), 8);
 	KEXPECT_EQ(t, trace_test_victim(), 0);
 	KASSERT(t, trace_workers_start(w, 0));
 	for (i = 0; i < 12; i++) {
 		KEXPECT_EQ(t,
 			   trace_test_put("buffer_size_kb", i % 2 ? "9" : "40"),
 			   0);
-		KEXPECT_EQ(t, ring_kb(), i % 2 ? 12 : 40);
+		KEXPECT_EQ(t, ring_kb(rings), i % 2 ? 12 : 40);
 		KEXPECT(t, trace_test_books(&s));
 		trace_test_walk(i % 3);
 		if (i % 4 == 0)
@@ -36,7 +36,7 @@ KTEST(ring_resize, "ring.resize")
 	trace_workers_join(w);
 	trace_test_reset();
 	trace_test_size(kb);
-	KEXPECT_EQ(t, ring_kb(), kb);
+	KEXPECT_EQ(t, ring_kb(rings), kb);
 }
 
 /* The number in the newest marker, and how many there are. */
@@ -61,7 +61,7 @@ static unsigned int marks(u32 *newest)
 KTEST(ring_resize_keeps, "ring.resize_keeps_what_fits")
 {
 	static const char *const sizes[] = { "64", "20", "400", "8" };
-	unsigned long kb = ring_kb();
+	unsigned long kb = ring_kb(rings);
 	struct ring_stats s, before;
 	u32 newest = 0;
 	char text[8];
@@ -101,7 +101,7 @@ static void near_the_end(unsigned int cpu, void *arg)
 /* After 2^32 pages their numbers start again; the books go on. */
 KTEST(ring_wrap, "ring.page_numbers_run_over")
 {
-	unsigned long kb = ring_kb();
+	unsigned long kb = ring_kb(rings);
 	struct trace_worker w[MAX_CPUS];
 	struct ring_stats s;
 	unsigned long calls;

@@ -18,7 +18,7 @@ static void call(unsigned int n)
 
 KTEST(ring_books, "ring.books_add_up")
 {
-	unsigned long kb = ring_kb();
+	unsigned long kb = ring_kb(rings);
 	struct ring_stats s;
 
 	KEXPECT_EQ(t, trace_test_victim(), 0);
@@ -115,7 +115,7 @@ static void with_readers(struct ktest_run *t, const char *kb)
 
 KTEST(ring_readers, "ring.readers_and_writers")
 {
-	unsigned long kb = ring_kb();
+	unsigned long kb = ring_kb(rings);
 
 	with_readers(t, TINY);
 	with_readers(t, "64");
@@ -196,7 +196,7 @@ KTEST(ring_time, "ring.time_beyond_32_bits")
 	victim_call(1);
 	state = arch_irq_save();
 	/* As if the page had been begun so long ago. */
-	arch_this_cpu()->head.ring_base -= 3ull << 32;
+	arch_this_cpu()->head.ring.base -= 3ull << 32;
 	r = &rings[cpu_index()];
 	r->pages[r->head % r->nr]->base -= 3ull << 32;
 	victim_call(2);
@@ -318,7 +318,7 @@ KTEST(ring_marks, "ring.markers")
 	for (i = 1; i <= RING_MARK_MAX; i += 31) {
 		memset(text, 'a' + i % 26, i);
 		text[i] = '\0';
-		KEXPECT_EQ(t, ring_mark(text, i), 0);
+		KEXPECT_EQ(t, ring_mark(rings, text, i), 0);
 	}
 	it = trace_iter_open(rings, cpus_present(), true);
 	KASSERT(t, it);

@@ -196,6 +196,7 @@ static void move_site(unsigned int to, unsigned int from)
 	set_bit(live_calls.patchable, to,
 		site_test(live_calls.patchable, from));
 	set_bit(live_calls.enabled, to, site_test(live_calls.enabled, from));
+	set_bit(live_calls.touched, to, site_test(live_calls.touched, from));
 }
 
 static void place_site(unsigned int to, u32 word)
@@ -208,6 +209,7 @@ static void place_site(unsigned int to, u32 word)
 		if (maps[m])
 			set_bit(maps[m], to, false);
 	set_bit(live_calls.enabled, to, false);
+	set_bit(live_calls.touched, to, false);
 	set_bit(live_calls.patchable, to, !failed && !skipped);
 	site_boot.failed += failed;
 	site_boot.skipped += skipped;
@@ -258,8 +260,10 @@ static void insert_found(struct turn *turn)
 	insert(turn->found, n);
 	WRITE_ONCE(site_count, site_count + n);
 	site_words = (site_count + 31) / 32;
-	refit(&filter_trace);
-	refit(&filter_notrace);
+	for (unsigned int i = 0; i < INSTANCES; i++) {
+		refit(&trace_instances[i].filter);
+		refit(&trace_instances[i].left_out);
+	}
 	refit(&filter_graph);
 	refit(&filter_graph_hidden);
 	refit(&filter_stack);
@@ -323,7 +327,7 @@ static void trace_new(void)
 {
 	static struct ctl_handle h; /* trace_mutex */
 
-	if (trace_state.tracer->ops && trace_update(&h, 0, site_words))
+	if (trace_top.tracer->ops && trace_update(&h, 0, site_words))
 		printk("record: %s\n", h.error);
 }
 

@@ -115,7 +115,7 @@ KTEST(record_daemon, "record.daemon_makes_sites")
 	trace_test_read("set_ftrace_filter", text, sizeof(text), 7);
 	KEXPECT(t, !strcmp(text, "record_victim_011\n"));
 	KEXPECT_EQ(t, site_weight(live_calls.enabled), 1);
-	KEXPECT_EQ(t, site_weight(site_bits.filter), 1);
+	KEXPECT_EQ(t, site_weight(site_bits.filter[0]), 1);
 	call(t, 8, 24);
 	trace_test_books(&sum);
 	KEXPECT_EQ(t, sum.written, 3);

@@ -104,12 +104,12 @@ unsigned int site_weight(const u32 *bits)
 	return n;
 }
 
-#define AT_BOOT 4 /* bitmaps of the sites that are there from boot on */
+#define AT_BOOT 5 /* bitmaps of the sites that are there from boot on */
 
 unsigned long site_bytes(void)
 {
 	u32 *const *map = (u32 *const *)&site_bits;
-	unsigned int maps = 2; /* live_calls has two */
+	unsigned int maps = 3; /* live_calls has three */
 
 	for (unsigned int m = 0; m < NR_SITE_BITMAPS; m++)
 		maps += !!map[m];
@@ -142,8 +142,9 @@ static void bitmaps_alloc(void)
 	live_calls.table = site_table;
 	live_calls.patchable = bits;
 	live_calls.enabled = bits + words;
-	site_bits.filter = bits + 2 * words;
-	site_bits.excluded = bits + 3 * words;
+	site_bits.filter[0] = bits + 2 * words;
+	site_bits.excluded[0] = bits + 3 * words;
+	live_calls.touched = bits + 4 * words;
 	live_jumps.patchable = bits + AT_BOOT * words;
 	live_jumps.enabled = live_jumps.patchable + jump_words;
 }

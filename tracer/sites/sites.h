@@ -46,6 +46,7 @@ struct live_set {
 	const s16 *distance; /* of the jumps; NULL: functions' sites */
 	u32 *patchable;	     /* prepared at boot: may be switched */
 	u32 *enabled;	     /* the live instruction is "on" in memory */
+	u32 *touched;	     /* it has ever been; NULL: that is not kept */
 };
 extern struct live_set live_calls, live_jumps;
 
@@ -79,10 +80,13 @@ static inline struct live jump_live(unsigned int i)
 #define LIVE_BY_KIND(set, fn, ...)                                             \
 	((set)->distance ? fn(__VA_ARGS__, true) : fn(__VA_ARGS__, false))
 
+#define INSTANCES 9 /* of the tracer: the top level, and 8 that users make */
+
 /* What users choose of the sites: bitmaps likewise, which change under trace_mutex. */
 struct site_bits {
-	u32 *filter;   /* set_ftrace_filter; meaningless when it is empty */
-	u32 *excluded; /* set_ftrace_notrace */
+	/* Of each instance; NULL where there is none. */
+	u32 *filter[INSTANCES]; /* set_ftrace_filter; meaningless when it is empty */
+	u32 *excluded[INSTANCES]; /* set_ftrace_notrace */
 	/* NULL until they are first needed: */
 	u32 *graph; /* set_graph_function; meaningless when it is empty */
 	u32 *graph_hidden; /* set_graph_notrace */

@@ -1,0 +1,33 @@
+/* All paths of control files, for the control-file layer alone. */
+#ifndef KERNEL_CTL_WALK_H
+#define KERNEL_CTL_WALK_H
+
+#include <kernel/ctl/ctl.h>
+
+#define CTL_PATH 128
+
+REGISTRY(struct ctl_file, ctl_files);
+REGISTRY(struct ctl_folders, ctl_folders);
+
+/* A walk over all paths, those with %u once for each CPU, those with %s for each name; and
+ * all of these again in each folder. */
+struct ctl_walk {
+	const char *
+		wanted; /* paths that cannot be this one, or below it, are passed over */
+	const struct ctl_file *file; /* NULL: the walk has not begun */
+	unsigned int n;		     /* the CPU, or the name's number */
+	unsigned int folder;	     /* 0: none */
+	char path[CTL_PATH];
+};
+
+/*
+ * Begin before the first path; and go to the next one. False: there is none. A path that agrees
+ * with `wanted` only in part may be among them. Any task.
+ */
+void ctl_walk_start(struct ctl_walk *w, const char *wanted);
+bool ctl_walk_next(struct ctl_walk *w);
+
+/* The part of a path below dir, or NULL if it is not below. */
+const char *ctl_below(const char *path, const char *dir);
+
+#endif

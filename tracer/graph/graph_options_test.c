@@ -1,0 +1,154 @@
+/*
+ * Proves of the options that say what function_graph and the profiler record: each against
+ * what the test itself counts or measures.
+ */
+#include <tracer/testing.h>
+#include <tracer/graph/returns.h>
+
+#include <boot/boot_info.h>
+#include <kernel/image/symbols.h>
+#include <kernel/mm/kmalloc.h>
+#include <kernel/time.h>
+
+#define SLEEP_NS (3 * NSEC_PER_MSEC)
+#define LEVELS (TASK_RETURNS + 12)
+#define TEXT 32768
+
+static int begin(const char *filter)
+{
+	int err;
+
+	trace_test_reset();
+	err = trace_test_put("set_ftrace_filter", filter);
+	return err ? err : trace_test_put("current_tracer", "function_graph");
+}
+
+static u64 slept; /* clock ticks, as the sleeper itself sees it */
+
+static notrace void sleep_on(unsigned long x)
+{
+	u64 began = arch_clock();
+
+	(void)x;
+	task_sleep(SLEEP_NS);
+	slept = arch_clock() - began;
+}
+
+/* The time of one call of victim_callback(sleep_on), as function_graph has it. 0: it has none.
+ * *real is what the caller sees. */
+static u64 time_asleep(u64 *real)
+{
+	struct trace_iter *it;
+	const struct ring_entry *e;
+	u64 ticks = 0;
+
+	trace_test_put("trace", "");
+	*real = arch_clock();
+	victim_callback(sleep_on, 1);
+	*real = arch_clock() - *real;
+	it = trace_iter_open(rings, cpus_present(), true);
+	while (it && (e = trace_iter_peek(it))) {
+		if (e->graph == RING_GRAPH_RETURN)
+			ticks = e->ticks;
+		trace_iter_next(it);
+	}
+	trace_iter_close(it);
+	return ticks;
+}
+
+static notrace void clear_and_sleep(unsigned long x)
+{
+	trace_test_put("trace", "");
+	sleep_on(x);
+}
+
+KTEST(graph_sleep_time, "graph.sleep_time")
+{
+	u64 real, ticks;
+
+	KEXPECT_EQ(t, begin("victim_callback"), 0);
+	ticks = time_asleep(&real);
+	KEXPECT(t, ticks >= ns_to_clock_delta(SLEEP_NS) && ticks <= real);
+	KEXPECT_EQ(t, trace_test_put("options/sleep-time", "0"), 0);
+	ticks = time_asleep(&real);
+	KEXPECT(t, ticks && ticks <= real);
+	/* Elsewhere the host may keep the CPU from falling asleep in time, or take so long that
+	 * another task comes in between. */
+	if (boot_info.icount)
+		KEXPECT(t, real - ticks <= slept &&
+				   clock_delta_to_ns(real - ticks) >=
+					   SLEEP_NS - 200 * NSEC_PER_USEC);
+	/* A call that the buffer does not know any more does not seem to begin later. */
+	victim_callback(clear_and_sleep, 1);
+	KEXPECT_EQ(t, trace_test_written(), 0);
+	KEXPECT_EQ(t, trace_test_put("options/sleep-time", "1"), 0);
+	ticks = time_asleep(&real);
+	KEXPECT(t, ticks >= ns_to_clock_delta(SLEEP_NS) && ticks <= real);
+	trace_test_reset();
+}
+
+/* How many calls of the function are in the buffer, while the caller has slept. */
+static unsigned int calls_of(const char *name)
+{
+	struct trace_iter *it;
+	const struct ring_entry *e;
+	unsigned int n = 0;
+	struct symbol s;
+
+	trace_test_put("trace", "");
+	victim_callback(sleep_on, 1);
+	it = trace_iter_open(rings, cpus_present(), true);
+	while (it && (e = trace_iter_peek(it))) {
+		if (e->graph == RING_GRAPH_ENTRY && symbol_at(e->ip, &s) &&
+		    !strcmp(s.name, name))
+			n++;
+		trace_iter_next(it);
+	}
+	trace_iter_close(it);
+	return n;
+}
+
+/* A sleeper is woken by an interrupt. */
+KTEST(graph_irqs, "graph.funcgraph_irqs")
+{
+	KEXPECT_EQ(t, begin("irq_event victim_callback"), 0);
+	KEXPECT(t, calls_of("irq_event") > 0);
+	KEXPECT_EQ(t, trace_test_put("options/funcgraph-irqs", "0"), 0);
+	KEXPECT_EQ(t, calls_of("irq_event"), 0);
+	KEXPECT_EQ(t, calls_of("victim_callback"), 1);
+	KEXPECT_EQ(t, trace_test_put("options/funcgraph-irqs", "1"), 0);
+	KEXPECT(t, calls_of("irq_event") > 0);
+	trace_test_reset();
+}
+
+static notrace void nest(unsigned long levels)
+{
+	if (levels)
+		victim_callback(nest, levels - 1);
+}
+
+KTEST(graph_overrun, "graph.funcgraph_overrun")
+{
+	char *text = kmalloc(TEXT), want[40];
+	u32 room = TASK_RETURNS - current_task()->nr_returns, before;
+	unsigned int lines = 0;
+
+	KASSERT(t, text);
+	KEXPECT_EQ(t, begin("victim_callback"), 0);
+	before = current_task()->returns_missed;
+	nest(LEVELS);
+	KEXPECT_EQ(t, current_task()->returns_missed - before, LEVELS - room);
+	trace_test_put("tracing_on", "0");
+	KEXPECT(t, trace_test_read("trace", text, TEXT, 4096) > 0);
+	KEXPECT(t, !strstr(text, "Overruns"));
+	trace_test_put("options/funcgraph-overrun", "1");
+	KEXPECT(t, trace_test_read("trace", text, TEXT, 4096) > 0);
+	snprintf(want, sizeof(want), "}\n (Overruns: %u)\n",
+		 before + LEVELS - room);
+	for (char *at = text; (at = strstr(at, want)); at++)
+		lines++;
+	/* The innermost that was recorded has its call and its return in one line. */
+	KEXPECT_EQ(t, lines, room - 1);
+	kfree(text);
+	trace_test_reset();
+}

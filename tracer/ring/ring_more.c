@@ -1,0 +1,87 @@
+/* Entries that say more of a call: ring_more.h. */
+#include <tracer/ring/ring_more.h>
+
+#include <kernel/cpu/cpu.h>
+#include <kernel/image/symbols.h>
+#include <kernel/image/unwind.h>
+#include <kernel/sched/task.h>
+#include <tracer/ring/ring_internal.h>
+#include <tracer/tracer.h>
+
+void ring_stack(unsigned long ip, bool behind, bool irqs_off)
+{
+	u32 offsets[RING_STACK_MAX];
+	unsigned int n = 0;
+	bool begun = false;
+	irq_state_t state;
+	struct unwind u;
+	struct ring *r;
+
+	if (!ring_enter(&state))
+		return;
+	r = &rings[cpu_index()];
+	if (ring_may_record(r)) {
+		/* The walk begins here; the tracer's own calls are left out. */
+		for (unwind_start(&u, NULL, NULL);
+		     unwind_next(&u) && n < RING_STACK_MAX;) {
+			if (begun || (u.regs.pc == ip && !behind))
+				offsets[n++] = u.regs.pc - (unsigned long)_text;
+			begun |= u.regs.pc == ip;
+		}
+		ring_put_bytes(r, RING_STACK, ring_context(irqs_off), offsets,
+			       n * sizeof(offsets[0]));
+	}
+	ring_leave(state);
+}
+
+/* The last call of a CPU that was recorded. */
+static struct last_call {
+	unsigned long ip, parent;
+	s32 pid;
+	u32 count; /* how often it has come again since */
+	u64 clock; /* when it came last */
+} last_calls[MAX_CPUS];
+
+/* Of Linux's format, which has 16 bits. */
+#define REPEATS_MAX 0xffff
+
+static void put_count(struct ring *r, const struct last_call *last,
+		      bool irqs_off)
+{
+	struct ring_repeats repeats = {
+		.ip = last->ip - (unsigned long)_text,
+		.parent = last->parent - (unsigned long)_text,
+		.count = last->count,
+		.clock = { last->clock, last->clock >> 32 },
+	};
+	irq_state_t state;
+
+	if (!ring_enter(&state))
+		return;
+	ring_put_bytes(r, RING_REPEATS, ring_context(irqs_off), &repeats,
+		       sizeof(repeats));
+	ring_leave(state);
+}
+
+bool ring_repeats(unsigned long ip, unsigned long parent, bool irqs_off)
+{
+	struct last_call *last = &last_calls[cpu_index()];
+	struct ring *r = &rings[cpu_index()];
+	/* What the buffer was cleared of cannot come again. */
+	bool known = (s64)(last->clock - r->began) >= 0;
+	s32 pid = current_task()->pid;
+
+	/* An NMI may have come while another call is being counted. */
+	if (!ring_may_record(r) || r->busy || (ring_context(0) & PREEMPT_NMI))
+		return false;
+	if (known && last->ip == ip && last->parent == parent &&
+	    last->pid == pid && last->count < REPEATS_MAX) {
+		last->count++;
+		last->clock = arch_clock();
+		return true;
+	}
+	if (known && last->count)
+		put_count(r, last, irqs_off);
+	*last = (struct last_call){ ip, parent, pid, 0, arch_clock() };
+	return false;
+}
