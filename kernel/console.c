@@ -66,8 +66,7 @@ void console_write_whole(const char *text, size_t len)
 {
 	irq_state_t state;
 
-	if (panic_here() ||
-	    (arch_this_cpu()->head.preempt_count & PREEMPT_NMI)) {
+	if (panic_here() || (preempt_count() & PREEMPT_NMI)) {
 		console_write_urgent(text, len);
 		return;
 	}

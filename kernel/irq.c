@@ -26,8 +26,7 @@ notrace void irq_nmi(void)
 
 notrace bool in_interrupt(void)
 {
-	return arch_this_cpu()->head.preempt_count &
-	       (PREEMPT_IRQ_MASK | PREEMPT_NMI);
+	return preempt_count() & (PREEMPT_IRQ_MASK | PREEMPT_NMI);
 }
 
 struct trap_frame *irq_frame(void)

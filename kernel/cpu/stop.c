@@ -46,7 +46,8 @@ static struct {
 
 notrace bool stop_active(void)
 {
-	return arch_this_cpu()->in_stop;
+	/* A task that may be moved is in none, and could read another CPU's answer. */
+	return arch_irqs_off() && arch_this_cpu()->in_stop;
 }
 
 /* Release: a CPU that acts on the new state sees what was done before it. Pairs

@@ -7,6 +7,7 @@
 #include <kernel/errno.h>
 #include <kernel/test/ktest.h>
 #include <kernel/cpu/stop.h>
+#include <kernel/event/latency.h>
 #include <kernel/lib/string.h>
 #include <kernel/patch_path.h>
 #include <kernel/sched/task.h>
@@ -177,13 +178,13 @@ static void stop_again(void *arg)
  */
 KTEST(stop_nested, "stop.nesting_refused")
 {
+	irq_state_t state = irq_save();
 	int err = 0;
 
-	preempt_disable();
 	arch_this_cpu()->in_stop = true;
 	stop_again(&err);
 	arch_this_cpu()->in_stop = false;
-	preempt_enable();
+	irq_restore(state);
 	KEXPECT_EQ(t, err, -EBUSY);
 }
 

@@ -59,15 +59,25 @@ notrace void preempt_enable(void)
 	arch_irq_restore(state);
 }
 
+/* Interrupts off, because a task that was moved after it had found its CPU would read another
+ * CPU's count. */
+notrace u32 preempt_count(void)
+{
+	irq_state_t state = arch_irq_save();
+	u32 count = arch_this_cpu()->head.preempt_count;
+
+	arch_irq_restore(state);
+	return count;
+}
+
 notrace unsigned int preempt_depth(void)
 {
-	return arch_this_cpu()->head.preempt_count & PREEMPT_DEPTH_MASK;
+	return preempt_count() & PREEMPT_DEPTH_MASK;
 }
 
 bool may_sleep(void)
 {
-	return !arch_irqs_off() &&
-	       !(arch_this_cpu()->head.preempt_count & ~PREEMPT_RESCHED);
+	return !arch_irqs_off() && !(preempt_count() & ~PREEMPT_RESCHED);
 }
 
 void sched_need_resched(void)

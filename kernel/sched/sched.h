@@ -46,6 +46,8 @@ struct timer_queue {
  */
 void preempt_disable(void);
 void preempt_enable(void);
+/* preempt_count of the calling context (arch/cpu_head.h). */
+u32 preempt_count(void);
 /* How many preempt_disable() are in force here. */
 unsigned int preempt_depth(void);
 /* May this context sleep? */

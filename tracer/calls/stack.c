@@ -69,7 +69,7 @@ void stack_check(unsigned int site, unsigned long ip)
 	if (!READ_ONCE(enabled) || sp <= bottom || sp > top ||
 	    top - sp <= READ_ONCE(deepest.here) ||
 	    (filter_stack.count && !site_test(site_bits.stack, site)) ||
-	    (arch_this_cpu()->head.preempt_count & PREEMPT_NMI) || !try_lock())
+	    (preempt_count() & PREEMPT_NMI) || !try_lock())
 		return;
 	if (top - sp > deepest.here) {
 		WRITE_ONCE(deepest.here, top - sp);

@@ -42,7 +42,7 @@ static noinline enum verdict judge(const struct task *t,
 
 	if (t->graph_hidden || site < 0)
 		return LET_BE;
-	if (in_interrupt() && !trace_option(OPT_GRAPH_IRQS))
+	if (!trace_option(OPT_GRAPH_IRQS) && in_interrupt())
 		return LET_BE;
 	if (hidden && site_test(hidden, site))
 		return HIDE;
