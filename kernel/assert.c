@@ -14,7 +14,7 @@ noinline notrace void assert_failed(const char *what)
 	struct task *t = current_task();
 
 	if (!t->expendable || !t->fault || in_interrupt())
-		panic("%s, at %pS", what, (void *)(caller - 1));
+		panic("%s, at %pB", what, (void *)caller);
 	t->fault->what = what;
 	t->killed = true;
 	task_die(-EFAULT);

@@ -60,11 +60,11 @@ bool symbol_find(const char *name, struct symbol *s)
 	return !strcmp(s->name, name);
 }
 
-int symbol_format(char *buf, size_t size, unsigned long addr)
+int symbol_format(char *buf, size_t size, unsigned long addr, bool is_return)
 {
 	struct symbol s;
 
-	if (!symbol_at(addr, &s))
+	if (!symbol_at(addr - is_return, &s))
 		return snprintf(buf, size, "0x%lx", addr);
 	return snprintf(buf, size, "%.64s+0x%lx/0x%lx", s.name, addr - s.start,
 			s.size);

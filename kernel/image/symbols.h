@@ -32,7 +32,8 @@ bool symbol_at(unsigned long addr, struct symbol *s);
 bool symbol_find(const char *name, struct symbol *s);
 /* The function of that index; false from symbol_count on. */
 bool symbol_get(unsigned int index, struct symbol *s);
-/* "name+0x12/0x40", or "0x..." for an address in no function. */
-int symbol_format(char *buf, size_t size, unsigned long addr);
+/* "name+0x12/0x40", or "0x..." for an address in no function. is_return: addr is a return
+ * address, and a call that does not return may be the last instruction of its function. */
+int symbol_format(char *buf, size_t size, unsigned long addr, bool is_return);
 
 #endif

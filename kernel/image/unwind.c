@@ -259,12 +259,13 @@ noinline unsigned int backtrace_get(const struct trap_frame *f,
 
 void backtrace_print(const struct trap_frame *f, const struct task *t)
 {
-	unsigned long pcs[BACKTRACE_MAX];
-	unsigned int n = backtrace_get(f, t, pcs, BACKTRACE_MAX);
+	struct unwind u;
+	unsigned int n = 0;
 
 	printk("backtrace:\n");
-	for (unsigned int i = 0; i < n; i++)
-		printk("  %pS\n", (void *)pcs[i]);
+	unwind_start(&u, f, t);
+	for (; n < BACKTRACE_MAX && unwind_next(&u); n++)
+		printk(u.exact ? "  %pS\n" : "  %pB\n", (void *)u.regs.pc);
 	if (n == BACKTRACE_MAX)
 		printk("  ...\n");
 }

@@ -172,14 +172,14 @@ static const char *parse_spec(struct spec *s, const char *f, va_list *ap)
 	return f;
 }
 
-/* %p: 0x and digits. %pS: what symbol_format() says of the address. */
+/* %p: 0x and digits. %pS: what symbol_format() says of the address; %pB: of a return address. */
 static const char *put_pointer(struct out *o, struct spec *s, const char *f,
 			       void *p)
 {
 	char buf[SYMBOL_BUF];
 
-	if (f[1] == 'S') {
-		symbol_format(buf, sizeof(buf), (unsigned long)p);
+	if (f[1] == 'S' || f[1] == 'B') {
+		symbol_format(buf, sizeof(buf), (unsigned long)p, f[1] == 'B');
 		put_string(o, s, buf);
 		return f + 1;
 	}

@@ -1,6 +1,6 @@
 /* Proves that vsnprintf() writes what C says, and never past its buffer. */
+#include <kernel/image/symbols.h>
 #include <kernel/test/ktest.h>
-#include <kernel/lib/string.h>
 #include <kernel/image/symbols.h>
 
 static char buf[128];
@@ -47,9 +47,14 @@ KTEST(format_text, "printk.text")
 KTEST(format_symbol, "printk.symbol")
 {
 	const char *name = "snprintf+0x0/0x";
+	struct symbol s;
 
+	KASSERT(t, symbol_at((unsigned long)snprintf, &s));
 	snprintf(buf, sizeof(buf), "%pS", (void *)snprintf);
 	KEXPECT(t, !strncmp(buf, name, strlen(name)));
+	/* The end of a function is still in it for a return address. */
+	snprintf(buf, sizeof(buf), "%pB", (void *)(s.start + s.size));
+	KEXPECT(t, !strncmp(buf, name, strlen("snprintf+0x")));
 	EXPECT_TEXT(t, "0x10", "%pS", (void *)16);
 	EXPECT_TEXT(t, "      0x10", "%10pS", (void *)16);
 }

@@ -107,7 +107,7 @@ static void print_row(struct seq *s, const struct task_row *r)
 	char where[SYMBOL_BUF] = "-";
 
 	if (r->pc)
-		symbol_format(where, sizeof(where), r->pc);
+		symbol_format(where, sizeof(where), r->pc, false);
 	seq_printf(s, "%5d %-15s %4d %-8s %3u %10llu %s%s\n", r->pid, r->name,
 		   r->prio, state_name(r), r->cpu,
 		   (unsigned long long)r->switches, where, mark(r));
