@@ -1,5 +1,4 @@
 /* Proves that vsnprintf() writes what C says, and never past its buffer. */
-#include <kernel/image/symbols.h>
 #include <kernel/test/ktest.h>
 #include <kernel/image/symbols.h>
 
