@@ -334,7 +334,7 @@ int cmd_reset(void)
 	mutex_lock(&trace_mutex);
 	trace_options_reset();
 	if (!err)
-		err = triggers_clear(&errors);
+		err = triggers_clear(&errors, &trace_top);
 	if (!err)
 		err = events_reset(&errors, &trace_top);
 	if (!err)

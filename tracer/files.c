@@ -239,10 +239,10 @@ static int filter_read(struct ctl_handle *h, struct seq *s)
 		seq_printf(s, "%s\n", f->empty);
 		return 1;
 	}
-	if (f != &trace_top.filter)
+	if (f != &instance_of(h)->filter)
 		return 0;
 	mutex_lock(&trace_mutex);
-	shown = triggers_show(s, h->pos++ - first);
+	shown = triggers_show(s, instance_of(h), h->pos++ - first);
 	mutex_unlock(&trace_mutex);
 	return shown;
 }
@@ -272,11 +272,6 @@ static int trace_filter_write(struct ctl_handle *h, char *text)
 	char *commands = part_triggers(text), *copy;
 	int err = commands ? 0 : ctl_error(h, -ENOMEM, "out of memory");
 
-	if (!err && *commands && f != &trace_top.filter)
-		err = ctl_error(h, -EINVAL,
-				"'%.32s': only the top level's "
-				"set_ftrace_filter takes commands",
-				commands);
 	if (!err && *commands) {
 		copy = kmalloc(strlen(text) + 1);
 		if (!copy)

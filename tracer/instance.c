@@ -6,9 +6,14 @@
 #include <kernel/lib/string.h>
 #include <kernel/lock/mutex.h>
 #include <kernel/mm/kmalloc.h>
+#include <kernel/sched/task.h>
+#include <tracer/calls/triggers.h>
+#include <tracer/events/error_log.h>
 #include <tracer/events/events.h>
 #include <tracer/ops.h>
 #include <tracer/options.h>
+#include <tracer/output/snapshot.h>
+#include <tracer/pids.h>
 #include <tracer/ring/ring_control.h>
 #include <tracer/ring/ring_internal.h>
 #include <tracer/tracer.h>
@@ -32,6 +37,7 @@ struct trace_instance trace_instances[INSTANCES] = {
 		.on = true,
 		.options = TRACE_OPTIONS_AT_BOOT,
 		.rings = rings,
+		.spares = ring_spares,
 		FILTERS(0),
 	},
 	{ FILTERS(1) },
@@ -57,7 +63,8 @@ void instances_call(unsigned int site, unsigned long ip, unsigned long parent,
 	for (unsigned int i = 1; all >> i; i++) {
 		const struct trace_instance *in = &trace_instances[i];
 
-		if ((all >> i & 1) && instance_takes(in, site))
+		if ((all >> i & 1) && instance_takes(in, site) &&
+		    pid_is_traced(in, arch_current()->pid))
 			ring_put_call(&in->rings[cpu_index()], ip, parent,
 				      ring_context(irqs_off));
 	}
@@ -102,11 +109,11 @@ bool instance_has(const struct trace_instance *in, const struct tracer *tracer)
 void instance_refresh(struct trace_instance *in)
 {
 	mutex_assert_held(&trace_mutex);
+	/* Each writer looks at tracing_on itself, for a trigger may change it. */
 	if (in == &trace_top)
 		trace_refresh();
 	else
-		ring_record(in->rings, in->on && !in->pauses ? in->cpumask : 0,
-			    false);
+		ring_record(in->rings, in->pauses ? 0 : in->cpumask, false);
 }
 
 void instance_record(struct trace_instance *in, bool on, cpumask_t mask)
@@ -211,8 +218,12 @@ static void drop(struct trace_instance *in)
 {
 	unsigned int i = instance_number(in);
 
-	if (in->rings)
+	pids_forget(in);
+	error_log_clear(in);
+	if (in->rings) {
+		snapshot_free(in);
 		ring_free(in->rings);
+	}
 	kfree(in->rings);
 	kfree(site_bits.filter[i]);
 	kfree(site_bits.excluded[i]);
@@ -226,11 +237,12 @@ static int make_in(struct ctl_handle *h, struct trace_instance *in)
 {
 	unsigned int i = instance_number(in);
 
-	in->rings = kzalloc(MAX_CPUS * sizeof(*in->rings));
+	in->rings = kzalloc(2 * MAX_CPUS * sizeof(*in->rings));
+	in->spares = in->rings + MAX_CPUS;
 	site_bits.filter[i] = site_bitmap_alloc();
 	site_bits.excluded[i] = site_bitmap_alloc();
-	for (unsigned int cpu = 0; in->rings && cpu < MAX_CPUS; cpu++)
-		in->rings[cpu].in = in;
+	for (unsigned int n = 0; in->rings && n < 2 * MAX_CPUS; n++)
+		in->rings[n].in = in;
 	in->tracer = &tracer_nop;
 	in->options = TRACE_OPTIONS_AT_BOOT;
 	in->clock = 0;
@@ -296,6 +308,8 @@ static int folder_remove(struct ctl_handle *h, unsigned int i)
 		return ctl_error(h, -EBUSY, "a file in it is open");
 	}
 	err = instance_select(h, in, "nop");
+	if (!err)
+		err = triggers_clear(h, in);
 	if (!err)
 		err = events_reset(h, in);
 	if (err)

@@ -33,6 +33,9 @@ struct trace_instance {
 	unsigned int clock;  /* the number of its clock: output.c */
 	struct ring
 		*rings; /* MAX_CPUS of them; NULL: the instance is not there */
+	/* As many, which have no writer: what a snapshot has taken out of the rings
+	 * (output/snapshot.h). Without pages, there is no memory for a snapshot. */
+	struct ring *spares;
 	struct site_filter filter, left_out;
 };
 extern struct trace_instance trace_instances[INSTANCES];

@@ -247,10 +247,6 @@ KTEST(instances_beside, "instances.beside_triggers")
 		   trace_test_put("instances/a/set_ftrace_filter",
 				  "victim_call"),
 		   0);
-	KEXPECT_EQ(t,
-		   trace_test_put("instances/a/set_ftrace_filter",
-				  "victim_call:traceoff"),
-		   -EINVAL);
 	KEXPECT_EQ(t, trace_test_put("instances/a/current_tracer", "function"),
 		   0);
 	KEXPECT_EQ(t,

@@ -23,7 +23,7 @@ struct pids {
 struct both {
 	struct pids *yes, *no;
 };
-static struct both calls, events;
+static struct both calls[INSTANCES], events[INSTANCES];
 
 static bool holds(const struct pids *list, s32 pid)
 {
@@ -40,7 +40,7 @@ static bool holds(const struct pids *list, s32 pid)
 	return lo < list->nr && list->pid[lo] == pid;
 }
 
-static bool passes(struct both *lists, s32 pid)
+static always_inline bool passes(const struct both *lists, s32 pid)
 {
 	const struct pids *yes = __atomic_load_n(&lists->yes, __ATOMIC_ACQUIRE);
 	const struct pids *no = __atomic_load_n(&lists->no, __ATOMIC_ACQUIRE);
@@ -48,26 +48,44 @@ static bool passes(struct both *lists, s32 pid)
 	return (!yes || holds(yes, pid)) && (!no || !holds(no, pid));
 }
 
-bool pid_is_traced(s32 pid)
+bool pid_is_traced(const struct trace_instance *in, s32 pid)
 {
-	return passes(&calls, pid);
+	return passes(&calls[instance_number(in)], pid);
 }
 
-bool pid_has_events(s32 pid)
+bool pid_has_events(const struct trace_instance *in, s32 pid)
 {
-	return passes(&events, pid);
+	return passes(&events[instance_number(in)], pid);
 }
 
-bool pids_are_listed(void)
+static bool any(const struct both *lists)
 {
 	mutex_assert_held(&trace_mutex);
-	return calls.yes || calls.no;
+	return lists->yes || lists->no;
 }
 
-bool event_pids_are_listed(void)
+bool pids_are_listed(const struct trace_instance *in)
+{
+	return any(&calls[instance_number(in)]);
+}
+
+bool event_pids_are_listed(const struct trace_instance *in)
+{
+	return any(&events[instance_number(in)]);
+}
+
+static void forget(struct both *lists)
+{
+	kfree(lists->yes);
+	kfree(lists->no);
+	*lists = (struct both){ 0 };
+}
+
+void pids_forget(const struct trace_instance *in)
 {
 	mutex_assert_held(&trace_mutex);
-	return events.yes || events.no;
+	forget(&calls[instance_number(in)]);
+	forget(&events[instance_number(in)]);
 }
 
 static void insert(struct pids *list, s32 pid)
@@ -126,30 +144,55 @@ static struct pids *inherit(struct pids **list, const struct task *parent,
 	return old;
 }
 
+/* The lists that no CPU must read any more, once trace_refresh() has been called. */
+struct gone {
+	struct pids *list[4 * INSTANCES];
+	unsigned int nr;
+};
+
+static void inherit_both(struct both *lists, const struct task *parent,
+			 const struct task *child, struct gone *gone)
+{
+	struct pids *old[] = { inherit(&lists->yes, parent, child),
+			       inherit(&lists->no, parent, child) };
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(old); i++)
+		if (old[i])
+			gone->list[gone->nr++] = old[i];
+}
+
+static void inherit_all(const struct task *parent, const struct task *child)
+{
+	struct gone gone = { .nr = 0 };
+
+	for (unsigned int i = 0; i < INSTANCES; i++) {
+		const struct trace_instance *in = &trace_instances[i];
+
+		if (instance_option(in, OPT_FUNCTION_FORK))
+			inherit_both(&calls[i], parent, child, &gone);
+		if (instance_option(in, OPT_EVENT_FORK))
+			inherit_both(&events[i], parent, child, &gone);
+	}
+	if (gone.nr)
+		trace_refresh();
+	while (gone.nr)
+		kfree(gone.list[--gone.nr]);
+}
+
 /* A task that makes another may hold trace_mutex: tests do. */
 static void forked(struct task *parent, struct task *child)
 {
-	bool of_calls = trace_option(OPT_FUNCTION_FORK), held;
-	bool of_events = trace_option(OPT_EVENT_FORK);
-	struct pids *old[4] = { 0 };
+	u32 options = 0;
+	bool held;
 
-	if (!of_calls && !of_events)
+	for (unsigned int i = 0; i < INSTANCES; i++)
+		options |= READ_ONCE(trace_instances[i].options);
+	if (!(options & (1u << OPT_FUNCTION_FORK | 1u << OPT_EVENT_FORK)))
 		return;
 	held = mutex_is_held(&trace_mutex);
 	if (!held)
 		mutex_lock(&trace_mutex);
-	if (of_calls) {
-		old[0] = inherit(&calls.yes, parent, child);
-		old[1] = inherit(&calls.no, parent, child);
-	}
-	if (of_events) {
-		old[2] = inherit(&events.yes, parent, child);
-		old[3] = inherit(&events.no, parent, child);
-	}
-	if (old[0] || old[1] || old[2] || old[3])
-		trace_refresh(); /* after this no CPU reads the old ones */
-	for (unsigned int i = 0; i < ARRAY_SIZE(old); i++)
-		kfree(old[i]);
+	inherit_all(parent, child);
 	if (!held)
 		mutex_unlock(&trace_mutex);
 }
@@ -164,7 +207,9 @@ INIT_HOOK(INIT_LATE, pids_start);
 
 static struct pids **list_of(const struct ctl_handle *h)
 {
-	struct both *lists = strstr(h->file->path, "event") ? &events : &calls;
+	struct both *lists = strstr(h->file->path, "event") ?
+				     &events[h->folder] :
+				     &calls[h->folder];
 
 	return strstr(h->file->path, "notrace") ? &lists->no : &lists->yes;
 }
@@ -231,8 +276,8 @@ static int pids_read(struct ctl_handle *h, struct seq *s)
 	mutex_lock(&trace_mutex);
 	list = *list_of(h);
 	/* With the option, a task that has ended is in no list. */
-	while (trace_option(option_of(h)) && list && i < list->nr &&
-	       has_ended(list->pid[i]))
+	while (instance_option(instance_of(h), option_of(h)) && list &&
+	       i < list->nr && has_ended(list->pid[i]))
 		i = h->pos++;
 	found = list ? i < list->nr : !i;
 	if (found && list)
@@ -242,11 +287,11 @@ static int pids_read(struct ctl_handle *h, struct seq *s)
 	mutex_unlock(&trace_mutex);
 	return found;
 }
-CTL_FILE(set_ftrace_pid, .path = TRACING "set_ftrace_pid", .read = pids_read,
-	 .write = pids_write, .empties = true);
-CTL_FILE(set_ftrace_notrace_pid, .path = TRACING "set_ftrace_notrace_pid",
-	 .read = pids_read, .write = pids_write, .empties = true);
-CTL_FILE(set_event_pid, .path = TRACING "set_event_pid", .read = pids_read,
-	 .write = pids_write, .empties = true);
-CTL_FILE(set_event_notrace_pid, .path = TRACING "set_event_notrace_pid",
-	 .read = pids_read, .write = pids_write, .empties = true);
+
+#define PIDS_FILE(ident)                                                       \
+	CTL_FILE(ident, .path = TRACING #ident, .folders = &trace_folders,     \
+		 .read = pids_read, .write = pids_write, .empties = true)
+PIDS_FILE(set_ftrace_pid);
+PIDS_FILE(set_ftrace_notrace_pid);
+PIDS_FILE(set_event_pid);
+PIDS_FILE(set_event_notrace_pid);

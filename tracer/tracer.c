@@ -39,7 +39,7 @@ static void on_switch(struct task *prev, struct task *next)
 {
 	graph_switched(prev, next);
 	comm_save(next);
-	ring_task(next->pid, pid_is_traced(next->pid));
+	ring_task(next->pid, pid_is_traced(&trace_top, next->pid));
 	latency_switched(next, (unsigned long)__builtin_return_address(0));
 }
 
@@ -66,7 +66,7 @@ static void apply(bool clear)
 	struct trace_ops *wanted = trace_wants(trace_top.tracer);
 	bool calls = ops || (on && wanted), watch;
 
-	WRITE_ONCE(ring_gated, ops || triggers || pids_are_listed());
+	WRITE_ONCE(ring_gated, ops || triggers || pids_are_listed(&trace_top));
 	WRITE_ONCE(ring_by_c, ops || triggers || apart);
 	WRITE_ONCE(ring_triggers, triggers);
 	/* Pairs with ring_event_slow()'s acquire. */
@@ -193,7 +193,7 @@ int trace_wants_changed(struct ctl_handle *h, bool were_on)
  */
 static int prepare_latency(struct ctl_handle *h, const struct tracer *t)
 {
-	int err = t->latency ? snapshot_make(h) : 0;
+	int err = t->latency ? snapshot_make(h, &trace_top) : 0;
 
 	if (!err)
 		err = latency_prepare(h, t->latency);
@@ -236,7 +236,7 @@ int trace_select(struct ctl_handle *h, const char *name)
 	}
 	latency_measure(t->latency);
 	if (old->latency && !t->latency)
-		snapshot_free();
+		snapshot_free(&trace_top);
 	return err;
 }
 

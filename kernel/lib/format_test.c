@@ -1,6 +1,7 @@
 /* Proves that vsnprintf() writes what C says, and never past its buffer. */
 #include <kernel/test/ktest.h>
 #include <kernel/image/symbols.h>
+#include <kernel/lib/string.h>
 
 static char buf[128];
 

@@ -74,7 +74,7 @@ static noinline void record_more(unsigned long ip, unsigned long parent,
 		return;
 	record(ip, parent, irqs_off);
 	if (trace_option(OPT_FUNC_STACK))
-		ring_stack(ip, false, irqs_off);
+		ring_stack(&trace_top, ip, false, irqs_off);
 }
 
 static void called(unsigned long ip, unsigned long parent,

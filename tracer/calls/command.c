@@ -59,7 +59,7 @@ int command_parse(struct ctl_handle *h, char *text, bool remove,
 	u64 turns = 0;
 	int err;
 
-	*c = (struct command){ 0 };
+	*c = (struct command){ .in = h->folder };
 	while (c->kind < COMMANDS && strcmp(names[c->kind], name))
 		c->kind++;
 	if (c->kind == COMMANDS)
@@ -84,12 +84,14 @@ int command_parse(struct ctl_handle *h, char *text, bool remove,
 
 int command_prepare(struct ctl_handle *h, const struct command *c)
 {
-	return c->kind == COMMAND_SNAPSHOT ? snapshot_make(h) : 0;
+	return c->kind == COMMAND_SNAPSHOT ?
+		       snapshot_make(h, &trace_instances[c->in]) :
+		       0;
 }
 
 bool command_same(const struct command *a, const struct command *b)
 {
-	return a->kind == b->kind && a->event == b->event;
+	return a->kind == b->kind && a->in == b->in && a->event == b->event;
 }
 
 void command_show(struct seq *s, const struct command *c)
@@ -118,25 +120,28 @@ static bool take_turn(struct command *c)
 
 void command_do(struct command *c, unsigned long ip, bool behind, bool irqs_off)
 {
+	struct trace_instance *in = &trace_instances[c->in];
+
 	if (!take_turn(c))
 		return;
 	switch (c->kind) {
 	case COMMAND_TRACEON:
 	case COMMAND_TRACEOFF:
-		WRITE_ONCE(trace_top.on, c->kind == COMMAND_TRACEON);
+		WRITE_ONCE(in->on, c->kind == COMMAND_TRACEON);
 		break;
 	case COMMAND_ENABLE_EVENT:
-		__atomic_fetch_or(&c->event->on, 1u, __ATOMIC_RELAXED);
+		__atomic_fetch_or(&c->event->on, 1u << c->in, __ATOMIC_RELAXED);
 		break;
 	case COMMAND_DISABLE_EVENT:
-		__atomic_fetch_and(&c->event->on, ~1u, __ATOMIC_RELAXED);
+		__atomic_fetch_and(&c->event->on, ~(1u << c->in),
+				   __ATOMIC_RELAXED);
 		break;
 	case COMMAND_SNAPSHOT:
 		/* A latency tracer has its longest latency there. */
-		if (!READ_ONCE(trace_top.tracer)->latency)
-			snapshot_trigger(~0u);
+		if (!READ_ONCE(in->tracer)->latency)
+			snapshot_trigger(in, ~0u);
 		break;
 	default:
-		ring_stack(ip, behind, irqs_off);
+		ring_stack(in, ip, behind, irqs_off);
 	}
 }

@@ -26,14 +26,16 @@ extern const char command_names[]; /* separated by blanks */
 
 struct command {
 	u8 kind; /* enum command_kind */
+	u8 in;	 /* the number of the instance that it is for */
 	bool counted;
 	u32 left;	     /* atomic: how often it may still act */
 	struct event *event; /* of the two with EVENT, else NULL */
 };
 
 /*
- * Parse text, which is cut up. 0; -EINVAL: a command, an event or a count that there is
- * not, explained in h. A count of 0 is taken where `remove`, because there it means nothing.
+ * Parse text, which is cut up, for the instance of h. 0; -EINVAL: a command, an event or a count
+ * that there is not, explained in h. A count of 0 is taken where `remove`, because there it means
+ * nothing.
  */
 int command_parse(struct ctl_handle *h, char *text, bool remove,
 		  struct command *c);
@@ -42,7 +44,7 @@ int command_parse(struct ctl_handle *h, char *text, bool remove,
  * h. Context: a task, trace_mutex held. */
 int command_prepare(struct ctl_handle *h, const struct command *c);
 
-/* Do two commands do the same, whatever their counts? */
+/* Do two commands do the same for the same instance, whatever their counts? */
 bool command_same(const struct command *a, const struct command *b);
 
 /* "traceoff:unlimited" or "traceoff:count=2" */

@@ -71,6 +71,15 @@ bool triggers_switch(const struct event *e)
 	return false;
 }
 
+bool triggers_switch_apart(void)
+{
+	mutex_assert_held(&trace_mutex);
+	for (unsigned int i = 0; triggers && i < triggers->nr; i++)
+		if (triggers->t[i].c.event && triggers->t[i].c.in)
+			return true;
+	return false;
+}
+
 bool triggers_any(void)
 {
 	mutex_assert_held(&trace_mutex);
@@ -267,22 +276,35 @@ int triggers_write(struct ctl_handle *h, char *text)
 	return err == -ENOMEM ? ctl_error(h, err, "out of memory") : err;
 }
 
-int triggers_clear(struct ctl_handle *h)
+int triggers_clear(struct ctl_handle *h, const struct trace_instance *in)
 {
-	struct triggers *none = copy(NULL, 0);
+	struct triggers *rest;
+	unsigned int nr = 0;
 
 	mutex_assert_held(&trace_mutex);
-	return none ? install(h, none) : -ENOMEM;
+	if (!triggers)
+		return 0;
+	rest = copy(triggers, 0);
+	if (!rest)
+		return ctl_error(h, -ENOMEM, "out of memory");
+	for (unsigned int i = 0; i < rest->nr; i++)
+		if (rest->t[i].c.in != instance_number(in))
+			rest->t[nr++] = rest->t[i];
+	rest->nr = nr;
+	return install(h, rest);
 }
 
-bool triggers_show(struct seq *s, unsigned long i)
+bool triggers_show(struct seq *s, const struct trace_instance *in,
+		   unsigned long i)
 {
-	const struct trigger *t;
+	const struct trigger *t = triggers ? triggers->t : NULL, *end;
 
 	mutex_assert_held(&trace_mutex);
-	if (!triggers || i >= triggers->nr)
+	end = t ? t + triggers->nr : NULL;
+	while (t < end && (t->c.in != instance_number(in) || i--))
+		t++;
+	if (t == end)
 		return false;
-	t = &triggers->t[i];
 	seq_printf(s, "%s:", site_function(t->site));
 	command_show(s, &t->c);
 	seq_printf(s, "\n");

@@ -6,6 +6,7 @@
 #define TRACER_TRIGGERS_H
 
 #include <kernel/ctl/ctl.h>
+#include <tracer/instance.h>
 #include <tracer/tracer.h>
 
 struct event;
@@ -20,18 +21,23 @@ bool trigger_is_one(const char *word);
  */
 int triggers_write(struct ctl_handle *h, char *text);
 
-/* Take all triggers back. 0, -ENOMEM or patch_apply()'s error. Context: trace_mutex held. */
-int triggers_clear(struct ctl_handle *h);
+/* Take all triggers of an instance back. 0, -ENOMEM or patch_apply()'s error. Context: trace_mutex
+ * held. */
+int triggers_clear(struct ctl_handle *h, const struct trace_instance *in);
 
-/* Put the i-th trigger's line into s; false: there are no more. Context: trace_mutex held. */
-bool triggers_show(struct seq *s, unsigned long i);
+/* Put the line of an instance's i-th trigger into s; false: it has no more. Context: trace_mutex
+ * held. */
+bool triggers_show(struct seq *s, const struct trace_instance *in,
+		   unsigned long i);
 
 /* Are there any; and the sites of word w that must be on. Context: trace_mutex held. */
 bool triggers_any(void);
 u32 triggers_want(unsigned int w);
 
-/* Does any of them switch event e? Context: trace_mutex held. */
+/* Does any of them switch event e; and for another instance than the top level? Context:
+ * trace_mutex held. */
 bool triggers_switch(const struct event *e);
+bool triggers_switch_apart(void);
 
 /* Sites have been put into the table (RECORD=runtime). Context: trace_mutex held. */
 void triggers_sites_moved(void);

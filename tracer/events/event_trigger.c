@@ -63,6 +63,19 @@ bool event_triggers_any(void)
 	return false;
 }
 
+bool event_triggers_apart(void)
+{
+	struct event *e;
+
+	mutex_assert_held(&trace_mutex);
+	for_each_event (e)
+		for (unsigned int i = 0; e->triggers && i < e->triggers->nr;
+		     i++)
+			if (e->triggers->t[i].command.in)
+				return true;
+	return false;
+}
+
 bool event_triggers_switch(const struct event *e)
 {
 	const struct event *by;
@@ -210,24 +223,42 @@ int event_trigger_write(struct ctl_handle *h, struct event *e, char *text)
 	return remove ? take_back(h, e, &c) : add(h, e, &c, filter);
 }
 
-int event_triggers_clear(struct ctl_handle *h, struct event *e)
+/* The place in its list of the i-th trigger that is an instance's; or the list's length. */
+static unsigned int nth_of(const struct event_triggers *list,
+			   const struct trace_instance *in, unsigned long i)
 {
+	unsigned int at = 0;
+
+	while (list && at < list->nr &&
+	       (list->t[at].command.in != instance_number(in) || i--))
+		at++;
+	return at;
+}
+
+int event_triggers_clear(struct ctl_handle *h, struct event *e,
+			 const struct trace_instance *in)
+{
+	unsigned int at;
 	int err = 0;
 
-	while (!err && e->triggers)
-		err = take_back(h, e, &e->triggers->t[0].command);
+	while (!err && e->triggers &&
+	       (at = nth_of(e->triggers, in, 0)) < e->triggers->nr)
+		err = take_back(h, e, &e->triggers->t[at].command);
 	return err;
 }
 
-bool event_trigger_show(struct seq *s, const struct event *e, unsigned long i)
+bool event_trigger_show(struct seq *s, const struct event *e,
+			const struct trace_instance *in, unsigned long i)
 {
+	unsigned int at = nth_of(e->triggers, in, i);
+
 	mutex_assert_held(&trace_mutex);
-	if (!e->triggers || i >= e->triggers->nr)
+	if (!e->triggers || at >= e->triggers->nr)
 		return false;
-	command_show(s, &e->triggers->t[i].command);
-	if (e->triggers->t[i].filter)
+	command_show(s, &e->triggers->t[at].command);
+	if (e->triggers->t[at].filter)
 		seq_printf(s, " if %s",
-			   event_filter_text(e->triggers->t[i].filter));
+			   event_filter_text(e->triggers->t[at].filter));
 	seq_printf(s, "\n");
 	return true;
 }

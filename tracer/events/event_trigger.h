@@ -9,20 +9,25 @@
 #include <tracer/events/events.h>
 
 /*
- * Add the trigger that text says to e, or take one back. 0; -EINVAL: text makes no sense;
- * -ENODEV: nothing to take back; -EEXIST: there is the same one; -ENOMEM; or patch_apply()'s
- * error. After an error nothing has changed. Context: trace_mutex held.
+ * Add the trigger that text says to e, for the instance of h, or take one back. 0; -EINVAL: text
+ * makes no sense; -ENODEV: nothing to take back; -EEXIST: there is the same one; -ENOMEM; or
+ * patch_apply()'s error. After an error nothing has changed. Context: trace_mutex held.
  */
 int event_trigger_write(struct ctl_handle *h, struct event *e, char *text);
 
-/* Take back all triggers of e. As above. */
-int event_triggers_clear(struct ctl_handle *h, struct event *e);
+/* Take back all triggers of e that are an instance's. As above. */
+int event_triggers_clear(struct ctl_handle *h, struct event *e,
+			 const struct trace_instance *in);
 
-/* Put the i-th trigger's line into s; false: there are no more. Context: trace_mutex held. */
-bool event_trigger_show(struct seq *s, const struct event *e, unsigned long i);
+/* Put the line of an instance's i-th trigger into s; false: there are no more. Context: trace_mutex
+ * held. */
+bool event_trigger_show(struct seq *s, const struct event *e,
+			const struct trace_instance *in, unsigned long i);
 
-/* Has any event a trigger; does any of them switch event e? Context: trace_mutex held. */
+/* Has any event a trigger, has another instance than the top level one; does any of them switch
+ * event e? Context: trace_mutex held. */
 bool event_triggers_any(void);
+bool event_triggers_apart(void);
 bool event_triggers_switch(const struct event *e);
 
 /*

@@ -101,24 +101,28 @@ static inline unsigned long event_time(u64 clock)
 /* ---- The functions ------------------------------------------------------------------ */
 
 /* As in Linux, a switch and a wake-up are events of both tasks. */
-static bool is_of_listed_task(const struct event *e, const void *record)
+static bool is_of_listed_task(const struct event *e,
+			      const struct trace_instance *in,
+			      const void *record)
 {
-	return pid_has_events(arch_current()->pid) ||
+	return pid_has_events(in, arch_current()->pid) ||
 	       (e->other &&
-		pid_has_events(event_number(e->fields, e->other, record)));
+		pid_has_events(in, event_number(e->fields, e->other, record)));
 }
 
-/* Let an instance have the record, if its filter does. */
+/* Let an instance have the record, if it records, and its filter and lists of pids let it. */
 static void put_record(const struct event *e, unsigned int nr, unsigned int i,
 		       bool irqs_off, const void *record, u32 size)
 {
 	const struct event_filter *filter = READ_ONCE(e->filters[i]);
+	const struct trace_instance *in = &trace_instances[i];
 
-	if (filter && !event_filter_matches(filter, e->fields, record))
+	if (!READ_ONCE(in->on) || !is_of_listed_task(e, in, record) ||
+	    (filter && !event_filter_matches(filter, e->fields, record)))
 		return;
 	if (i || ring_is_apart(record))
-		ring_put_event(&trace_instances[i].rings[cpu_index()],
-			       EVENT_FIRST_ID + nr, irqs_off, record, size);
+		ring_put_event(&in->rings[cpu_index()], EVENT_FIRST_ID + nr,
+			       irqs_off, record, size);
 	else
 		ring_event_publish(irqs_off, EVENT_FIRST_ID + nr, size);
 }
@@ -137,11 +141,9 @@ static noinline void event_special(const struct event *e, unsigned int nr,
 
 	event_triggers_before(e, record);
 	on = READ_ONCE(e->on);
-	for (unsigned int i = 1; on >> i; i++)
+	for (unsigned int i = 0; on >> i; i++)
 		if (on >> i & 1)
 			put_record(e, nr, i, irqs_off, record, size);
-	if ((on & 1) && READ_ONCE(trace_top.on) && is_of_listed_task(e, record))
-		put_record(e, nr, 0, irqs_off, record, size);
 	event_triggers_after(e, record, ip, irqs_off);
 	ring_event_drop(irqs_off);
 }
@@ -261,12 +263,13 @@ bool events_apart(void)
 	for_each_event (e)
 		if (READ_ONCE(e->on) & ~1u)
 			return true;
-	return false;
+	return event_triggers_apart() || triggers_switch_apart();
 }
 
 /*
  * All events are, while any has a trigger, since that may switch tracing_on; and while another
- * instance than the top level records any, since records do not begin in the ring then.
+ * instance than the top level records any, or has a trigger that needs its record, since records do
+ * not begin in the ring then.
  */
 static void set_special(struct event *e)
 {
@@ -274,7 +277,7 @@ static void set_special(struct event *e)
 				       event_is_held(e) ||
 				       event_triggers_any() || ring_triggers ||
 				       events_apart() || ring_apart ||
-				       event_pids_are_listed());
+				       event_pids_are_listed(&trace_top));
 }
 
 /* Those of the set that change, which has the bits that they had then. */
@@ -351,10 +354,10 @@ int events_reset(struct ctl_handle *h, const struct trace_instance *in)
 	struct event *e;
 	int err = 0;
 
-	/* Triggers first, because they switch events. The top level has all of them. */
+	/* Triggers first, because they switch events. */
 	for_each_event (e)
-		if (!err && in == &trace_top)
-			err = event_triggers_clear(h, e);
+		if (!err)
+			err = event_triggers_clear(h, e, in);
 	if (!err)
 		err = events_switch(h, in, &none);
 	for_each_event (e)

@@ -73,7 +73,8 @@ static inline bool event_is_on(const struct event *e,
 	return READ_ONCE(e->on) >> instance_number(in) & 1;
 }
 
-/* Does any instance but the top level record an event? Context: trace_mutex held. */
+/* Does any instance but the top level record an event, or has it a trigger that looks at one, or
+ * switches one? Context: trace_mutex held. */
 bool events_apart(void);
 
 /* Is any event's jump label on? Context: trace_mutex held. */

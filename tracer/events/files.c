@@ -2,6 +2,7 @@
  * that describe them are in files_format.c. */
 #include <tracer/events/files.h>
 #include <tracer/calls/command.h>
+#include <tracer/events/error_log.h>
 #include <tracer/events/event_filter.h>
 #include <tracer/events/event_trigger.h>
 
@@ -9,7 +10,6 @@
 #include <kernel/errno.h>
 #include <kernel/lib/string.h>
 #include <kernel/lock/mutex.h>
-#include <kernel/time.h>
 #include <tracer/tracer.h>
 
 struct event *event_at(unsigned int i)
@@ -188,65 +188,7 @@ static int set_event_write(struct ctl_handle *h, char *text)
 CTL_FILE(set_event, .path = TRACING "set_event", .folders = &trace_folders,
 	 .read = set_event_read, .write = set_event_write, .empties = true);
 
-/* ---- filter, error_log ------------------------------------------------------------------ */
-
-#define ERRORS 8 /* kept, as in Linux */
-
-/* Mistakes in what was written, the newest last; under trace_mutex. */
-static struct {
-	unsigned int nr; /* since the log was cleared */
-	struct {
-		u64 ns;
-		const char *what;
-		unsigned int at;
-		char command[160];
-	} last[ERRORS];
-} errors;
-
-static void note_error(const char *command, const char *what, unsigned int at)
-{
-	unsigned int i = errors.nr++ % ERRORS;
-
-	errors.last[i].ns = time_ns();
-	errors.last[i].what = what;
-	errors.last[i].at = at;
-	strlcpy(errors.last[i].command, command,
-		sizeof(errors.last[i].command));
-}
-
-static int error_log_read(struct ctl_handle *h, struct seq *s)
-{
-	unsigned int first, i;
-
-	mutex_lock(&trace_mutex);
-	first = errors.nr > ERRORS ? errors.nr - ERRORS : 0;
-	i = first + h->pos++;
-	if (i < errors.nr) {
-		u64 us = errors.last[i % ERRORS].ns / NSEC_PER_USEC;
-
-		seq_printf(s,
-			   "[%5llu.%06llu] event filter parse error: error: "
-			   "%s\n  Command: %s\n           %*s^\n",
-			   (unsigned long long)us / 1000000,
-			   (unsigned long long)us % 1000000,
-			   errors.last[i % ERRORS].what,
-			   errors.last[i % ERRORS].command,
-			   (int)errors.last[i % ERRORS].at, "");
-	}
-	mutex_unlock(&trace_mutex);
-	return s->len != 0;
-}
-
-static int error_log_write(struct ctl_handle *h, char *text)
-{
-	(void)h, (void)text;
-	mutex_lock(&trace_mutex);
-	errors.nr = 0;
-	mutex_unlock(&trace_mutex);
-	return 0;
-}
-CTL_FILE(error_log, .path = TRACING "error_log", .read = error_log_read,
-	 .write = error_log_write, .empties = true);
+/* ---- filter ------------------------------------------------------------------------------- */
 
 static int event_filter_read(struct ctl_handle *h, struct seq *s)
 {
@@ -271,7 +213,7 @@ static int set_filter(struct ctl_handle *h, struct event *e, const char *text)
 	if (*text && strcmp(text, "0")) {
 		f = event_filter_parse(e->fields, text, &what, &at);
 		if (!f) {
-			note_error(text, what, at);
+			error_log_add(instance_of(h), text, what, at);
 			return ctl_error(h, -EINVAL,
 					 "%s, at character %u; the fields are "
 					 "in events/%s/format",
@@ -319,7 +261,7 @@ static int system_filter_write(struct ctl_handle *h, char *text)
 		set++;
 	}
 	if (!set)
-		note_error(text, what, at);
+		error_log_add(instance_of(h), text, what, at);
 	mutex_unlock(&trace_mutex);
 	if (!set)
 		return ctl_error(h, -EINVAL,
@@ -351,7 +293,7 @@ static int event_trigger_read(struct ctl_handle *h, struct seq *s)
 	bool some;
 
 	mutex_lock(&trace_mutex);
-	some = event_trigger_show(s, event_at(h->cpu), h->pos);
+	some = event_trigger_show(s, event_at(h->cpu), instance_of(h), h->pos);
 	mutex_unlock(&trace_mutex);
 	if (!some && !h->pos)
 		seq_printf(s, "# Available triggers:\n# %s\n", command_names);
@@ -366,9 +308,10 @@ static int trigger_write(struct ctl_handle *h, char *text)
 	text = ctl_strip(text);
 	mutex_lock(&trace_mutex);
 	err = *text ? event_trigger_write(h, e, text) :
-		      event_triggers_clear(h, e);
+		      event_triggers_clear(h, e, instance_of(h));
 	mutex_unlock(&trace_mutex);
 	return err;
 }
-CTL_FILE(event_trigger, .path = TRACING "events/%s/trigger", .name = event_path,
+CTL_FILE(event_trigger, .path = TRACING "events/%s/trigger",
+	 .folders = &trace_folders, .name = event_path,
 	 .read = event_trigger_read, .write = trigger_write, .empties = true);

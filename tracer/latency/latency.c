@@ -85,7 +85,7 @@ static void keep(struct latency *l, cpumask_t mask)
 {
 	l->cpu = cpu_index();
 	l->until = arch_clock();
-	if (!is_worth_keeping(l->ticks) || !snapshot_trigger(mask))
+	if (!is_worth_keeping(l->ticks) || !snapshot_trigger(&trace_top, mask))
 		return;
 	longest = *l;
 	WRITE_ONCE(limit_ns, clock_delta_to_ns(l->ticks));
@@ -276,10 +276,10 @@ void latency_measure(unsigned int kinds)
 void latency_forget(cpumask_t mask)
 {
 	mutex_assert_held(&trace_mutex);
-	snapshot_hold();
-	ring_spares_clear(mask);
+	snapshot_hold(&trace_top);
+	ring_spares_clear(&trace_top, mask);
 	longest = (struct latency){ 0 };
-	snapshot_release();
+	snapshot_release(&trace_top);
 }
 
 struct latency latency_longest(void)

@@ -108,13 +108,13 @@ static unsigned int lines(void)
 	struct trace_iter *it;
 	unsigned int n = 0;
 
-	snapshot_hold();
-	it = trace_iter_open(ring_spares, snapshot_cpus(), true);
+	snapshot_hold(&trace_top);
+	it = trace_iter_open(ring_spares, snapshot_cpus(&trace_top), true);
 	latency_window(it);
 	for (; it && trace_iter_peek(it); n++)
 		trace_iter_next(it);
 	trace_iter_close(it);
-	snapshot_release();
+	snapshot_release(&trace_top);
 	return n;
 }
 

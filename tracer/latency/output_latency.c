@@ -30,8 +30,8 @@ static const char legend[] =
 
 bool latency_window(struct trace_iter *it)
 {
-	bool longest =
-		READ_ONCE(trace_top.tracer)->latency && it->set == ring_spares;
+	bool longest = READ_ONCE(trace_top.tracer)->latency &&
+		       it->set == trace_top.spares;
 
 	it->latency_format = longest || trace_option(OPT_LATENCY_FORMAT);
 	if (!longest)

@@ -26,7 +26,7 @@
 /* With option pause-on-trace nothing is recorded while a reader has it open. */
 static void pause(struct trace_iter *it, struct trace_instance *in, bool on)
 {
-	if (it->set == ring_spares || it->pauses == on)
+	if (it->set == in->spares || it->pauses == on)
 		return;
 	it->pauses = on;
 	mutex_lock(&trace_mutex);
@@ -38,28 +38,30 @@ static void pause(struct trace_iter *it, struct trace_instance *in, bool on)
 int trace_show_open(struct ctl_handle *h, const struct ring *set,
 		    cpumask_t mask)
 {
-	if (set == ring_spares) {
-		snapshot_hold();
-		mask &= snapshot_cpus();
+	struct trace_instance *in = instance_of(h);
+
+	if (set == in->spares) {
+		snapshot_hold(in);
+		mask &= snapshot_cpus(in);
 	}
 	h->priv = trace_iter_open(set, mask, true);
 	if (h->priv) {
-		pause(h->priv, instance_of(h),
-		      instance_option(instance_of(h), OPT_PAUSE_ON_TRACE));
+		pause(h->priv, in, instance_option(in, OPT_PAUSE_ON_TRACE));
 		return 0;
 	}
-	if (set == ring_spares)
-		snapshot_release();
+	if (set == in->spares)
+		snapshot_release(in);
 	return -ENOMEM;
 }
 
 void trace_show_release(struct ctl_handle *h)
 {
+	struct trace_instance *in = instance_of(h);
 	struct trace_iter *it = h->priv;
 
-	if (it->set == ring_spares)
-		snapshot_release();
-	pause(it, instance_of(h), false);
+	if (it->set == in->spares)
+		snapshot_release(in);
+	pause(it, in, false);
 	trace_iter_close(it);
 }
 
@@ -181,7 +183,7 @@ static int clear(struct ctl_handle *h, cpumask_t mask)
 /* A latency tracer's result is what it has set aside. */
 static const struct ring *shown_rings(const struct trace_instance *in)
 {
-	return READ_ONCE(in->tracer)->latency ? ring_spares : in->rings;
+	return READ_ONCE(in->tracer)->latency ? in->spares : in->rings;
 }
 
 static int trace_open(struct ctl_handle *h)
@@ -337,13 +339,13 @@ static int buffer_size_write(struct ctl_handle *h, char *text)
 				 "number of KiB from 1 on",
 				 text);
 	mutex_lock(&trace_mutex);
-	snapshot_hold();
+	snapshot_hold(instance_of(h));
 	if (ring_resize(instance_of(h)->rings, kb))
 		err = ctl_error(h, -ENOMEM,
 				"no memory for "
 				"%llu KiB on each of %u CPUs; it stays %lu",
 				(unsigned long long)kb, nr_cpus, old);
-	snapshot_release();
+	snapshot_release(instance_of(h));
 	mutex_unlock(&trace_mutex);
 	return err;
 }
@@ -421,8 +423,7 @@ static int free_buffer_write(struct ctl_handle *h, char *text)
 	(void)text;
 	mutex_lock(&trace_mutex);
 	instance_record(instance_of(h), false, instance_of(h)->cpumask);
-	if (instance_of(h) == &trace_top)
-		snapshot_free();
+	snapshot_free(instance_of(h));
 	err = ring_resize(instance_of(h)->rings, 0);
 	mutex_unlock(&trace_mutex);
 	return err;

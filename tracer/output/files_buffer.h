@@ -7,7 +7,7 @@
 
 /*
  * For a reader of such a file: show what the rings of set hold, of the CPUs of mask. 0 or
- * -ENOMEM. While a reader of ring_spares has them open, no snapshot is taken.
+ * -ENOMEM. While a reader of spare rings has them open, no snapshot is taken.
  * Context of all: a task that may sleep.
  */
 int trace_show_open(struct ctl_handle *h, const struct ring *set,

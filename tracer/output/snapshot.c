@@ -11,48 +11,59 @@
 #include <tracer/ring/ring_internal.h>
 #include <tracer/tracer.h>
 
-/* All atomic. */
-static struct {
+/* Of each instance. All atomic. */
+static struct snapshot {
 	u32 holds;
 	u32 begins; /* a CPU is in snapshot_trigger() */
 	u32 wanted; /* CPUs that are still to exchange their pages */
 	u32 taken;  /* CPUs that have done it in the last snapshot */
-} snapshot;
+} snapshots[INSTANCES];
+
+static inline struct snapshot *snapshot_of(const struct trace_instance *in)
+{
+	return &snapshots[instance_number(in)];
+}
 
 static void exchange(unsigned int cpu, void *arg)
 {
-	(void)arg;
-	ring_exchange(&rings[cpu], &ring_spares[cpu]);
-	__atomic_fetch_or(&snapshot.taken, 1u << cpu, __ATOMIC_RELEASE);
+	struct trace_instance *in = arg;
+
+	ring_exchange(&in->rings[cpu], &in->spares[cpu]);
+	__atomic_fetch_or(&snapshot_of(in)->taken, 1u << cpu, __ATOMIC_RELEASE);
 }
 
 static void exchange_if_wanted(unsigned int cpu, void *arg)
 {
 	u32 me = 1u << cpu;
 
-	if (__atomic_fetch_and(&snapshot.wanted, ~me, __ATOMIC_ACQ_REL) & me)
+	if (__atomic_fetch_and(&snapshot_of(arg)->wanted, ~me,
+			       __ATOMIC_ACQ_REL) &
+	    me)
 		exchange(cpu, arg);
 }
 
 void snapshot_answer(void)
 {
-	exchange_if_wanted(cpu_index(), NULL);
+	for (unsigned int i = 0; i < INSTANCES; i++)
+		if (READ_ONCE(snapshots[i].wanted))
+			exchange_if_wanted(cpu_index(), &trace_instances[i]);
 }
 
 /* A CPU that is still to exchange its pages for the snapshot before does it once, for both. */
-bool snapshot_trigger(cpumask_t mask)
+bool snapshot_trigger(struct trace_instance *in, cpumask_t mask)
 {
 	u32 me = 1u << cpu_index();
 	u32 others = mask & READ_ONCE(cpus_online) & ~me;
+	struct snapshot *snap = snapshot_of(in);
 
-	if (!READ_ONCE(ring_spares[0].pages) || READ_ONCE(snapshot.holds) ||
-	    __atomic_exchange_n(&snapshot.begins, 1, __ATOMIC_ACQUIRE))
+	if (!READ_ONCE(in->spares[0].pages) || READ_ONCE(snap->holds) ||
+	    __atomic_exchange_n(&snap->begins, 1, __ATOMIC_ACQUIRE))
 		return false;
-	WRITE_ONCE(snapshot.taken, 0);
-	__atomic_store_n(&snapshot.wanted, others, __ATOMIC_RELEASE);
-	exchange(cpu_index(), NULL);
+	WRITE_ONCE(snap->taken, 0);
+	__atomic_store_n(&snap->wanted, others, __ATOMIC_RELEASE);
+	exchange(cpu_index(), in);
 	ipi_trace(others);
-	__atomic_store_n(&snapshot.begins, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&snap->begins, 0, __ATOMIC_RELEASE);
 	return true;
 }
 
@@ -60,47 +71,47 @@ bool snapshot_trigger(cpumask_t mask)
  * After the first round every CPU has seen the count, so none begins a snapshot. The second
  * does what a CPU has begun before it answered the first.
  */
-void snapshot_hold(void)
+void snapshot_hold(struct trace_instance *in)
 {
-	__atomic_fetch_add(&snapshot.holds, 1, __ATOMIC_SEQ_CST);
-	ring_call(cpus_present(), exchange_if_wanted, NULL);
-	ring_call(cpus_present(), exchange_if_wanted, NULL);
+	__atomic_fetch_add(&snapshot_of(in)->holds, 1, __ATOMIC_SEQ_CST);
+	ring_call(cpus_present(), exchange_if_wanted, in);
+	ring_call(cpus_present(), exchange_if_wanted, in);
 }
 
-void snapshot_release(void)
+void snapshot_release(struct trace_instance *in)
 {
-	__atomic_fetch_sub(&snapshot.holds, 1, __ATOMIC_RELEASE);
+	__atomic_fetch_sub(&snapshot_of(in)->holds, 1, __ATOMIC_RELEASE);
 }
 
-cpumask_t snapshot_cpus(void)
+cpumask_t snapshot_cpus(const struct trace_instance *in)
 {
-	return READ_ONCE(snapshot.taken);
+	return READ_ONCE(snapshot_of(in)->taken);
 }
 
-int snapshot_make(struct ctl_handle *h)
+int snapshot_make(struct ctl_handle *h, struct trace_instance *in)
 {
 	mutex_assert_held(&trace_mutex);
-	if (!ring_spares_make())
+	if (!ring_spares_make(in))
 		return 0;
 	return ctl_error(h, -ENOMEM,
 			 "no memory for a snapshot: it needs %lu KiB on each "
 			 "of %u CPUs",
-			 ring_kb(rings), nr_cpus);
+			 ring_kb(in->rings), nr_cpus);
 }
 
-static void forget(cpumask_t mask)
+static void forget(struct trace_instance *in, cpumask_t mask)
 {
-	ring_spares_clear(mask);
-	__atomic_fetch_and(&snapshot.taken, ~mask, __ATOMIC_RELAXED);
+	ring_spares_clear(in, mask);
+	__atomic_fetch_and(&snapshot_of(in)->taken, ~mask, __ATOMIC_RELAXED);
 }
 
-void snapshot_free(void)
+void snapshot_free(struct trace_instance *in)
 {
 	mutex_assert_held(&trace_mutex);
-	snapshot_hold();
-	forget(~0u);
-	ring_free(ring_spares);
-	snapshot_release();
+	snapshot_hold(in);
+	forget(in, ~0u);
+	ring_free(in->spares);
+	snapshot_release(in);
 }
 
 static void tracer_snapshot_start(void)
@@ -116,14 +127,16 @@ static int refuse(struct ctl_handle *h)
 	return ctl_error(h, -EBUSY,
 			 "the tracer %s keeps its longest latency there: cat "
 			 "trace",
-			 READ_ONCE(trace_top.tracer)->name);
+			 READ_ONCE(instance_of(h)->tracer)->name);
 }
 
 static int open_on(struct ctl_handle *h, cpumask_t mask)
 {
-	return READ_ONCE(trace_top.tracer)->latency ?
+	const struct trace_instance *in = instance_of(h);
+
+	return READ_ONCE(in->tracer)->latency ?
 		       refuse(h) :
-		       trace_show_open(h, ring_spares, mask);
+		       trace_show_open(h, in->spares, mask);
 }
 
 static int snapshot_open(struct ctl_handle *h)
@@ -150,29 +163,32 @@ static int snapshot_read(struct ctl_handle *h, struct seq *s)
 	if (!ctl_once(h))
 		return 0;
 	seq_printf(s, "# tracer: %s\n#\n# * Snapshot is %s *\n#\n%s",
-		   READ_ONCE(trace_top.tracer)->name,
-		   ring_spares[0].pages ? "allocated" : "freed", help);
+		   READ_ONCE(instance_of(h)->tracer)->name,
+		   instance_of(h)->spares[0].pages ? "allocated" : "freed",
+		   help);
 	return 1;
 }
 
 /* A second hold is that of a reader. */
 static int take(struct ctl_handle *h, cpumask_t mask)
 {
-	int err = snapshot_make(h);
+	struct trace_instance *in = instance_of(h);
+	int err = snapshot_make(h, in);
 
 	if (err)
 		return err;
-	snapshot_hold();
-	if (READ_ONCE(snapshot.holds) > 1)
+	snapshot_hold(in);
+	if (READ_ONCE(snapshot_of(in)->holds) > 1)
 		err = ctl_error(h, -EBUSY, "the last snapshot is being read");
 	else
-		ring_call(mask, exchange, NULL);
-	snapshot_release();
+		ring_call(mask, exchange, in);
+	snapshot_release(in);
 	return err;
 }
 
 static int write_on(struct ctl_handle *h, char *text, cpumask_t mask)
 {
+	struct trace_instance *in = instance_of(h);
 	u64 v;
 	int err = parse_u64(ctl_strip(text), &v);
 
@@ -183,16 +199,16 @@ static int write_on(struct ctl_handle *h, char *text, cpumask_t mask)
 				 text, err ? "no number" : "for all CPUs",
 				 mask == ~0u ? ", 0 frees its memory" : "");
 	mutex_lock(&trace_mutex);
-	if (trace_top.tracer->latency) {
+	if (in->tracer->latency) {
 		err = refuse(h);
 	} else if (v == 1) {
 		err = take(h, mask & cpus_present());
 	} else if (v) {
-		snapshot_hold();
-		forget(mask);
-		snapshot_release();
+		snapshot_hold(in);
+		forget(in, mask);
+		snapshot_release(in);
 	} else {
-		snapshot_free();
+		snapshot_free(in);
 	}
 	mutex_unlock(&trace_mutex);
 	return err;
@@ -208,9 +224,10 @@ static int cpu_snapshot_write(struct ctl_handle *h, char *text)
 	return write_on(h, text, 1u << h->cpu);
 }
 
-CTL_FILE(snapshot, .path = TRACING "snapshot", .open = snapshot_open,
-	 .release = trace_show_release, .read = snapshot_read,
-	 .write = snapshot_write);
+CTL_FILE(snapshot, .path = TRACING "snapshot", .folders = &trace_folders,
+	 .open = snapshot_open, .release = trace_show_release,
+	 .read = snapshot_read, .write = snapshot_write);
 CTL_FILE(cpu_snapshot, .path = TRACING "per_cpu/cpu%u/snapshot",
-	 .open = cpu_snapshot_open, .release = trace_show_release,
-	 .read = snapshot_read, .write = cpu_snapshot_write);
+	 .folders = &trace_folders, .open = cpu_snapshot_open,
+	 .release = trace_show_release, .read = snapshot_read,
+	 .write = cpu_snapshot_write);

@@ -9,34 +9,35 @@
 
 #include <kernel/ctl/ctl.h>
 #include <kernel/types.h>
+#include <tracer/instance.h>
 
 /*
- * Get the memory, if it is not there yet: as much as the rings have. 0; -ENOMEM, which is
- * explained in h. Context: a task, trace_mutex held.
+ * Get the memory of an instance's snapshot, if it is not there yet: as much as its rings have.
+ * 0; -ENOMEM, which is explained in h. Context: a task, trace_mutex held.
  */
-int snapshot_make(struct ctl_handle *h);
+int snapshot_make(struct ctl_handle *h, struct trace_instance *in);
 
 /*
- * Set aside what the CPUs of mask hold; the calling CPU is one of them. False: nothing was
- * done, since there is no memory, or a task reads the last snapshot, or another CPU begins one
- * at this moment.
+ * Set aside what the CPUs of mask hold in an instance; the calling CPU is one of them. False:
+ * nothing was done, since there is no memory, or a task reads the last snapshot, or another
+ * CPU begins one at this moment.
  * Interrupts off, any context but NMI. No site.
  */
-bool snapshot_trigger(cpumask_t mask);
+bool snapshot_trigger(struct trace_instance *in, cpumask_t mask);
 
 /* If another CPU's trigger wants this CPU's part, and its interrupt has not come yet: do it now.
  * Interrupts off. No site. */
 void snapshot_answer(void);
 
-/* From here to snapshot_release() no snapshot is begun, and none is under way. Calls nest.
- * Context: a task, interrupts on. */
-void snapshot_hold(void);
-void snapshot_release(void);
+/* From here to snapshot_release() no snapshot of the instance is begun, and none is under way.
+ * Calls nest. Context: a task, interrupts on. */
+void snapshot_hold(struct trace_instance *in);
+void snapshot_release(struct trace_instance *in);
 
 /* The CPUs that have a part in the last snapshot. Between hold and release it stays. */
-cpumask_t snapshot_cpus(void);
+cpumask_t snapshot_cpus(const struct trace_instance *in);
 
 /* Forget the last snapshot, and give its memory back. Context: as snapshot_make(). */
-void snapshot_free(void);
+void snapshot_free(struct trace_instance *in);
 
 #endif

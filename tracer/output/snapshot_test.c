@@ -28,9 +28,9 @@ static u64 set_aside(void)
 {
 	u64 n;
 
-	snapshot_hold();
-	n = count(ring_spares, snapshot_cpus());
-	snapshot_release();
+	snapshot_hold(&trace_top);
+	n = count(ring_spares, snapshot_cpus(&trace_top));
+	snapshot_release(&trace_top);
 	return n;
 }
 
@@ -95,14 +95,14 @@ KTEST(snapshot_errors, "snapshot.bad_input")
 	KEXPECT_EQ(t, trace_test_victim(), 0);
 	victim_call(1);
 	KEXPECT_EQ(t, trace_test_put("snapshot", "1"), 0);
-	snapshot_hold();
+	snapshot_hold(&trace_top);
 	victim_call(2);
 	KEXPECT_EQ(t, trace_test_put("snapshot", "1"), -EBUSY);
 	KEXPECT_EQ(t,
 		   trace_test_add("set_ftrace_filter", "victim_call:snapshot"),
 		   0);
 	victim_call(3);
-	snapshot_release();
+	snapshot_release(&trace_top);
 	KEXPECT_EQ(t, set_aside(), 1);
 	KEXPECT_EQ(t, count(rings, cpus_present()), 2);
 	trace_test_reset();
@@ -172,10 +172,10 @@ KTEST(snapshot_trigger_all, "snapshot.of_all_cpus")
 	KEXPECT_EQ(t, count(rings, cpus_present()), 0);
 	/* And each of them does its part without a reader. */
 	victim_other(1);
-	for (unsigned int i = 0; snapshot_cpus() != cpus_present() && i < 20000;
-	     i++)
+	for (unsigned int i = 0;
+	     snapshot_cpus(&trace_top) != cpus_present() && i < 20000; i++)
 		task_sleep(NSEC_PER_MSEC);
-	KEXPECT_EQ(t, snapshot_cpus(), cpus_present());
+	KEXPECT_EQ(t, snapshot_cpus(&trace_top), cpus_present());
 	trace_test_reset();
 }
 
@@ -191,17 +191,17 @@ KTEST(snapshot_away, "snapshot.without_a_cpu")
 		   trace_test_add("set_ftrace_filter", "victim_other:snapshot"),
 		   0);
 	KEXPECT_EQ(t, trace_test_put("snapshot", "1"), 0);
-	KEXPECT_EQ(t, snapshot_cpus(), cpus_present());
+	KEXPECT_EQ(t, snapshot_cpus(&trace_top), cpus_present());
 	KEXPECT_EQ(t, cpu_down(c), 0);
 	victim_call(1);
 	victim_other(1);
 	KEXPECT_EQ(t, set_aside(), 1);
-	KEXPECT_EQ(t, snapshot_cpus(), cpus_present() & ~(1u << c));
+	KEXPECT_EQ(t, snapshot_cpus(&trace_top), cpus_present() & ~(1u << c));
 	victim_other(2);
 	KEXPECT_EQ(t, cpu_up(c), 0);
 	KEXPECT_EQ(t, set_aside(), 0);
 	KEXPECT_EQ(t, trace_test_put("snapshot", "1"), 0);
-	KEXPECT_EQ(t, snapshot_cpus(), cpus_present());
+	KEXPECT_EQ(t, snapshot_cpus(&trace_top), cpus_present());
 	trace_test_reset();
 }
 

@@ -232,7 +232,7 @@ static struct ring_event *begin_entry(struct ring *r, u32 ip, u32 parent,
 /* Asked where pids are listed, or where triggers may just have changed tracing_on. */
 bool ring_may_record(const struct ring *r)
 {
-	return r->recording && !r->passed_over && READ_ONCE(trace_top.on);
+	return r->recording && !r->passed_over && READ_ONCE(r->in->on);
 }
 
 bool ring_write(u32 ip, u32 parent, u32 context, const struct ring_event *more)
@@ -272,7 +272,7 @@ static bool open_apart(struct ring *r)
 {
 	const struct cpu_head *head = &arch_this_cpu()->head;
 
-	if (!r->recording)
+	if (!ring_may_record(r))
 		return false;
 	if (rings[head->index].busy || (head->preempt_count & PREEMPT_NMI)) {
 		r->dropped++;
@@ -321,8 +321,11 @@ int ring_put_bytes(struct ring *r, u32 type, u32 context, const void *text,
 		   size_t len)
 {
 	u32 more = RING_MORE_SLOTS(len);
-	struct ring_event *e = begin_entry(r, type, len, context, more);
+	struct ring_event *e;
 
+	if (current_task()->pid != r->pid)
+		mark_task(r, current_task()->pid);
+	e = begin_entry(r, type, len, context, more);
 	if (!e)
 		return -ENOSPC;
 	memcpy(e + 1, text, len);
@@ -340,12 +343,9 @@ int ring_mark(struct ring *set, const char *text, size_t len)
 	if (!ring_enter(&state))
 		return -EBUSY;
 	r = &set[cpu_index()];
-	if (r->recording && READ_ONCE(r->in->on)) {
-		if (current_task()->pid != r->pid)
-			mark_task(r, current_task()->pid);
+	if (r->recording && READ_ONCE(r->in->on))
 		err = ring_put_bytes(r, RING_MARK, ring_context(irqs_off), text,
 				     len);
-	}
 	ring_leave(state);
 	return err;
 }

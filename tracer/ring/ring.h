@@ -118,8 +118,7 @@ struct ring {
 	u64 overwritten, read, dropped;
 };
 extern struct ring rings[MAX_CPUS];
-/* What a snapshot has taken out of the rings (tracer/output/snapshot.h): rings that have no writer.
- * Where they have no pages, there is no memory for a snapshot. */
+/* The top level's trace_instance.spares. */
 extern struct ring ring_spares[MAX_CPUS];
 
 /* Not every call is recorded while the rings record: there are triggers, or lists of pids.

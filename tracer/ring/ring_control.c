@@ -133,8 +133,9 @@ static void place_rings(struct ring *set)
 int ring_resize(struct ring *set, unsigned long kb)
 {
 	unsigned long nr = max((kb + 3) / 4, RING_MIN_PAGES + 0ul);
-	struct swap new = { .rings = set }, spare = { .rings = ring_spares };
-	bool spares = set == rings && ring_spares[0].pages;
+	struct swap new = { .rings = set },
+		    spare = { .rings = set[0].in->spares };
+	bool spares = spare.rings[0].pages;
 
 	if (nr > ~0u || alloc_sets(new.sets, nr))
 		return -ENOMEM;
@@ -154,17 +155,17 @@ int ring_resize(struct ring *set, unsigned long kb)
 	return 0;
 }
 
-int ring_spares_make(void)
+int ring_spares_make(struct trace_instance *in)
 {
 	struct page_set sets[MAX_CPUS] = { 0 };
 
-	if (ring_spares[0].pages)
+	if (in->spares[0].pages)
 		return 0;
-	if (alloc_sets(sets, rings[0].nr))
+	if (alloc_sets(sets, in->rings[0].nr))
 		return -ENOMEM;
 	for (unsigned int cpu = 0; cpu < nr_cpus; cpu++)
-		ring_spares[cpu] = (struct ring){
-			.in = &trace_top,
+		in->spares[cpu] = (struct ring){
+			.in = in,
 			.pages = sets[cpu].pages,
 			.nr = sets[cpu].nr,
 		};
@@ -183,12 +184,12 @@ void ring_free(struct ring *set)
 	mutex_unlock(&ring_readers);
 }
 
-void ring_spares_clear(cpumask_t mask)
+void ring_spares_clear(struct trace_instance *in, cpumask_t mask)
 {
 	mutex_lock(&ring_readers);
 	for (unsigned int cpu = 0; cpu < nr_cpus; cpu++)
-		if ((mask >> cpu & 1) && ring_spares[cpu].pages)
-			ring_forget(&ring_spares[cpu]);
+		if ((mask >> cpu & 1) && in->spares[cpu].pages)
+			ring_forget(&in->spares[cpu]);
 	mutex_unlock(&ring_readers);
 }
 
@@ -228,7 +229,7 @@ static void record_one(unsigned int cpu, void *arg)
 	if (how->clear)
 		ring_restart(r);
 	ring_switch(r, pid, how->mask >> cpu & 1,
-		    r->at == &r->own || pid_is_traced(pid));
+		    r->at == &r->own || pid_is_traced(&trace_top, pid));
 }
 
 void ring_record(struct ring *set, cpumask_t mask, bool clear)

@@ -7,8 +7,8 @@
 /* Context of all: a task, trace_mutex held (tracer/tracer.h). */
 
 /*
- * Give every CPU present a ring of kb KiB in the set, rounded up to pages; with `rings` also a
- * spare one if there are spare ones. The newest events that fit stay. 0; -ENOMEM: the old rings
+ * Give every CPU present a ring of kb KiB in the set, rounded up to pages; and a spare one if the
+ * instance has spare ones. The newest events that fit stay. 0; -ENOMEM: the old rings
  * stay as they are. Interrupts on; spare rings are held (tracer/output/snapshot.h).
  */
 int ring_resize(struct ring *set, unsigned long kb);
@@ -16,10 +16,11 @@ unsigned long ring_kb(const struct ring *set);
 /* Free the rings of a set that nothing writes any more. */
 void ring_free(struct ring *set);
 
-/* Make the spare rings, as large as `rings` are; 0, if there are some already, too; -ENOMEM. */
-int ring_spares_make(void);
-/* Forget what the spare rings of the CPUs of mask hold; nothing may exchange them. */
-void ring_spares_clear(cpumask_t mask);
+/* Make an instance's spare rings, as large as its rings are; 0, if there are some already, too;
+ * -ENOMEM. */
+int ring_spares_make(struct trace_instance *in);
+/* Forget what its spare rings of the CPUs of mask hold; nothing may exchange them. */
+void ring_spares_clear(struct trace_instance *in, cpumask_t mask);
 
 /* Forget everything in the set and set the counts to 0, on the CPUs of mask. */
 void ring_clear(struct ring *set, cpumask_t mask);

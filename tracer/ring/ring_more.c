@@ -8,7 +8,8 @@
 #include <tracer/ring/ring_internal.h>
 #include <tracer/tracer.h>
 
-void ring_stack(unsigned long ip, bool behind, bool irqs_off)
+void ring_stack(const struct trace_instance *in, unsigned long ip, bool behind,
+		bool irqs_off)
 {
 	u32 offsets[RING_STACK_MAX];
 	unsigned int n = 0;
@@ -19,7 +20,7 @@ void ring_stack(unsigned long ip, bool behind, bool irqs_off)
 
 	if (!ring_enter(&state))
 		return;
-	r = &rings[cpu_index()];
+	r = &in->rings[cpu_index()];
 	if (ring_may_record(r)) {
 		/* The walk begins here; the tracer's own calls are left out. */
 		for (unwind_start(&u, NULL, NULL);

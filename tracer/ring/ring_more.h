@@ -4,13 +4,16 @@
 
 #include <kernel/types.h>
 
+struct trace_instance;
+
 /*
  * Context of both: interrupts off. irqs_off: they were before. No site.
  */
 
-/* Record the calls that led to the site which returns to ip, innermost first. behind: begin
- * with the caller of the function that ip is in. */
-void ring_stack(unsigned long ip, bool behind, bool irqs_off);
+/* Record in an instance the calls that led to the site which returns to ip, innermost first.
+ * behind: begin with the caller of the function that ip is in. */
+void ring_stack(const struct trace_instance *in, unsigned long ip, bool behind,
+		bool irqs_off);
 
 /*
  * For option func-no-repeats: the running task has called a function. True: the same call was

@@ -63,8 +63,8 @@ struct ring_cursor {
 };
 
 /*
- * Put a cursor at the oldest entry of set[cpu] that is not consumed; set is rings or
- * ring_spares. bounded: the cursor ends at the entry that is the newest now, however fast
+ * Put a cursor at the oldest entry of set[cpu] that is not consumed; set is an instance's rings or
+ * spares. bounded: the cursor ends at the entry that is the newest now, however fast
  * the writer goes on. 0 or -ENOMEM.
  * Context of all functions here, unless they say otherwise: a task that may sleep.
  */
