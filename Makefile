@@ -159,7 +159,8 @@ tool_srcs := $(wildcard tools/lib/*.c)
 $(H)/%: tools/%.c $(tool_srcs) $(wildcard tools/lib/*.h)
 	$(call say,HOSTCC,$<)
 	@mkdir -p $(@D)
-	$(Q)$(HOSTCC) $(HOSTCFLAGS) $< $(tool_srcs) -o $@ -ldw -lelf -ljansson
+	$(Q)$(HOSTCC) $(HOSTCFLAGS) $< $(tool_srcs) -o $@ -ldw -lelf -ljansson $(HOSTLIBS)
+$(H)/tracefs: HOSTLIBS := -lfuse3
 
 # A plugin for QEMU: tools/stale.
 plugin_srcs := $(wildcard tools/plugin/*.c)
@@ -170,13 +171,17 @@ $(H)/stale.so: $(plugin_srcs) $(wildcard tools/plugin/*.h)
 
 -include $(OBJS:.o=.d)
 
-.PHONY: setup run test bench lab features mutations choices debug check clean help
+.PHONY: setup run mount test bench lab features mutations choices debug check clean help
 setup: ## install what is missing from Debian's packages, and say what
 	$(Q)tools/setup
 
 run: all ## boot ARCH with SMP CPUs, console on this terminal (Ctrl-A x ends)
 	$(Q)tools/run --arch $(ARCH) --smp $(SMP) --elf $(ELF) --interactive \
 		$(if $(APPEND),--append '$(APPEND)')
+
+mount: all $(H)/tracefs ## run, with the guest's control files at DIR on this machine
+	$(Q)tools/run --arch $(ARCH) --smp $(SMP) --elf $(ELF) --interactive \
+		--mount '$(DIR)' $(if $(APPEND),--append '$(APPEND)')
 
 test: ## build all architectures, boot them, run every test
 	$(Q)$(PYTHON) -m pytest -v --no-header --durations=10 -n 2 tests $(PYTEST_ARGS)

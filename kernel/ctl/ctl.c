@@ -50,35 +50,32 @@ static void first_component(const char *rest, char *name, size_t size)
 static void try_name(const char *rest, bool is_dir, const char *last,
 		     char *best)
 {
-	char one[CTL_PATH], path[CTL_PATH];
+	char one[CTL_PATH];
+	size_t n;
 
 	if (!rest)
 		return;
-	snprintf(path, sizeof(path), "%s%s", rest, is_dir ? "/" : "");
-	first_component(path, one, sizeof(one));
+	first_component(rest, one, sizeof(one));
+	n = strlen(one);
+	if (is_dir && one[n - 1] != '/' && n + 1 < sizeof(one))
+		strlcpy(one + n, "/", 2);
 	if (strcmp(one, last) > 0 && (!best[0] || strcmp(one, best) < 0))
 		strlcpy(best, one, CTL_PATH);
 }
 
-int ctl_list(const char *dir, unsigned int i, char *name, size_t size)
+int ctl_next(const char *dir, char *name, size_t size)
 {
-	char last[CTL_PATH] = "", best[CTL_PATH];
 	const struct ctl_folders *folders;
+	char best[CTL_PATH] = "";
 	struct ctl_walk w;
 
-	/* Each turn finds the least name that is greater than the last one. */
-	for (unsigned int turn = 0; turn <= i; turn++) {
-		best[0] = '\0';
-		ctl_walk_start(&w, dir);
-		while (ctl_walk_next(&w))
-			try_name(ctl_below(w.path, dir), false, last, best);
-		for_each_registered (folders, ctl_folders)
-			try_name(ctl_below(folders->path, dir), true, last,
-				 best);
-		if (!best[0])
-			return -ENOENT;
-		strlcpy(last, best, sizeof(last));
-	}
+	ctl_walk_start(&w, dir);
+	while (ctl_walk_next(&w))
+		try_name(ctl_below(w.path, dir), false, name, best);
+	for_each_registered (folders, ctl_folders)
+		try_name(ctl_below(folders->path, dir), true, name, best);
+	if (!best[0])
+		return -ENOENT;
 	strlcpy(name, best, size);
 	return 0;
 }

@@ -77,6 +77,7 @@ struct ctl_handle {
 	unsigned int cpu;    /* for %u paths; the name's number for %s paths */
 	unsigned int folder; /* of file->folders; 0: it is the file at `path` */
 	bool truncate;
+	bool nonblock; /* a read that would have to wait returns -EAGAIN instead */
 	unsigned long pos;
 	void *priv;
 	/* What was wrong and what is accepted. The printer adds the file's name. */
@@ -132,9 +133,9 @@ void ctl_abandon(struct ctl_handle *h);
 int ctl_echo(const char *path, const char *text, bool append, char *err_text,
 	     size_t err_size);
 
-/* The i-th name in a directory, sorted. A directory's own ends with "/". 0; -ENOENT:
- * there is no i-th, or no such directory. */
-int ctl_list(const char *dir, unsigned int i, char *name, size_t size);
+/* Replace name by the one behind it in a directory, sorted; "" is before the first. A directory's
+ * own ends with "/". 0; -ENOENT: there is none, or no such directory. */
+int ctl_next(const char *dir, char *name, size_t size);
 bool ctl_is_dir(const char *path);
 
 /* Make a folder, or remove one, where that is possible. 0; -EPERM: not there; -EEXIST;

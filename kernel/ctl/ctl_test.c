@@ -161,20 +161,21 @@ KTEST(ctl_read_chunks, "ctl.read_chunks")
 
 KTEST(ctl_list, "ctl.list")
 {
-	char name[64], last[64] = "";
-	unsigned int i;
+	char name[64] = "", last[64] = "";
+	unsigned int n;
 
-	for (i = 0; !ctl_list(DIR, i, name, sizeof(name)); i++) {
+	for (n = 0; !ctl_next(DIR, name, sizeof(name)); n++) {
 		KEXPECT(t, strcmp(name, last) > 0);
+		KEXPECT(t, n || !strcmp(name, "cpu0/"));
 		strlcpy(last, name, sizeof(last));
 	}
-	KEXPECT_EQ(t, i, 4 + nr_cpus);
-	KEXPECT_EQ(t, ctl_list(DIR, 0, name, sizeof(name)), 0);
-	KEXPECT(t, !strcmp(name, "cpu0/"));
-	KEXPECT_EQ(t, ctl_list(DIR "/cpu0", 0, name, sizeof(name)), 0);
+	KEXPECT_EQ(t, n, 4 + nr_cpus);
+	name[0] = '\0';
+	KEXPECT_EQ(t, ctl_next(DIR "/cpu0", name, sizeof(name)), 0);
 	KEXPECT(t, !strcmp(name, "index"));
-	KEXPECT_EQ(t, ctl_list(DIR "/cpu0", 1, name, sizeof(name)), -ENOENT);
-	KEXPECT_EQ(t, ctl_list("/nowhere", 0, name, sizeof(name)), -ENOENT);
+	KEXPECT_EQ(t, ctl_next(DIR "/cpu0", name, sizeof(name)), -ENOENT);
+	name[0] = '\0';
+	KEXPECT_EQ(t, ctl_next("/nowhere", name, sizeof(name)), -ENOENT);
 	KEXPECT(t, ctl_is_dir("/") && ctl_is_dir("/sys") && ctl_is_dir(DIR));
 	KEXPECT(t, !ctl_is_dir("/sy") && !ctl_is_dir(DIR "/note"));
 	KEXPECT(t, !ctl_is_dir(DIR "/cpu%u"));
@@ -351,14 +352,14 @@ static bool reads(const char *path, const char *text)
 	return !strcmp(got, text);
 }
 
-/* What ctl_list() lists of a directory, each name with a blank behind it. */
+/* What ctl_next() lists of a directory, each name with a blank behind it. */
 static const char *listed(const char *dir)
 {
 	static char text[100];
-	char name[32];
+	char name[32] = "";
 
 	text[0] = '\0';
-	for (unsigned int i = 0; !ctl_list(dir, i, name, sizeof(name)); i++)
+	while (!ctl_next(dir, name, sizeof(name)))
 		snprintf(text + strlen(text), sizeof(text) - strlen(text),
 			 "%s ", name);
 	return text;

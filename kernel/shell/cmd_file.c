@@ -28,12 +28,12 @@ static int list_dir(struct sink *out, const char *dir, bool as_long)
 	char name[SHELL_PATH];
 	int err = 0;
 
-	for (unsigned int i = 0; shell_on_console(out) && !as_long &&
-				 !ctl_list(dir, i, name, sizeof(name));
-	     i++)
+	name[0] = '\0';
+	while (shell_on_console(out) && !as_long &&
+	       !ctl_next(dir, name, sizeof(name)))
 		c.width = max(c.width, (unsigned int)strlen(name));
-	for (unsigned int i = 0; !err && !ctl_list(dir, i, name, sizeof(name));
-	     i++)
+	name[0] = '\0';
+	while (!err && !ctl_next(dir, name, sizeof(name)))
 		err = as_long ? put_long(&c, dir, name) : columns_put(&c, name);
 	return err ? err : columns_end(&c);
 }

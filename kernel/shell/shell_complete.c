@@ -157,7 +157,8 @@ static void offer_paths(struct completion *c)
 		return;
 	c->prefix += n;
 	c->prefix_len -= n;
-	for (unsigned int i = 0; !ctl_list(abs, i, name, sizeof(name)); i++)
+	name[0] = '\0';
+	while (!ctl_next(abs, name, sizeof(name)))
 		offer(c, name);
 }
 

@@ -298,9 +298,10 @@ def stacks(machine: Machine, command: list[str], socket: str) -> list[str]:
 
 
 def boot(machine: Machine, command: list[str], timeout: float,
-         log: Path | str | None = None, on_line=None) -> Boot:
+         log: Path | str | None = None, on_line=None, on_start=None) -> Boot:
     """Run a guest until it ends, at most timeout seconds of wall clock; a test that
-    hangs ends it sooner. Then the result has the CPUs' stacks."""
+    hangs ends it sooner. Then the result has the CPUs' stacks. on_start(pid) is called
+    when QEMU runs."""
     console = Console(on_line)
     start = time.monotonic()
     where: list[str] = []
@@ -313,6 +314,8 @@ def boot(machine: Machine, command: list[str], timeout: float,
                               stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT,
                               preexec_fn=end_with_parent) as process:
+            if on_start:
+                on_start(process.pid)
             sink = open(log, "wb") if log else None
             try:
                 ended = _collect(process, console, start + timeout, sink,

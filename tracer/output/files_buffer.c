@@ -274,10 +274,12 @@ static int pipe_open(struct ctl_handle *h)
  */
 static int pipe_wait(struct ctl_handle *h)
 {
-	if (console_interrupted() || task_should_stop())
-		return -EINTR;
 	if (h->pos && !READ_ONCE(instance_of(h)->on))
 		return -EPIPE;
+	if (h->nonblock)
+		return -EAGAIN;
+	if (console_interrupted() || task_should_stop())
+		return -EINTR;
 	task_sleep(PIPE_WAIT_NS);
 	return 0;
 }

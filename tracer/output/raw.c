@@ -294,13 +294,15 @@ static void raw_release(struct ctl_handle *h)
 }
 
 /* As trace_pipe, it waits for entries, and ends when tracing is off and all are read. */
-static int raw_next_page(const struct trace_instance *in, struct raw *raw)
+static int raw_next_page(const struct ctl_handle *h, struct raw *raw)
 {
 	while (!raw_page_fill(&raw->cursor, raw->page)) {
+		if (!READ_ONCE(instance_of(h)->on))
+			return 0;
+		if (h->nonblock)
+			return -EAGAIN;
 		if (console_interrupted() || task_should_stop())
 			return -EINTR;
-		if (!READ_ONCE(in->on))
-			return 0;
 		task_sleep(WAIT_NS);
 	}
 	raw->given = 0;
@@ -314,7 +316,7 @@ static int raw_read(struct ctl_handle *h, struct seq *s)
 	int err;
 
 	if (raw->given == PAGE_SIZE) {
-		err = raw_next_page(instance_of(h), raw);
+		err = raw_next_page(h, raw);
 		if (err <= 0)
 			return err;
 	}

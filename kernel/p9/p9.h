@@ -1,0 +1,40 @@
+/*
+ * A server of the protocol 9P2000.L over the control files: what a program on the host does with
+ * a file reaches ctl_open(), ctl_read() and ctl_write(), and their errors go back. A subset:
+ * version, attach, walk, lopen, read, write, readdir, getattr, setattr (size 0 alone), mkdir,
+ * unlinkat (of a folder), clunk, flush, fsync. Linux's Documentation/filesystems/9p.rst names the
+ * protocol's texts.
+ *
+ * A write is carried out when its message ends, so its error is the write's own. One that fills
+ * its message (P9_IOUNIT bytes) waits for what follows, or for the clunk.
+ *
+ * A read that has to wait, of trace_pipe, stays open while other messages are answered.
+ */
+#ifndef KERNEL_P9_H
+#define KERNEL_P9_H
+
+#include <kernel/types.h>
+
+#define P9_MSIZE 32768 /* bytes of a message at most */
+#define P9_HEADER 24   /* of these, all but the data of a read or a write */
+#define P9_IOUNIT (P9_MSIZE - P9_HEADER)
+
+struct p9_session;
+
+/* NULL: out of memory. Context of all here: a task that may sleep; one task for a session. */
+struct p9_session *p9_open(void);
+/* Close all its files; writes that have not ended are dropped. It is as new then. */
+void p9_reset(struct p9_session *s);
+void p9_close(struct p9_session *s);
+
+/*
+ * Answer a message of `size` bytes. The length of the reply, of at most P9_MSIZE bytes; 0: it
+ * comes later, from p9_later(). Whatever the message is, there is no other outcome: what makes no
+ * sense is answered by Rlerror.
+ */
+u32 p9_answer(struct p9_session *s, const u8 *message, u32 size, u8 *reply);
+
+/* A reply that has become possible, as above; 0: there is none now. */
+u32 p9_later(struct p9_session *s, u8 *reply);
+
+#endif

@@ -1,0 +1,194 @@
+/*
+ * The way of 9P messages: two rings of bytes in the guest's memory, one for requests and one for
+ * replies, which a program on the host maps (QEMU: memory-backend-file,share=on). It needs no
+ * device, so it is the same on every port. The kernel parameter p9=memory starts it.
+ *
+ * The host finds the mailbox by its magic text, at the beginning of a page. Numbers are little
+ * endian. Each side writes its own words alone:
+ *
+ *	host	epoch		another number: another client; all files are closed
+ *		request_head	bytes written	} modulo 2^32; a ring's place is
+ *		reply_tail	bytes read	} the number modulo P9_RING
+ *	guest	epoch		the host's, once the server begins anew for it
+ *		request_tail, reply_head
+ *		alive		goes on as long as the server does
+ *
+ * The server asks for messages: often while some come, and every 10 ms while none does. A host
+ * that writes nonsense here hurts nothing but its own session.
+ */
+#include <kernel/errno.h>
+#include <kernel/init.h>
+#include <kernel/lib/string.h>
+#include <kernel/mm/kmalloc.h>
+#include <kernel/p9/p9.h>
+#include <kernel/panic.h>
+#include <kernel/param.h>
+#include <kernel/sched/task.h>
+#include <kernel/time.h>
+
+#define P9_RING 65536 /* more than a message */
+#define P9_MAGIC "nopl 9P mailbox"
+
+static struct mailbox {
+	char magic[16]; /* once everything else is there */
+	u32 ring_size;
+	u32 host_epoch, guest_epoch;
+	u32 alive;
+	u32 request_head, request_tail;
+	u32 reply_head, reply_tail;
+	u8 request[P9_RING] __attribute__((aligned(PAGE_SIZE)));
+	u8 reply[P9_RING];
+} mailbox __attribute__((aligned(PAGE_SIZE)));
+
+/* A word of the mailbox, as it stands there or as this CPU has it. */
+static u32 little(u32 v)
+{
+	return __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? __builtin_bswap32(v) :
+							v;
+}
+
+/* Acquire and release: they order what the rings hold, between two programs. */
+static u32 load(const u32 *word)
+{
+	return little(__atomic_load_n(word, __ATOMIC_ACQUIRE));
+}
+
+static void store(u32 *word, u32 v)
+{
+	__atomic_store_n(word, little(v), __ATOMIC_RELEASE);
+}
+
+struct server {
+	struct p9_session *session;
+	u32 epoch;
+	u32 got; /* bytes of the message that is being received */
+	u8 message[P9_MSIZE], out[P9_MSIZE];
+};
+
+static u32 message_size(const u8 *m)
+{
+	return m[0] | m[1] << 8 | m[2] << 16 | (u32)m[3] << 24;
+}
+
+/* Move bytes of the request ring into the message, up to `want` of them. */
+static void receive(struct server *s, u32 want)
+{
+	u32 tail = load(&mailbox.request_tail);
+	u32 n = load(&mailbox.request_head) - tail;
+
+	for (n = min(n, want - s->got); n; n--)
+		s->message[s->got++] = mailbox.request[tail++ % P9_RING];
+	store(&mailbox.request_tail, tail);
+}
+
+/* A client that begins with another epoch; or one whose messages make no sense. */
+static void begin_anew(struct server *s)
+{
+	s->epoch = load(&mailbox.host_epoch);
+	s->got = 0;
+	p9_reset(s->session);
+	store(&mailbox.request_tail, load(&mailbox.request_head));
+	store(&mailbox.reply_head, load(&mailbox.reply_tail));
+	store(&mailbox.guest_epoch, s->epoch);
+}
+
+/* Wait for room, as long as this client is there. */
+static void send(struct server *s, u32 size)
+{
+	u32 head = load(&mailbox.reply_head);
+
+	while (P9_RING - (head - load(&mailbox.reply_tail)) < size) {
+		if (load(&mailbox.host_epoch) != s->epoch)
+			return;
+		task_sleep(NSEC_PER_MSEC);
+	}
+	for (u32 i = 0; i < size; i++)
+		mailbox.reply[head++ % P9_RING] = s->out[i];
+	store(&mailbox.reply_head, head);
+}
+
+/* A whole message, if there is one: true. */
+static bool serve_one(struct server *s)
+{
+	u32 size, n;
+
+	if (load(&mailbox.host_epoch) != s->epoch)
+		begin_anew(s);
+	if (s->got < 4)
+		receive(s, 4);
+	if (s->got < 4)
+		return false;
+	size = message_size(s->message);
+	if (size < 7 || size > P9_MSIZE) {
+		begin_anew(s);
+		return false;
+	}
+	receive(s, size);
+	if (s->got < size)
+		return false;
+	s->got = 0;
+	n = p9_answer(s->session, s->message, size, s->out);
+	if (n)
+		send(s, n);
+	return true;
+}
+
+static bool serve_waiting(struct server *s)
+{
+	u32 n = p9_later(s->session, s->out);
+
+	if (n)
+		send(s, n);
+	return n;
+}
+
+/* How long the server sleeps before it looks again, by the time since the last message. */
+static u64 nap(u64 idle)
+{
+	if (idle < 20 * NSEC_PER_MSEC)
+		return 50 * NSEC_PER_USEC;
+	return idle < NSEC_PER_SEC ? NSEC_PER_MSEC : 10 * NSEC_PER_MSEC;
+}
+
+static void serve(void *arg)
+{
+	struct server *s = arg;
+	u64 last = 0;
+
+	for (;;) {
+		store(&mailbox.alive, load(&mailbox.alive) + 1);
+		if (serve_one(s))
+			last = time_ns();
+		else if (!serve_waiting(s))
+			task_sleep(nap(time_ns() - last));
+	}
+}
+
+static bool wanted;
+
+static int set_p9(const char *value)
+{
+	wanted = !strcmp(value, "memory");
+	return wanted ? 0 : -EINVAL;
+}
+KERNEL_PARAM(p9, "p9",
+	     "memory: a program on the host reads and writes control files",
+	     set_p9);
+
+static void p9_start(void)
+{
+	struct server *s;
+
+	if (!wanted)
+		return;
+	s = kzalloc(sizeof(*s));
+	if (s)
+		s->session = p9_open();
+	if (!s || !s->session || !task_create("p9", PRIO_NORMAL, ~0u, serve, s))
+		panic("p9=memory: no memory for the server");
+	mailbox.ring_size = little(P9_RING);
+	/* Last: the host looks for it. */
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	memcpy(mailbox.magic, P9_MAGIC, sizeof(mailbox.magic));
+}
+INIT_HOOK(INIT_LATE, p9_start);

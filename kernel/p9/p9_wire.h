@@ -1,0 +1,48 @@
+/* The bytes of 9P2000.L messages: little endian, texts with their length before them. */
+#ifndef KERNEL_P9_WIRE_H
+#define KERNEL_P9_WIRE_H
+
+#include <kernel/types.h>
+
+enum {
+	P9_RLERROR = 7,
+	P9_TLOPEN = 12,
+	P9_TGETATTR = 24,
+	P9_TSETATTR = 26,
+	P9_TREADDIR = 40,
+	P9_TFSYNC = 50,
+	P9_TMKDIR = 72,
+	P9_TUNLINKAT = 76,
+	P9_TVERSION = 100,
+	P9_TATTACH = 104,
+	P9_TFLUSH = 108,
+	P9_TWALK = 110,
+	P9_TREAD = 116,
+	P9_TWRITE = 118,
+	P9_TCLUNK = 120,
+};
+
+/* Flags of lopen, which are Linux's. */
+#define P9_WRONLY 1
+#define P9_TRUNC 0x200
+#define P9_NONBLOCK 0x800
+
+#define P9_GETATTR_BASIC 0x7ff
+#define P9_SETATTR_SIZE 8
+
+/* A message that is read or written from `at` on. bad: it was too short for that. */
+struct p9_wire {
+	u8 *buf;
+	u32 at, size;
+	bool bad;
+};
+
+/* The next number, of n bytes; 0 if there is none. */
+u64 p9_get(struct p9_wire *w, unsigned int n);
+/* The next text. One that has no room in `text` is as bad as one that is cut. */
+void p9_get_text(struct p9_wire *w, char *text, size_t size);
+
+void p9_put(struct p9_wire *w, u64 value, unsigned int n);
+void p9_put_text(struct p9_wire *w, const char *text);
+
+#endif

@@ -1,0 +1,451 @@
+/*
+ * tracefs: mount a guest's control files on the host.
+ *
+ *   tracefs MEMORY DIR [PID]
+ *
+ * MEMORY is the file that is the guest's memory (QEMU: memory-backend-file,share=on), DIR an empty
+ * folder, PID the process of QEMU. The guest was booted with p9=memory. The program ends, and
+ * unmounts, when QEMU does.
+ */
+#define FUSE_USE_VERSION 31
+#include <errno.h>
+#include <fcntl.h>
+#include <fuse3/fuse.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/p9.h"
+
+#define FIDS 1024
+
+static bool fids[FIDS]; /* numbers in use, under `lock` */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct fuse *fuse;
+static const char *dir;
+
+/* ---- Files -------------------------------------------------------------------------- */
+
+static uint32_t new_fid(void)
+{
+	uint32_t n;
+
+	pthread_mutex_lock(&lock);
+	for (n = P9_ROOT + 1; n < FIDS - 1 && fids[n]; n++)
+		;
+	fids[n] = true;
+	pthread_mutex_unlock(&lock);
+	return n;
+}
+
+static void free_fid(uint32_t fid)
+{
+	pthread_mutex_lock(&lock);
+	fids[fid] = false;
+	pthread_mutex_unlock(&lock);
+}
+
+static int clunk(uint32_t fid)
+{
+	struct p9_msg m;
+	int err;
+
+	p9_begin(&m, P9_TCLUNK);
+	p9_put(&m, fid, 4);
+	err = p9_call(&m);
+	free_fid(fid);
+	return err;
+}
+
+/* A new fid for a path; n: so much of it. */
+static int walk(const char *path, size_t n, uint32_t *fid)
+{
+	const char *end = path + n, *name, *slash;
+	uint32_t names = 0, count_at;
+	struct p9_msg m;
+	int err;
+
+	*fid = new_fid();
+	p9_begin(&m, P9_TWALK);
+	p9_put(&m, P9_ROOT, 4);
+	p9_put(&m, *fid, 4);
+	count_at = m.at;
+	p9_put(&m, 0, 2);
+	for (name = path; name < end; name = slash + 1) {
+		slash = memchr(name, '/', end - name);
+		slash = slash ? slash : end;
+		if (slash == name)
+			continue;
+		if (slash - name > 255 || ++names > 16) {
+			free_fid(*fid);
+			return -ENAMETOOLONG;
+		}
+		p9_put_text(&m, name, slash - name);
+	}
+	m.buf[count_at] = names;
+	err = p9_call(&m);
+	if (!err && p9_get(m.buf, 7, 2) != names)
+		err = -ENOENT;
+	if (err)
+		free_fid(*fid);
+	return err;
+}
+
+static void fill_stat(struct stat *st, const uint8_t *reply)
+{
+	memset(st, 0, sizeof(*st));
+	st->st_ino = p9_get(reply, 7 + 8 + 5, 8);
+	st->st_mode = p9_get(reply, 28, 4);
+	st->st_nlink = p9_get(reply, 40, 8);
+	st->st_blksize = 4096;
+}
+
+static int do_getattr(const char *path, struct stat *st,
+		      struct fuse_file_info *info)
+{
+	struct p9_msg m;
+	uint32_t fid;
+	int err = walk(path, strlen(path), &fid);
+
+	(void)info;
+	if (err)
+		return err;
+	p9_begin(&m, P9_TGETATTR);
+	p9_put(&m, fid, 4);
+	p9_put(&m, 0x7ff, 8);
+	err = p9_call(&m);
+	if (!err)
+		fill_stat(st, m.buf);
+	clunk(fid);
+	return err;
+}
+
+static int open_flags(int flags)
+{
+	return (flags & O_ACCMODE) | (flags & O_TRUNC ? 0x200 : 0) |
+	       (flags & O_APPEND ? 0x400 : 0) |
+	       (flags & O_NONBLOCK ? 0x800 : 0);
+}
+
+static int open_path(const char *path, int flags, uint64_t *fh)
+{
+	struct p9_msg m;
+	uint32_t fid;
+	int err = walk(path, strlen(path), &fid);
+
+	if (err)
+		return err;
+	p9_begin(&m, P9_TLOPEN);
+	p9_put(&m, fid, 4);
+	p9_put(&m, open_flags(flags), 4);
+	err = p9_call(&m);
+	if (err)
+		clunk(fid);
+	*fh = fid;
+	return err;
+}
+
+static int do_open(const char *path, struct fuse_file_info *info)
+{
+	/* Their sizes are not known before they are read. */
+	info->direct_io = 1;
+	return open_path(path, info->flags, &info->fh);
+}
+
+static int read_some(uint32_t fid, char *buf, size_t size, off_t offset,
+		     bool waits)
+{
+	struct p9_msg m;
+	uint32_t n;
+	int err;
+
+	p9_begin(&m, P9_TREAD);
+	p9_put(&m, fid, 4);
+	p9_put(&m, offset, 8);
+	p9_put(&m, size < P9_IOUNIT ? size : P9_IOUNIT, 4);
+	err = waits ? p9_call(&m) : p9_try(&m);
+	if (err)
+		return err;
+	n = p9_get(m.buf, 7, 4);
+	if (n > size || n > P9_MSIZE - 11)
+		return -EIO;
+	memcpy(buf, m.buf + 11, n);
+	return n;
+}
+
+/* As much as is asked for, in messages; a short one is the end, or all that there is now. */
+static int do_read(const char *path, char *buf, size_t size, off_t offset,
+		   struct fuse_file_info *info)
+{
+	size_t done = 0;
+	int n;
+
+	(void)path;
+	do {
+		n = read_some(info->fh, buf + done, size - done, offset + done,
+			      !(info->flags & O_NONBLOCK));
+		if (n < 0)
+			return done ? (int)done : n;
+		done += n;
+	} while (n == P9_IOUNIT && done < size);
+	return done;
+}
+
+/* The guest carries a write out when a message is not full. So the last one never is. */
+static int do_write(const char *path, const char *buf, size_t size,
+		    off_t offset, struct fuse_file_info *info)
+{
+	size_t done = 0;
+	struct p9_msg m;
+
+	(void)path;
+	while (done < size) {
+		size_t left = size - done;
+		size_t n = left < P9_IOUNIT  ? left :
+			   left == P9_IOUNIT ? P9_IOUNIT - 1 :
+					       P9_IOUNIT;
+		int err;
+
+		p9_begin(&m, P9_TWRITE);
+		p9_put(&m, info->fh, 4);
+		p9_put(&m, offset + done, 8);
+		p9_put(&m, n, 4);
+		memcpy(m.buf + m.at, buf + done, n);
+		m.at += n;
+		err = p9_call(&m);
+		if (err)
+			return err;
+		done += n;
+	}
+	return done;
+}
+
+/* close() waits for this one, and gets its error. */
+static int do_flush(const char *path, struct fuse_file_info *info)
+{
+	struct p9_msg m;
+
+	(void)path;
+	if ((info->flags & O_ACCMODE) == O_RDONLY)
+		return 0;
+	p9_begin(&m, P9_TFSYNC);
+	p9_put(&m, info->fh, 4);
+	p9_put(&m, 0, 4);
+	return p9_call(&m);
+}
+
+static int do_release(const char *path, struct fuse_file_info *info)
+{
+	(void)path;
+	return clunk(info->fh);
+}
+
+static int do_truncate(const char *path, off_t size,
+		       struct fuse_file_info *info)
+{
+	struct p9_msg m;
+	uint32_t fid;
+	int err = walk(path, strlen(path), &fid);
+
+	(void)info;
+	if (err)
+		return err;
+	p9_begin(&m, P9_TSETATTR);
+	p9_put(&m, fid, 4);
+	p9_put(&m, 8, 4); /* the size */
+	p9_put(&m, 0, 4);
+	p9_put(&m, 0, 8);
+	p9_put(&m, size, 8);
+	err = p9_call(&m);
+	clunk(fid);
+	return err;
+}
+
+static int do_readdir(const char *path, void *buf, fuse_fill_dir_t fill,
+		      off_t offset, struct fuse_file_info *info,
+		      enum fuse_readdir_flags flags)
+{
+	uint64_t fid, next = 0;
+	struct p9_msg m;
+	uint32_t at, end;
+	char name[256];
+	int err = open_path(path, O_RDONLY, &fid);
+
+	(void)offset, (void)info, (void)flags;
+	if (err)
+		return err;
+	fill(buf, ".", NULL, 0, 0);
+	fill(buf, "..", NULL, 0, 0);
+	do {
+		p9_begin(&m, P9_TREADDIR);
+		p9_put(&m, fid, 4);
+		p9_put(&m, next, 8);
+		p9_put(&m, P9_IOUNIT, 4);
+		err = p9_call(&m);
+		end = err ? 0 : 11 + p9_get(m.buf, 7, 4);
+		for (at = 11; at + 24 <= end && end <= P9_MSIZE;) {
+			uint32_t n = p9_get(m.buf, at + 22, 2);
+
+			next = p9_get(m.buf, at + 13, 8);
+			if (n > 255 || at + 24 + n > end)
+				break;
+			memcpy(name, m.buf + at + 24, n);
+			name[n] = '\0';
+			fill(buf, name, NULL, 0, 0);
+			at += 24 + n;
+		}
+	} while (end > 11);
+	clunk(fid);
+	return err;
+}
+
+/* The folder that a path lies in, and its last name. */
+static int parent(const char *path, uint32_t *fid, const char **name)
+{
+	*name = strrchr(path, '/') + 1;
+	return walk(path, *name - path, fid);
+}
+
+static int do_mkdir(const char *path, mode_t mode)
+{
+	const char *name;
+	struct p9_msg m;
+	uint32_t fid;
+	int err = parent(path, &fid, &name);
+
+	if (err)
+		return err;
+	p9_begin(&m, P9_TMKDIR);
+	p9_put(&m, fid, 4);
+	p9_put_text(&m, name, strlen(name));
+	p9_put(&m, mode, 4);
+	p9_put(&m, 0, 4);
+	err = p9_call(&m);
+	clunk(fid);
+	return err;
+}
+
+static int do_rmdir(const char *path)
+{
+	const char *name;
+	struct p9_msg m;
+	uint32_t fid;
+	int err = parent(path, &fid, &name);
+
+	if (err)
+		return err;
+	p9_begin(&m, P9_TUNLINKAT);
+	p9_put(&m, fid, 4);
+	p9_put_text(&m, name, strlen(name));
+	p9_put(&m, 0x200, 4);
+	err = p9_call(&m);
+	clunk(fid);
+	return err;
+}
+
+/* Programs set modes and times of what they have made; control files have none. */
+static int do_chmod(const char *path, mode_t mode, struct fuse_file_info *info)
+{
+	(void)path, (void)mode, (void)info;
+	return 0;
+}
+
+static int do_chown(const char *path, uid_t uid, gid_t gid,
+		    struct fuse_file_info *info)
+{
+	(void)path, (void)uid, (void)gid, (void)info;
+	return 0;
+}
+
+/* The guest is gone: whoever looks at the folder sees an empty one. */
+static void unmount(void)
+{
+	fuse_exit(fuse);
+	fuse_unmount(fuse);
+	_exit(0);
+}
+
+static void nothing(int signal)
+{
+	(void)signal;
+}
+
+static void *do_init(struct fuse_conn_info *conn, struct fuse_config *config)
+{
+	conn->want |= conn->capable & FUSE_CAP_ATOMIC_O_TRUNC;
+	config->use_ino = 1;
+	config->direct_io = 1;
+	/* A program that is interrupted while it reads: p9_call() looks. */
+	config->intr = 1;
+	config->intr_signal = SIGUSR1;
+	/* After the fork into the background, if there is one. */
+	p9_start(fuse_interrupted, unmount);
+	return NULL;
+}
+
+static const struct fuse_operations operations = {
+	.init = do_init,
+	.getattr = do_getattr,
+	.open = do_open,
+	.read = do_read,
+	.write = do_write,
+	.flush = do_flush,
+	.release = do_release,
+	.truncate = do_truncate,
+	.readdir = do_readdir,
+	.mkdir = do_mkdir,
+	.rmdir = do_rmdir,
+	.chmod = do_chmod,
+	.chown = do_chown,
+};
+
+/* ---- main ------------------------------------------------------------------------------ */
+
+static void __attribute__((noreturn, format(printf, 1, 2)))
+die(const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	fprintf(stderr, "tracefs: ");
+	vfprintf(stderr, format, ap);
+	fprintf(stderr, "\n");
+	va_end(ap);
+	exit(2);
+}
+
+int main(int argc, char **argv)
+{
+	char *options[] = {
+		argv[0], "-o", "fsname=nopl", "-o", "default_permissions", NULL
+	};
+	struct fuse_args args = FUSE_ARGS_INIT(5, options);
+	const char *wrong;
+
+	if (argc < 3 || argc > 4)
+		die("usage: tracefs MEMORY DIR [PID]");
+	dir = argv[2];
+	if (access("/dev/fuse", R_OK | W_OK))
+		die("no /dev/fuse here that may be used: %s", strerror(errno));
+	signal(SIGUSR1, nothing);
+	wrong = p9_attach(argv[1], argc == 4 ? atoi(argv[3]) : 0);
+	if (wrong)
+		die("%s: %s", argv[1], wrong);
+	fuse = fuse_new(&args, &operations, sizeof(operations), NULL);
+	if (!fuse || fuse_mount(fuse, dir))
+		die("cannot mount on %s", dir);
+	fuse_set_signal_handlers(fuse_get_session(fuse));
+	printf("tracefs: mounted on %s\n", dir);
+	fflush(stdout);
+	fuse_loop_mt(fuse, 0);
+	fuse_unmount(fuse);
+	fuse_destroy(fuse);
+	return 0;
+}
