@@ -48,10 +48,14 @@ endif
 
 # Every way of building that differs from the port's default has its own folder.
 variant := $(if $(filter big,$(ENDIAN)),-big)$(\
-	)$(if $(filter-out $(firstword $(SITES_CHOICES)),$(SITES)),-$(SITES))$(\
-	)$(if $(filter-out link,$(RECORD)),-$(RECORD))$(\
-	)$(if $(BREAK),-break-$(BREAK))
-O ?= build/$(ARCH)$(variant)
+	)$(if $(filter-out $(firstword $(SITES_CHOICES)),$(SITES)),-$(SITES))
+record_variant := $(if $(filter-out link,$(RECORD)),-$(RECORD))
+broken := $(if $(BREAK),-break-$(BREAK))
+O ?= build/$(ARCH)$(variant)$(record_variant)$(broken)
+# Who records the sites makes no difference to object files, but to some of RECORD=runtime. So
+# other files stand once, in B.
+B := $(if $(filter file,$(origin O)),build/$(ARCH)$(variant)$(broken),$(O))
+own_srcs := $(if $(filter runtime,$(RECORD)),tracer/% arch/%)
 H := build/host
 ELF := $(O)/nopl.elf
 
@@ -74,7 +78,7 @@ CFLAGS := -std=gnu2x -O2 -g -ffreestanding -fno-common -fno-pic -fno-ipa-ra \
 	-fno-strict-aliasing -fno-jump-tables -fno-delete-null-pointer-checks \
 	-Wall -Wextra -Wmissing-prototypes -Wvla -Werror=implicit \
 	-I. -Iarch/$(ARCH) -Iarch/$(ARCH)/sites/$(or $(SITE_LAYOUT_$(SITES)),$(SITES)) \
-	-DRECORD_$(shell tr a-z A-Z <<< $(RECORD)) $(ARCH_CFLAGS)
+	$(ARCH_CFLAGS)
 SITE_CFLAGS := $(SITE_CFLAGS_$(SITES))
 LDFLAGS := -nostdlib -static -Wl,--build-id=none -Wl,-z,max-page-size=4096 \
 	-Wl,--no-warn-rwx-segments -Wl,--orphan-handling=error \
@@ -92,25 +96,30 @@ ifneq ($(RECORD),runtime)
 SRCS := $(filter-out %/record.c %/record_test.c %/record_sweep_test.c \
 	%/record_victim.c,$(SRCS))
 endif
-OBJS := $(patsubst %,$(O)/%.o,$(SRCS))
-$(O)/kernel/%.o: SITEFLAGS := $(SITE_CFLAGS)
+OWN_OBJS := $(patsubst %,$(O)/%.o,$(filter $(own_srcs),$(SRCS)))
+OBJS := $(OWN_OBJS) $(patsubst %,$(B)/%.o,$(filter-out $(own_srcs),$(SRCS)))
+$(B)/kernel/%.o: SITEFLAGS := $(SITE_CFLAGS)
+$(OWN_OBJS): CFLAGS += -DRECORD_RUNTIME
 # BREAK=patchpath gives sites to what writes text: the build must then fail.
 ifeq ($(BREAK),patchpath)
-$(O)/arch/$(ARCH)/patch.c.o: SITEFLAGS := $(SITE_CFLAGS)
+$(B)/arch/$(ARCH)/patch.c.o: SITEFLAGS := $(SITE_CFLAGS)
 endif
 
 .PHONY: all
 all: $(ELF) ## build the kernel of ARCH, its tables made and proved (default)
 
-$(O)/%.c.o: %.c Makefile arch/$(ARCH)/port.mk
-	$(call say,CC,$<)
-	@mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $(SITEFLAGS) -MMD -MP -c $< -o $@
+define compile
+$(1)/%.c.o: %.c Makefile arch/$(ARCH)/port.mk
+	$$(call say,CC,$$<)
+	@mkdir -p $$(@D)
+	$(Q)$$(CC) $$(CFLAGS) $$(SITEFLAGS) -MMD -MP -c $$< -o $$@
 
-$(O)/%.S.o: %.S Makefile arch/$(ARCH)/port.mk
-	$(call say,AS,$<)
-	@mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) -D__ASSEMBLER__ -MMD -MP -c $< -o $@
+$(1)/%.S.o: %.S Makefile arch/$(ARCH)/port.mk
+	$$(call say,AS,$$<)
+	@mkdir -p $$(@D)
+	$(Q)$$(CC) $$(CFLAGS) -D__ASSEMBLER__ -MMD -MP -c $$< -o $$@
+endef
+$(foreach folder,$(sort $(O) $(B)),$(eval $(call compile,$(folder))))
 
 $(O)/nopl.ld: linker/nopl.ld.S arch/$(ARCH)/layout.h arch/$(ARCH)/port.mk
 	@mkdir -p $(@D)

@@ -11,8 +11,7 @@ ARCH_LDFLAGS := -Wl,-m,elf_x86_64
 
 SITES_CHOICES := fentry fentry-nop patchable
 
-SITE_CFLAGS_fentry := -pg -mfentry \
-	$(if $(filter compiler,$(RECORD)),-mrecord-mcount)
+SITE_CFLAGS_fentry := -pg -mfentry -mrecord-mcount
 SITE_CFLAGS_fentry-nop := -pg -mfentry -mnop-mcount -mrecord-mcount
 SITE_CFLAGS_patchable := -fpatchable-function-entry=5
 

@@ -35,7 +35,7 @@ static int note_write(struct ctl_handle *h, char *text)
 	notes_written++;
 	return 0;
 }
-CTL_FILE(p9_note, .path = "/test/p9/note", .read = note_read,
+CTL_FILE(p9_note, .path = "/sys/test9p/note", .read = note_read,
 	 .write = note_write, .empties = true);
 
 static int slow_read(struct ctl_handle *h, struct seq *s)
@@ -46,7 +46,7 @@ static int slow_read(struct ctl_handle *h, struct seq *s)
 	seq_printf(s, "one\n");
 	return 1;
 }
-CTL_FILE(p9_slow, .path = "/test/p9/slow", .read = slow_read);
+CTL_FILE(p9_slow, .path = "/sys/test9p/slow", .read = slow_read);
 
 /* ---- A client ------------------------------------------------------------------------- */
 
@@ -179,11 +179,11 @@ static void finish(void)
 KTEST(p9_files, "p9.files")
 {
 	KASSERT(t, start());
-	KEXPECT_EQ(t, walk(1, "test", "p9", "note"), P9_TWALK + 1);
+	KEXPECT_EQ(t, walk(1, "sys", "test9p", "note"), P9_TWALK + 1);
 	KEXPECT_EQ(t, client->size, 7 + 2 + 3 * 13);
-	KEXPECT_EQ(t, walk(1, "test", NULL, NULL), -EBUSY);
+	KEXPECT_EQ(t, walk(1, "sys", NULL, NULL), -EBUSY);
 	/* A walk that ends early says how far it came, and makes no fid. */
-	KEXPECT_EQ(t, walk(2, "test", "p9", "nosuch"), P9_TWALK + 1);
+	KEXPECT_EQ(t, walk(2, "sys", "test9p", "nosuch"), P9_TWALK + 1);
 	KEXPECT_EQ(t, client->in[7], 2);
 	KEXPECT_EQ(t, on_fid(P9_TGETATTR, 2), -EINVAL);
 	KEXPECT_EQ(t, walk(2, "nosuch", NULL, NULL), -ENOENT);
@@ -208,12 +208,12 @@ KTEST(p9_files, "p9.files")
 	KEXPECT(t, data_is("d\n"));
 	KEXPECT_EQ(t, on_fid(P9_TCLUNK, 1), P9_TCLUNK + 1);
 	/* O_TRUNC alone clears; and a full message waits for the next one. */
-	KEXPECT_EQ(t, walk(1, "test", "p9", "note"), P9_TWALK + 1);
+	KEXPECT_EQ(t, walk(1, "sys", "test9p", "note"), P9_TWALK + 1);
 	KEXPECT_EQ(t, open_fid(1, P9_WRONLY | P9_TRUNC), P9_TLOPEN + 1);
 	KEXPECT_EQ(t, read_fid(1, 1, 0, 5), -EINVAL);
 	KEXPECT_EQ(t, on_fid(P9_TCLUNK, 1), P9_TCLUNK + 1);
 	KEXPECT(t, !strcmp(note, ""));
-	KEXPECT_EQ(t, walk(1, "test", "p9", "note"), P9_TWALK + 1);
+	KEXPECT_EQ(t, walk(1, "sys", "test9p", "note"), P9_TWALK + 1);
 	KEXPECT_EQ(t, open_fid(1, P9_WRONLY), P9_TLOPEN + 1);
 	notes_written = 0;
 	KEXPECT_EQ(t, write_fid(1, "long", P9_IOUNIT), P9_TWRITE + 1);
@@ -227,12 +227,12 @@ KTEST(p9_waits, "p9.read_that_waits")
 {
 	KASSERT(t, start());
 	may_read = 0;
-	KEXPECT_EQ(t, walk(1, "test", "p9", "slow"), P9_TWALK + 1);
+	KEXPECT_EQ(t, walk(1, "sys", "test9p", "slow"), P9_TWALK + 1);
 	KEXPECT_EQ(t, open_fid(1, 0), P9_TLOPEN + 1);
 	KEXPECT_EQ(t, read_fid(7, 1, 0, 2), 0);
 	KEXPECT_EQ(t, p9_later(client->s, client->in), 0);
 	/* Others go on meanwhile. */
-	KEXPECT_EQ(t, walk(2, "test", "p9", "note"), P9_TWALK + 1);
+	KEXPECT_EQ(t, walk(2, "sys", "test9p", "note"), P9_TWALK + 1);
 	may_read = 1;
 	KEXPECT_EQ(t, reply_of(p9_later(client->s, client->in)), P9_TREAD + 1);
 	KEXPECT(t, data_is("on") && client->in[5] == 7);
@@ -253,7 +253,7 @@ KTEST(p9_waits, "p9.read_that_waits")
 	may_read = 1;
 	KEXPECT_EQ(t, p9_later(client->s, client->in), 0);
 	may_read = 0;
-	KEXPECT_EQ(t, walk(1, "test", "p9", "slow"), P9_TWALK + 1);
+	KEXPECT_EQ(t, walk(1, "sys", "test9p", "slow"), P9_TWALK + 1);
 	KEXPECT_EQ(t, open_fid(1, P9_NONBLOCK), P9_TLOPEN + 1);
 	KEXPECT_EQ(t, read_fid(8, 1, 0, 9), -EAGAIN);
 	finish();
@@ -264,7 +264,7 @@ KTEST(p9_folders, "p9.folders")
 	unsigned int at = 11, names = 0;
 
 	KASSERT(t, start());
-	KEXPECT_EQ(t, walk(1, "test", "p9", NULL), P9_TWALK + 1);
+	KEXPECT_EQ(t, walk(1, "sys", "test9p", NULL), P9_TWALK + 1);
 	KEXPECT_EQ(t, on_fid(P9_TGETATTR, 1), P9_TGETATTR + 1);
 	KEXPECT_EQ(t, client->in[28] | client->in[29] << 8, 040755);
 	KEXPECT_EQ(t, open_fid(1, P9_WRONLY), -EISDIR);
@@ -318,7 +318,7 @@ KTEST(p9_random, "p9.random_messages")
 			    1);
 		/* Walks to files that may be opened and written. */
 		if (i % 5 == 0)
-			walk(ktest_random(&seed) % 80, "test", "p9",
+			walk(ktest_random(&seed) % 80, "sys", "test9p",
 			     i % 2 ? "note" : "slow");
 		got = p9_answer(client->s, client->out, size, client->in);
 		KASSERT(t, got <= P9_MSIZE && (!got || reply_of(got) != 1));

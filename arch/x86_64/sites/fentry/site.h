@@ -14,15 +14,13 @@ static inline u64 site_compiled(unsigned long site)
 #else
 /* clang-format off */
 
-/* The lab's: a site as the compiler makes it, with its record where it makes one. */
+/* The lab's: a site as the compiler makes it, with its record. */
 .macro own_site name
 \name\()_site:
 	call __fentry__
-#ifdef RECORD_COMPILER
 	.pushsection __mcount_loc, "a", @progbits
 	.quad \name\()_site
 	.popsection
-#endif
 .endm
 #endif
 

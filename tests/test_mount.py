@@ -1,0 +1,301 @@
+"""The guest's control files on this machine: tools/run --mount, tools/inside, and programs
+that know nothing of nopl."""
+
+import errno
+import mmap
+import os
+import random
+import re
+import signal
+import struct
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from conftest import ANY, ROOT, make
+from guest import Guest, function_events
+
+pytestmark = pytest.mark.skipif(not os.access("/dev/fuse", os.R_OK | os.W_OK),
+                                reason="no /dev/fuse that may be used here")
+TRACING = Path("sys/kernel/tracing")
+
+
+class Mounted:
+    """A guest that was started by tools/run --mount."""
+
+    def __init__(self, arch: str, folder: Path, smp: int = 2):
+        make("build/host/tracefs")
+        self.folder, self.text = folder, ""
+        self.process = subprocess.Popen(
+            ["tools/run", "--arch", arch, "--smp", str(smp), "--interactive",
+             "--mount", folder], cwd=ROOT, stdin=subprocess.PIPE, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, bufsize=1)
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+        self.wait(lambda: "tracefs: mounted on" in self.text)
+
+    def _read(self) -> None:
+        while piece := os.read(self.process.stdout.fileno(), 4096):
+            self.text += piece.decode(errors="replace")
+
+    def wait(self, condition) -> None:
+        """Until it is true; a minute means that something hangs."""
+        end = time.monotonic() + 60
+        while not condition():
+            assert time.monotonic() < end, self.text[-2000:]
+            time.sleep(0.05)
+
+    def type(self, line: str) -> None:
+        """At the guest's prompt."""
+        self.process.stdin.write(line + "\r")
+        self.process.stdin.flush()
+
+    def qemu(self) -> int:
+        """QEMU's process."""
+        found = subprocess.run(["pgrep", "-P", str(self.process.pid), "qemu"], text=True,
+                               capture_output=True, check=True)
+        return int(found.stdout.split()[0])
+
+    def read(self, name: str) -> str:
+        """A file of the tracer, whole."""
+        return (self.folder / TRACING / name).read_text()
+
+    def write(self, name: str, text: str, flags: int = os.O_TRUNC) -> None:
+        """In one write(), whose error is this one's."""
+        fd = os.open(self.folder / TRACING / name, os.O_WRONLY | flags)
+        try:
+            assert os.write(fd, text.encode()) == len(text)
+        finally:
+            os.close(fd)
+
+    def inside(self, *command: str, timeout: float = 60) -> subprocess.CompletedProcess:
+        """A program that takes the guest for this machine."""
+        return subprocess.run(["tools/inside", self.folder, *command], cwd=ROOT, text=True,
+                              capture_output=True, timeout=timeout)
+
+    def is_gone(self) -> bool:
+        """Nothing is mounted there any more."""
+        return not os.path.ismount(self.folder)
+
+    def close(self) -> None:
+        """End it, however it stands."""
+        self.process.kill()
+        self.process.wait()
+        subprocess.run(["umount", "-l", self.folder], capture_output=True)
+
+
+@pytest.fixture
+def mounted(tmp_path):
+    """mounted(arch, smp=n)"""
+    open_ones = []
+
+    def start(arch: str, **options) -> Mounted:
+        folder = tmp_path / f"guest{len(open_ones)}"
+        folder.mkdir()
+        open_ones.append(Mounted(arch, folder, **options))
+        return open_ones[-1]
+    yield start
+    for m in open_ones:
+        m.close()
+
+
+def fails(number: int, function, *args) -> bool:
+    """Does it fail with this error?"""
+    try:
+        function(*args)
+    except OSError as error:
+        return error.errno == number
+    return False
+
+
+def test_files(arch, mounted):
+    """Reading, writing, folders, errors: as the files themselves are."""
+    m = mounted(arch)
+    top = m.folder / TRACING
+    assert {"current_tracer", "events", "instances", "per_cpu"} <= {*os.listdir(top)}
+    assert sorted(os.listdir(m.folder)) == ["proc", "sys"]
+    assert sorted(os.listdir(top / "per_cpu")) == ["cpu0", "cpu1"]
+    assert m.read("available_tracers").split()[:2] == ["nop", "function"]
+    assert re.fullmatch(r"\d+\.\d+ \d+\.\d+\n", (m.folder / "proc/uptime").read_text())
+    assert oct((top / "trace").stat().st_mode) == "0o100644"
+    assert oct((top / "trace_pipe").stat().st_mode) == "0o100444"
+    # An error belongs to the write, and nothing has changed.
+    assert fails(errno.EINVAL, m.write, "current_tracer", "nosuch")
+    assert m.read("current_tracer") == "nop\n"
+    assert fails(errno.ENOENT, m.read, "nosuch")
+    assert fails(errno.EPERM, m.write, "available_tracers", "x")
+    assert fails(errno.EISDIR, m.write, "events", "x", 0)
+    # More than a message holds, as one write.
+    functions = m.read("available_filter_functions")
+    m.write("set_ftrace_filter", functions * 4)
+    assert m.read("set_ftrace_filter") == functions
+    m.write("set_ftrace_filter", "task_sleep\n")
+    m.write("set_ftrace_filter", "task_wake", os.O_APPEND)
+    assert m.read("set_ftrace_filter").split() == ["task_wake", "task_sleep"] or \
+        m.read("set_ftrace_filter").split() == ["task_sleep", "task_wake"]
+    m.write("current_tracer", "function")
+    time.sleep(0.2)
+    m.write("tracing_on", "0\n")
+    text = m.read("trace")
+    assert {e["callee"] for e in function_events(
+        [x for x in text.splitlines() if not x.startswith("#")])} == {"task_sleep", "task_wake"} \
+        or "task_sleep" in text
+    assert m.read("trace") == text
+    with open(top / "trace", "w", encoding="ascii"):
+        pass
+    assert "entries-in-buffer/entries-written: 0/0" in m.read("trace")
+    # Folders.
+    (top / "instances/one").mkdir()
+    assert os.listdir(top / "instances") == ["one"]
+    assert fails(errno.EEXIST, os.mkdir, top / "instances/one")
+    m.write("instances/one/trace_marker", "a mark")
+    assert "tracing_mark_write: a mark\n" in m.read("instances/one/trace")
+    with open(top / "instances/one/trace", encoding="ascii"):
+        assert fails(errno.EBUSY, os.rmdir, top / "instances/one")
+    m.wait(lambda: not fails(errno.EBUSY, os.rmdir, top / "instances/one"))
+    assert os.listdir(top / "instances") == []
+    assert fails(errno.EPERM, os.mkdir, top / "elsewhere")
+    # The guest's own user sees the same.
+    m.write("current_tracer", "nop")
+    m.type("cat /sys/kernel/tracing/set_ftrace_filter")
+    m.wait(lambda: "task_sleep\r\n" in m.text)
+    m.type("poweroff")
+    assert m.process.wait(timeout=60) == 0
+    m.wait(m.is_gone)
+
+
+def test_waiting_read(arch, mounted):
+    """A read of trace_pipe waits, others go on; it ends when it is interrupted."""
+    m = mounted(arch)
+    with subprocess.Popen(["cat", m.folder / TRACING / "trace_pipe"], text=True,
+                          stdout=subprocess.PIPE) as cat:
+        for i in range(3):
+            m.write("trace_marker", f"mark {i}\n")
+            assert cat.stdout.readline().endswith(f"tracing_mark_write: mark {i}\n")
+            assert m.read("tracing_on") == "1\n"
+        cat.send_signal(signal.SIGINT)
+        cat.wait(timeout=30)
+    fd = os.open(m.folder / TRACING / "trace_pipe", os.O_RDONLY | os.O_NONBLOCK)
+    assert fails(errno.EAGAIN, os.read, fd, 100)
+    m.write("trace_marker", "another\n")
+    assert os.read(fd, 4096).endswith(b"another\n")
+    os.close(fd)
+
+
+def test_guest_ends(mounted):
+    """Killed or standing still: an error, never a hang."""
+    m = mounted(ANY)
+    pid = m.qemu()
+    os.kill(pid, signal.SIGSTOP)
+    assert fails(errno.EIO, m.read, "current_tracer")
+    os.kill(pid, signal.SIGCONT)
+    m.wait(lambda: not fails(errno.EIO, m.read, "current_tracer"))
+    with subprocess.Popen(["cat", m.folder / TRACING / "trace_pipe"],
+                          stderr=subprocess.PIPE) as cat:
+        time.sleep(0.2)
+        os.kill(pid, signal.SIGKILL)
+        assert cat.wait(timeout=30) == 1
+    m.wait(m.is_gone)
+
+
+def test_trace_cmd(arch, mounted):
+    """trace-cmd takes the guest for this machine."""
+    m = mounted(arch, smp=4)
+    if m.inside("true").returncode:
+        pytest.skip("no mount namespace can be made here")
+    done = m.inside("trace-cmd", "list", "-t")
+    assert done.stdout.split() == m.read("available_tracers").split()
+    assert m.inside("trace-cmd", "list", "-f").stdout == m.read("available_filter_functions")
+    done = m.inside("trace-cmd", "start", "-p", "function", "-l", "task_sleep")
+    assert done.returncode == 0, done.stderr
+    assert m.read("current_tracer") == "function\n"
+    assert m.read("set_ftrace_filter") == "task_sleep\n"
+    m.inside("trace-cmd", "stop")
+    assert m.inside("trace-cmd", "show").stdout == m.read("trace")
+    assert m.inside("trace-cmd", "reset").returncode == 0
+    assert m.read("current_tracer") == "nop\n"
+    data = m.folder.parent / "trace.dat"
+    done = m.inside("trace-cmd", "record", "-o", str(data), "-p", "function", "-l", "task_sleep",
+                    "-e", "sched_switch", "sleep", "0.5")
+    assert done.returncode == 0, done.stderr
+    report = m.inside("trace-cmd", "report", "-i", str(data)).stdout
+    assert "cpus=4" in report
+    assert re.search(r"^ +p9-\d+ +\[00\d\] +\d+\.\d+: function: +task_sleep( <-- serve)?$", report,
+                     re.M), report[:2000]
+    assert re.search(r"sched_switch: +\S+:\d+ \[\d+\] \S+ ==> \S+:\d+ \[\d+\]$", report, re.M)
+    m.inside("trace-cmd", "start", "-e", "sched_wakeup")
+    done = m.inside("trace-cmd", "extract", "-o", str(data))
+    assert done.returncode == 0, done.stderr
+    assert "sched_wakeup:" in m.inside("trace-cmd", "report", "-i", str(data)).stdout
+    done = m.inside("trace-cmd", "start", "-B", "mine", "-e", "sched_switch")
+    assert done.returncode == 0, done.stderr
+    assert m.read("instances/mine/set_event") == "sched:sched_switch\n"
+    assert "sched_switch:" in m.inside("trace-cmd", "show", "-B", "mine").stdout
+
+
+def test_bad_input(mounted, tmp_path):
+    """Each mistake is one line, and nothing is begun."""
+    make("build/host/tracefs")
+    full = tmp_path / "full"
+    full.mkdir()
+    (full / "file").write_text("x")
+
+    def line(*command) -> str:
+        done = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, timeout=90,
+                              stdin=subprocess.DEVNULL)
+        assert done.returncode == 2 and not done.stdout, done
+        assert done.stderr.count("\n") == 1
+        return done.stderr
+    run = ("tools/run", "--arch", ANY, "--interactive", "--mount")
+    assert "must be an empty folder" in line(*run, full)
+    assert "must be an empty folder" in line(*run, tmp_path / "nosuch")
+    assert "no guest's control files" in line("tools/inside", full, "true")
+    assert "usage: " in line("tools/inside", full)
+    assert "usage: " in line("build/host/tracefs")
+    assert "No such file" in line("build/host/tracefs", tmp_path / "nosuch", full)
+
+
+WORDS = {"host_epoch": 20, "request_head": 32, "reply_tail": 44}
+
+
+def test_nonsense_in_the_mailbox(arch, tmp_path):
+    """Random bytes, positions and sizes: the guest lives, and serves the next client."""
+    shared = tmp_path / "memory"
+    folder = tmp_path / "guest"
+    folder.mkdir()
+    make("build/host/tracefs")
+    extra = ["-object", f"memory-backend-file,id=ram,size=256M,share=on,mem-path={shared}",
+             "-machine", "memory-backend=ram"]
+    dice = random.Random(10)
+    with Guest(arch, smp=2, append="p9=memory", extra=extra) as g, open(shared, "r+b") as file:
+        memory = mmap.mmap(file.fileno(), 0)
+        at = next(i for i in range(0, len(memory), 4096)
+                  if memory[i:i + 16] == b"nopl 9P mailbox\0")
+
+        def store(word: str, value: int) -> None:
+            struct.pack_into("<I", memory, at + WORDS[word], value)
+
+        for i in range(60):
+            size = dice.choice((7, 11, 100, 5000, 65536))
+            start = dice.randrange(65536 - size + 1)
+            body = bytearray(dice.randbytes(size))
+            if i % 2:  # a plausible beginning
+                body[:4] = struct.pack("<I", dice.choice((size, 6, 23, 1 << 31)))
+                body[4] = dice.choice((100, 104, 110, 12, 116, 118, 120))
+            memory[at + 4096 + start:at + 4096 + start + size] = bytes(body)
+            if i % 3 == 0:
+                store("host_epoch", dice.getrandbits(32))
+            if i % 5 == 0:
+                store("reply_tail", dice.getrandbits(32))
+            store("request_head", dice.choice((start + size, dice.getrandbits(32))))
+            time.sleep(0.02)
+        assert g.run("echo alive").strip() == "alive"
+        tool = subprocess.Popen([ROOT / "build/host/tracefs", shared, folder, str(g.pid)],
+                                stdout=subprocess.PIPE, text=True)
+        assert tool.stdout.readline() == f"tracefs: mounted on {folder}\n"
+        assert (folder / TRACING / "current_tracer").read_text() == "nop\n"
+        assert g.poweroff() == 0
+        assert tool.wait(timeout=30) == 0
