@@ -41,6 +41,10 @@ def tool():
 
 def test_every_claim(arch, tmp_path, alone):
     status, report, text = lab(arch, tmp_path)
+    # A busy host lets the guest's timer come late, so a sweep can step over an instruction.
+    # The lab says so; one that cannot be reached is missed both times.
+    if status and " 0 surprises, 1 incomplete" in text:
+        status, report, text = lab(arch, tmp_path)
     assert status == 0, text
     rows = report["schemes"]
     names = {(row["scheme"].split(" ", 1)[1], row["claim"]) for row in rows}
