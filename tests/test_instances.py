@@ -43,6 +43,33 @@ def test_session(arch, guest):
     assert g.poweroff() == 0
 
 
+def test_triggers_and_snapshots(arch, guest):
+    """What is done in an instance when a function is called or an event happens."""
+    g = guest(arch, smp=2)
+    g.run(f"cd {TRACING}; mkdir instances/a")
+    g.run("echo 'cmd_cd:traceoff' > instances/a/set_ftrace_filter")
+    assert g.lines("cat instances/a/set_ftrace_filter") == [
+        "#### all functions enabled ####", "cmd_cd:traceoff:unlimited"]
+    assert g.lines("cat set_ftrace_filter") == ["#### all functions enabled ####"]
+    g.run("echo before > instances/a/trace_marker; cd .; echo after > trace_marker")
+    assert g.lines("cat instances/a/tracing_on tracing_on") == ["0", "1"]
+    assert "no such trigger" in g.run("echo '!cmd_cd:traceoff' >> set_ftrace_filter")
+    g.run("echo '!cmd_cd:traceoff' >> instances/a/set_ftrace_filter")
+    g.run("echo 1 > instances/a/tracing_on; cd .")
+    assert g.lines("cat instances/a/tracing_on") == ["1"]
+    assert g.run("echo 1 > instances/a/snapshot") == ""
+    assert g.lines("cat instances/a/snapshot")[-1].endswith("tracing_mark_write: before")
+    assert "entries-in-buffer/entries-written: 0/0" in g.lines("cat instances/a/trace")[2]
+    g.run("echo 'snapshot:1 if next_prio > 99' > instances/a/events/sched/sched_switch/trigger")
+    assert g.lines("cat instances/a/events/sched/sched_switch/trigger") == [
+        "snapshot:count=1 if next_prio > 99"]
+    assert "character 1" in g.run("echo 'none == 1' > instances/a/events/sched/sched_switch/filter")
+    assert "  Command: none == 1" in g.lines("cat instances/a/error_log")
+    assert g.lines("cat error_log") == []
+    assert g.run("rmdir instances/a") == ""
+    assert g.poweroff() == 0
+
+
 def test_views(arch, guest):
     """The buffer of an instance: all of it, of one CPU, and as Linux's binary page."""
     g = guest(arch)

@@ -55,6 +55,29 @@ CTL_FILE(current_tracer, .path = TRACING "current_tracer",
 	 .folders = &trace_folders, .read = current_tracer_read,
 	 .write = current_tracer_write);
 
+/* trace-cmd writes 1 before it selects a tracer. */
+static int ftrace_enabled_read(struct ctl_handle *h, struct seq *s)
+{
+	if (!ctl_once(h))
+		return 0;
+	seq_printf(s, "1\n");
+	return 1;
+}
+
+static int ftrace_enabled_write(struct ctl_handle *h, char *text)
+{
+	bool on;
+	int err = ctl_bool(h, text, &on);
+
+	if (err || on)
+		return err;
+	return ctl_error(h, -EINVAL,
+			 "functions are traced as current_tracer says; nop "
+			 "traces none");
+}
+CTL_FILE(ftrace_enabled, .path = "/proc/sys/kernel/ftrace_enabled",
+	 .read = ftrace_enabled_read, .write = ftrace_enabled_write);
+
 static int tracing_on_read(struct ctl_handle *h, struct seq *s)
 {
 	if (!ctl_once(h))
