@@ -74,8 +74,9 @@ int command_parse(struct ctl_handle *h, char *text, bool remove,
 	}
 	count = next_part(&text);
 	c->counted = count;
-	if (text || (count && (parse_u64(count, &turns) || turns >> 31 ||
-			       (!turns && !remove))))
+	/* What takes a trigger back may have its count as files show it, or any other. */
+	if (text || (count && !remove &&
+		     (parse_u64(count, &turns) || turns >> 31 || !turns)))
 		return ctl_error(h, -EINVAL,
 				 "'%.32s' is no count of at least 1", count);
 	c->left = turns;
@@ -105,6 +106,23 @@ void command_show(struct seq *s, const struct command *c)
 		seq_printf(s, "unlimited");
 }
 
+/* As in Linux, what is as the command would make it costs no turn. */
+static bool has_effect(const struct command *c, const struct trace_instance *in)
+{
+	bool on = c->event ? event_is_on(c->event, in) : READ_ONCE(in->on);
+
+	switch (c->kind) {
+	case COMMAND_TRACEON:
+	case COMMAND_ENABLE_EVENT:
+		return !on;
+	case COMMAND_TRACEOFF:
+	case COMMAND_DISABLE_EVENT:
+		return on;
+	default:
+		return true;
+	}
+}
+
 /* One of its turns, if it has any left. */
 static bool take_turn(struct command *c)
 {
@@ -122,7 +140,7 @@ void command_do(struct command *c, unsigned long ip, bool behind, bool irqs_off)
 {
 	struct trace_instance *in = &trace_instances[c->in];
 
-	if (!take_turn(c))
+	if (!has_effect(c, in) || !take_turn(c))
 		return;
 	switch (c->kind) {
 	case COMMAND_TRACEON:

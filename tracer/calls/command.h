@@ -34,8 +34,8 @@ struct command {
 
 /*
  * Parse text, which is cut up, for the instance of h. 0; -EINVAL: a command, an event or a count
- * that there is not, explained in h. A count of 0 is taken where `remove`, because there it means
- * nothing.
+ * that there is not, explained in h. Where `remove`, a count means nothing, and any is
+ * taken.
  */
 int command_parse(struct ctl_handle *h, char *text, bool remove,
 		  struct command *c);

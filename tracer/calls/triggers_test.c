@@ -83,6 +83,17 @@ KTEST(triggers_count, "triggers.count")
 	KEXPECT_EQ(t, trace_test_written(), 4);
 	KEXPECT_EQ(t, add("!victim_call:stacktrace"), 0);
 	KEXPECT_EQ(t, site_weight(live_calls.enabled), 0);
+	/* What is so already costs no turn. The file's own line takes it back. */
+	KEXPECT_EQ(t, add("victim_call:traceon:1"), 0);
+	victim_call(1);
+	KEXPECT_EQ(t, trace_test_put("tracing_on", "0"), 0);
+	victim_call(2);
+	KEXPECT(t, trace_test_says("tracing_on", "1\n"));
+	KEXPECT_EQ(t, trace_test_put("tracing_on", "0"), 0);
+	victim_call(3);
+	KEXPECT(t, trace_test_says("tracing_on", "0\n"));
+	KEXPECT_EQ(t, add("!victim_call:traceon"), -ENODEV);
+	KEXPECT_EQ(t, add("!victim_call:traceon:count=0"), 0);
 	trace_test_reset();
 	kfree(text);
 }
