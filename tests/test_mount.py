@@ -226,7 +226,9 @@ def test_trace_cmd(arch, mounted):
     assert re.search(r"^ +p9-\d+ +\[00\d\] +\d+\.\d+: function: +task_sleep( <-- serve)?$", report,
                      re.M), report[:2000]
     assert re.search(r"sched_switch: +\S+:\d+ \[\d+\] \S+ ==> \S+:\d+ \[\d+\]$", report, re.M)
+    # Stopped, for the guest wakes a task for each read, and that would be another event.
     m.inside("trace-cmd", "start", "-e", "sched_wakeup")
+    m.inside("trace-cmd", "stop")
     done = m.inside("trace-cmd", "extract", "-o", str(data))
     assert done.returncode == 0, done.stderr
     assert "sched_wakeup:" in m.inside("trace-cmd", "report", "-i", str(data)).stdout
