@@ -223,6 +223,38 @@ KTEST(p9_files, "p9.files")
 	finish();
 }
 
+/* However much is asked for, and however long a name is. */
+KTEST(p9_bounds, "p9.bounds")
+{
+	static char name[1000];
+
+	KASSERT(t, start());
+	KEXPECT_EQ(t, walk(1, "proc", "kallsyms", NULL), P9_TWALK + 1);
+	KEXPECT_EQ(t, open_fid(1, 0), P9_TLOPEN + 1);
+	KEXPECT_EQ(t, read_fid(1, 1, 0, ~0u), P9_TREAD + 1);
+	KEXPECT_EQ(t, client->size, P9_MSIZE);
+	begin(P9_TVERSION, 0xffff);
+	add(512, 4);
+	p9_put_text(&client->w, "9P2000.L");
+	KEXPECT_EQ(t, send(), P9_TVERSION + 1);
+	/* Which has closed all files. */
+	KEXPECT_EQ(t, on_fid(P9_TGETATTR, 1), -EINVAL);
+	begin(P9_TATTACH, 1);
+	add(0, 4);
+	add(~0u, 4);
+	KEXPECT_EQ(t, send(), P9_TATTACH + 1);
+	KEXPECT_EQ(t, walk(1, "proc", "kallsyms", NULL), P9_TWALK + 1);
+	KEXPECT_EQ(t, open_fid(1, 0), P9_TLOPEN + 1);
+	KEXPECT_EQ(t, read_fid(1, 1, 0, 4000), P9_TREAD + 1);
+	KEXPECT_EQ(t, client->size, 512);
+	memset(name, 'x', sizeof(name) - 1);
+	KEXPECT_EQ(t, walk(2, name, NULL, NULL), -EINVAL);
+	name[127] = '\0';
+	KEXPECT_EQ(t, walk(2, name, NULL, NULL), -ENOENT);
+	KEXPECT_EQ(t, write_fid(1, "x", 1), -EINVAL);
+	finish();
+}
+
 KTEST(p9_waits, "p9.read_that_waits")
 {
 	KASSERT(t, start());
