@@ -93,7 +93,7 @@ static int verb_stat(struct sink *out, const char *folder, int argc,
 			  "tracer: %s\ntracing_on: %d\nfunctions: %u of "
 			  "%u on\nbuffer: %lu KiB on each of %u CPUs\n",
 			  trace_top.tracer->name, trace_top.on, p.enabled,
-			  site_boot.patched, ring_kb(rings), nr_cpus);
+			  site_boot.patched, ring_kb(rings, 0), nr_cpus);
 	for (cpu = 0; !err && cpu < nr_cpus; cpu++) {
 		err = sink_printf(out, "\nCPU: %u\n", cpu);
 		snprintf(file, sizeof(file), "per_cpu/cpu%u/stats", cpu);

@@ -113,7 +113,7 @@ KTEST(files_pipe, "tracefs.trace_pipe_consumes")
  */
 KTEST(files_overwritten, "tracefs.trace_says_what_is_missing")
 {
-	unsigned long kb = ring_kb(rings);
+	unsigned long kb = ring_kb(rings, 0);
 	unsigned long announced = 0, accounted = 0, missing = 0;
 	struct ctl_handle *h;
 	char line[CTL_RECORD + 1];
@@ -302,7 +302,7 @@ KTEST(files_pipe_holds, "tracefs.trace_pipe_keeps_the_tracer")
 /* The buffer is small: events of CPU 0 are overwritten, and one is on another CPU. */
 KTEST(files_started, "tracefs.buffer_started")
 {
-	unsigned long kb = ring_kb(rings);
+	unsigned long kb = ring_kb(rings, 0);
 	struct ring_stats s;
 	char *text;
 

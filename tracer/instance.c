@@ -247,7 +247,7 @@ static int make_in(struct ctl_handle *h, struct trace_instance *in)
 	in->options = TRACE_OPTIONS_AT_BOOT;
 	in->clock = 0;
 	if (!in->rings || !site_bits.filter[i] || !site_bits.excluded[i] ||
-	    ring_resize(in->rings, RING_DEFAULT_KB)) {
+	    ring_resize(in->rings, cpus_present(), RING_DEFAULT_KB)) {
 		drop(in);
 		return ctl_error(h, -ENOMEM,
 				 "no memory for another buffer of %u KiB on "

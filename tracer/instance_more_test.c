@@ -286,7 +286,7 @@ KTEST(instances_snapshot, "instances.snapshot")
 	KEXPECT(t, strstr(text, "* Snapshot is freed *"));
 	/* Another size, and what is taken by a trigger on every CPU. */
 	KEXPECT_EQ(t, put("instances/a/buffer_size_kb", "64"), 0);
-	KEXPECT_EQ(t, ring_kb(a->spares), 64);
+	KEXPECT_EQ(t, ring_kb(a->spares, 0), 64);
 	KEXPECT_EQ(t,
 		   trace_test_add("instances/a/set_ftrace_filter",
 				  "victim_other:snapshot"),

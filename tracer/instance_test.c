@@ -374,7 +374,7 @@ KTEST(instances_own, "instances.options_clock_and_markers")
 	KEXPECT_EQ(t, trace_test_written(), 1);
 	/* Its size, and what it keeps when it is full. */
 	KEXPECT_EQ(t, trace_test_put("instances/a/buffer_size_kb", "8"), 0);
-	KEXPECT_EQ(t, ring_kb(rings), RING_DEFAULT_KB);
+	KEXPECT_EQ(t, ring_kb(rings, 0), RING_DEFAULT_KB);
 	KEXPECT_EQ(t, trace_test_put("instances/a/options/overwrite", "0"), 0);
 	KEXPECT_EQ(t, trace_test_put("instances/a/options/markers", "0"), 0);
 	KEXPECT_EQ(t, trace_test_put("instances/a/trace_marker", "no"),

@@ -346,11 +346,11 @@ static void tracer_start(void)
 {
 	sites_record_start();
 	sites_report();
-	if (ring_resize(rings, boot_kb)) {
+	if (ring_resize(rings, cpus_present(), boot_kb)) {
 		printk("trace buffer: no memory for %lu KiB a CPU; %lu "
 		       "instead\n",
 		       boot_kb, RING_MIN_PAGES * PAGE_SIZE / 1024);
-		if (ring_resize(rings, 0))
+		if (ring_resize(rings, cpus_present(), 0))
 			panic("no memory for the smallest trace buffer");
 	}
 	mutex_lock(&trace_mutex);

@@ -173,7 +173,7 @@ static u64 walk(void)
 /* Every call is two entries, however often the ring has been overwritten. */
 KTEST(graph_books, "graph.books_add_up")
 {
-	unsigned long kb = ring_kb(rings), calls;
+	unsigned long kb = ring_kb(rings, 0), calls;
 	struct reader readers[2] = { 0 };
 	struct trace_worker w[MAX_CPUS];
 	struct ring_stats s;

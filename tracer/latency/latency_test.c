@@ -325,7 +325,7 @@ static unsigned int keys_on(void)
 
 KTEST(latency_errors, "latency.bad_input")
 {
-	unsigned long kb = ring_kb(rings);
+	unsigned long kb = ring_kb(rings, 0);
 	struct mm_stats mm;
 
 	trace_test_reset();

@@ -4,6 +4,7 @@
 
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
+#include <kernel/lib/bits.h>
 #include <kernel/printk.h>
 #include <kernel/lib/string.h>
 #include <kernel/sched/task.h>
@@ -323,15 +324,31 @@ CTL_FILE(cpu_trace_pipe, .path = TRACING "per_cpu/cpu%u/trace_pipe",
 
 static int buffer_size_read(struct ctl_handle *h, struct seq *s)
 {
+	const struct ring *set = instance_of(h)->rings;
+	bool same = true;
+
 	if (!ctl_once(h))
 		return 0;
-	seq_printf(s, "%lu\n", ring_kb(instance_of(h)->rings));
+	for (unsigned int cpu = 1; cpu < nr_cpus; cpu++)
+		same &= ring_kb(set, cpu) == ring_kb(set, 0);
+	if (same)
+		seq_printf(s, "%lu\n", ring_kb(set, 0));
+	else
+		seq_printf(s, "X\n"); /* as Linux shows it */
 	return 1;
 }
 
-static int buffer_size_write(struct ctl_handle *h, char *text)
+static int cpu_buffer_size_read(struct ctl_handle *h, struct seq *s)
 {
-	unsigned long old = ring_kb(instance_of(h)->rings);
+	if (!ctl_once(h))
+		return 0;
+	seq_printf(s, "%lu\n", ring_kb(instance_of(h)->rings, h->cpu));
+	return 1;
+}
+
+static int set_size(struct ctl_handle *h, const char *text, cpumask_t mask)
+{
+	struct trace_instance *in = instance_of(h);
 	int err = 0;
 	u64 kb;
 
@@ -341,27 +358,43 @@ static int buffer_size_write(struct ctl_handle *h, char *text)
 				 "number of KiB from 1 on",
 				 text);
 	mutex_lock(&trace_mutex);
-	snapshot_hold(instance_of(h));
-	if (ring_resize(instance_of(h)->rings, kb))
-		err = ctl_error(h, -ENOMEM,
-				"no memory for "
-				"%llu KiB on each of %u CPUs; it stays %lu",
-				(unsigned long long)kb, nr_cpus, old);
-	snapshot_release(instance_of(h));
+	snapshot_hold(in);
+	if (ring_resize(in->rings, mask, kb))
+		err = ctl_error(
+			h, -ENOMEM,
+			"no memory for "
+			"%llu KiB on each of %u CPUs; it stays as it is",
+			(unsigned long long)kb, bit_count(mask));
+	snapshot_release(in);
 	mutex_unlock(&trace_mutex);
 	return err;
+}
+
+static int buffer_size_write(struct ctl_handle *h, char *text)
+{
+	return set_size(h, text, cpus_present());
 }
 CTL_FILE(buffer_size_kb, .path = TRACING "buffer_size_kb",
 	 .folders = &trace_folders, .read = buffer_size_read,
 	 .write = buffer_size_write);
+
+static int cpu_buffer_size_write(struct ctl_handle *h, char *text)
+{
+	return set_size(h, text, 1u << h->cpu);
+}
 CTL_FILE(cpu_buffer_size_kb, .path = TRACING "per_cpu/cpu%u/buffer_size_kb",
-	 .folders = &trace_folders, .read = buffer_size_read);
+	 .folders = &trace_folders, .read = cpu_buffer_size_read,
+	 .write = cpu_buffer_size_write);
 
 static int buffer_total_read(struct ctl_handle *h, struct seq *s)
 {
+	unsigned long kb = 0;
+
 	if (!ctl_once(h))
 		return 0;
-	seq_printf(s, "%lu\n", ring_kb(instance_of(h)->rings) * nr_cpus);
+	for (unsigned int cpu = 0; cpu < nr_cpus; cpu++)
+		kb += ring_kb(instance_of(h)->rings, cpu);
+	seq_printf(s, "%lu\n", kb);
 	return 1;
 }
 CTL_FILE(buffer_total_size_kb, .path = TRACING "buffer_total_size_kb",
@@ -426,7 +459,7 @@ static int free_buffer_write(struct ctl_handle *h, char *text)
 	mutex_lock(&trace_mutex);
 	instance_record(instance_of(h), false, instance_of(h)->cpumask);
 	snapshot_free(instance_of(h));
-	err = ring_resize(instance_of(h)->rings, 0);
+	err = ring_resize(instance_of(h)->rings, cpus_present(), 0);
 	mutex_unlock(&trace_mutex);
 	return err;
 }

@@ -94,9 +94,8 @@ int snapshot_make(struct ctl_handle *h, struct trace_instance *in)
 	if (!ring_spares_make(in))
 		return 0;
 	return ctl_error(h, -ENOMEM,
-			 "no memory for a snapshot: it needs %lu KiB on each "
-			 "of %u CPUs",
-			 ring_kb(in->rings), nr_cpus);
+			 "no memory for a snapshot: it needs as much as "
+			 "buffer_total_size_kb says");
 }
 
 static void forget(struct trace_instance *in, cpumask_t mask)

@@ -110,14 +110,14 @@ KTEST(snapshot_errors, "snapshot.bad_input")
 
 KTEST(snapshot_memory, "snapshot.out_of_memory")
 {
-	unsigned long kb = ring_kb(rings);
+	unsigned long kb = ring_kb(rings, 0);
 	struct mm_stats mm;
 
 	trace_test_reset();
 	mm_stats(&mm);
 	/* Two thirds of what is free: no room for as much again. */
 	trace_test_size(mm.pages_free / nr_cpus * 2 / 3 * (PAGE_SIZE / 1024));
-	KEXPECT(t, ring_kb(rings) > kb);
+	KEXPECT(t, ring_kb(rings, 0) > kb);
 	KEXPECT_EQ(t, trace_test_put("snapshot", "1"), -ENOMEM);
 	KEXPECT(t, strstr(trace_test_error, "no memory for a snapshot"));
 	KEXPECT_EQ(t,

@@ -82,7 +82,7 @@ KTEST(hotplug_mask, "hotplug.tracing_cpumask")
 KTEST(hotplug_settings, "hotplug.set_while_away")
 {
 	unsigned int c = ktest_last_cpu();
-	unsigned long kb = ring_kb(rings);
+	unsigned long kb = ring_kb(rings, 0);
 	char text[16];
 
 	KNEED_TWO(t);

@@ -8,6 +8,7 @@
 
 #include <kernel/cpu/hotplug.h>
 #include <kernel/errno.h>
+#include <kernel/lib/bits.h>
 #include <kernel/printk.h>
 #include <kernel/sched/task.h>
 #include <kernel/lock/mutex.h>
@@ -82,28 +83,27 @@ static int alloc_set(struct page_set *set, u32 nr)
 	return 0;
 }
 
-/* Does it fit at all? Taking the machine's last page is no way to find out. */
-static int alloc_sets(struct page_set *sets, u32 nr)
-{
-	struct mm_stats mm;
-	unsigned int cpu;
-
-	mm_stats(&mm);
-	if (nr > mm.pages_free / nr_cpus)
-		return -ENOMEM;
-	for (cpu = 0; cpu < nr_cpus; cpu++)
-		if (alloc_set(&sets[cpu], nr)) {
-			while (cpu--)
-				free_set(&sets[cpu]);
-			return -ENOMEM;
-		}
-	return 0;
-}
-
 static void free_sets(struct page_set *sets)
 {
 	for (unsigned int cpu = 0; cpu < nr_cpus; cpu++)
 		free_set(&sets[cpu]);
+}
+
+/* For the CPUs of mask. Does it fit at all? Taking the machine's last page is no way to find
+ * out. */
+static int alloc_sets(struct page_set *sets, cpumask_t mask, u32 nr)
+{
+	struct mm_stats mm;
+
+	mm_stats(&mm);
+	if (nr > mm.pages_free / bit_count(mask))
+		return -ENOMEM;
+	for (unsigned int cpu = 0; cpu < nr_cpus; cpu++)
+		if ((mask >> cpu & 1) && alloc_set(&sets[cpu], nr)) {
+			free_sets(sets);
+			return -ENOMEM;
+		}
+	return 0;
 }
 
 struct swap {
@@ -130,25 +130,25 @@ static void place_rings(struct ring *set)
 			set == rings ? &cpus[cpu].head.ring : &set[cpu].own;
 }
 
-int ring_resize(struct ring *set, unsigned long kb)
+int ring_resize(struct ring *set, cpumask_t mask, unsigned long kb)
 {
 	unsigned long nr = max((kb + 3) / 4, RING_MIN_PAGES + 0ul);
 	struct swap new = { .rings = set },
 		    spare = { .rings = set[0].in->spares };
 	bool spares = spare.rings[0].pages;
 
-	if (nr > ~0u || alloc_sets(new.sets, nr))
+	if (nr > ~0u || alloc_sets(new.sets, mask, nr))
 		return -ENOMEM;
-	if (spares && alloc_sets(spare.sets, nr)) {
+	if (spares && alloc_sets(spare.sets, mask, nr)) {
 		free_sets(new.sets);
 		return -ENOMEM;
 	}
 	mutex_lock(&ring_readers);
 	if (!set[0].pages)
 		place_rings(set);
-	ring_call(cpus_present(), swap_set, &new);
+	ring_call(mask, swap_set, &new);
 	if (spares)
-		ring_call(cpus_present(), swap_set, &spare);
+		ring_call(mask, swap_set, &spare);
 	free_sets(new.sets);
 	free_sets(spare.sets);
 	mutex_unlock(&ring_readers);
@@ -161,8 +161,11 @@ int ring_spares_make(struct trace_instance *in)
 
 	if (in->spares[0].pages)
 		return 0;
-	if (alloc_sets(sets, in->rings[0].nr))
-		return -ENOMEM;
+	for (unsigned int cpu = 0; cpu < nr_cpus; cpu++)
+		if (alloc_sets(sets, 1u << cpu, in->rings[cpu].nr)) {
+			free_sets(sets);
+			return -ENOMEM;
+		}
 	for (unsigned int cpu = 0; cpu < nr_cpus; cpu++)
 		in->spares[cpu] = (struct ring){
 			.in = in,
@@ -193,9 +196,9 @@ void ring_spares_clear(struct trace_instance *in, cpumask_t mask)
 	mutex_unlock(&ring_readers);
 }
 
-unsigned long ring_kb(const struct ring *set)
+unsigned long ring_kb(const struct ring *set, unsigned int cpu)
 {
-	return set[0].nr * (PAGE_SIZE / 1024);
+	return set[cpu].nr * (PAGE_SIZE / 1024);
 }
 
 static void clear_one(unsigned int cpu, void *arg)

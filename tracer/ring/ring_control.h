@@ -7,12 +7,12 @@
 /* Context of all: a task, trace_mutex held (tracer/tracer.h). */
 
 /*
- * Give every CPU present a ring of kb KiB in the set, rounded up to pages; and a spare one if the
- * instance has spare ones. The newest events that fit stay. 0; -ENOMEM: the old rings
- * stay as they are. Interrupts on; spare rings are held (tracer/output/snapshot.h).
+ * Give the CPUs of mask a ring of kb KiB in the set, rounded up to pages; and a spare one if the
+ * instance has spare ones. The newest events that fit stay. 0; -ENOMEM: the old rings stay as they
+ * are. Interrupts on; spare rings are held (tracer/output/snapshot.h).
  */
-int ring_resize(struct ring *set, unsigned long kb);
-unsigned long ring_kb(const struct ring *set);
+int ring_resize(struct ring *set, cpumask_t mask, unsigned long kb);
+unsigned long ring_kb(const struct ring *set, unsigned int cpu);
 /* Free the rings of a set that nothing writes any more. */
 void ring_free(struct ring *set);
 

@@ -10,7 +10,7 @@
 
 KTEST(ring_resize, "ring.resize")
 {
-	unsigned long kb = ring_kb(rings);
+	unsigned long kb = ring_kb(rings, 0);
 	struct trace_worker w[MAX_CPUS];
 	struct ring_stats s;
 	unsigned int i;
@@ -18,16 +18,16 @@ KTEST(ring_resize, "ring.resize")
 	KEXPECT_EQ(t, trace_test_put("buffer_size_kb", "500000000"), -ENOMEM);
 	KEXPECT_EQ(t, trace_test_put("buffer_size_kb", "0"), -EINVAL);
 	KEXPECT_EQ(t, trace_test_put("buffer_size_kb", "much"), -EINVAL);
-	KEXPECT_EQ(t, ring_kb(rings), kb);
+	KEXPECT_EQ(t, ring_kb(rings, 0), kb);
 	KEXPECT_EQ(t, trace_test_put("buffer_size_kb", "1"), 0);
-	KEXPECT_EQ(t, ring_kb(rings), 8);
+	KEXPECT_EQ(t, ring_kb(rings, 0), 8);
 	KEXPECT_EQ(t, trace_test_victim(), 0);
 	KASSERT(t, trace_workers_start(w, 0));
 	for (i = 0; i < 12; i++) {
 		KEXPECT_EQ(t,
 			   trace_test_put("buffer_size_kb", i % 2 ? "9" : "40"),
 			   0);
-		KEXPECT_EQ(t, ring_kb(rings), i % 2 ? 12 : 40);
+		KEXPECT_EQ(t, ring_kb(rings, 0), i % 2 ? 12 : 40);
 		KEXPECT(t, trace_test_books(&s));
 		trace_test_walk(i % 3);
 		if (i % 4 == 0)
@@ -36,7 +36,52 @@ KTEST(ring_resize, "ring.resize")
 	trace_workers_join(w);
 	trace_test_reset();
 	trace_test_size(kb);
-	KEXPECT_EQ(t, ring_kb(rings), kb);
+	KEXPECT_EQ(t, ring_kb(rings, 0), kb);
+}
+
+/* One CPU has another size, and its snapshot has that, too. */
+KTEST(ring_resize_one, "ring.resize_one_cpu")
+{
+	unsigned long kb = ring_kb(rings, 0);
+	unsigned int last = nr_cpus - 1;
+	char file[40], text[20];
+	u64 held;
+
+	if (!last)
+		KSKIP(t, "one CPU");
+	trace_test_reset();
+	trace_test_size(kb);
+	snprintf(file, sizeof(file), "per_cpu/cpu%u/buffer_size_kb", last);
+	KEXPECT_EQ(t, trace_test_put("snapshot", "1"), 0);
+	KEXPECT_EQ(t, trace_test_put(file, "500000000"), -ENOMEM);
+	KEXPECT_EQ(t, trace_test_put(file, "0"), -EINVAL);
+	KEXPECT_EQ(t, trace_test_put(file, "17"), 0);
+	KEXPECT(t, trace_test_says(file, "20\n"));
+	KEXPECT(t, trace_test_says("buffer_size_kb", "X\n"));
+	KEXPECT_EQ(t, ring_kb(rings, 0), kb);
+	KEXPECT_EQ(t, ring_kb(ring_spares, last), 20);
+	KEXPECT_EQ(t, ring_kb(ring_spares, 0), kb);
+	snprintf(text, sizeof(text), "%lu\n", kb * last + 20);
+	KEXPECT(t, trace_test_says("buffer_total_size_kb", text));
+	/* Its ring is as large as it says, and so is a snapshot that is made now. */
+	KEXPECT_EQ(t, trace_test_put("snapshot", "0"), 0);
+	KEXPECT_EQ(t, trace_test_put("snapshot", "1"), 0);
+	KEXPECT_EQ(t, ring_kb(ring_spares, last), 20);
+	KEXPECT_EQ(t, trace_test_victim(), 0);
+	task_set_affinity(current_task(), 1u << last);
+	for (unsigned int i = 0; i < 5 * RING_SLOTS + 10; i++)
+		victim_call(i);
+	/* The page that is being written has had its first entries only. */
+	held = trace_test_walk(false);
+	KEXPECT(t, held > 4 * RING_SLOTS && held < 4 * RING_SLOTS + 20);
+	KEXPECT_EQ(t, trace_test_put("snapshot", "1"), 0);
+	KEXPECT_EQ(t, trace_test_walk(false), 0);
+	task_set_affinity(current_task(), ~0u);
+	trace_test_reset();
+	KEXPECT_EQ(t, trace_test_put("snapshot", "0"), 0);
+	trace_test_size(kb);
+	snprintf(text, sizeof(text), "%lu\n", kb);
+	KEXPECT(t, trace_test_says("buffer_size_kb", text));
 }
 
 /* The number in the newest marker, and how many there are. */
@@ -61,7 +106,7 @@ static unsigned int marks(u32 *newest)
 KTEST(ring_resize_keeps, "ring.resize_keeps_what_fits")
 {
 	static const char *const sizes[] = { "64", "20", "400", "8" };
-	unsigned long kb = ring_kb(rings);
+	unsigned long kb = ring_kb(rings, 0);
 	struct ring_stats s, before;
 	u32 newest = 0;
 	char text[8];
@@ -101,7 +146,7 @@ static void near_the_end(unsigned int cpu, void *arg)
 /* After 2^32 pages their numbers start again; the books go on. */
 KTEST(ring_wrap, "ring.page_numbers_run_over")
 {
-	unsigned long kb = ring_kb(rings);
+	unsigned long kb = ring_kb(rings, 0);
 	struct trace_worker w[MAX_CPUS];
 	struct ring_stats s;
 	unsigned long calls;

@@ -18,7 +18,7 @@ static void call(unsigned int n)
 
 KTEST(ring_books, "ring.books_add_up")
 {
-	unsigned long kb = ring_kb(rings);
+	unsigned long kb = ring_kb(rings, 0);
 	struct ring_stats s;
 
 	KEXPECT_EQ(t, trace_test_victim(), 0);
@@ -115,7 +115,7 @@ static void with_readers(struct ktest_run *t, const char *kb)
 
 KTEST(ring_readers, "ring.readers_and_writers")
 {
-	unsigned long kb = ring_kb(rings);
+	unsigned long kb = ring_kb(rings, 0);
 
 	with_readers(t, TINY);
 	with_readers(t, "64");
