@@ -84,6 +84,13 @@ def image(arch) -> Image:
     return built(arch)
 
 
+def pytest_collection_modifyitems(items):
+    """Tests that use `alone` go to one worker, so that the other never waits for them."""
+    for item in items:
+        if "alone" in item.fixturenames:
+            item.add_marker(pytest.mark.xdist_group("alone"))
+
+
 @pytest.fixture
 def alone():
     """For guests that have more busy CPUs than the host: only one such guest

@@ -37,7 +37,7 @@ static int (*interrupted)(void);
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct slot {
 	bool used, done;
-	uint8_t *reply; /* room for P9_MSIZE bytes */
+	uint8_t *reply; /* room for P9_MSIZE bytes; NULL: it is not waited for */
 	uint32_t size;
 	pthread_cond_t wake;
 } slots[TAGS];
@@ -104,6 +104,11 @@ void p9_begin(struct p9_msg *m, uint8_t type)
 	p9_put(m, 0, 2); /* the tag: p9_call() */
 }
 
+static bool is_dead(void)
+{
+	return __atomic_load_n(&dead, __ATOMIC_RELAXED);
+}
+
 /* Copy a message into the ring. Under `lock`, so that messages are whole. */
 static int send_message(struct p9_msg *m, uint16_t tag)
 {
@@ -115,7 +120,7 @@ static int send_message(struct p9_msg *m, uint16_t tag)
 	p9_put(m, tag, 2);
 	m->at = size;
 	while (box->ring_size - (head - load(&box->request_tail)) < size) {
-		if (__atomic_load_n(&dead, __ATOMIC_RELAXED))
+		if (is_dead())
 			return -EIO;
 		pthread_mutex_unlock(&lock);
 		usleep(200);
@@ -128,20 +133,8 @@ static int send_message(struct p9_msg *m, uint16_t tag)
 	return 0;
 }
 
-static int take_slot(void)
-{
-	for (;;) {
-		for (int i = 0; i < TAGS; i++)
-			if (!slots[i].used) {
-				slots[i].used = true;
-				slots[i].done = false;
-				return i;
-			}
-		pthread_cond_wait(&slot_free, &lock);
-	}
-}
-
-static void wait_done(struct slot *s)
+/* At most 50 ms, so that whoever waits looks around. */
+static void wait_a_bit(pthread_cond_t *for_what)
 {
 	struct timespec t;
 
@@ -149,52 +142,89 @@ static void wait_done(struct slot *s)
 	t.tv_nsec += 50000000;
 	t.tv_sec += t.tv_nsec / 1000000000;
 	t.tv_nsec %= 1000000000;
-	pthread_cond_timedwait(&s->wake, &lock, &t);
+	pthread_cond_timedwait(for_what, &lock, &t);
 }
 
-/* Ask the guest to give the request up: the tag of what asks. */
-static int give_up(struct p9_msg *flush, int tag)
+/* A tag, or -EIO. */
+static int take_slot(void)
 {
+	while (!is_dead()) {
+		for (int i = 0; i < TAGS; i++)
+			if (!slots[i].used) {
+				slots[i].used = true;
+				slots[i].done = false;
+				return i;
+			}
+		wait_a_bit(&slot_free);
+	}
+	return -EIO;
+}
+
+/*
+ * A tag is free when its reply has come, or never will. The reply of a guest that was silent for
+ * long may come yet, so that tag stays taken.
+ */
+static void leave(struct slot *s, bool is_free)
+{
+	s->reply = NULL;
+	s->used = !is_free;
+	pthread_cond_broadcast(&slot_free);
+}
+
+/* Send m, whose tag has been taken; without success the tag is given back. */
+static int send_tagged(struct p9_msg *m, int tag)
+{
+	int err;
+
+	slots[tag].reply = m->buf;
+	err = send_message(m, tag);
+	if (err)
+		leave(&slots[tag], true);
+	return err;
+}
+
+/* Make the guest give the request of that tag up. True: it has, or has answered it before. */
+static bool flush(int tag)
+{
+	struct p9_msg m;
 	int other = take_slot();
 
-	p9_begin(flush, P9_TFLUSH);
-	p9_put(flush, tag, 2);
-	slots[other].reply = flush->buf;
-	send_message(flush, other);
-	return other;
+	if (other < 0)
+		return false;
+	p9_begin(&m, P9_TFLUSH);
+	p9_put(&m, tag, 2);
+	if (send_tagged(&m, other))
+		return false;
+	while (!slots[other].done && !is_dead())
+		wait_a_bit(&slots[other].wake);
+	leave(&slots[other], slots[other].done);
+	return slots[other].done;
 }
 
 static int call(struct p9_msg *m, bool waits)
 {
-	struct p9_msg flush;
-	int tag, other = -1, err;
+	bool flushed = false;
 	struct slot *s;
+	int tag, err;
 
 	pthread_mutex_lock(&lock);
 	tag = take_slot();
-	s = &slots[tag];
-	s->reply = m->buf;
-	err = send_message(m, tag);
-	/* The guest answers a flush after the request, if it answers that. */
-	while (!err && !s->done && (other < 0 || !slots[other].done)) {
-		if (other < 0 && (!waits || interrupted()))
-			other = give_up(&flush, tag);
-		else
-			wait_done(s);
-		if (__atomic_load_n(&dead, __ATOMIC_RELAXED))
-			err = -EIO;
+	err = tag < 0 ? tag : send_tagged(m, tag);
+	if (err < 0) {
+		pthread_mutex_unlock(&lock);
+		return err;
 	}
-	while (other >= 0 && !slots[other].done &&
-	       !__atomic_load_n(&dead, __ATOMIC_RELAXED))
-		wait_done(&slots[other]);
-	if (other >= 0)
-		slots[other].used = false;
-	if (!err && !s->done)
-		err = waits ? -EINTR : -EAGAIN;
-	if (!err && s->size >= 11 && m->buf[4] == P9_RLERROR)
+	s = &slots[tag];
+	while (!s->done && !flushed && !is_dead())
+		if (!waits || interrupted())
+			flushed = flush(tag);
+		else
+			wait_a_bit(&s->wake);
+	if (!s->done)
+		err = !flushed ? -EIO : waits ? -EINTR : -EAGAIN;
+	else if (s->size >= 11 && m->buf[4] == P9_RLERROR)
 		err = -(int)p9_get(m->buf, 7, 4);
-	s->used = false;
-	pthread_cond_broadcast(&slot_free);
+	leave(s, s->done || flushed);
 	pthread_mutex_unlock(&lock);
 	return err;
 }
@@ -241,7 +271,10 @@ static bool receive_one(void)
 	tag = p9_get(message, 5, 2);
 	pthread_mutex_lock(&lock);
 	s = tag < TAGS ? &slots[tag] : NULL;
-	if (s && s->used && !s->done) {
+	if (s && s->used && !s->reply) {
+		s->used = false;
+		pthread_cond_broadcast(&slot_free);
+	} else if (s && s->used && !s->done) {
 		memcpy(s->reply, message, size);
 		s->size = size;
 		s->done = true;
@@ -259,9 +292,9 @@ static void wake_all(void)
 	pthread_mutex_unlock(&lock);
 }
 
-static void say_dead(bool is_dead)
+static void say_dead(bool now_dead)
 {
-	if (__atomic_exchange_n(&dead, is_dead, __ATOMIC_RELAXED) != is_dead)
+	if (__atomic_exchange_n(&dead, now_dead, __ATOMIC_RELAXED) != now_dead)
 		wake_all();
 }
 
@@ -329,6 +362,19 @@ static const char *open_memory(const char *path)
 	return strerror(errno);
 }
 
+static const char silent[] = "the guest does not answer";
+
+/* Before there is a thread that receives. */
+static bool first_reply(double until)
+{
+	while (!receive_one()) {
+		if (now() > until || ended())
+			return false;
+		usleep(200);
+	}
+	return true;
+}
+
 /* Another epoch, whose beginning the guest confirms, and its first two messages. */
 static const char *attach(void)
 {
@@ -339,7 +385,7 @@ static const char *attach(void)
 	store(&box->host_epoch, epoch);
 	while (load(&box->guest_epoch) != epoch) {
 		if (now() > until || ended())
-			return "the guest does not answer";
+			return silent;
 		usleep(1000);
 	}
 	p9_begin(&m, P9_TVERSION);
@@ -348,8 +394,8 @@ static const char *attach(void)
 	slots[0].reply = m.buf;
 	slots[0].used = true;
 	send_message(&m, 0);
-	while (!receive_one())
-		usleep(200);
+	if (!first_reply(until))
+		return silent;
 	p9_begin(&m, P9_TATTACH);
 	p9_put(&m, P9_ROOT, 4);
 	p9_put(&m, NO_FID, 4);
@@ -358,8 +404,8 @@ static const char *attach(void)
 	p9_put(&m, 0, 4);
 	slots[0].done = false;
 	send_message(&m, 0);
-	while (!receive_one())
-		usleep(200);
+	if (!first_reply(until))
+		return silent;
 	if (m.buf[4] == P9_RLERROR)
 		return "the guest refuses";
 	slots[0].used = false;
