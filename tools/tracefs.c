@@ -364,7 +364,7 @@ static int do_chown(const char *path, uid_t uid, gid_t gid,
 	return 0;
 }
 
-/* The guest is gone: whoever looks at the folder sees an empty one. */
+/* The guest is gone: its files leave the folder, and this program ends. */
 static void unmount(void)
 {
 	fuse_exit(fuse);

@@ -5,42 +5,11 @@
 #include <kernel/errno.h>
 #include <kernel/lib/string.h>
 #include <kernel/mm/kmalloc.h>
-#include <kernel/p9/p9_wire.h>
-#include <kernel/printk.h>
-
-#define FIDS 64
-#define LATER 16 /* reads that wait */
-#define PATH 128
-#define WALK_MAX 16
-
-/* A file or a folder that the client knows by a number of its own. */
-struct fid {
-	bool used, opened;
-	u32 number;
-	u32 flags; /* of lopen */
-	char path[PATH];
-	/* NULL: not open for reading, or between two positions; or no write is under way. */
-	struct ctl_handle *reader, *writer;
-	u64 at;		 /* bytes read, or names of a folder */
-	char last[PATH]; /* of these, the last name */
-	bool written;	 /* O_TRUNC has had its effect */
-};
-
-struct p9_session {
-	u32 msize;
-	struct fid fids[FIDS];
-	char paths[1 + WALK_MAX][PATH]; /* of the walk that is being answered */
-	struct waiting {
-		bool used;
-		u16 tag;
-		u32 fid, count;
-		u64 offset;
-	} waiting[LATER];
-};
+#include <kernel/p9/p9_internal.h>
 
 /* ---- Fids ----------------------------------------------------------------------- */
 
-static struct fid *find_fid(struct p9_session *s, u32 number)
+struct fid *p9_find_fid(struct p9_session *s, u32 number)
 {
 	for (unsigned int i = 0; i < FIDS; i++)
 		if (s->fids[i].used && s->fids[i].number == number)
@@ -48,9 +17,9 @@ static struct fid *find_fid(struct p9_session *s, u32 number)
 	return NULL;
 }
 
-static struct fid *new_fid(struct p9_session *s, u32 number)
+struct fid *p9_new_fid(struct p9_session *s, u32 number)
 {
-	if (find_fid(s, number))
+	if (p9_find_fid(s, number))
 		return NULL;
 	for (unsigned int i = 0; i < FIDS; i++)
 		if (!s->fids[i].used) {
@@ -71,49 +40,6 @@ static void drop_fid(struct p9_session *s, struct fid *f)
 	if (f->writer)
 		ctl_abandon(f->writer);
 	f->used = false;
-}
-
-static int mode_of(const char *path, bool *is_dir)
-{
-	int mode = ctl_mode(path);
-
-	*is_dir = mode == -EISDIR;
-	return *is_dir ? 0 : mode;
-}
-
-/* A path's number: FNV-1a (RFC draft-eastlake-fnv). */
-static u64 path_number(const char *path)
-{
-	u64 n = 0xcbf29ce484222325;
-
-	while (*path)
-		n = (n ^ (u8)*path++) * 0x100000001b3;
-	return n;
-}
-
-static void put_qid(struct p9_wire *w, const char *path, bool is_dir)
-{
-	p9_put(w, is_dir ? 0x80 : 0, 1);
-	p9_put(w, 0, 4);
-	p9_put(w, path_number(path), 8);
-}
-
-/* Change path by one name of a walk. */
-static int step(char *path, const char *name)
-{
-	size_t n = strlen(path);
-	char *slash;
-
-	if (!strcmp(name, "..")) {
-		slash = strrchr(path, '/');
-		slash[slash == path] = '\0';
-		return 0;
-	}
-	if (!*name || strchr(name, '/') || n + 1 + strlen(name) >= PATH)
-		return -ENOENT;
-	snprintf(path + n, PATH - n, "%s%s", path[n - 1] == '/' ? "" : "/",
-		 name);
-	return 0;
 }
 
 /* ---- Messages: each fills the reply, or returns an error --------------------------- */
@@ -137,59 +63,12 @@ static int do_version(struct p9_session *s, struct p9_wire *in,
 static int do_attach(struct p9_session *s, struct p9_wire *in,
 		     struct p9_wire *out)
 {
-	struct fid *f = new_fid(s, p9_get(in, 4));
+	struct fid *f = p9_new_fid(s, p9_get(in, 4));
 
 	if (!f)
 		return -EBUSY;
-	strlcpy(f->path, "/", PATH);
-	put_qid(out, f->path, true);
-	return 0;
-}
-
-/*
- * How many of the names there are: what the first of them make is a folder, if the last is
- * anything. So the longest path is looked up first, and mostly it is the only one.
- */
-static u32 names_there(char paths[][PATH], u32 names, bool *last_is_dir)
-{
-	while (names && mode_of(paths[names], last_is_dir) < 0)
-		names--;
-	return names;
-}
-
-/* As many names as there are; with all of them there is the new fid. */
-static int do_walk(struct p9_session *s, struct p9_wire *in,
-		   struct p9_wire *out)
-{
-	struct fid *from = find_fid(s, p9_get(in, 4)), *to;
-	u32 number = p9_get(in, 4), names = p9_get(in, 2), there, i;
-	bool is_dir = false;
-
-	if (!from || from->opened || in->bad || names > WALK_MAX)
-		return -EINVAL;
-	strlcpy(s->paths[0], from->path, PATH);
-	for (i = 0; i < names; i++) {
-		char name[PATH];
-
-		strlcpy(s->paths[i + 1], s->paths[i], PATH);
-		p9_get_text(in, name, sizeof(name));
-		if (in->bad)
-			return -EINVAL;
-		if (step(s->paths[i + 1], name))
-			break;
-	}
-	there = names_there(s->paths, i, &is_dir);
-	if (names && !there)
-		return -ENOENT;
-	p9_put(out, there, 2);
-	for (i = 1; i <= there; i++)
-		put_qid(out, s->paths[i], i < there || is_dir);
-	if (there < names)
-		return 0;
-	to = number == from->number ? from : new_fid(s, number);
-	if (!to)
-		return -EBUSY;
-	strlcpy(to->path, s->paths[names], PATH);
+	strlcpy(f->path, "/", P9_PATH);
+	p9_put_qid(out, f->path, true);
 	return 0;
 }
 
@@ -206,14 +85,14 @@ static int open_reader(struct fid *f)
 static int do_open(struct p9_session *s, struct p9_wire *in,
 		   struct p9_wire *out)
 {
-	struct fid *f = find_fid(s, p9_get(in, 4));
+	struct fid *f = p9_find_fid(s, p9_get(in, 4));
 	u32 flags = p9_get(in, 4), access = flags & 3;
 	bool is_dir;
 	int mode, err = 0;
 
 	if (!f || f->opened || in->bad || access == 3)
 		return -EINVAL;
-	mode = mode_of(f->path, &is_dir);
+	mode = p9_mode(f->path, &is_dir);
 	if (mode < 0)
 		return mode;
 	if (is_dir && access)
@@ -227,7 +106,7 @@ static int do_open(struct p9_session *s, struct p9_wire *in,
 		return err;
 	f->flags = flags;
 	f->opened = true;
-	put_qid(out, f->path, is_dir);
+	p9_put_qid(out, f->path, is_dir);
 	p9_put(out, P9_IOUNIT, 4);
 	return 0;
 }
@@ -283,7 +162,7 @@ static int read_file(struct fid *f, u64 offset, u32 count, struct p9_wire *out)
 static int do_read(struct p9_session *s, struct p9_wire *in, u16 tag,
 		   struct p9_wire *out)
 {
-	struct fid *f = find_fid(s, p9_get(in, 4));
+	struct fid *f = p9_find_fid(s, p9_get(in, 4));
 	u64 offset = p9_get(in, 8);
 	u32 count = p9_get(in, 4), i = 0;
 	int err;
@@ -322,7 +201,7 @@ static int begin_write(struct fid *f)
 static int do_write(struct p9_session *s, struct p9_wire *in,
 		    struct p9_wire *out)
 {
-	struct fid *f = find_fid(s, p9_get(in, 4));
+	struct fid *f = p9_find_fid(s, p9_get(in, 4));
 	u32 count;
 	int err;
 
@@ -349,7 +228,7 @@ static int do_write(struct p9_session *s, struct p9_wire *in,
 static int do_clunk(struct p9_session *s, struct p9_wire *in,
 		    struct p9_wire *out)
 {
-	struct fid *f = find_fid(s, p9_get(in, 4));
+	struct fid *f = p9_find_fid(s, p9_get(in, 4));
 	int err = 0;
 
 	(void)out;
@@ -366,7 +245,7 @@ static int do_clunk(struct p9_session *s, struct p9_wire *in,
 static int do_fsync(struct p9_session *s, struct p9_wire *in,
 		    struct p9_wire *out)
 {
-	struct fid *f = find_fid(s, p9_get(in, 4));
+	struct fid *f = p9_find_fid(s, p9_get(in, 4));
 
 	(void)out;
 	if (!f)
@@ -374,40 +253,11 @@ static int do_fsync(struct p9_session *s, struct p9_wire *in,
 	return f->writer ? end_write(f) : 0;
 }
 
-static int do_getattr(struct p9_session *s, struct p9_wire *in,
-		      struct p9_wire *out)
-{
-	struct fid *f = find_fid(s, p9_get(in, 4));
-	bool is_dir;
-	int mode;
-
-	if (!f)
-		return -EINVAL;
-	mode = mode_of(f->path, &is_dir);
-	if (mode < 0)
-		return mode;
-	p9_put(out, P9_GETATTR_BASIC, 8);
-	put_qid(out, f->path, is_dir);
-	p9_put(out,
-	       is_dir ? 040755 :
-			0100000 | (mode & CTL_READ ? 0444 : 0) |
-				(mode & CTL_WRITE ? 0200 : 0),
-	       4);
-	p9_put(out, 0, 8); /* uid, gid */
-	p9_put(out, is_dir ? 2 : 1, 8);
-	p9_put(out, 0, 8); /* rdev */
-	p9_put(out, 0, 8); /* size */
-	p9_put(out, 4096, 8);
-	for (unsigned int i = 0; i < 11; i++)
-		p9_put(out, 0, 8); /* blocks, four times, gen, version */
-	return 0;
-}
-
 /* O_TRUNC of a file that is not open: as `> file`. */
 static int do_setattr(struct p9_session *s, struct p9_wire *in,
 		      struct p9_wire *out)
 {
-	struct fid *f = find_fid(s, p9_get(in, 4));
+	struct fid *f = p9_find_fid(s, p9_get(in, 4));
 	u32 valid = p9_get(in, 4);
 	struct ctl_handle *h;
 	u64 size;
@@ -425,79 +275,6 @@ static int do_setattr(struct p9_session *s, struct p9_wire *in,
 		return -EINVAL;
 	err = ctl_open(f->path, true, true, &h);
 	return err ? err : ctl_close(h, NULL, 0);
-}
-
-/* The next name of a folder behind place i: a place is the number of names before it. */
-static int next_name(struct fid *f, u64 i)
-{
-	int err = 0;
-
-	if (i < f->at) {
-		f->at = 0;
-		f->last[0] = '\0';
-	}
-	while (!err && f->at <= i) {
-		err = ctl_next(f->path, f->last, PATH);
-		f->at += !err;
-	}
-	return err;
-}
-
-static int do_readdir(struct p9_session *s, struct p9_wire *in,
-		      struct p9_wire *out)
-{
-	struct fid *f = find_fid(s, p9_get(in, 4));
-	u64 i = p9_get(in, 8);
-	u32 count = p9_get(in, 4);
-	struct p9_wire size = *out;
-	char path[PATH];
-	bool is_dir;
-	size_t n;
-
-	if (!f || !f->opened || in->bad || i >> 31)
-		return -EINVAL;
-	if (!ctl_is_dir(f->path))
-		return -ENOTDIR;
-	p9_put(out, 0, 4);
-	out->size = out->at + min(count, out->size - out->at);
-	for (; !next_name(f, i); i++) {
-		char name[PATH];
-
-		n = strlcpy(name, f->last, sizeof(name));
-		is_dir = name[n - 1] == '/';
-		name[n - is_dir] = '\0';
-		if (out->size - out->at < 13 + 8 + 1 + 2 + n)
-			break;
-		strlcpy(path, f->path, sizeof(path));
-		if (step(path, name))
-			continue;
-		put_qid(out, path, is_dir);
-		p9_put(out, i + 1, 8);
-		p9_put(out, is_dir ? 4 : 8, 1);
-		p9_put_text(out, name);
-	}
-	p9_put(&size, out->at - size.at - 4, 4);
-	return 0;
-}
-
-static int change_folder(struct p9_session *s, struct p9_wire *in,
-			 struct p9_wire *out, bool make)
-{
-	struct fid *f = find_fid(s, p9_get(in, 4));
-	char name[PATH], path[PATH], error[160];
-	int err;
-
-	p9_get_text(in, name, sizeof(name));
-	if (!f || in->bad || !strcmp(name, ".."))
-		return -EINVAL;
-	strlcpy(path, f->path, sizeof(path));
-	err = step(path, name);
-	if (!err)
-		err = make ? ctl_mkdir(path, error, sizeof(error)) :
-			     ctl_rmdir(path, error, sizeof(error));
-	if (!err && make)
-		put_qid(out, path, true);
-	return err;
 }
 
 static int do_flush(struct p9_session *s, struct p9_wire *in)
@@ -521,7 +298,7 @@ static int dispatch(struct p9_session *s, u8 type, u16 tag, struct p9_wire *in,
 	case P9_TATTACH:
 		return do_attach(s, in, out);
 	case P9_TWALK:
-		return do_walk(s, in, out);
+		return p9_walk(s, in, out);
 	case P9_TLOPEN:
 		return do_open(s, in, out);
 	case P9_TREAD:
@@ -533,15 +310,15 @@ static int dispatch(struct p9_session *s, u8 type, u16 tag, struct p9_wire *in,
 	case P9_TFSYNC:
 		return do_fsync(s, in, out);
 	case P9_TGETATTR:
-		return do_getattr(s, in, out);
+		return p9_getattr(s, in, out);
 	case P9_TSETATTR:
 		return do_setattr(s, in, out);
 	case P9_TREADDIR:
-		return do_readdir(s, in, out);
+		return p9_readdir(s, in, out);
 	case P9_TMKDIR:
-		return change_folder(s, in, out, true);
+		return p9_change_folder(s, in, out, true);
 	case P9_TUNLINKAT:
-		return change_folder(s, in, out, false);
+		return p9_change_folder(s, in, out, false);
 	case P9_TFLUSH:
 		return do_flush(s, in);
 	default:
@@ -622,7 +399,7 @@ u32 p9_later(struct p9_session *s, u8 *reply)
 {
 	for (unsigned int i = 0; i < LATER; i++) {
 		struct waiting *w = &s->waiting[i];
-		struct fid *f = w->used ? find_fid(s, w->fid) : NULL;
+		struct fid *f = w->used ? p9_find_fid(s, w->fid) : NULL;
 		struct p9_wire out;
 		int err;
 

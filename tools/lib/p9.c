@@ -133,7 +133,7 @@ static int send_message(struct p9_msg *m, uint16_t tag)
 	return 0;
 }
 
-/* At most 50 ms, so that whoever waits looks around. */
+/* Wait at most 50 ms: the thread then sees whether the guest has died. */
 static void wait_a_bit(pthread_cond_t *for_what)
 {
 	struct timespec t;
