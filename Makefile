@@ -171,6 +171,14 @@ $(H)/%: tools/%.c $(tool_srcs) $(wildcard tools/lib/*.h)
 	$(Q)$(HOSTCC) $(HOSTCFLAGS) $< $(tool_srcs) -o $@ -ldw -lelf -ljansson $(HOSTLIBS)
 $(H)/tracefs: HOSTLIBS := -lfuse3
 
+# A trace read out of a guest's memory.
+extract_srcs := $(wildcard tools/extract/*.c)
+$(H)/extract: $(extract_srcs) $(tool_srcs) $(wildcard tools/*/*.h) tracer/ring/ring_format.h
+	$(call say,HOSTCC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(HOSTCC) $(HOSTCFLAGS) $(extract_srcs) $(tool_srcs) -I. -o $@ \
+		-ldw -lelf -ljansson
+
 # A plugin for QEMU: tools/stale.
 plugin_srcs := $(wildcard tools/plugin/*.c)
 $(H)/stale.so: $(plugin_srcs) $(wildcard tools/plugin/*.h)

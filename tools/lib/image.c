@@ -137,8 +137,12 @@ static bool is_wanted(const char *name, const GElf_Sym *sym, void *arg)
 {
 	struct wanted *w = arg;
 
+	const char *base = strrchr(name, '/');
+
+	/* Some ports' assemblers write a file's path, the others only its name. */
 	if (w->file && GELF_ST_TYPE(sym->st_info) == STT_FILE)
-		w->here = !strcmp(name, w->file);
+		w->here = !strcmp(name, w->file) ||
+			  (base && !strcmp(base + 1, w->file));
 	w->value = sym->st_value;
 	return sym->st_shndx != SHN_UNDEF && !strcmp(name, w->name) &&
 	       (!w->file || w->here);
@@ -247,13 +251,18 @@ const char *image_name(const struct image *im, uint64_t addr)
 	return s ? s->name : "no function";
 }
 
-void image_open(struct image *im, const char *path, const struct arch *arch,
-		const char *objdump)
+void image_open_data(struct image *im, const char *path)
 {
 	memset(im, 0, sizeof(*im));
 	im->path = path;
 	elf_open(im);
 	read_symbols(im);
+}
+
+void image_open(struct image *im, const char *path, const struct arch *arch,
+		const char *objdump)
+{
+	image_open_data(im, path);
 	image_read_insns(im, arch, objdump);
 	if (arch->delay_slots)
 		image_resolve_far(im);

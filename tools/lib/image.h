@@ -53,7 +53,8 @@ struct image {
 	size_t nr_insns;
 };
 
-/* Read image and its disassembly. */
+/* Read an image without its instructions; and with them. */
+void image_open_data(struct image *im, const char *path);
 void image_open(struct image *im, const char *path, const struct arch *arch,
 		const char *objdump);
 

@@ -18,12 +18,12 @@ static const struct {
 #define IS_SIGNED 1
 #define IS_TEXT 2
 
-static const struct kind {
+static const struct field_kind {
 	const char *type, *suffix; /* as in a format file */
 	u8 size, align, flags;
 	const char *format; /* of the text, where the template names none */
 	const char *value;  /* in a print fmt; %s is the field's name */
-} kinds[EVENT_ALL_KINDS] = {
+} field_kinds[EVENT_ALL_KINDS] = {
 #define LONG sizeof(long)
 	[EVENT_COMM] = { "char", "[16]", 16, 1, IS_TEXT, "%s", "REC->%s" },
 	[EVENT_PID] = { "pid_t", "", 4, 4, IS_SIGNED, "%d", "REC->%s" },
@@ -60,10 +60,10 @@ struct event_place event_place(const struct event_field *fields,
 			       const struct event_field *f)
 {
 	unsigned int at = 0;
-	const struct kind *k;
+	const struct field_kind *k;
 
 	for (;; fields++) {
-		k = &kinds[fields->kind];
+		k = &field_kinds[fields->kind];
 		at = ALIGN_UP(at, (unsigned int)k->align);
 		if (fields == f)
 			return (struct event_place){ at, k->size };
@@ -83,12 +83,12 @@ const struct event_field *event_field(const struct event_field *fields,
 
 bool event_is_text(const struct event_field *f)
 {
-	return kinds[f->kind].flags & IS_TEXT;
+	return field_kinds[f->kind].flags & IS_TEXT;
 }
 
 bool event_is_signed(const struct event_field *f)
 {
-	return kinds[f->kind].flags & IS_SIGNED;
+	return field_kinds[f->kind].flags & IS_SIGNED;
 }
 
 /* A record has the alignment of its slots, which is 4. */
@@ -294,7 +294,7 @@ void event_show(struct seq *s, const struct event_field *fields,
 void event_show_field(struct seq *s, const struct event_field *fields,
 		      const struct event_field *f)
 {
-	const struct kind *k = &kinds[f->kind];
+	const struct field_kind *k = &field_kinds[f->kind];
 	struct event_place at = event_place(fields, f);
 
 	seq_printf(s, "\tfield:%s %s%s;\toffset:%u;\tsize:%u;\tsigned:%u;\n",
@@ -330,7 +330,7 @@ static void show_value(struct seq *s, const struct piece *p)
 			   p->less->name);
 		return;
 	}
-	for (const char *v = kinds[p->field->kind].value; *v; v++)
+	for (const char *v = field_kinds[p->field->kind].value; *v; v++)
 		if (v[0] == '%' && v[1] == 's') {
 			seq_printf(s, "%s", p->field->name);
 			v++;
@@ -356,7 +356,8 @@ void event_show_format(struct seq *s, const struct event_field *fields,
 			seq_printf(s, "%.*s", (int)piece.format_len,
 				   piece.format);
 		else
-			seq_printf(s, "%s", kinds[piece.field->kind].format);
+			seq_printf(s, "%s",
+				   field_kinds[piece.field->kind].format);
 		p = piece.end;
 	}
 	seq_printf(s, "\"");

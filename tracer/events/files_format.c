@@ -62,11 +62,11 @@ CTL_FILE(event_format, .path = TRACING "events/%s/format",
 	"\\t=> {caller[0]}\\n\\t=> {caller[1]}\\n\\t=> {caller[2]}\\n"         \
 	"\\t=> {caller[3]}\\n\\t=> {caller[4]}\\n\\t=> {caller[5]}\\n"         \
 	"\\t=> {caller[6]}\\n\\t=> {caller[7]}\\n"
-static const struct own {
+static const struct own_format {
 	const char *path, *name, *text;
 	unsigned int id;
 	struct event_field fields[6];
-} own[] = {
+} own_formats[] = {
 	{ "ftrace/function",
 	  "function",
 	  " {ip:%ps} <-- {parent_ip:%ps}",
@@ -110,12 +110,12 @@ static const struct own {
 
 static const char *own_path(unsigned int i)
 {
-	return i < ARRAY_SIZE(own) ? own[i].path : NULL;
+	return i < ARRAY_SIZE(own_formats) ? own_formats[i].path : NULL;
 }
 
 static int own_format_read(struct ctl_handle *h, struct seq *s)
 {
-	const struct own *o = &own[h->cpu];
+	const struct own_format *o = &own_formats[h->cpu];
 
 	return put_format(h, s, o->name, o->id, o->fields, o->text);
 }
@@ -126,7 +126,7 @@ static int own_id_read(struct ctl_handle *h, struct seq *s)
 {
 	if (!ctl_once(h))
 		return 0;
-	seq_printf(s, "%u\n", own[h->cpu].id);
+	seq_printf(s, "%u\n", own_formats[h->cpu].id);
 	return 1;
 }
 CTL_FILE(own_id, .path = TRACING "events/%s/id", .folders = &trace_folders,

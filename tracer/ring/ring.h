@@ -32,29 +32,7 @@
 #include <kernel/lock/lock.h>
 #include <kernel/types.h>
 #include <kernel/lock/mutex.h>
-
-#define RING_TASK ((u32)RING_TYPE(0)) /* parent: the pid */
-#define RING_TIME                                                              \
-	((u32)RING_TYPE(1)) /* delta and parent: new base, low and high */
-#define RING_MARK                                                              \
-	((u32)RING_TYPE(2)) /* parent: length << 8 | flags; text follows */
-#define RING_RETURN                                                            \
-	((u32)RING_TYPE(3)) /* parent: the function; RING_TOOK() follows */
-#define RING_STACK                                                             \
-	((u32)RING_TYPE(4)) /* as RING_MARK; u32 offsets from _text follow */
-#define RING_REPEATS                                                           \
-	((u32)RING_TYPE(5)) /* as RING_MARK; a struct ring_repeats follows */
-#define RING_EVENT(id)                                                         \
-	((u32)RING_TYPE(id)) /* 32 <= id: as RING_MARK; a record follows */
-#define RING_FIRST_EVENT 32
-/* The parent of a function event whose return will be recorded too. */
-#define RING_ENTRY(depth) ((u32)RING_TYPE(0) + (depth))
-/* A return's second slot: ticks, the same depth, and how many calls of the task were too deep
- * to be recorded. */
-#define RING_TOOK(ticks, depth, missed)                                        \
-	{                                                                      \
-		(u32)(ticks), (ticks) >> 32, (depth) | (missed) << 8           \
-	}
+#include <tracer/ring/ring_format.h>
 
 /* A call that came again, only counted: offsets from _text; arch_clock() at the last time, low
  * word first. */
@@ -62,8 +40,6 @@ struct ring_repeats {
 	u32 ip, parent, count, clock[2];
 };
 
-#define RING_SLOTS 338
-#define RING_MORE_SLOTS(len) (((len) + RING_EVENT_SIZE - 1) / RING_EVENT_SIZE)
 #define RING_MIN_PAGES 2
 #define RING_DEFAULT_KB 256
 #define RING_MARK_MAX 900 /* bytes of a marker */
@@ -82,19 +58,6 @@ struct ring_page {
 static_assert(sizeof(struct ring_page) <= PAGE_SIZE, "a page");
 static_assert(offsetof(struct ring_page, slots) == 32, "host tools read it");
 
-/*
- * page.state is one word of three parts: the page's generation (from its number seq),
- * the slots consumed, and the entries consumed. So a consumer can claim what it has
- * copied only if the page is still the same one. A page that belongs to no ring has
- * the generation RING_NOBODY. A reader could be fooled only if it slept in the middle
- * of a claim for 16383 turns of the page.
- */
-#define RING_NOBODY 0x3fffu
-#define RING_GEN(seq) ((seq) % RING_NOBODY)
-#define RING_STATE(gen, slots, entries) ((gen) << 18 | (slots) << 9 | (entries))
-#define RING_STATE_GEN(s) ((s) >> 18)
-#define RING_STATE_SLOTS(s) ((s) >> 9 & 0x1ff)
-#define RING_STATE_ENTRIES(s) ((s)&0x1ff)
 static_assert(RING_SLOTS < 0x200, "9 bits hold a count of slots");
 
 struct trace_instance;

@@ -1,0 +1,282 @@
+"""build/host/extract: the trace of a guest that does not help, for other programs; what they
+say of it equals what the guest itself has said."""
+
+import json
+import mmap
+import re
+import struct
+import subprocess
+
+import pexpect
+import pytest
+
+from conftest import ANY, ARCHES, EVERY_KERNEL, FACTS, ROOT, make
+from guest import function_events, graph_events
+from lib import qemu
+from qmp import Qmp
+
+TRACING = "/sys/kernel/tracing"
+EXTRACT = ROOT / "build/host/extract"
+
+
+def extract(image, *args, check: bool = True) -> subprocess.CompletedProcess:
+    """Run it; what it printed."""
+    make("build/host/extract")
+    done = subprocess.run([EXTRACT, "--elf", image.path, *args], text=True,
+                          capture_output=True, check=False, timeout=120)
+    if check:
+        assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    return done
+
+
+def text_of(image, qmp) -> str:
+    """The trace as extract writes it."""
+    return extract(image, "--qmp", qmp, "--format", "text", "-o", "-").stdout
+
+
+def shown(g, file: str = "trace") -> str:
+    """The trace as the guest prints it."""
+    return g.run(f"cat {TRACING}/{file}", timeout=300)
+
+
+def record(g, tracer: str, events: str = "sched") -> None:
+    """Record under load, until buffers have run over."""
+    g.run(f"echo 16 > {TRACING}/buffer_size_kb")
+    g.run(f"echo 1 > {TRACING}/events/{events}/enable")
+    g.run(f"echo {tracer} > {TRACING}/current_tracer")
+    g.run("stress start 4", timeout=120)
+    g.run("ps", timeout=120)
+    g.run(f"echo to be or not > {TRACING}/trace_marker; echo 0 > {TRACING}/tracing_on",
+          timeout=120)
+    g.run("stress stop", timeout=120)
+
+
+@pytest.mark.parametrize("arch", EVERY_KERNEL, indirect=True)
+@pytest.mark.parametrize("tracer", ["function", "function_graph"])
+def test_text_equals_the_guests(arch, image, guest, tmp_path, tracer):
+    """Byte for byte, whatever the options; of overwritten rings, too."""
+    qmp = tmp_path / "qmp"
+    g = guest(arch, smp=4, extra=Qmp.args(qmp))
+    # Every field of every event, then as many calls as fit.
+    g.run(f"echo 1 > {TRACING}/events/enable")
+    g.run("stress start 4", timeout=120)
+    g.run(f"echo 0 > {TRACING}/tracing_on", timeout=120)
+    g.run("stress stop", timeout=120)
+    text = shown(g)
+    assert {"sched_switch", "timer_start", "ipi_raise", "kmalloc"} <= {
+        *re.findall(r"\d: (\w+): ", text)}
+    assert text_of(image, qmp) == text
+    g.run(f"echo > {TRACING}/trace; echo 1 > {TRACING}/tracing_on")
+    record(g, tracer)
+    text = shown(g)
+    assert len(text.splitlines()) > 1000
+    assert tracer != "function" or "buffer started ####" in text
+    assert text_of(image, qmp) == text
+    g.run("trace snapshot -f")
+    for options in ("sym-offset sym-addr noirq-info", "noprint-parent nocontext-info",
+                    "context-info funcgraph-proc funcgraph-abstime funcgraph-tail "
+                    "funcgraph-overrun nofuncgraph-overhead", "nofuncgraph-duration"):
+        g.run(f"echo {options} > {TRACING}/trace_options")
+        assert text_of(image, qmp) == shown(g), options
+
+
+def test_text_of_stacks_repeats_and_an_instance(arch, image, guest, tmp_path):
+    """What is recorded beside calls; clocks; the trace of an instance."""
+    qmp = tmp_path / "qmp"
+    g = guest(arch, smp=2, extra=Qmp.args(qmp))
+    g.run(f"mkdir {TRACING}/instances/one; echo 1 > {TRACING}/instances/one/events/enable")
+    g.run(f"echo func_stack_trace func-no-repeats > {TRACING}/trace_options")
+    g.run(f"echo 'task_*' 'sched_*' > {TRACING}/set_ftrace_filter")
+    g.run(f"echo function > {TRACING}/current_tracer")
+    g.run("ps; sleep 0.1; ps")
+    g.run(f"echo 0 > {TRACING}/tracing_on; echo 0 > {TRACING}/instances/one/tracing_on")
+    text = shown(g)
+    assert "<stack trace>" in text
+    assert text_of(image, qmp) == text
+    text = shown(g, "instances/one/trace")
+    assert "sched_switch" in text
+    assert extract(image, "--qmp", qmp, "--format", "text", "--instance", "one", "-o",
+                   "-").stdout == text
+    for clock in ("counter", "uptime"):
+        g.run(f"echo {clock} > {TRACING}/trace_clock; echo 1 > {TRACING}/tracing_on; ps; "
+              f"echo 0 > {TRACING}/tracing_on")
+        assert text_of(image, qmp) == shown(g), clock
+
+
+@pytest.mark.parametrize("arch", EVERY_KERNEL, indirect=True)
+def test_trace_cmd_says_the_same(arch, image, guest, tmp_path):
+    """trace.dat: every call, event and marker, in the order of the guest's own text."""
+    qmp, file = tmp_path / "qmp", tmp_path / "trace.dat"
+    g = guest(arch, smp=4, extra=Qmp.args(qmp))
+    record(g, "function", "irq")
+    extract(image, "--qmp", qmp, "-o", file)
+    said = subprocess.run(["trace-cmd", "report", "-O", "parent", file], text=True,
+                          capture_output=True, check=True, timeout=120).stdout
+    report = re.findall(r"^ *(\S+)-(\d+) +\[(\d+)\] +(\d+\.\d+): (\w+): +(.*?) *$", said,
+                        re.M)
+    own = re.findall(r"^ *(\S+)-(\d+) +\[(\d+)\] \S+ +(\d+\.\d+): (.*)$", shown(g), re.M)
+    assert len(report) == len(own) > 1000
+    for (comm, pid, cpu, time, kind, what), (*start, text) in zip(report, own):
+        # trace-cmd rounds a time, the kernel cuts it.
+        assert (pid, cpu) == tuple(start[1:3])
+        assert abs(float(time) - float(start[3])) < 2e-6
+        assert comm in (start[0], "<...>", "<idle>")
+        if kind == "function":
+            assert re.sub(r" <-- ", " <-", what) == text
+        elif kind == "print":
+            assert text == f"tracing_mark_write: {what.partition(': ')[2] or what}"
+        else:
+            assert text.startswith(f"{kind}: ")
+    assert {r[4] for r in report} >= {"function", "print", "irq_handler_entry"}
+
+
+@pytest.mark.parametrize("arch", EVERY_KERNEL, indirect=True)
+def test_uftrace_and_the_others_say_the_same(arch, image, guest, tmp_path):
+    """A call graph: uftrace replays each task's calls in the guest's order; Chrome's JSON
+    has each call with its time; the flame graph's times add up to those of the calls."""
+    qmp = tmp_path / "qmp"
+    g = guest(arch, smp=2, extra=Qmp.args(qmp))
+    g.run(f"echo shell_run > {TRACING}/set_graph_function")
+    g.run(f"echo nofuncgraph-irqs funcgraph-tail > {TRACING}/trace_options")
+    g.run(f"echo function_graph > {TRACING}/current_tracer")
+    g.run("uptime; ls /proc")
+    g.run(f"echo 0 > {TRACING}/tracing_on")
+    own = graph_events(shown(g).splitlines())
+    calls = [e["name"] for e in own if e["name"]]
+    ends = [e["name"] if e["name"] else e["ended"] for e in own
+            if e["ended"] or e["how"] == ";"]
+    assert "shell_run" in calls and len(calls) > 50
+    extract(image, "--qmp", qmp, "--format", "uftrace", "-o", tmp_path / "u")
+    said = subprocess.run(["uftrace", "replay", "--no-pager", "-d", tmp_path / "u", "-f",
+                           "none"], text=True, capture_output=True, check=True).stdout
+    # Calls that have not returned yet stand again at the end.
+    said = said.partition("\nuftrace stopped")[0]
+    assert re.findall(r"^ *([\w.]+)\(\)", said, re.M)[:len(calls)] == calls
+    chrome = json.loads(extract(image, "--qmp", qmp, "--format", "chrome", "-o",
+                                "-").stdout)["traceEvents"]
+    done = [e for e in chrome if e["ph"] == "X"]
+    assert [e["name"] for e in done] == ends
+    folded = extract(image, "--qmp", qmp, "--format", "folded", "-o", "-").stdout
+    stacks = dict(line.rsplit(" ", 1) for line in folded.splitlines())
+    outer = [e for e in done if not any(
+        o is not e and o["tid"] == e["tid"] and o["ts"] <= e["ts"] and
+        e["ts"] + e["dur"] <= o["ts"] + o["dur"] for o in done)]
+    total = sum(map(int, stacks.values()))
+    assert abs(total - sum(e["dur"] for e in outer) * 1000) < 2
+    assert any(s.startswith("init;shell_run;") for s in stacks)
+
+
+def wedge(image, g, folder) -> None:
+    """Let every CPU spin for ever where it handles an interrupt, with interrupts off."""
+    loop = bytes.fromhex(FACTS[image.arch]["loop"])
+    address = image.symbols["irq_event"]
+    stores = [f"set {{unsigned char}}{address + i:#x} = {b}" for i, b in enumerate(loop)]
+    done = subprocess.run(
+        ["gdb-multiarch", "-nx", "-q", "-batch", image.path,
+         *(w for c in [*qemu.Machine(image.arch).info.get("gdb", []),
+                       f"target remote {folder}/gdb", *stores, "detach"]
+           for w in ("-ex", c))],
+        text=True, capture_output=True, check=True, timeout=60)
+    assert "Error" not in done.stderr
+    g.send("\r")
+    assert g.expect(["nopl:", pexpect.TIMEOUT], timeout=2) == 1
+
+
+def test_a_guest_that_hangs_or_has_panicked(arch, image, guest, tmp_path):
+    """Nothing of the guest runs any more; its trace is read all the same."""
+    qmp = tmp_path / "qmp"
+    g = guest(arch, smp=2, extra=[*Qmp.args(qmp), "-chardev",
+                                  f"socket,id=gdb,path={tmp_path}/gdb,server=on,wait=off",
+                                  "-gdb", "chardev:gdb"])
+    record(g, "function")
+    text = shown(g)
+    wedge(image, g, tmp_path)
+    assert text_of(image, qmp) == text
+    g = guest(arch, smp=2, append="panic=halt",
+              extra=Qmp.args(tmp_path / "second"))
+    record(g, "function")
+    text = shown(g)
+    g.send("panic oh no\r")
+    g.expect("oh no")
+    g.expect("backtrace:")
+    assert text_of(image, tmp_path / "second") == text
+
+
+def calls_of(text: str) -> list[dict[str, str]]:
+    """The calls in a text of the function tracer."""
+    return function_events([x for x in text.splitlines() if " <-" in x])
+
+
+def test_pages_that_make_no_sense(arch, image, guest, tmp_path):
+    """A page whose header is broken, or in which an entry goes beyond the end, is named,
+    skipped and counted; all others are read. From the file that is a running guest's RAM."""
+    memory = tmp_path / "memory"
+    g = guest(arch, smp=1, extra=[
+        "-object", f"memory-backend-file,id=ram,size=256M,share=on,mem-path={memory}",
+        "-machine", "memory-backend=ram"])
+    record(g, "function")
+    args = ("--memory", memory, "--format", "text", "-o", "-")
+    text = shown(g)
+    assert extract(image, *args).stdout == text
+    with open(memory, "r+b") as file, mmap.mmap(file.fileno(), 0) as ram:
+        names = image.symbols["symbol_names"]
+        base = names - ram.find(image.read(names, 256))
+        # The first members of struct ring; pages as tracer/ring/ring.h describes them.
+        pointer = {32: "I", 64: "Q"}[image.bits]
+        pages, = image.unpack(pointer, ram, image.symbols["rings"] - base)
+        nr, _head, tail = image.unpack("3I", ram, image.symbols["rings"] - base +
+                                       image.bits // 8)
+        at = [image.unpack(pointer, ram, pages - base + (tail + i) % nr * image.bits // 8)[0]
+              - base for i in range(3)]
+        ram[at[0] + 16] ^= 0xff   # of `state`: the page is another ring's
+        ram[at[0] + 19] ^= 0xff
+        last = at[2] + 32 + 337 * 12  # its last slot says that one more follows
+        ram[last + 4:last + 8] = struct.pack(
+            image.order + "I", (0x1000000 - 256 + 3) << 8)  # RING_RETURN
+    done = extract(image, *args, check=False)
+    assert done.returncode == 0
+    assert re.search(r"CPU 0, page \d+: it is being written, or is no page", done.stderr)
+    assert re.search(r"CPU 0, page \d+: an entry is not whole", done.stderr)
+    assert "2 pages were skipped" in done.stderr
+    own, left = calls_of(text), calls_of(done.stdout)
+    assert own[-len(left) + 1:] == left[1:] or {*map(str, left)} < {*map(str, own)}
+    assert 300 < len(own) - len(left) < 700
+
+
+def test_bad_input(arch, image, guest, tmp_path):
+    """One line, status 1 or 2, and no file is left half-written."""
+    out = tmp_path / "out"
+
+    def refused(*args: str, elf=image) -> str:
+        done = extract(elf, *args, check=False)
+        assert done.returncode in (1, 2) and len(done.stderr.splitlines()) == 1
+        assert not [*tmp_path.glob("out*")]
+        return done.stderr
+
+    memory = tmp_path / "memory"
+    memory.write_bytes(bytes(1 << 20))
+    assert "is not in this memory" in refused("--memory", memory, "-o", out)
+    assert "No such file" in refused("--memory", tmp_path / "none", "-o", out)
+    assert "No such file" in refused("--qmp", tmp_path / "none", "-o", out)
+    assert "trace.dat, text, uftrace" in refused(
+        "--memory", memory, "--format", "xml", "-o", out)
+    assert "--help" in refused("-o", out)
+    empty = tmp_path / "empty"
+    empty.touch()
+    assert "it is empty" in refused("--memory", empty, "-o", out)
+    qmp = tmp_path / "qmp"
+    g = guest(arch, smp=1, extra=Qmp.args(qmp))
+    assert "no instance 'none'" in refused("--qmp", qmp, "--instance", "none", "-o", out)
+    assert "it exists" in refused("--qmp", qmp, "--format", "uftrace", "-o", tmp_path)
+    # Another kernel: one byte of a constant is different.
+    other = tmp_path / "other.elf"
+    data = bytearray(image.path.read_bytes())
+    data[image.offset(image.symbols["own_formats"])] ^= 1
+    other.write_bytes(data)
+
+    class Other:
+        path = other
+
+    assert "is not in this memory" in refused("--qmp", qmp, "-o", out, elf=Other)
+    # After all of that the guest runs as before.
+    assert "init" in g.run("ps")

@@ -1,0 +1,143 @@
+/*
+ * The trace in a guest's memory: an instance's rings, entry by entry, merged by time; and
+ * what is needed to show them. tracer/ring/ring.h describes the rings.
+ */
+#ifndef EXTRACT_TRACE_H
+#define EXTRACT_TRACE_H
+
+#include "guest.h"
+
+#include <stdio.h>
+
+/* The kernel's numbers, without its types. */
+#define __ASSEMBLER__
+#include <arch/cpu_head.h>
+#include <tracer/ring/ring_format.h>
+#undef __ASSEMBLER__
+
+#define MAX_TRACE_CPUS 64
+#define GRAPH_DEPTHS 256
+#define MAX_OPTIONS 32
+#define PAGE_BYTES 4096
+
+enum kind {
+	CALL,	      /* a function's call; with `repeats`, so many */
+	GRAPH_ENTRY,  /* of function_graph: a function's call, */
+	GRAPH_RETURN, /* its return, */
+	GRAPH_LEAF,   /* or both */
+	MARKER,	      /* text */
+	STACK,	      /* u32 offsets from _text */
+	EVENT,	      /* a record */
+	UNKNOWN,      /* an event that the kernel's list does not have */
+};
+
+struct trace_entry {
+	enum kind kind;
+	u64 clock, ns; /* the guest's arch_clock(), and nanoseconds */
+	unsigned int cpu;
+	s32 pid;
+	u32 context;	/* as in arch/ring_event.h */
+	u64 ip, parent; /* of functions: addresses */
+	u32 depth, missed;
+	u64 ticks; /* of arch_clock(), until it returned */
+	u32 repeats;
+	u64 last;	      /* arch_clock() of the last repeat */
+	u32 id;		      /* of an event */
+	const uint8_t *bytes; /* text, stack or record, */
+	u32 len;	      /* and how many */
+	u64 lost; /* entries that were lost before this one on its CPU */
+};
+
+/* A field of an event. Its kind is the kernel's enum event_kind. */
+struct field {
+	const char *name;
+	u32 kind;
+	u32 at, size; /* in a record; in files, the common fields come before */
+};
+
+struct event {
+	u32 id;
+	const char *system, *name;
+	const char *text; /* the template in kernel/event/list.h */
+	struct field fields[16];
+	unsigned int nr_fields;
+};
+
+/* One CPU's ring, and how far it has been read. */
+struct cursor {
+	u64 ring, pages; /* addresses */
+	unsigned int cpu;
+	u32 nr, head, tail;
+	u32 seq, next; /* page number that was copied; that comes next */
+	u64 writer;    /* the address of its next slot; 0: it has none */
+	u64 overwritten, dropped, entries; /* entries: not consumed, in all */
+	uint8_t page[PAGE_BYTES];
+	u32 used, consumed, at; /* slots of the page */
+	u64 base, position;
+	s32 pid;
+	bool fresh, has; /* no page has been copied; `entry` is the next one */
+	u64 lost, lost_pages;
+	struct trace_entry entry;
+};
+
+struct trace {
+	struct guest *g;
+	u64 instance; /* its address */
+	const char *tracer;
+	bool graph, latency; /* what kind of a tracer it is */
+	u64 options;
+	unsigned int clock, nr_cpus;
+	struct event *events, *own; /* own: Linux's entries of tracers */
+	unsigned int nr_events, nr_own;
+	unsigned int nr_cursors; /* a CPU each, by number */
+	struct cursor cursors[MAX_TRACE_CPUS];
+	/* Where things lie, and how the clock counts. */
+	u64 slots_at, mult, shift, clock_base, comms, comm_size, comm_name;
+	const char *option_names[MAX_OPTIONS];
+};
+
+/* Find an instance; NULL: the top level. An error ends the program. */
+void trace_open(struct trace *t, struct guest *g, const char *instance);
+/* Begin anew. */
+void trace_rewind(struct trace *t);
+/* The next entry by time; NULL: there are no more. And the next of one CPU. */
+const struct trace_entry *trace_next(struct trace *t);
+const struct trace_entry *cursor_next(struct trace *t, struct cursor *c);
+/* The same as trace_next(), and an entry that its return follows comes as one GRAPH_LEAF. */
+const struct trace_entry *trace_next_line(struct trace *t);
+/* Pages that were passed over, since they hold no whole entries; said on stderr. */
+u64 trace_lost_pages(const struct trace *t);
+
+/* What the kernel's clock_to_ns() and clock_delta_to_ns() say. */
+u64 trace_ns(const struct trace *t, u64 clock);
+u64 trace_delta_ns(const struct trace *t, u64 ticks);
+
+/* A task's name, as the kernel's trace shows it. */
+const char *trace_comm(const struct trace *t, s32 pid);
+/* The i-th name that the kernel has kept, and its task; NULL: there are no more. */
+const char *trace_saved(const struct trace *t, unsigned int i, s32 *pid);
+/* Is an option of Linux's name set? */
+bool trace_option(const struct trace *t, const char *name);
+
+const struct event *trace_event(const struct trace *t, u32 id);
+/* Write the record of an event as text, and the event's format file. */
+void event_text(const struct trace *t, const struct event *e,
+		const uint8_t *record, u32 len, FILE *f);
+void event_format(const struct trace *t, const struct event *e, FILE *f);
+/* Of the tables: read them (formats.c). */
+void formats_read(struct trace *t);
+/* Each text that a record may point to: fn(address, text). */
+void for_each_word(const struct trace *t,
+		   void (*fn)(u64 addr, const char *text, FILE *f), FILE *f);
+
+/* The name of a function that has the address; else the address. */
+void put_function(const struct trace *t, u64 addr, u64 at, FILE *f);
+
+/* The formats. Each writes the whole trace. */
+void write_text(struct trace *t, FILE *f);
+void write_trace_dat(struct trace *t, FILE *f);
+void write_chrome(struct trace *t, FILE *f);
+void write_folded(struct trace *t, FILE *f);
+void write_uftrace(struct trace *t, const char *folder);
+
+#endif
