@@ -41,7 +41,7 @@ def shown(g, file: str = "trace") -> str:
 
 def record(g, tracer: str, events: str = "sched") -> None:
     """Record under load, until buffers have run over."""
-    g.run(f"echo 16 > {TRACING}/buffer_size_kb")
+    g.run(f"echo 32 > {TRACING}/buffer_size_kb")
     g.run(f"echo 1 > {TRACING}/events/{events}/enable")
     g.run(f"echo {tracer} > {TRACING}/current_tracer")
     g.run("stress start 4", timeout=120)
@@ -58,6 +58,7 @@ def test_text_equals_the_guests(arch, image, guest, tmp_path, tracer):
     qmp = tmp_path / "qmp"
     g = guest(arch, smp=4, extra=Qmp.args(qmp))
     # Every field of every event, then as many calls as fit.
+    g.run(f"echo 16 > {TRACING}/buffer_size_kb")
     g.run(f"echo 1 > {TRACING}/events/enable")
     g.run("stress start 4", timeout=120)
     g.run(f"echo 0 > {TRACING}/tracing_on", timeout=120)
