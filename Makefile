@@ -163,6 +163,7 @@ $(ELF): $(O)/first.elf $(O)/tables.o $(H)/mksites $(H)/patchpath
 	$(Q)$(H)/patchpath $(tool_args) $@.new
 	$(Q)mv $@.new $@
 	$(Q)rm -f $@.new.dis
+	@echo 'gdb.execute("source $(CURDIR)/tools/gdb/nopl.py")' > $@-gdb.py
 
 tool_srcs := $(wildcard tools/lib/*.c)
 $(H)/%: tools/%.c $(tool_srcs) $(wildcard tools/lib/*.h)
@@ -225,7 +226,7 @@ choices:
 mutations: ## plant porting mistakes, one at a time; who catches each (M=NAME; long)
 	$(Q)tools/mutations $(if $(filter command environment,$(origin ARCH)),--arch $(ARCH)) $(M)
 
-debug: all ## QEMU stopped at the first instruction, gdb-multiarch on it
+debug: all $(H)/extract ## QEMU stopped at the first instruction, gdb-multiarch on it
 	$(Q)tools/run --arch $(ARCH) --smp $(SMP) --elf $(ELF) --debug
 
 check: ## format and static checks

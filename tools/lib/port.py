@@ -18,6 +18,7 @@ KEYS = {
     "packages": (OBJECT, True), "qemu": (TEXT, True), "qemu_big": (TEXT, False),
     "args": (LIST, True), "smp1_args": (LIST, False), "icount_args": (LIST, False),
     "lab_icount": (NUMBER, False), "cpu_start": (TEXT, False), "gdb": (LIST, False),
+    "debugger": (OBJECT, True),
     "status": ('"identity" or an object', True), "objdump": (LIST, True),
     "endian": ('"little" or "big"', True), "bits": ("32 or 64", True),
     "limits": (OBJECT, True), "code": (OBJECT, True), "fetch": (OBJECT, True),

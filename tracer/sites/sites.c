@@ -218,6 +218,8 @@ static void sites_convert(void)
 		       nop_wanted, arch_nop_names);
 		site_boot.nop = arch_nop_select(NULL);
 	}
+	site_boot.live_at = arch_site_live(0);
+	site_boot.length = arch_site_length;
 	clock = arch_clock();
 	bitmaps_alloc();
 	convert_all(arch_text_open());

@@ -139,6 +139,8 @@ struct site_boot {
 	const char *nop; /* what arch_nop_select() has chosen */
 	u64 clock; /* arch_clock() ticks that it took; choosing the NOP, which
 		      does not depend on the sites, is not in it */
+	/* Bytes from a site to its live instruction, and of the site: for debuggers. */
+	unsigned int live_at, length;
 };
 extern struct site_boot site_boot;
 
