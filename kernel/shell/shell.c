@@ -383,13 +383,40 @@ static int run_pipeline(struct sink *out, struct shell_stage *stage,
 	return close_target(&p, err);
 }
 
+/* Every $? of a word becomes the status in digits, the last one first: they move what follows. */
+static void put_status(const struct shell_script *p, char *word, int status)
+{
+	char digits[SHELL_STATUS_DIGITS + 1], *at, *end;
+	size_t len;
+
+	len = snprintf(digits, sizeof(digits), "%d", status);
+	for (unsigned int i = p->nr_status; i--;) {
+		at = p->status[i];
+		end = at + SHELL_STATUS_DIGITS;
+		if (at < word || at > word + strlen(word))
+			continue;
+		memcpy(at, digits, len);
+		memmove(at + len, end, strlen(end) + 1);
+	}
+}
+
+/* The positive error number of the last command, 0 after success: $?. */
+static int last_status;
+
 static int run_script(struct sink *out, struct shell_script *p)
 {
-	int err = 0;
+	int err = -last_status;
 
 	for (unsigned int i = 0, n; i < p->nr_stages; i += n) {
+		enum shell_when when = p->stages[i].when;
+
 		for (n = 1; p->stages[i + n - 1].piped; n++)
 			;
+		if (when == (err ? SHELL_IF_OK : SHELL_IF_FAILED))
+			continue;
+		for (unsigned int s = i; s < i + n; s++)
+			for (int a = 0; a < p->stages[s].argc; a++)
+				put_status(p, p->stages[s].argv[a], -err);
 		err = run_pipeline(out, &p->stages[i], n);
 		if (err == -EINTR)
 			break;
@@ -407,8 +434,11 @@ int shell_run(struct sink *out, const char *line)
 	err = shell_parse(p, line);
 	if (err)
 		shell_error(err, "nopl", "%s", p->error);
-	else
+	else if (p->nr_stages)
 		err = run_script(out, p);
+	/* A line without a command leaves the status as it is. */
+	if (err || p->nr_stages)
+		last_status = -err;
 	kfree(p);
 	return err;
 }

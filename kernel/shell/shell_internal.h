@@ -13,7 +13,18 @@
 
 /* ---- shell_parse.c: a line into commands -------------------------------- */
 
+#define SHELL_STATUS_DIGITS 3 /* of an error */
+#define SHELL_STATUS_MAX 8    /* $? of a line */
+
+/* Of the first stage of a pipeline: after how the one before it has ended. */
+enum shell_when {
+	SHELL_ALWAYS,
+	SHELL_IF_OK,	 /* && */
+	SHELL_IF_FAILED, /* || */
+};
+
 struct shell_stage {
+	enum shell_when when;
 	int argc;
 	char **argv;		     /* argv[argc] is NULL */
 	const struct shell_cmd *cmd; /* NULL: only a target, `> file` */
@@ -27,7 +38,12 @@ struct shell_script {
 	struct shell_stage stages[SHELL_STAGES];
 	unsigned int nr_words;
 	char *words[SHELL_WORDS + SHELL_STAGES]; /* the argv lists */
-	char text[SHELL_LINE_MAX + SHELL_WORDS]; /* the words, unquoted */
+	/* The words, unquoted. */
+	char text[SHELL_LINE_MAX + SHELL_WORDS +
+		  SHELL_STATUS_MAX * SHELL_STATUS_DIGITS];
+	/* Where digits have room that take the place of $?, ascending. */
+	char *status[SHELL_STATUS_MAX];
+	unsigned int nr_status;
 	char error[128];
 };
 

@@ -4,7 +4,17 @@
 #include <kernel/shell/shell_internal.h>
 #include <kernel/lib/string.h>
 
-enum token { T_WORD, T_SEMI, T_PIPE, T_TO, T_APPEND, T_END, T_BAD };
+enum token {
+	T_WORD,
+	T_SEMI,
+	T_AND,
+	T_OR,
+	T_PIPE,
+	T_TO,
+	T_APPEND,
+	T_END,
+	T_BAD
+};
 
 struct parser {
 	struct shell_script *p;
@@ -13,6 +23,7 @@ struct parser {
 	char *word;		   /* the last T_WORD */
 	unsigned int slot;	   /* in p->words */
 	struct shell_stage *stage; /* being filled, NULL between two */
+	enum shell_when when;	   /* of the next one */
 };
 
 REGISTRY(struct shell_cmd, shell_cmds);
@@ -33,12 +44,85 @@ static enum token bad(struct parser *s, const char *text)
 	return T_BAD;
 }
 
+/* $?: room for its digits, which are known when the command runs. */
+static enum token put_status(struct parser *s)
+{
+	if (s->p->nr_status == SHELL_STATUS_MAX)
+		return bad(s, "more than 8 $? in one line");
+	s->p->status[s->p->nr_status++] = s->fill;
+	memset(s->fill, '0', SHELL_STATUS_DIGITS);
+	s->fill += SHELL_STATUS_DIGITS;
+	s->at += 2;
+	return T_WORD;
+}
+
+static bool is_status(const char *at)
+{
+	return at[0] == '$' && at[1] == '?';
+}
+
+static int hex_digit(char c)
+{
+	static const char digits[] = "0123456789abcdef";
+	const char *at = c ? strchr(digits, c | 0x20) : NULL;
+
+	return at ? at - digits : -1;
+}
+
+/* The byte that stands behind a \ in $'...', at the letter; -1: none does. */
+static int escaped(struct parser *s)
+{
+	static const char letters[] = "n\nt\tr\re\033\\\\''\"\"";
+	int high, low;
+
+	if (*s->at == 'x') {
+		high = hex_digit(s->at[1]);
+		low = high < 0 ? -1 : hex_digit(s->at[2]);
+		if (low < 0 || !(high | low))
+			return -1;
+		s->at += 2;
+		return high << 4 | low;
+	}
+	for (const char *l = letters; *l; l += 2)
+		if (*l == *s->at)
+			return l[1];
+	return -1;
+}
+
+/* $'...', at the $. */
+static enum token quoted_bytes(struct parser *s)
+{
+	int byte;
+
+	for (s->at += 2; *s->at != '\''; s->at++) {
+		byte = (u8)*s->at;
+		if (byte == '\\') {
+			s->at++;
+			byte = escaped(s);
+		}
+		if (byte < 0)
+			return bad(s, "in $'' these stand behind a \\: n t r e "
+				      "\\ ' \" and xHH, but not x00");
+		if (!byte)
+			return bad(s, "a $' is not closed; \\' stands for '");
+		*s->fill++ = byte;
+	}
+	s->at++;
+	return T_WORD;
+}
+
 /* A quoted part, at its opening quote. */
 static enum token quoted(struct parser *s)
 {
 	char quote = *s->at++;
 
 	for (; *s->at != quote; s->at++) {
+		if (quote == '"' && is_status(s->at)) {
+			if (put_status(s) == T_BAD)
+				return T_BAD;
+			s->at--;
+			continue;
+		}
 		if (quote == '"' && *s->at == '\\' &&
 		    (s->at[1] == '"' || s->at[1] == '\\'))
 			s->at++;
@@ -59,6 +143,16 @@ static enum token word(struct parser *s)
 	while (*s->at && !strchr(" \t\n;|><&", *s->at)) {
 		if (*s->at == '\'' || *s->at == '"') {
 			if (quoted(s) == T_BAD)
+				return T_BAD;
+			continue;
+		}
+		if (s->at[0] == '$' && s->at[1] == '\'') {
+			if (quoted_bytes(s) == T_BAD)
+				return T_BAD;
+			continue;
+		}
+		if (is_status(s->at)) {
+			if (put_status(s) == T_BAD)
 				return T_BAD;
 			continue;
 		}
@@ -84,17 +178,25 @@ static enum token next(struct parser *s)
 		return T_SEMI;
 	case '|':
 		s->at++;
-		return T_PIPE;
+		if (*s->at != '|')
+			return T_PIPE;
+		s->at++;
+		return T_OR;
 	case '>':
 		s->at++;
 		if (*s->at != '>')
 			return T_TO;
 		s->at++;
 		return T_APPEND;
-	case '<':
 	case '&':
-		return bad(s, "no < or & here; accepted are ; | > >> and "
-			      "quotes");
+		if (s->at[1] == '&') {
+			s->at += 2;
+			return T_AND;
+		}
+		/* fall through */
+	case '<':
+		return bad(s, "no < or & here; accepted are ; && || | > >> "
+			      "and quotes");
 	default:
 		return word(s);
 	}
@@ -111,6 +213,8 @@ static enum token begin_stage(struct parser *s)
 	s->stage = &p->stages[p->nr_stages++];
 	memset(s->stage, 0, sizeof(*s->stage));
 	s->stage->argv = &p->words[s->slot];
+	s->stage->when = s->when;
+	s->when = SHELL_ALWAYS;
 	return T_WORD;
 }
 
@@ -180,11 +284,18 @@ static enum token end_stage(struct parser *s, enum token by)
 	struct shell_script *p = s->p;
 
 	if (!g) {
-		/* `;;` is harmless, but a pipe needs both its ends. */
+		/* `;;` is harmless, but the others need both their ends. */
 		if (by == T_PIPE)
 			return bad(s, "no command before |");
 		if (p->nr_stages && p->stages[p->nr_stages - 1].piped)
 			return bad(s, "no command after |");
+		if (s->when != SHELL_ALWAYS)
+			return bad(s, s->when == SHELL_IF_OK ?
+					      "no command after &&" :
+					      "no command after ||");
+		if (by == T_AND || by == T_OR)
+			return bad(s, by == T_AND ? "no command before &&" :
+						    "no command before ||");
 		return by;
 	}
 	p->words[s->slot++] = NULL;
@@ -196,6 +307,9 @@ static enum token end_stage(struct parser *s, enum token by)
 	if (check_command(s) == T_BAD)
 		return T_BAD;
 	g->piped = by == T_PIPE;
+	s->when = by == T_AND ? SHELL_IF_OK :
+		  by == T_OR  ? SHELL_IF_FAILED :
+				SHELL_ALWAYS;
 	s->stage = NULL;
 	return by;
 }
@@ -222,7 +336,7 @@ int shell_parse(struct shell_script *p, const char *line)
 	struct parser s = { .p = p, .at = line, .fill = p->text };
 	enum token t;
 
-	p->nr_stages = p->nr_words = 0;
+	p->nr_stages = p->nr_words = p->nr_status = 0;
 	p->error[0] = '\0';
 	if (strlen(line) > SHELL_LINE_MAX) {
 		bad(&s, "the line is longer than 1024 bytes");

@@ -151,6 +151,29 @@ KTEST(shell_grep_patterns, "shell.grep_patterns")
 	}
 }
 
+/* What sh does; and $? is the error's number, as errno has it. */
+KTEST(shell_status, "shell.status")
+{
+	prints(t, "echo a && echo b", "a\nb\n");
+	prints(t, "echo a || echo b", "a\n");
+	prints(t, "echo a || echo b && echo c", "a\nc\n");
+	prints(t, "echo a; echo $?\"$?\"'$?'x$?", "a\n00$?x0\n");
+	run("cat /no && echo b");
+	prints(t, "echo $?", "2\n");
+	prints(t, "echo $?$?", "00\n");
+	run("cat /no; echo then $?");
+	expect_text(t, "cat /no; echo then $?", "output", output.text,
+		    "then 2\n");
+	run("cat /no && echo b || echo c $?; echo d");
+	expect_text(t, "&& and ||", "output", output.text, "c 2\nd\n");
+	run("cat /no | wc -l || echo failed; echo $?");
+	expect_text(t, "a pipe", "output", output.text, "0\nfailed\n0\n");
+	run("echo '");
+	prints(t, "echo $?", "22\n");
+	prints(t, "echo $'a\\tb\\x41\\'\\\\'\"$x\"$", "a\tbA'\\$x$\n");
+	prints(t, "echo $'\\x01\\xff\\n' | xxd -p", "01ff0a0a\n");
+}
+
 KTEST(shell_targets, "shell.targets")
 {
 	prints(t, "echo one two > " NOTE "; cat " NOTE, "one two\n");
@@ -210,7 +233,20 @@ KTEST(shell_bad_lines, "shell.bad_lines")
 		{ "echo x | ls", "ls: reads no input; after | stand cat, grep, "
 				 "head, tail, wc" },
 		{ "echo x & ls",
-		  "no < or & here; accepted are ; | > >> and quotes" },
+		  "no < or & here; accepted are ; && || | > >> and quotes" },
+		{ "&& ls", "no command before &&" },
+		{ "ls ||", "no command after ||" },
+		{ "ls && ; ls", "no command after &&" },
+		{ "ls && | wc", "no command before |" },
+		{ "ls || && ls", "no command after ||" },
+		{ "ls & ls",
+		  "no < or & here; accepted are ; && || | > >> and quotes" },
+		{ "echo $?$?$?$?$?$?$?$?$?", "more than 8 $? in one line" },
+		{ "echo $'a", "a $' is not closed; \\' stands for '" },
+		{ "echo $'\\q'", "in $'' these stand behind a \\: n t r e \\ ' "
+				 "\" and xHH, but not x00" },
+		{ "echo $'\\x00'", "in $'' these stand behind a \\: n t r e \\ "
+				   "' \" and xHH, but not x00" },
 	};
 	char line[160], why[160];
 
