@@ -2,12 +2,16 @@
 exit status is never a pass. Most cases are consoles made up here; the last ones
 are machines that really end that way."""
 
+import os
 import re
 import struct
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
 
 import pytest
-from conftest import ANY, ARCHES, FACTS
-from lib import qemu
+from conftest import ANY, ARCHES, FACTS, ROOT, built
+from lib import qemu, report
 from lib.qemu import Verdict
 
 GOOD = """SBI noise
@@ -213,3 +217,103 @@ def test_missing_qemu_names_its_package(monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(qemu.UsageError, match="apt-get install qemu-system-"):
         qemu.find_program(qemu.Machine(ANY).info["qemu"])
+
+
+def result_of(text: str, status: int | None, qemu_status: int | None = 0) -> tuple:
+    """A boot that printed that, and its verdict."""
+    console = qemu.Console()
+    console.feed(text.encode())
+    console.close()
+    boot = qemu.Boot(console, status, qemu_status, 1.0)
+    return boot, *qemu.judge(boot)
+
+
+@pytest.mark.parametrize("text,status,failures,errors", [
+    (GOOD, 0, 0, 0), (FAILED, 1, 1, 0), (GOOD, 3, 0, 1), ("panic: \x1b\x01 oh\n", 1, 0, 1)])
+def test_reports(text, status, failures, errors):
+    """JUnit and KTAP say what the verdict says; a boot that is broken is a test that fails."""
+    boot, verdict, reason = result_of(text, status)
+    suite = ElementTree.fromstring(report.junit("nopl", boot, verdict, reason).encode())
+    cases = {case.get("name"): [child.tag for child in case] for case in suite}
+    assert (suite.get("failures"), suite.get("errors")) == (str(failures), str(errors))
+    assert suite.get("tests") == str(len(cases))
+    assert cases["boot"] == (["error"] if errors else [])
+    if text == GOOD:
+        assert cases["mm.pages"] == ["skipped"] and cases["ring.order"] == []
+        assert suite.find("*[@name='mm.pages']/skipped").get("message") == "needs icount"
+    if text == FAILED:
+        assert cases["b.b"] == ["failure"]
+        assert "x is 4" in suite.find("*[@name='b.b']/failure").text
+    # The KTAP, read as a guest's own.
+    tap = report.ktap(boot, verdict, reason)
+    console = qemu.Console()
+    console.feed(tap.encode())
+    run, = console.runs
+    assert run.planned == sum(run.counts()) == len(cases)
+    assert len(run.failed) == failures + errors
+    assert ("boot" in run.failed) == bool(errors)
+    assert run.skipped == (["mm.pages"] if text == GOOD else [])
+
+
+def test_reports_of_a_guest(arch, run_tool, tmp_path):
+    """tools/run writes both, with the time of each test; a file that cannot be written is
+    one line."""
+    junit, ktap = tmp_path / "j.xml", tmp_path / "k.tap"
+    done = run_tool("--arch", arch, "--junit", junit, "--ktap", ktap,
+                    "--append", 'run="test shell*; poweroff"')
+    assert done.returncode == 0
+    suite = ElementTree.parse(junit).getroot()
+    passed = re.search(r"PASS: (\d+) passed, 0 failed, 0 skipped", done.stdout)[1]
+    assert len(suite) == int(passed) + 1
+    assert ktap.read_text().startswith(f"KTAP version 1\n1..{int(passed) + 1}\nok 1 shell.")
+    slow = suite.find("*[@name='shell.endless']")
+    assert 0 < float(slow.get("time")) < float(suite.get("time"))
+    done = run_tool("--arch", arch, "--junit", tmp_path / "no" / "j.xml",
+                    "--append", 'run="test shell.words; poweroff"')
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert "No such file or directory" in done.stderr
+
+
+def test_somebody_elses_tests(tmp_path):
+    """Tests in another folder, that know of nopl by PYTHONPATH alone."""
+    built(ANY)
+    (tmp_path / "test_theirs.py").write_text(f"""
+from nopl import Guest, Machine, Verdict, boot, judge
+
+
+def test_hello():
+    with Guest("{ANY}", smp=2) as guest:
+        assert guest.run("echo hello") == "hello\\n"
+        assert guest.poweroff() == 0
+
+
+def test_fixture(nopl_guest):
+    assert "1 passed" in nopl_guest("{ANY}").run("test shell.words")
+
+
+def test_without_a_person():
+    machine = Machine("{ANY}")
+    done = boot(machine, machine.command(append='run="test shell.words; poweroff"'), 60)
+    assert judge(done) == (Verdict.PASS, "1 passed, 0 failed, 0 skipped")
+""")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "nopl", "-p", "no:cacheprovider"],
+        cwd=tmp_path, text=True, capture_output=True, check=False, timeout=300,
+        env=os.environ | {"PYTHONPATH": str(ROOT / "tools")})
+    assert "3 passed" in done.stdout, done.stdout + done.stderr
+
+
+def test_accelerators(run_tool):
+    """kvm is used, or refused in one line with the reason; it never just fails."""
+    built(ANY)
+    done = run_tool("--arch", ANY, "--accel", "xen")
+    assert done.returncode == 2 and "tcg and kvm are accepted" in done.stderr
+    done = run_tool("--arch", ANY, "--accel", "kvm", "--icount")
+    assert done.returncode == 2 and "--icount" in done.stderr
+    for arch in ARCHES:
+        built(arch)
+        try:
+            command = qemu.Machine(arch).command(accel="kvm")
+            assert command[command.index("-accel") + 1] == "kvm"
+        except qemu.UsageError as error:
+            assert re.match(r"--accel kvm: .+", str(error)) and "\n" not in str(error)

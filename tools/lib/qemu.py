@@ -11,6 +11,7 @@ import ctypes
 import dataclasses
 import enum
 import os
+import platform
 import re
 import selectors
 import shutil
@@ -60,9 +61,9 @@ class Machine:
     def command(self, *, smp: int = 1, elf: Path | str | None = None,
                 append: str = "", memory: str = "256M",
                 icount: int | None = None, cpu: str | None = None,
-                interactive: bool = False, extra: tuple | list = ()
-                ) -> list[str]:
-        """The command line. Not interactive: a panic ends the machine."""
+                accel: str | None = None, interactive: bool = False,
+                extra: tuple | list = ()) -> list[str]:
+        """The command line. Not interactive: a panic ends the machine. accel: "kvm"."""
         if not 1 <= smp <= 255:
             raise UsageError(f"--smp {smp}: must be 1 or more")
         elf = Path(elf or self.elf)
@@ -79,10 +80,38 @@ class Machine:
             append = f"panic=exit {append}"
         if cpu:
             args = replace_option(args, "-cpu", cpu)
+        if accel:
+            args += self.accelerator(accel, args, icount is not None)
         return [find_program(self.info[self.program(elf)]), *args,
                 "-smp", str(smp), "-m", memory, "-no-reboot",
                 "-display", "none", "-serial", "mon:stdio",
                 "-kernel", str(elf), "-append", append.strip(), *extra]
+
+    def accelerator(self, accel: str, args: list[str], icount: bool) -> list[str]:
+        """QEMU's arguments for an accelerator. UsageError: why it cannot be used here."""
+        if accel == "tcg":
+            return []
+        if accel != "kvm":
+            raise UsageError(f"--accel {accel}: tcg and kvm are accepted")
+        if icount:
+            raise UsageError("--accel kvm: it does not count instructions, as --icount does")
+        if platform.machine() != self.arch:
+            raise UsageError(f"--accel kvm: this machine is {platform.machine()}, "
+                             f"not {self.arch}")
+        if not os.access("/dev/kvm", os.R_OK | os.W_OK):
+            raise UsageError("--accel kvm: there is no /dev/kvm that may be used here")
+        # Does QEMU come as far as its monitor, with this CPU model?
+        try:
+            probe = subprocess.run(
+                [find_program(self.info["qemu"]), *args, "-accel", "kvm", "-S", "-display",
+                 "none", "-serial", "none", "-monitor", "stdio"], input="quit\n",
+                text=True, capture_output=True, timeout=20, check=False)
+        except subprocess.TimeoutExpired:
+            raise UsageError("--accel kvm: QEMU hangs with it here") from None
+        if probe.returncode:
+            why = (probe.stderr.strip().splitlines() or [f"status {probe.returncode}"])[0]
+            raise UsageError(f"--accel kvm: it does not work here: {why}")
+        return ["-accel", "kvm"]
 
     def program(self, elf: Path) -> str:
         """Which of machine.json's programs runs the kernel: its byte order."""
@@ -122,6 +151,9 @@ class TestRun:
     skipped: list[str] = dataclasses.field(default_factory=list)
     marker: tuple[int, int, int] | None = None
     running: str | None = None  # the test that has begun and not ended
+    begun: float = 0.0  # when it did
+    seconds: dict[str, float] = dataclasses.field(default_factory=dict)
+    reasons: dict[str, str] = dataclasses.field(default_factory=dict)  # of what was skipped
     diagnostics: dict[str, list[str]] = dataclasses.field(default_factory=dict)
 
     def counts(self) -> tuple[int, int, int]:
@@ -148,7 +180,7 @@ class TestRun:
 class Console:
     """The guest's output, line by line, and the KTAP found in it."""
 
-    RESULT = re.compile(r"(not )?ok (\d+) -? ?([^#\s]+)\s*(?:# *(SKIP)?.*)?$")
+    RESULT = re.compile(r"(not )?ok (\d+) -? ?([^#\s]+)\s*(?:# *(?:(SKIP) *)?(.*))?$")
     MARKER = re.compile(
         r"# nopl tests: (\d+) passed, (\d+) failed, (\d+) skipped$")
     ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
@@ -190,6 +222,10 @@ class Console:
             kind = (run.skipped if match[4] else
                     run.failed if match[1] else run.passed)
             kind.append(match[3])
+            if match[4]:
+                run.reasons[match[3]] = match[5]
+            if run.running == match[3]:
+                run.seconds[match[3]] = time.monotonic() - run.begun
             if match[1] and self._pending:
                 run.diagnostics[match[3]] = self._pending
             self._pending = []
@@ -198,6 +234,7 @@ class Console:
             run.marker = (int(match[1]), int(match[2]), int(match[3]))
         elif line.startswith("# begin "):
             run.running = line.removeprefix("# begin ").strip()
+            run.begun = time.monotonic()
         elif line.startswith("# "):
             self._pending.append(line)
 
