@@ -238,6 +238,38 @@ def test_trace_cmd(arch, mounted):
     assert "sched_switch:" in m.inside("trace-cmd", "show", "-B", "mine").stdout
 
 
+def test_perf(arch, mounted):
+    """perf ftrace, function by function; what it counts are the lines typed in the guest."""
+    m = mounted(arch, smp=2)
+    if m.inside("true").returncode:
+        pytest.skip("no mount namespace can be made here")
+    if m.inside("perf", "version").returncode:
+        pytest.skip("perf does not run here")
+    # Of all tasks: perf's own command is none of the guest's.
+    done = m.inside("perf", "ftrace", "trace", "-a", "-T", "task_sleep", "sleep", "0.5")
+    lines = [x for x in done.stdout.splitlines() if x and not x.startswith("#")]
+    # perf takes the column of interrupts and preemption away.
+    line = re.compile(r" +\S+-\d+ +\[00[01]\] +\d+\.\d{6}: task_sleep <-\w+$")
+    assert len(lines) > 5, done.stderr
+    assert all(map(line.match, lines)), done.stdout[:2000]
+    done = m.inside("perf", "ftrace", "trace", "-a", "-G", "task_sleep", "--graph-opts",
+                    "depth=2", "sleep", "0.5")
+    assert re.search(r"^ \d\) +\|  task_sleep\(\) \{$", done.stdout, re.M), done.stderr
+    assert re.search(r"^ \d\) .*\|    task_block\(\) \{$|^ \d\) .*\|    task_block\(\);$",
+                     done.stdout, re.M), done.stdout[:3000]
+    process = subprocess.Popen(
+        ["tools/inside", m.folder, "perf", "ftrace", "latency", "-a", "-T", "shell_run",
+         "sleep", "3"], cwd=ROOT, text=True, stdout=subprocess.PIPE)
+    m.wait(lambda: m.read("current_tracer") == "function_graph\n" and
+           m.read("tracing_on") == "1\n")
+    for i in range(7):
+        m.type(f"echo line {i}")
+        m.wait(lambda i=i: re.search(rf"^line {i}\r?$", m.text, re.M))
+    counts = re.findall(r"^ +\d+ - \S+ +\ws +\| +(\d+) \|", process.communicate()[0], re.M)
+    assert sum(map(int, counts)) == 7
+    assert m.read("current_tracer") == "nop\n"
+
+
 def test_bad_input(mounted, tmp_path):
     """Each mistake is one line, and nothing is begun."""
     make("build/host/tracefs")

@@ -7,7 +7,9 @@ import re
 import struct
 import subprocess
 import sys
+import time
 import xml.etree.ElementTree as ElementTree
+from pathlib import Path
 
 import pytest
 from conftest import ANY, ARCHES, FACTS, ROOT, built
@@ -317,3 +319,23 @@ def test_accelerators(run_tool):
             assert command[command.index("-accel") + 1] == "kvm"
         except qemu.UsageError as error:
             assert re.match(r"--accel kvm: .+", str(error)) and "\n" not in str(error)
+
+
+@pytest.mark.parametrize("option", [(), ("--interactive",)])
+def test_no_guest_outlives_the_runner(option):
+    """A guest that is left behind would slow down all that comes after it."""
+    built(ANY)
+    with subprocess.Popen([ROOT / "tools" / "run", "--arch", ANY, *option, "--append",
+                           'run="sleep 1000"'], stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as runner:
+        deadline = time.monotonic() + 60
+        while not (found := subprocess.run(
+                ["pgrep", "-P", str(runner.pid), "qemu"], text=True, check=False,
+                capture_output=True).stdout.split()):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        runner.kill()
+    guest = Path("/proc") / found[0]
+    while guest.exists() and ") Z " not in guest.joinpath("stat").read_text():
+        assert time.monotonic() < deadline, "QEMU runs on"
+        time.sleep(0.05)
