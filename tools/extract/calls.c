@@ -1,6 +1,7 @@
 /* The trace as calls that nest: for uftrace, Perfetto and flame graphs. */
 #include "trace.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <jansson.h>
 #include <search.h>
@@ -300,6 +301,14 @@ static FILE *create(const char *name)
 	return f;
 }
 
+static void finish(FILE *f)
+{
+	bool bad = ferror(f);
+
+	if (fclose(f) || bad)
+		err(1, "%s", folder);
+}
+
 static void little(u64 v, unsigned int n, FILE *f)
 {
 	for (unsigned int i = 0; i < n; i++)
@@ -385,7 +394,7 @@ static void write_info(const struct trace *t)
 			comma = ",";
 		}
 	fputc('\n', f);
-	fclose(f);
+	finish(f);
 }
 
 static void write_tasks(const struct trace *t)
@@ -399,7 +408,7 @@ static void write_tasks(const struct trace *t)
 		if (tasks[i]->file)
 			fprintf(f, "TASK timestamp=0.000000000 tid=%u pid=1\n",
 				tid_of(tasks[i]));
-	fclose(f);
+	finish(f);
 }
 
 static void write_symbols(const struct trace *t)
@@ -412,7 +421,7 @@ static void write_symbols(const struct trace *t)
 		(unsigned long long)(cut(im->etext) | 0xfff) + 1);
 	/* Without a stack, uftrace takes every address for one of Linux's kernel. */
 	fprintf(f, "ffffffffe000-fffffffff000 rw-p 00000000 00:00 0 [stack]\n");
-	fclose(f);
+	finish(f);
 	f = create(EXE ".sym");
 	fprintf(f, "# symbols: %zu\n# path name: " EXE "\n",
 		im->nr_symbols + 1);
@@ -423,7 +432,24 @@ static void write_symbols(const struct trace *t)
 			im->symbols[i].name);
 	fprintf(f, "%016llx ? __sym_end\n",
 		(unsigned long long)(im->etext - (im->text & ~0xfffull)));
-	fclose(f);
+	finish(f);
+}
+
+/* What is half-written when the program ends is removed. */
+static void remove_folder(void)
+{
+	char path[sizeof(folder) + 300];
+	struct dirent *d;
+	DIR *dir = folder[0] ? opendir(folder) : NULL;
+
+	while (dir && (d = readdir(dir))) {
+		snprintf(path, sizeof(path), "%s/%s", folder, d->d_name);
+		unlink(path);
+	}
+	if (dir) {
+		closedir(dir);
+		rmdir(folder);
+	}
 }
 
 void write_uftrace(struct trace *t, const char *path)
@@ -433,15 +459,21 @@ void write_uftrace(struct trace *t, const char *path)
 	if (!access(path, F_OK))
 		errx(1, "%s: it exists", path);
 	snprintf(folder, sizeof(folder), "%s.partial", path);
-	if (mkdir(folder, 0777))
-		err(1, "%s", folder);
+	if (mkdir(folder, 0777)) {
+		int error = errno;
+
+		folder[0] = 0; /* it is not ours */
+		errx(1, "%s.partial: %s", path, strerror(error));
+	}
+	atexit(remove_folder);
 	write_records(t);
 	write_info(t);
 	write_tasks(t);
 	write_symbols(t);
 	for (size_t i = 0; i < nr_tasks; i++)
-		if (tasks[i]->file && fclose(tasks[i]->file))
-			err(1, "%s", folder);
+		if (tasks[i]->file)
+			finish(tasks[i]->file);
 	if (rename(folder, path))
 		err(1, "%s", path);
+	folder[0] = 0;
 }

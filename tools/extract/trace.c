@@ -405,7 +405,8 @@ static void open_ring(const struct trace *t, struct cursor *c, u64 ring)
 	c->overwritten = field_of(t, ring, "overwritten");
 	c->dropped = field_of(t, ring, "dropped");
 	c->writer = at ? guest_get(t->g, at, "ring_place", "cur") : 0;
-	if (c->nr < 2 || c->head - c->tail >= c->nr) {
+	if (c->nr < 2 || c->nr > t->g->size / PAGE_BYTES ||
+	    c->head - c->tail >= c->nr) {
 		if (c->pages)
 			fprintf(stderr,
 				"extract: CPU %u: its ring makes no "
@@ -417,7 +418,8 @@ static void open_ring(const struct trace *t, struct cursor *c, u64 ring)
 	c->entries = count(t, c);
 }
 
-void trace_rewind(struct trace *t)
+/* Every cursor to its ring's oldest page. */
+static void rewind_all(struct trace *t)
 {
 	for (unsigned int i = 0; i < t->nr_cursors; i++) {
 		struct cursor *c = &t->cursors[i];
@@ -476,5 +478,5 @@ void trace_open(struct trace *t, struct guest *g, const char *instance)
 		t->cursors[i].cpu = i;
 		open_ring(t, &t->cursors[i], rings + i * guest_size(g, "ring"));
 	}
-	trace_rewind(t);
+	rewind_all(t);
 }

@@ -98,8 +98,6 @@ struct trace {
 
 /* Find an instance; NULL: the top level. An error ends the program. */
 void trace_open(struct trace *t, struct guest *g, const char *instance);
-/* Begin anew. */
-void trace_rewind(struct trace *t);
 /* The next entry by time; NULL: there are no more. And the next of one CPU. */
 const struct trace_entry *trace_next(struct trace *t);
 const struct trace_entry *cursor_next(struct trace *t, struct cursor *c);
