@@ -184,6 +184,12 @@ KTEST(instances_event_triggers, "instances.triggers_of_events")
 		   0);
 	KEXPECT(t, trace_test_says("instances/b/events/kmem/kmalloc/trigger",
 				   "traceoff:unlimited if bytes_req == 80\n"));
+	/* The star is for an instance's own triggers. */
+	KEXPECT(t, trace_test_says("instances/a/events/kmem/kmalloc/enable",
+				   "0*\n"));
+	KEXPECT(t,
+		trace_test_says("instances/a/events/kmem/kfree/enable", "0\n"));
+	KEXPECT(t, trace_test_says("events/kmem/kmalloc/enable", "0\n"));
 	kfree(kmalloc(72));
 	KEXPECT(t, !a->on && b->on && trace_top.on);
 	kfree(kmalloc(80));

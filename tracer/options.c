@@ -5,6 +5,7 @@
 #include <kernel/printk.h>
 #include <kernel/lib/string.h>
 #include <kernel/lock/mutex.h>
+#include <tracer/events/events.h>
 #include <tracer/graph/graph.h>
 #include <tracer/tracer.h>
 
@@ -22,6 +23,7 @@ static const char *const names[NR_OPTIONS] = {
 	[OPT_PAUSE_ON_TRACE] = "pause-on-trace",
 	[OPT_FUNC_STACK] = "func_stack_trace",
 	[OPT_FUNC_NO_REPEATS] = "func-no-repeats",
+	[OPT_STACKTRACE] = "stacktrace",
 	[OPT_LATENCY_FORMAT] = "latency-format",
 	[OPT_FUNCTION_TRACE] = "function-trace",
 	[OPT_FUNCTION_FORK] = "function-fork",
@@ -66,9 +68,10 @@ static int set_all(struct ctl_handle *h, u32 options)
 
 	mutex_assert_held(&trace_mutex);
 	WRITE_ONCE(in->options, options);
-	if (in != &trace_top)
-		return 0;
-	err = trace_wants_changed(h, wanted);
+	err = in == &trace_top ? trace_wants_changed(h, wanted) : 0;
+	/* An event looks at this option only where something is special about it. */
+	if (!err && (before ^ options) >> OPT_STACKTRACE & 1)
+		err = events_update(h);
 	if (err)
 		WRITE_ONCE(in->options, before);
 	graph_limits_changed();
@@ -197,6 +200,7 @@ OPTION_FILE(func_stack_trace, "func_stack_trace");
 OPTION_FILE(func_no_repeats, "func-no-repeats");
 OPTION_FILE(latency_format, "latency-format");
 OPTION_FILE(function_trace, "function-trace");
+INSTANCE_OPTION_FILE(stacktrace, "stacktrace");
 INSTANCE_OPTION_FILE(function_fork, "function-fork");
 INSTANCE_OPTION_FILE(event_fork, "event-fork");
 OPTION_FILE(graph_cpu, "funcgraph-cpu");

@@ -22,6 +22,7 @@ enum {
 	OPT_PAUSE_ON_TRACE,  /* nothing is recorded while trace is open */
 	OPT_FUNC_STACK,	     /* function: a stack behind each call */
 	OPT_FUNC_NO_REPEATS, /* function: a call that comes again is counted */
+	OPT_STACKTRACE,	     /* a stack behind each event */
 	OPT_LATENCY_FORMAT,  /* lines as the latency tracers show them */
 	OPT_FUNCTION_TRACE,  /* the latency tracers record calls, too */
 	OPT_FUNCTION_FORK, /* a task in set_ftrace_pid puts there the tasks that it makes */
@@ -56,9 +57,10 @@ static inline bool trace_option(unsigned int option)
 	(1u << OPT_SYM_OFFSET | 1u << OPT_SYM_ADDR |                           \
 	 1u << OPT_PAUSE_ON_TRACE | 1u << OPT_FUNC_STACK |                     \
 	 1u << OPT_FUNC_NO_REPEATS | 1u << OPT_FUNCTION_FORK |                 \
-	 1u << OPT_EVENT_FORK | 1u << OPT_LATENCY_FORMAT |                     \
-	 1u << OPT_GRAPH_PROC | 1u << OPT_GRAPH_ABSTIME |                      \
-	 1u << OPT_GRAPH_TAIL | 1u << OPT_GRAPH_OVERRUN)
+	 1u << OPT_EVENT_FORK | 1u << OPT_STACKTRACE |                         \
+	 1u << OPT_LATENCY_FORMAT | 1u << OPT_GRAPH_PROC |                     \
+	 1u << OPT_GRAPH_ABSTIME | 1u << OPT_GRAPH_TAIL |                      \
+	 1u << OPT_GRAPH_OVERRUN)
 #define TRACE_OPTIONS_AT_BOOT (((1u << NR_OPTIONS) - 1) & ~TRACE_OPTIONS_OFF)
 
 /* Is there an option of that name, with or without no? */

@@ -62,11 +62,12 @@ void triggers_after(unsigned int site, bool irqs_off)
 	act(site, true, irqs_off);
 }
 
-bool triggers_switch(const struct event *e)
+bool triggers_switch(const struct event *e, const struct trace_instance *in)
 {
 	mutex_assert_held(&trace_mutex);
 	for (unsigned int i = 0; triggers && i < triggers->nr; i++)
-		if (triggers->t[i].c.event == e)
+		if (triggers->t[i].c.event == e &&
+		    (!in || triggers->t[i].c.in == instance_number(in)))
 			return true;
 	return false;
 }

@@ -36,7 +36,7 @@ u32 triggers_want(unsigned int w);
 
 /* Does any of them switch event e; and for another instance than the top level? Context:
  * trace_mutex held. */
-bool triggers_switch(const struct event *e);
+bool triggers_switch(const struct event *e, const struct trace_instance *in);
 bool triggers_switch_apart(void);
 
 /* Sites have been put into the table (RECORD=runtime). Context: trace_mutex held. */

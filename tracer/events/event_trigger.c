@@ -76,7 +76,17 @@ bool event_triggers_apart(void)
 	return false;
 }
 
-bool event_triggers_switch(const struct event *e)
+bool event_triggers_of(const struct event *e, const struct trace_instance *in)
+{
+	mutex_assert_held(&trace_mutex);
+	for (unsigned int i = 0; e->triggers && i < e->triggers->nr; i++)
+		if (!in || e->triggers->t[i].command.in == instance_number(in))
+			return true;
+	return false;
+}
+
+bool event_triggers_switch(const struct event *e,
+			   const struct trace_instance *in)
 {
 	const struct event *by;
 
@@ -84,7 +94,9 @@ bool event_triggers_switch(const struct event *e)
 	for_each_event (by)
 		for (unsigned int i = 0; by->triggers && i < by->triggers->nr;
 		     i++)
-			if (by->triggers->t[i].command.event == e)
+			if (by->triggers->t[i].command.event == e &&
+			    (!in || by->triggers->t[i].command.in ==
+					    instance_number(in)))
 				return true;
 	return false;
 }

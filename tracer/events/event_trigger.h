@@ -24,11 +24,13 @@ int event_triggers_clear(struct ctl_handle *h, struct event *e,
 bool event_trigger_show(struct seq *s, const struct event *e,
 			const struct trace_instance *in, unsigned long i);
 
-/* Has any event a trigger, has another instance than the top level one; does any of them switch
- * event e? Context: trace_mutex held. */
+/* Has any event a trigger, has another instance than the top level one? Has event e one of an
+ * instance's, does one switch it? In NULL: any instance's. Context: trace_mutex held. */
 bool event_triggers_any(void);
 bool event_triggers_apart(void);
-bool event_triggers_switch(const struct event *e);
+bool event_triggers_of(const struct event *e, const struct trace_instance *in);
+bool event_triggers_switch(const struct event *e,
+			   const struct trace_instance *in);
 
 /*
  * The event has happened, with this record: what comes before it is recorded, and what comes

@@ -116,6 +116,28 @@ KTEST(trigger_stack, "event_trigger.stacktrace")
 }
 
 /* A function's trigger switches an event on, another one off. */
+/* Option stacktrace: a stack behind every event, and behind no other entry. */
+KTEST(option_stacktrace, "options.stacktrace")
+{
+	char *text = kmalloc(4096);
+
+	KASSERT(t, text);
+	begin();
+	KEXPECT_EQ(t, trace_test_put("options/stacktrace", "1"), 0);
+	KEXPECT_EQ(t, trace_test_put(KMALLOC "enable", "1"), 0);
+	allocate(777);
+	allocate(776); /* the filter does not pass it, so it has no stack */
+	KEXPECT_EQ(t, trace_test_written(), 2);
+	trace_test_read("trace", text, 4096, 100);
+	KEXPECT(t, strstr(text, "kmalloc: call_site="));
+	KEXPECT(t, strstr(text, "<stack trace>\n => kmalloc\n => "));
+	KEXPECT_EQ(t, trace_test_put("options/stacktrace", "0"), 0);
+	allocate(777);
+	KEXPECT_EQ(t, trace_test_written(), 3);
+	trace_test_reset();
+	kfree(text);
+}
+
 KTEST(trigger_function, "event_trigger.of_functions")
 {
 	begin();

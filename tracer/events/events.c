@@ -18,9 +18,11 @@
 #include <kernel/lock/mutex.h>
 #include <kernel/sched/task.h>
 #include <kernel/time.h>
+#include <tracer/options.h>
 #include <tracer/pids.h>
 #include <tracer/ring/ring_event.h>
 #include <tracer/ring/ring_internal.h>
+#include <tracer/ring/ring_more.h>
 #include <tracer/sites/keys.h>
 #include <tracer/tracer.h>
 
@@ -110,8 +112,9 @@ static bool is_of_listed_task(const struct event *e,
 		pid_has_events(in, event_number(e->fields, e->other, record)));
 }
 
-/* Let an instance have the record, if it records, and its filter and lists of pids let it. */
-static void put_record(const struct event *e, unsigned int nr, unsigned int i,
+/* Let an instance have the record, if it records, and its filter and lists of pids let it. Was
+ * it let? */
+static bool put_record(const struct event *e, unsigned int nr, unsigned int i,
 		       bool irqs_off, const void *record, u32 size)
 {
 	const struct event_filter *filter = READ_ONCE(e->filters[i]);
@@ -119,16 +122,17 @@ static void put_record(const struct event *e, unsigned int nr, unsigned int i,
 
 	if (!READ_ONCE(in->on) || !is_of_listed_task(e, in, record) ||
 	    (filter && !event_filter_matches(filter, e->fields, record)))
-		return;
+		return false;
 	if (i || ring_is_apart(record))
 		ring_put_event(&in->rings[cpu_index()], EVENT_FIRST_ID + nr,
 			       irqs_off, record, size);
 	else
 		ring_event_publish(irqs_off, EVENT_FIRST_ID + nr, size);
+	return true;
 }
 
 /*
- * There is a filter, or a list of pids, or a trigger, or the event is off until a trigger
+ * There is a filter, or a list of pids, or a trigger, or option stacktrace; or the event is off until a trigger
  * switches it on, or another instance than the top level records it. Interrupts are off, so all
  * of them stay: event_set_filter(), install(), events_switch().
  */
@@ -142,8 +146,10 @@ static noinline void event_special(const struct event *e, unsigned int nr,
 	event_triggers_before(e, record);
 	on = READ_ONCE(e->on);
 	for (unsigned int i = 0; on >> i; i++)
-		if (on >> i & 1)
-			put_record(e, nr, i, irqs_off, record, size);
+		if (on >> i & 1 &&
+		    put_record(e, nr, i, irqs_off, record, size) &&
+		    instance_option(&trace_instances[i], OPT_STACKTRACE))
+			ring_stack(&trace_instances[i], ip, true, irqs_off);
 	event_triggers_after(e, record, ip, irqs_off);
 	ring_event_drop(irqs_off);
 }
@@ -250,9 +256,18 @@ void event_set_bit(struct event_set *set, const struct event *e, bool on)
 }
 
 /* Does anything but the event's own switch need its jump label? */
-bool event_is_held(const struct event *e)
+bool event_is_held(const struct event *e, const struct trace_instance *in)
 {
-	return e->triggers || triggers_switch(e) || event_triggers_switch(e);
+	return event_triggers_of(e, in) || triggers_switch(e, in) ||
+	       event_triggers_switch(e, in);
+}
+
+static bool stacks_are_wanted(void)
+{
+	for (unsigned int i = 0; i < INSTANCES; i++)
+		if (instance_option(&trace_instances[i], OPT_STACKTRACE))
+			return true;
+	return false;
 }
 
 bool events_apart(void)
@@ -274,7 +289,8 @@ bool events_apart(void)
 static void set_special(struct event *e)
 {
 	WRITE_ONCE(e->special, !(READ_ONCE(e->on) & 1) || e->filters[0] ||
-				       event_is_held(e) ||
+				       event_is_held(e, NULL) ||
+				       stacks_are_wanted() ||
 				       event_triggers_any() || ring_triggers ||
 				       events_apart() || ring_apart ||
 				       event_pids_are_listed(&trace_top));
@@ -303,7 +319,7 @@ static void set_keys(const struct trace_instance *in, struct event_set *set)
 	/* Before the label is on, and after it is off. */
 	for_each_event (e) {
 		set_special(e);
-		e->key->on = READ_ONCE(e->on) || event_is_held(e);
+		e->key->on = READ_ONCE(e->on) || event_is_held(e, NULL);
 	}
 }
 

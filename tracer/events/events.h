@@ -80,8 +80,9 @@ bool events_apart(void);
 /* Is any event's jump label on? Context: trace_mutex held. */
 bool events_are_on(void);
 
-/* Is the event's jump label on for a trigger's sake? Context: trace_mutex held. */
-bool event_is_held(const struct event *e);
+/* Is the event's jump label on for the sake of an instance's trigger (NULL: of any's)? Context:
+ * trace_mutex held. */
+bool event_is_held(const struct event *e, const struct trace_instance *in);
 
 /* Give an event of an instance another filter, or NULL. It is the event's from now on, and the
  * old one is freed. Context: a task, trace_mutex held. */

@@ -130,8 +130,7 @@ static int event_enable_read(struct ctl_handle *h, struct seq *s)
 	mutex_lock(&trace_mutex);
 	seq_printf(s, "%c%s\n",
 		   state_of(instance_of(h), is_event, event_at(h->cpu)),
-		   h->folder == 0 && event_is_held(event_at(h->cpu)) ? "*" :
-								       "");
+		   event_is_held(event_at(h->cpu), instance_of(h)) ? "*" : "");
 	mutex_unlock(&trace_mutex);
 	return 1;
 }
