@@ -271,8 +271,9 @@ def test_bad_input(arch, image, guest, tmp_path):
     # No room for the symbols: nothing is left of the folder.
     full = tmp_path / "full"
     done = subprocess.run(
-        ["bash", "-c", 'trap "" XFSZ; ulimit -f 1; exec "$@"', "bash", EXTRACT, "--elf", image.path, "--qmp",
-         qmp, "--format", "uftrace", "-o", full], text=True, capture_output=True, check=False)
+        ["bash", "-c", 'trap "" XFSZ; ulimit -f 1; exec "$@"', "bash", EXTRACT, "--elf",
+         image.path, "--qmp", qmp, "--format", "uftrace", "-o", full], text=True,
+        capture_output=True, check=False)
     assert done.returncode != 0 and not [*tmp_path.glob("full*")]
     assert "it exists" in refused("--qmp", qmp, "--format", "uftrace", "-o", tmp_path)
     # Another kernel: one byte of a constant is different.

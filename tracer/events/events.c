@@ -132,9 +132,9 @@ static bool put_record(const struct event *e, unsigned int nr, unsigned int i,
 }
 
 /*
- * There is a filter, or a list of pids, or a trigger, or option stacktrace; or the event is off until a trigger
- * switches it on, or another instance than the top level records it. Interrupts are off, so all
- * of them stay: event_set_filter(), install(), events_switch().
+ * There is a filter, or a list of pids, or a trigger, or option stacktrace; or the event is off
+ * until a trigger switches it on, or another instance than the top level records it. Interrupts
+ * are off, so all of them stay: event_set_filter(), install(), events_switch().
  */
 static noinline void event_special(const struct event *e, unsigned int nr,
 				   bool irqs_off, const void *record, u32 size)
