@@ -214,7 +214,6 @@ static enum token begin_stage(struct parser *s)
 	memset(s->stage, 0, sizeof(*s->stage));
 	s->stage->argv = &p->words[s->slot];
 	s->stage->when = s->when;
-	s->when = SHELL_ALWAYS;
 	return T_WORD;
 }
 

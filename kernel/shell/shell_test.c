@@ -159,6 +159,7 @@ KTEST(shell_status, "shell.status")
 	prints(t, "echo a || echo b && echo c", "a\nc\n");
 	prints(t, "echo a; echo $?\"$?\"'$?'x$?", "a\n00$?x0\n");
 	run("cat /no && echo b");
+	run(" # a line without a command");
 	prints(t, "echo $?", "2\n");
 	prints(t, "echo $?$?", "00\n");
 	run("cat /no; echo then $?");

@@ -134,6 +134,14 @@ KTEST(option_stacktrace, "options.stacktrace")
 	KEXPECT_EQ(t, trace_test_put("options/stacktrace", "0"), 0);
 	allocate(777);
 	KEXPECT_EQ(t, trace_test_written(), 3);
+	/* An event about which nothing else is special. */
+	trace_test_reset();
+	KEXPECT_EQ(t, trace_test_put(KFREE "enable", "1"), 0);
+	KEXPECT_EQ(t, trace_test_put("options/stacktrace", "1"), 0);
+	allocate(777);
+	trace_test_read("trace", text, 4096, 100);
+	KEXPECT(t, strstr(text, "<stack trace>\n => kfree\n => "));
+	KEXPECT_EQ(t, trace_test_put("options/stacktrace", "0"), 0);
 	trace_test_reset();
 	kfree(text);
 }
