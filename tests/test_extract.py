@@ -42,7 +42,8 @@ def shown(g, file: str = "trace") -> str:
 def record(g, tracer: str, events: str = "sched") -> None:
     """Record under load, until buffers have run over."""
     g.run(f"echo 32 > {TRACING}/buffer_size_kb")
-    g.run(f"echo 1 > {TRACING}/events/{events}/enable")
+    if events:
+        g.run(f"echo 1 > {TRACING}/events/{events}/enable")
     g.run(f"echo {tracer} > {TRACING}/current_tracer")
     g.run("stress start 4", timeout=120)
     g.run("ps", timeout=120)
@@ -215,7 +216,7 @@ def test_pages_that_make_no_sense(arch, image, guest, tmp_path):
     g = guest(arch, smp=1, extra=[
         "-object", f"memory-backend-file,id=ram,size=256M,share=on,mem-path={memory}",
         "-machine", "memory-backend=ram"])
-    record(g, "function")
+    record(g, "function", events="")
     args = ("--memory", memory, "--format", "text", "-o", "-")
     text = shown(g)
     assert extract(image, *args).stdout == text
@@ -229,9 +230,11 @@ def test_pages_that_make_no_sense(arch, image, guest, tmp_path):
                                        image.bits // 8)
         at = [image.unpack(pointer, ram, pages - base + (tail + i) % nr * image.bits // 8)[0]
               - base for i in range(3)]
+        used, inner = image.unpack("2H", ram, at[0] + 20)
         ram[at[0] + 16] ^= 0xff   # of `state`: the page is another ring's
         ram[at[0] + 19] ^= 0xff
-        last = at[2] + 32 + 337 * 12  # its last slot says that one more follows
+        slots, = image.unpack("H", ram, at[2] + 20)
+        last = at[2] + 32 + (slots - 1) * 12  # it says that one more slot follows
         ram[last + 4:last + 8] = struct.pack(
             image.order + "I", (0x1000000 - 256 + 3) << 8)  # RING_RETURN
     done = extract(image, *args, check=False)
@@ -241,7 +244,8 @@ def test_pages_that_make_no_sense(arch, image, guest, tmp_path):
     assert "2 pages were skipped" in done.stderr
     own, left = calls_of(text), calls_of(done.stdout)
     assert own[-len(left) + 1:] == left[1:] or {*map(str, left)} < {*map(str, own)}
-    assert 300 < len(own) - len(left) < 700
+    # The last slot of a page is a call, but for a task's or a time's.
+    assert len(own) - len(left) - (used - inner) in (0, 1)
 
 
 def test_bad_input(arch, image, guest, tmp_path):

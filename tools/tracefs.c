@@ -196,8 +196,8 @@ static struct waiting {
 } waits[FIDS];
 static pthread_mutex_t waits_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool polls; /* the thread runs that looks for entries */
-#define POLL_NS 10000000
-#define READ_AHEAD 4096 /* a page of trace_pipe_raw, whole */
+#define POLL_NS 20000000
+#define READ_AHEAD 4096
 
 /* With the lock held. */
 static bool is_readable(uint32_t fid)
@@ -245,11 +245,14 @@ static void *notify(void *arg)
 static int do_poll(const char *path, struct fuse_file_info *info,
 		   struct fuse_pollhandle *handle, unsigned int *events)
 {
+	static const char pipe_name[] = "/trace_pipe";
 	struct waiting *w = &waits[info->fh];
 	pthread_t thread;
 
-	/* Every other file is always readable. */
-	if (!strstr(path, "/trace_pipe")) {
+	/* Every other file is always readable; so is trace_pipe_raw, whose readers read whole
+	 * pages, and wait while they do. */
+	if (strlen(path) < strlen(pipe_name) ||
+	    strcmp(path + strlen(path) - strlen(pipe_name), pipe_name)) {
 		*events = POLLIN | POLLOUT;
 		if (handle)
 			fuse_pollhandle_destroy(handle);
@@ -269,13 +272,17 @@ static int do_poll(const char *path, struct fuse_file_info *info,
 	return 0;
 }
 
-/* What poll() has read; -EAGAIN: nothing. */
+/*
+ * What poll() has read; -EAGAIN: nothing. A program that reads does not wait in poll(), so nothing
+ * is read ahead from now on: it would be missing in what the guest gives to this read.
+ */
 static int take_kept(uint32_t fid, char *buf, size_t size)
 {
 	struct waiting *w = &waits[fid];
 	int n = -EAGAIN;
 
 	pthread_mutex_lock(&waits_lock);
+	forget_handle(w);
 	if (w->kept) {
 		n = w->len - w->at;
 		if (n > 0) {
