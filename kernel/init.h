@@ -9,7 +9,7 @@
 
 enum init_stage {
 	INIT_SITES, /* boot CPU, interrupts off, pages and kmalloc ready */
-	INIT_LATE,  /* all CPUs up, a task, may sleep; before tests and shell */
+	INIT_TASK, /* the first task, which may sleep; the other CPUs start behind it */
 };
 
 struct init_hook {

@@ -40,9 +40,10 @@ static void init_main(void *arg)
 	(void)arg;
 	arch_console_irq_enable();
 	console_interrupt(); /* what was typed before raises none */
+	/* The tracer that ftrace= names sees the other CPUs come up. */
+	run_hooks(INIT_TASK);
 	cpu_start_others();
 	task_set_affinity(current_task(), ~0u);
-	run_hooks(INIT_LATE);
 	if (run_line)
 		shell_run_line(run_line);
 	shell_task(NULL);

@@ -30,6 +30,16 @@ def test_from_boot(arch, guest):
     assert g.poweroff() == 0
 
 
+def test_other_cpus_come_up(arch, guest):
+    """The tracer from the command line sees how the first task starts each other CPU."""
+    g = guest(arch, smp=4, append="ftrace=function_graph trace_buf_size=1M")
+    g.run(f"cd {TRACING}; echo 0 > tracing_on")
+    lines = g.lines("cat trace")
+    assert sum("cpu_start_others() {" in line for line in lines) == 1
+    assert sum("cpu_up() {" in line for line in lines) == 3
+    graph_nesting(graph_events(lines), whole=False)
+
+
 def test_limits_and_options_from_boot(arch, guest):
     """Only calls that begin in the function asked for, two levels of them, with the
     columns asked for; and the deepest stack."""

@@ -14,7 +14,9 @@ from pathlib import Path
 import pytest
 from conftest import ANY, ARCHES, FACTS, ROOT, built
 from lib import qemu, report
+from lib.guest import Guest
 from lib.qemu import Verdict
+from qmp import Qmp
 
 GOOD = """SBI noise
 KTAP version 1
@@ -303,6 +305,17 @@ def test_without_a_person():
         cwd=tmp_path, text=True, capture_output=True, check=False, timeout=300,
         env=os.environ | {"PYTHONPATH": str(ROOT / "tools")})
     assert "3 passed" in done.stdout, done.stdout + done.stderr
+
+
+def test_typing_under_icount(arch, tmp_path):
+    """Whatever an idle guest's time does, QEMU reads the console, and answers on its own."""
+    built(arch)
+    with Guest(arch, smp=2, icount=0, timeout=20,
+               extra=Qmp.args(tmp_path / "qmp")) as guest:
+        qmp = Qmp(tmp_path / "qmp")
+        for i in range(4):
+            assert guest.run(f"echo hello {i}") == f"hello {i}\n"
+            assert qmp.command("query-status")["running"]
 
 
 def test_accelerators(run_tool):

@@ -201,7 +201,7 @@ static void pids_start(void)
 {
 	task_fork_hook = forked;
 }
-INIT_HOOK(INIT_LATE, pids_start);
+INIT_HOOK(INIT_TASK, pids_start);
 
 /* ---- Control files ---------------------------------------------------------- */
 

@@ -366,4 +366,4 @@ static void tracer_start(void)
 	boot_make_instance();
 	boot_echo(TRACING "current_tracer", boot_tracer);
 }
-INIT_HOOK(INIT_LATE, tracer_start);
+INIT_HOOK(INIT_TASK, tracer_start);

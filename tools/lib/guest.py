@@ -14,7 +14,7 @@ class Guest(pexpect.spawn):
                  prompt: bool = True, timeout: float = 60, **options):
         self.machine = qemu.Machine(arch)
         command = self.machine.command(
-            smp=smp, append=append, **options)
+            smp=smp, append=append, for_input=True, **options)
         super().__init__(command[0], command[1:], timeout=timeout,
                          encoding="utf-8", codec_errors="replace",
                          maxread=65536, preexec_fn=qemu.end_with_parent)

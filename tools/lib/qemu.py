@@ -62,8 +62,11 @@ class Machine:
                 append: str = "", memory: str = "256M",
                 icount: int | None = None, cpu: str | None = None,
                 accel: str | None = None, interactive: bool = False,
-                extra: tuple | list = ()) -> list[str]:
-        """The command line. Not interactive: a panic ends the machine. accel: "kvm"."""
+                for_input: bool = False, extra: tuple | list = ()) -> list[str]:
+        """The command line. Not interactive: a panic ends the machine. accel: "kvm".
+        for_input: a person types, or a program asks QEMU. Then an idle guest's time passes as the
+        host's does, under -icount as well. Otherwise QEMU goes from one timer to the next at
+        once, and there are guests for which it never comes to read what is typed."""
         if not 1 <= smp <= 255:
             raise UsageError(f"--smp {smp}: must be 1 or more")
         elf = Path(elf or self.elf)
@@ -73,7 +76,7 @@ class Machine:
         if smp == 1:
             args += self.info.get("smp1_args", [])
         if icount is not None:
-            args += ["-icount", f"shift={icount},sleep=off"]
+            args += ["-icount", f"shift={icount},sleep={'on' if for_input else 'off'}"]
             args += self.info.get("icount_args", [])
             append = f"icount=1 {append}"
         if not interactive:

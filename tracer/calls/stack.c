@@ -238,4 +238,4 @@ static void stack_start(void)
 		ctl_echo("/proc/sys/kernel/stack_tracer_enabled", "1", false,
 			 NULL, 0);
 }
-INIT_HOOK(INIT_LATE, stack_start);
+INIT_HOOK(INIT_TASK, stack_start);

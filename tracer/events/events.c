@@ -438,4 +438,4 @@ static void find_others(void)
 			e->other = event_field(e->fields, "pid", 3);
 	}
 }
-INIT_HOOK(INIT_LATE, find_others);
+INIT_HOOK(INIT_TASK, find_others);

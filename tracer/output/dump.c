@@ -176,4 +176,4 @@ static void dump_start(void)
 		printk("ftrace_dump_on_oops: out of memory\n");
 	mutex_unlock(&trace_mutex);
 }
-INIT_HOOK(INIT_LATE, dump_start);
+INIT_HOOK(INIT_TASK, dump_start);

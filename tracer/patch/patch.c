@@ -230,7 +230,7 @@ static void strategy_boot(void)
 		       strategy_wanted, why, strategy->name);
 	mutex_unlock(&trace_mutex);
 }
-INIT_HOOK(INIT_LATE, strategy_boot);
+INIT_HOOK(INIT_TASK, strategy_boot);
 
 /* ---- Traps ---------------------------------------------------------------- */
 
