@@ -189,7 +189,7 @@ $(H)/stale.so: $(plugin_srcs) $(wildcard tools/plugin/*.h)
 
 -include $(OBJS:.o=.d)
 
-.PHONY: setup run mount test bench lab features mutations choices debug check clean help
+.PHONY: setup run mount test bench lab features report mutations choices debug check clean help
 setup: ## install what is missing from Debian's packages, and say what
 	$(Q)tools/setup
 
@@ -214,6 +214,13 @@ lab: all ## hold tasks at every instruction and patch under them, ARCH's schemes
 
 features: ## make and boot every kernel there can be; what works, what is refused
 	$(Q)tools/features
+
+report: $(H)/extract ## pictures of the lab, the figures, a boot, all kernels: build/report.html
+	$(Q)for a in $(ARCHES); do $(MAKE) ARCH=$$a lab || exit 1; done
+	$(Q)tools/bench
+	$(Q)for a in $(ARCHES); do [ build/features.json -nt build/$$a/nopl.elf ] || \
+		{ tools/features && break; } || exit 1; done
+	$(Q)tools/report/report.py
 
 # For tools/features: what the variables may be, and what is refused; the kernel.
 choices:

@@ -21,8 +21,8 @@ KEYS = {
     "debugger": (OBJECT, True),
     "status": ('"identity" or an object', True), "objdump": (LIST, True),
     "endian": ('"little" or "big"', True), "bits": ("32 or 64", True),
-    "limits": (OBJECT, True), "code": (OBJECT, True), "fetch": (OBJECT, True),
-    "sites": (OBJECT, True), "tests": (OBJECT, True),
+    "limits": (OBJECT, True), "linux": (OBJECT, False), "code": (OBJECT, True),
+    "fetch": (OBJECT, True), "sites": (OBJECT, True), "tests": (OBJECT, True),
 }
 TESTS = {
     TEXT: lambda x: isinstance(x, str), LIST: lambda x: isinstance(x, list),

@@ -178,6 +178,11 @@ static void json_form(struct sink *out, const struct lab_form *form,
 	sink_printf(out, "\"}");
 }
 
+static long offset_in(const struct lab_case *c, unsigned long pc)
+{
+	return pc - c->victim->site;
+}
+
 static void json_finding(struct sink *out, const struct lab_case *c,
 			 const struct lab_finding *f)
 {
@@ -196,7 +201,7 @@ static void json_finding(struct sink *out, const struct lab_case *c,
 		    f->state, f->between ? "true" : "false");
 	for (unsigned int i = 0; i < f->nr_held; i++)
 		sink_printf(out, "%s%ld", i ? ", " : "",
-			    (long)(f->held[i] - c->victim->site));
+			    offset_in(c, f->held[i]));
 	sink_printf(out, "]}");
 }
 
@@ -214,6 +219,11 @@ void lab_json(struct sink *out, const struct lab_case *c)
 		    "\"boundaries\": %u, \"runs\": %u, \"site\": %lu, ",
 		    c->breaks ? "unsafe" : "safe", verdicts[lab_judge(c)],
 		    c->held, c->boundaries, c->runs, c->victim->site);
+	sink_printf(out, "\"around\": [%ld, %ld, %ld, %ld], ",
+		    offset_in(c, c->victim->boundary[0]),
+		    offset_in(c, c->victim->boundary[1]),
+		    offset_in(c, c->victim->boundary[2]),
+		    offset_in(c, c->victim->boundary[3]));
 	sink_printf(out, "\"outcome\": \"%s\", \"because\": \"%s\", ", text,
 		    c->because);
 	sink_printf(out, "\"forms\": [");
