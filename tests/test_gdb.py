@@ -84,8 +84,9 @@ def test_calls_of_a_running_cpu_are_those_of_gdb(debugged, tmp_path):
         said = gdb(f"source {frames}", *[f"nopl-bt {i}" for i in range(3, 3 + 2 * 7)])
         own = re.findall(r"^frame (\w+)", said, re.M)
         walks = [calls(x) for x in re.split(r"(?m)^(?=#0)", said)]
-        # Of a CPU that gdb cannot follow to the end, nothing is compared.
-        if own[-1:] == ["task_start"]:
+        # Of a CPU that gdb cannot follow to the end, nothing is compared; nor of one that
+        # is between two tasks.
+        if own[-1:] == ["task_start"] and "arch_switch" not in own:
             same.append(own in walks)
             assert same[-1], said
 

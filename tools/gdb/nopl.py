@@ -319,7 +319,11 @@ class Backtrace(Command):
         walk = Walk(task, on_cpu.get(int(task), (0, None))[1])
         for depth in range(STEPS_MAX):
             print(f"#{depth:<3} {symbols.show(walk.pc, not walk.exact)}")
-            if not walk.step():
+            try:
+                if not walk.step():
+                    return
+            except gdb.MemoryError:
+                print("no stack here: a CPU is between this task and another")
                 return
 
 
