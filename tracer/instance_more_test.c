@@ -5,7 +5,7 @@
 #include <tracer/testing.h>
 
 #include <kernel/mm/kmalloc.h>
-#include <tracer/events/events.h>
+#include <tracer/events/event_trigger.h>
 #include <tracer/instance.h>
 #include <tracer/output/snapshot.h>
 #include <tracer/ring/ring_control.h>
@@ -166,6 +166,26 @@ KTEST(instances_stacks, "instances.triggers_of_stacks_and_events")
 	victim_other(1);
 	end(t);
 	KEXPECT(t, !event_is_on(e, a) && !ring_apart);
+}
+
+/* A marker is written to one instance, and no other's triggers act on it. */
+KTEST(instances_marker_triggers, "instances.triggers_of_markers")
+{
+	const char *file = "instances/a/events/ftrace/print/trigger";
+
+	KASSERT(t, begin("victim_call"));
+	KEXPECT_EQ(t, put(file, "traceoff"), 0);
+	KEXPECT(t, trace_test_says(file, "traceoff:unlimited\n"));
+	KEXPECT_EQ(t, put("trace_marker", "top"), 0);
+	KEXPECT_EQ(t, put("instances/b/trace_marker", "b"), 0);
+	KEXPECT(t, trace_test_says("tracing_on", "1\n"));
+	KEXPECT(t, trace_test_says("instances/a/tracing_on", "1\n"));
+	KEXPECT_EQ(t, put("instances/a/trace_marker", "a"), 0);
+	KEXPECT(t, trace_test_says("tracing_on", "1\n"));
+	KEXPECT(t, trace_test_says("instances/a/tracing_on", "0\n"));
+	KEXPECT(t, trace_test_says("instances/b/tracing_on", "1\n"));
+	end(t);
+	KEXPECT(t, !event_marker.triggers);
 }
 
 KTEST(instances_event_triggers, "instances.triggers_of_events")

@@ -23,8 +23,9 @@ struct event_triggers {
 
 /* ---- When the event happens -------------------------------------------------------- */
 
-static void act(const struct event *e, const void *record, bool after,
-		unsigned long ip, bool irqs_off)
+/* In NULL: of any instance. */
+static void act(const struct event *e, const struct trace_instance *in,
+		const void *record, bool after, unsigned long ip, bool irqs_off)
 {
 	struct event_triggers *list = READ_ONCE(e->triggers);
 
@@ -32,6 +33,7 @@ static void act(const struct event *e, const void *record, bool after,
 		struct command *c = &list->t[i].command;
 
 		if ((c->kind >= COMMAND_FIRST_AFTER) == after &&
+		    (!in || c->in == instance_number(in)) &&
 		    (!list->t[i].filter ||
 		     event_filter_matches(list->t[i].filter, e->fields,
 					  record)))
@@ -41,38 +43,65 @@ static void act(const struct event *e, const void *record, bool after,
 
 void event_triggers_before(const struct event *e, const void *record)
 {
-	act(e, record, false, 0, true);
+	act(e, NULL, record, false, 0, true);
 }
 
 void event_triggers_after(const struct event *e, const void *record,
 			  unsigned long ip, bool irqs_off)
 {
-	act(e, record, true, ip, irqs_off);
+	act(e, NULL, record, true, ip, irqs_off);
+}
+
+/* ---- Markers ------------------------------------------------------------------------ */
+
+/* A marker is no event of list.h: a write of trace_marker makes it. */
+struct event event_marker = {
+	.system = "ftrace",
+	.name = "print",
+	.path = "ftrace/print",
+	.fields = (const struct event_field[]){ { "ip", EVENT_ULONG },
+						{ "buf", EVENT_TEXT },
+						{ NULL } },
+};
+
+/* Each event that can have triggers. */
+#define for_each_triggering(e)                                                 \
+	for ((e) = __start_events; (e);                                        \
+	     (e) = (e) == &event_marker	    ? NULL :                           \
+		   (e) + 1 == __stop_events ? &event_marker :                  \
+					      (e) + 1)
+
+noinline void marker_triggers(const struct trace_instance *in,
+			      const struct marker_record *record)
+{
+	unsigned long ip = (unsigned long)__builtin_return_address(0);
+	irq_state_t state = arch_irq_save();
+	bool irqs_off = arch_irq_was_off(state);
+
+	act(&event_marker, in, record, false, ip, irqs_off);
+	act(&event_marker, in, record, true, ip, irqs_off);
+	arch_irq_restore(state);
 }
 
 /* ---- What is written ------------------------------------------------------------------ */
 
 bool event_triggers_any(void)
 {
-	struct event *e;
+	const struct event *e;
 
 	mutex_assert_held(&trace_mutex);
-	for_each_event (e)
-		if (e->triggers)
-			return true;
+	for_each_triggering(e) if (e->triggers) return true;
 	return false;
 }
 
 bool event_triggers_apart(void)
 {
-	struct event *e;
+	const struct event *e;
 
 	mutex_assert_held(&trace_mutex);
-	for_each_event (e)
-		for (unsigned int i = 0; e->triggers && i < e->triggers->nr;
-		     i++)
-			if (e->triggers->t[i].command.in)
-				return true;
+	for_each_triggering(
+		e) for (unsigned int i = 0; e->triggers && i < e->triggers->nr;
+			i++) if (e->triggers->t[i].command.in) return true;
 	return false;
 }
 
@@ -91,13 +120,13 @@ bool event_triggers_switch(const struct event *e,
 	const struct event *by;
 
 	mutex_assert_held(&trace_mutex);
-	for_each_event (by)
-		for (unsigned int i = 0; by->triggers && i < by->triggers->nr;
-		     i++)
-			if (by->triggers->t[i].command.event == e &&
-			    (!in || by->triggers->t[i].command.in ==
-					    instance_number(in)))
-				return true;
+	for_each_triggering(
+		by) for (unsigned int i = 0;
+			 by->triggers && i < by->triggers->nr;
+			 i++) if (by->triggers->t[i].command.event == e &&
+				  (!in ||
+				   by->triggers->t[i].command.in ==
+					   instance_number(in))) return true;
 	return false;
 }
 

@@ -40,4 +40,16 @@ void event_triggers_before(const struct event *e, const void *record);
 void event_triggers_after(const struct event *e, const void *record,
 			  unsigned long ip, bool irqs_off);
 
+/*
+ * Markers have triggers, too, in events/ftrace/print/trigger. marker_triggers(): a marker has
+ * been written to an instance. Context: a task.
+ */
+extern struct event event_marker;
+struct marker_record {
+	unsigned long ip; /* as the marker's entry has it: 0 */
+	char buf[];	  /* ends with a NUL */
+};
+void marker_triggers(const struct trace_instance *in,
+		     const struct marker_record *record);
+
 #endif

@@ -183,6 +183,50 @@ KTEST(trigger_function, "event_trigger.of_functions")
 	KEXPECT(t, trace_test_says(KMALLOC "enable", "0\n"));
 }
 
+#define PRINT "events/ftrace/print/trigger"
+
+KTEST(trigger_markers, "event_trigger.markers")
+{
+	trace_test_reset();
+	KEXPECT_EQ(t, trace_test_put(PRINT, "traceoff if buf ~ \"*two*\""), 0);
+	KEXPECT(t, trace_test_says(PRINT,
+				   "traceoff:unlimited if buf ~ \"*two*\"\n"));
+	KEXPECT_EQ(t, trace_test_put("trace_marker", "number one"), 0);
+	KEXPECT(t, trace_test_says("tracing_on", "1\n"));
+	KEXPECT_EQ(t, trace_test_put("trace_marker", "number two"), 0);
+	KEXPECT(t, trace_test_says("tracing_on", "0\n"));
+	/* A marker that is not recorded has no effect. */
+	KEXPECT_EQ(t, trace_test_put(PRINT, ""), 0);
+	KEXPECT_EQ(t, trace_test_put(PRINT, "enable_event:kmem:kmalloc:1"), 0);
+	KEXPECT(t, trace_test_put("trace_marker", "three") < 0);
+	KEXPECT(t, trace_test_says(KMALLOC "enable", "0*\n"));
+	KEXPECT_EQ(t, trace_test_put("tracing_on", "1"), 0);
+	KEXPECT_EQ(t, trace_test_put("trace_marker", "four"), 0);
+	KEXPECT(t, trace_test_says(KMALLOC "enable", "1*\n"));
+	KEXPECT(t,
+		trace_test_says(PRINT, "enable_event:kmem:kmalloc:count=0\n"));
+	KEXPECT_EQ(t, trace_test_put(PRINT, "traceoff if bug == 1"), -EINVAL);
+	KEXPECT(t, strstr(trace_test_error, "Field not found"));
+	/* What a trigger has switched stays as it is when the trigger goes. */
+	KEXPECT_EQ(t, trace_test_put(PRINT, ""), 0);
+	KEXPECT(t, trace_test_says(KMALLOC "enable", "1\n"));
+	trace_test_reset();
+}
+
+KTEST(trigger_marker_stack, "event_trigger.stack_of_a_marker")
+{
+	trace_test_reset();
+	KEXPECT_EQ(t, trace_test_put(PRINT, "stacktrace:2"), 0);
+	for (int i = 0; i < 3; i++)
+		KEXPECT_EQ(t, trace_test_put("trace_marker", "here"), 0);
+	/* Three markers, and two stacks. */
+	KEXPECT_EQ(t, trace_test_written(), 5);
+	trace_test_reset();
+	KEXPECT_EQ(t, trace_test_put("trace_marker", "here"), 0);
+	KEXPECT_EQ(t, trace_test_written(), 1);
+	trace_test_reset();
+}
+
 KTEST(trigger_errors, "event_trigger.bad_input")
 {
 	static const struct {

@@ -371,6 +371,7 @@ int events_reset(struct ctl_handle *h, const struct trace_instance *in)
 	int err = 0;
 
 	/* Triggers first, because they switch events. */
+	err = event_triggers_clear(h, &event_marker, in);
 	for_each_event (e)
 		if (!err)
 			err = event_triggers_clear(h, e, in);

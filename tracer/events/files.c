@@ -287,21 +287,21 @@ CTL_FILE(system_filter, .path = TRACING "events/%s/filter",
 
 /* ---- trigger ------------------------------------------------------------------------- */
 
-static int event_trigger_read(struct ctl_handle *h, struct seq *s)
+static int put_trigger(struct ctl_handle *h, struct seq *s,
+		       const struct event *e)
 {
 	bool some;
 
 	mutex_lock(&trace_mutex);
-	some = event_trigger_show(s, event_at(h->cpu), instance_of(h), h->pos);
+	some = event_trigger_show(s, e, instance_of(h), h->pos);
 	mutex_unlock(&trace_mutex);
 	if (!some && !h->pos)
 		seq_printf(s, "# Available triggers:\n# %s\n", command_names);
 	return !h->pos++ || some;
 }
 
-static int trigger_write(struct ctl_handle *h, char *text)
+static int take_trigger(struct ctl_handle *h, char *text, struct event *e)
 {
-	struct event *e = event_at(h->cpu);
 	int err;
 
 	text = ctl_strip(text);
@@ -311,6 +311,30 @@ static int trigger_write(struct ctl_handle *h, char *text)
 	mutex_unlock(&trace_mutex);
 	return err;
 }
+
+static int event_trigger_read(struct ctl_handle *h, struct seq *s)
+{
+	return put_trigger(h, s, event_at(h->cpu));
+}
+
+static int event_trigger_put(struct ctl_handle *h, char *text)
+{
+	return take_trigger(h, text, event_at(h->cpu));
+}
 CTL_FILE(event_trigger, .path = TRACING "events/%s/trigger",
 	 .folders = &trace_folders, .name = event_path,
-	 .read = event_trigger_read, .write = trigger_write, .empties = true);
+	 .read = event_trigger_read, .write = event_trigger_put,
+	 .empties = true);
+
+static int marker_trigger_read(struct ctl_handle *h, struct seq *s)
+{
+	return put_trigger(h, s, &event_marker);
+}
+
+static int marker_trigger_put(struct ctl_handle *h, char *text)
+{
+	return take_trigger(h, text, &event_marker);
+}
+CTL_FILE(marker_trigger, .path = TRACING "events/ftrace/print/trigger",
+	 .folders = &trace_folders, .read = marker_trigger_read,
+	 .write = marker_trigger_put, .empties = true);

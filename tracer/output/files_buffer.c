@@ -11,6 +11,8 @@
 #include <kernel/lock/mutex.h>
 #include <kernel/console.h>
 #include <kernel/event/event.h>
+#include <kernel/mm/kmalloc.h>
+#include <tracer/events/event_trigger.h>
 #include <tracer/output/files_buffer.h>
 #include <tracer/output/output.h>
 #include <tracer/patch/patch.h>
@@ -400,8 +402,28 @@ static int buffer_total_read(struct ctl_handle *h, struct seq *s)
 CTL_FILE(buffer_total_size_kb, .path = TRACING "buffer_total_size_kb",
 	 .folders = &trace_folders, .read = buffer_total_read);
 
+/* Do what the triggers of markers say. */
+static int act_on_marker(struct ctl_handle *h, const char *text)
+{
+	struct marker_record *record;
+	size_t size = strlen(text) + 1;
+
+	if (!READ_ONCE(event_marker.triggers))
+		return 0;
+	record = kzalloc(sizeof(*record) + size);
+	if (!record)
+		return ctl_error(h, -ENOMEM,
+				 "recorded, but its triggers are not looked "
+				 "at: out of memory");
+	memcpy(record->buf, text, size);
+	marker_triggers(instance_of(h), record);
+	kfree(record);
+	return 0;
+}
+
 static int marker_write(struct ctl_handle *h, char *text)
 {
+	const char *whole = text;
 	size_t len;
 	int err;
 
@@ -423,7 +445,7 @@ static int marker_write(struct ctl_handle *h, char *text)
 					 "excludes this CPU");
 		text += len;
 	} while (*text);
-	return 0;
+	return act_on_marker(h, whole);
 }
 CTL_FILE(trace_marker, .path = TRACING "trace_marker",
 	 .folders = &trace_folders, .write = marker_write);
