@@ -44,6 +44,7 @@ static void init_main(void *arg)
 	run_hooks(INIT_TASK);
 	cpu_start_others();
 	task_set_affinity(current_task(), ~0u);
+	run_hooks(INIT_LATE);
 	if (run_line)
 		shell_run_line(run_line);
 	shell_task(NULL);

@@ -238,6 +238,38 @@ def test_trace_cmd(arch, mounted):
     assert "sched_switch:" in m.inside("trace-cmd", "show", "-B", "mine").stdout
 
 
+def test_memory_has_no_name(mounted):
+    """The file that is the guest's memory cannot be left behind."""
+    m = mounted(ANY)
+    fds = [os.readlink(fd) for fd in Path(f"/proc/{m.process.pid}/fd").iterdir()]
+    assert "/memfd:nopl-memory (deleted)" in fds, fds
+
+
+OWN = """
+mount -t tracefs none "$1" && grep . "$1/events/header_page" >"$3" || exit 77
+exec tools/inside "$2" sh -c '
+	for place in $(grep tracefs /proc/self/mounts | cut -d" " -f2); do
+		cmp "$place/events/header_page" "$0" || echo "$place: the guest"
+		cat "$place/available_filter_functions" >"$1"
+	done' "$3" "$4"
+"""
+
+
+def test_own_tracer_is_out_of_reach(mounted, tmp_path):
+    """Wherever this machine shows a tracer, a program inside sees the guest's."""
+    m = mounted(ANY)
+    if m.inside("true").returncode:
+        pytest.skip("no mount namespace can be made here")
+    place, own, seen = tmp_path / "own", tmp_path / "own-page", tmp_path / "seen"
+    place.mkdir()
+    done = subprocess.run(["unshare", "--mount", "sh", "-c", OWN, "sh", place, m.folder, own,
+                           seen], cwd=ROOT, text=True, capture_output=True, timeout=60)
+    if done.returncode == 77:
+        pytest.skip("this machine lets nobody mount its tracefs")
+    assert f"{place}: the guest" in done.stdout, done
+    assert seen.read_text() == m.read("available_filter_functions")
+
+
 def test_perf(arch, mounted):
     """perf ftrace, function by function; what it counts are the lines typed in the guest."""
     m = mounted(arch, smp=2)

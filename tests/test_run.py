@@ -4,6 +4,7 @@ are machines that really end that way."""
 
 import os
 import re
+import signal
 import struct
 import subprocess
 import sys
@@ -334,6 +335,29 @@ def test_accelerators(run_tool):
             assert re.match(r"--accel kvm: .+", str(error)) and "\n" not in str(error)
 
 
+def qemu_of(runner: subprocess.Popen) -> int:
+    """The process that is the runner's QEMU, once there is one."""
+    deadline = time.monotonic() + 60
+    while not (found := subprocess.run(
+            ["pgrep", "-P", str(runner.pid), "qemu"], text=True, check=False,
+            capture_output=True).stdout.split()):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return int(found[0])
+
+
+def test_qemu_is_killed():
+    """Say, because there is no memory left: the person at the console is told."""
+    built(ANY)
+    with subprocess.Popen([ROOT / "tools" / "run", "--arch", ANY, "--interactive"], text=True,
+                          stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                          stderr=subprocess.PIPE) as runner:
+        os.kill(qemu_of(runner), signal.SIGBUS)
+        said = runner.stderr.read()
+    assert "tools/run: QEMU was ended by a signal: Bus error" in said
+    assert runner.returncode == Verdict.BROKEN
+
+
 @pytest.mark.parametrize("option", [(), ("--interactive",)])
 def test_no_guest_outlives_the_runner(option):
     """A guest that is left behind would slow down all that comes after it."""
@@ -341,14 +365,9 @@ def test_no_guest_outlives_the_runner(option):
     with subprocess.Popen([ROOT / "tools" / "run", "--arch", ANY, *option, "--append",
                            'run="sleep 1000"'], stdin=subprocess.PIPE,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as runner:
-        deadline = time.monotonic() + 60
-        while not (found := subprocess.run(
-                ["pgrep", "-P", str(runner.pid), "qemu"], text=True, check=False,
-                capture_output=True).stdout.split()):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        guest = Path("/proc") / str(qemu_of(runner))
         runner.kill()
-    guest = Path("/proc") / found[0]
+    deadline = time.monotonic() + 60
     while guest.exists() and ") Z " not in guest.joinpath("stat").read_text():
         assert time.monotonic() < deadline, "QEMU runs on"
         time.sleep(0.05)

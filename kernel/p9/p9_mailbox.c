@@ -191,4 +191,5 @@ static void p9_start(void)
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	memcpy(mailbox.magic, P9_MAGIC, sizeof(mailbox.magic));
 }
-INIT_HOOK(INIT_TASK, p9_start);
+/* Behind the tracer's start: the host may open any control file from now on. */
+INIT_HOOK(INIT_LATE, p9_start);
