@@ -221,7 +221,7 @@ extern const unsigned long arch_link_below;
 #endif
 
 /*
- * Supplied by the tracer, called by the trampolines: tracer/graph/returns.c. The
+ * Supplied by the tracer, called by the trampolines: tracer/graph/graph.c. The
  * second one stores the real return address at *place, where a walk has found
  * trace_return until then. At every instruction, either the stack slot or the task's
  * taken returns hold the real address.

@@ -1,5 +1,6 @@
 /* Stack walks by the table that tools/mksites makes: unwind.h. */
 #include <kernel/image/unwind.h>
+#include <kernel/image/unwind_kept.h>
 
 #include <arch/arch_trace.h>
 #include <kernel/cpu/cpu.h>
@@ -20,17 +21,7 @@ extern char _data[];
 
 /* ---- The table ------------------------------------------------------------ */
 
-/*
- * function_graph asks at each call, and mostly where it has asked before. So the last answers are
- * kept: each is a word, the offset from _text plus 1 and the rule's number, and is right for ever.
- */
-#define KEPT 256
-static u32 kept[KEPT];
-
-static always_inline u32 *kept_place(unsigned long offset)
-{
-	return &kept[(offset >> 4 ^ offset >> 12) % KEPT];
-}
+u32 unwind_kept[UNWIND_KEPT];
 
 static notrace noinline const struct unwind_rule *look_up(unsigned long offset)
 {
@@ -49,28 +40,22 @@ static notrace noinline const struct unwind_rule *look_up(unsigned long offset)
 		if (row[half] <= last)
 			row += half;
 	}
-	WRITE_ONCE(*kept_place(offset), (offset + 1) << 8 | (*row & 0xff));
+	WRITE_ONCE(*unwind_kept_place(offset),
+		   (offset + 1) << 8 | (*row & 0xff));
 	return &unwind_rules[*row & 0xff];
 }
 
 static always_inline const struct unwind_rule *rule_at(unsigned long pc)
 {
-	unsigned long offset = pc - (unsigned long)_text;
-	u32 word = READ_ONCE(*kept_place(offset));
+	const struct unwind_rule *r = unwind_kept_rule(pc);
 
-	if (word >> 8 == offset + 1)
-		return &unwind_rules[word & 0xff];
-	return look_up(offset);
+	return r ? r : look_up(pc - (unsigned long)_text);
 }
 
 notrace bool unwind_frame(unsigned long pc, unsigned long sp,
 			  unsigned long *cfa, unsigned long *slot)
 {
-	const struct unwind_rule *r = rule_at(pc);
-
-	*cfa = sp + r->cfa;
-	*slot = r->pc == UNWIND_STACK ? *cfa + r->pc_at : 0;
-	return r->pc == UNWIND_STACK || r->pc == UNWIND_LINK;
+	return unwind_frame_by(rule_at(pc), sp, cfa, slot);
 }
 
 /* ---- One step ------------------------------------------------------------- */

@@ -15,19 +15,25 @@
 #include <kernel/irq.h>
 #include <kernel/lock/mutex.h>
 #include <kernel/patch_path.h>
-#include <kernel/image/symbols.h>
+#include <kernel/image/unwind_kept.h>
 
 static_assert(TASK_RETURNS <= RING_TYPES, "every depth has its parent");
 
 struct graph_limits graph_limits;
 
+static struct trace_ops trace_ops_graph;
+/* The ops of function_graph while there are no limits; else NULL. */
+static struct trace_ops *unlimited_ops = &trace_ops_graph;
+
 void graph_limits_changed(void)
 {
+	bool any = graph_limits.depth || graph_limits.thresh ||
+		   filter_graph.count || filter_graph_hidden.count ||
+		   !trace_option(OPT_GRAPH_IRQS);
+
 	mutex_assert_held(&trace_mutex);
-	WRITE_ONCE(graph_limits.any,
-		   graph_limits.depth || graph_limits.thresh ||
-			   filter_graph.count || filter_graph_hidden.count ||
-			   !trace_option(OPT_GRAPH_IRQS));
+	WRITE_ONCE(graph_limits.any, any);
+	WRITE_ONCE(unlimited_ops, any ? NULL : &trace_ops_graph);
 }
 
 enum verdict { RECORD, RECORD_RETURN, HIDE, LET_BE };
@@ -68,7 +74,7 @@ static u32 offset(unsigned long ip)
  * buffer, interrupts every CPU after it has changed trace_ops (tracer.c). So nothing
  * is written afterwards that the earlier tracer asked for.
  */
-static always_inline bool record(struct task_return *r, bool irqs_off)
+bool graph_record(struct task_return *r, bool irqs_off)
 {
 	struct task *t = current_task();
 	enum verdict verdict = RECORD;
@@ -78,9 +84,8 @@ static always_inline bool record(struct task_return *r, bool irqs_off)
 		verdict = judge(t, r);
 	if (READ_ONCE(trace_ops) == r->ops && verdict != LET_BE)
 		taken = verdict != RECORD ||
-			ring_write_inline(offset(r->ip),
-					  RING_ENTRY(t->graph_depth),
-					  ring_context(irqs_off), NULL);
+			ring_write(offset(r->ip), RING_ENTRY(t->graph_depth),
+				   ring_context(irqs_off), NULL);
 	if (verdict == HIDE)
 		t->graph_hidden = taken;
 	else
@@ -89,15 +94,10 @@ static always_inline bool record(struct task_return *r, bool irqs_off)
 	return taken;
 }
 
-bool graph_record(struct task_return *r, bool irqs_off)
-{
-	return record(r, irqs_off);
-}
-
 static bool graph_enter(struct task_return *r, unsigned int depth)
 {
 	irq_state_t state = arch_irq_save();
-	bool taken = record(r, arch_irq_was_off(state));
+	bool taken = graph_record(r, arch_irq_was_off(state));
 
 	(void)depth;
 	arch_irq_restore(state);
@@ -127,8 +127,8 @@ void graph_leave(struct task_return *r, unsigned int depth)
 					    current_task()->returns_missed);
 	if (READ_ONCE(trace_ops) == r->ops && ticks >= graph_limits.thresh &&
 	    (s64)(r->clock - rings[cpu_index()].began) >= 0)
-		ring_write_inline(RING_RETURN, offset(r->ip),
-				  ring_context(irqs_off), &took);
+		ring_write(RING_RETURN, offset(r->ip), ring_context(irqs_off),
+			   &took);
 	arch_irq_restore(state);
 }
 PATCH_ROOT(graph_leave);
@@ -150,6 +150,95 @@ static struct trace_ops trace_ops_graph = {
 	.enter = graph_enter,
 	.leave = graph_leave,
 };
+
+/* ---- At once --------------------------------------------------------------------
+ *
+ * What nearly all calls need: function_graph alone, no limits, room in the ring's page,
+ * a frame that the tracer has asked for before. Nothing is called here, and so no register
+ * has to be saved. Everything is checked before anything is written. What is not so common is
+ * left to returns_take() and returns_give_back(). Interrupts are off.
+ */
+
+static always_inline bool take_at_once(unsigned long ip, unsigned long parent,
+				       struct trace_ops *ops, unsigned long sp,
+				       bool irqs_off)
+{
+	struct task *t = current_task();
+	u32 context = ring_context(irqs_off), depth = t->nr_returns, delta;
+	struct task_return *r = &t->returns[depth];
+	const struct unwind_rule *rule;
+	struct ring_event *e;
+	unsigned long cfa, slot;
+
+	if (READ_ONCE(unlimited_ops) != ops || READ_ONCE(trace_ops) != ops ||
+	    depth == TASK_RETURNS || !returns_plausible(parent))
+		return false;
+	rule = unwind_kept_rule(ip);
+	if (!rule || !unwind_frame_by(rule, sp, &cfa, &slot) ||
+	    !ring_room(1, context, arch_clock(), &e, &delta))
+		return false;
+	/* In the order of returns_take(): for NMIs, and for walks. */
+	r->cfa = cfa;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	WRITE_ONCE(t->nr_returns, depth + 1);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	r->ops = ops;
+	r->ret = parent;
+	r->ip = ip;
+	ring_put(e, delta, offset(ip), RING_ENTRY(t->graph_depth), context,
+		 NULL);
+	t->graph_depth++;
+	r->clock = arch_clock();
+	*(unsigned long *)(slot ? slot : sp - arch_link_below) =
+		(unsigned long)trace_return;
+	return true;
+}
+
+void trace_take_return(unsigned long ip, unsigned long parent,
+		       struct trace_ops *ops, unsigned long sp)
+{
+	irq_state_t state = arch_irq_save();
+	bool done = take_at_once(ip, parent, ops, sp, arch_irq_was_off(state));
+
+	arch_irq_restore(state);
+	if (!done)
+		returns_take(ip, parent, ops, sp);
+}
+
+/* A call that is not older than the ring's page is not older than what the ring holds, and is
+ * no hidden one. */
+static always_inline bool give_back_at_once(unsigned long *place, bool irqs_off)
+{
+	struct task *t = current_task();
+	u32 context = ring_context(irqs_off), depth = t->nr_returns - 1, delta;
+	struct task_return *r = &t->returns[depth];
+	u64 now = arch_clock(), base = arch_this_cpu()->head.ring.base;
+	struct ring_event *e;
+
+	if (depth >= TASK_RETURNS || READ_ONCE(unlimited_ops) != r->ops ||
+	    READ_ONCE(trace_ops) != r->ops || (s64)(r->clock - base) < 0 ||
+	    !ring_room(2, context, now, &e, &delta))
+		return false;
+	now -= r->clock;
+	t->graph_depth--;
+	ring_put(e, delta, RING_RETURN, offset(r->ip), context,
+		 &(struct ring_event)RING_TOOK(now, t->graph_depth,
+					       t->returns_missed));
+	WRITE_ONCE(*place, r->ret);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	WRITE_ONCE(t->nr_returns, depth);
+	return true;
+}
+
+void trace_returned(unsigned long *place)
+{
+	irq_state_t state = arch_irq_save();
+	bool done = give_back_at_once(place, arch_irq_was_off(state));
+
+	arch_irq_restore(state);
+	if (!done)
+		returns_give_back(place);
+}
 
 TRACER(function_graph, .name = "function_graph", .ops = &trace_ops_graph,
        .graph = true);

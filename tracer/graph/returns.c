@@ -13,24 +13,15 @@
 
 u32 returns_missed, returns_refused;
 
-/*
- * In a nested function GCC for x86-64 pushes the static chain before the site:
- * then there is no return address where one should be.
- */
-static bool is_text(unsigned long a)
-{
-	return a >= (unsigned long)_text && a < (unsigned long)_etext;
-}
-
-void trace_take_return(unsigned long ip, unsigned long parent,
-		       struct trace_ops *ops, unsigned long sp)
+void returns_take(unsigned long ip, unsigned long parent, struct trace_ops *ops,
+		  unsigned long sp)
 {
 	struct task *t = current_task();
 	u32 depth = READ_ONCE(t->nr_returns);
 	struct task_return *r = &t->returns[depth];
 	unsigned long cfa, slot;
 
-	if (!is_text(parent) || !unwind_frame(ip, sp, &cfa, &slot)) {
+	if (!returns_plausible(parent) || !unwind_frame(ip, sp, &cfa, &slot)) {
 		count_up(&returns_refused);
 		return;
 	}
@@ -67,7 +58,7 @@ void returns_leave_out(struct task *t, u32 nr, u64 ticks, u64 since)
 	}
 }
 
-void trace_returned(unsigned long *place)
+void returns_give_back(unsigned long *place)
 {
 	struct task *t = current_task();
 	u32 depth = READ_ONCE(t->nr_returns) - 1;

@@ -16,6 +16,7 @@
 #define TRACER_RETURNS_H
 
 #include <arch/arch_trace.h>
+#include <kernel/image/symbols.h>
 #include <kernel/sched/task.h>
 
 /*
@@ -23,6 +24,23 @@
  * because what stood in the place of a return address was none.
  */
 extern u32 returns_missed, returns_refused;
+
+/*
+ * trace_take_return() and trace_returned() for any ops, with the same arguments. The
+ * trampolines call graph.c first, which does at once what nearly all calls need.
+ */
+void returns_take(unsigned long ip, unsigned long parent, struct trace_ops *ops,
+		  unsigned long sp);
+void returns_give_back(unsigned long *place);
+
+/*
+ * Is it a return address? In a nested function GCC for x86-64 pushes the static chain
+ * before the site: then there is something else in its place.
+ */
+static always_inline bool returns_plausible(unsigned long a)
+{
+	return a >= (unsigned long)_text && a < (unsigned long)_etext;
+}
 
 /* r->clock of a call that is taken only to know its end. */
 #define RETURN_HIDDEN (~0ull)

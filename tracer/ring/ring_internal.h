@@ -38,21 +38,28 @@ void ring_switch(struct ring *r, s32 pid, bool on, bool traced);
 bool ring_write(u32 ip, u32 parent, u32 context, const struct ring_event *more);
 
 /*
- * The same, and for the common case inline, by the rules of the trampoline trace_entry_ring:
- * ring.end is NULL whenever C has to decide.
+ * The same in two steps, for the common case, by the rules of the trampoline
+ * trace_entry_ring. First: *e is where the next `slots` slots are, and *delta their time
+ * at arch_clock() = now. False: ring_write() has to find a place.
  */
-static always_inline bool ring_write_inline(u32 ip, u32 parent, u32 context,
-					    const struct ring_event *more)
+static always_inline bool ring_room(unsigned int slots, u32 context, u64 now,
+				    struct ring_event **e, u32 *delta)
 {
-	struct cpu_head *head = &arch_this_cpu()->head;
-	struct ring_event *e = (struct ring_event *)head->ring.cur;
-	struct ring_event *end = e + (more ? 2 : 1);
-	u64 delta = arch_clock() - head->ring.base;
+	const struct ring_place *place = &arch_this_cpu()->head.ring;
+	u64 ticks = now - place->base;
 
-	if (__builtin_expect((char *)end > head->ring.end || delta >> 32 ||
-				     (context & PREEMPT_NMI),
-			     0))
-		return ring_write(ip, parent, context, more);
+	*e = (struct ring_event *)place->cur;
+	*delta = ticks;
+	/* ring.end is below cur whenever C has to decide. */
+	return (char *)(*e + slots) <= place->end && !(ticks >> 32) &&
+	       !(context & PREEMPT_NMI);
+}
+
+/* Then, interrupts off all the time: write the entry there. `more`: as for ring_write(). */
+static always_inline void ring_put(struct ring_event *e, u32 delta, u32 ip,
+				   u32 parent, u32 context,
+				   const struct ring_event *more)
+{
 	e->delta = delta;
 	e->ip = ip << 8 | (context & 0xff);
 	e->parent = parent << 8 | (context >> 8 & 0xff);
@@ -62,8 +69,9 @@ static always_inline bool ring_write_inline(u32 ip, u32 parent, u32 context,
 			->inner++;
 	}
 	/* Pairs with the acquire of ring.cur in ring_read.c. */
-	__atomic_store_n(&head->ring.cur, (char *)end, __ATOMIC_RELEASE);
-	return true;
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	WRITE_ONCE(arch_this_cpu()->head.ring.cur,
+		   (char *)(e + (more ? 2 : 1)));
 }
 
 /* Asked where pids are listed, or where triggers may just have changed tracing_on: does the ring
@@ -88,8 +96,7 @@ bool ring_is_apart(const void *record);
 /* preempt_count as the trampoline would record it. Interrupts off. */
 static inline u32 ring_context(bool irqs_off)
 {
-	return (arch_this_cpu()->head.preempt_count & 0xffff &
-		~RING_CONTEXT_IRQS_OFF) |
+	return arch_this_cpu()->head.preempt_count |
 	       (irqs_off ? RING_CONTEXT_IRQS_OFF : 0);
 }
 
