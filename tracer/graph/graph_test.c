@@ -284,6 +284,45 @@ KTEST(graph_late, "graph.late_returns")
 	trace_test_reset();
 }
 
+/*
+ * What the trampoline would hand over: ops that it has loaded before another tracer was
+ * selected, and something that is no return address. Where the function's frame would be
+ * lies an array, which has to stay as it is.
+ */
+static u32 changed_by(unsigned long ip, unsigned long parent,
+		      struct trace_ops *ops)
+{
+	struct task *me = current_task();
+	u32 depth = me->nr_returns, shown = me->graph_depth, wrong = 0;
+	unsigned long frame[128] = { 0 };
+	struct ring_stats s;
+
+	trace_test_put("trace", "");
+	trace_take_return(ip, parent, ops, (unsigned long)&frame[16]);
+	wrong += me->nr_returns != depth;
+	me->nr_returns = depth;
+	me->graph_depth = shown;
+	for (unsigned int i = 0; i < ARRAY_SIZE(frame); i++)
+		wrong += frame[i] != 0;
+	return wrong + !trace_test_books(&s) + s.held;
+}
+
+KTEST(graph_refuses, "graph.refuses")
+{
+	unsigned long ip, text = (unsigned long)_text;
+	struct trace_ops *ops;
+
+	KEXPECT_EQ(t, begin("victim_call"), 0);
+	victim_call(1); /* its frame is known now */
+	ip = site_address(trace_test_site(victim_call)) + arch_site_length;
+	ops = trace_ops;
+	KEXPECT_EQ(t, changed_by(ip, (unsigned long)&ip, ops), 0);
+	KEXPECT(t, changed_by(ip, text, ops) > 0);
+	trace_test_put("current_tracer", "function");
+	KEXPECT_EQ(t, changed_by(ip, text, ops), 0);
+	trace_test_reset();
+}
+
 /* ---- Which functions, which CPUs -------------------------------------------- */
 
 static u64 entries_of_outer(void)
