@@ -121,6 +121,16 @@ def test_real_hang(arch, run_tool):
     assert "TIMEOUT" in done.stdout.splitlines()[-1]
 
 
+@pytest.mark.parametrize("hung, said", [(True, "hangs"), (False, "was running")])
+def test_time_is_up(hung, said):
+    """A test that runs when time is up is not said to hang."""
+    console = qemu.Console()
+    console.feed(b"KTAP version 1\n1..2\n# begin mm.late\n")
+    boot = qemu.Boot(console, None, None, 5.0, ["CPU 0: a <- b"], hung)
+    assert qemu.judge(boot) == (Verdict.TIMEOUT,
+                                f"no end after 5 s; mm.late {said}; CPU 0: a <- b")
+
+
 def test_real_hang_in_the_contract(image, run_tool, tmp_path):
     """A function that never returns: the test that calls it is named long before the
     timeout, with the calls of each CPU."""

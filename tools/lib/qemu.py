@@ -259,6 +259,7 @@ class Boot:
     seconds: float
     # Where each CPU stood when the guest was given up: its calls, innermost first.
     stacks: list[str] = dataclasses.field(default_factory=list)
+    hung: bool = False  # given up because a test hangs, not because time was up
 
 
 class Watchdog:
@@ -279,6 +280,7 @@ class Watchdog:
         self.test = None
         self.begun = 0.0  # CPU time when the test began
         self.last = (0.0, 0.0)  # wall clock, CPU time
+        self.barked = False
 
     def cpu_time(self) -> float:
         """Seconds that QEMU has run, all threads together."""
@@ -358,10 +360,10 @@ def boot(machine: Machine, command: list[str], timeout: float,
                 on_start(process.pid)
             sink = open(log, "wb") if log else None
             try:
-                ended = _collect(process, console, start + timeout, sink,
-                                 Watchdog(process.pid, console,
-                                          'run="test' in " ".join(command),
-                                          bool({"-icount", "-plugin"} & {*command})))
+                watchdog = Watchdog(process.pid, console,
+                                    'run="test' in " ".join(command),
+                                    bool({"-icount", "-plugin"} & {*command}))
+                ended = _collect(process, console, start + timeout, sink, watchdog)
                 if ended:
                     process.wait(timeout=10)
                 else:
@@ -375,7 +377,7 @@ def boot(machine: Machine, command: list[str], timeout: float,
     status = process.returncode if ended else None
     return Boot(console, None if status is None
                 else machine.kernel_status(status),
-                status, time.monotonic() - start, where)
+                status, time.monotonic() - start, where, watchdog.barked)
 
 
 def _collect(process: subprocess.Popen, console: Console, deadline: float,
@@ -384,7 +386,8 @@ def _collect(process: subprocess.Popen, console: Console, deadline: float,
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ)
         while (left := deadline - time.monotonic()) > 0:
-            if watchdog.hangs():
+            watchdog.barked = watchdog.hangs()
+            if watchdog.barked:
                 return False
             if not selector.select(min(left, 0.5)):
                 continue
@@ -409,8 +412,9 @@ def judge(result: Boot, expect: tuple | list = ()) -> tuple[Verdict, str]:
         running = [run.running for run in console.runs if run.running]
         first = " <- ".join("".join(result.stacks[:1]).split(" <- ")[:3])
         return Verdict.TIMEOUT, (f"no end after {result.seconds:.0f} s; "
-                                 + (f"{running[-1]} hangs; {first}"
-                                    if running else
+                                 + (f"{running[-1]} "
+                                    f"{'hangs' if result.hung else 'was running'}; "
+                                    f"{first}" if running else
                                     f"last line: {last.strip()!r}; {first}"))
     if reason := _broken(result, expect):
         panic = console.panic()
