@@ -133,6 +133,30 @@ def test_trace_cmd_says_the_same(arch, image, guest, tmp_path):
 
 
 @pytest.mark.parametrize("arch", EVERY_KERNEL, indirect=True)
+def test_raw_marker(arch, image, guest, tmp_path):
+    """Bytes of trace_marker_raw: the guest's text, trace-cmd's, and Chrome's JSON."""
+    qmp, file = tmp_path / "qmp", tmp_path / "trace.dat"
+    g = guest(arch, extra=Qmp.args(qmp))
+    number, = struct.unpack(f"{image.order}I", b"\1\2\3\4")
+    for tracer in ("function_graph", "nop"):
+        g.run(f"echo {tracer} > {TRACING}/current_tracer")
+        g.run(rf"echo $'\x01\x02\x03\x04\xffend' > {TRACING}/trace_marker_raw")
+        g.run(f"echo 0 > {TRACING}/tracing_on")
+        text = shown(g)
+        assert f"# {number:x} buf: ff 65 6e 64 0a" in text
+        assert text_of(image, qmp) == text
+        g.run(f"echo 1 > {TRACING}/tracing_on")
+    extract(image, "--qmp", qmp, "-o", file)
+    said = subprocess.run(["trace-cmd", "report", file], text=True, capture_output=True,
+                          check=True, timeout=120).stdout
+    assert f"raw_data:             # {number:x} ff 65 6e 64 0a 00 00 00" in said
+    chrome = json.loads(extract(image, "--qmp", qmp, "--format", "chrome", "-o",
+                                "-").stdout)["traceEvents"]
+    assert [e["args"]["text"] for e in chrome if e.get("name") == "raw_data"] == [
+        f"# {number:x} buf: ff 65 6e 64 0a"]
+
+
+@pytest.mark.parametrize("arch", EVERY_KERNEL, indirect=True)
 def test_uftrace_and_the_others_say_the_same(arch, image, guest, tmp_path):
     """A call graph: uftrace replays each task's calls in the guest's order; Chrome's JSON
     has each call with its time; the flame graph's times add up to those of the calls."""

@@ -167,6 +167,26 @@ def test_files(arch, mounted):
     m.wait(m.is_gone)
 
 
+def test_raw_marker(arch, mounted):
+    """Bytes of any value and every length arrive as they were written; too few and too
+    many are refused; an instance has a file of its own."""
+    m = mounted(arch)
+    top = m.folder / TRACING
+    os.mkdir(top / "instances/one")
+    file = top / "instances/one/trace_marker_raw"
+    sent = [b"end\n", b"\0\0", *(bytes((i * 7 + n) % 256 for i in range(n))
+                                 for n in (0, 1, 2, 3, 13, 255, 256))]
+    for data in sent:
+        file.write_bytes(struct.pack("<I", 0xcafe0a00) + data)
+    assert [x.partition(": ")[2] for x in m.read("instances/one/trace").splitlines()
+            if "buf:" in x] == [" ".join(["# cafe0a00 buf:", *(f"{b:02x}" for b in data)])
+                                for data in sent]
+    for size in (1, 3, 261, 5000):
+        assert fails(errno.EINVAL, file.write_bytes, bytes(size))
+    assert "buf:" not in m.read("trace")
+    os.rmdir(top / "instances/one")
+
+
 def test_waiting_read(arch, mounted):
     """A read of trace_pipe waits, others go on; it ends when it is interrupted."""
     m = mounted(arch)

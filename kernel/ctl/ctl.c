@@ -320,7 +320,7 @@ static int carry_out(struct ctl_handle *h)
 		return h->truncate && h->file->empties ?
 			       h->file->write(h, none) :
 			       0;
-	n -= h->text[n - 1] == '\n';
+	n -= h->text[n - 1] == '\n' && !h->file->binary;
 	h->text[n] = '\0';
 	return h->file->write(h, h->text);
 }

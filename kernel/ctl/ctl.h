@@ -60,7 +60,8 @@ struct ctl_file {
 	int (*read)(struct ctl_handle *h, struct seq *s);
 	/*
 	 * text is all that was written between open and close, at most
-	 * CTL_WRITE_MAX bytes, without the last newline. h->truncate says that
+	 * CTL_WRITE_MAX bytes, without the last newline; of a `binary` file all
+	 * h->text_len bytes as they are. h->truncate says that
 	 * the file was opened with `>`. 0; or an error, explained by
 	 * ctl_error(), and then nothing has changed. NULL: the file cannot be
 	 * written. If nothing was written, it is not called, but with `>` for a
@@ -68,6 +69,7 @@ struct ctl_file {
 	 */
 	int (*write)(struct ctl_handle *h, char *text);
 	bool empties;
+	bool binary;
 };
 
 #define CTL_WRITE_MAX (1u << 20)

@@ -129,9 +129,13 @@ static void put_text(const struct trace *t, const struct trace_entry *e,
 		to = open_memstream(&text, &len);
 		if (!to)
 			errx(1, "out of memory");
-		event_text(t, event, e->bytes, e->len, to);
+		if (e->kind == RAW)
+			text_of_raw(t, e, to);
+		else
+			event_text(t, event, e->bytes, e->len, to);
 		fclose(to);
-		fprintf(f, ",\"name\":\"%s\",\"args\":{\"text\":", event->name);
+		fprintf(f, ",\"name\":\"%s\",\"args\":{\"text\":",
+			e->kind == RAW ? "raw_data" : event->name);
 		put_string(text, len, f);
 		free(text);
 	}
@@ -154,7 +158,8 @@ static void put_chrome(const struct trace *t, const struct trace_entry *e,
 			(unsigned long long)((e->ns - done.start) / 1000),
 			(unsigned long long)((e->ns - done.start) % 1000),
 			e->cpu);
-	} else if (e->kind == CALL || e->kind == MARKER || e->kind == EVENT) {
+	} else if (e->kind == CALL || e->kind == MARKER || e->kind == RAW ||
+		   e->kind == EVENT) {
 		task_of(e);
 		put_common(t, e, "i", e->ns, f);
 		if (e->kind == CALL) {

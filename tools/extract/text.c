@@ -109,6 +109,13 @@ static void put_event(const struct trace *t, const struct trace_entry *e,
 	event_text(t, event, e->bytes, e->len, f);
 }
 
+void text_of_raw(const struct trace *t, const struct trace_entry *e, FILE *f)
+{
+	fprintf(f, "# %x buf:", (u32)image_number(&t->g->im, e->bytes, 4));
+	for (u32 i = 4; i < e->len; i++)
+		fprintf(f, " %02x", e->bytes[i]);
+}
+
 static void put_line(const struct trace *t, const struct trace_entry *e,
 		     FILE *f)
 {
@@ -126,6 +133,8 @@ static void put_line(const struct trace *t, const struct trace_entry *e,
 	}
 	if (e->kind == EVENT || e->kind == UNKNOWN) {
 		put_event(t, e, f);
+	} else if (e->kind == RAW) {
+		text_of_raw(t, e, f);
 	} else if (e->kind == MARKER) {
 		fprintf(f, "tracing_mark_write: %.*s", (int)e->len,
 			(const char *)e->bytes);
@@ -280,6 +289,8 @@ static void put_comment(const struct trace *t, const struct graph *g,
 	fputs("/* ", f);
 	if (e->kind == MARKER)
 		fprintf(f, "%.*s", (int)e->len, (const char *)e->bytes);
+	else if (e->kind == RAW)
+		text_of_raw(t, e, f);
 	else if (e->kind == EVENT || e->kind == UNKNOWN)
 		put_event(t, e, f);
 	else

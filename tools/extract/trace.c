@@ -174,7 +174,7 @@ static u32 more_slots(enum kind kind, u32 ip, u32 len)
 {
 	if (kind == GRAPH_RETURN)
 		return 1;
-	if (kind == MARKER || kind == STACK || kind == EVENT ||
+	if (kind == MARKER || kind == RAW || kind == STACK || kind == EVENT ||
 	    ip == RING_REPEATS)
 		return RING_MORE_SLOTS(len);
 	return 0;
@@ -184,6 +184,8 @@ static enum kind kind_of(u32 ip, u32 parent)
 {
 	if (ip == RING_MARK)
 		return MARKER;
+	if (ip == RING_RAW)
+		return RAW;
 	if (ip == RING_STACK)
 		return STACK;
 	if (ip == RING_RETURN)

@@ -26,6 +26,7 @@ enum kind {
 	GRAPH_RETURN, /* its return, */
 	GRAPH_LEAF,   /* or both */
 	MARKER,	      /* text */
+	RAW,	      /* a u32 and any bytes */
 	STACK,	      /* u32 offsets from _text */
 	EVENT,	      /* a record */
 	UNKNOWN,      /* an event that the kernel's list does not have */
@@ -118,6 +119,8 @@ const char *trace_saved(const struct trace *t, unsigned int i, s32 *pid);
 bool trace_option(const struct trace *t, const char *name);
 
 const struct event *trace_event(const struct trace *t, u32 id);
+/* Write an entry of kind RAW as text. */
+void text_of_raw(const struct trace *t, const struct trace_entry *e, FILE *f);
 /* Write the record of an event as text, and the event's format file. */
 void event_text(const struct trace *t, const struct event *e,
 		const uint8_t *record, u32 len, FILE *f);

@@ -12,6 +12,7 @@ enum {
 	RAW_FUNCTION = 1,
 	RAW_STACK = 4,
 	RAW_PRINT = 5,
+	RAW_DATA_ENTRY = 18,
 	RAW_RETURN = 10,
 	RAW_CALL = 11,
 	RAW_REPEATS = 19
@@ -111,11 +112,11 @@ static void encode_call(struct bytes *b, const struct trace_entry *e)
 
 static void encode(struct bytes *b, const struct trace_entry *e)
 {
-	static const u32 types[] = { [GRAPH_ENTRY] = RAW_CALL,
-				     [GRAPH_RETURN] = RAW_RETURN,
-				     [MARKER] = RAW_PRINT,
-				     [STACK] = RAW_STACK,
-				     [CALL] = RAW_FUNCTION };
+	static const u32 types[] = {
+		[GRAPH_ENTRY] = RAW_CALL, [GRAPH_RETURN] = RAW_RETURN,
+		[MARKER] = RAW_PRINT,	  [RAW] = RAW_DATA_ENTRY,
+		[STACK] = RAW_STACK,	  [CALL] = RAW_FUNCTION
+	};
 	u32 size = b->t->g->im.pointer_size;
 
 	begin(b, e,

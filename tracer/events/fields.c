@@ -53,6 +53,7 @@ static const struct field_kind {
 	[EVENT_U64] = { "unsigned long long", "", 8, 8, 0, "%llx", "REC->%s" },
 	[EVENT_CALLERS] = { "unsigned long", "[8]", 8 * LONG, LONG, 0, "%ps",
 			    NULL },
+	[EVENT_BYTES] = { "char", "[]", 0, 1, 0, "%08x", NULL },
 	[EVENT_TEXT] = { "char", "[]", 0, 1, IS_TEXT, "%s", "REC->%s" },
 };
 
@@ -223,7 +224,7 @@ struct piece {
 		*less;	    /* less: what is taken from it */
 	const char *format; /* NULL: the kind's own */
 	size_t format_len;
-	char index;	 /* of EVENT_CALLERS: a digit */
+	char index;	 /* of EVENT_CALLERS, EVENT_BYTES: a digit */
 	const char *end; /* behind it */
 };
 
@@ -321,6 +322,10 @@ static void show_value(struct seq *s, const struct piece *p)
 		return;
 	}
 	seq_printf(s, ", ");
+	if (p->field->kind == EVENT_BYTES) {
+		seq_printf(s, "(int)REC->%s[%c]", p->field->name, p->index);
+		return;
+	}
 	if (p->field->kind == EVENT_CALLERS) {
 		seq_printf(s, "(void *)REC->%s[%c]", p->field->name, p->index);
 		return;

@@ -55,6 +55,7 @@ enum event_kind {
 	/* Of Linux's own entries (tracer/events/files.c), which have no record here: */
 	EVENT_U64,
 	EVENT_TEXT,
+	EVENT_BYTES,   /* any bytes, up to the entry's end */
 	EVENT_CALLERS, /* eight of them */
 	EVENT_ALL_KINDS,
 };

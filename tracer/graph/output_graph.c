@@ -167,7 +167,7 @@ static void put_comment(struct seq *s, const struct trace_graph *g,
 	/* The longest, deep within, would not leave room for the end. */
 	room = CTL_RECORD - s->len - sizeof(end);
 	if (e->text)
-		seq_printf(s, "%.*s", (int)min(e->len, room), e->text);
+		trace_marker_text(s, e, room);
 	else if (e->event)
 		trace_event(s, e);
 	else

@@ -348,6 +348,27 @@ void trace_event(struct seq *s, const struct ring_entry *e)
 	event_show(s, event->fields, event->text, e->record);
 }
 
+void trace_marker_text(struct seq *s, const struct ring_entry *e, u32 room)
+{
+	u32 id;
+
+	if (!e->raw) {
+		seq_printf(s, "%.*s", (int)min(e->len, room), e->text);
+		return;
+	}
+	memcpy(&id, e->text, sizeof(id));
+	seq_printf(s, "# %x buf:", id);
+	for (u32 i = sizeof(id); i < e->len; i++)
+		seq_printf(s, " %02x", (u8)e->text[i]);
+}
+
+static void put_mark(struct seq *s, const struct ring_entry *e)
+{
+	if (!e->raw)
+		seq_printf(s, "tracing_mark_write: ");
+	trace_marker_text(s, e, e->len);
+}
+
 void trace_line(struct seq *s, struct trace_iter *it,
 		const struct ring_entry *e)
 {
@@ -379,6 +400,6 @@ void trace_line(struct seq *s, struct trace_iter *it,
 	else if (!e->text)
 		trace_call(s, it->in, e);
 	else
-		seq_printf(s, "tracing_mark_write: %.*s", (int)e->len, e->text);
+		put_mark(s, e);
 	seq_printf(s, "\n");
 }

@@ -82,6 +82,8 @@ void trace_stack(struct seq *s, const struct trace_instance *in,
 		 const struct ring_entry *e);
 /* "sched_wakeup: comm=ping pid=7 ..." */
 void trace_event(struct seq *s, const struct ring_entry *e);
+/* Likewise a marker: at most `room` bytes of a text, or all bytes of a raw one. */
+void trace_marker_text(struct seq *s, const struct ring_entry *e, u32 room);
 /* "victim_call <-victim_outer" */
 void trace_call(struct seq *s, const struct trace_instance *in,
 		const struct ring_entry *e);

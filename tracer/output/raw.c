@@ -21,6 +21,7 @@ enum {
 	RAW_PRINT = 5,
 	RAW_RETURN = 10,
 	RAW_CALL = 11,
+	RAW_DATA_ENTRY = 18,
 	RAW_REPEATS = 19
 };
 
@@ -125,6 +126,11 @@ static void put_marker(struct payload *p, const struct ring_entry *e)
 {
 	unsigned long ip = 0;
 
+	if (e->raw) {
+		begin(p, e, RAW_DATA_ENTRY);
+		add(p, e->text, e->len);
+		return;
+	}
 	begin(p, e, RAW_PRINT);
 	add(p, &ip, sizeof(ip));
 	add(p, e->text, e->len);

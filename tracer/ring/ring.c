@@ -333,7 +333,7 @@ int ring_put_bytes(struct ring *r, u32 type, u32 context, const void *text,
 	return 0;
 }
 
-int ring_mark(struct ring *set, const char *text, size_t len)
+int ring_mark_as(struct ring *set, u32 type, const void *bytes, size_t len)
 {
 	bool irqs_off = arch_irqs_off();
 	irq_state_t state;
@@ -344,7 +344,7 @@ int ring_mark(struct ring *set, const char *text, size_t len)
 		return -EBUSY;
 	r = &set[cpu_index()];
 	if (r->recording && READ_ONCE(r->in->on))
-		err = ring_put_bytes(r, RING_MARK, ring_context(irqs_off), text,
+		err = ring_put_bytes(r, type, ring_context(irqs_off), bytes,
 				     len);
 	ring_leave(state);
 	return err;

@@ -43,6 +43,8 @@ struct ring_repeats {
 #define RING_MIN_PAGES 2
 #define RING_DEFAULT_KB 256
 #define RING_MARK_MAX 900 /* bytes of a marker */
+/* Bytes of a RING_RAW marker: as text it takes three times as many. */
+#define RING_RAW_MAX 260
 #define RING_STACK_MAX 20 /* addresses of a stack */
 
 struct ring_page {
@@ -109,9 +111,14 @@ extern struct mutex ring_readers;
 bool ring_enter(irq_state_t *state);
 void ring_leave(irq_state_t state);
 
-/* A marker of at most RING_MARK_MAX bytes, into the rings of a set. 0; -EBUSY: this CPU does
- * not record; -ENOSPC: its ring is full, and keeps what it has. */
-int ring_mark(struct ring *set, const char *text, size_t len);
+/* A marker of at most RING_MARK_MAX bytes, RING_MARK or RING_RAW, into the rings of a set. 0;
+ * -EBUSY: this CPU does not record; -ENOSPC: its ring is full, and keeps what it has. */
+int ring_mark_as(struct ring *set, u32 type, const void *bytes, size_t len);
+
+static inline int ring_mark(struct ring *set, const char *text, size_t len)
+{
+	return ring_mark_as(set, RING_MARK, text, len);
+}
 
 /* For ring_event_begin() (ring_event.h), what is rare. Interrupts are off; irqs_off: they
  * were before. Room for a record, or NULL, and then they are as before. No site. */

@@ -18,6 +18,8 @@
 	((u32)RING_TYPE(4)) /* as RING_MARK; u32 offsets from _text follow */
 #define RING_REPEATS                                                           \
 	((u32)RING_TYPE(5)) /* as RING_MARK; a struct ring_repeats follows */
+#define RING_RAW                                                               \
+	((u32)RING_TYPE(6)) /* as RING_MARK; a u32 and any bytes follow */
 #define RING_EVENT(id)                                                         \
 	((u32)RING_TYPE(id)) /* 32 <= id: as RING_MARK; a record follows */
 #define RING_FIRST_EVENT 32

@@ -169,10 +169,11 @@ static bool decode(struct ring_cursor *c)
 	if (ip == RING_REPEATS) {
 		decode_repeats(&c->entry, (const struct ring_repeats *)(e + 1));
 		c->at += RING_MORE_SLOTS(e->parent >> 8);
-	} else if (ip == RING_MARK || ip == RING_STACK ||
+	} else if (ip == RING_MARK || ip == RING_RAW || ip == RING_STACK ||
 		   ip >= RING_EVENT(RING_FIRST_EVENT)) {
-		if (ip == RING_MARK) {
+		if (ip == RING_MARK || ip == RING_RAW) {
 			c->entry.text = (const char *)(e + 1);
+			c->entry.raw = ip == RING_RAW;
 		} else if (ip == RING_STACK) {
 			c->entry.stack = (const u32 *)(e + 1);
 		} else {

@@ -30,6 +30,7 @@ struct ring_entry {
 	u32 repeats; /* of a function event: it stands for so many, the last at: */
 	u64 last;    /* arch_clock() */
 	const char *text;   /* the marker's, not NUL-terminated */
+	bool raw;	    /* of trace_marker_raw: a u32, and then any bytes */
 	const u32 *stack;   /* or offsets from _text, the innermost first */
 	unsigned int event; /* or the id of an event; 0: none */
 	const void *record; /* of that event */
