@@ -151,12 +151,13 @@ static struct trace_ops trace_ops_graph = {
 	.leave = graph_leave,
 };
 
-/* ---- At once --------------------------------------------------------------------
+/* ---- The common case ------------------------------------------------------------
  *
- * What nearly all calls need: function_graph alone, no limits, room in the ring's page,
- * a frame that the tracer has asked for before. Nothing is called here, and so no register
- * has to be saved. Everything is checked before anything is written. What is not so common is
- * left to returns_take() and returns_give_back(). Interrupts are off.
+ * In nearly all calls function_graph runs alone and has no limits, the ring's page has room,
+ * and the frame of the function is known from an earlier call. Then nothing is called here,
+ * so the compiler saves few registers. These functions check everything before they write
+ * anything. Other calls are left to returns_take() and returns_give_back(). Interrupts are
+ * off.
  */
 
 static always_inline bool take_at_once(unsigned long ip, unsigned long parent,
@@ -205,8 +206,11 @@ void trace_take_return(unsigned long ip, unsigned long parent,
 		returns_take(ip, parent, ops, sp);
 }
 
-/* A call that is not older than the ring's page is not older than what the ring holds, and is
- * no hidden one. */
+/*
+ * The ring has the call's entry if the call began after the page that is being written:
+ * pages are made anew when the buffer is cleared. r->clock of a hidden call counts as
+ * older. For older calls the general way finds out.
+ */
 static always_inline bool give_back_at_once(unsigned long *place, bool irqs_off)
 {
 	struct task *t = current_task();
