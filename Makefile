@@ -169,8 +169,14 @@ tool_srcs := $(wildcard tools/lib/*.c)
 $(H)/%: tools/%.c $(tool_srcs) $(wildcard tools/lib/*.h)
 	$(call say,HOSTCC,$<)
 	@mkdir -p $(@D)
-	$(Q)$(HOSTCC) $(HOSTCFLAGS) $< $(tool_srcs) -o $@ -ldw -lelf -ljansson $(HOSTLIBS)
-$(H)/tracefs: HOSTLIBS := -lfuse3
+	$(Q)$(HOSTCC) $(HOSTCFLAGS) $< $(tool_srcs) -o $@ -ldw -lelf -ljansson
+
+# A guest's control files, mounted on this machine.
+tracefs_srcs := $(wildcard tools/tracefs/*.c)
+$(H)/tracefs: $(tracefs_srcs) $(wildcard tools/tracefs/*.h)
+	$(call say,HOSTCC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(HOSTCC) $(HOSTCFLAGS) $(tracefs_srcs) -o $@ -lfuse3
 
 # A trace read out of a guest's memory.
 extract_srcs := $(wildcard tools/extract/*.c)

@@ -11,13 +11,10 @@
 #include <kernel/lock/mutex.h>
 #include <kernel/console.h>
 #include <kernel/event/event.h>
-#include <kernel/mm/kmalloc.h>
-#include <tracer/events/event_trigger.h>
 #include <tracer/output/files_buffer.h>
 #include <tracer/output/output.h>
 #include <tracer/patch/patch.h>
 #include <tracer/ring/ring_control.h>
-#include <tracer/output/comm.h>
 #include <tracer/options.h>
 #include <tracer/output/snapshot.h>
 #include <tracer/latency/output_latency.h>
@@ -322,7 +319,7 @@ CTL_FILE(cpu_trace_pipe, .path = TRACING "per_cpu/cpu%u/trace_pipe",
 	 .folders = &trace_folders, .open = cpu_pipe_open,
 	 .release = pipe_release, .read = pipe_read);
 
-/* ---- Size and markers --------------------------------------------------------- */
+/* ---- Size --------------------------------------------------------- */
 
 static int buffer_size_read(struct ctl_handle *h, struct seq *s)
 {
@@ -401,78 +398,6 @@ static int buffer_total_read(struct ctl_handle *h, struct seq *s)
 }
 CTL_FILE(buffer_total_size_kb, .path = TRACING "buffer_total_size_kb",
 	 .folders = &trace_folders, .read = buffer_total_read);
-
-/* Do what the triggers of markers say. */
-static int act_on_marker(struct ctl_handle *h, const char *text)
-{
-	struct marker_record *record;
-	size_t size = strlen(text) + 1;
-
-	if (!READ_ONCE(event_marker.triggers))
-		return 0;
-	record = kzalloc(sizeof(*record) + size);
-	if (!record)
-		return ctl_error(h, -ENOMEM,
-				 "recorded, but its triggers are not looked "
-				 "at: out of memory");
-	memcpy(record->buf, text, size);
-	marker_triggers(instance_of(h), record);
-	kfree(record);
-	return 0;
-}
-
-static int put_mark(struct ctl_handle *h, u32 type, const void *bytes,
-		    size_t len)
-{
-	int err;
-
-	if (!instance_option(instance_of(h), OPT_MARKERS))
-		return ctl_error(h, -EINVAL, "options/markers is 0");
-	comm_save(current_task());
-	err = ring_mark_as(instance_of(h)->rings, type, bytes, len);
-	if (err == -ENOSPC)
-		return ctl_error(h, err,
-				 "not recorded: the buffer is full, and "
-				 "options/overwrite is 0");
-	if (err)
-		return ctl_error(h, err,
-				 "not recorded: tracing_on is 0, or "
-				 "tracing_cpumask excludes this CPU");
-	return 0;
-}
-
-static int marker_write(struct ctl_handle *h, char *text)
-{
-	const char *whole = text;
-	size_t len;
-	int err;
-
-	/* A long text becomes several entries; an empty one is an entry, too. */
-	do {
-		len = min(strlen(text), (size_t)RING_MARK_MAX);
-		err = put_mark(h, RING_MARK, text, len);
-		if (err)
-			return err;
-		text += len;
-	} while (*text);
-	return act_on_marker(h, whole);
-}
-CTL_FILE(trace_marker, .path = TRACING "trace_marker",
-	 .folders = &trace_folders, .write = marker_write);
-
-static int marker_raw_write(struct ctl_handle *h, char *bytes)
-{
-	size_t len = h->text_len;
-
-	if (len < sizeof(u32) || len > RING_RAW_MAX)
-		return ctl_error(h, -EINVAL,
-				 "%zu bytes; it takes a number of 4 bytes and "
-				 "up to %zu bytes behind it",
-				 len, RING_RAW_MAX - sizeof(u32));
-	return put_mark(h, RING_RAW, bytes, len);
-}
-CTL_FILE(trace_marker_raw, .path = TRACING "trace_marker_raw",
-	 .folders = &trace_folders, .write = marker_raw_write, .binary = true);
 
 /* ---- What Linux has besides ------------------------------------------------------ */
 

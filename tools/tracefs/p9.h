@@ -53,6 +53,10 @@ int p9_call(struct p9_msg *m);
 /* The same; -EAGAIN: the reply would have to be waited for, and the guest has given up. */
 int p9_try(struct p9_msg *m);
 
+/* Read up to size bytes of an open file. How many; or an error as of p9_call(), or, if it does not
+ * wait, of p9_try(). */
+int p9_read(uint32_t fid, char *buf, size_t size, uint64_t offset, bool waits);
+
 /*
  * Find the mailbox in `memory`, the file that is the guest's memory, and begin a session. pid is
  * QEMU's process, or 0. NULL; or what is wrong. It waits for a guest that boots.

@@ -436,3 +436,23 @@ void p9_start(int (*is_interrupted)(void), void (*ended)(void))
 	pthread_create(&thread, NULL, receiver, NULL);
 	pthread_detach(thread);
 }
+
+int p9_read(uint32_t fid, char *buf, size_t size, uint64_t offset, bool waits)
+{
+	struct p9_msg m;
+	uint32_t n;
+	int err;
+
+	p9_begin(&m, P9_TREAD);
+	p9_put(&m, fid, 4);
+	p9_put(&m, offset, 8);
+	p9_put(&m, size < P9_IOUNIT ? size : P9_IOUNIT, 4);
+	err = waits ? p9_call(&m) : p9_try(&m);
+	if (err)
+		return err;
+	n = p9_get(m.buf, 7, 4);
+	if (n > size || n > P9_MSIZE - 11)
+		return -EIO;
+	memcpy(buf, m.buf + 11, n);
+	return n;
+}

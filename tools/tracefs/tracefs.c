@@ -21,12 +21,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "lib/p9.h"
-
-#define FIDS 1024
+#include "p9.h"
+#include "polling.h"
 
 static bool fids[FIDS]; /* numbers in use, under `lock` */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -161,93 +159,10 @@ static int do_open(const char *path, struct fuse_file_info *info)
 	return open_path(path, info->flags, &info->fh);
 }
 
-static int read_some(uint32_t fid, char *buf, size_t size, off_t offset,
-		     bool waits)
-{
-	struct p9_msg m;
-	uint32_t n;
-	int err;
-
-	p9_begin(&m, P9_TREAD);
-	p9_put(&m, fid, 4);
-	p9_put(&m, offset, 8);
-	p9_put(&m, size < P9_IOUNIT ? size : P9_IOUNIT, 4);
-	err = waits ? p9_call(&m) : p9_try(&m);
-	if (err)
-		return err;
-	n = p9_get(m.buf, 7, 4);
-	if (n > size || n > P9_MSIZE - 11)
-		return -EIO;
-	memcpy(buf, m.buf + 11, n);
-	return n;
-}
-
-/* ---- Waiting for entries with poll() -------------------------------------------------- */
-
-/*
- * Of a trace_pipe, whether a read would find something is known only by reading. So what poll()
- * has read is kept for the next read.
- */
-static struct waiting {
-	struct fuse_pollhandle *handle; /* of a program that waits, or NULL */
-	char *kept;			/* NULL: nothing was read ahead */
-	int len, at;  /* bytes of it, or an error; of these, given away */
-	off_t offset; /* in the file, behind what was read */
-} waits[FIDS];
-static pthread_mutex_t waits_lock = PTHREAD_MUTEX_INITIALIZER;
-static bool polls; /* the thread runs that looks for entries */
-#define POLL_NS 20000000
-#define READ_AHEAD 4096
-
-/* With the lock held. */
-static bool is_readable(uint32_t fid)
-{
-	struct waiting *w = &waits[fid];
-
-	if (w->kept)
-		return true;
-	w->kept = malloc(READ_AHEAD);
-	if (!w->kept)
-		return true;
-	w->at = 0;
-	w->len = read_some(fid, w->kept, READ_AHEAD, w->offset, false);
-	if (w->len == -EAGAIN) {
-		free(w->kept);
-		w->kept = NULL;
-	}
-	return w->kept;
-}
-
-static void forget_handle(struct waiting *w)
-{
-	if (w->handle)
-		fuse_pollhandle_destroy(w->handle);
-	w->handle = NULL;
-}
-
-static void *notify(void *arg)
-{
-	const struct timespec pause = { .tv_nsec = POLL_NS };
-
-	for (;;) {
-		pthread_mutex_lock(&waits_lock);
-		for (uint32_t fid = 0; fid < FIDS; fid++)
-			if (waits[fid].handle && is_readable(fid)) {
-				fuse_notify_poll(waits[fid].handle);
-				forget_handle(&waits[fid]);
-			}
-		pthread_mutex_unlock(&waits_lock);
-		nanosleep(&pause, NULL);
-	}
-	return arg;
-}
-
 static int do_poll(const char *path, struct fuse_file_info *info,
 		   struct fuse_pollhandle *handle, unsigned int *events)
 {
 	static const char pipe_name[] = "/trace_pipe";
-	struct waiting *w = &waits[info->fh];
-	pthread_t thread;
 
 	/* Every other file is always readable; so is trace_pipe_raw, whose readers read whole
 	 * pages, and wait while they do. */
@@ -258,55 +173,8 @@ static int do_poll(const char *path, struct fuse_file_info *info,
 			fuse_pollhandle_destroy(handle);
 		return 0;
 	}
-	pthread_mutex_lock(&waits_lock);
-	*events = is_readable(info->fh) ? POLLIN : 0;
-	if (handle) {
-		forget_handle(w);
-		w->handle = handle;
-	}
-	if (!polls && !pthread_create(&thread, NULL, notify, NULL)) {
-		pthread_detach(thread);
-		polls = true;
-	}
-	pthread_mutex_unlock(&waits_lock);
+	*events = poll_ask(info->fh, handle) ? POLLIN : 0;
 	return 0;
-}
-
-/*
- * What poll() has read; -EAGAIN: nothing. A program that reads does not wait in poll(), so nothing
- * is read ahead from now on: it would be missing in what the guest gives to this read.
- */
-static int take_kept(uint32_t fid, char *buf, size_t size)
-{
-	struct waiting *w = &waits[fid];
-	int n = -EAGAIN;
-
-	pthread_mutex_lock(&waits_lock);
-	forget_handle(w);
-	if (w->kept) {
-		n = w->len - w->at;
-		if (n > 0) {
-			n = (size_t)n < size ? n : (int)size;
-			memcpy(buf, w->kept + w->at, n);
-			w->at += n;
-			w->offset += n;
-		}
-		if (w->len < 0 || w->at == w->len) {
-			free(w->kept);
-			w->kept = NULL;
-		}
-	}
-	pthread_mutex_unlock(&waits_lock);
-	return n;
-}
-
-static void forget_wait(uint32_t fid)
-{
-	pthread_mutex_lock(&waits_lock);
-	forget_handle(&waits[fid]);
-	free(waits[fid].kept);
-	waits[fid] = (struct waiting){ 0 };
-	pthread_mutex_unlock(&waits_lock);
 }
 
 /* As much as is asked for, in messages; a short one is the end, or all that there is now. */
@@ -314,19 +182,19 @@ static int do_read(const char *path, char *buf, size_t size, off_t offset,
 		   struct fuse_file_info *info)
 {
 	size_t done = 0;
-	int n = take_kept(info->fh, buf, size);
+	int n = poll_take(info->fh, buf, size);
 
 	(void)path;
 	if (n != -EAGAIN)
 		return n;
 	do {
-		n = read_some(info->fh, buf + done, size - done, offset + done,
-			      !(info->flags & O_NONBLOCK));
+		n = p9_read(info->fh, buf + done, size - done, offset + done,
+			    !(info->flags & O_NONBLOCK));
 		if (n < 0)
 			return done ? (int)done : n;
 		done += n;
 	} while (n == P9_IOUNIT && done < size);
-	waits[info->fh].offset = offset + done;
+	poll_goes_on(info->fh, offset + done);
 	return done;
 }
 
@@ -376,7 +244,7 @@ static int do_flush(const char *path, struct fuse_file_info *info)
 static int do_release(const char *path, struct fuse_file_info *info)
 {
 	(void)path;
-	forget_wait(info->fh);
+	poll_forget(info->fh);
 	return clunk(info->fh);
 }
 
