@@ -61,11 +61,10 @@ struct ctl_file {
 	/*
 	 * text is all that was written between open and close, at most
 	 * CTL_WRITE_MAX bytes, without the last newline; of a `binary` file all
-	 * h->text_len bytes as they are. h->truncate says that
-	 * the file was opened with `>`. 0; or an error, explained by
-	 * ctl_error(), and then nothing has changed. NULL: the file cannot be
-	 * written. If nothing was written, it is not called, but with `>` for a
-	 * file that `empties`: then text is empty.
+	 * h->text_len bytes as they are. h->truncate says that the file was opened
+	 * with `>`. 0; or an error, explained by ctl_error(), and then nothing has
+	 * changed. NULL: the file cannot be written. If nothing was written, it is
+	 * not called, but with `>` for a file that `empties`: then text is empty.
 	 */
 	int (*write)(struct ctl_handle *h, char *text);
 	bool empties;
@@ -79,6 +78,7 @@ struct ctl_handle {
 	unsigned int cpu;    /* for %u paths; the name's number for %s paths */
 	unsigned int folder; /* of file->folders; 0: it is the file at `path` */
 	bool truncate;
+	size_t text_len; /* bytes written so far */
 	bool nonblock; /* a read that would have to wait returns -EAGAIN instead */
 	unsigned long pos;
 	void *priv;
@@ -89,7 +89,7 @@ struct ctl_handle {
 	size_t seq_at;
 	bool writing;
 	char *text; /* what has been written so far, with room for text_size */
-	size_t text_len, text_size;
+	size_t text_size;
 	int failed; /* of ctl_write(): ctl_close() repeats it */
 };
 

@@ -1,8 +1,8 @@
 /*
- * unwind_frame() in two steps, the first of which mostly succeeds. function_graph asks for
- * the frame of each call, and mostly where it has asked before. So the last answers are
- * kept: each is a word, the offset from _text plus 1 and the rule's number, and is right
- * for ever.
+ * The rules that were looked up last. function_graph asks for the frame of each call, and
+ * mostly where it has asked before. So the answers are kept: each is a word, the offset from
+ * _text plus 1 and the rule's number, and is right for ever. unwind_frame() looks here first;
+ * function_graph itself does so without calling it.
  */
 #ifndef KERNEL_UNWIND_KEPT_H
 #define KERNEL_UNWIND_KEPT_H

@@ -262,6 +262,9 @@ class Boot:
     hung: bool = False  # given up because a test hangs, not because time was up
 
 
+ENDED, HANGS, LATE = "ended", "hangs", "late"  # how reading a console ends
+
+
 class Watchdog:
     """Does a test hang, or the boot before the first test? A test of the contract
     ("arch...") takes less than a second, any other less than ten. A busy host makes
@@ -280,7 +283,6 @@ class Watchdog:
         self.test = None
         self.begun = 0.0  # CPU time when the test began
         self.last = (0.0, 0.0)  # wall clock, CPU time
-        self.barked = False
 
     def cpu_time(self) -> float:
         """Seconds that QEMU has run, all threads together."""
@@ -339,13 +341,15 @@ def stacks(machine: Machine, command: list[str], socket: str) -> list[str]:
             for i, calls in enumerate(reversed(found))] or ["gdb shows no stacks"]
 
 
-def boot(machine: Machine, command: list[str], timeout: float,
+def boot(machine: Machine, command: list[str], timeout: float | None = None,
          log: Path | str | None = None, on_line=None, on_start=None) -> Boot:
-    """Run a guest until it ends, at most timeout seconds of wall clock; a test that
-    hangs ends it sooner. Then the result has the CPUs' stacks. on_start(pid) is called
-    when QEMU runs."""
+    """Run a guest until it ends, at most timeout seconds of wall clock. None: 120, or 1500
+    where it begins with tests; a test that hangs ends it sooner. If it was given up, the
+    result has the CPUs' stacks. on_start(pid) is called when QEMU runs."""
     console = Console(on_line)
     start = time.monotonic()
+    tests = 'run="test' in " ".join(command)
+    timeout = timeout or (1500 if tests else 120)
     where: list[str] = []
     with tempfile.TemporaryDirectory() as folder:
         socket = f"{folder}/gdb"
@@ -360,11 +364,10 @@ def boot(machine: Machine, command: list[str], timeout: float,
                 on_start(process.pid)
             sink = open(log, "wb") if log else None
             try:
-                watchdog = Watchdog(process.pid, console,
-                                    'run="test' in " ".join(command),
-                                    bool({"-icount", "-plugin"} & {*command}))
-                ended = _collect(process, console, start + timeout, sink, watchdog)
-                if ended:
+                how = _collect(process, console, start + timeout, sink,
+                               Watchdog(process.pid, console, tests,
+                                        bool({"-icount", "-plugin"} & {*command})))
+                if how == ENDED:
                     process.wait(timeout=10)
                 else:
                     where = stacks(machine, command, socket)
@@ -374,30 +377,30 @@ def boot(machine: Machine, command: list[str], timeout: float,
                 if sink:
                     sink.close()
     console.close()
-    status = process.returncode if ended else None
+    status = process.returncode if how == ENDED else None
     return Boot(console, None if status is None
                 else machine.kernel_status(status),
-                status, time.monotonic() - start, where, watchdog.barked)
+                status, time.monotonic() - start, where, how == HANGS)
 
 
 def _collect(process: subprocess.Popen, console: Console, deadline: float,
-             sink, watchdog: Watchdog) -> bool:
-    """Read until the guest closes its output; False: out of time, or a test hangs."""
+             sink, watchdog: Watchdog) -> str:
+    """Read until the guest closes its output: ENDED; or until a test hangs: HANGS; or
+    until time is up: LATE."""
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ)
         while (left := deadline - time.monotonic()) > 0:
-            watchdog.barked = watchdog.hangs()
-            if watchdog.barked:
-                return False
+            if watchdog.hangs():
+                return HANGS
             if not selector.select(min(left, 0.5)):
                 continue
             data = os.read(process.stdout.fileno(), 65536)
             if not data:
-                return True
+                return ENDED
             console.feed(data)
             if sink:
                 sink.write(data)
-    return False
+    return LATE
 
 
 def judge(result: Boot, expect: tuple | list = ()) -> tuple[Verdict, str]:

@@ -178,11 +178,7 @@ static always_inline bool take_at_once(unsigned long ip, unsigned long parent,
 	if (!rule || !unwind_frame_by(rule, sp, &cfa, &slot) ||
 	    !ring_room(1, context, arch_clock(), &e, &delta))
 		return false;
-	/* In the order of returns_take(): for NMIs, and for walks. */
-	r->cfa = cfa;
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	WRITE_ONCE(t->nr_returns, depth + 1);
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	returns_push(t, depth, cfa);
 	r->ops = ops;
 	r->ret = parent;
 	r->ip = ip;
@@ -228,9 +224,7 @@ static always_inline bool give_back_at_once(unsigned long *place, bool irqs_off)
 	ring_put(e, delta, RING_RETURN, offset(r->ip), context,
 		 &(struct ring_event)RING_TOOK(now, t->graph_depth,
 					       t->returns_missed));
-	WRITE_ONCE(*place, r->ret);
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	WRITE_ONCE(t->nr_returns, depth);
+	returns_pop(t, depth, place);
 	return true;
 }
 

@@ -1,10 +1,6 @@
 /*
  * Return addresses: taken when a function is called, given back when it returns.
- *
- * Nothing is locked and interrupts stay as they were. An interrupt, or an NMI, in
- * the middle of these functions takes and gives back addresses of its own above
- * those of the task; so the count goes up before an entry is written, and down
- * after it was read for the last time.
+ * Nothing is locked and interrupts stay as they were: returns_push().
  */
 #include <tracer/graph/returns.h>
 
@@ -30,10 +26,7 @@ void returns_take(unsigned long ip, unsigned long parent, struct trace_ops *ops,
 		WRITE_ONCE(t->returns_missed, t->returns_missed + 1);
 		return;
 	}
-	r->cfa = cfa; /* by which a walk knows whose it is */
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	WRITE_ONCE(t->nr_returns, depth + 1);
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	returns_push(t, depth, cfa);
 	*r = (struct task_return){
 		.ops = ops,
 		.ret = parent,
@@ -67,7 +60,5 @@ void returns_give_back(unsigned long *place)
 	if (depth >= TASK_RETURNS)
 		panic("a function returned whose return address nobody took");
 	r->ops->leave(r, depth);
-	WRITE_ONCE(*place, r->ret);
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	WRITE_ONCE(t->nr_returns, depth);
+	returns_pop(t, depth, place);
 }
