@@ -57,6 +57,8 @@ def test_tasks_and_their_calls(debugged):
         # The sleeper sleeps most of the time.
         assert asleep in [calls(gdb("nopl-bt sleep")) for _ in range(10)]
         assert calls(gdb("nopl-bt 2"))[-2:] == ["shell_task", "task_start"]
+        assert re.search(r"^\S+ \(2\): schedule\+0x.* <- shell_task\S* <- task_start\S*$",
+                         gdb("nopl-bt"), re.M)
     assert g.run("echo it runs", timeout=120) == "it runs\n"
 
 
@@ -142,7 +144,8 @@ def test_trace_and_printers(debugged):
 def test_bad_input(debugged):
     """One line each."""
     _, gdb = debugged
-    for command, said in (("nopl-bt nobody", "no task is 'nobody'"), ("nopl-bt", "usage: nopl-bt"),
+    for command, said in (("nopl-bt nobody", "no task is 'nobody'"),
+                          ("nopl-bt 1 2", "usage: nopl-bt"),
                           ("nopl-trace x", "a number of lines"), ("nopl-tasks 1", "usage:"),
                           ("nopl-trace 0", "from 1 on")):
         error = gdb(command, errors=True)

@@ -133,7 +133,7 @@ def test_time_is_up(hung, said):
 
 def test_real_hang_in_the_contract(image, run_tool, tmp_path):
     """A function that never returns: the test that calls it is named long before the
-    timeout, with the calls of each CPU."""
+    timeout, with the calls of each CPU and of the other tasks."""
     data = bytearray(image.data)
     at = image.offset(image.symbols["arch_frame_print"])
     loop = bytes.fromhex(FACTS[image.arch]["loop"])
@@ -148,6 +148,8 @@ def test_real_hang_in_the_contract(image, run_tool, tmp_path):
     stacks = re.findall(r"^# CPU (\d): (.*)$", done.stdout, re.M)
     assert [cpu for cpu, _ in stacks] == ["0", "1"]
     assert any(calls.startswith("arch_frame_print") for _, calls in stacks), stacks
+    assert re.search(r"^# task init \(2\): .* <- task_join\+.* <- task_start\+", done.stdout,
+                     re.M), done.stdout
 
 
 def test_watchdog_counts_what_the_guest_could_use(monkeypatch):

@@ -286,8 +286,6 @@ KTEST(arch_context_regs, "arch.context_regs")
 		KEXPECT(t, lies_in(pcs[n - 2], (void (*)(void))spin_outer));
 		KEXPECT(t, lies_in(pcs[n - 3], spin_in_here));
 	}
-	task_hold(v, 0, 0);
-	task_release(v);
 	task_stop(v);
 	task_join(v);
 }

@@ -6,8 +6,8 @@
 
 /*
  * When an interrupt finds t at a pc in [lo, hi), irq_exit() takes t off its CPU:
- * TASK_HELD, its frame in t->frame, until task_release(). The creator of t releases
- * it. lo = hi = 0: do so no more. For the lab and for tests.
+ * TASK_HELD, its frame in t->frame, until task_release() or task_stop(). The creator of
+ * t releases it. lo = hi = 0: do so no more. For the lab and for tests.
  */
 void task_hold(struct task *t, unsigned long lo, unsigned long hi);
 /* The running task is held here, until task_release(). */

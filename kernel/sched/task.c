@@ -4,6 +4,7 @@
 #include <kernel/assert.h>
 #include <kernel/errno.h>
 #include <kernel/printk.h>
+#include <kernel/sched/hold.h>
 #include <kernel/sched/sched_internal.h>
 #include <kernel/lib/string.h>
 #include <kernel/sched/task.h>
@@ -381,6 +382,8 @@ void task_detach(struct task *t)
 void task_stop(struct task *t)
 {
 	WRITE_ONCE(t->should_stop, true);
+	task_hold(t, 0, 0);
+	task_release(t);
 	task_wake(t);
 }
 

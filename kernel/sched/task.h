@@ -133,7 +133,7 @@ int task_join(struct task *t);
 /* Free the task when it ends: no task will join it. */
 void task_detach(struct task *t);
 noreturn void task_exit(int code);
-/* Ask a task to end: it wakes, and task_should_stop() says true to it. */
+/* Ask a task to end: task_should_stop() says true to it. It wakes, and is held no more. */
 void task_stop(struct task *t);
 bool task_should_stop(void);
 /* Let the task run on the CPUs of mask alone. 0; -EINVAL: none of them is online. */

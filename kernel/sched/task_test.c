@@ -145,6 +145,27 @@ KTEST(task_hold, "task.hold")
 	KEXPECT_EQ(t, task_join(s), 0);
 }
 
+/* Whether it is held already, about to be, or runs. */
+KTEST(task_stop_held, "task.stop_held")
+{
+	u32 seed = 5;
+
+	for (unsigned int i = 0; i < 40; i++) {
+		struct task *s = task_create_expendable("hold-me", PRIO_LOW,
+							~0u, hold_me, NULL);
+
+		KASSERT(t, s);
+		task_hold(s, 0, ~0ul);
+		if (i % 4)
+			task_sleep(ktest_random(&seed) % (4 * NSEC_PER_MSEC));
+		else
+			KEXPECT(t, task_wait_held(s, KWAIT_NS));
+		task_stop(s);
+		KASSERT(t, KWAIT(READ_ONCE(s->state) == TASK_DEAD));
+		KEXPECT_EQ(t, task_join(s), 0);
+	}
+}
+
 /* A task that would never end is held wherever it is, and ended there. */
 KTEST(task_bury, "task.bury")
 {

@@ -1,8 +1,8 @@
 """nopl for gdb: tasks and their calls, CPUs, sites, the trace.
 
   nopl-tasks            every task, and where it stands
-  nopl-bt TASK          the calls that a task stands in, by the kernel's own table; TASK is a
-                        pid or a name
+  nopl-bt [TASK]        the calls that a task (a pid or a name) stands in, by the kernel's own
+                        table; without TASK: those of every task that no CPU runs
   nopl-cpus             every CPU: its task, and what it waits for
   nopl-sites [GLOB]     sites and jump labels of functions: what is in memory, and what the
                         books say, where these differ
@@ -87,8 +87,7 @@ def facts() -> dict:
 
 
 def words(start: str, count: int) -> list[int]:
-    """An array of u32, read at once: a value at a time takes gdb long. Not every table of
-    tables.S has a type."""
+    """An array of u32, read at once. Not every table of tables.S has a type."""
     if not count:
         return []
     # A pointer, not a number: gdb extends the sign of MIPS's addresses.
@@ -150,8 +149,7 @@ def find_task(word: str) -> gdb.Value:
 def running() -> dict[int, tuple[int, gdb.InferiorThread | None]]:
     """Of each task that runs: its CPU, and the thread that is that CPU for gdb. That is the
     one whose stack pointer is on the task's stack, or else on one of the CPU's own."""
-    found: dict[int, tuple[int, gdb.InferiorThread | None]] = {}
-    before, places = gdb.selected_thread(), {}
+    found, before, places = {}, gdb.selected_thread(), {}
     for thread in gdb.selected_inferior().threads():
         thread.switch()
         places[thread] = number("(unsigned long)$sp")
@@ -310,20 +308,29 @@ class Tasks(Command):
 
 
 class Backtrace(Command):
-    """The calls that a task stands in, the innermost first."""
+    """A task's calls, the innermost first; of every task that no CPU runs, in a line each."""
 
     def run(self, word: str = "") -> None:
-        if not word:
-            raise gdb.GdbError("usage: nopl-bt TASK: a pid or a name")
-        task, on_cpu, symbols = find_task(word), running(), Symbols()
-        walk = Walk(task, on_cpu.get(int(task), (0, None))[1])
-        for depth in range(STEPS_MAX):
-            print(f"#{depth:<3} {symbols.show(walk.pc, not walk.exact)}")
+        on_cpu, symbols = running(), Symbols()
+        for task in [find_task(word)] if word else all_tasks():
+            calls = list(self.calls(task, on_cpu.get(int(task), (0, None))[1], symbols))
+            if word:
+                print("\n".join(f"#{depth:<3} {call}" for depth, call in enumerate(calls)))
+            elif int(task) not in on_cpu:
+                print(f"{text(task['name'])} ({int(task['pid'])}): " + " <- ".join(calls))
+
+    @staticmethod
+    def calls(task: gdb.Value, thread, symbols: Symbols):
+        """Each call, as a text."""
+        walk = Walk(task, thread)
+        for _ in range(STEPS_MAX):
+            yield symbols.show(walk.pc, not walk.exact)
             try:
-                if not walk.step():
-                    return
+                more = walk.step()
             except gdb.MemoryError:
-                print("no stack here: a CPU is between this task and another")
+                more = False
+                yield "no stack here: a CPU is between this task and another"
+            if not more:
                 return
 
 
@@ -389,14 +396,12 @@ class Trace(Command):
         tool = ROOT / "build/host/extract"
         if not tool.is_file():
             raise gdb.GdbError(f"there is no {tool}: make {tool.relative_to(ROOT)}")
-        first = [image_start()] + [number(f"boot_info.mem[{i}].start")
-                                   for i in range(number("boot_info.nr_mem"))]
-        last = [number(f"boot_info.mem[{i}].end")
-                for i in range(number("boot_info.nr_mem"))]
-        start = min(first) & -4096
+        ram = [[number(f"boot_info.mem[{i}].{edge}") for i in range(number("boot_info.nr_mem"))]
+               for edge in ("start", "end")]
+        start, end = min(ram[0] + [image_start()]) & -4096, max(ram[1])
         with tempfile.TemporaryDirectory() as folder:
             memory = os.path.join(folder, "memory")
-            gdb.execute(f'monitor pmemsave {start:#x} {max(last) - start:#x} "{memory}"',
+            gdb.execute(f'monitor pmemsave {start:#x} {end - start:#x} "{memory}"',
                         to_string=True)
             done = subprocess.run(
                 [tool, "--elf", kernel(), "--memory", memory, "--format", "text", "-o", "-"],
@@ -456,8 +461,8 @@ class TaskPrinter:
 
     def to_string(self) -> str:
         """For print."""
-        return (f"task {text(self.value['name'])} ({int(self.value['pid'])}), "
-                f"{str(self.value['state']).removeprefix('TASK_').lower()}")
+        state = str(self.value["state"]).removeprefix("TASK_").lower()
+        return f"task {text(self.value['name'])} ({int(self.value['pid'])}), {state}"
 
     def children(self):
         """The members."""
@@ -487,7 +492,7 @@ def printer(value: gdb.Value):
 
 
 Tasks("nopl-tasks", "", 0)
-Backtrace("nopl-bt", "TASK", 1)
+Backtrace("nopl-bt", "[TASK]", 1)
 Cpus("nopl-cpus", "", 0)
 Sites("nopl-sites", "[GLOB]", 1, gdb.COMPLETE_SYMBOL)
 Trace("nopl-trace", "[N]", 1)

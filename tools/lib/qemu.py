@@ -319,10 +319,11 @@ class Watchdog:
 
 
 def stacks(machine: Machine, command: list[str], socket: str) -> list[str]:
-    """The calls that each CPU of a running guest stands in, by gdb."""
+    """The calls that each CPU of a running guest stands in, then each other task, by gdb."""
     elf = command[command.index("-kernel") + 1]
     commands = [*machine.info.get("gdb", []), "set print frame-arguments none",
-                f"target remote {socket}", "thread apply all -q backtrace 12"]
+                f"source {ROOT}/tools/gdb/nopl.py", f"target remote {socket}",
+                "thread apply all -q backtrace 12", "nopl-bt"]
     try:
         text = subprocess.run(
             [find_program("gdb-multiarch"), "-nx", "-q", "-batch", elf,
@@ -331,14 +332,15 @@ def stacks(machine: Machine, command: list[str], socket: str) -> list[str]:
     except (subprocess.TimeoutExpired, UsageError) as error:
         return [f"gdb shows no stacks: {error}"]
     found: list[list[str]] = []
+    tasks = [f"task {line}" for line in text.split("\n") if re.match(r"\S+ \(\d+\): ", line)]
     for line in text.split("\n"):
         if match := re.match(r"#(\d+) .*?([\w.]+) \(.*?(?: at (\S+))?$", line):
             if match[1] == "0":
                 found.append([])
             found[-1].append(match[2] + (f" ({match[3]})" if match[3] else ""))
     # gdb shows the last thread first.
-    return [f"CPU {i}: " + " <- ".join(calls)
-            for i, calls in enumerate(reversed(found))] or ["gdb shows no stacks"]
+    return [*(f"CPU {i}: " + " <- ".join(calls) for i, calls in enumerate(reversed(found))),
+            *tasks] or ["gdb shows no stacks"]
 
 
 def boot(machine: Machine, command: list[str], timeout: float | None = None,

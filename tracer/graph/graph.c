@@ -212,11 +212,14 @@ static always_inline bool give_back_at_once(unsigned long *place, bool irqs_off)
 	struct task *t = current_task();
 	u32 context = ring_context(irqs_off), depth = t->nr_returns - 1, delta;
 	struct task_return *r = &t->returns[depth];
-	u64 now = arch_clock(), base = arch_this_cpu()->head.ring.base;
+	u64 now, base = arch_this_cpu()->head.ring.base;
 	struct ring_event *e;
 
 	if (depth >= TASK_RETURNS || READ_ONCE(unlimited_ops) != r->ops ||
-	    READ_ONCE(trace_ops) != r->ops || (s64)(r->clock - base) < 0 ||
+	    READ_ONCE(trace_ops) != r->ops)
+		return false;
+	now = arch_clock(); /* after the checks: it may be slow (MIPS: a device) */
+	if ((s64)(r->clock - base) < 0 ||
 	    !ring_room(2, context, now, &e, &delta))
 		return false;
 	now -= r->clock;
