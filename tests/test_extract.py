@@ -41,7 +41,7 @@ def shown(g, file: str = "trace") -> str:
 
 def record(g, tracer: str, events: str = "sched") -> None:
     """Record under load, until buffers have run over."""
-    g.run(f"echo 32 > {TRACING}/buffer_size_kb")
+    g.run(f"echo 16 > {TRACING}/buffer_size_kb")
     if events:
         g.run(f"echo 1 > {TRACING}/events/{events}/enable")
     g.run(f"echo {tracer} > {TRACING}/current_tracer")
