@@ -84,6 +84,7 @@ def image(arch) -> Image:
     return built(arch)
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist looks at groups
 def pytest_collection_modifyitems(items):
     """Tests that use `alone` go to one worker, so that the other never waits for them."""
     for item in items:

@@ -36,11 +36,13 @@ static int help_all(struct sink *out)
 	int err = 0;
 
 	for (c = next_command(""); c && !err; c = next_command(c->name))
-		err = sink_printf(out, "%-8s %-28s %s\n", c->name, c->usage,
+		err = sink_printf(out, "%-8s %-28s %s\n", c->name,
+				  strlen(c->usage) > 28 ? "..." : c->usage,
 				  c->help);
 	if (err)
 		return err;
-	return sink_printf(out, "A line: COMMAND [| FILTER]... [> FILE | >> "
+	return sink_printf(out, "help COMMAND says what ... stands for.\n"
+				"A line: COMMAND [| FILTER]... [> FILE | >> "
 				"FILE] [; ...], quotes as in sh, # begins a\n"
 				"comment; * is not expanded. Tab completes, "
 				"Ctrl-C interrupts.\n");

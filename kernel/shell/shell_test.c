@@ -415,6 +415,10 @@ KTEST(shell_system_files, "shell.system_files")
 	prints(t, "head -1 /proc/interrupts | grep -c '^  *CPU0'", "1\n");
 	prints(t, "grep -c '^.*\\.[0-9]* ' /proc/uptime", "0\n");
 	prints(t, "grep -c '^.*\\... .*\\...$' /proc/uptime", "1\n");
+	/* Usage that is too long for a line. */
+	prints(t, "help | grep -c '^trace  *\\.\\.\\.  *trace'", "1\n");
+	prints(t, "help | grep -c '^cd  *.DIR.  *change'", "1\n");
+	prints(t, "help trace | grep -c '^trace start .* | stop | '", "1\n");
 }
 
 KTEST(shell_stress, "shell.stress")
