@@ -11,6 +11,11 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tools")]
 
+# Most files compile alike for many of the kernels that are made here: the compiler's results
+# are kept, also for copies of the tree.
+os.environ |= {"PATH": "/usr/lib/ccache:" + os.environ["PATH"], "CCACHE_NOHASHDIR": "1",
+               "CCACHE_DIR": str(ROOT / "build" / "ccache")}
+
 from guest import Guest  # noqa: E402
 from image import Image  # noqa: E402
 from lib import port  # noqa: E402

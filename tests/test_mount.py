@@ -1,6 +1,7 @@
 """The guest's control files on this machine: tools/run --mount, tools/inside, and programs
 that know nothing of nopl."""
 
+import ctypes
 import errno
 import mmap
 import os
@@ -273,6 +274,22 @@ exec tools/inside "$2" sh -c '
 		cat "$place/available_filter_functions" >"$1"
 	done' "$3" "$4"
 """
+
+
+def test_folder_goes_that_is_open(mounted):
+    """A program looks into a folder below one that is removed: an error, and the mount stays."""
+    m = mounted(ANY)
+    instance = m.folder / TRACING / "instances" / "gone"
+    instance.mkdir()
+    folder = os.open(instance / "events", os.O_RDONLY | os.O_DIRECTORY)
+    assert "sched" in os.listdir(folder)
+    instance.rmdir()
+    os.lseek(folder, 0, os.SEEK_SET)
+    libc = ctypes.CDLL(None, use_errno=True)  # os.listdir() would ask for more
+    assert libc.getdents64(folder, ctypes.create_string_buffer(4096), 4096) == -1
+    assert ctypes.get_errno() == errno.ENOENT
+    os.close(folder)
+    assert m.read("current_tracer") == "nop\n" and not list(instance.parent.iterdir()), m.text
 
 
 def test_own_tracer_is_out_of_reach(mounted, tmp_path):

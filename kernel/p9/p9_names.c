@@ -147,12 +147,14 @@ int p9_readdir(struct p9_session *s, struct p9_wire *in, struct p9_wire *out)
 	struct p9_wire size = *out;
 	char path[P9_PATH];
 	bool is_dir;
+	int mode;
 	size_t n;
 
 	if (!f || !f->opened || in->bad || i >> 31)
 		return -EINVAL;
-	if (!ctl_is_dir(f->path))
-		return -ENOTDIR;
+	mode = p9_mode(f->path, &is_dir);
+	if (mode < 0 || !is_dir)
+		return mode < 0 ? mode : -ENOTDIR;
 	p9_put(out, 0, 4);
 	out->size = out->at + min(count, out->size - out->at);
 	for (; !next_name(f, i); i++) {

@@ -26,7 +26,8 @@
 #include "p9.h"
 #include "polling.h"
 
-static bool fids[FIDS]; /* numbers in use, under `lock` */
+static bool fids[FIDS];		     /* numbers in use, under `lock` */
+static bool waits_for_entries[FIDS]; /* an open trace_pipe */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct fuse *fuse;
 static const char *dir;
@@ -64,7 +65,10 @@ static int clunk(uint32_t fid)
 	return err;
 }
 
-/* A new fid for a path; n: so much of it. */
+/*
+ * A new fid for a path; n: so much of it. What is open has a fid, and for that libfuse gives no
+ * path: it may have been removed meanwhile.
+ */
 static int walk(const char *path, size_t n, uint32_t *fid)
 {
 	const char *end = path + n, *name, *slash;
@@ -107,14 +111,29 @@ static void fill_stat(struct stat *st, const uint8_t *reply)
 	st->st_blksize = 4096;
 }
 
+/* The fid of what is open, or else one for its path, which give_back() ends. */
+static int fid_of(const char *path, const struct fuse_file_info *info,
+		  uint32_t *fid)
+{
+	if (!info)
+		return walk(path, strlen(path), fid);
+	*fid = info->fh;
+	return 0;
+}
+
+static void give_back(uint32_t fid, const struct fuse_file_info *info)
+{
+	if (!info)
+		clunk(fid);
+}
+
 static int do_getattr(const char *path, struct stat *st,
 		      struct fuse_file_info *info)
 {
 	struct p9_msg m;
 	uint32_t fid;
-	int err = walk(path, strlen(path), &fid);
+	int err = fid_of(path, info, &fid);
 
-	(void)info;
 	if (err)
 		return err;
 	p9_begin(&m, P9_TGETATTR);
@@ -123,7 +142,7 @@ static int do_getattr(const char *path, struct stat *st,
 	err = p9_call(&m);
 	if (!err)
 		fill_stat(st, m.buf);
-	clunk(fid);
+	give_back(fid, info);
 	return err;
 }
 
@@ -154,20 +173,28 @@ static int open_path(const char *path, int flags, uint64_t *fh)
 
 static int do_open(const char *path, struct fuse_file_info *info)
 {
+	int err = open_path(path, info->flags, &info->fh);
+
 	/* Their sizes are not known before they are read. */
 	info->direct_io = 1;
-	return open_path(path, info->flags, &info->fh);
+	if (!err)
+		waits_for_entries[info->fh] =
+			!strcmp(strrchr(path, '/'), "/trace_pipe");
+	return err;
+}
+
+static int do_opendir(const char *path, struct fuse_file_info *info)
+{
+	return open_path(path, O_RDONLY, &info->fh);
 }
 
 static int do_poll(const char *path, struct fuse_file_info *info,
 		   struct fuse_pollhandle *handle, unsigned int *events)
 {
-	static const char pipe_name[] = "/trace_pipe";
-
+	(void)path;
 	/* Every other file is always readable; so is trace_pipe_raw, whose readers read whole
 	 * pages, and wait while they do. */
-	if (strlen(path) < strlen(pipe_name) ||
-	    strcmp(path + strlen(path) - strlen(pipe_name), pipe_name)) {
+	if (!waits_for_entries[info->fh]) {
 		*events = POLLIN | POLLOUT;
 		if (handle)
 			fuse_pollhandle_destroy(handle);
@@ -253,9 +280,8 @@ static int do_truncate(const char *path, off_t size,
 {
 	struct p9_msg m;
 	uint32_t fid;
-	int err = walk(path, strlen(path), &fid);
+	int err = fid_of(path, info, &fid);
 
-	(void)info;
 	if (err)
 		return err;
 	p9_begin(&m, P9_TSETATTR);
@@ -265,7 +291,7 @@ static int do_truncate(const char *path, off_t size,
 	p9_put(&m, 0, 8);
 	p9_put(&m, size, 8);
 	err = p9_call(&m);
-	clunk(fid);
+	give_back(fid, info);
 	return err;
 }
 
@@ -273,20 +299,18 @@ static int do_readdir(const char *path, void *buf, fuse_fill_dir_t fill,
 		      off_t offset, struct fuse_file_info *info,
 		      enum fuse_readdir_flags flags)
 {
-	uint64_t fid, next = 0;
+	uint64_t next = 0;
 	struct p9_msg m;
 	uint32_t at, end;
 	char name[256];
-	int err = open_path(path, O_RDONLY, &fid);
+	int err;
 
-	(void)offset, (void)info, (void)flags;
-	if (err)
-		return err;
+	(void)path, (void)offset, (void)flags;
 	fill(buf, ".", NULL, 0, 0);
 	fill(buf, "..", NULL, 0, 0);
 	do {
 		p9_begin(&m, P9_TREADDIR);
-		p9_put(&m, fid, 4);
+		p9_put(&m, info->fh, 4);
 		p9_put(&m, next, 8);
 		p9_put(&m, P9_IOUNIT, 4);
 		err = p9_call(&m);
@@ -303,7 +327,6 @@ static int do_readdir(const char *path, void *buf, fuse_fill_dir_t fill,
 			at += 24 + n;
 		}
 	} while (end > 11);
-	clunk(fid);
 	return err;
 }
 
@@ -382,6 +405,7 @@ static void *do_init(struct fuse_conn_info *conn, struct fuse_config *config)
 {
 	conn->want |= conn->capable & FUSE_CAP_ATOMIC_O_TRUNC;
 	config->use_ino = 1;
+	config->nullpath_ok = 1;
 	config->direct_io = 1;
 	/* A program that is interrupted while it reads: p9_call() looks. */
 	config->intr = 1;
@@ -401,7 +425,9 @@ static const struct fuse_operations operations = {
 	.flush = do_flush,
 	.release = do_release,
 	.truncate = do_truncate,
+	.opendir = do_opendir,
 	.readdir = do_readdir,
+	.releasedir = do_release,
 	.mkdir = do_mkdir,
 	.rmdir = do_rmdir,
 	.chmod = do_chmod,
