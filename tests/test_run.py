@@ -131,6 +131,15 @@ def test_time_is_up(hung, said):
                                 f"no end after 5 s; mm.late {said}; CPU 0: a <- b")
 
 
+@pytest.mark.parametrize("arch", [ANY], indirect=True)
+def test_time_is_up_in_the_middle(arch, run_tool):
+    """All tests take longer than this."""
+    done = run_tool("--arch", arch, "--timeout", "8")
+    assert done.returncode == Verdict.TIMEOUT, done.stdout
+    assert re.search(r": no end after \d+ s; \w+\.\S+ was running; CPU 0: ",
+                     done.stdout), done.stdout
+
+
 def test_real_hang_in_the_contract(image, run_tool, tmp_path):
     """A function that never returns: the test that calls it is named long before the
     timeout, with the calls of each CPU and of the other tasks."""
