@@ -2,7 +2,7 @@
 
   nopl-tasks            every task, and where it stands
   nopl-bt [TASK]        the calls that a task (a pid or a name) stands in, by the kernel's own
-                        table; without TASK: those of every task that no CPU runs
+                        table; without TASK: those of every task
   nopl-cpus             every CPU: its task, and what it waits for
   nopl-sites [GLOB]     sites and jump labels of functions: what is in memory, and what the
                         books say, where these differ
@@ -211,14 +211,10 @@ class Walk:
             at += 1
         return self.rules[self.rows[at] & 0xff]
 
-    def load(self, at: int) -> int:
-        """A word of the stack."""
-        return number(f"*(unsigned long *){at:#x}")
-
     def caller(self, where: int, at: int) -> int | None:
         """A value that the caller had; None: not known."""
         if where == self.where["STACK"]:
-            return self.load(at)
+            return number(f"*(unsigned long *){at:#x}")  # a word of the stack
         if where == self.where["LINK"]:
             return self.link
         if where == self.where["ALT"]:
@@ -308,16 +304,18 @@ class Tasks(Command):
 
 
 class Backtrace(Command):
-    """A task's calls, the innermost first; of every task that no CPU runs, in a line each."""
+    """A task's calls, the innermost first; without TASK: every task's, in a line each."""
 
     def run(self, word: str = "") -> None:
         on_cpu, symbols = running(), Symbols()
         for task in [find_task(word)] if word else all_tasks():
-            calls = list(self.calls(task, on_cpu.get(int(task), (0, None))[1], symbols))
+            cpu, thread = on_cpu.get(int(task), (None, None))
+            calls = list(self.calls(task, thread, symbols))
+            where = "" if cpu is None else f" on CPU {cpu}"
             if word:
                 print("\n".join(f"#{depth:<3} {call}" for depth, call in enumerate(calls)))
-            elif int(task) not in on_cpu:
-                print(f"{text(task['name'])} ({int(task['pid'])}): " + " <- ".join(calls))
+            elif thread or not where:
+                print(f"{text(task['name'])} ({int(task['pid'])}){where}: {' <- '.join(calls)}")
 
     @staticmethod
     def calls(task: gdb.Value, thread, symbols: Symbols):

@@ -319,7 +319,8 @@ class Watchdog:
 
 
 def stacks(machine: Machine, command: list[str], socket: str) -> list[str]:
-    """The calls that each CPU of a running guest stands in, then each other task, by gdb."""
+    """The calls that each CPU of a running guest stands in, then each task, by gdb: its own
+    walk, which ends where a trap began, and nopl-bt's."""
     elf = command[command.index("-kernel") + 1]
     commands = [*machine.info.get("gdb", []), "set print frame-arguments none",
                 f"source {ROOT}/tools/gdb/nopl.py", f"target remote {socket}",
@@ -332,12 +333,14 @@ def stacks(machine: Machine, command: list[str], socket: str) -> list[str]:
     except (subprocess.TimeoutExpired, UsageError) as error:
         return [f"gdb shows no stacks: {error}"]
     found: list[list[str]] = []
-    tasks = [f"task {line}" for line in text.split("\n") if re.match(r"\S+ \(\d+\): ", line)]
+    tasks = [f"task {line}" for line in text.split("\n")
+             if re.match(r"\S+ \(\d+\)(?: on CPU \d+)?: ", line)]
     for line in text.split("\n"):
-        if match := re.match(r"#(\d+) .*?([\w.]+) \(.*?(?: at (\S+))?$", line):
-            if match[1] == "0":
+        if match := re.match(r"#(\d+) .*?([\w.?]+) \(.*?(?: at (\S+))?$"
+                             r"|#(\d+) +<signal handler called>", line):
+            if "0" in (match[1], match[4]):
                 found.append([])
-            found[-1].append(match[2] + (f" ({match[3]})" if match[3] else ""))
+            found[-1].append((match[2] or "a trap") + (f" ({match[3]})" if match[3] else ""))
     # gdb shows the last thread first.
     return [*(f"CPU {i}: " + " <- ".join(calls) for i, calls in enumerate(reversed(found))),
             *tasks] or ["gdb shows no stacks"]
