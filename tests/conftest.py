@@ -98,9 +98,11 @@ def pytest_collection_modifyitems(items):
 
 
 @pytest.fixture
-def alone():
+def alone(request):
     """For guests that have more busy CPUs than the host: only one such guest
     runs at a time among xdist's workers, or they hold each other up."""
+    assert request.node.nodeid.endswith("@alone") or \
+        not getattr(request.config.option, "loadgroup", False), "not in the group"
     lock = ROOT / "build" / ".alone.lock"
     lock.parent.mkdir(exist_ok=True)
     with open(lock, "w") as handle:
