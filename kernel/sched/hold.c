@@ -17,8 +17,8 @@ void task_hold(struct task *t, unsigned long lo, unsigned long hi)
 	WRITE_ONCE(t->hold_hi, 0); /* never a range made of old and new */
 	WRITE_ONCE(t->hold_lo, lo);
 	WRITE_ONCE(t->hold_hi, hi);
-	__atomic_thread_fence(
-		__ATOMIC_SEQ_CST); /* pairs with task_hold_here() */
+	/* Pairs with task_hold_here(). */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
 bool task_hold_here(struct task *t, const struct trap_frame *f)
@@ -29,10 +29,10 @@ bool task_hold_here(struct task *t, const struct trap_frame *f)
 	if (!hi || pc < READ_ONCE(t->hold_lo) || pc >= hi)
 		return false;
 	sched_set_state(t, TASK_HELD);
-	__atomic_thread_fence(__ATOMIC_SEQ_CST); /* pairs with task_hold() */
+	/* A task_stop() before this found nothing to release. Pairs with task_hold(). */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (READ_ONCE(t->hold_hi) != hi)
-		task_release(
-			t); /* task_stop() may have seen it before it was held */
+		task_release(t);
 	task_hold_look();
 	return true;
 }
