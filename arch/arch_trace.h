@@ -76,8 +76,9 @@ extern const unsigned int arch_site_length;
  */
 static inline u64 arch_live_bytes(struct live l, bool on);
 
-/* inline: read the live instruction; write it through the alias l.at + delta, while no
- * other CPU fetches it. Neither synchronises. */
+/* inline: read the live instruction; write it through the alias l.at + delta. Where
+ * arch_live_word() says yes, it writes with one store. Elsewhere no other CPU may fetch the
+ * instruction meanwhile. Neither synchronises. */
 static inline u64 arch_live_read(struct live l);
 static inline void arch_live_write(struct live l, long delta, u64 bytes);
 
@@ -89,13 +90,12 @@ extern const unsigned int arch_jump_length;
 
 /*
  * Strategy `word`. inline: may ONE store replace the live instruction while other
- * CPUs fetch it, so that each of them executes the old or the new one as a whole? And
- * that store, through the alias, which may write neighbouring bytes with the values
- * that they have. arch_word_refused(): NULL where the answer can be yes on this CPU;
- * else why the architecture promises it for no site.
+ * CPUs fetch it, so that each of them executes the old or the new one as a whole? The
+ * store may write neighbouring bytes with the values that they have.
+ * arch_word_refused(): NULL where the answer can be yes on this CPU; else why the
+ * architecture promises it for no site.
  */
 static inline bool arch_live_word(struct live l);
-static inline void arch_live_write_word(struct live l, long delta, u64 bytes);
 const char *arch_word_refused(void);
 
 /*
@@ -176,6 +176,9 @@ void arch_text_sync(void);
  *                RING_PASS it returns at once.
  * trace_entry_call  saves all registers, leaves interrupts as they were, and calls
  *                ops->func(ip, parent, ops).
+ * trace_entry_choose  looks the call up in trace_in_c: bit ip / 4 % TRACE_IN_C_BITS. Goes on
+ *                as trace_entry_call where the bit is set, else as trace_entry_ring. At most
+ *                12 instructions before that.
  * trace_entry_return  saves all registers likewise and calls trace_take_return(ip,
  *                parent, ops, sp), which may let the function return to
  *                trace_return. sp is the stack pointer that the function has when
@@ -198,11 +201,16 @@ struct trace_ops {
 };
 extern struct trace_ops *trace_ops;
 
+/* Supplied by the tracer: which calls go to C. Bit n is in word n / 32, and changes at any
+ * time. */
+extern u32 trace_in_c[TRACE_IN_C_BITS / 32];
+
 void trace_stub(void);
 void trace_entry(void);
 void trace_entry_off(void);
 void trace_entry_ring(void);
 void trace_entry_call(void);
+void trace_entry_choose(void);
 void trace_entry_return(void);
 void trace_return(void);
 /* Behind the last trampoline; trace_entry is the first. */

@@ -25,6 +25,9 @@
 /* A value of ring.end: no call is recorded, and C code need not hear of any. */
 #define RING_PASS 1
 
+/* Bits in trace_in_c (arch/arch_trace.h): a power of two. */
+#define TRACE_IN_C_BITS 4096
+
 /* Byte offsets into struct cpu_head. */
 #define CPU_HEAD_SELF 0
 #define CPU_HEAD_CURRENT __SIZEOF_POINTER__

@@ -105,6 +105,27 @@ def test_text_of_stacks_repeats_and_an_instance(arch, image, guest, tmp_path):
         assert text_of(image, qmp) == shown(g), clock
 
 
+def test_text_of_latencies(arch, image, guest, tmp_path):
+    """The longest latency, of each tracer; other tracers in that format."""
+    qmp = tmp_path / "qmp"
+    g = guest(arch, smp=2, extra=Qmp.args(qmp))
+    for tracer in ("irqsoff", "preemptoff", "wakeup"):
+        g.run(f"echo {tracer} > {TRACING}/current_tracer; echo 1 > {TRACING}/tracing_on; ps; ps; "
+              f"sleep 0.1; echo 0 > {TRACING}/tracing_on")
+        text = shown(g)
+        assert f"# {tracer} latency trace v1.1.5 on nopl" in text
+        assert len([x for x in text.splitlines() if x[0] != "#"]) > 1, text
+        assert text_of(image, qmp) == text
+    for tracer in ("function", "function_graph"):
+        g.run(f"echo nop > {TRACING}/current_tracer; echo 1 > {TRACING}/options/latency-format; "
+              f"echo 1 > {TRACING}/tracing_on; echo {tracer} > {TRACING}/current_tracer; ps; "
+              f"echo 0 > {TRACING}/tracing_on")
+        text = shown(g)
+        assert "latency trace" in text and len(text.splitlines()) > 100
+        assert text_of(image, qmp) == text
+        g.run(f"echo funcgraph-abstime funcgraph-proc > {TRACING}/trace_options")
+
+
 @pytest.mark.parametrize("arch", EVERY_KERNEL, indirect=True)
 def test_trace_cmd_says_the_same(arch, image, guest, tmp_path):
     """trace.dat: every call, event and marker, in the order of the guest's own text."""
@@ -235,7 +256,8 @@ def calls_of(text: str) -> list[dict[str, str]]:
 
 def test_pages_that_make_no_sense(arch, image, guest, tmp_path):
     """A page whose header is broken, or in which an entry goes beyond the end, is named,
-    skipped and counted; all others are read. From the file that is a running guest's RAM."""
+    skipped and counted; all others are read, and what is missing between them is said, in
+    trace.dat too. From the file that is a running guest's RAM."""
     memory = tmp_path / "memory"
     g = guest(arch, smp=1, extra=[
         "-object", f"memory-backend-file,id=ram,size=256M,share=on,mem-path={memory}",
@@ -253,12 +275,12 @@ def test_pages_that_make_no_sense(arch, image, guest, tmp_path):
         nr, _head, tail = image.unpack("3I", ram, image.symbols["rings"] - base +
                                        image.bits // 8)
         at = [image.unpack(pointer, ram, pages - base + (tail + i) % nr * image.bits // 8)[0]
-              - base for i in range(3)]
-        used, inner = image.unpack("2H", ram, at[0] + 20)
-        ram[at[0] + 16] ^= 0xff   # of `state`: the page is another ring's
-        ram[at[0] + 19] ^= 0xff
-        slots, = image.unpack("H", ram, at[2] + 20)
-        last = at[2] + 32 + (slots - 1) * 12  # it says that one more slot follows
+              - base for i in range(2)]
+        used, inner = image.unpack("2H", ram, at[1] + 20)
+        ram[at[1] + 16] ^= 0xff   # of `state`: the page is another ring's
+        ram[at[1] + 19] ^= 0xff
+        slots, = image.unpack("H", ram, at[0] + 20)
+        last = at[0] + 32 + (slots - 1) * 12  # it says that one more slot follows
         ram[last + 4:last + 8] = struct.pack(
             image.order + "I", (0x1000000 - 256 + 3) << 8)  # RING_RETURN
     done = extract(image, *args, check=False)
@@ -269,7 +291,15 @@ def test_pages_that_make_no_sense(arch, image, guest, tmp_path):
     own, left = calls_of(text), calls_of(done.stdout)
     assert own[-len(left) + 1:] == left[1:] or {*map(str, left)} < {*map(str, own)}
     # The last slot of a page is a call, but for a task's or a time's.
-    assert len(own) - len(left) - (used - inner) in (0, 1)
+    missing = len(own) - len(left)
+    assert missing - (used - inner) in (0, 1)
+    lost = str(missing)
+    assert re.findall(r"^CPU:0 \[LOST (\d+) EVENTS\]$", done.stdout, re.M) == [lost]
+    data = tmp_path / "trace.dat"
+    extract(image, "--memory", memory, "--format", "trace.dat", "-o", data, check=False)
+    report = subprocess.run(["trace-cmd", "report", "-i", data], text=True, check=True,
+                            capture_output=True).stdout
+    assert re.findall(r"^CPU:0 \[(\d+) EVENTS DROPPED\]$", report, re.M) == [lost]
 
 
 def test_bad_input(arch, image, guest, tmp_path):

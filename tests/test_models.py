@@ -1,8 +1,8 @@
-"""The Promela models: of the strategies (every interleaving of three CPUs and a
-preempted task), of the trace buffer (a writer, a reader, and memory that reorders
-stores), and of retiring a tracer's ops. All states are gone through, and nothing is
-wrong; and with a step or a fence of the protocol taken out, what it is for is seen to
-go wrong."""
+"""The Promela models: of the strategies (every interleaving of three CPUs, one of which
+comes or goes, and a preempted task), of the trace buffer (a writer, a reader, and memory
+that reorders stores), and of retiring a tracer's ops. All states are gone through, and
+nothing is wrong; and with a step or a fence of the protocol taken out, what it is for is
+seen to go wrong."""
 
 import re
 import subprocess
@@ -24,6 +24,7 @@ WRONG = {
 }
 
 GOOD = [("stop", ""), ("breakpoint", ""), ("word", ""), ("word", "MISALIGNED"),
+        ("stop", "LEAVES RUNS=1"), ("breakpoint", "LEAVES RUNS=1"), ("word", "LEAVES RUNS=1"),
         ("ring", ""), ("quiesce", "")]
 
 # Model, what is taken out, and what must then be seen, all of it.
@@ -36,6 +37,8 @@ BROKEN = [
     ("stop", "SYNC_BY_IPI", "stuck"),
     ("stop", "JOIN_ANYTIME", "half unsynced old"),
     ("stop", "SYNC_THEN_JOIN", "half old"),
+    ("stop", "LEAVES LEAVE_ANYTIME", "half unsynced old stuck"),
+    ("stop", "LEAVES NO_GONE", "half unsynced old"),
     ("breakpoint", "NO_SYNC", "half unsynced old unknown"),
     ("breakpoint", "NO_SYNC_BREAK", "half old"),
     ("breakpoint", "NO_SYNC_TAIL", "half"),
@@ -50,6 +53,8 @@ BROKEN = [
     ("word", "NO_SYNC", "unsynced old"),
     ("word", "NO_FENCE", "unsynced old"),
     ("word", "SYNC_THEN_JOIN", "unsynced old"),
+    ("word", "LEAVES LEAVE_ANYTIME", "unsynced old stuck"),
+    ("word", "LEAVES NO_GONE", "unsynced old"),
     ("word", "MISALIGNED NO_FALLBACK", "half"),
     ("ring", "NO_SLOT_FENCE", "mixed"),
     ("ring", "NO_TAKE_FENCE", "mixed"),

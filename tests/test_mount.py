@@ -222,43 +222,6 @@ def test_guest_ends(mounted):
     m.wait(m.is_gone)
 
 
-def test_trace_cmd(arch, mounted):
-    """trace-cmd takes the guest for this machine."""
-    m = mounted(arch, smp=4)
-    if m.inside("true").returncode:
-        pytest.skip("no mount namespace can be made here")
-    done = m.inside("trace-cmd", "list", "-t")
-    assert done.stdout.split() == m.read("available_tracers").split()
-    assert m.inside("trace-cmd", "list", "-f").stdout == m.read("available_filter_functions")
-    done = m.inside("trace-cmd", "start", "-p", "function", "-l", "task_sleep")
-    assert done.returncode == 0, done.stderr
-    assert m.read("current_tracer") == "function\n"
-    assert m.read("set_ftrace_filter") == "task_sleep\n"
-    m.inside("trace-cmd", "stop")
-    assert m.inside("trace-cmd", "show").stdout == m.read("trace")
-    assert m.inside("trace-cmd", "reset").returncode == 0
-    assert m.read("current_tracer") == "nop\n"
-    data = m.folder.parent / "trace.dat"
-    done = m.inside("trace-cmd", "record", "-o", str(data), "-p", "function", "-l", "task_sleep",
-                    "-e", "sched_switch", "sleep", "0.5")
-    assert done.returncode == 0, done.stderr
-    report = m.inside("trace-cmd", "report", "-i", str(data)).stdout
-    assert "cpus=4" in report
-    assert re.search(r"^ +p9-\d+ +\[00\d\] +\d+\.\d+: function: +task_sleep( <-- serve)?$", report,
-                     re.M), report[:2000]
-    assert re.search(r"sched_switch: +\S+:\d+ \[\d+\] \S+ ==> \S+:\d+ \[\d+\]$", report, re.M)
-    # Stopped, for the guest wakes a task for each read, and that would be another event.
-    m.inside("trace-cmd", "start", "-e", "sched_wakeup")
-    m.inside("trace-cmd", "stop")
-    done = m.inside("trace-cmd", "extract", "-o", str(data))
-    assert done.returncode == 0, done.stderr
-    assert "sched_wakeup:" in m.inside("trace-cmd", "report", "-i", str(data)).stdout
-    done = m.inside("trace-cmd", "start", "-B", "mine", "-e", "sched_switch")
-    assert done.returncode == 0, done.stderr
-    assert m.read("instances/mine/set_event") == "sched:sched_switch\n"
-    assert "sched_switch:" in m.inside("trace-cmd", "show", "-B", "mine").stdout
-
-
 def test_memory_has_no_name(mounted):
     """The file that is the guest's memory cannot be left behind."""
     m = mounted(ANY)
@@ -305,38 +268,6 @@ def test_own_tracer_is_out_of_reach(mounted, tmp_path):
         pytest.skip("this machine lets nobody mount its tracefs")
     assert f"{place}: the guest" in done.stdout, done
     assert seen.read_text() == m.read("available_filter_functions")
-
-
-def test_perf(arch, mounted):
-    """perf ftrace, function by function; what it counts are the lines typed in the guest."""
-    m = mounted(arch, smp=2)
-    if m.inside("true").returncode:
-        pytest.skip("no mount namespace can be made here")
-    if m.inside("perf", "version").returncode:
-        pytest.skip("perf does not run here")
-    # Of all tasks: perf's own command is none of the guest's.
-    done = m.inside("perf", "ftrace", "trace", "-a", "-T", "task_sleep", "sleep", "0.5")
-    lines = [x for x in done.stdout.splitlines() if x and not x.startswith("#")]
-    # perf takes the column of interrupts and preemption away.
-    line = re.compile(r" +\S+-\d+ +\[00[01]\] +\d+\.\d{6}: task_sleep <-\w+$")
-    assert len(lines) > 5, done.stderr
-    assert all(map(line.match, lines)), done.stdout[:2000]
-    done = m.inside("perf", "ftrace", "trace", "-a", "-G", "task_sleep", "--graph-opts",
-                    "depth=2", "sleep", "0.5")
-    assert re.search(r"^ \d\) +\|  task_sleep\(\) \{$", done.stdout, re.M), done.stderr
-    assert re.search(r"^ \d\) .*\|    task_block\(\) \{$|^ \d\) .*\|    task_block\(\);$",
-                     done.stdout, re.M), done.stdout[:3000]
-    process = subprocess.Popen(
-        ["tools/inside", m.folder, "perf", "ftrace", "latency", "-a", "-T", "shell_run",
-         "sleep", "3"], cwd=ROOT, text=True, stdout=subprocess.PIPE)
-    m.wait(lambda: m.read("current_tracer") == "function_graph\n" and
-           m.read("tracing_on") == "1\n")
-    for i in range(7):
-        m.type(f"echo line {i}")
-        m.wait(lambda i=i: re.search(rf"^line {i}\r?$", m.text, re.M))
-    counts = re.findall(r"^ +\d+ - \S+ +\ws +\| +(\d+) \|", process.communicate()[0], re.M)
-    assert sum(map(int, counts)) == 7
-    assert m.read("current_tracer") == "nop\n"
 
 
 def test_bad_input(mounted, tmp_path):

@@ -11,9 +11,9 @@ from image import INFO
 
 # All strategies under load, CPUs that come and go, NMIs, return addresses.
 CLEAN = ("arch*", "patch.t*", "patch.every*", "hotplug*", "returns.t*", "nmi*")
-# (architecture, fault, rules): what each mistake does there, seen by the plugin. Where a
-# site changes by one aligned store that a CPU may fetch at any time (RISC-V), only the
-# rules of a rendezvous ("none") show a synchronisation that came too early.
+# (architecture, fault, rules): what each mistake does there, seen by the plugin. A site
+# changes by one aligned store, which RISC-V and AMD let a CPU fetch at any time: there
+# only stricter rules show the mistake, Intel's or those of a rendezvous ("none").
 PLANTED = [(arch, *row) for arch in ARCHES for row in FACTS[arch]["stale"]]
 
 

@@ -10,7 +10,7 @@ from collections import Counter
 
 import pytest
 from conftest import EVERY_KERNEL, FACTS, ROOT
-from guest import function_events, graph_events, graph_nesting, trace_stats
+from guest import PROMPT, function_events, graph_events, graph_nesting, trace_stats
 from image import INFO
 from qmp import Qmp
 
@@ -92,6 +92,45 @@ def test_toggle_from_two_sides(arch, guest):
     assert total["written"] == (total["read events"] + total["overrun"]
                                 + total["dropped events"]
                                 + total["entries"]), total
+    assert g.poweroff() == 0
+
+
+def dump_of(g, line: str) -> list[str]:
+    """The next dump's lines, after a command that prints nothing."""
+    g.sendline(line)
+    g.expect(r"Dumping ftrace buffer:\s+-{33}[\r\n]+(.*?)-{33}\s")
+    text = g.match[1].replace("\r", "")
+    g.sendline("echo in step")
+    g.expect(r"\nin step\s")
+    g.expect_prompt()
+    # The prompt stands on a line of its own where it came between two lines of the dump.
+    return [x for x in re.sub(PROMPT, "", text).splitlines() if x]
+
+
+def test_dump(arch, guest):
+    """The trigger dump: the whole trace on the console, as `trace` has it; the call that it is
+    for is its task's last. The task that dumps goes with its last trigger."""
+    g = guest(arch, smp=4)
+    g.run(f"cd {TRACING}")
+    tasks = re.search(r"(\d+) tasks", g.run("uptime"))[1]
+    g.run("stress start 1; echo 16 > buffer_size_kb")
+    g.run("echo cmd_sleep:dump > set_ftrace_filter; echo function > current_tracer")
+    lines = dump_of(g, "sleep 0.01")
+    g.run("stress stop")
+    trace = [x for x in g.lines("cat trace") if x[0] != "#"]
+    assert lines == trace and len(lines) > 1000
+    own = [x for x in lines if x.split("-")[0].strip() == "init"]
+    assert ": cmd_sleep <-" in own[-1], own[-3:]
+    assert g.run("cat tracing_on").strip() == "0"
+    # The recording has ended: there is no other dump, until it goes on.
+    assert "Dumping" not in g.run("sleep 0.2")
+    g.run("echo > trace; echo nop > current_tracer; echo 1 > tracing_on")
+    assert dump_of(g, "sleep 0.01") == ["   (ftrace buffer empty)"]
+    assert "set_ftrace_filter: 'dumps'" in g.run("echo cmd_ps:dumps > set_ftrace_filter")
+    assert "of functions alone" in g.run("echo dump > events/sched/sched_switch/trigger")
+    g.run("echo '!cmd_sleep:dump' > set_ftrace_filter")
+    while re.search(r"(\d+) tasks", g.run("uptime"))[1] != tasks:
+        g.run("sleep 0.1")
     assert g.poweroff() == 0
 
 

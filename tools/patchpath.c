@@ -9,8 +9,9 @@
  *
  * It also proves that the functions which synchronise a CPU's instruction fetch
  * execute the instruction for it on every way through them, and that the fences which
- * comments speak of are there (machine.json: sync, fences). No test in the kernel can
- * see either: QEMU needs none of them.
+ * comments speak of are there, also those which belong behind an instruction wherever it
+ * stands (machine.json: sync, fences, behind). No test in the kernel can see any of this:
+ * QEMU needs none of them.
  *
  * Roots are in the section patch_roots (function addresses), calls through
  * pointers in patch_indirect (pairs of caller and target); kernel/patch_path.h
@@ -21,6 +22,7 @@
 #include "lib/scan.h"
 
 #include <fnmatch.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -347,6 +349,32 @@ static void check_list(struct graph *g, json_t *list, const char *key,
 	}
 }
 
+/* Of a kind of instruction, what must stand behind each one. */
+static void check_behind(struct graph *g)
+{
+	const char *pattern;
+	json_t *value;
+
+	json_object_foreach (g->arch->behind, pattern, value) {
+		const char *next = json_string_value(value);
+
+		for (size_t i = 0; i + 1 < g->im.nr_insns; i++) {
+			const struct insn *in = &g->im.insns[i];
+			const struct symbol *s;
+
+			if (!matches(in, pattern) || matches(in + 1, next))
+				continue;
+			s = image_symbol_at(&g->im, in->addr);
+			fprintf(stderr,
+				"patchpath: %s: behind the \"%s\" at 0x%" PRIx64
+				" stands no \"%s\" (%s: behind)\n",
+				s ? s->name : "?", in->mnemonic, in->addr, next,
+				g->arch->file);
+			g->errors++;
+		}
+	}
+}
+
 int main(int argc, char **argv)
 {
 	struct graph g = { 0 };
@@ -360,5 +388,6 @@ int main(int argc, char **argv)
 	check_graph(&g, format_find(g.arch, argv[4]));
 	check_list(&g, g.arch->sync, "sync", true);
 	check_list(&g, g.arch->fences, "fences", false);
+	check_behind(&g);
 	return g.errors != 0;
 }

@@ -268,7 +268,7 @@ static int put_calls(struct sink *out)
 	put_figure(out, "tracing_off", cost_with(false), "instructions", 15);
 	put_figure(out, "filtered_by_pid", cost_filtered(), "instructions", 30);
 	put_figure(out, "beside_an_instance", cost_beside(), "instructions",
-		   600);
+		   65);
 	trace_select(&errors, "function_graph");
 	put_figure(out, "graph_call", cost_with(true), "instructions", 345);
 	trace_select(&errors, "function");

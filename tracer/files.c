@@ -355,7 +355,7 @@ CTL_FILE(available_addrs, .path = TRACING "available_filter_functions_addrs",
 /* How many are told of its calls; and where they lead, if they do: as Linux shows it. */
 static void put_use(struct seq *s, unsigned int site)
 {
-	unsigned long entry = (unsigned long)READ_ONCE(trace_ops)->entry;
+	unsigned long entry = (unsigned long)calls_entry(site);
 	struct symbol sym;
 
 	seq_printf(s, "%s (%u)", site_function(site), calls_users(site));
@@ -441,6 +441,7 @@ static const char readme[] =
 "                      removes; * ? [a-z] match; a number is a line of\n"
 "                      available_filter_functions; empty is all\n"
 "                      FUNC:traceon FUNC:traceoff FUNC:stacktrace FUNC:snapshot\n"
+"                      FUNC:dump (to the console, and tracing_on becomes 0)\n"
 "                      FUNC:enable_event:SYSTEM:NAME FUNC:disable_event:...,\n"
 "                      with :COUNT or without: done when FUNC is called\n"
 "  set_ftrace_notrace  functions never to trace\n"

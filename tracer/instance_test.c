@@ -141,6 +141,9 @@ static bool enabled_has(const char *line)
 	return strstr(text, line);
 }
 
+#define CALL_TRAMP "\ttramp: trace_entry_call+0x0"
+#define RING_TRAMP "\ttramp: trace_entry_ring+0x0"
+
 KTEST(instances_functions, "instances.functions")
 {
 	struct ring_stats s;
@@ -170,7 +173,7 @@ KTEST(instances_functions, "instances.functions")
 	KEXPECT_EQ(t, trace_test_put("instances/b/current_tracer", "function"),
 		   0);
 	KEXPECT(t, trace_test_says("current_tracer", "nop\n"));
-	KEXPECT(t, enabled_has("victim_call (1)\ttramp: trace_entry_call+0x0"));
+	KEXPECT(t, enabled_has("victim_call (1)" CALL_TRAMP));
 	KEXPECT(t, enabled_has("victim_other (1)\t"));
 	KEXPECT_EQ(t, trace_test_put("instances/b/set_ftrace_notrace", ""), 0);
 	KEXPECT(t, enabled_has("victim_call (2)\t"));
@@ -235,6 +238,59 @@ KTEST(instances_functions, "instances.functions")
 	KEXPECT_EQ(t, site_weight(live_calls.enabled), 0);
 	KEXPECT(t, touched(victim_call) && touched(victim_other));
 	KEXPECT(t, touched(victim_leaf));
+	trace_test_reset();
+}
+
+/*
+ * Calls that the top level alone wants do not go to C. While every CPU makes such calls, an
+ * instance comes to want them, and wants them no more: the top level misses none.
+ */
+KTEST(instances_choose, "instances.choose")
+{
+	struct trace_worker w[MAX_CPUS];
+	unsigned long calls;
+
+	trace_test_reset();
+	KEXPECT_EQ(t, make("a"), 0);
+	trace_test_put("instances/a/set_ftrace_filter", "victim_other");
+	trace_test_put("instances/a/current_tracer", "function");
+	trace_test_put("set_ftrace_filter", "victim_call victim_other");
+	KEXPECT_EQ(t, trace_test_put("current_tracer", "function"), 0);
+	KEXPECT(t, enabled_has("victim_call (1)" RING_TRAMP));
+	KEXPECT(t, enabled_has("victim_other (2)" CALL_TRAMP));
+	victim_call(1);
+	victim_other(1);
+	KEXPECT_EQ(t, trace_test_written(), 2);
+	KEXPECT_EQ(t, written("a"), 1);
+	/* As if another function had the same bit. */
+	memset(trace_in_c, 0xff, sizeof(trace_in_c));
+	KEXPECT(t, enabled_has("victim_call (1)" CALL_TRAMP));
+	victim_call(1);
+	KEXPECT_EQ(t, trace_test_written(), 3);
+	KEXPECT_EQ(t, written("a"), 1);
+	KEXPECT_EQ(t, trace_test_put("options/func_stack_trace", "1"), 0);
+	KEXPECT(t, enabled_has("victim_call (1)" CALL_TRAMP));
+	KEXPECT_EQ(t, trace_test_put("options/func_stack_trace", "0"), 0);
+	KEXPECT(t, enabled_has("victim_call (1)" RING_TRAMP));
+	trace_test_put("trace", "");
+	KASSERT(t, trace_workers_start(w, CALLS));
+	for (unsigned int i = 0; i < 10; i++) {
+		trace_test_add("instances/a/set_ftrace_filter", "victim_call");
+		trace_test_add("instances/a/set_ftrace_filter", "!victim_call");
+	}
+	calls = trace_workers_join(w);
+	KEXPECT(t, enabled_has("victim_call (1)" RING_TRAMP));
+	KEXPECT_EQ(t, trace_test_written(), calls);
+	KEXPECT(t, written("a") <= calls + 1);
+	/* The instance records on where the top level does not. */
+	KEXPECT_EQ(t, trace_test_put("tracing_on", "0"), 0);
+	victim_call(1);
+	calls = written("a");
+	victim_other(1);
+	KEXPECT_EQ(t, trace_test_written(), CALLS * bit_count(cpus_online));
+	KEXPECT_EQ(t, written("a"), calls + 1);
+	KEXPECT_EQ(t, drop("a"), 0);
+	KEXPECT(t, enabled_has("victim_call (1)\ttramp: trace_entry_off"));
 	trace_test_reset();
 }
 

@@ -62,12 +62,13 @@ static void apply(bool clear)
 	struct trace_ops *ops = calls_ops(trace_top.tracer);
 	/* C code looks at tracing_on itself, for a trigger may change it. */
 	bool triggers = event_triggers_any(), apart = events_apart();
-	bool on = (trace_top.on || ops || triggers) && !trace_top.pauses;
+	bool in_c = calls_all_in_c(ops);
+	bool on = (trace_top.on || in_c || triggers) && !trace_top.pauses;
 	struct trace_ops *wanted = trace_wants(trace_top.tracer);
 	bool calls = ops || (on && wanted), watch;
 
-	WRITE_ONCE(ring_gated, ops || triggers || pids_are_listed(&trace_top));
-	WRITE_ONCE(ring_by_c, ops || triggers || apart);
+	WRITE_ONCE(ring_gated, in_c || triggers || pids_are_listed(&trace_top));
+	WRITE_ONCE(ring_by_c, in_c || triggers || apart);
 	WRITE_ONCE(ring_triggers, triggers);
 	/* Pairs with ring_event_slow()'s acquire. */
 	__atomic_store_n(&ring_apart, apart, __ATOMIC_RELEASE);
@@ -136,9 +137,13 @@ int trace_update(struct ctl_handle *h, unsigned int lo, unsigned int hi)
 	int err;
 
 	mutex_assert_held(&trace_mutex);
+	calls_before_update();
 	err = patch_apply(&b, lo, hi, active ? want_filtered : want_calls,
 			  NULL);
-	return err ? trace_patch_error(h, &b, err) : 0;
+	if (err)
+		return trace_patch_error(h, &b, err);
+	calls_after_update();
+	return 0;
 }
 
 const struct tracer *trace_find(const char *name)

@@ -65,7 +65,7 @@ KTEST(live_word, "arch_trace.arch_live_word")
 		KEXPECT(t, !arch_live_word((struct live){ at + i, LIVE_CALL }));
 }
 
-KTEST(live_write_word, "arch_trace.arch_live_write_word")
+KTEST(live_write_word, "arch_trace.arch_live_word.write")
 {
 	unsigned long at = (unsigned long)buffer + 16;
 	unsigned int i, words = 0;
@@ -77,7 +77,7 @@ KTEST(live_write_word, "arch_trace.arch_live_write_word")
 			continue;
 		words++;
 		fill(0x5a);
-		arch_live_write_word(l, 0, arch_live_bytes(l, true));
+		arch_live_write(l, 0, arch_live_bytes(l, true));
 		KEXPECT_EQ(t, arch_live_read(l), arch_live_bytes(l, true));
 		KEXPECT(t, filled_but(0x5a, 16 + i, 16 + i + arch_live_length));
 	}

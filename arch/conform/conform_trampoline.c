@@ -127,9 +127,9 @@ KTEST(stub, "arch_trace.trace_stub")
 /* All trampolines stand between the first and the end. */
 KTEST(trampoline_end, "arch_trace.trampoline_end")
 {
-	void (*const all[])(void) = { trace_entry_off, trace_entry_ring,
-				      trace_entry_call, trace_entry_return,
-				      trace_return };
+	void (*const all[])(void) = { trace_entry_off,	  trace_entry_ring,
+				      trace_entry_call,	  trace_entry_choose,
+				      trace_entry_return, trace_return };
 
 	for (unsigned int i = 0; i < ARRAY_SIZE(all); i++) {
 		KEXPECT(t, (unsigned long)all[i] > (unsigned long)trace_entry);
@@ -318,6 +318,71 @@ static void quick_call(unsigned long ip, unsigned long parent,
 {
 	(void)ip, (void)parent, (void)ops;
 }
+static struct trace_ops choose_ops = { .entry = trace_entry_choose,
+				       .func = hit };
+
+static void fill_in_c(u32 word)
+{
+	for (unsigned int i = 0; i < ARRAY_SIZE(trace_in_c); i++)
+		trace_in_c[i] = word;
+}
+
+/* Registers are kept on both ways. */
+KTEST(entry_choose, "arch_trace.trace_entry_choose")
+{
+	struct ring_stats s;
+	u32 before = conform_hits;
+
+	trace_test_reset();
+	fill_in_c(0);
+	expect_kept(t, &choose_ops);
+	KEXPECT_EQ(t, conform_hits, before);
+	KEXPECT(t, trace_test_books(&s));
+	KEXPECT(t, s.written > CONFORM_ROUNDS * 8);
+	trace_test_reset();
+	fill_in_c(~0u);
+	expect_kept(t, &choose_ops);
+	KEXPECT(t, conform_hits - before > CONFORM_ROUNDS * 8);
+	KEXPECT(t, trace_test_books(&s));
+	KEXPECT_EQ(t, s.written, 0);
+}
+
+/* Of how many bits does trace_entry_choose not take for this function what it must? The
+ * site's own alone sends a call to C. */
+static unsigned int wrong_bits(unsigned long (*fn)(unsigned long x))
+{
+	int site = trace_test_site(fn);
+	unsigned int wrong = 0, own;
+	struct patch_batch b;
+
+	if (site < 0 || patch_site(&b, site, true))
+		return ~0u;
+	own = (site_address(site) + arch_site_length) / 4 % TRACE_IN_C_BITS;
+	for (unsigned int n = 0; n < TRACE_IN_C_BITS; n++) {
+		u32 hits = conform_hits;
+
+		trace_in_c[n / 32] = 1u << n % 32;
+		fn(n);
+		trace_in_c[n / 32] = 0;
+		wrong += conform_hits - hits != (n == own);
+	}
+	return patch_site(&b, site, false) ? ~0u : wrong;
+}
+
+/* Several functions: at some addresses a wrong shift finds the right bit. */
+KTEST(entry_choose_bits, "arch_trace.trace_entry_choose.bits")
+{
+	fill_in_c(0);
+	mutex_lock(&trace_mutex);
+	trace_test_ops(&choose_ops);
+	KEXPECT_EQ(t, wrong_bits(victim_call), 0);
+	KEXPECT_EQ(t, wrong_bits(victim_other), 0);
+	KEXPECT_EQ(t, wrong_bits(victim_leaf), 0);
+	trace_test_ops(NULL);
+	mutex_unlock(&trace_mutex);
+	trace_test_reset();
+}
+
 static struct trace_ops quick_ops = { .entry = trace_entry_call,
 				      .func = quick_call };
 

@@ -109,9 +109,4 @@ static inline bool arch_live_word(struct live l)
 	return l.at % 4 == 0;
 }
 
-static inline void arch_live_write_word(struct live l, long delta, u64 bytes)
-{
-	arch_live_write(l, delta, bytes);
-}
-
 #endif

@@ -191,7 +191,8 @@ relax_window:
 	ehb
 	wait
 	di
+	ehb
 relax_window_end:
 	jr	$ra
-	ehb
+	nop
 END(relax_wait)

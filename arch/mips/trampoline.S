@@ -205,6 +205,23 @@ TRAMPOLINE(trace_entry_call)
 	move	$ra, $at
 END(trace_entry_call)
 
+/* srlv takes the low 5 bits of its last operand: the number of the bit in the word. */
+TRAMPOLINE(trace_entry_choose)
+	srl	$t2, $ra, 7
+	andi	$t2, $t2, TRACE_IN_C_BITS / 32 - 1
+	sll	$t2, $t2, 2
+	lui	$t3, %hi(trace_in_c)
+	addu	$t2, $t2, $t3
+	lw	$t2, %lo(trace_in_c)($t2)
+	srl	$t1, $ra, 2
+	srlv	$t2, $t2, $t1
+	andi	$t2, $t2, 1
+	beqz	$t2, trace_entry_ring
+	nop
+	b	trace_entry_call
+	nop
+END(trace_entry_choose)
+
 /* trace_take_return(ip, parent, ops, sp): sp as the prologue left it. What it puts
  * into the frame instead of at is where a leaf will return to. */
 TRAMPOLINE(trace_entry_return)

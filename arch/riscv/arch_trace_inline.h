@@ -170,6 +170,8 @@ static inline void arch_live_write(struct live l, long delta, u64 bytes)
 {
 	if (live_is_half(l))
 		*(volatile u16 *)(l.at + delta) = (u16)bytes;
+	else if (l.at % 4 == 0)
+		*(volatile u32 *)(l.at + delta) = (u32)bytes;
 	else
 		insn_write(l.at + delta, bytes);
 }
@@ -181,14 +183,6 @@ static inline void arch_live_write(struct live l, long delta, u64 bytes)
 static inline bool arch_live_word(struct live l)
 {
 	return live_is_half(l) || l.at % 4 == 0;
-}
-
-static inline void arch_live_write_word(struct live l, long delta, u64 bytes)
-{
-	if (live_is_half(l))
-		*(volatile u16 *)(l.at + delta) = (u16)bytes;
-	else
-		*(volatile u32 *)(l.at + delta) = (u32)bytes;
 }
 
 /*

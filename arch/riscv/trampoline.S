@@ -126,6 +126,21 @@ TRAMPOLINE(trace_entry_call)
 	jr	IP
 END(trace_entry_call)
 
+/* srlw takes the low 5 bits of its last operand: the number of the bit in the word. */
+TRAMPOLINE(trace_entry_choose)
+	srli	t4, IP, 7
+	andi	t4, t4, TRACE_IN_C_BITS / 32 - 1
+	slli	t4, t4, 2
+	lla	t1, trace_in_c
+	add	t4, t4, t1
+	lw	t4, (t4)
+	srli	t1, IP, 2
+	srlw	t4, t4, t1
+	andi	t4, t4, 1
+	beqz	t4, trace_entry_ring
+	j	trace_entry_call
+END(trace_entry_choose)
+
 /* trace_take_return(ip, parent, ops, sp): sp as the site's function has it. */
 TRAMPOLINE(trace_entry_return)
 	save

@@ -66,16 +66,6 @@ static inline u64 arch_live_read(struct live l)
 	return bytes & LIVE_MASK;
 }
 
-/* Two stores: no CPU may be fetching here. */
-static inline void arch_live_write(struct live l, long delta, u64 bytes)
-{
-	unsigned long alias = l.at + delta;
-	u32 low = bytes;
-
-	__builtin_memcpy((void *)alias, &low, 4);
-	*(volatile u8 *)(alias + 4) = bytes >> 32;
-}
-
 /*
  * One store of an aligned 8-byte word replaces a live instruction that begins at most
  * this many bytes into the word, while other CPUs fetch it; -1: no store may.
@@ -88,17 +78,22 @@ static inline bool arch_live_word(struct live l)
 	return (int)(l.at & 7) <= patch_word_last;
 }
 
-static inline void arch_live_write_word(struct live l, long delta, u64 bytes)
+static inline void arch_live_write(struct live l, long delta, u64 bytes)
 {
 	unsigned long alias = l.at + delta;
 	volatile u64 *word = (volatile u64 *)(alias & ~7ul);
 	unsigned int shift = 8 * (alias & 7);
+	u32 low = bytes;
 
 	/* Most functions are aligned. */
-	if (__builtin_expect(!shift, 1))
+	if (__builtin_expect(!shift, 1)) {
 		*word = (*word & ~LIVE_MASK) | bytes;
-	else
+	} else if (shift <= 64 - 8 * SITE_LENGTH) {
 		*word = (*word & ~(LIVE_MASK << shift)) | bytes << shift;
+	} else {
+		__builtin_memcpy((void *)alias, &low, 4);
+		*(volatile u8 *)(alias + 4) = bytes >> 32;
+	}
 }
 
 static inline void arch_text_sync_site(unsigned long a)

@@ -171,6 +171,18 @@ FUNCTION(trace_entry_call)
 	ret
 END(trace_entry_call)
 
+/* bt takes any bit of the array that its first operand counts to. */
+FUNCTION(trace_entry_choose)
+	push rax
+	movl 8(%rsp), %eax		/* ip */
+	shrl $2, %eax
+	andl $(TRACE_IN_C_BITS - 1), %eax
+	btl %eax, trace_in_c(%rip)
+	pop rax
+	jnc trace_entry_ring
+	jmp trace_entry_call
+END(trace_entry_choose)
+
 /* trace_take_return(ip, parent, ops, sp): sp is what the site's function has when
  * the trampoline has returned to it. */
 FUNCTION(trace_entry_return)

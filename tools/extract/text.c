@@ -1,7 +1,11 @@
 /* The trace as text: what the guest's own `cat trace` prints (tracer/output). */
-#include "trace.h"
+#include "latency.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+static struct latency_view view;
+static long delay_at; /* the column of a delay in the last line; 0: it has none */
 
 /* Options that lines ask for, looked up once. */
 static struct {
@@ -116,10 +120,24 @@ void text_of_raw(const struct trace *t, const struct trace_entry *e, FILE *f)
 		fprintf(f, " %02x", e->bytes[i]);
 }
 
+static void put_latency_columns(const struct trace *t,
+				const struct trace_entry *e, FILE *f)
+{
+	fprintf(f, "%8.8s-%-7d %3u", trace_comm(t, e->pid), e->pid, e->cpu);
+	put_flags(e->context, f);
+	fprintf(f, "%4lluus",
+		(unsigned long long)(latency_between(t, view.zero, e->clock) /
+				     1000));
+	delay_at = ftell(f);
+	fputs(" : ", f);
+}
+
 static void put_line(const struct trace *t, const struct trace_entry *e,
 		     FILE *f)
 {
-	if (opt.context) {
+	if (opt.context && view.format) {
+		put_latency_columns(t, e, f);
+	} else if (opt.context) {
 		fprintf(f, "%16s-%-7d [%03u] ", trace_comm(t, e->pid), e->pid,
 			e->cpu);
 		if (opt.irq)
@@ -235,6 +253,11 @@ static void put_context(const struct trace *t, const struct trace_entry *e,
 		put_task(t, e->pid, f);
 		fputs(" | ", f);
 	}
+	if (opt.context && view.format) {
+		fputc(' ', f);
+		put_flags(e->context, f);
+		fputs("| ", f);
+	}
 }
 
 static void put_interrupt(const struct trace *t, const struct trace_entry *e,
@@ -343,15 +366,24 @@ static const char short_legend[] =
 
 static void put_graph_header(FILE *f)
 {
+	static const char *const flags[] = { "  _-----=> irqs-off        ",
+					     " / _----=> need-resched    ",
+					     "| / _---=> hardirq/softirq ",
+					     "|| / _--=> preempt-depth   ",
+					     "||| /                      " };
+	const char *column = view.format ? "||||   " : "";
 	bool duration = shows(opt.duration);
+	int width = 16 * opt.abstime + 4 * opt.cpu + 17 * opt.proc;
 
-	fprintf(f, "#%s%s%s%s               FUNCTION CALLS\n",
+	for (int i = 0; view.format && i < 5; i++)
+		fprintf(f, "#%*s%s\n", width, "", flags[i]);
+	fprintf(f, "#%s%s%s%s%s               FUNCTION CALLS\n",
 		opt.abstime ? "     TIME       " : "", opt.cpu ? " CPU" : "",
-		opt.proc ? "  TASK/PID       " : "",
+		opt.proc ? "  TASK/PID       " : "", column,
 		duration ? "  DURATION   " : "");
-	fprintf(f, "#%s%s%s%s               |   |   |   |\n",
+	fprintf(f, "#%s%s%s%s%s               |   |   |   |\n",
 		opt.abstime ? "      |         " : "", opt.cpu ? " |  " : "",
-		opt.proc ? "   |    |        " : "",
+		opt.proc ? "   |    |        " : "", column,
 		duration ? "   |   |      " : "");
 }
 
@@ -360,37 +392,36 @@ static void put_header(const struct trace *t, u64 entries, u64 written, FILE *f)
 	if (!opt.context)
 		return;
 	fprintf(f, "# tracer: %s\n#\n", t->tracer);
-	if (t->graph) {
+	if (view.format)
+		latency_header(t, &view, entries, written, f);
+	if (t->graph)
 		put_graph_header(f);
+	if (t->graph || view.format)
 		return;
-	}
 	fprintf(f, "# entries-in-buffer/entries-written: %llu/%llu   #P:%u\n",
 		(unsigned long long)entries, (unsigned long long)written,
 		t->nr_cpus);
 	fprintf(f, "#\n%s", opt.irq ? legend : short_legend);
 }
 
-void write_text(struct trace *t, FILE *f)
+/* The lines into f; how many entries they are. The text is f's, for the delays. */
+static u64 put_lines(struct trace *t, u64 started, char **text, FILE *f)
 {
-	u64 entries = 0, written = 0, shown = 0;
 	u64 irq_event = guest_symbol(t->g, NULL, "irq_event");
-	u64 started = 0; /* CPUs that have had a line */
+	u64 shown = 0, entries = 0, last = 0;
 	const struct trace_entry *e;
 
-	read_options(t);
-	memset(graphs, 0, sizeof(graphs));
-	if (t->latency || trace_option(t, "latency-format"))
-		errx(1,
-		     "the format of latency tracers cannot be written as text; "
-		     "trace.dat can");
-	for (unsigned int i = 0; i < t->nr_cursors; i++) {
-		entries += t->cursors[i].entries;
-		written += t->cursors[i].entries + t->cursors[i].overwritten;
-	}
-	put_header(t, entries, written, f);
-	if (t->graph || written == entries || !opt.annotate)
-		started = ~0ull;
+	delay_at = 0;
 	while ((e = trace_next_line(t))) {
+		if (e->clock < view.since || e->clock > view.until)
+			continue;
+		if (delay_at) {
+			fflush(f);
+			(*text)[delay_at] =
+				mark(latency_between(t, last, e->clock));
+		}
+		delay_at = 0;
+		last = e->clock;
 		if (!(started >> e->cpu & 1) && shown)
 			fprintf(f, "##### CPU %u buffer started ####\n",
 				e->cpu);
@@ -399,10 +430,41 @@ void write_text(struct trace *t, FILE *f)
 			fprintf(f, "CPU:%u [LOST %llu EVENTS]\n", e->cpu,
 				(unsigned long long)e->lost);
 		shown += 1 + e->lost;
+		entries += e->kind == GRAPH_LEAF ? 2 : 1;
 		if (t->graph || e->kind == GRAPH_ENTRY ||
 		    e->kind == GRAPH_RETURN || e->kind == GRAPH_LEAF)
 			put_graph_line(t, e, irq_event, f);
 		else
 			put_line(t, e, f);
 	}
+	return entries;
+}
+
+void write_text(struct trace *t, FILE *f)
+{
+	u64 entries = 0, written = 0, shown, started = 0;
+	char *text = NULL;
+	size_t size = 0;
+	FILE *lines = open_memstream(&text, &size);
+
+	if (!lines)
+		err(1, "no memory");
+	read_options(t);
+	latency_open(t, &view);
+	memset(graphs, 0, sizeof(graphs));
+	for (unsigned int i = 0; i < t->nr_cursors; i++) {
+		entries += t->cursors[i].entries;
+		written += t->cursors[i].entries + t->cursors[i].overwritten;
+	}
+	/* CPUs whose first line needs no remark. */
+	if (t->graph || view.format || written == entries || !opt.annotate)
+		started = ~0ull;
+	shown = put_lines(t, started, &text, lines);
+	if (fclose(lines))
+		err(1, "no memory");
+	if (view.longest)
+		entries = written = shown;
+	put_header(t, entries, written, f);
+	fwrite(text, 1, size, f);
+	free(text);
 }

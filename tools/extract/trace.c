@@ -120,6 +120,15 @@ static bool page_is(const struct trace *t, const struct cursor *c, u64 addr)
 	return RING_STATE_GEN((u32)state) == RING_GEN(c->seq);
 }
 
+/* The pages of a snapshot that was cleared are nobody's, and the last one says that it is empty. */
+static bool is_empty(const struct trace *t, u64 addr)
+{
+	u64 state = guest_get(t->g, addr, "ring_page", "state");
+
+	return RING_STATE_GEN((u32)state) == RING_NOBODY &&
+	       !guest_get(t->g, addr, "ring_page", "used");
+}
+
 /* How many slots of the page at addr are written. */
 static u32 slots_used(const struct trace *t, const struct cursor *c, u64 addr)
 {
@@ -141,6 +150,9 @@ static bool copy_page(const struct trace *t, struct cursor *c)
 		t->g, c->pages + (u64)(c->seq % c->nr) * t->g->im.pointer_size);
 	const uint8_t *p = guest_at(t->g, addr, PAGE_BYTES);
 
+	c->used = c->consumed = 0;
+	if (p && c->seq == c->head && is_empty(t, addr))
+		return true;
 	if (!p || !page_is(t, c, addr))
 		return false;
 	c->used = slots_used(t, c, addr);
@@ -157,9 +169,12 @@ static bool copy_page(const struct trace *t, struct cursor *c)
 
 static void begin_page(const struct trace *t, struct cursor *c)
 {
-	u64 before = in_page(t, c, "before");
+	u64 before;
 
 	c->at = 0;
+	if (!c->used)
+		return;
+	before = in_page(t, c, "before");
 	c->base = in_page(t, c, "base");
 	c->pid = in_page(t, c, "pid");
 	if (!c->fresh && before > c->position)

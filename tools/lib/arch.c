@@ -40,6 +40,7 @@ static const struct field code_fields[] = {
 	FIELD(arch, TEXT, false, return_operand),
 	FIELD(arch, TEXTS, true, sync),
 	FIELD(arch, TEXTS, false, fences),
+	FIELD(arch, TEXTS, false, behind),
 	FIELD(arch, NUMBER, false, call_field),
 	FIELD(arch, FLAG, false, relaxes),
 	FIELD(arch, FLAG, false, delay_slots),

@@ -26,6 +26,7 @@ struct arch {
 	/* By function, a pattern of instructions ("mnemonic operands"): one is executed
 	 * on every way through the function (sync), or stands in it (fences). */
 	json_t *sync, *fences;
+	json_t *behind; /* by such a pattern, the one of each next instruction */
 	int call_field; /* bytes from a call to what its relocation changes */
 	const char *
 		*labels; /* bytes of a jump label as compiled, in hexadecimal */

@@ -15,19 +15,57 @@ static struct waiting {
 	char *kept;			/* NULL: nothing was read ahead */
 	int len, at;	 /* bytes of it, or an error; of these, given away */
 	uint64_t offset; /* in the file, behind what was read */
+	enum { ALWAYS_READABLE, ENTRIES, PAGES } kind;
+	bool polled;
+	uint64_t not_before; /* reading ahead again, in ns: for PAGES */
 } waits[FIDS];
 static pthread_mutex_t waits_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool polls; /* the thread runs that looks for entries */
 #define POLL_NS 20000000
-#define READ_AHEAD 4096
+#define PAGE 4096
+#define READ_AHEAD (P9_IOUNIT / PAGE * PAGE)
+
+/*
+ * The guest gives a page as soon as it has one event, and each read makes some. Without a pause a
+ * program that records would so get thousands of pages with little in them. There is none behind
+ * a page that is full, or that says that events were lost: a page ends before these.
+ */
+#define PAGE_PAUSE_NS 100000000
+#define FEW_BYTES 512 /* a page that ends with so many zeros is not full */
+#define LOST_BYTE                                                              \
+	11 /* of a page, and its bit; see the guest's events/header_page */
+#define LOST_BIT 0x80
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+
+/* Of the last page that was read. */
+static bool more_is_there(const char *pages, int len)
+{
+	const char *page = pages + len - PAGE;
+
+	if (len < PAGE)
+		return false;
+	for (int i = PAGE - FEW_BYTES; i < PAGE; i++)
+		if (page[i])
+			return true;
+	return page[LOST_BYTE] & LOST_BIT;
+}
 
 /* With the lock held. */
 static bool is_readable(uint32_t fid)
 {
 	struct waiting *w = &waits[fid];
 
-	if (w->kept)
+	if (w->kept || w->kind == ALWAYS_READABLE)
 		return true;
+	if (w->kind == PAGES && now_ns() < w->not_before)
+		return false;
 	w->kept = malloc(READ_AHEAD);
 	if (!w->kept)
 		return true;
@@ -36,6 +74,8 @@ static bool is_readable(uint32_t fid)
 	if (w->len == -EAGAIN) {
 		free(w->kept);
 		w->kept = NULL;
+	} else if (w->kind == PAGES && !more_is_there(w->kept, w->len)) {
+		w->not_before = now_ns() + PAGE_PAUSE_NS;
 	}
 	return w->kept;
 }
@@ -64,6 +104,23 @@ static void *notify(void *arg)
 	return arg;
 }
 
+void poll_open(uint32_t fid, const char *name)
+{
+	waits[fid].kind = !strcmp(name, "trace_pipe")	  ? ENTRIES :
+			  !strcmp(name, "trace_pipe_raw") ? PAGES :
+							    ALWAYS_READABLE;
+}
+
+bool poll_gives_pages(uint32_t fid)
+{
+	return waits[fid].kind == PAGES;
+}
+
+bool poll_ends_waiting(uint32_t fid)
+{
+	return waits[fid].polled && waits[fid].kind == PAGES;
+}
+
 bool poll_ask(uint32_t fid, struct fuse_pollhandle *handle)
 {
 	struct waiting *w = &waits[fid];
@@ -71,12 +128,16 @@ bool poll_ask(uint32_t fid, struct fuse_pollhandle *handle)
 	bool readable;
 
 	pthread_mutex_lock(&waits_lock);
+	w->polled = true;
 	readable = is_readable(fid);
-	if (handle) {
+	if (handle && readable) {
+		fuse_pollhandle_destroy(handle);
+	} else if (handle) {
 		forget_handle(w);
 		w->handle = handle;
 	}
-	if (!polls && !pthread_create(&thread, NULL, notify, NULL)) {
+	if (!readable && !polls &&
+	    !pthread_create(&thread, NULL, notify, NULL)) {
 		pthread_detach(thread);
 		polls = true;
 	}

@@ -26,8 +26,7 @@
 #include "p9.h"
 #include "polling.h"
 
-static bool fids[FIDS];		     /* numbers in use, under `lock` */
-static bool waits_for_entries[FIDS]; /* an open trace_pipe */
+static bool fids[FIDS]; /* numbers in use, under `lock` */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct fuse *fuse;
 static const char *dir;
@@ -111,6 +110,21 @@ static void fill_stat(struct stat *st, const uint8_t *reply)
 	st->st_blksize = 4096;
 }
 
+/*
+ * A size for trace_pipe_raw, though it has none: since Linux 6.5 splice() of a mounted file gives
+ * nothing behind its size. trace-cmd records with splice(). More than a program records, and
+ * little enough for one that reads a file by asking for memory of its size.
+ */
+#define RAW_SIZE (1ull << 30)
+
+static bool is_raw(const char *path, const struct fuse_file_info *info)
+{
+	const char *name = path ? strrchr(path, '/') : NULL;
+
+	return info ? poll_gives_pages(info->fh) :
+		      name && !strcmp(name, "/trace_pipe_raw");
+}
+
 /* The fid of what is open, or else one for its path, which give_back() ends. */
 static int fid_of(const char *path, const struct fuse_file_info *info,
 		  uint32_t *fid)
@@ -142,6 +156,8 @@ static int do_getattr(const char *path, struct stat *st,
 	err = p9_call(&m);
 	if (!err)
 		fill_stat(st, m.buf);
+	if (!err && is_raw(path, info))
+		st->st_size = RAW_SIZE;
 	give_back(fid, info);
 	return err;
 }
@@ -178,8 +194,7 @@ static int do_open(const char *path, struct fuse_file_info *info)
 	/* Their sizes are not known before they are read. */
 	info->direct_io = 1;
 	if (!err)
-		waits_for_entries[info->fh] =
-			!strcmp(strrchr(path, '/'), "/trace_pipe");
+		poll_open(info->fh, strrchr(path, '/') + 1);
 	return err;
 }
 
@@ -192,15 +207,7 @@ static int do_poll(const char *path, struct fuse_file_info *info,
 		   struct fuse_pollhandle *handle, unsigned int *events)
 {
 	(void)path;
-	/* Every other file is always readable; so is trace_pipe_raw, whose readers read whole
-	 * pages, and wait while they do. */
-	if (!waits_for_entries[info->fh]) {
-		*events = POLLIN | POLLOUT;
-		if (handle)
-			fuse_pollhandle_destroy(handle);
-		return 0;
-	}
-	*events = poll_ask(info->fh, handle) ? POLLIN : 0;
+	*events = poll_ask(info->fh, handle) ? POLLIN | POLLOUT : 0;
 	return 0;
 }
 
@@ -208,15 +215,19 @@ static int do_poll(const char *path, struct fuse_file_info *info,
 static int do_read(const char *path, char *buf, size_t size, off_t offset,
 		   struct fuse_file_info *info)
 {
+	bool waits = !(info->flags & O_NONBLOCK);
 	size_t done = 0;
-	int n = poll_take(info->fh, buf, size);
+	int n;
 
 	(void)path;
+	if (waits && poll_ends_waiting(info->fh) && !poll_ask(info->fh, NULL))
+		return -EAGAIN;
+	n = poll_take(info->fh, buf, size);
 	if (n != -EAGAIN)
 		return n;
 	do {
 		n = p9_read(info->fh, buf + done, size - done, offset + done,
-			    !(info->flags & O_NONBLOCK));
+			    waits);
 		if (n < 0)
 			return done ? (int)done : n;
 		done += n;
@@ -404,6 +415,9 @@ static void nothing(int signal)
 static void *do_init(struct fuse_conn_info *conn, struct fuse_config *config)
 {
 	conn->want |= conn->capable & FUSE_CAP_ATOMIC_O_TRUNC;
+	/* splice() asks for no page in advance, for it may have to wait; signals interrupt it. */
+	conn->max_readahead = 0;
+	conn->want &= ~FUSE_CAP_ASYNC_READ;
 	config->use_ino = 1;
 	config->nullpath_ok = 1;
 	config->direct_io = 1;

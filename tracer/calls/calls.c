@@ -60,7 +60,10 @@ static void called(unsigned long ip, unsigned long parent,
 		   struct trace_ops *ops);
 static struct trace_ops call_ops = { .entry = trace_entry_call,
 				     .func = called };
-/* The same, for the tracer nop. */
+/* The same, where the tracer function can record by itself what no other client wants. */
+static struct trace_ops choose_ops = { .entry = trace_entry_choose,
+				       .func = called };
+/* For the tracer nop. */
 static struct trace_ops quiet_ops = { .entry = trace_entry_call,
 				      .func = called };
 
@@ -82,7 +85,7 @@ static void called(unsigned long ip, unsigned long parent,
 {
 	struct call c = begin(ip, parent);
 
-	if (c.recorded && ops == &call_ops) {
+	if (c.recorded && ops != &quiet_ops) {
 		if (READ_ONCE(trace_top.options) & MORE_OF_A_CALL)
 			record_more(ip, parent, c.irqs_off);
 		else
@@ -148,6 +151,77 @@ static bool profiled(struct task_return *r, unsigned int depth)
 }
 PATCH_ROOT(profiled);
 
+/* ---- Which calls go to C ------------------------------------------------------
+ *
+ * Sites whose addresses differ by a multiple of 4 * TRACE_IN_C_BITS share a bit. A call that
+ * goes to C without need is recorded all the same, but costs more. So bits are set before the
+ * sites are on, and cleared when others are off.
+ */
+u32 trace_in_c[TRACE_IN_C_BITS / 32];
+
+static u32 *in_c_word(u32 *map, unsigned int site, u32 *bit)
+{
+	unsigned long n = (site_address(site) + arch_site_length) / 4;
+
+	*bit = 1u << n % 32;
+	return &map[n / 32 % (TRACE_IN_C_BITS / 32)];
+}
+
+/* Set the bits of all calls that clients want; and clear the others? */
+static void set_in_c(bool exact)
+{
+	u32 map[TRACE_IN_C_BITS / 32] = { 0 }, bit, *word;
+
+	for (unsigned int w = 0; w < site_words; w++) {
+		u32 want = calls_want(w);
+
+		for (unsigned int i = 32 * w; want && i < site_count; i++) {
+			word = in_c_word(map, i, &bit);
+			if (want & 1)
+				*word |= bit;
+			want >>= 1;
+		}
+	}
+	for (unsigned int i = 0; i < ARRAY_SIZE(map); i++)
+		WRITE_ONCE(trace_in_c[i],
+			   exact ? map[i] : trace_in_c[i] | map[i]);
+}
+
+void calls_before_update(void)
+{
+	mutex_assert_held(&trace_mutex);
+	if (trace_ops == &choose_ops)
+		set_in_c(false);
+}
+
+void calls_after_update(void)
+{
+	mutex_assert_held(&trace_mutex);
+	if (trace_ops == &choose_ops)
+		set_in_c(true);
+}
+
+/* Can calls that no client wants be recorded by trace_entry_ring? */
+static bool may_choose(const struct tracer *tracer)
+{
+	return trace_wants(tracer) == &trace_ops_ring && !triggers_any() &&
+	       !(trace_top.options & MORE_OF_A_CALL);
+}
+
+void (*calls_entry(unsigned int site))(void)
+{
+	const struct trace_ops *ops = READ_ONCE(trace_ops);
+	u32 bit, *word;
+
+	mutex_assert_held(&trace_mutex);
+	if (ops->entry != trace_entry_choose)
+		return ops->entry;
+	word = in_c_word(trace_in_c, site, &bit);
+	return *word & bit ? trace_entry_call : trace_entry_ring;
+}
+
+/* ---- What trampolines do -------------------------------------------------------- */
+
 struct trace_ops *calls_ops(const struct tracer *tracer)
 {
 	bool wanted = trace_wants(tracer);
@@ -158,7 +232,17 @@ struct trace_ops *calls_ops(const struct tracer *tracer)
 	    !(tracer->ops == &trace_ops_ring &&
 	      (trace_top.options & MORE_OF_A_CALL)))
 		return NULL;
+	if (may_choose(tracer)) {
+		if (trace_ops != &choose_ops)
+			set_in_c(true);
+		return &choose_ops;
+	}
 	return !wanted ? &quiet_ops : tracer->graph ? &graph_ops : &call_ops;
+}
+
+bool calls_all_in_c(const struct trace_ops *ops)
+{
+	return ops && ops != &choose_ops;
 }
 
 unsigned int calls_users(unsigned int site)

@@ -13,6 +13,16 @@
 struct trace_ops *calls_ops(const struct tracer *tracer);
 u32 calls_want(unsigned int w);
 
+/* Does C see every call with what calls_ops() has returned? Then C alone may write the ring. */
+bool calls_all_in_c(const struct trace_ops *ops);
+
+/* Before sites are switched as calls_want() says, and afterwards. Context: trace_mutex held. */
+void calls_before_update(void);
+void calls_after_update(void);
+
+/* The trampoline that deals with calls of the site. Context: trace_mutex held. */
+void (*calls_entry(unsigned int site))(void);
+
 /* How many are told of a call of the site: the top level's tracer, other instances, triggers, the
  * stack tracer, the profiler. Context: trace_mutex held. */
 unsigned int calls_users(unsigned int site);

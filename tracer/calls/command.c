@@ -7,6 +7,7 @@
 #include <tracer/events/events.h>
 #include <tracer/ring/ring_internal.h>
 #include <tracer/ring/ring_more.h>
+#include <tracer/output/dump.h>
 #include <tracer/output/snapshot.h>
 #include <tracer/tracer.h>
 
@@ -21,6 +22,7 @@ static const char *const names[COMMANDS] = {
 	[COMMAND_SNAPSHOT] = "snapshot",
 	[COMMAND_ENABLE_EVENT] = "enable_event",
 	[COMMAND_DISABLE_EVENT] = "disable_event",
+	[COMMAND_DUMP] = "dump",
 };
 
 /* The part of *text up to the next colon, or all of it; *text goes behind that. NULL: there is
@@ -64,8 +66,9 @@ int command_parse(struct ctl_handle *h, char *text, bool remove,
 		c->kind++;
 	if (c->kind == COMMANDS)
 		return ctl_error(h, -EINVAL,
-				 "'%.32s' is no command; accepted: %s", name,
-				 command_names);
+				 "'%.32s' is no command; accepted: %s; of "
+				 "functions: dump",
+				 name, command_names);
 	if (c->kind == COMMAND_ENABLE_EVENT ||
 	    c->kind == COMMAND_DISABLE_EVENT) {
 		err = parse_event(h, &text, c);
@@ -85,9 +88,11 @@ int command_parse(struct ctl_handle *h, char *text, bool remove,
 
 int command_prepare(struct ctl_handle *h, const struct command *c)
 {
-	return c->kind == COMMAND_SNAPSHOT ?
-		       snapshot_make(h, &trace_instances[c->in]) :
-		       0;
+	if (c->kind == COMMAND_SNAPSHOT)
+		return snapshot_make(h, &trace_instances[c->in]);
+	if (c->kind == COMMAND_DUMP && dump_prepare())
+		return ctl_error(h, -ENOMEM, "out of memory");
+	return 0;
 }
 
 bool command_same(const struct command *a, const struct command *b)
@@ -117,6 +122,7 @@ static bool has_effect(const struct command *c, const struct trace_instance *in)
 		return !on;
 	case COMMAND_TRACEOFF:
 	case COMMAND_DISABLE_EVENT:
+	case COMMAND_DUMP: /* it ends the recording, so once is enough */
 		return on;
 	default:
 		return true;
@@ -146,6 +152,10 @@ void command_do(struct command *c, unsigned long ip, bool behind, bool irqs_off)
 	case COMMAND_TRACEON:
 	case COMMAND_TRACEOFF:
 		WRITE_ONCE(in->on, c->kind == COMMAND_TRACEON);
+		break;
+	case COMMAND_DUMP:
+		WRITE_ONCE(in->on, false);
+		dump_ask(in);
 		break;
 	case COMMAND_ENABLE_EVENT:
 		__atomic_fetch_or(&c->event->on, 1u << c->in, __ATOMIC_RELAXED);

@@ -1,7 +1,7 @@
 /*
  * Commands of triggers: what is done when a function is called, or when an event happens.
  * COMMAND[:COUNT], where COMMAND is traceon, traceoff, stacktrace, snapshot,
- * enable_event:SYSTEM:EVENT or disable_event:SYSTEM:EVENT.
+ * enable_event:SYSTEM:EVENT or disable_event:SYSTEM:EVENT; of functions, dump too.
  */
 #ifndef TRACER_COMMAND_H
 #define TRACER_COMMAND_H
@@ -19,10 +19,12 @@ enum command_kind {
 	COMMAND_STACKTRACE,
 	COMMAND_SNAPSHOT,
 	COMMAND_TRACEOFF,
+	COMMAND_DUMP,
 	COMMANDS,
 };
 #define COMMAND_FIRST_AFTER COMMAND_STACKTRACE
-extern const char command_names[]; /* separated by blanks */
+extern const char
+	command_names[]; /* those that events have, too; separated by blanks */
 
 struct command {
 	u8 kind; /* enum command_kind */
@@ -40,8 +42,8 @@ struct command {
 int command_parse(struct ctl_handle *h, char *text, bool remove,
 		  struct command *c);
 
-/* Get what the command needs before it can act: a snapshot's memory. 0; -ENOMEM, explained in
- * h. Context: a task, trace_mutex held. */
+/* Get what the command needs before it can act: a snapshot's memory, a task that dumps. 0;
+ * -ENOMEM, explained in h. Context: a task, trace_mutex held. */
 int command_prepare(struct ctl_handle *h, const struct command *c);
 
 /* Do two commands do the same for the same instance, whatever their counts? */

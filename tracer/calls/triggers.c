@@ -81,6 +81,15 @@ bool triggers_switch_apart(void)
 	return false;
 }
 
+bool triggers_dump(void)
+{
+	mutex_assert_held(&trace_mutex);
+	for (unsigned int i = 0; triggers && i < triggers->nr; i++)
+		if (triggers->t[i].c.kind == COMMAND_DUMP)
+			return true;
+	return false;
+}
+
 bool triggers_any(void)
 {
 	mutex_assert_held(&trace_mutex);

@@ -30,8 +30,10 @@ int triggers_clear(struct ctl_handle *h, const struct trace_instance *in);
 bool triggers_show(struct seq *s, const struct trace_instance *in,
 		   unsigned long i);
 
-/* Are there any; and the sites of word w that must be on. Context: trace_mutex held. */
+/* Are there any; any with the command dump; and the sites of word w that must be on. Context:
+ * trace_mutex held. */
 bool triggers_any(void);
+bool triggers_dump(void);
 u32 triggers_want(unsigned int w);
 
 /* Does any of them switch event e; and for another instance than the top level? Context:

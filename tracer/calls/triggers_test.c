@@ -53,6 +53,79 @@ KTEST(triggers_off, "triggers.traceoff_and_traceon")
 	trace_test_reset();
 }
 
+static u64 held(void)
+{
+	struct ring_stats s;
+	u64 n = 0;
+
+	for (unsigned int cpu = 0; cpu < nr_cpus; cpu++) {
+		ring_stats(rings, cpu, &s);
+		n += s.held;
+	}
+	return n;
+}
+
+static void switch_tasks(void)
+{
+	for (unsigned int i = 0; i < 1500; i++)
+		task_sleep(1);
+}
+
+static void go_on(void *pid)
+{
+	*(s32 *)pid = current_task()->pid;
+	victim_other(1);
+	victim_call(1);
+}
+
+/* After traceoff the ring stays as it is, however often tasks and events come. Where recording
+ * goes on, the entry is the task's that runs. */
+KTEST(triggers_ring_stays, "triggers.ring_stays_after_traceoff")
+{
+	unsigned int cpu = cpu_index();
+	const struct ring_entry *e;
+	struct trace_iter *it;
+	s32 pid = 0, last = -1;
+	u64 n;
+
+	KEXPECT_EQ(t, trace_test_victim(), 0);
+	task_set_affinity(current_task(), 1u << cpu);
+	trace_test_size(8);
+	trace_test_put("set_ftrace_filter", "victim_call victim_leaf");
+	KEXPECT_EQ(t, add("victim_leaf:traceoff victim_other:traceon"), 0);
+	trace_test_put("trace", "");
+	for (unsigned int i = 0; i < 100; i++)
+		victim_call(i);
+	victim_leaf(1);
+	KEXPECT_EQ(t, held(), 101);
+	switch_tasks();
+	KEXPECT_EQ(t, held(), 101);
+	task_join(task_create("other", PRIO_NORMAL, 1u << cpu, go_on, &pid));
+	it = trace_iter_open(rings, 1u << cpu, true);
+	for (; it && (e = trace_iter_peek(it)); trace_iter_next(it))
+		last = e->pid;
+	trace_iter_close(it);
+	KEXPECT(t, pid > 0);
+	KEXPECT_EQ(t, last, pid);
+	KEXPECT_EQ(t, held(), 102);
+	trace_test_reset();
+	/* The same of an event's trigger. */
+	trace_test_size(8);
+	trace_test_put("set_event", "sched:sched_switch");
+	switch_tasks();
+	trace_test_put("events/sched/sched_switch/trigger", "traceoff");
+	task_sleep(1);
+	KEXPECT(t, trace_test_says("tracing_on", "0\n"));
+	n = held();
+	KEXPECT(t, n > 50);
+	switch_tasks();
+	KEXPECT_EQ(t, held(), n);
+	trace_test_put("events/sched/sched_switch/trigger", "!traceoff");
+	task_set_affinity(current_task(), ~0u);
+	trace_test_size(RING_DEFAULT_KB);
+	trace_test_reset();
+}
+
 /* With the tracer nop the stacks alone are in the buffer. */
 KTEST(triggers_count, "triggers.count")
 {

@@ -257,6 +257,11 @@ int event_trigger_write(struct ctl_handle *h, struct event *e, char *text)
 	if (err)
 		return err;
 	err = command_parse(h, ctl_strip(text), remove, &c);
+	if (!err && c.kind == COMMAND_DUMP)
+		err = ctl_error(h, -EINVAL,
+				"dump is a command of functions alone; events "
+				"accept: %s",
+				command_names);
 	if (err || remove)
 		event_filter_free(filter);
 	if (err)

@@ -162,9 +162,9 @@ void lab_own_end(void);
 int lab_own_ops(struct trace_ops *ops);
 /* Switch such a site by a strategy; 0 or patch_site()'s error. */
 int lab_own_switch(const struct lab_victim *v, const char *by, bool on);
-/* Count the calls of lab_victim_own; the calls and the returns of
- * lab_victim_return, in lab_calls[0] and [1]. */
-extern struct trace_ops lab_count_ops, lab_return_ops;
+/* Count the calls of lab_victim_own, all or where trace_in_c says so; the calls and the returns
+ * of lab_victim_return, in lab_calls[0] and [1]. */
+extern struct trace_ops lab_count_ops, lab_choose_ops, lab_return_ops;
 
 /* What the lab gets wrong on purpose, for tests of the lab. */
 FAULT_DECLARE(lab_claim);

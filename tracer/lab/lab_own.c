@@ -33,6 +33,8 @@ static void count_call(unsigned long ip, unsigned long parent,
 }
 struct trace_ops lab_count_ops = { .entry = trace_entry_call,
 				   .func = count_call };
+struct trace_ops lab_choose_ops = { .entry = trace_entry_choose,
+				    .func = count_call };
 
 static bool count_entry(struct task_return *r, unsigned int depth)
 {

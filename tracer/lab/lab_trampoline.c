@@ -21,12 +21,15 @@ static const struct trampoline {
 	struct trace_ops *ops;
 	enum { CLOSED, OPEN, PASS } record; /* what ring.end says */
 	struct lab_form form;
-} off = { &trace_ops_off, CLOSED, { "off", { 0 }, { 0, 0 } } },
-  ring = { &ring_ops, OPEN, { "ring", { 0 }, { 0, 0 } } },
-  full = { &ring_ops, CLOSED, { "full", { 0 }, { 0, 0 } } },
-  pass = { &ring_ops, PASS, { "pass", { 0 }, { 0, 0 } } },
-  call = { &lab_count_ops, CLOSED, { "call", { 0 }, { 1, 0 } } },
-  back = { &lab_return_ops, CLOSED, { "return", { 0 }, { 1, 1 } } };
+	u32 in_c; /* each word of trace_in_c */
+} off = { &trace_ops_off, CLOSED, { "off", { 0 }, { 0, 0 } }, 0 },
+  ring = { &ring_ops, OPEN, { "ring", { 0 }, { 0, 0 } }, 0 },
+  full = { &ring_ops, CLOSED, { "full", { 0 }, { 0, 0 } }, ~0u },
+  pass = { &ring_ops, PASS, { "pass", { 0 }, { 0, 0 } }, 0 },
+  call = { &lab_count_ops, CLOSED, { "call", { 0 }, { 1, 0 } }, 0 },
+  here = { &lab_choose_ops, OPEN, { "here", { 0 }, { 0, 0 } }, 0 },
+  in_c = { &lab_choose_ops, OPEN, { "in_c", { 0 }, { 1, 0 } }, ~0u },
+  back = { &lab_return_ops, CLOSED, { "return", { 0 }, { 1, 1 } }, 0 };
 
 /* From one to another while a victim is inside. */
 static const struct change {
@@ -37,7 +40,11 @@ static const struct change {
 	{ &lab_victim_own, &ring, &full },
 	{ &lab_victim_own, &full, &pass },
 	{ &lab_victim_own, &pass, &call },
-	{ &lab_victim_own, &call, &off },
+	{ &lab_victim_own, &call, &here },
+	/* trace_in_c stays as it is while the victim may look at it. */
+	{ &lab_victim_own, &here, &off },
+	{ &lab_victim_own, &off, &in_c },
+	{ &lab_victim_own, &in_c, &full },
 	{ &lab_victim_return, &off, &back },
 	{ &lab_victim_return, &back, &off },
 	{ &lab_victim_return, &ring, &back },
@@ -59,6 +66,8 @@ static void record_all(const struct trampoline *t)
 	cpumask_t online = READ_ONCE(cpus_online);
 
 	mutex_lock(&trace_mutex);
+	for (unsigned int i = 0; i < ARRAY_SIZE(trace_in_c); i++)
+		WRITE_ONCE(trace_in_c[i], t->in_c);
 	ring_record(rings, t->record == CLOSED ? 0 : online, true);
 	if (t->record == PASS)
 		ring_call(online, pass_calls, NULL);

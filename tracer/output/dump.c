@@ -1,12 +1,15 @@
 /*
- * The end of the trace on the console when the machine panics: ftrace_dump_on_oops, a boot
- * parameter and a file, as Linux has them. The last events come first, because a screen may
- * be all that is left.
+ * The trace on the console.
  *
- * Everything that a dump needs is allocated when it is asked for, for a panic may come from
- * anywhere. It takes no mutex: the other CPUs have stopped, whatever they hold.
+ * When the machine panics, its end: ftrace_dump_on_oops, a boot parameter and a file, as Linux
+ * has them. The last events come first, because a screen may be all that is left. Everything
+ * that this dump needs is allocated when it is asked for, for a panic may come from anywhere.
+ * It takes no mutex: the other CPUs have stopped, whatever they hold.
+ *
+ * When a function with the trigger `dump` is called, all of it. The caller may hold any lock,
+ * the console's too. So a task does it, which looks for such a call now and then.
  */
-#include <tracer/tracer.h>
+#include <tracer/output/dump.h>
 
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
@@ -17,7 +20,13 @@
 #include <kernel/panic.h>
 #include <kernel/param.h>
 #include <kernel/printk.h>
+#include <kernel/sched/balance.h>
+#include <kernel/sched/task.h>
+#include <kernel/time.h>
+#include <tracer/calls/triggers.h>
+#include <tracer/instance.h>
 #include <tracer/output/output.h>
+#include <tracer/tracer.h>
 
 #define EVENTS 200 /* shown at most */
 #define TEXT 128   /* bytes of a marker, a stack or a record that are kept */
@@ -123,6 +132,78 @@ static int want(unsigned int what)
 		forget(d);
 	dump = what ? d : NULL;
 	return 0;
+}
+
+/* ---- The trigger -------------------------------------------------------------- */
+
+#define LOOK_NS (20 * NSEC_PER_MSEC)
+
+static u32 asked;	/* atomic: a bit for each instance */
+static bool has_dumper; /* under trace_mutex */
+
+/* With trace_mutex held, so that the instance stays. */
+static void dump_all(const struct trace_instance *in)
+{
+	struct trace_iter *it =
+		trace_iter_open(in->rings, cpus_present(), true);
+	struct seq *s = kmalloc(sizeof(*s));
+	const struct ring_entry *e;
+	unsigned int n = 0;
+
+	printk("Dumping ftrace buffer:\n---------------------------------\n");
+	for (; it && s && (e = trace_iter_peek_line(it)); n++) {
+		s->len = 0;
+		trace_line(s, it, e);
+		trace_iter_next(it);
+		printk("%.*s", (int)s->len, s->buf);
+	}
+	if (!it || !s)
+		printk("   (out of memory)\n");
+	else if (!n)
+		printk("   (ftrace buffer empty)\n");
+	printk("---------------------------------\n");
+	kfree(s);
+	trace_iter_close(it);
+}
+
+static void dumper(void *arg)
+{
+	bool goes_on = true;
+	u32 which;
+
+	(void)arg;
+	while (goes_on) {
+		task_sleep(LOOK_NS);
+		mutex_lock(&trace_mutex);
+		which = __atomic_exchange_n(&asked, 0, __ATOMIC_ACQUIRE);
+		for (unsigned int i = 0; which >> i; i++)
+			if (which >> i & 1)
+				dump_all(&trace_instances[i]);
+		goes_on = triggers_dump();
+		has_dumper = goes_on;
+		mutex_unlock(&trace_mutex);
+	}
+}
+
+int dump_prepare(void)
+{
+	struct task *t;
+
+	mutex_assert_held(&trace_mutex);
+	if (has_dumper)
+		return 0;
+	t = task_create("dump", PRIO_NORMAL, ~0u, dumper, NULL);
+	if (!t)
+		return -ENOMEM;
+	task_detach(t);
+	has_dumper = true;
+	return 0;
+}
+
+void dump_ask(const struct trace_instance *in)
+{
+	/* Release: the recording's end comes before. */
+	__atomic_fetch_or(&asked, 1u << instance_number(in), __ATOMIC_RELEASE);
 }
 
 /* ---- The file, and the boot parameter ---------------------------------------- */

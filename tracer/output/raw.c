@@ -243,6 +243,7 @@ unsigned int raw_page_fill(struct ring_cursor *c, void *page)
 	unsigned int n = 0;
 
 	memset(page, 0, PAGE_SIZE);
+	ring_cursor_begin(c);
 	while (p && ring_cursor_peek(c)) {
 		/* What was lost is said at a page's beginning. */
 		if (n && c->lost)
@@ -260,6 +261,7 @@ unsigned int raw_page_fill(struct ring_cursor *c, void *page)
 		to = put(to, p, time - last);
 		last = time;
 	}
+	ring_cursor_end(c);
 	put_head(page, first, to - data, lost);
 	kfree(p);
 	return n;

@@ -158,38 +158,75 @@ KTEST(raw_far, "raw.far_time_needs_room")
 	trace_test_reset();
 }
 
-/* What the ring has lost before a page is said in the page. */
+static u64 entries_and_lost(struct ktest_run *t, struct ring_cursor *c,
+			    char *page, u64 *lost)
+{
+	unsigned int n;
+	u64 read = 0;
+
+	while ((n = raw_page_fill(c, page))) {
+		*lost += begin_page(t, page);
+		read += n;
+	}
+	return read + *lost;
+}
+
+static void call_victim(unsigned int times)
+{
+	for (unsigned int i = 0; i < times; i++)
+		victim_call(i);
+}
+
+/* What the ring has lost before a page is said in the page: also before the first page, and
+ * since the ring was cleared. */
 KTEST(raw_lost, "raw.lost_entries_are_counted")
 {
 	char *page = page_alloc(0);
 	struct ring_cursor c;
 	struct ring_stats sum;
-	u64 lost = 0, read = 0;
+	u64 lost = 0;
 	unsigned int n;
 
 	KASSERT(t, page);
 	KEXPECT_EQ(t, trace_test_victim(), 0);
 	trace_test_size(8);
-	KASSERT(t, !ring_cursor_open(&c, rings, 0, false));
 	task_set_affinity(current_task(), 1);
-	for (unsigned int i = 0; i < 100; i++)
-		victim_call(i);
+	/* The ring goes round several times before there is a reader, and before its first page. */
+	call_victim(2000);
+	KASSERT(t, !ring_cursor_open(&c, rings, 0, false));
+	call_victim(3000);
+	trace_test_put("tracing_on", "0");
+	KEXPECT_EQ(t, entries_and_lost(t, &c, page, &lost), 5000);
+	KEXPECT(t, lost > 3000);
+	trace_test_put("tracing_on", "1");
+	call_victim(100);
 	n = raw_page_fill(&c, page);
 	KEXPECT(t, n > 50 && !begin_page(t, page));
-	read = n;
-	/* The ring goes round several times before the next page. */
-	for (unsigned int i = 0; i < 5000; i++)
-		victim_call(i);
+	/* Again, before the next one. */
+	call_victim(5000);
 	trace_test_put("tracing_on", "0");
-	while ((n = raw_page_fill(&c, page))) {
-		lost += begin_page(t, page);
-		read += n;
-	}
-	task_set_affinity(current_task(), ~0u);
+	lost = 0;
+	KEXPECT_EQ(t, n + entries_and_lost(t, &c, page, &lost), 5100);
 	KEXPECT(t, lost > 3000);
-	KEXPECT_EQ(t, lost + read, 5100);
+	/* The cursor stands at 10,100 entries; now they count from 0. */
+	trace_test_put("trace", "");
+	trace_test_put("tracing_on", "1");
+	call_victim(4000);
+	trace_test_put("tracing_on", "0");
+	lost = 0;
+	KEXPECT_EQ(t, entries_and_lost(t, &c, page, &lost), 4000);
+	KEXPECT(t, lost > 2000);
 	KEXPECT(t, trace_test_books(&sum));
 	ring_cursor_close(&c);
+	/* What one reader was told of, another one is not. */
+	KASSERT(t, !ring_cursor_open(&c, rings, 0, false));
+	trace_test_put("tracing_on", "1");
+	call_victim(10);
+	trace_test_put("tracing_on", "0");
+	KEXPECT_EQ(t, raw_page_fill(&c, page), 10);
+	KEXPECT_EQ(t, begin_page(t, page), 0);
+	ring_cursor_close(&c);
+	task_set_affinity(current_task(), ~0u);
 	page_free(page, 0);
 	trace_test_size(RING_DEFAULT_KB);
 	trace_test_reset();

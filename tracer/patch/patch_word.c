@@ -45,8 +45,7 @@ static always_inline void word_write_kind(const struct patch_batch *part,
 		struct live l = live_of_kind(part->set, entry, jumps);
 
 		if (arch_live_word(l))
-			arch_live_write_word(l, delta,
-					     arch_live_bytes(l, on & 1));
+			arch_live_write(l, delta, arch_live_bytes(l, on & 1));
 		else
 			leave(left, part, entry);
 	}

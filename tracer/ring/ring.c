@@ -190,6 +190,7 @@ static void mark_task(struct ring *r, s32 pid)
 
 	e = reserve(r, 1, &delta);
 	r->pid = pid;
+	r->unmarked = false;
 	if (!e)
 		return; /* the next page's header says it */
 	e->delta = delta;
@@ -199,13 +200,23 @@ static void mark_task(struct ring *r, s32 pid)
 	publish(r, 1);
 }
 
+/* Where a trigger has ended the recording, marks would in the end take the place of all entries:
+ * C code, which alone writes then, marks the task when the recording goes on. */
+static void mark_task_in_time(struct ring *r, s32 pid)
+{
+	if (!READ_ONCE(r->in->on) && READ_ONCE(ring_by_c))
+		r->unmarked = true;
+	else
+		mark_task(r, pid);
+}
+
 /* A task that is passed over may write a marker, so it is marked then. */
 void ring_task(s32 pid, bool traced)
 {
 	struct ring *r = &rings[cpu_index()];
 
 	if (r->recording && pid != r->pid && traced)
-		mark_task(r, pid);
+		mark_task_in_time(r, pid);
 	r->passed_over = !traced;
 	open_page(r);
 }
@@ -239,17 +250,20 @@ bool ring_write(u32 ip, u32 parent, u32 context, const struct ring_event *more)
 {
 	struct cpu_head *head = &arch_this_cpu()->head;
 	struct ring *r = &rings[head->index];
+	bool gated = __builtin_expect(READ_ONCE(ring_gated), 0);
 	struct ring_event *e;
 
-	if (__builtin_expect(READ_ONCE(ring_gated), 0) && !ring_may_record(r))
+	if (gated && !ring_may_record(r))
 		return false;
 	/* An NMI may have come while the ring was being written. */
 	if (r->busy || (context & PREEMPT_NMI)) {
 		r->dropped++;
 		return false;
 	}
-	if (!r->recording)
+	if (!gated && !r->recording)
 		return false;
+	if (r->unmarked)
+		mark_task(r, head->current->pid);
 	e = begin_entry(r, ip, parent, context, !!more);
 	if (!e)
 		return false;
@@ -370,6 +384,9 @@ void *ring_event_slow(bool irqs_off, u32 size)
 	if (!r->recording ||
 	    (!READ_ONCE(trace_top.on) && !READ_ONCE(ring_triggers)))
 		goto none;
+	/* For a trigger's filter alone. A place in the ring could cost the oldest page. */
+	if (!READ_ONCE(trace_top.on))
+		return begin_apart(r, head);
 	if (r->busy || (head->preempt_count & PREEMPT_NMI)) {
 		r->dropped++;
 		goto none;
@@ -471,7 +488,7 @@ void ring_adopt(struct ring *r, struct ring_page **pages, u32 nr)
 void ring_switch(struct ring *r, s32 pid, bool on, bool traced)
 {
 	if (on && pid != r->pid)
-		mark_task(r, pid);
+		mark_task_in_time(r, pid);
 	r->recording = on;
 	r->passed_over = on && !traced;
 	open_page(r);

@@ -77,6 +77,8 @@ struct ring {
 	bool busy;	  /* this CPU is inside the tracer's C code */
 	bool passed_over; /* the running task's calls are not recorded */
 	bool full; /* an entry has not found room: option overwrite is 0 */
+	/* Another task runs than `pid`: it came while a trigger had tracing_on at 0. */
+	bool unmarked;
 	s32 pid;   /* as a reader would see it now */
 	u64 began; /* arch_clock() of the last clear */
 	/* Of pages that were taken back, and events that never got a slot: */

@@ -77,8 +77,11 @@ static void begin_copy(struct ring_cursor *c)
 	c->at = c->after = c->entries = 0;
 	c->base = c->copy->base;
 	c->pid = c->copy->pid;
-	if (!c->fresh && c->copy->before > c->position)
-		c->lost += c->copy->before - c->position;
+	/* They count from the last clear: which was behind that position, if there are fewer. */
+	if (!c->fresh)
+		c->lost += c->copy->before >= c->position ?
+				   c->copy->before - c->position :
+				   c->copy->before;
 	c->position = c->copy->before;
 	c->fresh = false;
 }
@@ -193,6 +196,32 @@ static bool decode(struct ring_cursor *c)
 	return true;
 }
 
+/* No ring's pages are exchanged from here on. In a panic the other CPUs have stopped, and do not
+ * unlock it. */
+static void lock_pages(const struct ring_cursor *c)
+{
+	if (!c->locked && !panic_here())
+		mutex_lock(&ring_readers);
+}
+
+static void unlock_pages(const struct ring_cursor *c)
+{
+	if (!c->locked && !panic_here())
+		mutex_unlock(&ring_readers);
+}
+
+void ring_cursor_begin(struct ring_cursor *c)
+{
+	lock_pages(c);
+	c->locked = true;
+}
+
+void ring_cursor_end(struct ring_cursor *c)
+{
+	c->locked = false;
+	unlock_pages(c);
+}
+
 bool ring_cursor_peek(struct ring_cursor *c)
 {
 	u32 state = 0, consumed = 0;
@@ -207,12 +236,9 @@ bool ring_cursor_peek(struct ring_cursor *c)
 				c->after = c->at;
 				return true;
 			}
-		/* In a panic the other CPUs have stopped, and do not unlock it. */
-		if (!panic_here())
-			mutex_lock(&ring_readers);
+		lock_pages(c);
 		more = c->ring->pages && refill(c, &state);
-		if (!panic_here())
-			mutex_unlock(&ring_readers);
+		unlock_pages(c);
 		consumed = RING_STATE_SLOTS(state);
 	} while (more);
 	return false;
@@ -264,7 +290,7 @@ bool ring_cursor_take(struct ring_cursor *c)
 	bool ours = false, leaf = c->entry.graph == RING_GRAPH_LEAF;
 	u32 *state, old, first = leaf ? c->first : c->after;
 
-	mutex_lock(&ring_readers);
+	lock_pages(c);
 	state = &r->pages[c->seq % r->nr]->state;
 	old = READ_ONCE(*state);
 	while (RING_STATE_GEN(old) == RING_GEN(c->seq) &&
@@ -275,7 +301,7 @@ bool ring_cursor_take(struct ring_cursor *c)
 						   __ATOMIC_RELAXED);
 	if (RING_STATE_GEN(old) != RING_GEN(c->seq))
 		c->lost++;
-	mutex_unlock(&ring_readers);
+	unlock_pages(c);
 	if (leaf && !ours)
 		part(c);
 	c->after = 0;
@@ -288,11 +314,20 @@ static void note_end(unsigned int cpu, void *arg)
 {
 	struct ring_cursor *c = arg;
 	const struct ring *r = c->ring;
+	const struct ring_page *oldest;
 
 	c->end_seq = r->head;
 	(void)cpu;
 	c->end_slots = slots_of(r, r->pages[r->head % r->nr]);
 	c->seq = r->tail;
+	/* To a cursor without an end, what is overwritten from here on is lost. To the first such
+	 * cursor since the ring was cleared, what was overwritten before is lost, too. */
+	if (!c->bounded) {
+		oldest = r->pages[r->tail % r->nr];
+		if (r->read || RING_STATE_ENTRIES(READ_ONCE(oldest->state)))
+			c->position = oldest->before;
+		c->fresh = false;
+	}
 }
 
 void ring_cursor_restart(struct ring_cursor *c)

@@ -57,6 +57,7 @@ struct ring_cursor {
 	u64 position; /* entries since the last clear, up to here */
 	u64 lost;     /* entries overwritten before the cursor reached them */
 	bool fresh;   /* has not seen a page yet */
+	bool locked;  /* between ring_cursor_begin() and _end() */
 	bool bounded; /* ends where the ring ended at ring_cursor_open() */
 	u32 end_seq, end_slots;
 	struct ring_entry entry;
@@ -74,6 +75,14 @@ int ring_cursor_open(struct ring_cursor *c, const struct ring *set,
 void ring_cursor_close(struct ring_cursor *c);
 /* Put it back to the oldest entry; it has no end any more. Any context. */
 void ring_cursor_restart(struct ring_cursor *c);
+
+/*
+ * Around a loop that peeks at many entries or takes them: one lock for all, where each call has
+ * one of its own otherwise. With every function traced, a lock for each entry makes more entries
+ * than the loop takes.
+ */
+void ring_cursor_begin(struct ring_cursor *c);
+void ring_cursor_end(struct ring_cursor *c);
 
 /* Make c->entry the next entry. False: there is none now. Until ring_cursor_next() or
  * ring_cursor_take() it stays the same one. The CPU that panics may call this, too. */

@@ -233,7 +233,7 @@ static void call_and_yield(void *arg)
 }
 
 /* Two tasks take turns on one CPU: each event has the pid of its caller. */
-KTEST(ring_pid, "ring.task_of_an_event")
+static void take_turns(struct ktest_run *t)
 {
 	struct caller c[2] = { { .calls = 500 }, { .calls = 700 } };
 	unsigned int seen[3] = { 0 };
@@ -241,7 +241,6 @@ KTEST(ring_pid, "ring.task_of_an_event")
 	struct trace_iter *it;
 	int pid[2];
 
-	KEXPECT_EQ(t, trace_test_victim(), 0);
 	for (int i = 0; i < 2; i++) {
 		c[i].task = task_create("caller", PRIO_NORMAL, 1,
 					call_and_yield, &c[i]);
@@ -260,6 +259,19 @@ KTEST(ring_pid, "ring.task_of_an_event")
 	KEXPECT_EQ(t, seen[0], 500);
 	KEXPECT_EQ(t, seen[1], 700);
 	KEXPECT_EQ(t, seen[2], 0);
+}
+
+KTEST(ring_pid, "ring.task_of_an_event")
+{
+	KEXPECT_EQ(t, trace_test_victim(), 0);
+	take_turns(t);
+	trace_test_reset();
+	/* As while 0 is being written to tracing_on: the trampoline records on until this CPU
+	 * hears of it. */
+	KEXPECT_EQ(t, trace_test_victim(), 0);
+	WRITE_ONCE(trace_top.on, false);
+	take_turns(t);
+	WRITE_ONCE(trace_top.on, true);
 	trace_test_reset();
 }
 

@@ -2,6 +2,11 @@
  * CPUs, and the tasks that they run over a site, preempted anywhere on it and
  * resumed by any CPU.
  *
+ * With LEAVES, the last CPU goes offline at any time, and comes back. Otherwise it is away at
+ * first. With one of these it must fail then:
+ *	LEAVE_ANYTIME	the CPU goes although it is counted on in a rendezvous
+ *	NO_GONE		the next batch does not wait until the CPU has run its last site
+ *
  * Given: RUNS of the site by each CPU, take_ipi(me), trap(), and who patches: a
  * process of its own, or CPU LEADER in lead().
  */
@@ -74,6 +79,34 @@ inline join(me)
 	}
 }
 
+#ifdef LEAVES
+/* States of CPU LATE, as in kernel/cpu/hotplug.c. */
+#define STAYS 0
+#define LEAVE 1 /* it is out of the set, but may still run sites */
+#define GONE 2	/* it has run its last one */
+#define BACK 3
+byte late = STAYS;
+
+/* On another CPU: cpu_down(), when the tasks have moved away. */
+proctype let_out()
+{
+	atomic {
+#ifndef LEAVE_ANYTIME
+		!turn ->
+		turn = true;
+#endif
+		online = online & ~(1 << LATE);
+		late = LEAVE
+	};
+#ifndef NO_GONE
+	late >= GONE;
+#endif
+#ifndef LEAVE_ANYTIME
+	turn = false
+#endif
+}
+#endif
+
 /*
  * Runs of the site are bounded, so that a CPU ends up waiting for interrupts,
  * and whoever waits for it in vain is seen as an invalid end state. A task that
@@ -84,10 +117,12 @@ proctype cpu(byte me)
 	byte pc, did, tail, runs = RUNS;
 	bool irqs_off;
 
+#ifndef LEAVES
 	if
 	:: me == LATE -> join(me)
 	:: else
 	fi;
+#endif
 	do
 	:: atomic { ipi[me] && !irqs_off -> ipi[me] = false }; take_ipi(me)
 #ifdef LEADER
@@ -101,7 +136,16 @@ proctype cpu(byte me)
 	:: atomic { pc != IDLE && !irqs_off && held == IDLE ->
 		held = pc; pc = IDLE }
 	:: atomic { pc == IDLE && held != IDLE -> pc = held; held = IDLE }
+#ifdef LEAVES
+	:: atomic { me == LATE && late == LEAVE && pc == IDLE ->
+		ready = ready & ~(1 << me); late = GONE };
+		join(me);
+		late = BACK
+#endif
 	:: batches == BATCHES && !ipi[me] && pc == IDLE && runs == 0 &&
+#ifdef LEAVES
+		(me != LATE || late == BACK) &&
+#endif
 		held == IDLE -> break
 	od
 }
@@ -112,6 +156,10 @@ init {
 		run cpu(0);
 		run cpu(1);
 		run cpu(2)
+#ifdef LEAVES
+		;
+		run let_out()
+#endif
 #ifndef LEADER
 		;
 		run patcher()

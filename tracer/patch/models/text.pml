@@ -7,7 +7,12 @@
  * UNITS is given: how many stores it takes to write the live instruction.
  */
 #define CPUS 3
-#define LATE 2 /* the CPU that comes online at any time */
+#define LATE 2 /* the CPU that comes online at any time; with LEAVES it goes before */
+#ifdef LEAVES
+#define AT_FIRST 7
+#else
+#define AT_FIRST 3
+#endif
 
 /* Values of a unit of the live instruction, as members of a set. */
 #define OFF 1
@@ -29,8 +34,8 @@ bool settled;		/* all CPUs know that nothing older than want is left */
 #define view(c, u) may[(c) * UNITS + (u)]
 
 bool ipi[CPUS];
-byte online = 3;	/* set of CPUs that answer interrupts */
-byte ready = 3;		/* and may run sites */
+byte online = AT_FIRST; /* set of CPUs that answer interrupts */
+byte ready = AT_FIRST;	/* of those that may run sites */
 bool turn;		/* that of stop_cpus() or cpu_call(); online stands */
 byte batches;		/* done: on, and off again, so that what the first */
 #define BATCHES 2	/* leaves behind meets the second */

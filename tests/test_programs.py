@@ -1,0 +1,205 @@
+"""Programs that know nothing of nopl take a mounted guest for this machine: trace-cmd, perf."""
+
+import os
+import re
+import select
+import signal
+import subprocess
+from collections import Counter
+
+import pytest
+
+from conftest import ANY, ROOT
+from test_mount import TRACING, Mounted, mounted, pytestmark  # noqa: F401
+
+
+@pytest.fixture
+def guest(mounted):  # noqa: F811
+    """guest(arch, smp=n): a guest that programs can be run inside."""
+    def start(arch: str, **options) -> Mounted:
+        m = mounted(arch, **options)
+        if m.inside("true").returncode:
+            pytest.skip("no mount namespace can be made here")
+        return m
+    return start
+
+
+def test_trace_cmd(arch, guest):
+    """trace-cmd takes the guest for this machine."""
+    m = guest(arch, smp=4)
+    done = m.inside("trace-cmd", "list", "-t")
+    assert done.stdout.split() == m.read("available_tracers").split()
+    assert m.inside("trace-cmd", "list", "-f").stdout == m.read("available_filter_functions")
+    done = m.inside("trace-cmd", "start", "-p", "function", "-l", "task_sleep")
+    assert done.returncode == 0, done.stderr
+    assert m.read("current_tracer") == "function\n"
+    assert m.read("set_ftrace_filter") == "task_sleep\n"
+    m.inside("trace-cmd", "stop")
+    assert m.inside("trace-cmd", "show").stdout == m.read("trace")
+    assert m.inside("trace-cmd", "reset").returncode == 0
+    assert m.read("current_tracer") == "nop\n"
+    data = m.folder.parent / "trace.dat"
+    done = m.inside("trace-cmd", "record", "-o", str(data), "-p", "function", "-l", "task_sleep",
+                    "-e", "sched_switch", "sleep", "0.5")
+    assert done.returncode == 0, done.stderr
+    report = m.inside("trace-cmd", "report", "-i", str(data)).stdout
+    assert "cpus=4" in report
+    assert re.search(r"^ +p9-\d+ +\[00\d\] +\d+\.\d+: function: +task_sleep( <-- serve)?$", report,
+                     re.M), report[:2000]
+    assert re.search(r"sched_switch: +\S+:\d+ \[\d+\] \S+ ==> \S+:\d+ \[\d+\]$", report, re.M)
+    # Stopped, for the guest wakes a task for each read, and that would be another event.
+    m.inside("trace-cmd", "start", "-e", "sched_wakeup")
+    m.inside("trace-cmd", "stop")
+    done = m.inside("trace-cmd", "extract", "-o", str(data))
+    assert done.returncode == 0, done.stderr
+    assert "sched_wakeup:" in m.inside("trace-cmd", "report", "-i", str(data)).stdout
+    done = m.inside("trace-cmd", "start", "-B", "mine", "-e", "sched_switch")
+    assert done.returncode == 0, done.stderr
+    assert m.read("instances/mine/set_event") == "sched:sched_switch\n"
+    assert "sched_switch:" in m.inside("trace-cmd", "show", "-B", "mine").stdout
+
+
+def test_trace_cmd_asks(arch, guest):
+    """What trace-cmd lists and says of the tracer's state; snapshots."""
+    m = guest(arch, smp=2)
+    os.mkdir(m.folder / TRACING / "instances/mine")
+
+    def said(*args: str) -> list[str]:
+        done = m.inside("trace-cmd", *args)
+        assert done.returncode == 0, (args, done.stderr)
+        return done.stdout.split()
+    assert sorted(said("list", "-e")) == sorted(m.read("available_events").split())
+    assert sorted(said("list", "-o")) == sorted(m.read("trace_options").split())
+    assert said("list", "-B") == ["mine"]
+    assert said("list", "-C") == m.read("trace_clock").split()
+    said("start", "-p", "function", "-l", "task_sleep", "-e", "sched_wakeup")
+    text = " ".join(said("stat"))
+    for part in ("Instances: mine", "Tracer: function", "sched_wakeup", "task_sleep",
+                 "Tracing is enabled"):
+        assert part in text, text
+    m.write("trace_marker", "before the snapshot")
+    said("snapshot", "-s")
+    m.write("trace_marker", "behind it")
+    shown = " ".join(said("snapshot"))
+    assert "before the snapshot" in shown and "behind it" not in shown
+    assert "behind it" in m.read("trace")
+    said("snapshot", "-f")
+    assert "Snapshot is freed" in m.read("snapshot")
+
+
+def test_record_counts(arch, guest):
+    """Of all functions on four busy CPUs: what trace-cmd shows and what it says was lost are, on
+    each CPU, what the guest has written."""
+    m = guest(arch, smp=4)
+    data = str(m.folder.parent / "trace.dat")
+    m.type("stress start")
+    done = m.inside("trace-cmd", "record", "-o", data, "-p", "function", "sleep", "1", timeout=300)
+    assert done.returncode == 0, done.stderr
+    m.type("stress stop")
+    seen, lost, cpu = Counter(), Counter(), 0
+    report = m.inside("trace-cmd", "report", "-i", data, timeout=300).stdout
+    for line in report.splitlines():
+        if match := re.match(r"CPU:(\d) \[(\d+) EVENTS DROPPED\]$", line):
+            lost[int(match[1])] += int(match[2])
+        elif match := re.match(r".*? \[00(\d)\] ", line):
+            seen[int(match[1])] += 1
+    stat = m.inside("trace-cmd", "report", "--stat", "-i", data).stdout
+    written = [int(n) for n in re.findall(r"^written: (\d+)$", stat, re.M)]
+    assert [seen[cpu] + lost[cpu] for cpu in range(4)] == written, (seen, lost)
+    # More than a ring holds: it was read while it was written.
+    assert min(written) > 0 and sum(lost.values()) > 0, written
+
+
+def test_splice(guest):
+    """poll() and splice() on trace_pipe_raw, which trace-cmd records with: every page comes once,
+    and where there is none, nothing waits."""
+    m = guest(ANY, smp=1)
+    top = m.folder / TRACING / "instances/one"
+    os.mkdir(top)
+    raw = os.open(top / "per_cpu/cpu0/trace_pipe_raw", os.O_RDONLY)
+    poll = select.poll()
+    poll.register(raw, select.POLLIN)
+    out, into = os.pipe()
+    assert not poll.poll(300)
+    with pytest.raises(BlockingIOError):
+        os.splice(raw, into, 65536)
+
+    def pages() -> bytes:
+        assert poll.poll(60000)
+        n = os.splice(raw, into, 65536)
+        assert n and n % 4096 == 0
+        return os.read(out, n)
+    m.write("instances/one/trace_marker", "a mark")
+    assert b"a mark\n" in pages()
+    with open(top / "trace_marker", "w", encoding="ascii", buffering=1) as marker:
+        for i in range(1000):
+            marker.write(f"{i:5d}{'x' * 200}\n")
+    found = []
+    while len(found) < 1000:
+        found += re.findall(rb" *(\d+)x{200}", pages())
+    assert [*map(int, found)] == [*range(1000)]
+    assert not poll.poll(300)
+    # read() as well, and it waits where nobody asked before.
+    m.write("instances/one/trace_marker", "the last one")
+    assert poll.poll(60000)
+    assert b"the last one\n" in os.read(raw, 4096)
+    os.close(raw)
+    raw = os.open(top / "per_cpu/cpu0/trace_pipe_raw", os.O_RDONLY)
+    m.write("instances/one/trace_marker", "to another reader")
+    assert b"to another reader\n" in os.read(raw, 4096)
+    for fd in (raw, out, into):
+        os.close(fd)
+
+
+def test_stream(guest):
+    """trace-cmd stream shows events, and ends by Ctrl-C with the next event: until then its
+    poll() has no limit of time (3.1.6)."""
+    m = guest(ANY, smp=2)
+    with subprocess.Popen(["tools/inside", m.folder, "trace-cmd", "stream", "-e",
+                           "sched_process_fork"], cwd=ROOT, text=True,
+                          stdout=subprocess.PIPE) as stream:
+        m.wait(lambda: m.read("set_event") == "sched:sched_process_fork\n" and
+               m.read("tracing_on") == "1\n")
+        for i in range(40):
+            m.write("trace_marker", f"mark {i}\n")
+
+        def are_read() -> bool:
+            text = "".join(m.read(f"per_cpu/cpu{cpu}/stats") for cpu in range(2))
+            return sum(map(int, re.findall(r"^read events: (\d+)", text, re.M))) >= 40
+        m.wait(are_read)
+        stream.send_signal(signal.SIGINT)
+        m.write("trace_marker", "the next event\n")
+        out, _ = stream.communicate(timeout=60)
+        assert stream.returncode == 0
+        assert re.findall(r"print: +\S+: (mark \d+)$", out, re.M) == \
+            [f"mark {i}" for i in range(40)], out
+
+
+def test_perf(arch, guest):
+    """perf ftrace, function by function; what it counts are the lines typed in the guest."""
+    m = guest(arch, smp=2)
+    if m.inside("perf", "version").returncode:
+        pytest.skip("perf does not run here")
+    # Of all tasks: perf's own command is none of the guest's.
+    done = m.inside("perf", "ftrace", "trace", "-a", "-T", "task_sleep", "sleep", "0.5")
+    lines = [x for x in done.stdout.splitlines() if x and not x.startswith("#")]
+    # perf takes the column of interrupts and preemption away.
+    line = re.compile(r" +\S+-\d+ +\[00[01]\] +\d+\.\d{6}: task_sleep <-\w+$")
+    assert len(lines) > 5, done.stderr
+    assert all(map(line.match, lines)), done.stdout[:2000]
+    done = m.inside("perf", "ftrace", "trace", "-a", "-G", "task_sleep", "--graph-opts",
+                    "depth=2", "sleep", "0.5")
+    assert re.search(r"^ \d\) +\|  task_sleep\(\) \{$", done.stdout, re.M), done.stderr
+    assert re.search(r"^ \d\) .*\|    task_block\(\) \{$|^ \d\) .*\|    task_block\(\);$",
+                     done.stdout, re.M), done.stdout[:3000]
+    process = subprocess.Popen(
+        ["tools/inside", m.folder, "perf", "ftrace", "latency", "-a", "-T", "shell_run",
+         "sleep", "3"], cwd=ROOT, text=True, stdout=subprocess.PIPE)
+    m.wait(lambda: m.read("current_tracer") == "function_graph\n" and
+           m.read("tracing_on") == "1\n")
+    for i in range(7):
+        m.type(f"echo line {i}")
+        m.wait(lambda i=i: re.search(rf"^line {i}\r?$", m.text, re.M))
+    counts = re.findall(r"^ +\d+ - \S+ +\ws +\| +(\d+) \|", process.communicate()[0], re.M)
+    assert sum(map(int, counts)) == 7
+    assert m.read("current_tracer") == "nop\n"
