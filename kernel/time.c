@@ -228,6 +228,6 @@ void timer_interrupt(void)
 		t->fn(t);
 		trace_timer_expire_exit(t);
 	}
-	sched_tick(now);
+	scheduler_tick(now);
 	time_program();
 }

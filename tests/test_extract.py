@@ -282,7 +282,7 @@ def test_pages_that_make_no_sense(arch, image, guest, tmp_path):
         slots, = image.unpack("H", ram, at[0] + 20)
         last = at[0] + 32 + (slots - 1) * 12  # it says that one more slot follows
         ram[last + 4:last + 8] = struct.pack(
-            image.order + "I", (0x1000000 - 256 + 3) << 8)  # RING_RETURN
+            image.order + "I", (0x1000000 - 256 + 10) << 8)  # RING_RETURN
     done = extract(image, *args, check=False)
     assert done.returncode == 0
     assert re.search(r"CPU 0, page \d+: it is being written, or is no page", done.stderr)

@@ -21,6 +21,8 @@ def test_ftracetest(mounted, tmp_path):  # noqa: F811
     """Every case passes, or is in the table with its outcome."""
     subprocess.run(["tar", "-xf", SOURCE, "-C", tmp_path, SELFTESTS], check=True)
     m = mounted(ANY, smp=2)
+    m.type("stress start 1")
+    m.wait(lambda: "tasks on 2 CPUs" in m.text)
     if m.inside("true").returncode:
         pytest.skip("no mount namespace can be made here")
     said = subprocess.run([ROOT / "tools/inside", m.folder, "./ftracetest", "-l",

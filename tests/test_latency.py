@@ -87,7 +87,7 @@ def test_sections(arch, guest, tracer):
 
 @pytest.mark.parametrize("tracer", ["wakeup", "wakeup_rt"])
 def test_wakeups(arch, guest, tracer):
-    """From the call that wakes the task to the switch to it."""
+    """From the call that wakes the task to the switch to it; each as Linux shows it."""
     g = guest(arch, smp=4)
     g.run(f"cd {TRACING}")
     g.run("stress start")
@@ -98,9 +98,16 @@ def test_wakeups(arch, guest, tracer):
     assert header["tracer"] == tracer and not header["places"]
     assert tracer == "wakeup" or int(header["prio"]) >= 16
     # Other CPUs' calls may come before the first of these, and after the last.
-    assert any(line["text"].startswith("put_on <-") for line in body)
-    there = [line["text"] for line in body if line["cpu"] == header["cpu"]]
-    assert there[-1] == "schedule <-schedule"
+    woken, = [i for i, line in enumerate(body) if "   + [" in line["text"]]
+    assert body[woken + 1]["text"].startswith("put_on <-")
+    there = [line for line in body if line["cpu"] == header["cpu"]]
+    assert there[-2]["text"] == "schedule <-schedule"
+    task = rf"{header['pid']:>7}:{header['prio']:>3}:R {re.escape(header['comm'])}"
+    assert f" [00{header['cpu']}] " in there[-1]["text"]
+    for line, arrow in (body[woken], r"  \+"), (there[-1], "==>"):
+        who = f"{line['pid']:>7}"
+        assert re.fullmatch(rf" {who}:  ?\d+:[RSTX] {arrow} \[00\d\] {task}", line["text"]), (
+            line[0], task)
     check_marks(body)
     g.run("stress stop")
     assert g.poweroff() == 0

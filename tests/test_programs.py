@@ -6,6 +6,7 @@ import select
 import signal
 import subprocess
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -57,6 +58,19 @@ def test_trace_cmd(arch, guest):
     assert done.returncode == 0, done.stderr
     assert m.read("instances/mine/set_event") == "sched:sched_switch\n"
     assert "sched_switch:" in m.inside("trace-cmd", "show", "-B", "mine").stdout
+
+
+def test_trace_cmd_reads_wakeups(arch, guest):
+    """What tracer wakeup writes, as Linux's own entries."""
+    m = guest(arch, smp=2)
+    data = m.folder.parent / "trace.dat"
+    m.type("stress start")
+    m.wait(lambda: "tasks on 2 CPUs" in m.text)
+    for command in (["start", "-p", "wakeup"], ["stop"], ["extract", "-o", str(data)]):
+        assert m.inside("trace-cmd", *command).returncode == 0
+    report = m.inside("trace-cmd", "report", "-i", str(data)).stdout
+    for way in r"wakeup: +\d+:\d+:\d  ==>\+", r"context_switch: +\d+:\d+:\d  ==>":
+        assert re.search(rf" {way} \d+:\d+:0 \[00[01]\]$", report, re.M), report[:2000]
 
 
 def test_trace_cmd_asks(arch, guest):
@@ -139,6 +153,15 @@ def test_splice(guest):
         found += re.findall(rb" *(\d+)x{200}", pages())
     assert [*map(int, found)] == [*range(1000)]
     assert not poll.poll(300)
+    # Tracing is off for a while: that is no end.
+    m.write("instances/one/tracing_on", "0")
+    for _ in range(2):
+        assert not poll.poll(300)
+        with pytest.raises(BlockingIOError):
+            os.splice(raw, into, 65536)
+    m.write("instances/one/tracing_on", "1")
+    m.write("instances/one/trace_marker", "on again")
+    assert b"on again\n" in pages()
     # read() as well, and it waits where nobody asked before.
     m.write("instances/one/trace_marker", "the last one")
     assert poll.poll(60000)
@@ -158,8 +181,13 @@ def test_stream(guest):
     with subprocess.Popen(["tools/inside", m.folder, "trace-cmd", "stream", "-e",
                            "sched_process_fork"], cwd=ROOT, text=True,
                           stdout=subprocess.PIPE) as stream:
-        m.wait(lambda: m.read("set_event") == "sched:sched_process_fork\n" and
-               m.read("tracing_on") == "1\n")
+        def opened() -> int:
+            """How many CPUs trace-cmd reads from. Then it switches tracing on."""
+            kids = subprocess.run(["pgrep", "-P", str(stream.pid)], text=True,
+                                  capture_output=True, check=False).stdout.split()
+            return sum(os.readlink(fd).endswith("/trace_pipe_raw")
+                       for kid in kids for fd in Path(f"/proc/{kid}/fd").iterdir())
+        m.wait(lambda: opened() >= 2 and m.read("tracing_on") == "1\n")
         for i in range(40):
             m.write("trace_marker", f"mark {i}\n")
 

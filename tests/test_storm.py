@@ -35,7 +35,7 @@ def choose(g, strategy: str) -> None:
 def check_stress(report: str) -> None:
     """No task was lost, all made progress, and CPUs did go and come."""
     assert "none lost" in report, report
-    for kind in ("spin", "yield", "mutex-a", "ping", "pong", "sleep"):
+    for kind in ("spin", "yield", "mutex-a", "ping", "pong", "fork", "sleep"):
         assert loops_of(report, kind) > 0, report
     went, came = re.search(r"went (\d+) times, came (\d+)", report).groups()
     assert went == came and int(went) > 0, report

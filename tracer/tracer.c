@@ -39,8 +39,9 @@ static void on_switch(struct task *prev, struct task *next)
 {
 	graph_switched(prev, next);
 	comm_save(next);
+	latency_switched(prev, next,
+			 (unsigned long)__builtin_return_address(0));
 	ring_task(next->pid, pid_is_traced(&trace_top, next->pid));
-	latency_switched(next, (unsigned long)__builtin_return_address(0));
 }
 
 struct trace_ops *trace_wants(const struct tracer *tracer)

@@ -25,6 +25,9 @@ void conform_flag_start(struct conform_flag *flag, u64 ns);
 /* How many interrupts of that kind the CPU has counted. */
 u32 conform_irq_count(unsigned int cpu, enum irq_kind kind);
 
+/* Send this CPU an NMI while interrupts are off. How many came; -ENOSYS: the machine has none. */
+int conform_nmi(void);
+
 /*
  * Every function of kernel/test/victim.c: switch its site, and see whether what is
  * passed to it and what it returns come through. switch: trace_mutex held.

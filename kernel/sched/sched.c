@@ -288,7 +288,7 @@ u64 sched_slice_end(void)
 	return cpu->head.current == cpu->idle ? ~0ull : cpu->rq.slice_end;
 }
 
-void sched_tick(u64 now)
+void scheduler_tick(u64 now)
 {
 	struct cpu *cpu = arch_this_cpu();
 	struct task *t = cpu->head.current;

@@ -33,7 +33,7 @@ void sched_cpu_back(unsigned int c);
 void sched_set_affinity(struct task *t, cpumask_t mask);
 
 /* From the timer interrupt: round robin and balancing. */
-void sched_tick(u64 now);
+void scheduler_tick(u64 now);
 /* When the running task's time slice ends, arch_clock(); ~0 when idle. */
 u64 sched_slice_end(void);
 

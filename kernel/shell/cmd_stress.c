@@ -29,6 +29,7 @@ struct worker {
 	struct stress_set *set;
 	struct task *task;
 	u32 loops;
+	u32 lost; /* children that did not end as they should */
 };
 
 struct kind {
@@ -119,6 +120,23 @@ static bool pong_loop(struct worker *w)
 	return turn_loop(w, 1);
 }
 
+static void child_main(void *arg)
+{
+	(void)arg;
+	stress_work(20);
+}
+
+/* Where memory is out there is no child, and the turn counts all the same. */
+static bool fork_loop(struct worker *w)
+{
+	struct task *child =
+		task_create("child", PRIO_LOW + 1, ~0u, child_main, w);
+
+	w->lost += child && task_join(child);
+	task_sleep(NSEC_PER_MSEC);
+	return true;
+}
+
 static const struct kind kinds[] = {
 	{ "spin", PRIO_LOW, spin_loop },
 	{ "yield", PRIO_LOW, yield_loop },
@@ -126,6 +144,7 @@ static const struct kind kinds[] = {
 	{ "mutex-b", PRIO_LOW + 2, mutex_loop },
 	{ "ping", PRIO_LOW + 3, ping_loop },
 	{ "pong", PRIO_LOW + 3, pong_loop },
+	{ "fork", PRIO_LOW + 3, fork_loop },
 	{ "sleep", PRIO_HIGH, sleep_loop },
 };
 #define NR_KINDS ARRAY_SIZE(kinds)
@@ -196,7 +215,7 @@ static bool start_set(struct stress *s, unsigned int i)
 	return true;
 }
 
-/* Join all; returns how many did not end as they should. */
+/* Join all; returns how many, with their children, did not end as they should. */
 static unsigned int join_all(struct stress *s)
 {
 	struct worker *w;
@@ -214,6 +233,7 @@ static unsigned int join_all(struct stress *s)
 	for (unsigned int i = 0; i < s->sets * NR_KINDS; i++) {
 		w = &s->worker[i / NR_KINDS][i % NR_KINDS];
 		lost += w->task && task_join(w->task);
+		lost += w->lost;
 	}
 	return lost;
 }

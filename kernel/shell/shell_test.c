@@ -431,7 +431,7 @@ KTEST(shell_stress, "shell.stress")
 	fails(t, "stress start",
 	      "stress: is running already; stress stop ends it\n");
 	KEXPECT_EQ(t, run("stress stop | tail -1"), 0);
-	snprintf(want, sizeof(want), "stress: 7 tasks joined, none lost\n");
+	snprintf(want, sizeof(want), "stress: 8 tasks joined, none lost\n");
 	expect_text(t, "stress stop", "output", output.text, want);
 	fails(t, "stress stop",
 	      "stress: is not running; stress start [N] starts it\n");

@@ -146,6 +146,9 @@ void formats_read(struct trace *t)
 
 const struct event *trace_event(const struct trace *t, u32 id)
 {
+	for (unsigned int i = 0; i < t->nr_own; i++)
+		if (t->own[i].id == id)
+			return &t->own[i];
 	return id - 32 < t->nr_events ? &t->events[id - 32] : NULL;
 }
 

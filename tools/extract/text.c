@@ -100,11 +100,31 @@ static void put_stack(const struct trace *t, const struct trace_entry *e,
 	}
 }
 
+/* A struct ring_switch, which is four words long. */
+static void put_ring_switch(const struct trace *t, const struct trace_entry *e,
+			    FILE *f)
+{
+	static const char states[] = RING_STATES;
+	u32 prev = image_number(&t->g->im, e->bytes, 4);
+	u32 next = image_number(&t->g->im, e->bytes + 4, 4);
+	const uint8_t *more = e->bytes + 12; /* priority and state of both */
+
+	fprintf(f, " %7u:%3u:%c %s [%03u] %7u:%3u:%c %s", prev, more[0],
+		states[more[1] % sizeof(states)],
+		e->id == RING_WAKEUP ? "  +" : "==>",
+		(u32)image_number(&t->g->im, e->bytes + 8, 4), next, more[2],
+		states[more[3] % sizeof(states)], trace_comm(t, next));
+}
+
 static void put_event(const struct trace *t, const struct trace_entry *e,
 		      FILE *f)
 {
 	const struct event *event = trace_event(t, e->id);
 
+	if ((e->id == RING_WAKEUP || e->id == RING_SWITCH) && e->len >= 16) {
+		put_ring_switch(t, e, f);
+		return;
+	}
 	if (!event) {
 		fprintf(f, "an event of the unknown kind %u", e->id);
 		return;

@@ -205,7 +205,7 @@ static enum kind kind_of(u32 ip, u32 parent)
 		return STACK;
 	if (ip == RING_RETURN)
 		return GRAPH_RETURN;
-	if (ip >= RING_EVENT(RING_FIRST_EVENT))
+	if (RING_IS_EVENT(ip))
 		return EVENT;
 	return parent >= RING_ENTRY(0) && ip != RING_REPEATS ? GRAPH_ENTRY :
 							       CALL;

@@ -71,7 +71,8 @@ static bool is_readable(uint32_t fid)
 		return true;
 	w->at = 0;
 	w->len = p9_read(fid, w->kept, READ_AHEAD, w->offset, false);
-	if (w->len == -EAGAIN) {
+	/* Nothing at all: tracing is off. For Linux, too, that is no end to wait for. */
+	if (w->len == -EAGAIN || (w->kind == PAGES && !w->len)) {
 		free(w->kept);
 		w->kept = NULL;
 	} else if (w->kind == PAGES && !more_is_there(w->kept, w->len)) {

@@ -211,7 +211,11 @@ static int do_poll(const char *path, struct fuse_file_info *info,
 	return 0;
 }
 
-/* As much as is asked for, in messages; a short one is the end, or all that there is now. */
+/*
+ * As much as is asked for, in messages; a short one is the end, or all that there is now. A
+ * program that polls a trace_pipe_raw sees no end, even while tracing is off: splice() would take
+ * it for the file's size, and give nothing behind it ever after.
+ */
 static int do_read(const char *path, char *buf, size_t size, off_t offset,
 		   struct fuse_file_info *info)
 {
@@ -232,6 +236,8 @@ static int do_read(const char *path, char *buf, size_t size, off_t offset,
 			return done ? (int)done : n;
 		done += n;
 	} while (n == P9_IOUNIT && done < size);
+	if (!done && poll_ends_waiting(info->fh))
+		return -EAGAIN;
 	poll_goes_on(info->fh, offset + done);
 	return done;
 }

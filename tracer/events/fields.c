@@ -50,6 +50,7 @@ static const struct field_kind {
 			   "__get_str(%s)" },
 	[EVENT_CPUS] = { "__data_loc unsigned long[]", "", 4, 4, 0, "%s",
 			 "__get_bitmask(%s)" },
+	[EVENT_UCHAR] = { "unsigned char", "", 1, 1, 0, "%u", "REC->%s" },
 	[EVENT_U64] = { "unsigned long long", "", 8, 8, 0, "%llx", "REC->%s" },
 	[EVENT_CALLERS] = { "unsigned long", "[8]", 8 * LONG, LONG, 0, "%ps",
 			    NULL },

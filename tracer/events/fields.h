@@ -53,6 +53,7 @@ enum event_kind {
 	EVENT_CPUS,
 	EVENT_KINDS,
 	/* Of Linux's own entries (tracer/events/files.c), which have no record here: */
+	EVENT_UCHAR,
 	EVENT_U64,
 	EVENT_TEXT,
 	EVENT_BYTES,   /* any bytes, up to the entry's end */

@@ -4,6 +4,7 @@
 
 #include <kernel/lib/string.h>
 #include <kernel/mm/page.h>
+#include <tracer/ring/ring_format.h>
 #include <tracer/tracer.h>
 
 static int event_id_read(struct ctl_handle *h, struct seq *s)
@@ -62,10 +63,19 @@ CTL_FILE(event_format, .path = TRACING "events/%s/format",
 	"\\t=> {caller[0]}\\n\\t=> {caller[1]}\\n\\t=> {caller[2]}\\n"         \
 	"\\t=> {caller[3]}\\n\\t=> {caller[4]}\\n\\t=> {caller[5]}\\n"         \
 	"\\t=> {caller[6]}\\n\\t=> {caller[7]}\\n"
+#define SWITCH_FIELDS                                                          \
+	{                                                                      \
+		{ "prev_pid", EVENT_UINT }, { "next_pid", EVENT_UINT },        \
+			{ "next_cpu", EVENT_UINT },                            \
+			{ "prev_prio", EVENT_UCHAR },                          \
+			{ "prev_state", EVENT_UCHAR },                         \
+			{ "next_prio", EVENT_UCHAR },                          \
+			{ "next_state", EVENT_UCHAR },                         \
+	}
 static const struct own_format {
 	const char *path, *name, *text;
 	unsigned int id;
-	struct event_field fields[6];
+	struct event_field fields[8];
 } own_formats[] = {
 	{ "ftrace/function",
 	  "function",
@@ -87,6 +97,14 @@ static const struct own_format {
 	    { "overrun", EVENT_UINT },
 	    { "calltime", EVENT_U64 },
 	    { "rettime", EVENT_U64 } } },
+	{ "ftrace/context_switch", "context_switch",
+	  "{prev_pid}:{prev_prio}:{prev_state}  ==> "
+	  "{next_pid}:{next_prio}:{next_state} [{next_cpu:%03u}]",
+	  RING_SWITCH, SWITCH_FIELDS },
+	{ "ftrace/wakeup", "wakeup",
+	  "{prev_pid}:{prev_prio}:{prev_state}  ==>+ "
+	  "{next_pid}:{next_prio}:{next_state} [{next_cpu:%03u}]",
+	  RING_WAKEUP, SWITCH_FIELDS },
 	{ "ftrace/kernel_stack",
 	  "kernel_stack",
 	  STACK_TEXT,

@@ -73,6 +73,35 @@ static void write_call(unsigned long ip, unsigned long parent)
 		   ring_context(true), NULL);
 }
 
+/* Where a task that is left, or woken, stands in RING_STATES. */
+static u8 state_of(const struct task *t)
+{
+	static const u8 states[] = {
+		[TASK_READY] = 0,
+		[TASK_BLOCKED] = 1,
+		[TASK_HELD] = 3,
+		[TASK_DEAD] = 5,
+	};
+
+	return states[t->state];
+}
+
+static void write_switch(unsigned int id, const struct task *prev,
+			 const struct task *next, unsigned int cpu)
+{
+	struct ring_switch sw = {
+		.prev_pid = prev->pid,
+		.next_pid = next->pid,
+		.next_cpu = cpu,
+		.prev_prio = prev->prio,
+		.prev_state = state_of(prev),
+		.next_prio = next->prio,
+		.next_state = state_of(next),
+	};
+
+	ring_put_event(&rings[cpu_index()], id, true, &sw, sizeof(sw));
+}
+
 static bool is_worth_keeping(u64 ticks)
 {
 	return graph_limits.thresh ?
@@ -170,7 +199,6 @@ static void on_woken(const struct task *t, unsigned int cpu,
 		     unsigned long parent)
 {
 	unsigned int kinds = READ_ONCE(measured);
-	u64 now = arch_clock();
 
 	if (!(kinds & LATENCY_WAKEUP) || !is_recording() ||
 	    t->prio <= READ_ONCE(cpus[cpu].rq.running_prio) ||
@@ -182,7 +210,9 @@ static void on_woken(const struct task *t, unsigned int cpu,
 	if (!woken.pid || t->prio > woken.prio) {
 		woken.pid = t->pid;
 		woken.prio = t->prio;
-		woken.since = now;
+		/* Behind what a less urgent wakeup has written. */
+		woken.since = arch_clock();
+		write_switch(RING_WAKEUP, current_task(), t, cpu);
 		write_call(HERE, unwind_caller(parent));
 	}
 	keep_end();
@@ -202,7 +232,8 @@ static void latency_start(void)
 }
 INIT_HOOK(INIT_SITES, latency_start);
 
-void latency_switched(const struct task *next, unsigned long hook_ip)
+void latency_switched(const struct task *prev, const struct task *next,
+		      unsigned long hook_ip)
 {
 	struct latency l = { .pid = next->pid, .prio = next->prio };
 
@@ -216,6 +247,7 @@ void latency_switched(const struct task *next, unsigned long hook_ip)
 		woken.pid = 0;
 		if (is_recording()) {
 			write_call(hook_ip, hook_ip);
+			write_switch(RING_SWITCH, prev, next, cpu_index());
 			keep(&l, ~0u);
 		}
 	}

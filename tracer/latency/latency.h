@@ -49,7 +49,9 @@ void latency_forget(cpumask_t mask);
 /* The longest one. While snapshots are held (snapshot_hold()), it stays. */
 struct latency latency_longest(void);
 
-/* The scheduler's hook, which hook_ip lies in: next runs now. Interrupts off. */
-void latency_switched(const struct task *next, unsigned long hook_ip);
+/* The scheduler's hook, which hook_ip lies in, before ring_task(): prev is left for next.
+ * Interrupts off. */
+void latency_switched(const struct task *prev, const struct task *next,
+		      unsigned long hook_ip);
 
 #endif

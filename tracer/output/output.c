@@ -336,10 +336,28 @@ static void put_repeats(struct seq *s, const struct trace_instance *in,
 	seq_printf(s, ")");
 }
 
+/* "      5:  4:R   + [001]       9:  7:R fork": the task that ran, and the one that comes. */
+static void put_ring_switch(struct seq *s, const struct ring_entry *e)
+{
+	const struct ring_switch *sw = e->record;
+	char comm[TASK_NAME_LEN];
+
+	comm_find(sw->next_pid, comm, sizeof(comm));
+	seq_printf(s, " %7u:%3u:%c %s [%03u] %7u:%3u:%c %s", sw->prev_pid,
+		   sw->prev_prio, RING_STATES[sw->prev_state],
+		   e->event == RING_WAKEUP ? "  +" : "==>", sw->next_cpu,
+		   sw->next_pid, sw->next_prio, RING_STATES[sw->next_state],
+		   comm);
+}
+
 void trace_event(struct seq *s, const struct ring_entry *e)
 {
 	const struct event *event = event_by_id(e->event);
 
+	if (e->event == RING_WAKEUP || e->event == RING_SWITCH) {
+		put_ring_switch(s, e);
+		return;
+	}
 	if (!event) {
 		seq_printf(s, "an event of the unknown kind %u", e->event);
 		return;

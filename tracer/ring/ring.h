@@ -40,6 +40,13 @@ struct ring_repeats {
 	u32 ip, parent, count, clock[2];
 };
 
+/* A CPU goes over from a task to the next; or the task that runs wakes the next, which will run
+ * on next_cpu. As in Linux; a state is a place in RING_STATES. */
+struct ring_switch {
+	u32 prev_pid, next_pid, next_cpu;
+	u8 prev_prio, prev_state, next_prio, next_state;
+};
+
 #define RING_MIN_PAGES 2
 #define RING_DEFAULT_KB 256
 #define RING_MARK_MAX 900 /* bytes of a marker */

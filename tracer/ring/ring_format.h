@@ -10,19 +10,27 @@
 #define RING_TASK ((u32)RING_TYPE(0)) /* parent: the pid */
 #define RING_TIME                                                              \
 	((u32)RING_TYPE(1)) /* delta and parent: new base, low and high */
-#define RING_MARK                                                              \
-	((u32)RING_TYPE(2)) /* parent: length << 8 | flags; text follows */
-#define RING_RETURN                                                            \
-	((u32)RING_TYPE(3)) /* parent: the function; RING_TOOK() follows */
+/* Behind these, numbers are Linux's own of its entries. */
+#define RING_SWITCH 2u
+#define RING_WAKEUP 3u
+#define RING_STATES "RSDTtXZ" /* of a task, Linux's letters */
 #define RING_STACK                                                             \
 	((u32)RING_TYPE(4)) /* as RING_MARK; u32 offsets from _text follow */
-#define RING_REPEATS                                                           \
-	((u32)RING_TYPE(5)) /* as RING_MARK; a struct ring_repeats follows */
+#define RING_MARK                                                              \
+	((u32)RING_TYPE(5)) /* parent: length << 8 | flags; text follows */
+#define RING_RETURN                                                            \
+	((u32)RING_TYPE(10)) /* parent: the function; RING_TOOK() follows */
 #define RING_RAW                                                               \
-	((u32)RING_TYPE(6)) /* as RING_MARK; a u32 and any bytes follow */
-#define RING_EVENT(id)                                                         \
-	((u32)RING_TYPE(id)) /* 32 <= id: as RING_MARK; a record follows */
+	((u32)RING_TYPE(18)) /* as RING_MARK; a u32 and any bytes follow */
+#define RING_REPEATS                                                           \
+	((u32)RING_TYPE(19)) /* as RING_MARK; a struct ring_repeats follows */
+/* As RING_MARK; a record follows. id: RING_SWITCH and RING_WAKEUP, whose record is a struct
+ * ring_switch, or an event's number, from RING_FIRST_EVENT on. */
+#define RING_EVENT(id) ((u32)RING_TYPE(id))
 #define RING_FIRST_EVENT 32
+#define RING_IS_EVENT(ip)                                                      \
+	((ip) >= RING_EVENT(RING_FIRST_EVENT) ||                               \
+	 (ip) == RING_EVENT(RING_SWITCH) || (ip) == RING_EVENT(RING_WAKEUP))
 /* The parent of a function event whose return will be recorded too. */
 #define RING_ENTRY(depth) ((u32)RING_TYPE(0) + (depth))
 /* A return's second slot: ticks, the same depth, and how many calls of the task were too deep

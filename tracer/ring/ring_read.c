@@ -173,7 +173,7 @@ static bool decode(struct ring_cursor *c)
 		decode_repeats(&c->entry, (const struct ring_repeats *)(e + 1));
 		c->at += RING_MORE_SLOTS(e->parent >> 8);
 	} else if (ip == RING_MARK || ip == RING_RAW || ip == RING_STACK ||
-		   ip >= RING_EVENT(RING_FIRST_EVENT)) {
+		   RING_IS_EVENT(ip)) {
 		if (ip == RING_MARK || ip == RING_RAW) {
 			c->entry.text = (const char *)(e + 1);
 			c->entry.raw = ip == RING_RAW;
