@@ -197,7 +197,7 @@ $(H)/stale.so: $(plugin_srcs) $(wildcard tools/plugin/*.h)
 
 .PHONY: setup run mount test bench lab features report mutations choices debug check clean help
 setup: ## install what is missing from Debian's packages, and say what
-	$(Q)tools/setup
+	$(Q)tools/setup $(filter test,$(MAKECMDGOALS))
 
 run: all ## boot ARCH with SMP CPUs, console on this terminal (Ctrl-A x ends)
 	$(Q)tools/run --arch $(ARCH) --smp $(SMP) --elf $(ELF) --interactive \

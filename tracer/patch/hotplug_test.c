@@ -5,6 +5,7 @@
  * and counts none twice.
  */
 #include <kernel/cpu/hotplug.h>
+#include <kernel/errno.h>
 #include <tracer/testing.h>
 #include <tracer/ring/ring_control.h>
 
@@ -102,6 +103,35 @@ KTEST(hotplug_settings, "hotplug.set_while_away")
 	trace_test_reset();
 	snprintf(text, sizeof(text), "%lu", kb);
 	KEXPECT_EQ(t, trace_test_put("buffer_size_kb", text), 0);
+}
+
+/*
+ * A site is switched behind the CPU's start, and before it is online. So the CPU may hold the old
+ * bytes, and synchronises once more: tools/stale looks here.
+ */
+KTEST(hotplug_late_text, "hotplug.switched_while_coming")
+{
+	unsigned int c = ktest_last_cpu();
+	u64 usual = cpu_start_ns;
+
+	KNEED_TWO(t);
+	trace_test_reset();
+	KEXPECT_EQ(t, cpu_down(c), 0);
+	fault_cpu_join_late.cpu = c;
+	fault_plant(&fault_cpu_join_late, 1);
+	cpu_start_ns = 20 * NSEC_PER_MSEC;
+	KEXPECT_EQ(t, cpu_up(c), -ETIMEDOUT);
+	KASSERT(t, KWAIT(READ_ONCE(fault_cpu_join_late.times)));
+	cpu_start_ns = usual;
+	/* Of two stores that it has missed, no architecture lets a CPU see the first alone. */
+	KEXPECT_EQ(t, trace_test_victim(), 0);
+	KEXPECT_EQ(t, trace_test_put("current_tracer", "nop"), 0);
+	KEXPECT_EQ(t, trace_test_put("current_tracer", "function"), 0);
+	fault_plant(&fault_cpu_join_late, 0);
+	KEXPECT_EQ(t, cpu_up(c), 0);
+	call_on(c, 40);
+	KEXPECT_EQ(t, held_by(c), 40);
+	trace_test_reset();
 }
 
 /* ---- the storm ---- */
