@@ -139,6 +139,9 @@ static const char *make_rule(Dwarf_Frame *frame, struct unwind_rule *r,
 		return "its frame is not found from the stack pointer "
 		       "(alloca, a frame pointer?)";
 	r->cfa = (int)(int64_t)op[0].number2;
+	if (r->cfa != (int16_t)r->cfa)
+		return "its frame is larger than 32,767 bytes, and so than any "
+		       "task's stack";
 	r->pc = where(frame, column, &r->pc_at);
 	if (signal && r->pc == UNWIND_END)
 		r->pc = UNWIND_TRAP;
