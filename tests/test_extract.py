@@ -116,6 +116,9 @@ def test_text_of_latencies(arch, image, guest, tmp_path):
         assert f"# {tracer} latency trace v1.1.5 on nopl" in text
         assert len([x for x in text.splitlines() if x[0] != "#"]) > 1, text
         assert text_of(image, qmp) == text
+    shown_by_chrome = extract(image, "--qmp", qmp, "--format", "chrome", "-o", "-").stdout
+    assert re.search(r'"wakeup","args":\{"text":"\d+:\d+:0  ==>\+ \d+:\d+:0 \[00[01]\]"',
+                     shown_by_chrome)
     for tracer in ("function", "function_graph"):
         g.run(f"echo nop > {TRACING}/current_tracer; echo 1 > {TRACING}/options/latency-format; "
               f"echo 1 > {TRACING}/tracing_on; echo {tracer} > {TRACING}/current_tracer; ps; "

@@ -328,7 +328,7 @@ static void put_as(const struct trace *t, const char *format, s64 v, FILE *out)
 	bool is_long = t->g->im.pointer_size == 8;
 	unsigned long long u = is_long ? (u64)v : (u32)v;
 
-	if (!strcmp(format, "%03d"))
+	if (!strcmp(format, "%03d") || !strcmp(format, "%03u"))
 		fprintf(out, "%03d", (int)v);
 	else if (!strcmp(format, "%ld"))
 		fprintf(out, "%lld", is_long ? (long long)v : (s32)v);
