@@ -13,14 +13,6 @@
 /* The instances of each test: a and b, both with function and a filter. */
 static struct trace_instance *a, *b;
 
-static struct trace_instance *find(const char *name)
-{
-	for (unsigned int i = 1; i < INSTANCES; i++)
-		if (!strcmp(trace_instances[i].name, name))
-			return &trace_instances[i];
-	return NULL;
-}
-
 static int put(const char *file, const char *text)
 {
 	return trace_test_put(file, text);
@@ -38,8 +30,8 @@ static bool begin(const char *functions)
 	    put("instances/a/current_tracer", "function") ||
 	    put("instances/b/current_tracer", "function"))
 		return false;
-	a = find("a");
-	b = find("b");
+	a = trace_test_instance("a");
+	b = trace_test_instance("b");
 	return true;
 }
 

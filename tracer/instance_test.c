@@ -33,18 +33,10 @@ static int drop(const char *name)
 	return ctl_rmdir(path, error, sizeof(error));
 }
 
-static struct trace_instance *find(const char *name)
-{
-	for (unsigned int i = 1; i < INSTANCES; i++)
-		if (!strcmp(trace_instances[i].name, name))
-			return &trace_instances[i];
-	return NULL;
-}
-
 /* Entries written in an instance; all ones if the books do not add up. */
 static u64 written(const char *name)
 {
-	struct trace_instance *in = find(name);
+	struct trace_instance *in = trace_test_instance(name);
 	struct ring_stats s;
 
 	return in && trace_test_books_of(in->rings, &s) ? s.written : ~0ull;
@@ -189,8 +181,8 @@ KTEST(instances_functions, "instances.functions")
 	KEXPECT_EQ(t, trace_test_written(), 0);
 	victim_call(1);
 	calls++;
-	KEXPECT_EQ(t, own_entries(find("a")->rings), 1);
-	KEXPECT_EQ(t, own_entries(find("b")->rings), 1);
+	KEXPECT_EQ(t, own_entries(trace_test_instance("a")->rings), 1);
+	KEXPECT_EQ(t, own_entries(trace_test_instance("b")->rings), 1);
 	/* Beside the top level, whatever tracer that has. */
 	KEXPECT_EQ(t, trace_test_put("set_ftrace_filter", "victim_leaf"), 0);
 	KEXPECT_EQ(t, trace_test_put("current_tracer", "function"), 0);
@@ -227,7 +219,7 @@ KTEST(instances_functions, "instances.functions")
 	victim_other(1);
 	ring_leave(state);
 	KEXPECT_EQ(t, written("b"), 5);
-	KASSERT(t, trace_test_books_of(find("b")->rings, &s));
+	KASSERT(t, trace_test_books_of(trace_test_instance("b")->rings, &s));
 	KEXPECT_EQ(t, s.dropped, 1);
 	/* One gone, its functions are off, and the others stay. */
 	KEXPECT_EQ(t, drop("b"), 0);
@@ -475,7 +467,7 @@ KTEST(instances_memory, "instances.out_of_memory")
 		}
 	KEXPECT_EQ(t, make("a"), -ENOMEM);
 	KEXPECT(t, strstr(error, "no memory for another buffer"));
-	KEXPECT(t, !find("a"));
+	KEXPECT(t, !trace_test_instance("a"));
 	while (n--)
 		page_free(taken[n], *(int *)taken[n]);
 	KEXPECT_EQ(t, make("a"), 0);

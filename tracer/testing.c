@@ -229,6 +229,14 @@ u64 trace_test_walk(bool consume)
 	return n;
 }
 
+struct trace_instance *trace_test_instance(const char *name)
+{
+	for (unsigned int i = 1; i < INSTANCES; i++)
+		if (!strcmp(trace_instances[i].name, name))
+			return &trace_instances[i];
+	return NULL;
+}
+
 /* ---- the witness ---- */
 
 static void see_call(unsigned long ip, unsigned long parent,

@@ -103,6 +103,9 @@ int trace_witness_toggle(struct trace_witness *w, bool on);
 /* Switch all sites off, put everything back, and expect that the counts agree. */
 void trace_witness_end(struct trace_witness *w, struct ktest_run *t);
 
+/* The instance of that name, or NULL. */
+struct trace_instance *trace_test_instance(const char *name);
+
 /* A task on each online CPU that runs fn over and over (its address in `arg` of
  * struct trace_worker), or `calls` times, and counts. */
 struct trace_worker {
