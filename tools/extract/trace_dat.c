@@ -72,18 +72,28 @@ static void begin(struct bytes *b, const struct trace_entry *e, u32 type)
 	put(b, (u32)e->pid, 4);
 }
 
+/* Programs name an address by the function that it lies in: tracer/output/raw.c. */
+static u64 nameable(const struct image *im, u64 ret)
+{
+	const struct symbol *s = image_symbol_at(im, ret);
+
+	return s && s->addr == ret ? ret - 1 : ret;
+}
+
 static void encode_stack(struct bytes *b, const struct trace_entry *e)
 {
-	u32 n = e->len / 4, size = b->t->g->im.pointer_size;
+	const struct image *im = &b->t->g->im;
+	u32 n = e->len / 4, size = im->pointer_size;
 
 	n = n < STACK_CALLERS ? n : STACK_CALLERS;
 	put(b, n, 4);
 	put(b, 0, size - 4); /* a long is aligned */
 	for (u32 i = 0; i < STACK_CALLERS; i++)
 		put(b,
-		    i < n ? b->t->g->im.text + image_number(&b->t->g->im,
-							    e->bytes + 4 * i,
-							    4) :
+		    i < n ? nameable(im,
+				     im->text + image_number(im,
+							     e->bytes + 4 * i,
+							     4)) :
 			    0,
 		    size);
 }
@@ -102,7 +112,7 @@ static void encode_call(struct bytes *b, const struct trace_entry *e)
 {
 	u64 since = e->ns - trace_ns(b->t, e->last);
 
-	put(b, e->parent, b->t->g->im.pointer_size);
+	put(b, nameable(&b->t->g->im, e->parent), b->t->g->im.pointer_size);
 	if (!e->repeats)
 		return;
 	put(b, e->repeats, 2);

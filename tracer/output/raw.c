@@ -72,11 +72,31 @@ static void begin(struct payload *p, const struct ring_entry *e, u16 type)
 	p->len = sizeof(p->common);
 }
 
+/*
+ * Programs name an address by the function that it lies in. Behind a call that does not return,
+ * the next function may begin. Then the caller's name is that of the address before. What was
+ * found out is kept: an offset from _text, and whether a function begins there, in one word.
+ */
+static unsigned long nameable(unsigned long ret)
+{
+	static u32 known[256];
+	u32 offset = ret - (unsigned long)_text;
+	u32 *place = &known[offset / 4 % ARRAY_SIZE(known)];
+	u32 found = READ_ONCE(*place);
+	struct symbol s;
+
+	if (found >> 1 != offset) {
+		found = offset << 1 | (symbol_at(ret, &s) && s.start == ret);
+		WRITE_ONCE(*place, found);
+	}
+	return ret - (found & 1);
+}
+
 static void put_call(struct payload *p, const struct ring_entry *e)
 {
 	struct {
 		unsigned long ip, parent;
-	} call = { e->ip, e->parent };
+	} call = { e->ip, nameable(e->parent) };
 
 	begin(p, e, RAW_FUNCTION);
 	add(p, &call, sizeof(call));
@@ -90,7 +110,8 @@ static void put_repeats(struct payload *p, const struct ring_entry *e)
 		unsigned long ip, parent;
 		u16 count, top;
 		u32 bottom;
-	} repeats = { e->ip, e->parent, e->repeats, since >> 32, since };
+	} repeats = { e->ip, nameable(e->parent), e->repeats, since >> 32,
+		      since };
 
 	begin(p, e, RAW_REPEATS);
 	add(p, &repeats, sizeof(repeats));
@@ -148,7 +169,7 @@ static void put_stack(struct payload *p, const struct ring_entry *e)
 	} stack = { n, { 0 } };
 
 	for (unsigned int i = 0; i < n; i++)
-		stack.caller[i] = (unsigned long)_text + e->stack[i];
+		stack.caller[i] = nameable((unsigned long)_text + e->stack[i]);
 	begin(p, e, RAW_STACK);
 	add(p, &stack, sizeof(stack));
 }
