@@ -32,7 +32,7 @@
  *   after the stores. Up to there the CPU runs no function that has a site
  *   (tools/patchpath).
  * - The tracer's settings. A task that changes them also does so for the CPUs that
- *   are away, between cpus_hold() and cpus_release().
+ *   are away, between cpus_read_lock() and cpus_read_unlock().
  *
  * In every port, devices interrupt CPU 0. So CPU 0 never leaves.
  */
@@ -191,13 +191,13 @@ void cpu_idle_check(void)
 
 /* ---- on another CPU ---- */
 
-void cpus_hold(void)
+void cpus_read_lock(void)
 {
 	assert_task_context();
 	mutex_lock(&changing);
 }
 
-void cpus_release(void)
+void cpus_read_unlock(void)
 {
 	mutex_unlock(&changing);
 }
@@ -319,12 +319,12 @@ int cpu_up(unsigned int c)
 
 	if (c >= nr_cpus)
 		return -ENODEV;
-	cpus_hold();
+	cpus_read_lock();
 	if (!cpu_online(c))
 		err = bring_up(c);
 	if (alone())
 		set_atomics(false);
-	cpus_release();
+	cpus_read_unlock();
 	return err;
 }
 
@@ -367,10 +367,10 @@ int cpu_down(unsigned int c)
 		return -ENODEV;
 	if (!c)
 		return -EPERM;
-	cpus_hold();
+	cpus_read_lock();
 	if (cpu_online(c))
 		err = bring_down(c);
-	cpus_release();
+	cpus_read_unlock();
 	return err;
 }
 

@@ -28,8 +28,8 @@ int cpu_down(unsigned int c);
  * for the CPUs that are away. Context: a task that may sleep. A task that takes
  * trace_mutex too takes it first.
  */
-void cpus_hold(void);
-void cpus_release(void);
+void cpus_read_lock(void);
+void cpus_read_unlock(void);
 
 /* What happens to a CPU. The CPU itself tells it, with interrupts off. Between LEFT and
  * SYNCED it runs no site. */

@@ -175,8 +175,11 @@ int task_init_idle(unsigned int cpu)
 
 void (*task_fork_hook)(struct task *parent, struct task *child);
 
-static struct task *create(const char *name, int prio, cpumask_t affinity,
-			   void (*fn)(void *arg), void *arg, bool expendable)
+/* Every task but the idle ones begins here, under the name that filters of Linux know. */
+static noinline struct task *kernel_clone(const char *name, int prio,
+					  cpumask_t affinity,
+					  void (*fn)(void *arg), void *arg,
+					  bool expendable)
 {
 	void (*fork_hook)(struct task * parent, struct task * child);
 	struct task *t;
@@ -206,14 +209,14 @@ static struct task *create(const char *name, int prio, cpumask_t affinity,
 struct task *task_create(const char *name, int prio, cpumask_t affinity,
 			 void (*fn)(void *arg), void *arg)
 {
-	return create(name, prio, affinity, fn, arg, false);
+	return kernel_clone(name, prio, affinity, fn, arg, false);
 }
 
 struct task *task_create_expendable(const char *name, int prio,
 				    cpumask_t affinity, void (*fn)(void *arg),
 				    void *arg)
 {
-	return create(name, prio, affinity, fn, arg, true);
+	return kernel_clone(name, prio, affinity, fn, arg, true);
 }
 
 struct task *task_create_watched(const char *name, void (*fn)(void *arg),
@@ -222,7 +225,7 @@ struct task *task_create_watched(const char *name, void (*fn)(void *arg),
 	struct task *t;
 
 	preempt_disable(); /* it must not run before it is watched */
-	t = create(name, PRIO_NORMAL, 1u << cpu_index(), fn, NULL, true);
+	t = kernel_clone(name, PRIO_NORMAL, 1u << cpu_index(), fn, NULL, true);
 	if (t)
 		t->fault = fault;
 	preempt_enable();

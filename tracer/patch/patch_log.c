@@ -135,11 +135,11 @@ int patch_log_start(void)
 		entries = page_alloc(LOG_PAGE_ORDER);
 	if (!entries)
 		return -ENOMEM;
-	cpus_hold();
+	cpus_read_lock();
 	stop_turn_take();
 	switch_on();
 	stop_turn_give();
-	cpus_release();
+	cpus_read_unlock();
 	return 0;
 }
 

@@ -36,14 +36,14 @@ void ring_call(cpumask_t mask, void (*fn)(unsigned int cpu, void *arg),
 	unsigned int cpu;
 	cpumask_t online;
 
-	cpus_hold();
+	cpus_read_lock();
 	online = cpus_online;
 	if (mask & online)
 		BUG_ON(cpu_call(mask & online, call_here, &c));
 	for (cpu = 0; cpu < nr_cpus; cpu++)
 		if (mask & ~online & 1u << cpu)
 			fn(cpu, arg);
-	cpus_release();
+	cpus_read_unlock();
 }
 
 /* ---- Pages ------------------------------------------------------------------ */
