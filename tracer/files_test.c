@@ -6,6 +6,7 @@
 #include <tracer/testing.h>
 #include <kernel/ctl/ctl.h>
 #include <kernel/mm/kmalloc.h>
+#include <tracer/output/comm.h>
 #include <tracer/ring/ring_control.h>
 
 #define TEXT 65536
@@ -300,6 +301,42 @@ KTEST(files_pipe_holds, "tracefs.trace_pipe_keeps_the_tracer")
 }
 
 /* The buffer is small: events of CPU 0 are overwritten, and one is on another CPU. */
+static void end_at_once(void *arg)
+{
+	(void)arg;
+}
+
+/* So many tasks that one of them has the place of each name, which a switch would take. */
+static void run_many(void)
+{
+	for (unsigned int i = 0; i < 260; i++)
+		task_join(task_create("passing", PRIO_HIGH, ~0u, end_at_once,
+				      NULL));
+}
+
+KTEST(files_names, "tracefs.names_stay_while_off")
+{
+	char name[TASK_NAME_LEN];
+
+	KEXPECT_EQ(t, trace_test_victim(), 0);
+	/* Where a trigger ends the recording, the scheduler's hook stays. */
+	KEXPECT_EQ(t,
+		   trace_test_add("set_ftrace_filter", "victim_call:traceoff"),
+		   0);
+	victim_call(1);
+	run_many();
+	comm_find(1, name, sizeof(name));
+	KEXPECT(t, !strcmp(name, "reaper"));
+	KEXPECT_EQ(t, trace_test_put("tracing_on", "1"), 0);
+	/* Two CPUs that save a name at once save one of them. */
+	for (unsigned int i = 0; i < 8 && !strcmp(name, "reaper"); i++) {
+		run_many();
+		comm_find(1, name, sizeof(name));
+	}
+	KEXPECT(t, !strcmp(name, "<...>"));
+	trace_test_reset();
+}
+
 KTEST(files_started, "tracefs.buffer_started")
 {
 	unsigned long kb = ring_kb(rings, 0);

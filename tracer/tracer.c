@@ -38,7 +38,7 @@ TRACER(function, .name = "function", .ops = &trace_ops_ring);
 static void on_switch(struct task *prev, struct task *next)
 {
 	graph_switched(prev, next);
-	comm_save(next);
+	comm_switched(next);
 	latency_switched(prev, next,
 			 (unsigned long)__builtin_return_address(0));
 	ring_task(next->pid, pid_is_traced(&trace_top, next->pid));

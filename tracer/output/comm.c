@@ -48,6 +48,15 @@ void comm_save(const struct task *t)
 	arch_irq_restore(state);
 }
 
+void comm_switched(const struct task *next)
+{
+	for (unsigned int i = 0; i < INSTANCES; i++)
+		if (READ_ONCE(trace_instances[i].on)) {
+			comm_save(next);
+			return;
+		}
+}
+
 static bool save_one(struct task *t, void *arg)
 {
 	(void)arg;
