@@ -381,12 +381,17 @@ void *ring_event_slow(bool irqs_off, u32 size)
 	/* Pairs with the release in tracer.c: every event is special before this is set. */
 	if (__builtin_expect(__atomic_load_n(&ring_apart, __ATOMIC_ACQUIRE), 0))
 		return begin_apart(r, head);
-	if (!r->recording ||
-	    (!READ_ONCE(trace_top.on) && !READ_ONCE(ring_triggers)))
+	if (!r->recording)
 		goto none;
-	/* For a trigger's filter alone. A place in the ring could cost the oldest page. */
-	if (!READ_ONCE(trace_top.on))
-		return begin_apart(r, head);
+	/* While 0 is being written to tracing_on, a CPU that has not heard of it records on: its
+	 * ring.end is not NULL. Else the events would be missing that find their page full. */
+	if (!READ_ONCE(trace_top.on) && !head->ring.end) {
+		/* For a trigger's filter alone. A place in the ring could cost the oldest
+		 * page. */
+		if (READ_ONCE(ring_triggers))
+			return begin_apart(r, head);
+		goto none;
+	}
 	if (r->busy || (head->preempt_count & PREEMPT_NMI)) {
 		r->dropped++;
 		goto none;

@@ -7,6 +7,7 @@
 #include <tracer/testing.h>
 #include <tracer/ring/ring_control.h>
 #include <kernel/lock/mutex.h>
+#include <kernel/mm/kmalloc.h>
 
 #define TINY "8"
 
@@ -272,6 +273,20 @@ KTEST(ring_pid, "ring.task_of_an_event")
 	WRITE_ONCE(trace_top.on, false);
 	take_turns(t);
 	WRITE_ONCE(trace_top.on, true);
+	trace_test_reset();
+}
+
+/* While 0 is being written to tracing_on, a page's end is no end: the CPU has not heard of it. */
+KTEST(ring_off, "ring.events_until_the_cpu_hears")
+{
+	trace_test_reset();
+	KEXPECT_EQ(t, trace_test_put("events/kmem/kmalloc/enable", "1"), 0);
+	trace_test_put("trace", "");
+	WRITE_ONCE(trace_top.on, false);
+	for (unsigned int i = 0; i < 2 * RING_SLOTS; i++)
+		kfree(kmalloc(16));
+	WRITE_ONCE(trace_top.on, true);
+	KEXPECT(t, trace_test_written() >= 2 * RING_SLOTS);
 	trace_test_reset();
 }
 
