@@ -50,11 +50,10 @@ endif
 variant := $(if $(filter big,$(ENDIAN)),-big)$(\
 	)$(if $(filter-out $(firstword $(SITES_CHOICES)),$(SITES)),-$(SITES))
 record_variant := $(if $(filter-out link,$(RECORD)),-$(RECORD))
-broken := $(if $(BREAK),-break-$(BREAK))
-O ?= build/$(ARCH)$(variant)$(record_variant)$(broken)
+O ?= build/$(ARCH)$(variant)$(record_variant)
 # Who records the sites makes no difference to object files, but to some of RECORD=runtime. So
 # other files stand once, in B.
-B := $(if $(filter file,$(origin O)),build/$(ARCH)$(variant)$(broken),$(O))
+B := $(if $(filter file,$(origin O)),build/$(ARCH)$(variant),$(O))
 own_srcs := $(if $(filter runtime,$(RECORD)),tracer/% arch/%)
 H := build/host
 ELF := $(O)/nopl.elf
@@ -85,7 +84,6 @@ LDFLAGS := -nostdlib -static -Wl,--build-id=none -Wl,-z,max-page-size=4096 \
 	-Wl,-z,noexecstack $(ARCH_LDFLAGS)
 HOSTCFLAGS := -std=gnu11 -O2 -g -Wall -Wextra
 
-# Only kernel/ has sites: everything below it and the tracer itself has none.
 SRCS := boot/boot.c $(BOOT_SRCS) arch/conform/conform.c
 # In the order of the porting guide: tests run in the order of linking.
 SRCS += $(patsubst %,arch/conform/conform%.c,_console _cpu _task _mm _time _irq _smp \
@@ -98,12 +96,10 @@ SRCS := $(filter-out %/record.c %/record_test.c %/record_sweep_test.c \
 endif
 OWN_OBJS := $(patsubst %,$(O)/%.o,$(filter $(own_srcs),$(SRCS)))
 OBJS := $(OWN_OBJS) $(patsubst %,$(B)/%.o,$(filter-out $(own_srcs),$(SRCS)))
-$(B)/kernel/%.o: SITEFLAGS := $(SITE_CFLAGS)
+# All functions have sites but those of the tracer's own tests, which trampolines call.
+no_sites := $(filter arch/conform/%,$(SRCS)) $(filter tracer/%_test.c %/testing.c,$(SRCS))
+SITEFLAGS = $(if $(filter $(no_sites),$<),,$(SITE_CFLAGS))
 $(OWN_OBJS): CFLAGS += -DRECORD_RUNTIME
-# BREAK=patchpath gives sites to what writes text: the build must then fail.
-ifeq ($(BREAK),patchpath)
-$(B)/arch/$(ARCH)/patch.c.o: SITEFLAGS := $(SITE_CFLAGS)
-endif
 
 .PHONY: all
 all: $(ELF) ## build the kernel of ARCH, its tables made and proved (default)
@@ -262,7 +258,6 @@ help: ## this list
 	@echo '  APPEND         kernel command line for run'
 	@echo '  RECORD         who records the sites: $(RECORDS)'
 	@echo '  ENDIAN         byte order of ARCH: little$(if $(REFUSED_big),, big)'
-	@echo '  BREAK          patchpath: give sites to what writes text; must fail'
 	@echo '  CROSS_COMPILE  toolchain prefix (default $(CROSS_COMPILE))'
 	@echo '  O              build folder (default build/ARCH)'
 	@echo '  V              1 shows the commands'

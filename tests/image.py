@@ -163,9 +163,17 @@ class Image:
             found.setdefault(f.name, []).append(f)
         return found
 
+    def _table(self, count: str, name: str) -> list[int]:
+        """The addresses that a table of the image's own names."""
+        n, = self.u32(self.symbols[count])
+        return [self.symbols["_text"] + w for w in self.u32(self.symbols[name], n)]
+
     @functools.cached_property
     def sites(self) -> list[int]:
-        """Sites' addresses, from the image's own table."""
-        count, = self.u32(self.symbols["site_count"])
-        words = self.u32(self.symbols["site_table"], count)
-        return [self.symbols["_text"] + w for w in words]
+        """Addresses of the sites that can be switched."""
+        return self._table("site_count", "site_table")
+
+    @functools.cached_property
+    def kept(self) -> list[int]:
+        """And of those that stay off, because they run while text is patched."""
+        return self._table("kept_count", "kept_table")

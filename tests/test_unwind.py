@@ -102,7 +102,7 @@ class Stepper:
         self.traps = {f.addr for f in image.by_name.get("trap_entry", [])}
         for f in image.by_name.get("trap_vectors", []):
             self.traps |= set(range(f.addr, f.addr + f.size))
-        self.sites = set(image.sites)
+        self.sites = {*image.sites, *image.kept}
         self.true: list[int] = []
         self.slot = None     # the branch whose delay slot is next
         self.seen = collections.Counter()

@@ -22,12 +22,15 @@
  * that one is written whoever recorded it.
  *
  * Tables, in section .tables, as kernel/image/symbols.h and the tracer declare them:
- * site_table holds, ascending, one u32 a site: the offset from _text. jump_table
+ * site_table holds, ascending, one u32 a site: the offset from _text. kept_table holds those of
+ * functions that run while text is patched: boot turns them off for good (lib/path.h), and
+ * path_symbol and path_from say why. jump_table
  * holds the same of the jump labels, jump_distance how far each one jumps, and
  * jump_key_number whose label it is. lock_table
  * holds, ascending, the offsets from _text of x86's lock prefixes. unwind_rows and
  * unwind_rules say where each function keeps its return address (kernel/image/unwind.h).
  */
+#include "lib/path.h"
 #include "lib/record.h"
 #include "lib/unwind.h"
 
@@ -37,7 +40,12 @@
 
 /* All that the tables say of an image. */
 struct findings {
-	struct addresses sites, locks;
+	struct addresses all;	/* sites: `sites` and `kept` */
+	struct addresses sites; /* which can be switched */
+	struct addresses
+		kept; /* of functions on the patching path: off for good */
+	struct addresses locks;
+	struct path path;
 	struct jump_labels labels;
 	struct unwind_table unwind;
 };
@@ -47,11 +55,13 @@ static void scan(const struct image *im, const struct arch *arch,
 {
 	struct addresses record = { 0 };
 
-	scan_sites(im, arch, format, &f->sites);
+	scan_sites(im, arch, format, &f->all);
+	path_find(im, arch, &f->path);
+	path_part(im, &f->path, &f->all, &f->kept, &f->sites);
 	scan_locks(im, &f->locks);
 	scan_labels(im, arch, &f->labels);
 	if (record_compiler(im, format, &record))
-		record_compare(im, &f->sites, &record);
+		record_compare(im, &f->all, &record);
 }
 
 static bool is_runtime(const char *record)
@@ -70,7 +80,7 @@ static void check_record(const struct image *im, const struct arch *arch,
 		return;
 	if (strcmp(record, "compiler")) {
 		record_objects(im, record, &a);
-		record_judge(im, arch, &f->sites, &a);
+		record_judge(im, arch, &f->all, &a);
 	} else if (!record_compiler(im, format, &a)) {
 		errx(1, "%s: no record of the compiler's: %s", im->path,
 		     format->section ? format->section :
@@ -187,6 +197,21 @@ static void emit_labels(FILE *f, const struct image *im,
 	free(a.addr);
 }
 
+/* The functions on the patching path by their numbers in the symbol table, the roots first, and
+ * of each which one led there: its number in this table, or 0xffff for a root. */
+static void emit_path(FILE *f, const struct path *p)
+{
+	label(f, "path_count");
+	fprintf(f, "\t.4byte %zu\n", p->count);
+	label(f, "path_symbol");
+	for (size_t i = 0; i < p->count; i++)
+		fprintf(f, "\t.4byte %zu\n", p->symbol[i]);
+	label(f, "path_from");
+	for (size_t i = 0; i < p->count; i++)
+		fprintf(f, "\t.2byte %zu\n",
+			p->from[i] == PATH_ROOT ? 0xffff : p->from[i]);
+}
+
 /*
  * Where a task may be preempted in the trampolines: each instruction, as an
  * offset from trace_entry, but for those in delay slots and what pads.
@@ -225,11 +250,13 @@ static void emit(const char *path, const struct image *im, const char *record,
 	fprintf(f, "/* Made by tools/mksites. */\n\t.section .tables,\"a\"\n");
 	if (!is_runtime(record))
 		emit_offsets(f, im, "site_count", "site_table", &found->sites);
+	emit_offsets(f, im, "kept_count", "kept_table", &found->kept);
 	emit_labels(f, im, &found->labels);
 	emit_offsets(f, im, "lock_count", "lock_table", &found->locks);
 	label(f, "symbol_count");
 	fprintf(f, "\t.4byte %zu\n", im->nr_symbols);
 	emit_symbols(f, im);
+	emit_path(f, &found->path);
 	unwind_emit(f, im, &found->unwind);
 	emit_trampoline(f, im, arch);
 	if (fclose(f))
@@ -276,38 +303,11 @@ static void verify_unmoved(const struct image *a, const struct image *b)
 		}
 }
 
-static const uint8_t *table(const struct image *im, const char *name,
-			    size_t len)
-{
-	uint64_t addr;
-	const uint8_t *p;
-
-	if (!image_value(im, name, &addr))
-		errx(1, "%s: no symbol %s", im->path, name);
-	p = image_bytes(im, addr, len);
-	if (!p)
-		errx(1, "%s: %s does not lie in the image", im->path, name);
-	return p;
-}
-
-/* The addresses that a table of the image names. */
-static struct addresses read_offsets(const struct image *im, const char *count,
-				     const char *name)
-{
-	size_t n = image_number(im, table(im, count, 4), 4), i;
-	const uint8_t *p = table(im, name, 4 * n);
-	struct addresses a = { 0 };
-
-	for (i = 0; i < n; i++)
-		add_address(&a, im->text + image_number(im, p + 4 * i, 4));
-	return a;
-}
-
 static void verify_offsets(const struct image *im,
 			   const struct addresses *found, const char *count,
 			   const char *name)
 {
-	struct addresses named = read_offsets(im, count, name);
+	struct addresses named = table_addresses(im, count, name);
 	char lacks[64], strange[64];
 
 	snprintf(lacks, sizeof(lacks), "%s lacks it", name);
@@ -319,8 +319,9 @@ static void verify_offsets(const struct image *im,
 static void verify_labels(const struct image *im, const struct jump_labels *l)
 {
 	struct addresses a = { 0 };
-	const uint8_t *distance = table(im, "jump_distance", 2 * l->count);
-	const uint8_t *key = table(im, "jump_key_number", l->count);
+	const uint8_t *distance =
+		table_bytes(im, "jump_distance", 2 * l->count);
+	const uint8_t *key = table_bytes(im, "jump_key_number", l->count);
 
 	for (size_t i = 0; i < l->count; i++) {
 		const struct jump_label *at = &l->label[i];
@@ -338,8 +339,8 @@ static void verify_labels(const struct image *im, const struct jump_labels *l)
 /* The second image's own frame information must give the table that it has. */
 static void verify_unwind(const struct image *im, const struct unwind_table *t)
 {
-	size_t n = image_number(im, table(im, "unwind_count", 4), 4), i;
-	const uint8_t *p = table(im, "unwind_rows", 4 * n);
+	size_t n = image_number(im, table_bytes(im, "unwind_count", 4), 4), i;
+	const uint8_t *p = table_bytes(im, "unwind_rows", 4 * n);
 
 	if (n != t->count)
 		errx(1, "%s: unwind_count is %zu, the image has %zu rows",
@@ -370,15 +371,16 @@ static void verify(const struct image *first, const struct findings *before,
 		add_address(&functions, im.symbols[i].addr);
 	scan(&im, arch, format, &found);
 	verify_unmoved(first, &im);
-	compare_addresses(&im, &before->sites, &found.sites,
+	compare_addresses(&im, &before->all, &found.all,
 			  "a site of the first link alone",
 			  "a site of the second link alone");
 	if (!is_runtime(o->record))
 		verify_offsets(&im, &found.sites, "site_count", "site_table");
+	verify_offsets(&im, &found.kept, "kept_count", "kept_table");
 	verify_labels(&im, &found.labels);
 	verify_offsets(&im, &found.locks, "lock_count", "lock_table");
 	verify_offsets(&im, &functions, "symbol_count", "symbol_offset");
-	unwind_read(&im, arch, &found.sites, &found.unwind);
+	unwind_read(&im, arch, &found.all, &found.unwind);
 	verify_unwind(&im, &found.unwind);
 }
 
@@ -438,7 +440,7 @@ int main(int argc, char **argv)
 	image_open(&im, o.image[0], arch, o.objdump);
 	scan(&im, arch, format, &found);
 	check_record(&im, arch, format, o.record, &found);
-	unwind_read(&im, arch, &found.sites, &found.unwind);
+	unwind_read(&im, arch, &found.all, &found.unwind);
 	if (errors)
 		return 1;
 	if (o.verify)

@@ -1,25 +1,24 @@
 /*
  * patchpath: proves on the linked image that nothing that runs while text is
- * being patched, or while CPUs are stopped for it, is a site itself, or has a jump label. It would
- * execute an instruction that is just being changed (hazard seen on MIPS in
- * 2013 and on RISC-V in 2020). The closure is computed from the disassembly:
- * nobody keeps a list by hand.
+ * being patched, or while CPUs are stopped for it, can be switched, nor has a jump label. It
+ * would execute an instruction that is just being changed (hazard seen on MIPS in
+ * 2013 and on RISC-V in 2020).
  *
  *   patchpath --arch A --sites F --objdump P image.elf
+ *
+ * The closure is computed from the disassembly (lib/path.h). mksites keeps its sites out of
+ * the table of those that can be switched: site_table. They are in kept_table, which boot
+ * turns off for good. This program looks at what the finished image has in both. With
+ * RECORD=runtime the called function records itself through the stub, so nothing that the stub
+ * calls may have a site at all.
  *
  * It also proves that the functions which synchronise a CPU's instruction fetch
  * execute the instruction for it on every way through them, and that the fences which
  * comments speak of are there, also those which belong behind an instruction wherever it
  * stands (machine.json: sync, fences, behind). No test in the kernel can see any of this:
  * QEMU needs none of them.
- *
- * Roots are in the section patch_roots (function addresses), calls through
- * pointers in patch_indirect (pairs of caller and target); kernel/patch_path.h
- * fills both. Sites are what the scan finds, and mksites puts into the table. An
- * indirect call or jump in the closure that nobody annotated is an error: it
- * could lead anywhere.
  */
-#include "lib/scan.h"
+#include "lib/path.h"
 
 #include <fnmatch.h>
 #include <inttypes.h>
@@ -27,235 +26,90 @@
 #include <stdlib.h>
 #include <string.h>
 
-/*
- * Calls of these are not followed. panic() never comes back, so that no patching
- * goes on after it. The others are the kernel's entry points from a port's trap:
- * what has got there has dealt with breakpoints, and is an ordinary interrupt or
- * fault, which comes only where interrupts are on or something is broken; or an
- * NMI's hook, whose owner answers for what it calls (kernel/irq.h).
- */
-static const char *const ends[] = { "panic",	 "trap_fault", "irq_enter",
-				    "irq_event", "irq_exit",   "irq_nmi" };
-
-/* Roots beside those in patch_roots: where every trap begins, breakpoints and NMIs
- * among them. */
-static const char trap_root[] = "trap_vectors";
-
-#define NOT_REACHED ((size_t)-1)
-#define ROOT ((size_t)-2)
-
-struct graph {
-	struct image im;
-	const struct arch *arch;
-	/* By index of im.symbols: has a site, or a jump label. */
-	bool *is_site, *has_label;
-	size_t *from; /* the function that led here: its index, ROOT or NOT_REACHED */
-	size_t *queue;
-	size_t head, tail;
-	uint64_t *pairs; /* patch_indirect: caller, target, caller, ... */
-	size_t nr_pairs;
-	unsigned int errors;
-};
-
-static size_t index_of(const struct graph *g, const struct symbol *s)
+static bool holds(const struct addresses *a, uint64_t addr)
 {
-	return s - g->im.symbols;
+	for (size_t i = 0; i < a->count; i++)
+		if (a->addr[i] == addr)
+			return true;
+	return false;
 }
 
-/* "stop_cpus -> foo -> bar", outermost first. */
-static void print_path(const struct graph *g, size_t i)
+static void say_site(const struct image *im, const struct path *p,
+		     uint64_t addr, const char *what)
 {
-	if (g->from[i] != ROOT) {
-		print_path(g, g->from[i]);
-		fprintf(stderr, " -> ");
+	path_say(im, p, path_node(im, p, addr), what);
+	fprintf(stderr, " (%s is a site)\n", image_name(im, addr));
+}
+
+/* No site of the path may be in site_table, and all must be in kept_table. */
+static void check_sites(const struct image *im, const struct path *p,
+			const struct addresses *all)
+{
+	struct addresses switched = { 0 };
+	struct addresses kept = table_addresses(im, "kept_count", "kept_table");
+	uint64_t value;
+
+	if (!image_value(im, "site_seen", &value)) /* not RECORD=runtime */
+		switched = table_addresses(im, "site_count", "site_table");
+	for (size_t i = 0; i < all->count; i++) {
+		uint64_t addr = all->addr[i];
+
+		if (path_node(im, p, addr) == PATH_NONE)
+			continue;
+		if (holds(&switched, addr))
+			say_site(im, p, addr, "site on the patching path");
+		if (!holds(&kept, addr))
+			say_site(im, p, addr,
+				 "site on the patching path that nothing turns "
+				 "off");
 	}
-	fprintf(stderr, "%s", g->im.symbols[i].name);
+	free(switched.addr);
+	free(kept.addr);
 }
 
-static void say(struct graph *g, size_t i, const char *what)
+/* A call that the stub makes would be recorded by the stub, and so on without an end. */
+static void check_stub(const struct image *im, const struct arch *arch,
+		       const struct addresses *all)
 {
-	fprintf(stderr, "patchpath: %s: ", what);
-	print_path(g, i);
-	g->errors++;
+	struct path p;
+
+	path_find_from(im, arch, "trace_stub", &p);
+	for (size_t i = 0; i < all->count; i++)
+		if (path_node(im, &p, all->addr[i]) != PATH_NONE)
+			say_site(im, &p, all->addr[i], "site behind the stub");
 }
 
-static void reach(struct graph *g, uint64_t addr, size_t from)
-{
-	const struct symbol *s = image_symbol_at(&g->im, addr);
-	size_t i;
-
-	if (!s) {
-		if (from == ROOT)
-			errx(1, "root %#llx is no function",
-			     (unsigned long long)addr);
-		say(g, from, "leads out of all functions");
-		fprintf(stderr, " -> %#llx\n", (unsigned long long)addr);
-		return;
-	}
-	i = index_of(g, s);
-	if (g->from[i] != NOT_REACHED)
-		return;
-	for (size_t e = 0; e < sizeof(ends) / sizeof(ends[0]); e++)
-		if (!strcmp(s->name, ends[e]))
-			return;
-	g->from[i] = from;
-	g->queue[g->tail++] = i;
-}
-
-/* Follow what the source says an indirect call of function i may reach. */
-static bool reach_annotated(struct graph *g, size_t i)
-{
-	bool found = false;
-	size_t p;
-
-	for (p = 0; p + 1 < g->nr_pairs; p += 2)
-		if (image_symbol_at(&g->im, g->pairs[p]) == &g->im.symbols[i]) {
-			reach(g, g->pairs[p + 1], i);
-			found = true;
-		}
-	return found;
-}
-
-static void visit_insn(struct graph *g, size_t i, const struct insn *in)
-{
-	const struct symbol *s = &g->im.symbols[i];
-
-	switch (in->flow) {
-	case FLOW_BRANCH:
-	case FLOW_JUMP:
-	case FLOW_CALL:
-		if (in->target < s->addr || in->target >= s->addr + s->size)
-			reach(g, in->target, i);
-		break;
-	case FLOW_INDIRECT_CALL:
-	case FLOW_INDIRECT_JUMP:
-		if (reach_annotated(g, i))
-			break;
-		say(g, i, "indirect call that nobody annotated");
-		fprintf(stderr,
-			" (at %#llx; PATCH_INDIRECT(%s, target) says where "
-			"it leads)\n",
-			(unsigned long long)in->addr, s->name);
-		break;
-	case FLOW_NEXT:
-	case FLOW_STOP:
-		break;
-	}
-}
-
-/*
- * Does control run off the end of the function into the one that follows, as
- * it may in assembly? Trailing NOPs are padding.
- */
-static bool falls_through(const struct graph *g, const struct symbol *s)
-{
-	size_t first = image_insn(&g->im, s->addr);
-	size_t i = image_insn(&g->im, s->addr + s->size);
-
-	while (i > first && !strcmp(g->im.insns[i - 1].mnemonic, "nop"))
-		i--;
-	if (i == first || g->im.insns[i - 1].flow != FLOW_NEXT)
-		return false;
-	return !g->arch->delay_slots || i - 1 == first ||
-	       g->im.insns[i - 2].flow == FLOW_NEXT;
-}
-
-static void visit(struct graph *g, size_t i)
-{
-	const struct symbol *s = &g->im.symbols[i];
-	size_t n;
-
-	if (g->is_site[i]) {
-		say(g, i, "site on the patching path");
-		fprintf(stderr, " (%s is a site)\n", s->name);
-		return;
-	}
-	if (g->has_label[i]) {
-		say(g, i, "jump label on the patching path");
-		fprintf(stderr, " (%s has a static_branch())\n", s->name);
-		return;
-	}
-	for (n = image_insn(&g->im, s->addr);
-	     n < g->im.nr_insns && g->im.insns[n].addr < s->addr + s->size; n++)
-		visit_insn(g, i, &g->im.insns[n]);
-	if (i + 1 < g->im.nr_symbols && falls_through(g, s))
-		reach(g, s[1].addr, i);
-}
-
-static void mark_sites(struct graph *g, const struct format *format)
+static void check_labels(const struct image *im, const struct arch *arch,
+			 const struct path *p)
 {
 	struct jump_labels labels = { 0 };
-	struct addresses s = { 0 };
-	size_t i;
 
-	scan_sites(&g->im, g->arch, format, &s);
-	for (i = 0; i < s.count; i++)
-		g->is_site[index_of(g, image_symbol_at(&g->im, s.addr[i]))] =
-			true;
-	free(s.addr);
-	scan_labels(&g->im, g->arch, &labels);
-	for (i = 0; i < labels.count; i++) {
-		const struct symbol *f =
-			image_symbol_at(&g->im, labels.label[i].addr);
+	scan_labels(im, arch, &labels);
+	for (size_t i = 0; i < labels.count; i++) {
+		uint64_t addr = labels.label[i].addr;
+		size_t node = path_node(im, p, addr);
 
-		if (f)
-			g->has_label[index_of(g, f)] = true;
+		if (node == PATH_NONE)
+			continue;
+		path_say(im, p, node, "jump label on the patching path");
+		fprintf(stderr, " (%s has a static_branch())\n",
+			image_name(im, addr));
 	}
 	free(labels.label);
 }
 
-/* The pointers between __start_NAME and __stop_NAME; how many. */
-static size_t read_registry(const struct image *im, const char *start,
-			    const char *stop, uint64_t **values)
+static void check_path(const struct image *im, const struct arch *arch,
+		       const struct format *format)
 {
-	uint64_t a, b;
-	const uint8_t *p;
-	size_t n, i;
+	struct addresses all = { 0 };
+	struct path p;
 
-	if (!image_value(im, start, &a) || !image_value(im, stop, &b))
-		errx(1, "%s: no symbols %s and %s", im->path, start, stop);
-	n = (b - a) / im->pointer_size;
-	p = image_bytes(im, a, b - a);
-	*values = calloc(n + 1, sizeof(**values));
-	if (!*values || (n && !p))
-		errx(1, "%s: cannot read %s", im->path, start);
-	for (i = 0; i < n; i++)
-		(*values)[i] = image_number(im, p + i * im->pointer_size,
-					    im->pointer_size);
-	return n;
-}
-
-static void check_graph(struct graph *g, const struct format *format)
-{
-	size_t n = g->im.nr_symbols + 1, i;
-	uint64_t *roots, trap;
-
-	g->is_site = calloc(n, sizeof(*g->is_site));
-	g->has_label = calloc(n, sizeof(*g->has_label));
-	g->from = malloc(n * sizeof(*g->from));
-	g->queue = malloc(n * sizeof(*g->queue));
-	if (!g->is_site || !g->has_label || !g->from || !g->queue)
-		errx(1, "out of memory");
-	for (i = 0; i < n; i++)
-		g->from[i] = NOT_REACHED;
-	mark_sites(g, format);
-	if (errors)
-		exit(1);
-	g->nr_pairs = read_registry(&g->im, "__start_patch_indirect",
-				    "__stop_patch_indirect", &g->pairs);
-	n = read_registry(&g->im, "__start_patch_roots", "__stop_patch_roots",
-			  &roots);
-	if (!n)
-		errx(1, "%s: section patch_roots is empty: nothing to prove",
-		     g->im.path);
-	for (i = 0; i < n; i++)
-		reach(g, roots[i], ROOT);
-	if (!image_value(&g->im, trap_root, &trap))
-		errx(1, "%s: no symbol %s", g->im.path, trap_root);
-	reach(g, trap, ROOT);
-	while (g->head < g->tail)
-		visit(g, g->queue[g->head++]);
-	free(roots);
+	scan_sites(im, arch, format, &all);
+	path_find(im, arch, &p);
+	check_sites(im, &p, &all);
+	check_stub(im, arch, &all);
+	check_labels(im, arch, &p);
+	free(all.addr);
 }
 
 /* ---- Synchronising instructions ------------------------------------------ */
@@ -273,8 +127,9 @@ static bool matches(const struct insn *in, const char *pattern)
  * Can control get from instruction i of a function of n out of it, or to its end,
  * without an instruction that matches? A delay slot counts as executed with its jump.
  */
-static bool gets_past(const struct graph *g, const struct insn *in, size_t n,
-		      size_t i, const char *pattern, bool *seen)
+static bool gets_past(const struct image *im, const struct arch *arch,
+		      const struct insn *in, size_t n, size_t i,
+		      const char *pattern, bool *seen)
 {
 	uint64_t first = in[0].addr, last = in[n - 1].addr, to;
 
@@ -287,16 +142,16 @@ static bool gets_past(const struct graph *g, const struct insn *in, size_t n,
 		if (in[i].flow == FLOW_NEXT || in[i].flow == FLOW_CALL ||
 		    in[i].flow == FLOW_INDIRECT_CALL)
 			continue;
-		if (g->arch->delay_slots && i + 1 < n &&
+		if (arch->delay_slots && i + 1 < n &&
 		    matches(&in[i + 1], pattern))
 			return false;
 		to = in[i].target;
 		if (in[i].flow == FLOW_STOP ||
 		    in[i].flow == FLOW_INDIRECT_JUMP || to < first || to > last)
 			return true;
-		if (gets_past(g, in, n,
-			      image_insn(&g->im, to) - (in - g->im.insns),
-			      pattern, seen))
+		if (gets_past(im, arch, in, n,
+			      image_insn(im, to) - (in - im->insns), pattern,
+			      seen))
 			return true;
 		if (in[i].flow == FLOW_JUMP)
 			return false;
@@ -313,8 +168,8 @@ static bool stands_in(const struct insn *in, size_t n, const char *pattern)
 }
 
 /* A list of the port's: of each function, what must be there, or be passed. */
-static void check_list(struct graph *g, json_t *list, const char *key,
-		       bool every_path)
+static void check_list(const struct image *im, const struct arch *arch,
+		       json_t *list, const char *key, bool every_path)
 {
 	const struct symbol *s;
 	const char *name;
@@ -327,67 +182,68 @@ static void check_list(struct graph *g, json_t *list, const char *key,
 	json_object_foreach (list, name, value) {
 		const char *pattern = json_string_value(value);
 
-		if (!image_value(&g->im, name, &addr) ||
-		    !(s = image_symbol_at(&g->im, addr)))
+		if (!image_value(im, name, &addr) ||
+		    !(s = image_symbol_at(im, addr)))
 			errx(1, "%s: code: %s: there is no function %s",
-			     g->arch->file, key, name);
-		in = &g->im.insns[image_insn(&g->im, s->addr)];
-		n = image_insn(&g->im, s->addr + s->size) - (in - g->im.insns);
+			     arch->file, key, name);
+		in = &im->insns[image_insn(im, s->addr)];
+		n = image_insn(im, s->addr + s->size) - (in - im->insns);
 		seen = calloc(n + 1, sizeof(*seen));
 		if (!seen)
 			errx(1, "out of memory");
-		if (every_path ? gets_past(g, in, n, 0, pattern, seen) :
+		if (every_path ? gets_past(im, arch, in, n, 0, pattern, seen) :
 				 !stands_in(in, n, pattern)) {
 			fprintf(stderr, "patchpath: %s: %s \"%s\" (%s: %s)\n",
 				name,
 				every_path ? "a way through it has no" :
 					     "there is no",
-				pattern, g->arch->file, key);
-			g->errors++;
+				pattern, arch->file, key);
+			errors++;
 		}
 		free(seen);
 	}
 }
 
 /* Of a kind of instruction, what must stand behind each one. */
-static void check_behind(struct graph *g)
+static void check_behind(const struct image *im, const struct arch *arch)
 {
 	const char *pattern;
 	json_t *value;
 
-	json_object_foreach (g->arch->behind, pattern, value) {
+	json_object_foreach (arch->behind, pattern, value) {
 		const char *next = json_string_value(value);
 
-		for (size_t i = 0; i + 1 < g->im.nr_insns; i++) {
-			const struct insn *in = &g->im.insns[i];
+		for (size_t i = 0; i + 1 < im->nr_insns; i++) {
+			const struct insn *in = &im->insns[i];
 			const struct symbol *s;
 
 			if (!matches(in, pattern) || matches(in + 1, next))
 				continue;
-			s = image_symbol_at(&g->im, in->addr);
+			s = image_symbol_at(im, in->addr);
 			fprintf(stderr,
 				"patchpath: %s: behind the \"%s\" at 0x%" PRIx64
 				" stands no \"%s\" (%s: behind)\n",
 				s ? s->name : "?", in->mnemonic, in->addr, next,
-				g->arch->file);
-			g->errors++;
+				arch->file);
+			errors++;
 		}
 	}
 }
 
 int main(int argc, char **argv)
 {
-	struct graph g = { 0 };
+	const struct arch *arch;
+	struct image im;
 
 	if (argc != 8 || strcmp(argv[1], "--arch") ||
 	    strcmp(argv[3], "--sites") || strcmp(argv[5], "--objdump"))
 		errx(1, "usage: patchpath --arch NAME --sites FORMAT "
 			"--objdump PROGRAM IMAGE");
-	g.arch = arch_find(argv[2]);
-	image_open(&g.im, argv[7], g.arch, argv[6]);
-	check_graph(&g, format_find(g.arch, argv[4]));
-	check_list(&g, g.arch->sync, "sync", true);
-	check_list(&g, g.arch->fences, "fences", false);
-	check_behind(&g);
-	return g.errors != 0;
+	arch = arch_find(argv[2]);
+	image_open(&im, argv[7], arch, argv[6]);
+	check_path(&im, arch, format_find(arch, argv[4]));
+	check_list(&im, arch, arch->sync, "sync", true);
+	check_list(&im, arch, arch->fences, "fences", false);
+	check_behind(&im, arch);
+	return errors != 0;
 }

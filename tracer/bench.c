@@ -20,6 +20,7 @@
 #include <kernel/event/event.h>
 #include <tracer/patch/probe.h>
 #include <tracer/ring/ring_control.h>
+#include <tracer/sites/kept.h>
 #include <tracer/sites/sites.h>
 #include <tracer/filter.h>
 
@@ -160,7 +161,7 @@ static int put_sites(struct sink *out)
 	 * and arch_instructions() need not work that early. */
 	put_figure(out, "boot_conversion",
 		   clock_delta_to_ns(site_boot.clock) * 10 /
-			   (site_count + jump_count),
+			   (site_count + kept_count + jump_count),
 		   "instructions/site", 60);
 	put_figure(out, "site_table", site_bytes() * 10 / max(site_count, 1u),
 		   "bytes/site", 5);

@@ -179,10 +179,16 @@ static int check_words(struct ctl_handle *h, struct match *m, char *text,
 		       const char *end)
 {
 	char *word = text;
+	struct symbol f;
 
 	m->fn = note_words;
 	for (m->words = 0; (word = next_word(word, end)); m->words++) {
 		match_word(m, word);
+		if (!m->matched && sites_all_known && symbol_find(word, &f))
+			return ctl_error(h, -EINVAL,
+					 "'%.64s' cannot be traced; "
+					 "unpatchable_functions says why",
+					 word);
 		if (!m->matched)
 			return ctl_error(h, -EINVAL,
 					 "'%.64s' matches none of "

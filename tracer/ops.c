@@ -4,11 +4,22 @@
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
 #include <kernel/irq.h>
+#include <kernel/patch_path.h>
 #include <kernel/sched/task.h>
 #include <kernel/time.h>
 #include <kernel/image/unwind.h>
 #include <kernel/lock/mutex.h>
+#include <tracer/graph/returns.h>
 #include <tracer/tracer.h>
+
+/* What a site that is on leads to runs at every call: a site there would lead to it again. */
+PATCH_ROOT(trace_entry);
+PATCH_ROOT(trace_return);
+PATCH_INDIRECT(trace_entry, trace_entry_off);
+PATCH_INDIRECT(trace_entry, trace_entry_ring);
+PATCH_INDIRECT(trace_entry, trace_entry_call);
+PATCH_INDIRECT(trace_entry, trace_entry_choose);
+PATCH_INDIRECT(trace_entry, trace_entry_return);
 
 struct trace_ops trace_ops_off = { .entry = trace_entry_off };
 
@@ -27,6 +38,10 @@ static void store(struct trace_ops *ops)
 void trace_ops_set(struct trace_ops *ops)
 {
 	mutex_assert_held(&trace_mutex);
+	patch_path_check(trace_entry, ops->entry);
+	patch_path_check(trace_entry_call, ops->func);
+	patch_path_check(returns_take, ops->enter);
+	patch_path_check(returns_give_back, ops->leave);
 	if (!borrowed)
 		store(ops);
 }

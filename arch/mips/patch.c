@@ -35,7 +35,9 @@ static int prepare_jump(struct live l)
 	return jump_reaches(l.at, l.target) ? 0 : -ERANGE;
 }
 
-int arch_site_prepare(unsigned long site, unsigned long target, long delta)
+/* notrace: it runs once for each site, while its own would still call the stub. */
+notrace int arch_site_prepare(unsigned long site, unsigned long target,
+			      long delta)
 {
 	if (target)
 		return prepare_jump((struct live){ site, target });

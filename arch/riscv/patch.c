@@ -93,7 +93,9 @@ static int prepare_jump(struct live l, long delta)
 	return 0;
 }
 
-int arch_site_prepare(unsigned long site, unsigned long target, long delta)
+/* notrace: it runs once for each site, while its own would still call the stub. */
+notrace int arch_site_prepare(unsigned long site, unsigned long target,
+			      long delta)
 {
 	if (target)
 		return prepare_jump((struct live){ site, target }, delta);

@@ -60,6 +60,7 @@ void secondary_main(struct cpu *cpu)
 	arch_text_sync();
 	cpu_secondary_main();
 }
+PATCH_ROOT(secondary_main);
 
 /*
  * Once `parked` is set, another CPU may free the idle task's stack. So this CPU stores

@@ -170,7 +170,9 @@ static int prepare_jump(struct live l, long delta)
 	return 0;
 }
 
-int arch_site_prepare(unsigned long site, unsigned long target, long delta)
+/* notrace: it runs once for each site, while its own would still call the stub. */
+notrace int arch_site_prepare(unsigned long site, unsigned long target,
+			      long delta)
 {
 	long distance = (unsigned long)trace_entry - (site + SITE_LENGTH);
 	struct live l = { site, target };

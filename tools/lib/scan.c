@@ -46,6 +46,31 @@ struct difference compare_addresses(const struct image *im,
 	return d;
 }
 
+const uint8_t *table_bytes(const struct image *im, const char *name, size_t len)
+{
+	uint64_t addr;
+	const uint8_t *p;
+
+	if (!image_value(im, name, &addr))
+		errx(1, "%s: no symbol %s", im->path, name);
+	p = image_bytes(im, addr, len);
+	if (!p)
+		errx(1, "%s: %s does not lie in the image", im->path, name);
+	return p;
+}
+
+struct addresses table_addresses(const struct image *im, const char *count,
+				 const char *name)
+{
+	size_t n = image_number(im, table_bytes(im, count, 4), 4), i;
+	const uint8_t *p = table_bytes(im, name, 4 * n);
+	struct addresses a = { 0 };
+
+	for (i = 0; i < n; i++)
+		add_address(&a, im->text + image_number(im, p + 4 * i, 4));
+	return a;
+}
+
 /* ---- Calls ------------------------------------------------------------- */
 
 static void add_call(const struct image *im, size_t i, struct addresses *s)

@@ -63,4 +63,11 @@ struct difference compare_addresses(const struct image *im,
 				    const struct addresses *named,
 				    const char *lacks, const char *strange);
 
+/* len bytes of a table of the image, and the addresses that one names: `count` of them, as
+ * offsets from _text. An image without them ends the program. */
+const uint8_t *table_bytes(const struct image *im, const char *name,
+			   size_t len);
+struct addresses table_addresses(const struct image *im, const char *count,
+				 const char *name);
+
 #endif

@@ -7,6 +7,7 @@
 #include <kernel/sched/task.h>
 #include <tracer/filter.h>
 #include <tracer/graph/graph.h>
+#include <tracer/graph/returns.h>
 #include <tracer/ring/ring_internal.h>
 #include <tracer/ring/ring_more.h>
 #include <tracer/sites/sites.h>
@@ -94,7 +95,7 @@ static void called(unsigned long ip, unsigned long parent,
 	finish(&c);
 	arch_irq_restore(c.state);
 }
-PATCH_ROOT(called);
+PATCH_INDIRECT(trace_entry_call, called);
 
 static bool entered(struct task_return *r, unsigned int depth)
 {
@@ -106,7 +107,7 @@ static bool entered(struct task_return *r, unsigned int depth)
 	arch_irq_restore(c.state);
 	return taken;
 }
-PATCH_ROOT(entered);
+PATCH_INDIRECT(returns_take, entered);
 
 static struct trace_ops graph_ops = {
 	.entry = trace_entry_return,
@@ -123,7 +124,7 @@ static void profile_leave(struct task_return *r, unsigned int depth)
 	profile_count(r, depth);
 	arch_irq_restore(state);
 }
-PATCH_ROOT(profile_leave);
+PATCH_INDIRECT(returns_give_back, profile_leave);
 
 /* While the profiler runs, with the tracer function and with nop. */
 static struct trace_ops profile_ops = {
@@ -149,7 +150,7 @@ static bool profiled(struct task_return *r, unsigned int depth)
 	arch_irq_restore(c.state);
 	return c.recorded;
 }
-PATCH_ROOT(profiled);
+PATCH_INDIRECT(returns_take, profiled);
 
 /* ---- Which calls go to C ------------------------------------------------------
  *

@@ -160,7 +160,8 @@ static noinline void event_special(const struct event *e, unsigned int nr,
 #define MEMBER(kind, field) EVENT_MEMBER_##kind(field)
 #define ENTRY(k, field) { .name = #field, .kind = EVENT_##k },
 
-/* Of each event: its number, its record, its tables, its key, and its function. */
+/* Of each event: its number, its record, its tables, its key, and its function. That one is
+ * notrace, so that a recorded event does not run a NOP more. */
 enum { FIRST_COUNTED = __COUNTER__ + 1 };
 #define EVENT(sys, ident, params, args, fill, template)                        \
 	enum { EVENT_NR_##ident = __COUNTER__ - FIRST_COUNTED };               \
@@ -182,7 +183,7 @@ enum { FIRST_COUNTED = __COUNTER__ + 1 };
 		.text = template,                                              \
 		.key = &key_event_##ident,                                     \
 	};                                                                     \
-	void event_##ident params                                              \
+	notrace void event_##ident params                                      \
 	{                                                                      \
 		bool irqs_off, recorded;                                       \
 		struct record_##ident *e = ring_event_begin(                   \

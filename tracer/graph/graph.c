@@ -103,7 +103,7 @@ static bool graph_enter(struct task_return *r, unsigned int depth)
 	arch_irq_restore(state);
 	return taken;
 }
-PATCH_ROOT(graph_enter);
+PATCH_INDIRECT(returns_take, graph_enter);
 
 /*
  * Tracing may have been switched off since the call, or have begun anew. Then the
@@ -131,7 +131,7 @@ void graph_leave(struct task_return *r, unsigned int depth)
 			   &took);
 	arch_irq_restore(state);
 }
-PATCH_ROOT(graph_leave);
+PATCH_INDIRECT(returns_give_back, graph_leave);
 
 void graph_switched(struct task *prev, struct task *next)
 {
@@ -191,8 +191,9 @@ static always_inline bool take_at_once(unsigned long ip, unsigned long parent,
 	return true;
 }
 
-void trace_take_return(unsigned long ip, unsigned long parent,
-		       struct trace_ops *ops, unsigned long sp)
+/* notrace: no NOP in what every call runs. */
+notrace void trace_take_return(unsigned long ip, unsigned long parent,
+			       struct trace_ops *ops, unsigned long sp)
 {
 	irq_state_t state = arch_irq_save();
 	bool done = take_at_once(ip, parent, ops, sp, arch_irq_was_off(state));
@@ -231,7 +232,7 @@ static always_inline bool give_back_at_once(unsigned long *place, bool irqs_off)
 	return true;
 }
 
-void trace_returned(unsigned long *place)
+notrace void trace_returned(unsigned long *place)
 {
 	irq_state_t state = arch_irq_save();
 	bool done = give_back_at_once(place, arch_irq_was_off(state));

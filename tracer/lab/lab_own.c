@@ -4,6 +4,7 @@
  * one whose return address is taken as well (H16), which finds its way back
  * whatever its site is by then.
  */
+#include <kernel/patch_path.h>
 #include <kernel/test/ktest.h>
 #include <kernel/lib/string.h>
 #include <kernel/time.h>
@@ -31,6 +32,7 @@ static void count_call(unsigned long ip, unsigned long parent,
 	(void)parent, (void)ops;
 	count_if(ip, &lab_victim_own, &lab_calls[0]);
 }
+PATCH_INDIRECT(trace_entry_call, count_call);
 struct trace_ops lab_count_ops = { .entry = trace_entry_call,
 				   .func = count_call };
 struct trace_ops lab_choose_ops = { .entry = trace_entry_choose,
@@ -42,6 +44,7 @@ static bool count_entry(struct task_return *r, unsigned int depth)
 	count_if(r->ip, &lab_victim_return, &lab_calls[0]);
 	return true;
 }
+PATCH_INDIRECT(returns_take, count_entry);
 
 static void count_return(struct task_return *r, unsigned int depth)
 {
@@ -50,6 +53,7 @@ static void count_return(struct task_return *r, unsigned int depth)
 		return;
 	count_if(r->ip, &lab_victim_return, &lab_calls[1]);
 }
+PATCH_INDIRECT(returns_give_back, count_return);
 struct trace_ops lab_return_ops = { .entry = trace_entry_return,
 				    .enter = count_entry,
 				    .leave = count_return };

@@ -96,6 +96,7 @@ static void log_run(unsigned long ip, unsigned long parent,
 	(void)parent, (void)ops;
 	patch_log(LOG_RUN, live - (unsigned long)_text, 0);
 }
+PATCH_INDIRECT(trace_entry_call, log_run);
 struct trace_ops patch_log_ops = { .entry = trace_entry_call, .func = log_run };
 
 /* ---- Beginning and ending --------------------------------------------------- */

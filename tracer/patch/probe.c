@@ -1,6 +1,7 @@
 /* The probe, and its control file: probe.h. */
 #include <tracer/patch/probe.h>
 
+#include <kernel/patch_path.h>
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
 #include <kernel/lib/string.h>
@@ -156,6 +157,7 @@ static void learn(unsigned long ip, unsigned long parent, struct trace_ops *ops)
 		__atomic_fetch_or(&own_path[site / 32], 1u << site % 32,
 				  __ATOMIC_RELAXED);
 }
+PATCH_INDIRECT(trace_entry_call, learn);
 static struct trace_ops learn_ops = { .entry = trace_entry_call,
 				      .func = learn };
 

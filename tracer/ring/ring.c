@@ -278,7 +278,6 @@ void trace_ring_slow(unsigned long ip, unsigned long parent, u32 context)
 	ring_write(ip - (unsigned long)_text, parent - (unsigned long)_text,
 		   context, NULL);
 }
-PATCH_ROOT(trace_ring_slow);
 
 /* Does the ring of another instance, which no trampoline writes, record an entry now? The task
  * that runs is marked then. */

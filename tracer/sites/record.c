@@ -37,6 +37,7 @@
 #include <kernel/sched/task.h>
 #include <kernel/lock/mutex.h>
 #include <kernel/mm/kmalloc.h>
+#include <tracer/sites/kept.h>
 #include <tracer/sites/sites.h>
 #include <tracer/tracer.h>
 #include <tracer/filter.h>
@@ -62,7 +63,7 @@ static struct record_stats stats = { .records = RECORDS_FIRST };
 FAULT(record_in_tests, "the recorder's daemon works while tests count");
 
 /* True if offset is recorded now; false if this place is another's. */
-static bool try_record(u32 *place, u32 offset)
+static notrace bool try_record(u32 *place, u32 offset)
 {
 	u32 now = READ_ONCE(*place);
 
@@ -76,7 +77,8 @@ static bool try_record(u32 *place, u32 offset)
 	return now == offset;
 }
 
-void site_seen(unsigned long ip)
+/* What it calls has no site either: the stub would call it again (tools/patchpath). */
+notrace void site_seen(unsigned long ip)
 {
 	irq_state_t state = arch_irq_save();
 	u32 offset = ip - (unsigned long)_text;
@@ -89,9 +91,6 @@ void site_seen(unsigned long ip)
 		count_up(&stats.skipped);
 	arch_irq_restore(state);
 }
-
-/* If what it calls had a site, that site would call it again. */
-PATCH_ROOT(site_seen);
 
 /* ---- Conversion ------------------------------------------------------------ */
 
@@ -119,7 +118,8 @@ static void convert(struct turn *turn, u32 offset, long delta)
 	u32 word = site - (unsigned long)_text;
 	int err;
 
-	if (site_find(site) >= 0) {
+	/* Boot has dealt with those that are kept; but it began before. */
+	if (site_find(site) >= 0 || site_is_kept(site)) {
 		turn->known++;
 		return;
 	}

@@ -1,5 +1,6 @@
 /* The site table: look-ups, and the conversion of all sites at boot. */
 #include <tracer/sites/sites.h>
+#include <tracer/sites/kept.h>
 
 #include <arch/arch_trace.h>
 #include <kernel/errno.h>
@@ -195,8 +196,23 @@ static unsigned int convert_set(const struct live_set *set, unsigned int count,
 	return LIVE_BY_KIND(set, convert_kind, set, count, delta, skipped);
 }
 
+/* These are in no table of what can be switched, so nothing turns them on again. */
+static void convert_kept(long delta)
+{
+	for (unsigned int i = 0; i < kept_count; i++) {
+		unsigned long site = site_entry_address(&kept_table[i]);
+		int err = arch_site_prepare(site, LIVE_CALL, delta);
+
+		site_boot.kept += !err;
+		site_boot.kept_skipped += err == -ERANGE;
+		if (arch_sync_each_site)
+			site_sync(site);
+	}
+}
+
 static void convert_all(long delta)
 {
+	convert_kept(delta);
 	site_boot.patched =
 		convert_set(&live_calls, site_count, delta, &site_boot.skipped);
 	site_boot.failed = site_count - site_boot.patched - site_boot.skipped;
@@ -249,14 +265,18 @@ static void report_left(unsigned long site, const char *format,
 		       (void *)site, found, expected);
 }
 
-static void report_site(unsigned int i)
+static void report_call(unsigned long site)
 {
 	static char name[40];
-	unsigned long site = site_address(i);
 	const char *format = arch_site_recognise(site);
 
 	snprintf(name, sizeof(name), "%s site", format ? format : "");
 	report_left(site, format ? name : NULL, arch_site_expected);
+}
+
+static void report_site(unsigned int i)
+{
+	report_call(site_address(i));
 }
 
 static void report_jump(unsigned int i)
@@ -283,20 +303,40 @@ static unsigned int report_set(const struct live_set *set, unsigned int count,
 	return said;
 }
 
+/* Those that conversion has left as they were compiled. */
+static unsigned int report_kept(unsigned int lines)
+{
+	unsigned int said = 0;
+
+	for (unsigned int i = 0; i < kept_count && said < lines; i++) {
+		struct live l =
+			live_of_site(site_entry_address(&kept_table[i]));
+
+		if (arch_live_read(l) == arch_live_bytes(l, false))
+			continue;
+		report_call(site_entry_address(&kept_table[i]));
+		said++;
+	}
+	return said;
+}
+
 void sites_report(void)
 {
-	unsigned int all = site_count + jump_count, said;
-	unsigned int patched = site_boot.patched + site_boot.jumps;
-	unsigned int skipped = site_boot.skipped + site_boot.jumps_skipped;
+	unsigned int calls = site_count + kept_count, all = calls + jump_count;
+	unsigned int patched =
+		site_boot.patched + site_boot.kept + site_boot.jumps;
+	unsigned int skipped = site_boot.skipped + site_boot.kept_skipped +
+			       site_boot.jumps_skipped;
+	unsigned int said;
 	u64 ns = clock_delta_to_ns(site_boot.clock);
 
 	printk("sites: %u calls + %u jumps = %u patched + %u skipped + %u "
 	       "failed, nop=%s, %llu us, %llu ns/site\n",
-	       site_count, jump_count, patched, skipped,
-	       all - patched - skipped, site_boot.nop,
-	       (unsigned long long)ns / NSEC_PER_USEC,
+	       calls, jump_count, patched, skipped, all - patched - skipped,
+	       site_boot.nop, (unsigned long long)ns / NSEC_PER_USEC,
 	       (unsigned long long)(all ? ns / all : 0));
 	said = report_set(&live_calls, site_count, REPORT_LINES, report_site);
+	said += report_kept(REPORT_LINES - said);
 	said += report_set(&live_jumps, jump_count, REPORT_LINES - said,
 			   report_jump);
 	if (all - patched > said)

@@ -133,6 +133,7 @@ unsigned int site_weight(const u32 *bits);
 /* What boot conversion did; patched + skipped + failed = site_count. */
 struct site_boot {
 	unsigned int patched, skipped, failed;
+	unsigned int kept, kept_skipped; /* likewise, of kept_table (kept.h) */
 	unsigned int
 		jumps; /* jump labels patched; the others were skipped or failed */
 	unsigned int jumps_skipped;

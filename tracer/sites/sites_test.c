@@ -6,6 +6,9 @@
 #include <tracer/testing.h>
 
 #include <kernel/image/symbols.h>
+#include <kernel/lib/string.h>
+#include <kernel/mm/kmalloc.h>
+#include <tracer/sites/kept.h>
 #include <tracer/sites/sites.h>
 
 KTEST(sites_counts, "sites.counts")
@@ -50,18 +53,64 @@ KTEST(sites_off, "sites.off_after_boot")
 	}
 }
 
-/* The tracer's own code, and what it marks notrace, is not in the table. */
+/* What is marked notrace has no site. */
 KTEST(sites_notrace, "sites.notrace_has_none")
 {
-	unsigned int i;
-
-	for (i = 0; i < site_count; i++) {
-		const char *name = site_function(i);
-
-		KEXPECT(t, strncmp(name, "trace_", 6));
-		KEXPECT(t, strncmp(name, "ring_", 5));
-		KEXPECT(t, strcmp(name, "victim_call_notrace"));
-	}
 	KEXPECT(t, trace_test_site(victim_call) >= 0);
 	KEXPECT_EQ(t, trace_test_site(victim_call_notrace), -1);
+}
+
+/* Is a site of the table in the function? */
+static bool is_switchable(const struct symbol *f)
+{
+	unsigned int i = site_lower_bound(f->start);
+
+	return i < site_count && site_address(i) < f->start + f->size;
+}
+
+/* No function that runs while text is patched can be switched. Those that have a site are off. */
+KTEST(sites_kept, "sites.kept_cannot_be_switched")
+{
+	unsigned int roots = 0;
+	struct symbol f;
+
+	KEXPECT(t, kept_count);
+	for (unsigned int node = 0; node < path_count; node++) {
+		KASSERT(t, symbol_get(path_symbol[node], &f));
+		KEXPECT(t, !is_switchable(&f));
+		roots += path_from[node] == 0xffff;
+		KEXPECT(t, path_from[node] == 0xffff || path_from[node] < node);
+	}
+	KEXPECT(t, roots && roots < path_count);
+	for (unsigned int i = 0; i < kept_count; i++) {
+		struct live l =
+			live_of_site(site_entry_address(&kept_table[i]));
+
+		KEXPECT_EQ(t, site_find(site_entry_address(&kept_table[i])),
+			   -1);
+		KEXPECT_EQ(t, arch_live_read(l), arch_live_bytes(l, false));
+	}
+}
+
+/* unpatchable_functions has every function that available_filter_functions lacks, and why. */
+KTEST(sites_unpatchable, "sites.unpatchable_says_why")
+{
+	size_t size = 65536;
+	char *text = kmalloc(size), line[80];
+	struct symbol f;
+
+	KASSERT(t, text);
+	KASSERT(t,
+		trace_test_read("unpatchable_functions", text, size, size) > 0);
+	for (unsigned int i = 0; symbol_get(i, &f); i++) {
+		snprintf(line, sizeof(line), "\n%.70s", f.name);
+		KEXPECT(t, !sites_all_known || is_switchable(&f) ||
+				   strstr(text, line) ||
+				   !strncmp(text, line + 1, strlen(line + 1)));
+	}
+	KEXPECT(t, strstr(text, "\npatch_write_back <- "));
+	KEXPECT(t,
+		!sites_all_known || strstr(text, "\nvictim_call_notrace: "
+						 "compiled without a site\n"));
+	kfree(text);
 }

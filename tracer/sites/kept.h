@@ -1,0 +1,25 @@
+/*
+ * Sites of functions that run while text is patched, or that trampolines call: boot turns them
+ * off for good. From build/<arch>/tables.S, made by tools/mksites.
+ */
+#ifndef TRACER_SITES_KEPT_H
+#define TRACER_SITES_KEPT_H
+
+#include <kernel/types.h>
+
+/* Their offsets from _text, ascending. */
+extern const u32 kept_count;
+extern const u32 kept_table[];
+
+/*
+ * All functions on that path, by their numbers in the symbol table. Of each, the place in this
+ * table of the one that calls it; 0xffff where patching begins.
+ */
+extern const u32 path_count;
+extern const u32 path_symbol[];
+extern const u16 path_from[];
+
+/* Is it the address of a kept site? */
+bool site_is_kept(unsigned long site);
+
+#endif
