@@ -1,7 +1,7 @@
 /*
- * What runs while text is being patched or while CPUs are stopped for it, said
- * for tools/patchpath, which follows the linked image's call graph from here and
- * fails the build when it meets a function that is a site.
+ * What runs while text is being patched, while CPUs are stopped for it, or while the tracer
+ * records, said for the build. It follows the linked image's call graph from here. A site that
+ * it meets is kept off: boot makes it a NOP, and nothing can switch it on (tools/lib/path.h).
  */
 #ifndef KERNEL_PATCH_PATH_H
 #define KERNEL_PATCH_PATH_H
@@ -10,7 +10,7 @@
 
 /*
  * fn runs on that path: where the rendezvous begins on each CPU, what writes
- * text, what a CPU does before its instruction fetch is synchronised.
+ * text, what a CPU does before its instruction fetch is synchronised, what records.
  */
 #define PATCH_ROOT(fn)                                                         \
 	static void *const patch_root_##fn REGISTER(patch_roots) = (fn)

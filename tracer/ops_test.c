@@ -8,6 +8,7 @@
 #include <tracer/testing.h>
 
 #include <arch/conform/conform.h>
+#include <kernel/cpu/cpu.h>
 #include <kernel/lock/mutex.h>
 #include <kernel/sched/balance.h>
 #include <kernel/mm/kmalloc.h>
@@ -16,6 +17,7 @@
 
 #define TRIALS (boot_info.icount ? 60u : 24u)
 #define HOLD_NS (4 * NSEC_PER_SEC)
+#define SOON_NS (50 * NSEC_PER_USEC)
 #define STAYS_NS (NSEC_PER_MSEC)
 
 static u32 called, called_late;
@@ -98,10 +100,29 @@ static void note_place(const struct task *v)
 	}
 }
 
+static void do_nothing(void *arg)
+{
+	(void)arg;
+}
+
 /*
- * Hold the caller in a trampoline, or in a function that a trampoline calls, and retire
- * the ops.
+ * Interrupt the caller's CPU again and again: ticks come seldom, and most of them where a
+ * trampoline's callee has just enabled interrupts.
  */
+static bool wait_held(struct task *v)
+{
+	static u32 seed = 7;
+	u64 end = time_ns() + HOLD_NS;
+
+	while (!task_wait_held(v, ktest_random(&seed) % SOON_NS)) {
+		if (time_ns() >= end)
+			return false;
+		cpu_call(~0u, do_nothing, NULL);
+	}
+	return true;
+}
+
+/* Hold the caller in a trampoline, and retire the ops. */
 static bool try_once(struct ktest_run *t, struct task *v, bool returns)
 {
 	struct trace_ops *ops = kzalloc(sizeof(*ops));
@@ -117,7 +138,7 @@ static bool try_once(struct ktest_run *t, struct task *v, bool returns)
 	trace_test_ops(ops);
 	mutex_unlock(&trace_mutex);
 	task_hold(v, (unsigned long)trace_entry, (unsigned long)trampoline_end);
-	if (!task_wait_held(v, HOLD_NS)) {
+	if (!wait_held(v)) {
 		ktest_fail(t, __FILE__, __LINE__, "held in a trampoline");
 		return false;
 	}

@@ -8,6 +8,7 @@
 #include <kernel/errno.h>
 #include <kernel/init.h>
 #include <kernel/param.h>
+#include <kernel/patch_path.h>
 #include <kernel/printk.h>
 #include <kernel/lib/string.h>
 #include <kernel/sched/task.h>
@@ -43,6 +44,7 @@ static void on_switch(struct task *prev, struct task *next)
 			 (unsigned long)__builtin_return_address(0));
 	ring_task(next->pid, pid_is_traced(&trace_top, next->pid));
 }
+PATCH_ROOT(on_switch); /* as the latency tracers' hooks */
 
 struct trace_ops *trace_wants(const struct tracer *tracer)
 {

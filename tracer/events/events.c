@@ -1,7 +1,8 @@
 /*
  * The events' functions, tables and keys, all of them made from kernel/event/list.h; and
  * switching them. The functions run where the event happens, in any context. Two of them
- * run on the patching path (patch_sync, patch_trap), so nothing here has a site.
+ * run on the patching path (patch_sync, patch_trap). What any of them calls is kept off: its call
+ * would be recorded in the place that the event has reserved.
  */
 #include <tracer/events/events.h>
 #include <tracer/calls/triggers.h>
@@ -9,6 +10,7 @@
 #include <tracer/events/event_trigger.h>
 
 #include <kernel/panic.h>
+#include <kernel/patch_path.h>
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
 #include <kernel/event/event.h>
@@ -44,7 +46,7 @@ static always_inline u32 more_add(struct event_more *d, size_t fields, size_t n)
 	return n << 16 | at;
 }
 
-/* Copied by hand: strlcpy() has a site. */
+/* Copied by hand: a call costs more. */
 static inline u32 event_string(struct event_more *d, size_t fields,
 			       const char *text)
 {
@@ -204,7 +206,8 @@ enum { FIRST_COUNTED = __COUNTER__ + 1 };
 				       EVENT_FIRST_ID + EVENT_NR_##ident,      \
 				       sizeof(*e) + d->used);                  \
 		}                                                              \
-	}
+	}                                                                      \
+	PATCH_ROOT(event_##ident);
 #include <kernel/event/list.h>
 #undef EVENT
 

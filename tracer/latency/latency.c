@@ -9,6 +9,7 @@
 #include <kernel/init.h>
 #include <kernel/lib/string.h>
 #include <kernel/lock/mutex.h>
+#include <kernel/patch_path.h>
 #include <kernel/sched/task.h>
 #include <kernel/time.h>
 #include <tracer/graph/graph.h>
@@ -47,7 +48,7 @@ static u64 limit_ns; /* the next one must take longer */
 
 /*
  * A bare lock, of the tracer alone: its own places to turn interrupts off are not watched, and
- * none of its functions has a site. Interrupts off.
+ * the sites of what runs under it are kept off. Interrupts off.
  */
 static u32 keeping;
 
@@ -225,6 +226,13 @@ static const struct latency_hooks hooks = {
 	.preempt_on = on_preempt_on,
 	.woken = on_woken,
 };
+
+/* With a site, they would fill the trace with themselves. */
+PATCH_ROOT(on_irqs_off);
+PATCH_ROOT(on_irqs_on);
+PATCH_ROOT(on_preempt_off);
+PATCH_ROOT(on_preempt_on);
+PATCH_ROOT(on_woken);
 
 static void latency_start(void)
 {

@@ -6,6 +6,7 @@
 #include <kernel/init.h>
 #include <kernel/lib/string.h>
 #include <kernel/lock/mutex.h>
+#include <kernel/patch_path.h>
 #include <tracer/output/files_buffer.h>
 #include <tracer/ring/ring_control.h>
 #include <tracer/ring/ring_internal.h>
@@ -48,6 +49,8 @@ void snapshot_answer(void)
 		if (READ_ONCE(snapshots[i].wanted))
 			exchange_if_wanted(cpu_index(), &trace_instances[i]);
 }
+PATCH_ROOT(
+	snapshot_answer); /* its calls would be in the ring that it exchanges */
 
 /* A CPU that is still to exchange its pages for the snapshot before does it once, for both. */
 bool snapshot_trigger(struct trace_instance *in, cpumask_t mask)

@@ -430,7 +430,7 @@ void ring_put_event(struct ring *r, unsigned int id, bool irqs_off,
 	if (!e)
 		return;
 	to = ring_event_record(e);
-	/* memcpy() has a site. */
+	/* By words: memcpy() copies bytes. */
 	for (u32 i = 0; i < size / sizeof(u32); i++)
 		WRITE_ONCE(to[i], from[i]);
 	publish(r, 1 + more);
