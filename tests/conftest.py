@@ -1,7 +1,9 @@
 """Fixtures: kernels built on demand, guests, and where everything is."""
 
+import contextlib
 import fcntl
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -44,6 +46,21 @@ VARIANTS = {k.folder: k for k in (
     Kernel("-".join([arch, *(v.partition("=")[2] for v in variables)]), *variables)
     for arch in ARCHES for variables in FACTS[arch].get("variants", []))}
 EVERY_KERNEL = [*ARCHES, *VARIANTS]
+
+
+# A shell that starts the tests in the background has them ignore Ctrl-C, and their children too.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@contextlib.contextmanager
+def program(*args, **options):
+    """subprocess.Popen(), which a test that fails does not wait for."""
+    with subprocess.Popen(*args, **options) as process:
+        try:
+            yield process
+        except BaseException:
+            process.kill()
+            raise
 
 
 def make(*args: str, check: bool = True) -> subprocess.CompletedProcess:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import ANY, ROOT, make
+from conftest import ANY, ROOT, make, program
 from guest import Guest, function_events
 
 pytestmark = pytest.mark.skipif(not os.access("/dev/fuse", os.R_OK | os.W_OK),
@@ -191,8 +191,8 @@ def test_raw_marker(arch, mounted):
 def test_waiting_read(arch, mounted):
     """A read of trace_pipe waits, others go on; it ends when it is interrupted."""
     m = mounted(arch)
-    with subprocess.Popen(["cat", m.folder / TRACING / "trace_pipe"], text=True,
-                          stdout=subprocess.PIPE) as cat:
+    with program(["cat", m.folder / TRACING / "trace_pipe"], text=True,
+                 stdout=subprocess.PIPE) as cat:
         for i in range(3):
             m.write("trace_marker", f"mark {i}\n")
             assert cat.stdout.readline().endswith(f"tracing_mark_write: mark {i}\n")
@@ -214,8 +214,8 @@ def test_guest_ends(mounted):
     assert fails(errno.EIO, m.read, "current_tracer")
     os.kill(pid, signal.SIGCONT)
     m.wait(lambda: not fails(errno.EIO, m.read, "current_tracer"))
-    with subprocess.Popen(["cat", m.folder / TRACING / "trace_pipe"],
-                          stderr=subprocess.PIPE) as cat:
+    with program(["cat", m.folder / TRACING / "trace_pipe"],
+                 stderr=subprocess.PIPE) as cat:
         time.sleep(0.2)
         os.kill(pid, signal.SIGKILL)
         assert cat.wait(timeout=30) == 1

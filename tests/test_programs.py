@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import ANY, ROOT
+from conftest import ANY, ROOT, program
 from test_mount import TRACING, Mounted, mounted, pytestmark  # noqa: F401
 
 
@@ -178,9 +178,9 @@ def test_stream(guest):
     """trace-cmd stream shows events, and ends by Ctrl-C with the next event: until then its
     poll() has no limit of time (3.1.6)."""
     m = guest(ANY, smp=2)
-    with subprocess.Popen(["tools/inside", m.folder, "trace-cmd", "stream", "-e",
-                           "sched_process_fork"], cwd=ROOT, text=True,
-                          stdout=subprocess.PIPE) as stream:
+    with program(["tools/inside", m.folder, "trace-cmd", "stream", "-e",
+                  "sched_process_fork"], cwd=ROOT, text=True,
+                 stdout=subprocess.PIPE) as stream:
         def opened() -> int:
             """How many CPUs trace-cmd reads from. Then it switches tracing on."""
             kids = subprocess.run(["pgrep", "-P", str(stream.pid)], text=True,

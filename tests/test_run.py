@@ -13,7 +13,7 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pytest
-from conftest import ANY, ARCHES, FACTS, ROOT, built
+from conftest import ANY, ARCHES, FACTS, ROOT, built, program
 from lib import qemu, report
 from lib.guest import Guest
 from lib.qemu import Verdict
@@ -372,9 +372,9 @@ def qemu_of(runner: subprocess.Popen) -> int:
 def test_qemu_is_killed():
     """Say, because there is no memory left: the person at the console is told."""
     built(ANY)
-    with subprocess.Popen([ROOT / "tools" / "run", "--arch", ANY, "--interactive"], text=True,
-                          stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
-                          stderr=subprocess.PIPE) as runner:
+    with program([ROOT / "tools" / "run", "--arch", ANY, "--interactive"], text=True,
+                 stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                 stderr=subprocess.PIPE) as runner:
         os.kill(qemu_of(runner), signal.SIGBUS)
         said = runner.stderr.read()
     assert "tools/run: QEMU was ended by a signal: Bus error" in said
@@ -385,9 +385,9 @@ def test_qemu_is_killed():
 def test_no_guest_outlives_the_runner(option):
     """A guest that is left behind would slow down all that comes after it."""
     built(ANY)
-    with subprocess.Popen([ROOT / "tools" / "run", "--arch", ANY, *option, "--append",
-                           'run="sleep 1000"'], stdin=subprocess.PIPE,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as runner:
+    with program([ROOT / "tools" / "run", "--arch", ANY, *option, "--append",
+                  'run="sleep 1000"'], stdin=subprocess.PIPE,
+                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as runner:
         guest = Path("/proc") / str(qemu_of(runner))
         runner.kill()
     deadline = time.monotonic() + 60
