@@ -73,6 +73,8 @@ KTEST(sched_round_robin, "sched.round_robin")
 	struct task *task[3];
 
 	last_turn = ~0u;
+	/* On their CPU, so that none of them has a turn between two calls of task_stop(). */
+	pin_here();
 	for (unsigned long i = 0; i < 3; i++) {
 		turns[i] = 0;
 		task[i] = task_create("turns", PRIO_LOW, HERE, take_turns,
@@ -91,6 +93,7 @@ KTEST(sched_round_robin, "sched.round_robin")
 	for (int i = 0; boot_info.icount && i < 3; i++)
 		KEXPECT(t,
 			turns[i] + 1 >= turns[0] && turns[i] <= turns[0] + 1);
+	unpin();
 }
 
 static void wake_often(void *arg)
