@@ -61,16 +61,22 @@ def test_trace_cmd(arch, guest):
 
 
 def test_trace_cmd_reads_wakeups(arch, guest):
-    """What tracer wakeup writes, as Linux's own entries."""
+    """What tracer wakeup writes, as Linux's own entries. The buffer begins anew with each
+    wake-up: it is stopped until it holds one with its switch."""
     m = guest(arch, smp=2)
     data = m.folder.parent / "trace.dat"
     m.type("stress start")
     m.wait(lambda: "tasks on 2 CPUs" in m.text)
-    for command in (["start", "-p", "wakeup"], ["stop"], ["extract", "-o", str(data)]):
-        assert m.inside("trace-cmd", *command).returncode == 0
-    report = m.inside("trace-cmd", "report", "-i", str(data)).stdout
-    for way in r"wakeup: +\d+:\d+:\d  ==>\+", r"context_switch: +\d+:\d+:\d  ==>":
-        assert re.search(rf" {way} \d+:\d+:0 \[00[01]\]$", report, re.M), report[:2000]
+    ways = [re.compile(rf" {way} \d+:\d+:0 \[00[01]\]$", re.M) for way in (
+        r"wakeup: +\d+:\d+:\d  ==>\+", r"context_switch: +\d+:\d+:\d  ==>")]
+
+    def is_whole() -> bool:
+        for command in (["start", "-p", "wakeup", "-O", "nofunction-trace"], ["stop"],
+                        ["extract", "-o", str(data)]):
+            assert m.inside("trace-cmd", *command).returncode == 0
+        report = m.inside("trace-cmd", "report", "-i", str(data)).stdout
+        return all(way.search(report) for way in ways)
+    m.wait(is_whole)
 
 
 def test_trace_cmd_asks(arch, guest):

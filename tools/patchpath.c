@@ -8,9 +8,9 @@
  *
  * The closure is computed from the disassembly (lib/path.h). mksites keeps its sites out of
  * the table of those that can be switched: site_table. They are in kept_table, which boot
- * turns off for good. This program looks at what the finished image has in both. With
- * RECORD=runtime the called function records itself through the stub, so nothing that the stub
- * calls may have a site at all.
+ * turns off for good. This program looks at what the finished image has in both. Two functions,
+ * and what they call, may have no site at all: with RECORD=runtime the called function records
+ * itself through the stub; and boot's conversion would run what it has just changed.
  *
  * It also proves that the functions which synchronise a CPU's instruction fetch
  * execute the instruction for it on every way through them, and that the fences which
@@ -67,16 +67,17 @@ static void check_sites(const struct image *im, const struct path *p,
 	free(kept.addr);
 }
 
-/* A call that the stub makes would be recorded by the stub, and so on without an end. */
-static void check_stub(const struct image *im, const struct arch *arch,
-		       const struct addresses *all)
+/* Neither the function nor what it calls has a site. */
+static void check_bare(const struct image *im, const struct arch *arch,
+		       const struct addresses *all, const char *root,
+		       const char *what)
 {
 	struct path p;
 
-	path_find_from(im, arch, "trace_stub", &p);
+	path_find_from(im, arch, root, &p);
 	for (size_t i = 0; i < all->count; i++)
 		if (path_node(im, &p, all->addr[i]) != PATH_NONE)
-			say_site(im, &p, all->addr[i], "site behind the stub");
+			say_site(im, &p, all->addr[i], what);
 }
 
 static void check_labels(const struct image *im, const struct arch *arch,
@@ -107,7 +108,9 @@ static void check_path(const struct image *im, const struct arch *arch,
 	scan_sites(im, arch, format, &all);
 	path_find(im, arch, &p);
 	check_sites(im, &p, &all);
-	check_stub(im, arch, &all);
+	check_bare(im, arch, &all, "trace_stub", "site behind the stub");
+	check_bare(im, arch, &all, "sites_convert_all",
+		   "site in what converts sites");
 	check_labels(im, arch, &p);
 	free(all.addr);
 }

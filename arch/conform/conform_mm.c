@@ -96,6 +96,11 @@ KTEST(arch_phys_to_virt, "arch.phys_to_virt")
 	page_free(page, 0);
 }
 
+static void use(void *word)
+{
+	(void)READ_ONCE(*(u32 *)word);
+}
+
 KTEST(arch_guard_page, "arch.guard_page")
 {
 	u32 *page = page_alloc(1);
@@ -120,10 +125,18 @@ KTEST(arch_guard_page, "arch.guard_page")
 	KEXPECT_EQ(t, page[0], 77);
 	for_each_online_cpu (c)
 		KEXPECT_EQ(t, conform_victim(load_from, page, c), 0);
-	/* Now that each CPU has used the page, each has to forget it. */
-	KEXPECT_EQ(t, arch_guard_page(page, true), 0);
-	for_each_online_cpu (c)
+	/*
+	 * A CPU that has just used the page has to forget it. This task stays on other CPUs,
+	 * because a new task's guard page may have its CPU forget all pages.
+	 */
+	for_each_online_cpu (c) {
+		task_set_affinity(current_task(),
+				  nr_cpus > 1 ? ~(1u << c) : ~0u);
+		cpu_call(1u << c, use, page);
+		KEXPECT_EQ(t, arch_guard_page(page, true), 0);
 		KEXPECT_EQ(t, conform_victim(load_from, page, c), -EFAULT);
-	KEXPECT_EQ(t, arch_guard_page(page, false), 0);
+		KEXPECT_EQ(t, arch_guard_page(page, false), 0);
+	}
+	task_set_affinity(current_task(), ~0u);
 	page_free(page, 1);
 }

@@ -90,7 +90,7 @@ void arch_text_close(void)
  * sync: the synci before it have been carried out. jr.hb: what follows is
  * fetched after that (PRA, "Instruction Hazards").
  */
-void arch_text_sync(void)
+notrace void arch_text_sync(void)
 {
 	unsigned long next;
 

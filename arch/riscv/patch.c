@@ -135,7 +135,7 @@ void arch_break_resume(struct trap_frame *f, struct live l, bool on)
 	arch_frame_set_pc(f, pc);
 }
 
-void arch_text_sync(void)
+notrace void arch_text_sync(void)
 {
 	/*
 	 * Unprivileged manual, Zifencei: fence.i orders this hart's own earlier

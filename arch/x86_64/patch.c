@@ -226,7 +226,7 @@ void arch_text_close(void)
 }
 
 /* SDM 3A, 8.1.3, cross-modifying code: a serialising instruction. */
-void arch_text_sync(void)
+notrace void arch_text_sync(void)
 {
 	cpuid(0);
 }

@@ -150,7 +150,7 @@ static void bitmaps_alloc(void)
 	live_jumps.enabled = live_jumps.patchable + jump_words;
 }
 
-void site_sync(unsigned long site)
+notrace void site_sync(unsigned long site)
 {
 	arch_text_sync_site(site);
 	arch_text_sync_site(site + arch_site_length - 1);
@@ -190,14 +190,15 @@ static always_inline unsigned int convert_kind(const struct live_set *set,
 	return patched;
 }
 
-static unsigned int convert_set(const struct live_set *set, unsigned int count,
-				long delta, unsigned int *skipped)
+static notrace unsigned int convert_set(const struct live_set *set,
+					unsigned int count, long delta,
+					unsigned int *skipped)
 {
 	return LIVE_BY_KIND(set, convert_kind, set, count, delta, skipped);
 }
 
 /* These are in no table of what can be switched, so nothing turns them on again. */
-static void convert_kept(long delta)
+static notrace void convert_kept(long delta)
 {
 	for (unsigned int i = 0; i < kept_count; i++) {
 		unsigned long site = site_entry_address(&kept_table[i]);
@@ -210,7 +211,8 @@ static void convert_kept(long delta)
 	}
 }
 
-static void convert_all(long delta)
+/* notrace, and what it calls: the CPU would run what it has just changed (tools/patchpath). */
+static noinline notrace void sites_convert_all(long delta)
 {
 	convert_kept(delta);
 	site_boot.patched =
@@ -218,6 +220,7 @@ static void convert_all(long delta)
 	site_boot.failed = site_count - site_boot.patched - site_boot.skipped;
 	site_boot.jumps = convert_set(&live_jumps, jump_count, delta,
 				      &site_boot.jumps_skipped);
+	arch_text_sync();
 }
 
 /*
@@ -238,8 +241,7 @@ static void sites_convert(void)
 	site_boot.length = arch_site_length;
 	clock = arch_clock();
 	bitmaps_alloc();
-	convert_all(arch_text_open());
-	arch_text_sync();
+	sites_convert_all(arch_text_open());
 	arch_text_close();
 	site_boot.clock = arch_clock() - clock;
 	task_on_site = pc_on_site;
