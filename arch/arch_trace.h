@@ -199,6 +199,11 @@ struct trace_ops {
 	bool (*enter)(struct task_return *r, unsigned int depth);
 	void (*leave)(struct task_return *r, unsigned int depth);
 };
+/*
+ * Data that a port's trampolines read beside trace_ops may stand here. All of it is in one block
+ * of 16 bytes, aligned to that, so that one register can be the base of each load.
+ */
+#define DATA_ENTRY __attribute__((section(".data.entry")))
 extern struct trace_ops *trace_ops;
 
 /* Supplied by the tracer: which calls go to C. Bit n is in word n / 32, and changes at any

@@ -67,6 +67,10 @@ SECTIONS
 	_data = .;
 	.data : AT(ADDR(.data) - KERNEL_OFFSET) {
 		*(.data.page_aligned)
+		. = ALIGN(16);
+		_data_entry = .;
+		*(.data.entry)
+		ASSERT(. - _data_entry <= 16, "DATA_ENTRY: more than 16 bytes");
 		*(.data .data.*)
 		. = ALIGN(16);
 		REGISTRY(static_keys)

@@ -265,8 +265,8 @@ static int put_calls(struct sink *out)
 		err = trace_select(&errors, "function");
 	if (err)
 		return shell_error(err, "bench", "%s", errors.error);
-	put_figure(out, "function_event", cost_with(true), "instructions", 60);
-	put_figure(out, "tracing_off", cost_with(false), "instructions", 15);
+	put_figure(out, "function_event", cost_with(true), "instructions", 45);
+	put_figure(out, "tracing_off", cost_with(false), "instructions", 10);
 	put_figure(out, "filtered_by_pid", cost_filtered(), "instructions", 30);
 	put_figure(out, "beside_an_instance", cost_beside(), "instructions",
 		   65);

@@ -25,7 +25,7 @@ struct trace_ops trace_ops_off = { .entry = trace_entry_off };
 
 /* One pointer to a pair, so that no call ever sees one tracer's function with
  * another's data (H24). Trampolines load it once. */
-struct trace_ops *trace_ops = &trace_ops_off;
+struct trace_ops *trace_ops DATA_ENTRY = &trace_ops_off;
 
 static bool borrowed; /* under trace_mutex */
 

@@ -6,6 +6,7 @@
  * meanwhile, that never ends.
  */
 #include <arch/arch.h>
+#include <arch/arch_trace.h>
 #include <boot/boot_info.h>
 #include <kernel/cpu/cpu.h>
 #include <kernel/irq.h>
@@ -32,7 +33,7 @@
 #define SPINS_A_NAP 64
 
 volatile u32 *arch_clock_counter;
-u32 arch_clock_high;
+u32 arch_clock_high DATA_ENTRY;
 u32 arch_ns_per_tick;
 
 /* Ticks of Count for one of the clock, 16 bits of fraction. */
@@ -212,6 +213,8 @@ void arch_timer_init(void)
 		pit_start(PIT_MODE_2);
 	timer_deadline[cpu_index()] = NEVER;
 	timer_program(NEVER);
+	arch_this_cpu()->head.scratch[SCRATCH_COUNTER] =
+		(unsigned long)arch_clock_counter;
 }
 
 void arch_timer_set(u64 deadline)

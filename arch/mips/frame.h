@@ -19,6 +19,10 @@
 #define CONTEXT_SP 36
 #define CONTEXT_RA 40
 
+/* struct cpu_head.scratch[]: the address of the GIC's counter, for the trampolines. */
+#define SCRATCH_COUNTER 0
+#define CPU_HEAD_COUNTER (CPU_HEAD_SCRATCH + 4 * SCRATCH_COUNTER)
+
 /* What the trampolines that call C keep on the stack. */
 /* The second half is for tools/lib/unwind.c, which does not take GAS's own. */
 #define CFI_STARTPROC                                                          \

@@ -98,13 +98,16 @@ TRAMPOLINE(trace_stub)
 END(trace_stub)
 	.size _mcount, . - _mcount
 
-/* t0 = ops for all that follow; trace_ops is loaded once. */
+/*
+ * t0 = ops for all that follow; trace_ops is loaded once. For trace_entry_ring t4 = the GIC's
+ * counter, and t9 = the upper half of the address of what stands in .data.entry.
+ */
 TRAMPOLINE(trace_entry)
-	lui	$t0, %hi(trace_ops)		/* [4] */
-	lw	$t0, %lo(trace_ops)($t0)
+	lui	$t9, %hi(trace_ops)		/* [4] */
+	lw	$t0, %lo(trace_ops)($t9)
 	lw	$t1, 0($t0)			/* ops->entry */
 	jr	$t1
-	nop					/* [8] */
+	lw	$t4, CPU_HEAD_COUNTER($gp)	/* [8] */
 END(trace_entry)
 
 TRAMPOLINE(trace_entry_off)
@@ -114,10 +117,9 @@ END(trace_entry_off)
 
 /*
  * One event, interrupts off: t1 = Status before, t2 = the slot. The clock is
- * read as arch_clock() does, but a carry is left to C. The page's base is
- * subtracted in 64 bits, so an event 2^32 ticks or more past it is not mistaken
- * for a younger one: the high words' difference must equal the low words'
- * borrow.
+ * read as arch_clock() does. Two cases are left to C: a carry is due, or the clock's
+ * high word is not the page's any more. Otherwise the high word (arch_clock_high) differs
+ * from that of the page's base in bit 31 alone, which is the low word's.
  */
 TRAMPOLINE(trace_entry_ring)
 	di	$t1				/* [9] */
@@ -126,46 +128,40 @@ TRAMPOLINE(trace_entry_ring)
 	lw	$t3, CPU_HEAD_RING_END($gp)
 	sltu	$t3, $t2, $t3
 	beqz	$t3, trace_ring_full
-	lui	$t4, %hi(arch_clock_counter)	/* [15] */
-	lw	$t4, %lo(arch_clock_counter)($t4)
-	lui	$t6, %hi(arch_clock_high)
-	lw	$t6, %lo(arch_clock_high)($t6)
+	lw	$t6, %lo(arch_clock_high)($t9)	/* [15] */
 	beqz	$t4, 2f				/* no GIC: Count */
 	lw	$t8, (CPU_HEAD_RING_BASE + BASE_LOW)($gp)
-	lw	$t5, 0($t4)			/* [21] */
-1:	xor	$t3, $t6, $t5
-	bltz	$t3, trace_ring_full		/* a carry is due */
-	lw	$t9, (CPU_HEAD_RING_BASE + BASE_HIGH)($gp)
-	ext	$t6, $t6, 0, 31
-	subu	$t6, $t6, $t9
-	sltu	$t9, $t5, $t8
-	bne	$t6, $t9, trace_ring_full
-	subu	$t3, $t5, $t8			/* [29] word 0: delta */
+	lw	$t5, 0($t4)
+1:	lw	$t9, (CPU_HEAD_RING_BASE + BASE_HIGH)($gp)
+	subu	$t3, $t5, $t8			/* [20] word 0: delta */
+	xor	$t6, $t6, $t9
+	ins	$t5, $zero, 0, 31
+	bne	$t6, $t5, trace_ring_full
 	lw	$t4, CPU_HEAD_TEXT($gp)
 	lw	$t6, CPU_HEAD_PREEMPT($gp)
 	sw	$t3, 0($t2)
 	subu	$t5, $ra, $t4
 	sll	$t5, $t5, 8
 	ins	$t5, $t6, 0, 8
-	sw	$t5, 4($t2)			/* [36] word 1: ip, depth */
+	sw	$t5, 4($t2)			/* [30] word 1: ip, depth */
 	xori	$t8, $t1, STATUS_IE
 	srl	$t6, $t6, 8
 	ins	$t6, $t8, 6, 1			/* RING_IRQS_OFF = !IE */
 	subu	$t5, $at, $t4
 	sll	$t5, $t5, 8
 	ins	$t5, $t6, 0, 8
-	sw	$t5, 8($t2)			/* [43] word 2: parent, flags */
+	sw	$t5, 8($t2)			/* [37] word 2: parent, flags */
 	addiu	$t2, $t2, RING_EVENT_SIZE
 	sync	4				/* the event before its count;
 						   pairs with readers' acquire
 						   of ring.cur */
 	sw	$t2, CPU_HEAD_RING_CUR($gp)
 	mtc0	$t1, C0_STATUS
-8:	jr	$ra				/* [48] */
-	move	$ra, $at			/* [49] */
+8:	jr	$ra				/* [42] */
+	move	$ra, $at			/* [43] */
 2:
 9:	b	1b
-	mfc0	$t5, C0_COUNT			/* [51] with this detour */
+	mfc0	$t5, C0_COUNT			/* [45] with this detour */
 END(trace_entry_ring)
 
 /* trace_ring_slow(ip, parent, context), interrupts still off. */
