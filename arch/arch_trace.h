@@ -165,7 +165,7 @@ void arch_text_sync(void);
  *                bytes of stack). Also called __fentry__ or _mcount.
  * trace_entry    what live calls reach. It loads trace_ops ONCE and jumps to its
  *                ->entry, which is one of the following.
- * trace_entry_off   returns at once: at most 15 instructions from site to return.
+ * trace_entry_off   returns at once: at most 10 instructions from site to return.
  * trace_entry_ring  records one 12-byte event (struct ring_event) with interrupts
  *                off. It stores ring.cur last, after the event's words, with a
  *                store-store fence where stores may pass each other. That pairs
