@@ -18,6 +18,10 @@ static const char *const ends[] = {
 	"irq_exit", "irq_nmi",	  "cpu_secondary_main"
 };
 
+/* Never on the path: they wait for a task or a lock of a CPU that is held, perhaps. */
+static const char *const waits[] = { "schedule", "mutex_lock", "spin_lock",
+				     "spin_acquire" };
+
 /* A root beside those in patch_roots: where every trap begins, breakpoints and NMIs
  * among them. */
 static const char trap_root[] = "trap_vectors";
@@ -56,6 +60,14 @@ size_t path_node(const struct image *im, const struct path *p, uint64_t addr)
 	return s ? p->node[s - im->symbols] : PATH_NONE;
 }
 
+static bool is_one_of(const char *name, const char *const *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!strcmp(name, list[i]))
+			return true;
+	return false;
+}
+
 static void reach(struct search *g, uint64_t addr, size_t from)
 {
 	const struct symbol *s = image_symbol_at(g->im, addr);
@@ -73,12 +85,15 @@ static void reach(struct search *g, uint64_t addr, size_t from)
 		return;
 	if (addr == g->stub && from != PATH_ROOT)
 		return;
-	for (size_t e = 0; e < sizeof(ends) / sizeof(ends[0]); e++)
-		if (!strcmp(s->name, ends[e]))
-			return;
+	if (is_one_of(s->name, ends, sizeof(ends) / sizeof(ends[0])))
+		return;
 	p->node[s - g->im->symbols] = p->count;
 	p->symbol[p->count] = s - g->im->symbols;
 	p->from[p->count++] = from;
+	if (is_one_of(s->name, waits, sizeof(waits) / sizeof(waits[0]))) {
+		path_say(g->im, p, p->count - 1, "waits on the patching path");
+		fprintf(stderr, " (%s)\n", s->name);
+	}
 }
 
 /* Follow what the source says an indirect call of a node may reach. */

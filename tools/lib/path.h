@@ -25,7 +25,7 @@ struct path {
 
 /*
  * Find the closure. An indirect call or jump in it that has no PATCH_INDIRECT() could lead
- * anywhere: it is said, and counted in `errors`.
+ * anywhere, and a function that waits could wait for ever: they are said, and counted in `errors`.
  */
 void path_find(const struct image *im, const struct arch *arch, struct path *p);
 
