@@ -16,7 +16,7 @@ const char *arch_nop_select(const char *wanted)
 	return wanted && strcmp(wanted, arch_nop_names) ? NULL : SITE_NOP;
 }
 
-const char *arch_site_recognise(unsigned long site)
+notrace const char *arch_site_recognise(unsigned long site)
 {
 	return site % 4 || !site_is_compiled((const u32 *)site) ? NULL :
 								  SITE_FORMAT;

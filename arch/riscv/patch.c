@@ -74,7 +74,7 @@ const char *arch_nop_select(const char *wanted)
 	return c->description;
 }
 
-const char *arch_site_recognise(unsigned long site)
+notrace const char *arch_site_recognise(unsigned long site)
 {
 	return site % 2 == 0 && site_is_compiled(site) ? SITE_FORMAT : NULL;
 }

@@ -154,7 +154,7 @@ const char *arch_nop_select(const char *wanted)
 	return nop_description;
 }
 
-const char *arch_site_recognise(unsigned long site)
+notrace const char *arch_site_recognise(unsigned long site)
 {
 	struct live l = { site, LIVE_CALL };
 

@@ -1,17 +1,21 @@
 /*
  * Far calls of MIPS. With -mlong-calls a call is `lui R; addiu R,R; jalr R`, with
- * anything between, branches and loops too. So what each register holds is
- * followed along all paths of a function; where they meet, what all agree on is
- * known.
+ * anything between, branches and loops too. So what each register holds, and each word
+ * that GCC spills one to, is followed along all paths of a function; where they meet, what
+ * all agree on is known.
  */
 #include "image.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#define SLOTS 32 /* words on the stack, from the stack pointer on */
+
 struct held {
 	bool reached;
-	uint32_t known, value[32]; /* by register; bits of the known ones */
+	/* By register, and behind those by slot, where GCC spills; bits of the known ones. */
+	uint64_t known;
+	uint32_t value[32 + SLOTS];
 };
 
 /* The register that *text begins with, and *text moved behind it and a comma;
@@ -34,7 +38,9 @@ static unsigned int take_register(const char **text)
 	return i;
 }
 
-#define CALL_KEEPS 0x40ff0000 /* s0 to s7, s8 */
+/* s0 to s7, s8; and the slots, but for the callee's room for its arguments. */
+#define CALL_KEEPS 0xfffffff040ff0000
+#define SP 29
 
 /* Its first operand is read, not written: a store, a branch, a jump. */
 static bool reads_first(const char *mnemonic)
@@ -44,6 +50,24 @@ static bool reads_first(const char *mnemonic)
 	       !strcmp(mnemonic, "sb");
 }
 
+static void set(struct held *h, unsigned int to, bool known, uint32_t value)
+{
+	h->known &= ~(1ull << to);
+	h->known |= (uint64_t)(known && to) << to;
+	h->value[to] = value;
+}
+
+/* The slot that "20(sp)" names; 0, which nothing changes: none. */
+static unsigned int slot_of(const char *ops)
+{
+	char *end;
+	unsigned long at = strtoul(ops, &end, 0);
+
+	return !strcmp(end, "(sp)") && at % 4 == 0 && at / 4 < SLOTS ?
+		       32 + at / 4 :
+		       0;
+}
+
 static void step_insn(struct held *h, const struct insn *in)
 {
 	const char *ops = in->operands;
@@ -51,31 +75,38 @@ static void step_insn(struct held *h, const struct insn *in)
 	uint32_t value = 0;
 	bool known = false;
 
+	if (!strcmp(in->mnemonic, "sw") && (from = slot_of(ops)))
+		set(h, from, h->known >> to & 1, h->value[to]);
 	if (reads_first(in->mnemonic))
 		return;
+	if (to == SP)
+		h->known &= UINT32_MAX;
 	if (!strcmp(in->mnemonic, "lui")) {
 		value = strtoul(ops, NULL, 0) << 16;
 		known = true;
-	} else if (!strcmp(in->mnemonic, "addiu")) {
+	} else if (!strcmp(in->mnemonic, "addiu") ||
+		   !strcmp(in->mnemonic, "move")) {
 		from = take_register(&ops);
 		known = h->known >> from & 1;
 		value = h->value[from] + strtol(ops, NULL, 0);
+	} else if (!strcmp(in->mnemonic, "lw")) {
+		from = slot_of(ops);
+		known = h->known >> from & 1;
+		value = h->value[from];
 	}
-	h->known &= ~(1u << to);
-	h->known |= (uint32_t)(known && to) << to;
-	h->value[to] = value;
+	set(h, to, known, value);
 }
 
 /* h comes to a place too: does that take away from what is known there? */
 static bool meet(struct held *at, const struct held *h)
 {
-	uint32_t agreed = at->reached ? at->known & h->known : h->known;
+	uint64_t agreed = at->reached ? at->known & h->known : h->known;
 	bool changed = !at->reached;
 	unsigned int i;
 
-	for (i = 0; i < 32; i++)
+	for (i = 0; i < 32 + SLOTS; i++)
 		if (at->reached && at->value[i] != h->value[i])
-			agreed &= ~(1u << i);
+			agreed &= ~(1ull << i);
 	changed |= agreed != at->known;
 	if (!at->reached)
 		*at = *h;
