@@ -1,6 +1,6 @@
 /*
  * What runs while text is being patched, or while CPUs are stopped for it: the closure of
- * the linked image's call graph from the roots. Nobody keeps a list by hand.
+ * the linked image's call graph from the roots, computed by every build.
  *
  * Roots are in the section patch_roots (function addresses), calls through pointers in
  * patch_indirect (pairs of caller and target); kernel/patch_path.h fills both. The symbol
