@@ -16,7 +16,7 @@
 #include <kernel/sched/hold.h>
 
 #define TRIALS (boot_info.icount ? 40u : 24u)
-#define HOLD_NS (4 * NSEC_PER_SEC)
+#define HOLD_NS (60 * NSEC_PER_SEC)
 #define SOON_NS (50 * NSEC_PER_USEC)
 #define STAYS_NS (NSEC_PER_MSEC)
 
@@ -117,7 +117,7 @@ static bool wait_held(struct task *v)
 	while (!task_wait_held(v, ktest_random(&seed) % SOON_NS)) {
 		if (time_ns() >= end)
 			return false;
-		cpu_call(~0u, do_nothing, NULL);
+		cpu_call(v->affinity, do_nothing, NULL);
 	}
 	return true;
 }

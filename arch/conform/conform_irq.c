@@ -10,7 +10,7 @@
 
 static void note_call(void *arg)
 {
-	*(u32 *)arg |= 1u << cpu_index();
+	__atomic_fetch_or((u32 *)arg, 1u << cpu_index(), __ATOMIC_RELAXED);
 }
 
 /*
