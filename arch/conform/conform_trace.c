@@ -261,6 +261,14 @@ KTEST(live_read, "arch_trace.arch_live_read")
 	KEXPECT_EQ(t, arch_live_read(at), arch_live_bytes(at, true));
 	arch_live_write(at, 0, arch_live_bytes(at, false));
 	KEXPECT_EQ(t, arch_live_read(at), arch_live_bytes(at, false));
+	/* Wherever a site stands. None is on now. */
+	for (unsigned int i = 0; i < site_count; i++) {
+		struct live live = live_of_site(site_address(i));
+
+		if (site_test(live_calls.patchable, i))
+			KEXPECT_EQ(t, arch_live_read(live),
+				   arch_live_bytes(live, false));
+	}
 }
 
 /* The live instruction's bytes and not one more. */
