@@ -49,8 +49,8 @@ void snapshot_answer(void)
 		if (READ_ONCE(snapshots[i].wanted))
 			exchange_if_wanted(cpu_index(), &trace_instances[i]);
 }
-PATCH_ROOT(
-	snapshot_answer); /* its calls would be in the ring that it exchanges */
+/* With a site, its calls would be in the ring that it exchanges. */
+PATCH_ROOT(snapshot_answer);
 
 /* A CPU that is still to exchange its pages for the snapshot before does it once, for both. */
 bool snapshot_trigger(struct trace_instance *in, cpumask_t mask)

@@ -5,8 +5,6 @@
 #include <tracer/sites/sites.h>
 #include <tracer/tracer.h>
 
-#define PATH_ROOT 0xffff
-
 bool site_is_kept(unsigned long site)
 {
 	for (unsigned int i = 0; i < kept_count; i++)

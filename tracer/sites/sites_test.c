@@ -78,8 +78,9 @@ KTEST(sites_kept, "sites.kept_cannot_be_switched")
 	for (unsigned int node = 0; node < path_count; node++) {
 		KASSERT(t, symbol_get(path_symbol[node], &f));
 		KEXPECT(t, !is_switchable(&f));
-		roots += path_from[node] == 0xffff;
-		KEXPECT(t, path_from[node] == 0xffff || path_from[node] < node);
+		roots += path_from[node] == PATH_ROOT;
+		KEXPECT(t,
+			path_from[node] == PATH_ROOT || path_from[node] < node);
 	}
 	KEXPECT(t, roots && roots < path_count);
 	for (unsigned int i = 0; i < kept_count; i++) {
