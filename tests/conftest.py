@@ -48,14 +48,14 @@ VARIANTS = {k.folder: k for k in (
 EVERY_KERNEL = [*ARCHES, *VARIANTS]
 
 
-# A shell that starts the tests in the background has them ignore Ctrl-C, and their children too.
-signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
 @contextlib.contextmanager
 def program(*args, **options):
-    """subprocess.Popen(), which a test that fails does not wait for."""
-    with subprocess.Popen(*args, **options) as process:
+    """subprocess.Popen(), which a test that fails does not wait for. The program takes Ctrl-C,
+    also where a shell started the tests in the background, and has them ignore it."""
+    def take_ctrl_c() -> None:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    with subprocess.Popen(*args, preexec_fn=take_ctrl_c, **options) as process:
         try:
             yield process
         except BaseException:
