@@ -15,7 +15,7 @@
 #include <tracer/graph/returns.h>
 #include <kernel/sched/hold.h>
 
-#define TRIALS (boot_info.icount ? 40u : 24u)
+#define TRIALS (boot_info.icount ? 60u : 24u)
 #define HOLD_NS (60 * NSEC_PER_SEC)
 #define SOON_NS (50 * NSEC_PER_USEC)
 #define STAYS_NS (NSEC_PER_MSEC)

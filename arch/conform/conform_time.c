@@ -144,8 +144,7 @@ KTEST(arch_timer_set, "arch.timer_set")
 
 /* ---- a timer that is set anew while the last one expires ---- */
 
-/* Under -icount an instruction takes a nanosecond: as many requests in a tenth of the time. */
-#define RACE_NS ((boot_info.icount ? 20 : 200) * NSEC_PER_MSEC)
+#define RACE_NS (200 * NSEC_PER_MSEC)
 /* A CPU that sleeps for this long sleeps past its timer, on any host. */
 #define LOST_NS (5 * NSEC_PER_SEC)
 

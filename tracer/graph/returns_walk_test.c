@@ -25,7 +25,7 @@
  * hits.
  */
 #define HOLD_NS (60 * NSEC_PER_SEC)
-#define TRIALS (boot_info.icount ? 600u : 40u)
+#define TRIALS (boot_info.icount ? 1500u : 40u)
 #define BEFORE 64 /* turns fewer than what brings the timer to the end */
 #define AFTER 900 /* and more: all instructions of a trial's calls */
 

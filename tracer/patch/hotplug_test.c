@@ -6,7 +6,6 @@
  */
 #include <kernel/cpu/hotplug.h>
 #include <kernel/errno.h>
-#include <boot/boot_info.h>
 #include <tracer/testing.h>
 #include <tracer/ring/ring_control.h>
 
@@ -178,9 +177,8 @@ static void toggle_cpus(void *arg)
 		s->errors += !!cpu_up(c);
 }
 
-/* The storm goes on for this long, and for this many switches of each kind at least. Under
- * -icount, where an instruction takes a nanosecond, these take longer. */
-#define STORM_NS ((boot_info.icount ? 20 : 100) * NSEC_PER_MSEC)
+/* The storm goes on for this long, and for this many switches of each kind at least. */
+#define STORM_NS (100 * NSEC_PER_MSEC)
 #define STORM_CPU_TOGGLES 12
 #define STORM_SITE_TOGGLES 20
 

@@ -2,7 +2,6 @@
  * Jump labels while every CPU runs them: each call takes one of the two ways as a whole,
  * by every strategy, and all take the new one when the batch is done.
  */
-#include <boot/boot_info.h>
 #include <tracer/testing.h>
 
 #include <kernel/lock/mutex.h>
@@ -91,12 +90,6 @@ static void call_always(void *arg)
 	}
 }
 
-/*
- * A round waits for each CPU's turn, which takes a time slice where the host has fewer CPUs, or
- * runs one at a time (-icount).
- */
-#define ROUNDS (boot_info.icount || nr_cpus > 4 ? 6u : 20u)
-
 /* On and off, while a task on each CPU runs the labels. */
 PATCH_TEST(keys_switch, "keys.switched_under_load")
 {
@@ -112,7 +105,7 @@ PATCH_TEST(keys_switch, "keys.switched_under_load")
 					 call_always, &calls[cpu]);
 		KASSERT(t, tasks[cpu]);
 	}
-	for (unsigned int i = 0; i < ROUNDS; i++) {
+	for (int i = 0; i < 20; i++) {
 		bool on = i % 2 == 0;
 
 		KEXPECT_EQ(t, set_key(on), 0);
