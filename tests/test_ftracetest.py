@@ -29,10 +29,11 @@ def test_ftracetest(mounted, tmp_path):  # noqa: F811
     subprocess.run(["tar", "-xf", SOURCE, "-C", tmp_path, SELFTESTS], check=True)
     selftests = tmp_path / SELFTESTS
     m = mounted(ANY, smp=2)
-    # Tasks that are started, woken, and end: the host's own are none of the guest's. The buffer
-    # holds a wakeup that takes as long as a busy host lets it.
+    # Tasks that are started, woken, and end: the host's own are none of the guest's. They leave
+    # the CPUs idle most of the time. The buffer holds a wakeup that takes as long as a busy host
+    # lets it.
     m.write("buffer_size_kb", "4096")
-    m.type("stress start 1")
+    m.type("stress start 1 fork sleep")
     m.wait(lambda: "tasks on 2 CPUs" in m.text)
     if m.inside("true").returncode:
         pytest.skip("no mount namespace can be made here")

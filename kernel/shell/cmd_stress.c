@@ -2,12 +2,14 @@
  * stress: keeps all CPUs busy in the background with tasks that preempt each other in
  * every way there is, for demonstrations and for tests. A set has one task of each
  * kind. The task with the lowest priority never sleeps, and the others run above it
- * for short times. With `cpus` one more task takes CPUs down and up at random.
+ * for short times. Whoever wants some of these kinds alone names them. With `cpus` one
+ * more task takes CPUs down and up at random.
  */
 #include <kernel/errno.h>
 #include <kernel/cpu/hotplug.h>
 #include <kernel/printk.h>
 #include <kernel/shell/shell_internal.h>
+#include <kernel/lib/bits.h>
 #include <kernel/lib/string.h>
 #include <kernel/sched/task.h>
 #include <kernel/time.h>
@@ -151,6 +153,7 @@ static const struct kind kinds[] = {
 
 static struct stress {
 	unsigned int sets;
+	u32 kinds; /* a bit for each that a set has, as in kinds[] */
 	struct stress_set set[STRESS_SETS_MAX];
 	struct worker worker[STRESS_SETS_MAX][NR_KINDS];
 	struct task *cpus;	/* with `cpus`, else NULL */
@@ -205,6 +208,8 @@ static bool start_set(struct stress *s, unsigned int i)
 	wait_init(&s->set[i].turned);
 	s->sets = i + 1;
 	for (unsigned int k = 0; k < NR_KINDS; k++, w++) {
+		if (!(s->kinds & 1u << k))
+			continue;
 		w->kind = &kinds[k];
 		w->set = &s->set[i];
 		w->task = task_create(kinds[k].name, kinds[k].prio, ~0u,
@@ -269,12 +274,13 @@ static int stress_stop(struct sink *out)
 		return shell_error(-EINVAL, "stress",
 				   "is not running; stress "
 				   "start [N] starts it");
-	tasks = stress->sets * NR_KINDS + !!stress->cpus;
+	tasks = stress->sets * bit_count(stress->kinds) + !!stress->cpus;
 	lost = join_all(stress);
 	for (unsigned int i = 0; i < stress->sets; i++)
 		lost += lost_in_set(stress, i);
 	for (unsigned int k = 0; k < NR_KINDS; k++)
-		report_kind(out, stress, k);
+		if (stress->kinds & 1u << k)
+			report_kind(out, stress, k);
 	if (stress->cpus)
 		sink_printf(out, "cpus: went %u times, came %u times\n",
 			    stress->went, stress->came);
@@ -286,9 +292,9 @@ static int stress_stop(struct sink *out)
 	return sink_printf(out, "stress: %u tasks joined, none lost\n", tasks);
 }
 
-static int stress_start(struct sink *out, unsigned int sets, bool cpus)
+static int stress_start(struct sink *out, unsigned int sets, u32 chosen, bool cpus)
 {
-	unsigned int tasks = sets * NR_KINDS + cpus;
+	unsigned int tasks = sets * bit_count(chosen) + cpus;
 	struct stress *s;
 
 	if (stress)
@@ -296,6 +302,8 @@ static int stress_start(struct sink *out, unsigned int sets, bool cpus)
 				   "is running already; "
 				   "stress stop ends it");
 	s = kzalloc(sizeof(*s));
+	if (s)
+		s->kinds = chosen;
 	for (unsigned int i = 0; s && i < sets; i++) {
 		if (start_set(s, i) && (i || !cpus || start_cpus(s)))
 			continue;
@@ -313,10 +321,34 @@ static int stress_start(struct sink *out, unsigned int sets, bool cpus)
 			   nr_cpus, nr_cpus == 1 ? "" : "s");
 }
 
+/* The kinds that the words name, all where there is no word; 0 and an error line for a word
+ * that is no kind. */
+static u32 kinds_named(int n, char **words)
+{
+	u32 chosen = 0;
+	unsigned int k;
+
+	for (int i = 0; i < n; i++) {
+		for (k = 0; k < NR_KINDS && strcmp(words[i], kinds[k].name); k++)
+			;
+		if (k == NR_KINDS) {
+			shell_error(-EINVAL, "stress",
+				    "no kind is called %s; there are spin, yield, mutex-a, "
+				    "mutex-b, ping, pong, fork, sleep, and cpus at the end",
+				    words[i]);
+			return 0;
+		}
+		chosen |= 1u << k;
+	}
+	return n ? chosen : (1u << NR_KINDS) - 1;
+}
+
 static int cmd_stress(struct sink *out, int argc, char **argv)
 {
 	bool cpus = argc > 2 && !strcmp(argv[argc - 1], "cpus");
 	unsigned long sets = nr_cpus;
+	bool number;
+	u32 chosen;
 
 	if (cpus && nr_cpus == 1)
 		return shell_error(-EINVAL, "stress",
@@ -324,16 +356,17 @@ static int cmd_stress(struct sink *out, int argc, char **argv)
 	argc -= cpus;
 	if (argc == 2 && !strcmp(argv[1], "stop"))
 		return stress_stop(out);
-	if (argc < 2 || argc > 3 || strcmp(argv[1], "start"))
+	if (argc < 2 || strcmp(argv[1], "start"))
 		return shell_error(-EINVAL, "stress",
-				   "accepts start [N] [cpus] and stop");
-	if (argc == 3 &&
-	    shell_number("stress", argv[2], STRESS_SETS_MAX, &sets))
+				   "accepts start [N] [KIND...] [cpus] and stop");
+	number = argc > 2 && argv[2][0] <= '9'; /* kinds begin with letters */
+	if (number && shell_number("stress", argv[2], STRESS_SETS_MAX, &sets))
 		return -EINVAL;
 	if (!sets)
 		return shell_error(-EINVAL, "stress", "0: at least 1 set");
-	return stress_start(out, sets, cpus);
+	chosen = kinds_named(argc - 2 - number, argv + 2 + number);
+	return chosen ? stress_start(out, sets, chosen, cpus) : -EINVAL;
 }
-SHELL_CMD(stress, "stress", "start [N] [cpus] | stop",
-	  "keep all CPUs busy with preempting tasks, N of each kind",
+SHELL_CMD(stress, "stress", "start [N] [KIND...] [cpus] | stop",
+	  "keep CPUs busy with preempting tasks, N of each KIND",
 	  cmd_stress);
