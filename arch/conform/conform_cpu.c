@@ -205,6 +205,61 @@ KTEST(arch_cpu_relax, "arch.cpu_relax")
 	arch_irq_restore(state);
 }
 
+static u32 ipis_sent;
+
+/* Sends IPIs to the CPU of that number until told to stop. */
+static void send_ipis(void *cpu)
+{
+	while (!task_should_stop()) {
+		arch_ipi_send((unsigned long)cpu);
+		WRITE_ONCE(ipis_sent, ipis_sent + 1);
+		task_sleep(100 * NSEC_PER_USEC);
+	}
+}
+
+static void relax_while_interrupts_come(struct ktest_run *t, u32 ipis_least)
+{
+	struct conform_flag f;
+	irq_state_t state = arch_irq_save();
+	u32 ipis = conform_irq_count(cpu_index(), IRQ_IPI);
+	u32 sent = READ_ONCE(ipis_sent);
+
+	conform_flag_start(&f, NSEC_PER_USEC);
+	for (int i = 0; i < 200 || READ_ONCE(ipis_sent) - sent < ipis_least;
+	     i++)
+		arch_cpu_relax();
+	KEXPECT(t, arch_irqs_off());
+	KEXPECT(t, !READ_ONCE(f.fired));
+	KEXPECT_EQ(t, conform_irq_count(cpu_index(), IRQ_IPI), ipis);
+	arch_irq_restore(state);
+	KEXPECT(t, KWAIT(READ_ONCE(f.fired)));
+	if (ipis_least)
+		KEXPECT(t,
+			KWAIT(conform_irq_count(cpu_index(), IRQ_IPI) != ipis));
+	timer_cancel(&f.timer);
+}
+
+static void relax_beside_a_sender(void *arg)
+{
+	unsigned long me = cpu_index();
+	u32 others = cpus_online & ~(1u << me);
+	struct task *sender = others ? task_create("ipis", PRIO_HIGH, others,
+						   send_ipis, (void *)me) :
+				       NULL;
+
+	relax_while_interrupts_come(arg, others ? 3 : 0);
+	if (sender) {
+		task_stop(sender);
+		task_join(sender);
+	}
+}
+
+/* A CPU that spins with interrupts off takes none; none of those that come is lost. */
+KTEST(arch_cpu_relax_irqs_off, "arch.cpu_relax.irqs_off")
+{
+	conform_on_each_cpu(relax_beside_a_sender, t);
+}
+
 /* Two CPUs wait for each other in turn. */
 #define PASSES 20
 static u32 ball;

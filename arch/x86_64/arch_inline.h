@@ -78,15 +78,13 @@ static inline bool arch_irqs_off(void)
 
 extern bool clock_naps; /* these three: clock.c */
 void clock_icount_yield(void);
-void clock_nap(void);
+bool clock_nap(void);
 
 static inline void arch_cpu_relax(void)
 {
 	if (boot_info.icount)
 		clock_icount_yield();
-	else if (clock_naps && !arch_irqs_off())
-		clock_nap();
-	else
+	else if (!clock_naps || !clock_nap())
 		asm volatile("pause" : : : "memory");
 }
 

@@ -15,11 +15,14 @@
 #define TIMER_DIVIDE_BY_1 0xb
 #define ICOUNT_TURN 10000 /* TSC ticks, each one instruction: 10 us */
 #define NAPS_PER_SECOND 100000
+#define SPINS_A_NAP 16
 
 bool clock_naps;
-static bool tsc_deadline;	     /* the APIC compares with the TSC itself */
-static u64 apic_ticks_per_tsc_tick;  /* times 2^32 */
-static u64 timer_deadline[MAX_CPUS]; /* of that CPU alone */
+static bool tsc_deadline;	    /* the APIC compares with the TSC itself */
+static u64 apic_ticks_per_tsc_tick; /* times 2^32 */
+/* These two: of that CPU alone. */
+static u64 timer_deadline[MAX_CPUS]; /* 0: its timer does not work */
+static u32 relaxed[MAX_CPUS]; /* calls of clock_nap() with interrupts off */
 
 struct sample {
 	u32 pm;
@@ -91,15 +94,25 @@ u64 arch_clock_init(void)
 	return boot_info.clock_hz;
 }
 
+static void timer_raises(u32 vector)
+{
+	lapic_write(LAPIC_LVT_TIMER,
+		    vector | (tsc_deadline ? LVT_TSC_DEADLINE : 0));
+	/* SDM 3A, 10.5.4.1: else the MSR may be written in the old mode. */
+	asm volatile("mfence" : : : "memory");
+}
+
 void arch_timer_init(void)
 {
 	lapic_write(LAPIC_TIMER_DIVIDE, TIMER_DIVIDE_BY_1);
 	lapic_write(LAPIC_TIMER_INITIAL, 0);
-	lapic_write(LAPIC_LVT_TIMER,
-		    VECTOR_TIMER | (tsc_deadline ? LVT_TSC_DEADLINE : 0));
-	/* SDM 3A, 10.5.4.1: else the MSR may be written in the old mode. */
-	asm volatile("mfence" : : : "memory");
+	timer_raises(VECTOR_TIMER);
 	timer_deadline[cpu_index()] = ~0ull;
+}
+
+void clock_leave(void)
+{
+	timer_deadline[cpu_index()] = 0;
 }
 
 /* One tick more than the product: rounded down it would come too early. */
@@ -151,18 +164,47 @@ void clock_icount_yield(void)
 }
 
 /*
- * A nap in a spin loop, with interrupts on, in a virtual machine. The machine's other
- * CPUs are threads of a host that may have fewer CPUs. The CPU that is waited for may
- * need the host CPU that this one spins on: switching 517 sites sixty times by
- * breakpoints, 4 CPUs on a host of 2, took 11.3 s with `pause` and 1.0 s with naps. The
- * timer's interrupt puts the real deadline back, as above. The CPU takes no interrupt
- * between sti and hlt, so none is lost.
+ * In effect interrupts stay off: the APIC lets no vector through but that of the nap, whose
+ * handler (entry.S) changes nothing. The kernel's own timer and all else stay pending.
  */
-void clock_nap(void)
+static void nap_irqs_off(u64 ticks)
 {
-	arch_irq_disable();
-	timer_soon(boot_info.clock_hz / NAPS_PER_SECOND);
-	asm volatile("sti; hlt" : : : "memory");
+	lapic_write(LAPIC_TPR, VECTOR_NAP - 0x10);
+	timer_raises(VECTOR_NAP);
+	timer_program(arch_clock() + ticks);
+	asm volatile("sti; hlt; cli" : : : "memory");
+	timer_raises(VECTOR_TIMER);
+	lapic_write(LAPIC_TPR, 0);
+	timer_program(timer_deadline[cpu_index()]);
+}
+
+/*
+ * A nap in a spin loop, in a virtual machine; false: not now. The machine's other CPUs are
+ * threads of a host that may have fewer CPUs. The CPU that is waited for may need the host
+ * CPU that this one spins on: switching 517 sites sixty times by breakpoints, 4 CPUs on a
+ * host of 2, took 11.3 s with `pause` and 1.0 s with naps.
+ *
+ * With interrupts on, the timer's interrupt puts the real deadline back, as above. The CPU
+ * takes no interrupt between sti and hlt, so none is lost. With interrupts off a nap costs
+ * more, so a CPU that spins naps now and then. An NMI's handler does not nap: IRET would let
+ * the next NMI in.
+ */
+bool clock_nap(void)
+{
+	u64 ticks = boot_info.clock_hz / NAPS_PER_SECOND;
+
+	if (arch_irqs_off()) {
+		if (!timer_deadline[cpu_index()] ||
+		    (preempt_count() & PREEMPT_NMI) ||
+		    ++relaxed[cpu_index()] % SPINS_A_NAP)
+			return false;
+		nap_irqs_off(ticks);
+	} else {
+		arch_irq_disable();
+		timer_soon(ticks);
+		asm volatile("sti; hlt" : : : "memory");
+	}
+	return true;
 }
 
 /*

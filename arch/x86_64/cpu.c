@@ -73,6 +73,7 @@ void arch_cpu_park(void)
 	struct cpu *cpu = arch_this_cpu();
 
 	lapic_write(LAPIC_LVT_LINT1, LVT_MASKED);
+	clock_leave();
 	/* Stores stay in order: pairs with the acquire in arch_cpu_parked(). */
 	asm volatile("cli\n\t"
 		     "movq %1, %%rsp\n\t"

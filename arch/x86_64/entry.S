@@ -50,6 +50,8 @@ trap_vectors:
 	.cfi_def_cfa_offset -FRAME_RIP
 	.if vector == VECTOR_BREAKPOINT
 	jmp trap_breakpoint
+	.elseif vector == VECTOR_NAP
+	jmp trap_nap
 	.else
 	.if !((vector == 8) || (vector >= 10 && vector <= 14) || \
 	      (vector == 17) || (vector == 21) || \
@@ -83,6 +85,18 @@ LOCAL_FUNCTION(trap_breakpoint)
 	push_value $VECTOR_BREAKPOINT
 	jmp trap_common
 END(trap_breakpoint)
+
+/* A nap with interrupts off is over (clock.c). What was interrupted still has them off, so to the
+ * kernel nothing has happened. */
+LOCAL_FUNCTION(trap_nap)
+	trap_frame_at -FRAME_RIP
+	push_value %rax
+	movq lapic, %rax
+	movl $0, LAPIC_EOI(%rax)
+	popq %rax
+	.cfi_adjust_cfa_offset -8
+	iretq
+END(trap_nap)
 
 /* The gs base is never touched: the kernel's own value is always in it. */
 LOCAL_FUNCTION(trap_common)

@@ -14,7 +14,7 @@ enum { IOAPIC_VERSION = 1, IOAPIC_REDIRECTION = 0x10 };
 #define REDIRECTION_LEVEL 0x8000
 #define REDIRECTION_LOW 0x2000
 
-static volatile u32 *lapic;
+volatile u32 *lapic;
 static volatile u32 *ioapic; /* [0] selects a register, [4] is its value */
 static unsigned int ioapic_pins;
 

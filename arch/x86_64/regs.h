@@ -46,9 +46,11 @@
 #define VECTOR_PIC 0x20 /* to 0x2f: masked, but a spurious one can come */
 #define VECTOR_CONSOLE 0x30
 #define VECTOR_TIMER 0xe0
-#define VECTOR_IPI 0xf0
+#define VECTOR_IPI 0xe8
+#define VECTOR_NAP 0xf0 /* alone in its class: what ends a nap, entry.S */
 #define VECTOR_SPURIOUS 0xff
 #define NR_VECTORS 256
+#define LAPIC_EOI 0xb0 /* the other registers: below */
 
 #define COM1 0x3f8
 #define DEBUG_EXIT 0x501 /* QEMU's isa-debug-exit, as in machine.json */
@@ -140,7 +142,6 @@ extern u64 kernel_root, alias_root;
 
 /* irq.c: the local APIC's registers, by their offset in its page. */
 #define LAPIC_TPR 0x80
-#define LAPIC_EOI 0xb0
 #define LAPIC_SVR 0xf0
 #define LAPIC_ICR 0x300
 #define LAPIC_ICR_HIGH 0x310
@@ -164,6 +165,8 @@ u32 lapic_read(unsigned int reg);
 void lapic_write(unsigned int reg, u32 v);
 /* Send an interrupt command to the CPU with this APIC id. Any context. */
 void lapic_command(hwid_t dest, u32 command);
+/* Where they are, for entry.S. */
+extern volatile u32 *lapic;
 /* Map the local APIC: arch_clock_init() does, which needs its timer. */
 void lapic_map(void);
 /* Send interrupt `gsi` of the I/O APIC to the boot CPU as `vector`. */
@@ -171,6 +174,8 @@ void ioapic_route(u32 gsi, u8 vector, bool level, bool low);
 
 /* clock.c: VECTOR_TIMER arrived; true if the deadline was reached. */
 bool clock_timer_expired(void);
+/* clock.c: this CPU's timer is used no more until arch_timer_init(). */
+void clock_leave(void);
 
 /* trap.c: what entry.S calls for every vector, and where that returns to. */
 void trap_dispatch(struct trap_frame *f);

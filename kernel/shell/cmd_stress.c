@@ -292,7 +292,8 @@ static int stress_stop(struct sink *out)
 	return sink_printf(out, "stress: %u tasks joined, none lost\n", tasks);
 }
 
-static int stress_start(struct sink *out, unsigned int sets, u32 chosen, bool cpus)
+static int stress_start(struct sink *out, unsigned int sets, u32 chosen,
+			bool cpus)
 {
 	unsigned int tasks = sets * bit_count(chosen) + cpus;
 	struct stress *s;
@@ -329,12 +330,15 @@ static u32 kinds_named(int n, char **words)
 	unsigned int k;
 
 	for (int i = 0; i < n; i++) {
-		for (k = 0; k < NR_KINDS && strcmp(words[i], kinds[k].name); k++)
+		for (k = 0; k < NR_KINDS && strcmp(words[i], kinds[k].name);
+		     k++)
 			;
 		if (k == NR_KINDS) {
 			shell_error(-EINVAL, "stress",
-				    "no kind is called %s; there are spin, yield, mutex-a, "
-				    "mutex-b, ping, pong, fork, sleep, and cpus at the end",
+				    "no kind is called %s; there are spin, "
+				    "yield, mutex-a, "
+				    "mutex-b, ping, pong, fork, sleep, and "
+				    "cpus at the end",
 				    words[i]);
 			return 0;
 		}
@@ -357,8 +361,9 @@ static int cmd_stress(struct sink *out, int argc, char **argv)
 	if (argc == 2 && !strcmp(argv[1], "stop"))
 		return stress_stop(out);
 	if (argc < 2 || strcmp(argv[1], "start"))
-		return shell_error(-EINVAL, "stress",
-				   "accepts start [N] [KIND...] [cpus] and stop");
+		return shell_error(
+			-EINVAL, "stress",
+			"accepts start [N] [KIND...] [cpus] and stop");
 	number = argc > 2 && argv[2][0] <= '9'; /* kinds begin with letters */
 	if (number && shell_number("stress", argv[2], STRESS_SETS_MAX, &sets))
 		return -EINVAL;
@@ -368,5 +373,4 @@ static int cmd_stress(struct sink *out, int argc, char **argv)
 	return chosen ? stress_start(out, sets, chosen, cpus) : -EINVAL;
 }
 SHELL_CMD(stress, "stress", "start [N] [KIND...] [cpus] | stop",
-	  "keep CPUs busy with preempting tasks, N of each KIND",
-	  cmd_stress);
+	  "keep CPUs busy with preempting tasks, N of each KIND", cmd_stress);

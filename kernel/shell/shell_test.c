@@ -301,7 +301,8 @@ KTEST(shell_bad_arguments, "shell.bad_arguments")
 	fails(t, "sleep x",
 	      "sleep: takes one number of seconds, 0 to 86400, "
 	      "such as 2 or 0.25\n");
-	fails(t, "stress up", "stress: accepts start [N] [KIND...] [cpus] and stop\n");
+	fails(t, "stress up",
+	      "stress: accepts start [N] [KIND...] [cpus] and stop\n");
 	fails(t, "test no.such.test",
 	      "test: no.such.test: no test has such a "
 	      "name; without a GLOB all are run\n");
@@ -442,6 +443,7 @@ KTEST(shell_stress, "shell.stress")
 	snprintf(want, sizeof(want), "stress: 4 tasks joined, none lost\n");
 	expect_text(t, "stress stop", "output", output.text, want);
 	fails(t, "stress start 1 sleep doze",
-	      "stress: no kind is called doze; there are spin, yield, mutex-a, mutex-b, ping, "
+	      "stress: no kind is called doze; there are spin, yield, mutex-a, "
+	      "mutex-b, ping, "
 	      "pong, fork, sleep, and cpus at the end\n");
 }
