@@ -30,7 +30,7 @@
 #define PIT_COMMAND 3
 
 #define NAP 2000u /* ticks of the clock: 12 to 20 us */
-#define SPINS_A_NAP 64
+#define SPINS_A_NAP 4
 
 volatile u32 *arch_clock_counter;
 u32 arch_clock_high DATA_ENTRY;
