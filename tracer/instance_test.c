@@ -449,27 +449,12 @@ KTEST(instances_own, "instances.options_clock_and_markers")
 
 KTEST(instances_memory, "instances.out_of_memory")
 {
-	struct mm_stats mm;
-	static void *taken[200];
-	unsigned int n = 0;
-
 	trace_test_reset();
-	/* Leave less than a buffer needs: large pieces first, as long as there are any. */
-	for (int order = 10; order >= 0; order--)
-		while (n < ARRAY_SIZE(taken)) {
-			mm_stats(&mm);
-			if (mm.pages_free < (1ul << order) + KEPT)
-				break;
-			taken[n] = page_alloc(order);
-			if (!taken[n])
-				break;
-			*(int *)taken[n++] = order;
-		}
+	trace_test_memory_take(KEPT);
 	KEXPECT_EQ(t, make("a"), -ENOMEM);
 	KEXPECT(t, strstr(error, "no memory for another buffer"));
 	KEXPECT(t, !trace_test_instance("a"));
-	while (n--)
-		page_free(taken[n], *(int *)taken[n]);
+	trace_test_memory_give();
 	KEXPECT_EQ(t, make("a"), 0);
 	KEXPECT_EQ(t, drop("a"), 0);
 }

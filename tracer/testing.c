@@ -7,6 +7,7 @@
 #include <kernel/printk.h>
 #include <kernel/image/symbols.h>
 #include <kernel/lock/mutex.h>
+#include <kernel/mm/page.h>
 
 char trace_test_error[160];
 
@@ -235,6 +236,32 @@ struct trace_instance *trace_test_instance(const char *name)
 		if (!strcmp(trace_instances[i].name, name))
 			return &trace_instances[i];
 	return NULL;
+}
+
+static void *taken[400];
+static unsigned int nr_taken;
+
+void trace_test_memory_take(unsigned long keep)
+{
+	struct mm_stats mm;
+
+	/* Large pieces first, as long as there are any. */
+	for (int order = 10; order >= 0; order--)
+		while (nr_taken < ARRAY_SIZE(taken)) {
+			mm_stats(&mm);
+			if (mm.pages_free < (1ul << order) + keep)
+				break;
+			taken[nr_taken] = page_alloc(order);
+			if (!taken[nr_taken])
+				break;
+			*(int *)taken[nr_taken++] = order;
+		}
+}
+
+void trace_test_memory_give(void)
+{
+	for (; nr_taken; nr_taken--)
+		page_free(taken[nr_taken - 1], *(int *)taken[nr_taken - 1]);
 }
 
 /* ---- the witness ---- */

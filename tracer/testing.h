@@ -103,6 +103,12 @@ int trace_witness_toggle(struct trace_witness *w, bool on);
 /* Switch all sites off, put everything back, and expect that the counts agree. */
 void trace_witness_end(struct trace_witness *w, struct ktest_run *t);
 
+/* Take the free memory away, but for so many pages; and give it back. What the kernel fills with
+ * the rest is small, so it does not take long. */
+#define TRACE_TEST_FEW_PAGES (1000ul * nr_cpus) /* more than the rings have */
+void trace_test_memory_take(unsigned long keep);
+void trace_test_memory_give(void);
+
 /* The instance of that name, or NULL. */
 struct trace_instance *trace_test_instance(const char *name);
 

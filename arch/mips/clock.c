@@ -41,7 +41,7 @@ static u32 count_per_tick_16;
 
 /* What the kernel asked for, by CPU index; written by that CPU alone. */
 static u64 timer_deadline[MAX_CPUS];
-/* Calls of arch_cpu_relax(), by CPU index; written by that CPU alone. */
+/* Calls of arch_cpu_relax() with interrupts off, by CPU index; written by that CPU alone. */
 static u32 relaxed[MAX_CPUS];
 
 /* Put off all VPs' GIC compare by a whole turn, also of VPs that were never started:
@@ -248,7 +248,8 @@ void clock_interrupt(void)
  * A nap in a spin loop: a timer, and `wait`. Under -icount QEMU runs one CPU at a
  * time, until its next timer or for 100 ms of guest time, which is an age for a CPU
  * that spins: so a CPU always naps there. Otherwise CPUs that spin take the host's
- * cores from the CPU that they wait for: so a CPU naps now and then.
+ * cores from the CPU that they wait for. With interrupts off most waits are short, so a
+ * CPU naps now and then.
  *
  * In effect interrupts stay off. `wait` needs them on, so only the timer's is enabled
  * (all of them, if the caller had them on). irq_dispatch() sends an interrupt that
@@ -262,7 +263,7 @@ void arch_relax_nap(u32 status)
 	u32 *naps = &relaxed[cpu_index()];
 
 	if (!(status & IP_TIMER) ||
-	    (!boot_info.icount && ++*naps % SPINS_A_NAP))
+	    (!boot_info.icount && !irqs_on && ++*naps % SPINS_A_NAP))
 		return;
 	if (irqs_on && ((read_c0(C0_CAUSE) & status & STATUS_IM) ||
 			timer_deadline[cpu_index()] < arch_clock() + NAP))

@@ -19,7 +19,7 @@ def run_make(*args: str, cwd: Path = ROOT) -> subprocess.CompletedProcess:
     """make, its output kept. Variables of a make above it do not reach it."""
     env = {k: v for k, v in os.environ.items()
            if not k.startswith(("MAKE", "MFLAGS")) and
-           k not in ("ARCH", "SITES", "ENDIAN", "RECORD", "O", "V", "BREAK")}
+           k not in ("ARCH", "SITES", "ENDIAN", "RECORD", "O", "V")}
     return subprocess.run(["make", *args], cwd=cwd, text=True, env=env,
                           capture_output=True, check=False)
 

@@ -346,12 +346,14 @@ KTEST(latency_errors, "latency.bad_input")
 	KEXPECT_EQ(t, trace_test_put("current_tracer", "nop"), 0);
 	KEXPECT_EQ(t, keys_on(), 0);
 	/* No memory for a snapshot: the tracer stays what it was. */
+	trace_test_memory_take(TRACE_TEST_FEW_PAGES);
 	mm_stats(&mm);
 	trace_test_size(mm.pages_free / nr_cpus * 2 / 3 * (PAGE_SIZE / 1024));
 	KEXPECT_EQ(t, trace_test_put("current_tracer", "irqsoff"), -ENOMEM);
 	KEXPECT(t, trace_test_says("current_tracer", "nop\n"));
 	KEXPECT_EQ(t, keys_on(), 0);
 	trace_test_size(kb);
+	trace_test_memory_give();
 	trace_test_reset();
 }
 

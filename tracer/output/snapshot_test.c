@@ -114,6 +114,7 @@ KTEST(snapshot_memory, "snapshot.out_of_memory")
 	struct mm_stats mm;
 
 	trace_test_reset();
+	trace_test_memory_take(TRACE_TEST_FEW_PAGES);
 	mm_stats(&mm);
 	/* Two thirds of what is free: no room for as much again. */
 	trace_test_size(mm.pages_free / nr_cpus * 2 / 3 * (PAGE_SIZE / 1024));
@@ -128,6 +129,7 @@ KTEST(snapshot_memory, "snapshot.out_of_memory")
 	KEXPECT_EQ(t, trace_test_put("events/kmem/kfree/trigger", "snapshot"),
 		   -ENOMEM);
 	trace_test_size(kb);
+	trace_test_memory_give();
 	trace_test_reset();
 }
 
