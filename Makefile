@@ -72,7 +72,7 @@ $(error $(CC) is missing; make setup installs what is)
 endif
 endif
 
-CFLAGS := -std=gnu2x -O2 -g -ffreestanding -fno-common -fno-pic -fno-ipa-ra \
+CFLAGS := -std=gnu2x -O2 -g -pipe -ffreestanding -fno-common -fno-pic -fno-ipa-ra \
 	-fno-stack-protector -fno-asynchronous-unwind-tables \
 	-fno-strict-aliasing -fno-jump-tables -fno-delete-null-pointer-checks \
 	-Wall -Wextra -Wmissing-prototypes -Wvla -Werror=implicit \
