@@ -204,7 +204,7 @@ mount: all $(H)/tracefs ## run, with the guest's control files at DIR on this ma
 		--mount '$(DIR)' $(if $(APPEND),--append '$(APPEND)')
 
 test: ## build all architectures, boot them, run every test
-	$(Q)$(PYTHON) -m pytest -v --no-header --durations=10 -n 2 --dist loadgroup \
+	$(Q)$(PYTHON) -m pytest -v --no-header --durations=10 -n 3 --dist loadgroup \
 		tests $(PYTEST_ARGS)
 
 bench: ## instructions of everything that has a limit, on every architecture

@@ -48,14 +48,17 @@ VARIANTS = {k.folder: k for k in (
 EVERY_KERNEL = [*ARCHES, *VARIANTS]
 
 
+def heed_signals() -> None:
+    """For a program that a test starts (preexec_fn): Ctrl-C and a hangup end it, also where
+    whoever started the tests ignores them, as a shell's background or nohup does."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 @contextlib.contextmanager
 def program(*args, **options):
-    """subprocess.Popen(), which a test that fails does not wait for. The program takes Ctrl-C,
-    also where a shell started the tests in the background, and has them ignore it."""
-    def take_ctrl_c() -> None:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-    with subprocess.Popen(*args, preexec_fn=take_ctrl_c, **options) as process:
+    """subprocess.Popen(), which a test that fails does not wait for."""
+    with subprocess.Popen(*args, preexec_fn=heed_signals, **options) as process:
         try:
             yield process
         except BaseException:
@@ -108,7 +111,7 @@ def image(arch) -> Image:
 
 @pytest.hookimpl(tryfirst=True)  # before xdist looks at groups
 def pytest_collection_modifyitems(items):
-    """Tests that use `alone` go to one worker, so that the other never waits for them."""
+    """Tests that use `alone` go to one worker, so that the others never wait for them."""
     for item in items:
         if "alone" in item.fixturenames:
             item.add_marker(pytest.mark.xdist_group("alone"))

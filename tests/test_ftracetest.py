@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import ANY, ROOT
+from conftest import ANY, ROOT, heed_signals
 from test_mount import Mounted, mounted, pytestmark  # noqa: F401 (no /dev/fuse, no test)
 
 SOURCE = next(iter(sorted(Path("/usr/src").glob("linux-source-6.1.tar.*"))), None)
@@ -14,10 +14,12 @@ SELFTESTS = "linux-source-6.1/tools/testing/selftests/ftrace"
 
 
 def run(m: Mounted, selftests: Path, *cases: Path) -> dict[str, str]:
-    """The outcome of each case that passes or fails, by its description; of all, or of these."""
+    """The outcome of each case that passes or fails, by its description; of all, or of these.
+    Cases end what they have started by a hangup."""
     said = subprocess.run([ROOT / "tools/inside", m.folder, "./ftracetest", "-l",
                            selftests / "logs", *cases], cwd=selftests, text=True,
-                          capture_output=True, check=False, timeout=1800).stdout
+                          capture_output=True, check=False, timeout=1800,
+                          preexec_fn=heed_signals).stdout
     return {re.sub(" +", " ", case): outcome.lower()
             for case, outcome in re.findall(r"^\[\d+\] (.*?)\t\[(\w+)\]$", said, re.M)}
 

@@ -74,7 +74,7 @@ def explore(folder, model: str, switches: str) -> tuple[set[str], str]:
     """Go through all states; what was seen to be wrong, and pan's output."""
     defines = [f"-D{s}" for s in switches.split()]
     for command in (["spin", *defines, "-a", MODELS[model]],
-                    ["gcc", "-O2", "-w", "-DSAFETY", "-DMEMLIM=1500",
+                    ["gcc", "-O1", "-w", "-DSAFETY", "-DMEMLIM=1500",
                      "-o", "pan", "pan.c"]):
         done = subprocess.run(command, cwd=folder, text=True,
                               capture_output=True)
