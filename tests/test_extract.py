@@ -114,7 +114,8 @@ def test_text_of_latencies(arch, image, guest, tmp_path):
               f"sleep 0.1; echo 0 > {TRACING}/tracing_on")
         text = shown(g)
         assert f"# {tracer} latency trace v1.1.5 on nopl" in text
-        assert len([x for x in text.splitlines() if x[0] != "#"]) > 1, text
+        # The longest section may be one in which no function was called: then its end is all.
+        assert len([x for x in text.splitlines() if x[0] != "#"]) >= 1, text
         assert text_of(image, qmp) == text
     shown_by_chrome = extract(image, "--qmp", qmp, "--format", "chrome", "-o", "-").stdout
     assert re.search(r'"wakeup","args":\{"text":"\d+:\d+:0  ==>\+ \d+:\d+:0 \[00[01]\]"',
