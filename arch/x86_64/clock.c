@@ -172,7 +172,8 @@ static void nap_irqs_off(u64 ticks)
 	lapic_write(LAPIC_TPR, VECTOR_NAP - 0x10);
 	timer_raises(VECTOR_NAP);
 	timer_program(arch_clock() + ticks);
-	asm volatile("sti; hlt; cli" : : : "memory");
+	wait_irq();
+	arch_irq_disable();
 	timer_raises(VECTOR_TIMER);
 	lapic_write(LAPIC_TPR, 0);
 	timer_program(timer_deadline[cpu_index()]);
@@ -184,10 +185,9 @@ static void nap_irqs_off(u64 ticks)
  * CPU that this one spins on: switching 517 sites sixty times by breakpoints, 4 CPUs on a
  * host of 2, took 11.3 s with `pause` and 1.0 s with naps.
  *
- * With interrupts on, the timer's interrupt puts the real deadline back, as above. The CPU
- * takes no interrupt between sti and hlt, so none is lost. With interrupts off a nap costs
- * more, so a CPU that spins naps now and then. An NMI's handler does not nap: IRET would let
- * the next NMI in.
+ * With interrupts on, the timer's interrupt puts the real deadline back, as above. With
+ * interrupts off a nap costs more, so a CPU that spins naps now and then. An NMI's handler
+ * does not nap: IRET would let the next NMI in.
  */
 bool clock_nap(void)
 {
@@ -202,7 +202,7 @@ bool clock_nap(void)
 	} else {
 		arch_irq_disable();
 		timer_soon(ticks);
-		asm volatile("sti; hlt" : : : "memory");
+		wait_irq();
 	}
 	return true;
 }

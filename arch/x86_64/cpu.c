@@ -124,10 +124,9 @@ void arch_smp_atomics(bool smp)
 }
 PATCH_ROOT(arch_smp_atomics);
 
-/* STI takes effect after the next instruction: nothing comes before HLT. */
 void arch_cpu_idle(void)
 {
-	asm volatile("sti; hlt" : : : "memory");
+	wait_irq();
 }
 
 void arch_cpu_halt(void)

@@ -93,7 +93,11 @@ LOCAL_FUNCTION(trap_nap)
 	push_value %rax
 	movq lapic, %rax
 	movl $0, LAPIC_EOI(%rax)
-	popq %rax
+	movq $wait_hlt, %rax
+	cmpq %rax, 8(%rsp)
+	jne 1f
+	incq 8(%rsp)		/* as in interrupt(), trap.c */
+1:	popq %rax
 	.cfi_adjust_cfa_offset -8
 	iretq
 END(trap_nap)
@@ -139,6 +143,22 @@ LOCAL_FUNCTION(trap_return_nmi)
 	.cfi_adjust_cfa_offset -8
 	ret
 END(trap_return_nmi)
+
+/*
+ * void wait_irq(void): interrupts on, and sleep until one comes. An interrupt that comes before
+ * HLT skips it, or the CPU would sleep past what woke it. STI takes effect after the next
+ * instruction, but that is no help: an NMI may come in between, and its IRET ends the delay. The
+ * NOP uses the delay up, so what happens after an NMI happens always, and tests see it.
+ */
+	.text
+	.globl wait_hlt
+FUNCTION(wait_irq)
+	sti
+	nop
+wait_hlt:
+	hlt
+	ret
+END(wait_irq)
 
 /*
  * struct task *arch_switch(struct task *prev, struct task *next): what a call

@@ -191,6 +191,8 @@ static void interrupt(struct trap_frame *f)
 {
 	unsigned int v = f->vector;
 
+	if (f->rip == (u64)wait_hlt)
+		f->rip++; /* wait_irq(), entry.S */
 	irq_enter(f);
 	if (v == VECTOR_CONSOLE)
 		irq_event(IRQ_CONSOLE);
