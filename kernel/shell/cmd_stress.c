@@ -2,7 +2,7 @@
  * stress: keeps all CPUs busy in the background with tasks that preempt each other in
  * every way there is, for demonstrations and for tests. A set has one task of each
  * kind. The task with the lowest priority never sleeps, and the others run above it
- * for short times. Whoever wants some of these kinds alone names them. With `cpus` one
+ * for short times. A user may name the kinds that a set shall have. With `cpus` one
  * more task takes CPUs down and up at random.
  */
 #include <kernel/errno.h>
