@@ -115,7 +115,8 @@ def test_text_of_latencies(arch, image, guest, tmp_path):
         text = shown(g)
         assert f"# {tracer} latency trace v1.1.5 on nopl" in text
         # The longest section may be one in which no function was called: then its end is all.
-        assert len([x for x in text.splitlines() if x[0] != "#"]) >= 1, text
+        said = re.search(r"^# latency: \d+ us, #(\d+)/\d+,", text, re.M)
+        assert len([x for x in text.splitlines() if x[0] != "#"]) == int(said[1]) > 0, text
         assert text_of(image, qmp) == text
     shown_by_chrome = extract(image, "--qmp", qmp, "--format", "chrome", "-o", "-").stdout
     assert re.search(r'"wakeup","args":\{"text":"\d+:\d+:0  ==>\+ \d+:\d+:0 \[00[01]\]"',

@@ -63,6 +63,7 @@ def test_nothing_is_left_out():
 
 def lab_holds(variant) -> None:
     """What the compiler makes is switched by each strategy; and the trampolines."""
+    # A glob for the two names that are looked for below.
     done = subprocess.run(
         [str(ROOT / "tools" / "lab"), "--arch", variant.arch, "--elf", str(variant.elf()),
          "--schemes", "[ot][wr][na]*"], text=True, capture_output=True)

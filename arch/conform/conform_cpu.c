@@ -247,7 +247,8 @@ static void relax_beside_a_sender(void *arg)
 						   send_ipis, (void *)me) :
 				       NULL;
 
-	relax_while_interrupts_come(arg, others ? 3 : 0);
+	KEXPECT((struct ktest_run *)arg, sender || !others);
+	relax_while_interrupts_come(arg, sender ? 3 : 0);
 	if (sender) {
 		task_stop(sender);
 		task_join(sender);
