@@ -131,6 +131,21 @@ def test_text_of_latencies(arch, image, guest, tmp_path):
         g.run(f"echo funcgraph-abstime funcgraph-proc > {TRACING}/trace_options")
 
 
+def test_text_of_a_latency_has_its_own_cpus(arch, image, guest, tmp_path):
+    """The other CPU's spare pages are of a latency before, in whose time that of this CPU began."""
+    qmp = tmp_path / "qmp"
+    g = guest(arch, smp=2, extra=Qmp.args(qmp))
+    # Every section is kept that is longer than this.
+    g.run(f"echo 1 > {TRACING}/tracing_thresh; echo irqsoff > {TRACING}/current_tracer; "
+          "stress start 2")
+    for _ in range(12):
+        g.run(f"echo 1 > {TRACING}/tracing_on; sleep 0.02; echo 0 > {TRACING}/tracing_on")
+        assert text_of(image, qmp) == shown(g)
+    g.run(f"echo > {TRACING}/trace")
+    text = shown(g)
+    assert "latency: 0 us" in text and text_of(image, qmp) == text
+
+
 @pytest.mark.parametrize("arch", EVERY_KERNEL, indirect=True)
 def test_trace_cmd_says_the_same(arch, image, guest, tmp_path):
     """trace.dat: every call, event and marker, in the order of the guest's own text."""

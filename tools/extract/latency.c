@@ -20,6 +20,8 @@ static u64 beginning(const struct trace *t)
 	u64 first = 0, began;
 
 	for (unsigned int i = 0; i < t->nr_cursors; i++) {
+		if (!t->cursors[i].ring)
+			continue;
 		began = guest_get(t->g, t->cursors[i].ring, "ring", "began");
 		if (!first || began < first)
 			first = began;

@@ -466,9 +466,26 @@ static u64 find_instance(const struct trace *t, const char *name)
 	errx(1, "the guest has no instance '%s'", name);
 }
 
+/*
+ * The CPUs whose rings hold the trace. A latency tracer keeps the longest latency in the
+ * spare pages of those CPUs that it is about; the others' spare pages are of one before.
+ */
+static u64 cpus_of(const struct trace *t)
+{
+	u64 first = guest_symbol(t->g, NULL, "trace_instances");
+	u64 nr = (t->instance - first) / guest_size(t->g, "trace_instance");
+
+	if (!t->latency)
+		return ~0ull;
+	return guest_get(t->g,
+			 guest_symbol(t->g, "snapshot.c", "snapshots") +
+				 nr * guest_size(t->g, "snapshot"),
+			 "snapshot", "taken");
+}
+
 void trace_open(struct trace *t, struct guest *g, const char *instance)
 {
-	u64 rings, tracer, name;
+	u64 rings, tracer, name, cpus;
 
 	*t = (struct trace){ .g = g };
 	t->nr_cpus = guest_number(g, guest_symbol(g, NULL, "nr_cpus"), 4);
@@ -490,10 +507,13 @@ void trace_open(struct trace *t, struct guest *g, const char *instance)
 			  t->latency ? "spares" : "rings");
 	if (!rings || !t->mult)
 		errx(1, "the guest has just begun: it has no trace buffer");
+	cpus = cpus_of(t);
 	t->nr_cursors = t->nr_cpus;
 	for (unsigned int i = 0; i < t->nr_cursors; i++) {
 		t->cursors[i].cpu = i;
-		open_ring(t, &t->cursors[i], rings + i * guest_size(g, "ring"));
+		if (cpus >> i & 1)
+			open_ring(t, &t->cursors[i],
+				  rings + i * guest_size(g, "ring"));
 	}
 	rewind_all(t);
 }
