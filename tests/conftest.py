@@ -142,7 +142,7 @@ def guest():
 
     yield start
     for g in guests:
-        g.close(force=True)
+        g.close()
 
 
 @pytest.fixture

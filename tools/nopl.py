@@ -36,4 +36,4 @@ def nopl_guest():
 
     yield start
     for guest in guests:
-        guest.close(force=True)
+        guest.close()

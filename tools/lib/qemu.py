@@ -24,6 +24,10 @@ from pathlib import Path
 from lib import port
 from lib.port import ROOT, UsageError, architectures
 
+# Seconds between two looks at a console. QEMU writes one byte at a time, and each of them
+# would wake a reader that waits.
+GATHER = 0.002
+
 # Of an ELF header.
 EI_DATA = 5
 ELFDATA2MSB = b"\2"
@@ -399,6 +403,7 @@ def _collect(process: subprocess.Popen, console: Console, deadline: float,
                 return HANGS
             if not selector.select(min(left, 0.5)):
                 continue
+            time.sleep(GATHER)
             data = os.read(process.stdout.fileno(), 65536)
             if not data:
                 return ENDED
