@@ -496,3 +496,5 @@ Sites("nopl-sites", "[GLOB]", 1, gdb.COMPLETE_SYMBOL)
 Trace("nopl-trace", "[N]", 1)
 gdb.events.breakpoint_created.connect(say_where)
 gdb.pretty_printers.append(printer)
+# Seconds. gdb's own 2 are too few for QEMU on a busy host.
+gdb.execute("set remotetimeout 20")
