@@ -97,9 +97,10 @@ def test_wakeups(arch, guest, tracer):
     header, body = shown(g)
     assert header["tracer"] == tracer and not header["places"]
     assert tracer == "wakeup" or int(header["prio"]) >= 16
-    # Other CPUs' calls may come before the first of these, and after the last.
+    # Other CPUs' calls may come before the first of these, between them, and after the last.
     woken, = [i for i, line in enumerate(body) if "   + [" in line["text"]]
-    assert body[woken + 1]["text"].startswith("put_on <-")
+    waker = [line for line in body[woken:] if line["cpu"] == body[woken]["cpu"]]
+    assert waker[1]["text"].startswith("put_on <-")
     there = [line for line in body if line["cpu"] == header["cpu"]]
     assert there[-2]["text"] == "schedule <-schedule"
     task = rf"{header['pid']:>7}:{header['prio']:>3}:R {re.escape(header['comm'])}"

@@ -187,6 +187,7 @@ KTEST(latency_both, "latency.preemptirqsoff")
 
 static struct {
 	struct task *task;
+	s32 pid;
 	u64 ran_at;
 	bool go;
 } sleeper;
@@ -208,6 +209,7 @@ static u64 wake_late(int prio)
 	preempt_disable();
 	sleeper.task = task_create("sleeper", prio, 1u << cpu_index(),
 				   sleep_once, NULL);
+	sleeper.pid = sleeper.task->pid;
 	preempt_enable();
 	do
 		task_sleep(NSEC_PER_MSEC);
@@ -244,15 +246,23 @@ KTEST(latency_wakeup, "latency.wakeup")
 	u64 ticks;
 
 	for (unsigned int i = 0; i < ARRAY_SIZE(how); i++) {
-		begin(t, how[i].tracer);
-		ticks = wake_late(how[i].prio);
-		trace_test_put("tracing_on", "0");
-		l = latency_longest();
+		/* The tracer follows one task at a time. On a busy host another one may be on its
+		 * way when ours is woken. */
+		for (unsigned int n = boot_info.icount ? 1 : 20; n; n--) {
+			begin(t, how[i].tracer);
+			ticks = wake_late(how[i].prio);
+			trace_test_put("tracing_on", "0");
+			l = latency_longest();
+			if (!how[i].measured || l.pid == sleeper.pid)
+				break;
+		}
 		if (how[i].measured)
-			KEXPECT(t, is_ours(&l, l.prio == how[i].prio, ticks,
-					   LONG_NS));
+			KEXPECT(t, is_ours(&l,
+					   l.pid == sleeper.pid &&
+						   l.prio == how[i].prio,
+					   ticks, LONG_NS));
 		else
-			KEXPECT(t, !l.until || l.prio != how[i].prio);
+			KEXPECT(t, !l.until || l.pid != sleeper.pid);
 		KEXPECT_EQ(t, l.began, 0);
 		/* The wake-up and the switch, and the call of each. */
 		if (how[i].measured && boot_info.icount)
