@@ -132,7 +132,7 @@ def test_text_of_latencies(arch, image, guest, tmp_path):
 
 
 def test_text_of_a_latency_has_its_own_cpus(arch, image, guest, tmp_path):
-    """The other CPU's spare pages are of a latency before, in whose time that of this CPU began."""
+    """The spare pages of the other CPU hold an earlier latency, which may overlap this one."""
     qmp = tmp_path / "qmp"
     g = guest(arch, smp=2, extra=Qmp.args(qmp))
     # Every section is kept that is longer than this.

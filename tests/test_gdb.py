@@ -26,8 +26,7 @@ def debugged(arch, image, guest, tmp_path):
                            "echo BEGIN\\n", *commands, "echo END\\n", "detach"]
                for w in ("-ex", c))],
             text=True, capture_output=True, check=False, timeout=120)
-        assert "END\n" in done.stdout, done.stdout + done.stderr
-        assert errors or "Error" not in done.stderr, done.stderr
+        assert errors or not done.stderr, done.stderr
         return (done.stderr if errors else
                 done.stdout.partition("BEGIN\n")[2].partition("END\n")[0])
 

@@ -302,6 +302,20 @@ def test_reports_of_a_guest(arch, run_tool, tmp_path):
     assert "No such file or directory" in done.stderr
 
 
+def qemus() -> int:
+    """How many of our children are QEMU, and run."""
+    return len(subprocess.run(["pgrep", "-P", str(os.getpid()), "-r", "RSDT", "qemu"],
+                              capture_output=True, check=False).stdout.splitlines())
+
+
+def test_guest_without_a_prompt_ends():
+    """Its caller gets no object that could be closed."""
+    before = qemus()
+    with pytest.raises(AssertionError, match="no prompt"):
+        Guest(ANY, elf=built(ANY).path, append='run="sleep 60"', timeout=2)
+    assert qemus() == before
+
+
 def test_somebody_elses_tests(tmp_path):
     """Tests in another folder, that know of nopl by PYTHONPATH alone."""
     built(ANY)

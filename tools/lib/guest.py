@@ -31,7 +31,11 @@ class Guest(fdspawn):
         self.cwd_shown = None
         self.boot_text = ""
         if prompt:
-            self.expect_prompt()
+            try:
+                self.expect_prompt()
+            except BaseException:
+                self.close()
+                raise
             self.boot_text = self.text_before()
 
     def __enter__(self) -> "Guest":

@@ -28,9 +28,9 @@ from lib.port import ROOT, UsageError, architectures
 # would wake a reader that waits.
 GATHER = 0.002
 
-# QEMU translates a function anew when its site changes, and the cache of what it has translated
-# goes on growing. 8 MiB hold all of nopl; in more of them the host's own caches miss: all tests
-# on 2 CPUs take a quarter longer.
+# QEMU translates a function anew when its site changes, and keeps what it had translated before.
+# 8 MiB hold all of nopl. With QEMU's own size, up to 1 GiB, the host's caches miss: all tests on
+# 2 CPUs cost a tenth (MIPS) to a third (RISC-V, x86-64) more.
 TCG = "tcg,tb-size=8"
 
 # Of an ELF header.
