@@ -79,8 +79,9 @@ KTEST(arch_current, "arch.current")
 		preempt_enable();
 	}
 	move_about(probe, ARRAY_SIZE(probe));
-	for (unsigned int i = 0; i < ARRAY_SIZE(probe); i++) {
+	for (unsigned int i = 0; i < ARRAY_SIZE(probe); i++)
 		probe[i].stop = true;
+	for (unsigned int i = 0; i < ARRAY_SIZE(probe); i++) {
 		task_join(probe[i].self);
 		KEXPECT_EQ(t, probe[i].wrong, 0);
 	}

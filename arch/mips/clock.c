@@ -29,7 +29,7 @@
 #define PIT_MEASURE (PIT_HZ / 100)
 #define PIT_COMMAND 3
 
-#define NAP 2000u /* ticks of the clock: 12 to 20 us */
+#define NAP 4000u /* ticks of the clock: 24 to 40 us */
 #define SPINS_A_NAP 4
 
 volatile u32 *arch_clock_counter;

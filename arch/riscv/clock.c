@@ -4,7 +4,7 @@
 #include <kernel/cpu/cpu.h>
 
 #define NEVER (~0ull)
-#define RELAX_HZ 100000 /* 10 us */
+#define RELAX_HZ 33333 /* 30 us */
 
 bool riscv_has_instret;
 static bool has_stimecmp;
@@ -53,7 +53,7 @@ void timer_silence(void)
 }
 
 /*
- * Sleep for 10 us, or until an interrupt, which is taken later. Under QEMU wfi is the
+ * Sleep for 30 us, or until an interrupt, which is taken later. Under QEMU wfi is the
  * only way to let another hart run. With -icount all harts share a thread, and one that
  * spins keeps it for 0.1 s. Without it, on a busy host, the hart that is waited for may
  * need this hart's processor: a rendezvous of 8 harts on 2 processors took 40 times
@@ -69,7 +69,9 @@ void riscv_relax(void)
 		compare_set(soon);
 		csr_set(sie, SIE_STIE);
 	}
-	asm volatile("wfi" ::: "memory");
+	/* Not if the other harts ran when the timer was set: they would get a second turn. */
+	if (deadline <= soon || arch_clock() < soon)
+		asm volatile("wfi" ::: "memory");
 	if (deadline == NEVER)
 		csr_clear(sie, SIE_STIE);
 	if (soon < deadline)

@@ -14,7 +14,7 @@
 #define CPUID_TSC_DEADLINE (1u << 24)
 #define TIMER_DIVIDE_BY_1 0xb
 #define ICOUNT_TURN 10000 /* TSC ticks, each one instruction: 10 us */
-#define NAPS_PER_SECOND 100000
+#define NAPS_PER_SECOND 33333
 #define SPINS_A_NAP 16
 
 bool clock_naps;
@@ -153,14 +153,18 @@ static void timer_soon(u64 ticks)
 /*
  * Under -icount QEMU runs one CPU at a time, until its next timer: 4 ms of guest time
  * where tasks are busy, which is an age for a CPU that spins. A timer that is sooner
- * than all others makes QEMU look for the next CPU at once. The interrupt, which comes
- * at most a turn later, puts the real deadline back. So nothing is lost if one comes
- * in between here, or if the task moves to another CPU.
+ * than all others makes QEMU run the other CPUs at once, until then. PAUSE after that
+ * would give them a second turn, of up to 4 ms. The timer's interrupt puts the real
+ * deadline back. So nothing is lost if one comes in between here, or if the task moves
+ * to another CPU.
  */
 void clock_icount_yield(void)
 {
+	u64 end = arch_clock() + ICOUNT_TURN;
+
 	timer_soon(ICOUNT_TURN);
-	asm volatile("pause" : : : "memory");
+	if (arch_clock() < end)
+		asm volatile("pause" : : : "memory");
 }
 
 /*

@@ -32,7 +32,6 @@ static void interrupt_again(struct timer *timer)
 static void ask(void *arg)
 {
 	(void)arg;
-	timer_start(&asker.timer, ASKER_NS);
 	for (u32 i = 0; !task_should_stop(); i++) {
 		for (u32 n = i % 7; n--;)
 			asm volatile("");
@@ -40,7 +39,6 @@ static void ask(void *arg)
 			asker.wrong++;
 		WRITE_ONCE(asker.asked, asker.asked + 1);
 	}
-	timer_cancel(&asker.timer);
 }
 
 /* Hold the task that asks in f, and let it go on where this CPU's count is not its own. */
@@ -48,12 +46,16 @@ static bool asks_elsewhere(struct task *s, void (*f)(void))
 {
 	struct symbol sym;
 	u32 before;
+	bool held;
 	u64 end;
 
 	if (!symbol_at((unsigned long)f, &sym))
 		return false;
 	task_hold(s, sym.start, sym.start + sym.size);
-	if (!task_wait_held(s, KWAIT_NS))
+	timer_start(&asker.timer, ASKER_NS);
+	held = task_wait_held(s, KWAIT_NS);
+	timer_cancel(&asker.timer);
+	if (!held)
 		return false;
 	task_hold(s, 0, 0);
 	task_set_affinity(s, HERE << 1);
