@@ -4,6 +4,7 @@
 #include <arch/conform/conform.h>
 #include <boot/boot_info.h>
 #include <kernel/cpu/cpu.h>
+#include <kernel/printk.h>
 #include <kernel/sched/task.h>
 #include <kernel/test/ktest.h>
 #include <kernel/time.h>
@@ -292,6 +293,40 @@ KTEST(arch_cpu_relax_yields, "arch.cpu_relax.yields")
 	task_join(a);
 	task_join(b);
 	KEXPECT(t, time_ns() - start < 100 * NSEC_PER_MSEC);
+}
+
+static void spin(void *arg)
+{
+	(void)arg;
+	while (!task_should_stop())
+		;
+}
+
+/*
+ * The other CPU, which spins for something else, gets one turn for each call. A second
+ * one would last until its next tick: 4 ms of guest time.
+ */
+KTEST(arch_cpu_relax_one_turn, "arch.cpu_relax.one_turn")
+{
+	struct task *other;
+	u64 start, ns;
+
+	if (!boot_info.icount || !(cpus_online & 2))
+		KSKIP(t, "two CPUs in one thread, so icount, are needed");
+	task_set_affinity(current_task(), 1);
+	other = task_create("other", PRIO_LOW, 2, spin, NULL);
+	task_sleep(10 * NSEC_PER_MSEC);
+	preempt_disable();
+	start = time_ns();
+	for (int i = 0; i < 50; i++)
+		arch_cpu_relax();
+	ns = time_ns() - start;
+	preempt_enable();
+	printk("# 50 times: %llu us\n", ns / NSEC_PER_USEC);
+	task_stop(other);
+	task_join(other);
+	task_set_affinity(current_task(), ~0u);
+	KEXPECT(t, ns < 20 * NSEC_PER_MSEC);
 }
 
 KTEST(arch_cpu_halt, "arch.cpu_halt")
