@@ -277,7 +277,8 @@ def calls_of(text: str) -> list[dict[str, str]]:
 def test_pages_that_make_no_sense(arch, image, guest, tmp_path):
     """A page whose header is broken, or in which an entry goes beyond the end, is named,
     skipped and counted; all others are read, and what is missing between them is said, in
-    trace.dat too. From the file that is a running guest's RAM."""
+    trace.dat too. A ring whose header is broken is named and skipped. From the file that is a
+    running guest's RAM."""
     memory = tmp_path / "memory"
     g = guest(arch, smp=1, extra=[
         "-object", f"memory-backend-file,id=ram,size=256M,share=on,mem-path={memory}",
@@ -322,6 +323,13 @@ def test_pages_that_make_no_sense(arch, image, guest, tmp_path):
     report = subprocess.run(["trace-cmd", "report", "-i", data], text=True, check=True,
                             capture_output=True).stdout
     assert re.findall(r"^CPU:0 \[(\d+) EVENTS DROPPED\]$", report, re.M) == [lost]
+    with open(memory, "r+b") as file, mmap.mmap(file.fileno(), 0) as ram:
+        nr = image.symbols["rings"] - base + image.bits // 8
+        ram[nr:nr + 4] = b"\xff" * 4  # more pages than the guest has
+    done = extract(image, *args, check=False)
+    assert done.returncode == 0
+    assert done.stderr == "extract: CPU 0: its ring makes no sense; skipped\n"
+    assert not calls_of(done.stdout)
 
 
 def test_bad_input(arch, image, guest, tmp_path):

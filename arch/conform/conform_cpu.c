@@ -297,7 +297,9 @@ KTEST(arch_cpu_relax_yields, "arch.cpu_relax.yields")
 
 static void spin(void *arg)
 {
-	(void)arg;
+	bool *runs = arg;
+
+	WRITE_ONCE(*runs, true);
 	while (!task_should_stop())
 		;
 }
@@ -308,14 +310,17 @@ static void spin(void *arg)
  */
 KTEST(arch_cpu_relax_one_turn, "arch.cpu_relax.one_turn")
 {
+	static bool runs;
 	struct task *other;
 	u64 start, ns;
 
 	if (!boot_info.icount || !(cpus_online & 2))
 		KSKIP(t, "two CPUs in one thread, so icount, are needed");
 	task_set_affinity(current_task(), 1);
-	other = task_create("other", PRIO_LOW, 2, spin, NULL);
-	task_sleep(10 * NSEC_PER_MSEC);
+	runs = false;
+	other = task_create("other", PRIO_LOW, 2, spin, &runs);
+	KASSERT(t, other);
+	KEXPECT(t, KWAIT(READ_ONCE(runs)));
 	preempt_disable();
 	start = time_ns();
 	for (int i = 0; i < 50; i++)

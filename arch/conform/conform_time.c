@@ -164,7 +164,7 @@ static void race_timer(void *arg)
 
 	for (u64 now = start; now < end; now = arch_clock()) {
 		arch_timer_set(now + ktest_random(&seed) % 32 * us);
-		/* Under -icount QEMU takes long to read a clock. */
+		/* Not only clock reads: under -icount QEMU takes long for each. */
 		for (u64 at = now + ktest_random(&seed) % 256 * us; now < at;
 		     now = arch_clock())
 			for (int n = 0; n < 32; n++)

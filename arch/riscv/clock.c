@@ -69,7 +69,8 @@ void riscv_relax(void)
 		compare_set(soon);
 		csr_set(sie, SIE_STIE);
 	}
-	/* Not if the other harts ran when the timer was set: they would get a second turn. */
+	/* Under -icount the other harts may have run as soon as the timer was set. This hart then
+	 * waits no more, or they would get a second turn. */
 	if (deadline <= soon || arch_clock() < soon)
 		asm volatile("wfi" ::: "memory");
 	if (deadline == NEVER)

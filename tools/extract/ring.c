@@ -38,7 +38,7 @@ static bool page_is(const struct trace *t, const struct cursor *c, u64 addr)
 	return RING_STATE_GEN((u32)state) == RING_GEN(c->seq);
 }
 
-/* The pages of a snapshot that was cleared are nobody's, and the last one says that it is empty. */
+/* Pages of a snapshot that was cleared belong to no ring; the last one says that it is empty. */
 static bool is_empty(const struct trace *t, u64 addr)
 {
 	u64 state = guest_get(t->g, addr, "ring_page", "state");

@@ -149,7 +149,7 @@ static inline bool site_shares_a_half(void)
 	.cfi_same_value t0
 .endm
 
-/* Aligned: QEMU is slow where a loop goes on in another page. */
+/* The loop is aligned to lie in one page: QEMU is slow where a loop goes on in another. */
 .macro nop_measure name, word0:req, word1:req
 	.balign	128
 FUNCTION(\name)
