@@ -19,13 +19,18 @@ def debugged(arch, image, guest, tmp_path):
                                   "-gdb", "chardev:gdb"])
 
     def gdb(*commands: str, errors: bool = False) -> str:
-        done = subprocess.run(
-            ["gdb-multiarch", "-nx", "-q", "-batch", "-iex",
-             f"add-auto-load-safe-path {ROOT}/build", image.path,
-             *(w for c in [*qemu.Machine(arch).info.get("gdb", []), f"target remote {socket}",
-                           "echo BEGIN\\n", *commands, "echo END\\n", "detach"]
-               for w in ("-ex", c))],
-            text=True, capture_output=True, check=False, timeout=120)
+        # Where all CPUs are in the firmware, gdb asks for another moment: it gets twenty.
+        for _ in range(20):
+            done = subprocess.run(
+                ["gdb-multiarch", "-nx", "-q", "-batch", "-iex",
+                 f"add-auto-load-safe-path {ROOT}/build", image.path,
+                 *(w for c in [*qemu.Machine(arch).info.get("gdb", []),
+                               f"target remote {socket}",
+                               "echo BEGIN\\n", *commands, "echo END\\n", "detach"]
+                   for w in ("-ex", c))],
+                text=True, capture_output=True, check=False, timeout=120)
+            if "every CPU is in the firmware: continue" not in done.stderr:
+                break
         assert errors or not done.stderr, done.stderr
         return (done.stderr if errors else
                 done.stdout.partition("BEGIN\n")[2].partition("END\n")[0])
