@@ -1,7 +1,6 @@
 /* Preconditions as code: assert.h. */
 #include <kernel/assert.h>
 
-#include <kernel/errno.h>
 #include <kernel/irq.h>
 #include <kernel/printk.h>
 #include <kernel/sched/sched_internal.h>
@@ -16,8 +15,7 @@ noinline notrace void assert_failed(const char *what)
 	if (!t->expendable || !t->fault || in_interrupt())
 		panic("%s, at %pB", what, (void *)caller);
 	t->fault->what = what;
-	t->killed = true;
-	task_die(-EFAULT);
+	task_kill_current(SIGNAL_ABORT);
 }
 
 notrace void assert_irqs_off(void)

@@ -1,6 +1,5 @@
 /* A fault: what is said about it, and whom it ends. */
 #include <kernel/cpu/cpu.h>
-#include <kernel/errno.h>
 #include <kernel/irq.h>
 #include <kernel/panic.h>
 #include <kernel/printk.h>
@@ -68,6 +67,5 @@ void trap_fault(struct trap_frame *f, const char *what, unsigned long addr)
 		       t->pid);
 	}
 	cpu->in_fault = false;
-	t->killed = true;
-	task_die(-EFAULT);
+	task_kill_current(SIGNAL_FAULT);
 }

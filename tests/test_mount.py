@@ -27,12 +27,13 @@ TRACING = Path("sys/kernel/tracing")
 class Mounted:
     """A guest that was started by tools/run --mount."""
 
-    def __init__(self, arch: str, folder: Path, smp: int = 2):
+    def __init__(self, arch: str, folder: Path, smp: int = 2, without: str = ""):
         make("build/host/tracefs")
         self.folder, self.text = folder, ""
         self.process = subprocess.Popen(
             ["tools/run", "--arch", arch, "--smp", str(smp), "--interactive",
-             "--mount", folder], cwd=ROOT, stdin=subprocess.PIPE, text=True,
+             "--mount", folder, *(["--mount-without", without] if without else [])],
+            cwd=ROOT, stdin=subprocess.PIPE, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, bufsize=1)
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
@@ -90,7 +91,7 @@ class Mounted:
 
 @pytest.fixture
 def mounted(tmp_path):
-    """mounted(arch, smp=n)"""
+    """mounted(arch, smp=n, without=glob)"""
     open_ones = []
 
     def start(arch: str, **options) -> Mounted:
@@ -270,6 +271,23 @@ def test_own_tracer_is_out_of_reach(mounted, tmp_path):
     assert seen.read_text() == m.read("available_filter_functions")
 
 
+def test_left_out(mounted):
+    """Files that are left out are not there, and all others are."""
+    m = mounted(ANY, without="set_*_pid")
+    top = m.folder / TRACING
+    pids = {"set_ftrace_pid", "set_ftrace_notrace_pid", "set_event_pid",
+            "set_event_notrace_pid"}
+    m.type(f"ls /{TRACING}")
+    m.wait(lambda: pids <= set(m.text.split()))  # the guest has them
+    there = set(os.listdir(top))
+    assert not there & pids and {"set_event", "set_ftrace_filter"} <= there
+    for name in pids:
+        assert not (top / name).exists() and fails(errno.ENOENT, m.write, name, "1")
+    (top / "instances" / "a").mkdir()
+    assert not (top / "instances" / "a" / "set_event_pid").exists()
+    assert m.read("instances/a/set_event") == ""
+
+
 def test_bad_input(mounted, tmp_path):
     """Each mistake is one line, and nothing is begun."""
     make("build/host/tracefs")
@@ -286,6 +304,7 @@ def test_bad_input(mounted, tmp_path):
     run = ("tools/run", "--arch", ANY, "--interactive", "--mount")
     assert "must be an empty folder" in line(*run, full)
     assert "must be an empty folder" in line(*run, tmp_path / "nosuch")
+    assert "there is no --mount" in line(*run[:3], "--mount-without", "x")
     assert "no guest's control files" in line("tools/inside", full, "true")
     assert "usage: " in line("tools/inside", full)
     assert "usage: " in line("build/host/tracefs")

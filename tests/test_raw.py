@@ -84,7 +84,7 @@ def test_trace_cmd_reads_it(arch, image, guest, tmp_path):
     # task_die() is called last in its caller, and does not return.
     g.run("echo 'task_wake wake_all timer_start task_die' > set_ftrace_filter")
     g.run("echo function > current_tracer")
-    g.run("echo 'sched:* irq:* ipi:* timer:* kmem:* nopl:*' > set_event")
+    g.run("echo 'sched:* signal:* irq:* ipi:* timer:* kmem:* nopl:*' > set_event")
     g.run("stress start 1")
     g.run("sleep 0.01")
     g.run("stress stop")

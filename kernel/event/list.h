@@ -273,3 +273,24 @@ EVENT(
 EVENT(
 	nopl, cpu_down, (unsigned int cpu), (cpu), { e->cpu = cpu; },
 	"cpu={cpu}")
+
+/* ---- signal: nopl has none; a task that is killed ends as by one ---- */
+
+#define FIELDS_signal_generate(F)                                              \
+	F(INT, sig)                                                            \
+	F(INT, errno)                                                          \
+	F(INT, code)                                                           \
+	F(COMM, comm) F(PID, pid) F(INT, group) F(INT, result)
+EVENT(
+	signal, signal_generate, (int sig, const struct task *t), (sig, t),
+	{
+		e->sig = sig;
+		e->errno = 0;
+		e->code = 0x80; /* SI_KERNEL: the kernel sends it */
+		event_comm(e->comm, t);
+		e->pid = t->pid;
+		e->group = 0;
+		e->result = 0; /* delivered */
+	},
+	"sig={sig} errno={errno} code={code} comm={comm} pid={pid} grp={group} "
+	"res={result}")

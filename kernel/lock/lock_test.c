@@ -125,7 +125,7 @@ KTEST(lock_mutex, "lock.mutex")
 static void die_with_mutex(void *arg)
 {
 	mutex_lock(arg);
-	task_die(-EFAULT);
+	task_kill_current(SIGNAL_KILL);
 }
 
 KTEST(lock_mutex_killed, "lock.mutex_of_the_killed")

@@ -78,8 +78,9 @@ void task_check_stack(struct task *t);
 void task_reap(struct task *t);
 /* Start the task that frees detached ones. */
 void task_start_reaper(void);
-/* End the running task at once, wherever it is; no lock held. */
-noreturn void task_die(int code);
+/* Kill the running task, which is expendable: it ends with -EFAULT at once, wherever it is. No
+ * lock held. */
+noreturn void task_kill_current(enum task_signal signal);
 /* If t is to be held at f's pc: mark it TASK_HELD, true. From irq_exit(). */
 bool task_hold_here(struct task *t, const struct trap_frame *f);
 /* Tasks in task_wait_held() look again: a task that is to be held has died. */

@@ -84,8 +84,7 @@ void task_check_stack(struct task *t)
 		      t->name);
 	printk("stack overflow: the canary of task %s is damaged; killed\n",
 	       t->name);
-	t->killed = true;
-	task_die(-EFAULT);
+	task_kill_current(SIGNAL_FAULT);
 }
 
 /* ---- making ---- */
@@ -268,7 +267,14 @@ static void forget_waits(struct task *t)
 	timer_cancel(&t->timer);
 }
 
-void task_die(int code)
+static void note_killed(struct task *t, enum task_signal signal)
+{
+	t->killed = true;
+	trace_signal_generate(signal, t);
+}
+
+/* End the running task at once, wherever it is; no lock held. signal: what kills it, or 0. */
+static noreturn void task_die(int code, enum task_signal signal)
 {
 	struct cpu *cpu;
 	struct task *t;
@@ -280,6 +286,8 @@ void task_die(int code)
 	cpu->head.preempt_count =
 		(cpu->head.preempt_count & PREEMPT_RESCHED) | 1;
 	t->exit_code = code;
+	if (signal)
+		note_killed(t, signal);
 	trace_sched_process_exit(t);
 	forget_waits(t);
 	sched_set_state(t, TASK_DEAD);
@@ -290,10 +298,15 @@ void task_die(int code)
 	panic("task %s runs after its end", t->name);
 }
 
+void task_kill_current(enum task_signal signal)
+{
+	task_die(-EFAULT, signal);
+}
+
 /* The task is off its CPU and on no queue, so nothing can run it again. */
 void task_bury(struct task *t)
 {
-	t->killed = true;
+	note_killed(t, SIGNAL_KILL);
 	t->exit_code = -EFAULT;
 	forget_waits(t);
 	sched_set_state(t, TASK_DEAD);
@@ -305,7 +318,7 @@ void task_exit(int code)
 	if (preempt_depth() || in_interrupt())
 		panic("task_exit: %s holds a lock or is in an interrupt",
 		      current_task()->name);
-	task_die(code);
+	task_die(code, 0);
 }
 
 int task_join(struct task *t)

@@ -31,6 +31,13 @@ struct task_fault {
 	bool (*fix)(struct trap_frame *f);
 };
 
+/* What kills a task: Linux's number of the signal that ends a user's program in such a case. */
+enum task_signal {
+	SIGNAL_ABORT = 6,  /* a precondition does not hold */
+	SIGNAL_KILL = 9,   /* another task ended it */
+	SIGNAL_FAULT = 11, /* a fault, or a stack overflow */
+};
+
 /*
  * A return address that a tracer has taken. The function will return to trace_return,
  * and from there to `ret` (tracer/graph/returns.h).

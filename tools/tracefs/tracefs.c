@@ -1,15 +1,16 @@
 /*
  * tracefs: mount a guest's control files on the host.
  *
- *   tracefs MEMORY DIR [PID]
+ *   tracefs MEMORY DIR [PID [GLOB]]
  *
  * MEMORY is the file that is the guest's memory (QEMU: memory-backend-file,share=on), DIR an empty
- * folder, PID the process of QEMU. The guest was booted with p9=memory. The program ends, and
- * unmounts, when QEMU does.
+ * folder, PID the process of QEMU. Files whose name matches GLOB are left out. The guest was booted
+ * with p9=memory. The program ends, and unmounts, when QEMU does.
  */
 #define FUSE_USE_VERSION 31
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <fuse3/fuse.h>
 #include <poll.h>
 #include <pthread.h>
@@ -30,6 +31,7 @@ static bool fids[FIDS]; /* numbers in use, under `lock` */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct fuse *fuse;
 static const char *dir;
+static const char *left_out; /* a glob, or NULL */
 
 /* ---- Files -------------------------------------------------------------------------- */
 
@@ -64,6 +66,11 @@ static int clunk(uint32_t fid)
 	return err;
 }
 
+static bool is_left_out(const char *name)
+{
+	return left_out && *name && !fnmatch(left_out, name, 0);
+}
+
 /*
  * A new fid for a path; n: so much of it. What is open has a fid, and for that libfuse gives no
  * path: it may have been removed meanwhile.
@@ -75,6 +82,8 @@ static int walk(const char *path, size_t n, uint32_t *fid)
 	struct p9_msg m;
 	int err;
 
+	if (!path[n] && is_left_out(strrchr(path, '/') + 1))
+		return -ENOENT;
 	*fid = new_fid();
 	p9_begin(&m, P9_TWALK);
 	p9_put(&m, P9_ROOT, 4);
@@ -340,7 +349,8 @@ static int do_readdir(const char *path, void *buf, fuse_fill_dir_t fill,
 				break;
 			memcpy(name, m.buf + at + 24, n);
 			name[n] = '\0';
-			fill(buf, name, NULL, 0, 0);
+			if (!is_left_out(name))
+				fill(buf, name, NULL, 0, 0);
 			at += 24 + n;
 		}
 	} while (end > 11);
@@ -477,13 +487,14 @@ int main(int argc, char **argv)
 	struct fuse_args args = FUSE_ARGS_INIT(5, options);
 	const char *wrong;
 
-	if (argc < 3 || argc > 4)
-		die("usage: tracefs MEMORY DIR [PID]");
+	if (argc < 3 || argc > 5)
+		die("usage: tracefs MEMORY DIR [PID [GLOB]]");
 	dir = argv[2];
+	left_out = argc == 5 ? argv[4] : NULL;
 	if (access("/dev/fuse", R_OK | W_OK))
 		die("no /dev/fuse here that may be used: %s", strerror(errno));
 	signal(SIGUSR1, nothing);
-	wrong = p9_attach(argv[1], argc == 4 ? atoi(argv[3]) : 0);
+	wrong = p9_attach(argv[1], argc > 3 ? atoi(argv[3]) : 0);
 	if (wrong)
 		die("%s: %s", argv[1], wrong);
 	fuse = fuse_new(&args, &operations, sizeof(operations), NULL);

@@ -46,6 +46,7 @@ struct parser {
 	unsigned int at, depth;
 };
 
+const char event_filter_no_field[] = "Field not found";
 static const char no_memory[] = "Out of memory";
 
 /* Note the first mistake, and where it is; -1. */
@@ -93,6 +94,15 @@ static bool is_name_char(char c)
 	       (c >= '0' && c <= '9') || c == '_';
 }
 
+size_t event_filter_name_length(const char *text)
+{
+	size_t n = 0;
+
+	while (is_name_char(text[n]))
+		n++;
+	return n;
+}
+
 static bool name_is(const char *name, size_t n, const char *word)
 {
 	return strlen(word) == n && !strncmp(name, word, n);
@@ -102,10 +112,8 @@ static bool name_is(const char *name, size_t n, const char *word)
 static int parse_subject(struct parser *ps, struct node *node)
 {
 	const char *name = ps->p;
-	size_t n = 0;
+	size_t n = event_filter_name_length(name);
 
-	while (is_name_char(name[n]))
-		n++;
 	node->field = event_field(ps->fields, name, n);
 	if (node->field)
 		node->subject = SUBJECT_FIELD;
@@ -117,7 +125,7 @@ static int parse_subject(struct parser *ps, struct node *node)
 		node->subject = SUBJECT_COMM;
 	else
 		return wrong(ps, name,
-			     n ? "Field not found" :
+			     n ? event_filter_no_field :
 				 "Meaningless filter expression");
 	ps->p += n;
 	return 0;

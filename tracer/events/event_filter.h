@@ -13,7 +13,11 @@ struct event_filter;
 struct event_filter *event_filter_parse(const struct event_field *fields,
 					const char *text, const char **error,
 					unsigned int *at);
+/* What *error is where the event has no such field. *at is where the name begins. */
+extern const char event_filter_no_field[];
 void event_filter_free(struct event_filter *f);
+/* How many characters of text are a field's name. */
+size_t event_filter_name_length(const char *text);
 /* As it was written. */
 const char *event_filter_text(const struct event_filter *f);
 

@@ -5,6 +5,7 @@
 #include <tracer/events/testing.h>
 #include <tracer/testing.h>
 
+#include <kernel/assert.h>
 #include <kernel/lock/mutex.h>
 #include <kernel/mm/kmalloc.h>
 #include <kernel/time.h>
@@ -139,6 +140,69 @@ KTEST(events_life, "events.life_of_a_task")
 	KEXPECT_EQ(t, life.exits, 1);
 	KEXPECT_EQ(t, life.slept, 2);
 	KEXPECT_EQ(t, life.dead, 1);
+	event_test_end();
+}
+
+static struct {
+	s32 pid;  /* of the task that ends */
+	s32 from; /* the task in which it happens: by itself, or by another */
+	s64 signal;
+	unsigned int signals, exits;
+} killed;
+
+static void look_killed(struct ktest_run *t, const struct ring_entry *r)
+{
+	if (event_test_is(r, "signal_generate") &&
+	    event_test_value(r, "pid") == killed.pid) {
+		KEXPECT_EQ(t, event_test_value(r, "sig"), killed.signal);
+		KEXPECT_EQ(t, r->pid, killed.from);
+		KEXPECT_EQ(t, killed.signals++ + killed.exits, 0);
+	}
+	if (event_test_is(r, "sched_process_exit") && r->pid == killed.pid)
+		killed.exits++;
+}
+
+static void end_well(void *arg)
+{
+	(void)arg;
+}
+
+static void store_to_null(void *arg)
+{
+	*(volatile u32 *)arg = 0;
+}
+
+static void break_precondition(void *arg)
+{
+	(void)arg;
+	assert_irqs_off();
+}
+
+/* What ends a task, as the event's number; 0: it ends by itself. */
+static void end_by(struct ktest_run *t, void (*fn)(void *arg), s64 signal)
+{
+	struct task_fault fault = { 0 };
+	struct task *child;
+
+	event_test_begin("sched:* signal:*");
+	child = task_create_watched("child", fn, &fault);
+	KASSERT(t, child);
+	killed.pid = killed.from = child->pid;
+	killed.signal = signal;
+	killed.signals = killed.exits = 0;
+	KEXPECT_EQ(t, task_join(child), signal ? -EFAULT : 0);
+	trace_test_put("tracing_on", "0");
+	event_test_each(t, look_killed);
+	KEXPECT_EQ(t, killed.signals, signal != 0);
+	KEXPECT_EQ(t, killed.exits, 1);
+}
+
+/* A task that is killed says by what, before it is gone; one that ends by itself says nothing. */
+KTEST(events_killed, "events.signal_of_a_killed_task")
+{
+	end_by(t, end_well, 0);
+	end_by(t, store_to_null, SIGNAL_FAULT);
+	end_by(t, break_precondition, SIGNAL_ABORT);
 	event_test_end();
 }
 

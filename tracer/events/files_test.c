@@ -118,7 +118,7 @@ KTEST(event_errors, "event_files.error_log")
 	KEXPECT(t, !strcmp(line, "] event filter parse error: error: Field not "
 				 "found\n"
 				 "  Command: ptr == 0 && no\n"
-				 "                       ^\n"));
+				 "                          ^\n"));
 	KEXPECT_EQ(t, trace_test_put("events/kmem/kfree/filter", "ptr != 0"),
 		   0);
 	KEXPECT(t, trace_test_says("events/kmem/kfree/filter", "ptr != 0\n"));
