@@ -138,7 +138,7 @@ static int start_option(struct start *st, const char *option, const char *value)
 static int check_list(struct start *st, struct site_filter *f, const char *list)
 {
 	strlcpy(st->scratch, list, LIST_MAX);
-	return filter_check(&st->errors, f, st->scratch);
+	return filter_check(&st->errors, f, st->scratch, false);
 }
 
 /* The folder of an event, or of a system, that -e has named: of one, because a filter has

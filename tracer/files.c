@@ -253,7 +253,7 @@ static int filter_read(struct ctl_handle *h, struct seq *s)
 	const struct site_filter *f = filter_of(h);
 
 	bool some = READ_ONCE(f->count), shown;
-	unsigned int first = some ? site_count : 1;
+	unsigned long i = some ? site_count : 1;
 
 	if (some && list_sites(h, s, *f->bits, "%s\n"))
 		return 1;
@@ -262,10 +262,11 @@ static int filter_read(struct ctl_handle *h, struct seq *s)
 		seq_printf(s, "%s\n", f->empty);
 		return 1;
 	}
-	if (f != &instance_of(h)->filter)
-		return 0;
+	i = h->pos++ - i;
 	mutex_lock(&trace_mutex);
-	shown = triggers_show(s, instance_of(h), h->pos++ - first);
+	shown = filter_show_module(s, f, &i) ||
+		(f == &instance_of(h)->filter &&
+		 triggers_show(s, instance_of(h), i));
 	mutex_unlock(&trace_mutex);
 	return shown;
 }
@@ -302,7 +303,7 @@ static int trace_filter_write(struct ctl_handle *h, char *text)
 		if (copy)
 			strlcpy(copy, text, strlen(text) + 1);
 		if (!err)
-			err = filter_check(h, f, copy);
+			err = filter_check(h, f, copy, !h->truncate);
 		kfree(copy);
 		if (!err)
 			err = triggers_write(h, commands);

@@ -10,6 +10,7 @@
 #include <kernel/lib/string.h>
 #include <kernel/image/symbols.h>
 #include <kernel/lib/glob.h>
+#include <kernel/lib/format.h>
 #include <kernel/mm/kmalloc.h>
 #include <tracer/sites/sites.h>
 #include <tracer/filter.h>
@@ -39,7 +40,8 @@ struct match {
 	unsigned int lo, hi; /* words that are concerned */
 	unsigned int matched;
 	unsigned int last;  /* of the sites matched */
-	unsigned int words; /* words of text that there are */
+	unsigned int words; /* words of text that name sites */
+	unsigned int module_words;
 };
 
 static void match_site(struct match *m, unsigned int site)
@@ -175,6 +177,12 @@ static char *next_word(char *p, const char *end)
 	return p < end ? p : NULL;
 }
 
+/* Functions of modules have their place in the filters of instances, as in Linux. */
+static bool of_module(const struct match *m, const char *word)
+{
+	return m->f->in && filter_word_of_module(word);
+}
+
 static int check_words(struct ctl_handle *h, struct match *m, char *text,
 		       const char *end)
 {
@@ -182,7 +190,12 @@ static int check_words(struct ctl_handle *h, struct match *m, char *text,
 	struct symbol f;
 
 	m->fn = note_words;
-	for (m->words = 0; (word = next_word(word, end)); m->words++) {
+	for (; (word = next_word(word, end)); word += strlen(word)) {
+		if (of_module(m, word)) {
+			m->module_words++;
+			continue;
+		}
+		m->words++;
 		match_word(m, word);
 		if (!m->matched && sites_all_known && symbol_find(word, &f))
 			return ctl_error(h, -EINVAL,
@@ -194,16 +207,8 @@ static int check_words(struct ctl_handle *h, struct match *m, char *text,
 					 "'%.64s' matches none of "
 					 "available_filter_functions",
 					 word);
-		word += strlen(word);
 	}
 	return 0;
-}
-
-int filter_check(struct ctl_handle *h, struct site_filter *f, char *text)
-{
-	struct match m = { .f = f };
-
-	return check_words(h, &m, text, cut(text));
 }
 
 static void carry_out(struct match *m, char *text, const char *end, bool append)
@@ -223,14 +228,111 @@ static void carry_out(struct match *m, char *text, const char *end, bool append)
 		end = text;
 	}
 	m->fn = change_bit;
-	while ((word = next_word(word, end))) {
-		match_word(m, word);
-		word += strlen(word);
-	}
+	for (; (word = next_word(word, end)); word += strlen(word))
+		if (!of_module(m, word))
+			match_word(m, word);
 	/* m's range is what check_words() noted. */
 	widen(m, f->lo, f->hi);
 	f->lo = f->count ? m->lo : 0;
 	f->hi = f->count ? m->hi : 0;
+}
+
+/* ---- Functions of modules ---- */
+
+bool filter_word_of_module(const char *word)
+{
+	const char *colon = strchr(word, ':');
+
+	return colon && !strncmp(colon, ":mod:", 5) && colon[5];
+}
+
+bool filter_show_module(struct seq *s, const struct site_filter *f,
+			unsigned long *i)
+{
+	const char *line = f->modules, *end;
+
+	for (; line && *line; line = end + 1) {
+		end = strchr(line, '\n');
+		if (!(*i)--) {
+			seq_printf(s, "%.*s\n", (int)(end - line), line);
+			return true;
+		}
+	}
+	return false;
+}
+
+static unsigned int count_lines(const char *lines)
+{
+	unsigned int n = 0;
+
+	for (; lines && (lines = strchr(lines, '\n')); lines++)
+		n++;
+	return n;
+}
+
+/* The line that is this word, or NULL. */
+static char *find_line(char *lines, const char *word)
+{
+	size_t n = strlen(word);
+
+	while (*lines && (strncmp(lines, word, n) || lines[n] != '\n'))
+		lines = strchr(lines, '\n') + 1;
+	return *lines ? lines : NULL;
+}
+
+/* What f's modules will be after this write: *lines, a copy, or NULL for none. */
+static int copy_modules(struct ctl_handle *h, const struct match *m, char *text,
+			const char *end, bool append, char **lines)
+{
+	const char *old = append && m->f->modules ? m->f->modules : "";
+	size_t size = strlen(old) + (end - text) + 2;
+	char *word, *line;
+
+	*lines = NULL;
+	if (!m->module_words && !*old)
+		return 0;
+	*lines = kmalloc(size);
+	if (!*lines)
+		return ctl_error(h, -ENOMEM, "out of memory");
+	strlcpy(*lines, old, size);
+	for (word = text; (word = next_word(word, end)); word += strlen(word)) {
+		if (!of_module(m, word))
+			continue;
+		line = find_line(*lines, word + (*word == '!'));
+		if (*word == '!' && !line) {
+			kfree(*lines);
+			*lines = NULL;
+			return ctl_error(h, -EINVAL, "'%.64s' is not in %s",
+					 word + 1, m->f->name);
+		}
+		if (line)
+			memmove(line, strchr(line, '\n') + 1,
+				strlen(strchr(line, '\n')));
+		if (*word != '!')
+			snprintf(*lines + strlen(*lines), size - strlen(*lines),
+				 "%s\n", word);
+	}
+	if (!**lines) {
+		kfree(*lines);
+		*lines = NULL;
+	}
+	return 0;
+}
+
+/* ---- What is written ---- */
+
+int filter_check(struct ctl_handle *h, struct site_filter *f, char *text,
+		 bool append)
+{
+	struct match m = { .f = f };
+	const char *end = cut(text);
+	char *modules = NULL;
+	int err = check_words(h, &m, text, end);
+
+	if (!err)
+		err = copy_modules(h, &m, text, end, append, &modules);
+	kfree(modules);
+	return err;
 }
 
 /* From none to some functions, or back, all sites are concerned. */
@@ -256,6 +358,13 @@ static void drop_bits(struct site_filter *f)
 	kfree(bits);
 }
 
+void filter_forget(struct site_filter *f)
+{
+	kfree(f->modules);
+	f->modules = NULL;
+	f->count = f->lo = f->hi = 0;
+}
+
 int filter_write(struct ctl_handle *h, struct site_filter *f, char *text,
 		 bool append)
 {
@@ -263,6 +372,7 @@ int filter_write(struct ctl_handle *h, struct site_filter *f, char *text,
 	struct match words = { .f = f }, all;
 	const char *end = cut(text);
 	u32 few[8], *saved = few, *bits;
+	char *modules = NULL;
 	int err = check_words(h, &words, text, end);
 
 	if (err)
@@ -275,19 +385,26 @@ int filter_write(struct ctl_handle *h, struct site_filter *f, char *text,
 	all = words;
 	if (!append)
 		widen(&all, f->lo, f->hi);
-	if (all.lo >= all.hi)
+	if (all.lo >= all.hi && !f->modules && !words.module_words)
 		return 0;
 	if (all.hi - all.lo > ARRAY_SIZE(few))
 		saved = kmalloc((all.hi - all.lo) * sizeof(u32));
-	if (!saved)
-		return ctl_error(h, -ENOMEM, "out of memory");
+	err = saved ? copy_modules(h, &words, text, end, append, &modules) :
+		      ctl_error(h, -ENOMEM, "out of memory");
+	if (err)
+		goto out;
 	memcpy(saved, bits + all.lo, (all.hi - all.lo) * sizeof(u32));
 	carry_out(&words, text, end, append);
+	f->modules = modules;
+	f->count +=
+		count_lines(modules) - (append ? count_lines(old.modules) : 0);
 	err = update_sites(h, &all, &old);
 	if (err) {
 		memcpy(bits + all.lo, saved, (all.hi - all.lo) * sizeof(u32));
 		*f = old;
 	}
+	kfree(err ? modules : old.modules);
+out:
 	if (saved != few)
 		kfree(saved);
 	if (!f->in && !f->count)

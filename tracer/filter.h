@@ -13,7 +13,9 @@ struct site_filter {
 	/* Whose calls it is for: which sites are on depends on it. NULL: it is for another. */
 	struct trace_instance *in;
 	bool for_stack; /* the stack tracer's: sites follow it while that runs */
-	unsigned int count;  /* sites in it */
+	unsigned int count; /* sites in it, and lines of `modules` */
+	/* FUNC:mod:MODULE, a line each, or NULL. nopl has no modules, so these name no site. */
+	char *modules;
 	unsigned int lo, hi; /* words outside [lo, hi) are 0 */
 };
 extern struct site_filter filter_graph, filter_graph_hidden, filter_stack;
@@ -25,9 +27,17 @@ extern struct site_filter filter_graph, filter_graph_hidden, filter_stack;
  */
 int filter_write(struct ctl_handle *h, struct site_filter *f, char *text,
 		 bool append);
+/* Its instance is going, and so are its bits. */
+void filter_forget(struct site_filter *f);
+/* Is it FUNC:mod:MODULE, with ! or without? */
+bool filter_word_of_module(const char *word);
+/* Show line *i of f's modules, from 0. If there is none: false, and *i is less by their number. */
+bool filter_show_module(struct seq *s, const struct site_filter *f,
+			unsigned long *i);
 /* Is site i named by this word, a name or a pattern? */
 bool filter_names(const char *word, unsigned int i);
 /* Would it be accepted? Changes nothing but text. */
-int filter_check(struct ctl_handle *h, struct site_filter *f, char *text);
+int filter_check(struct ctl_handle *h, struct site_filter *f, char *text,
+		 bool append);
 
 #endif

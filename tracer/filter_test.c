@@ -103,6 +103,57 @@ KTEST(filter_errors, "filter.errors_change_nothing")
 	trace_test_reset();
 }
 
+/* As Linux takes them before the module is loaded. Here none ever is. */
+KTEST(filter_modules, "filter.functions_of_modules")
+{
+	static const char *const bad[] = {
+		"nosuch:mod:",
+		"!victim_call:mod:any",
+		"a:mod:b no_such_function",
+		"victim_call !a:mod:b !a:mod:b",
+		"victim_other:traceoff !no:mod:any",
+	};
+
+	trace_test_reset();
+	KEXPECT_EQ(t, trace_test_put("set_ftrace_filter", "nosuch:mod:any"), 0);
+	KEXPECT(t, filter_is("nosuch:mod:any\n"));
+	KEXPECT_EQ(t, trace_test_put("current_tracer", "function"), 0);
+	KEXPECT_EQ(t, site_weight(live_calls.enabled), 0);
+	KEXPECT_EQ(t,
+		   trace_test_add("set_ftrace_filter",
+				  "victim_call *:mod:b a:mod:b *:mod:b "
+				  "victim_other:traceoff"),
+		   0);
+	KEXPECT(t, filter_is("victim_call\nnosuch:mod:any\na:mod:b\n*:mod:b\n"
+			     "victim_other:traceoff:unlimited\n"));
+	KEXPECT_EQ(t, site_weight(live_calls.enabled), 2);
+	KEXPECT_EQ(t,
+		   trace_test_add("set_ftrace_filter",
+				  "!victim_other:traceoff !victim_call"),
+		   0);
+	KEXPECT_EQ(t, site_weight(live_calls.enabled), 0);
+	for (unsigned int i = 0; i < ARRAY_SIZE(bad); i++) {
+		KEXPECT_EQ(t, trace_test_add("set_ftrace_filter", bad[i]),
+			   -EINVAL);
+		KEXPECT(t, *trace_test_error);
+		KEXPECT(t, filter_is("nosuch:mod:any\na:mod:b\n*:mod:b\n"));
+	}
+	KEXPECT_EQ(t,
+		   trace_test_add("set_ftrace_filter",
+				  "!nosuch:mod:any !*:mod:b !a:mod:b"),
+		   0);
+	KEXPECT(t, filter_is(NONE));
+	KEXPECT(t, site_weight(live_calls.enabled) > 100);
+	KEXPECT_EQ(t, trace_test_put("set_ftrace_notrace", "*:mod:b"), 0);
+	KEXPECT(t, holds("set_ftrace_notrace", "*:mod:b\n"));
+	KEXPECT(t, site_weight(live_calls.enabled) > 100);
+	KEXPECT_EQ(t, trace_test_put("set_ftrace_notrace", ""), 0);
+	KEXPECT(t, holds("set_ftrace_notrace",
+			 "#### no functions disabled ####\n"));
+	KEXPECT_EQ(t, trace_test_put("set_graph_function", "*:mod:b"), -EINVAL);
+	trace_test_reset();
+}
+
 /* A number is a line of available_filter_functions, counted from 1. */
 KTEST(filter_number, "filter.number")
 {

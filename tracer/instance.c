@@ -228,8 +228,9 @@ static void drop(struct trace_instance *in)
 	kfree(site_bits.filter[i]);
 	kfree(site_bits.excluded[i]);
 	site_bits.filter[i] = site_bits.excluded[i] = NULL;
-	in->filter.count = in->filter.lo = in->filter.hi = 0;
-	in->left_out.count = in->left_out.lo = in->left_out.hi = 0;
+	filter_forget(&in->filter);
+	filter_forget(&in->left_out);
+	in->on = false;
 	in->rings = NULL;
 }
 

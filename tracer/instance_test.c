@@ -87,6 +87,10 @@ KTEST(instances_folders, "instances.make_and_remove")
 		   trace_test_read("instances/again/stack_trace", text,
 				   sizeof(text), 7),
 		   -ENOENT);
+	KEXPECT_EQ(t,
+		   trace_test_put("instances/again/set_ftrace_filter",
+				  "any:mod:any"),
+		   0);
 	KASSERT(t, !ctl_open(TRACING "instances/i3/trace", false, false, &h));
 	KEXPECT_EQ(t, drop("i3"), -EBUSY);
 	KEXPECT(t, !strcmp(error, "a file in it is open"));
@@ -98,7 +102,9 @@ KTEST(instances_folders, "instances.make_and_remove")
 	}
 	for (unsigned int i = 1; i < INSTANCES; i++)
 		KEXPECT(t, !trace_instances[i].rings && !site_bits.filter[i] &&
-				   !site_bits.excluded[i]);
+				   !site_bits.excluded[i] &&
+				   !trace_instances[i].filter.modules &&
+				   !trace_instances[i].on);
 }
 
 /* Each CPU's task calls victim_call() and, through it, nothing else. */

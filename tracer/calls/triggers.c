@@ -106,7 +106,7 @@ u32 triggers_want(unsigned int w)
 
 bool trigger_is_one(const char *word)
 {
-	return strchr(word, ':') != NULL;
+	return strchr(word, ':') && !filter_word_of_module(word);
 }
 
 /* A word, taken apart. */

@@ -198,7 +198,7 @@ KTEST(triggers_refused, "triggers.wrong_words_change_nothing")
 		int err;
 	} wrong[] = {
 		{ "victim_call:nosuch", -EINVAL },
-		{ "victim_call:mod:traceoff", -EINVAL },
+		{ "victim_call:mod:", -EINVAL },
 		{ "victim_call:traceoff:0", -EINVAL },
 		{ "victim_call:traceoff:many", -EINVAL },
 		{ "victim_call:", -EINVAL },

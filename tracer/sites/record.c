@@ -220,16 +220,15 @@ static void place_site(unsigned int to, u32 word)
 static void refit(struct site_filter *f)
 {
 	const u32 *bits = *f->bits;
-	unsigned int w;
 
 	if (!f->count)
 		return;
-	for (w = 0; !bits[w]; w++)
-		;
-	f->lo = w;
-	for (; w < site_words; w++)
-		if (bits[w])
+	f->lo = f->hi = 0;
+	for (unsigned int w = 0; w < site_words; w++)
+		if (bits[w]) {
+			f->lo = f->hi ? f->lo : w;
 			f->hi = w + 1;
+		}
 }
 
 /*
