@@ -223,6 +223,18 @@ def test_guest_ends(mounted):
     m.wait(m.is_gone)
 
 
+def test_poweroff(mounted):
+    """The folder is empty again, and no thread of tracefs has complained."""
+    for _ in range(8):
+        m = mounted(ANY, smp=1)
+        m.read("trace")
+        m.type("poweroff")
+        assert m.process.wait(timeout=60) == 0
+        m.wait(m.is_gone)
+        m.reader.join(timeout=60)
+        assert not m.reader.is_alive() and "fuse" not in m.text, m.text
+
+
 def test_memory_has_no_name(mounted):
     """The file that is the guest's memory cannot be left behind."""
     m = mounted(ANY)

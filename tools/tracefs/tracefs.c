@@ -415,10 +415,17 @@ static int do_chown(const char *path, uid_t uid, gid_t gid,
 	return 0;
 }
 
-/* The guest is gone: its files leave the folder, and this program ends. */
-static void unmount(void)
+/*
+ * The guest is gone, or a signal has come: the files leave the folder, and this program ends. Two
+ * threads may find that out at once. The second one waits here for the end.
+ */
+static void end(void)
 {
-	fuse_exit(fuse);
+	static pthread_mutex_t once = PTHREAD_MUTEX_INITIALIZER;
+
+	pthread_mutex_lock(&once);
+	/* fuse_unmount() closes the device under the threads that use it: libfuse says so. */
+	dup2(open("/dev/null", O_WRONLY), STDERR_FILENO);
 	fuse_unmount(fuse);
 	_exit(0);
 }
@@ -441,7 +448,7 @@ static void *do_init(struct fuse_conn_info *conn, struct fuse_config *config)
 	config->intr = 1;
 	config->intr_signal = SIGUSR1;
 	/* After the fork into the background, if there is one. */
-	p9_start(fuse_interrupted, unmount);
+	p9_start(fuse_interrupted, end);
 	return NULL;
 }
 
@@ -504,7 +511,5 @@ int main(int argc, char **argv)
 	printf("tracefs: mounted on %s\n", dir);
 	fflush(stdout);
 	fuse_loop_mt(fuse, 0);
-	fuse_unmount(fuse);
-	fuse_destroy(fuse);
-	return 0;
+	end();
 }
