@@ -8,6 +8,7 @@
 #include <kernel/assert.h>
 #include <kernel/lock/mutex.h>
 #include <kernel/mm/kmalloc.h>
+#include <kernel/sched/hold.h>
 #include <kernel/time.h>
 #include <tracer/events/events.h>
 
@@ -178,23 +179,37 @@ static void break_precondition(void *arg)
 	assert_irqs_off();
 }
 
-/* What ends a task, as the event's number; 0: it ends by itself. */
+static void spin(void *arg)
+{
+	(void)arg;
+	for (;;)
+		arch_cpu_relax();
+}
+
+/* Run fn() in a task, which is to end by this signal; 0: by itself. */
 static void end_by(struct ktest_run *t, void (*fn)(void *arg), s64 signal)
 {
+	bool by_another = signal == SIGNAL_KILL;
 	struct task_fault fault = { 0 };
 	struct task *child;
 
 	event_test_begin("sched:* signal:*");
 	child = task_create_watched("child", fn, &fault);
 	KASSERT(t, child);
-	killed.pid = killed.from = child->pid;
+	killed.pid = child->pid;
+	killed.from = by_another ? current_task()->pid : child->pid;
 	killed.signal = signal;
 	killed.signals = killed.exits = 0;
+	if (by_another) {
+		task_hold(child, 0, ~0ul);
+		KASSERT(t, task_wait_held(child, KWAIT_NS));
+		task_bury(child);
+	}
 	KEXPECT_EQ(t, task_join(child), signal ? -EFAULT : 0);
 	trace_test_put("tracing_on", "0");
 	event_test_each(t, look_killed);
 	KEXPECT_EQ(t, killed.signals, signal != 0);
-	KEXPECT_EQ(t, killed.exits, 1);
+	KEXPECT_EQ(t, killed.exits, !by_another);
 }
 
 /* A task that is killed says by what, before it is gone; one that ends by itself says nothing. */
@@ -203,6 +218,7 @@ KTEST(events_killed, "events.signal_of_a_killed_task")
 	end_by(t, end_well, 0);
 	end_by(t, store_to_null, SIGNAL_FAULT);
 	end_by(t, break_precondition, SIGNAL_ABORT);
+	end_by(t, spin, SIGNAL_KILL);
 	event_test_end();
 }
 
