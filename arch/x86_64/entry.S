@@ -93,10 +93,11 @@ LOCAL_FUNCTION(trap_nap)
 	push_value %rax
 	movq lapic, %rax
 	movl $0, LAPIC_EOI(%rax)
-	movq $wait_hlt, %rax
-	cmpq %rax, 8(%rsp)
-	jne 1f
-	incq 8(%rsp)		/* as in interrupt(), trap.c */
+	movq 8(%rsp), %rax	/* as in interrupt(), trap.c */
+	subq $wait_nop, %rax
+	cmpq $(wait_hlt - wait_nop), %rax
+	ja 1f
+	movq $(wait_hlt + 1), 8(%rsp)
 1:	popq %rax
 	.cfi_adjust_cfa_offset -8
 	iretq
@@ -148,12 +149,14 @@ END(trap_return_nmi)
  * void wait_irq(void): interrupts on, and sleep until one comes. An interrupt that comes before
  * HLT skips it, or the CPU would sleep past what woke it. STI takes effect after the next
  * instruction, but that is no help: an NMI may come in between, and its IRET ends the delay. The
- * NOP uses the delay up, so what happens after an NMI happens always, and tests see it.
+ * NOP uses the delay up, so what happens after an NMI happens always, and tests see it. Behind an
+ * NMI an interrupt may come before the NOP, too.
  */
 	.text
-	.globl wait_hlt
+	.globl wait_nop, wait_hlt
 FUNCTION(wait_irq)
 	sti
+wait_nop:
 	nop
 wait_hlt:
 	hlt

@@ -179,9 +179,9 @@ void clock_leave(void);
 
 /* trap.c: what entry.S calls for every vector, and where that returns to. */
 void trap_dispatch(struct trap_frame *f);
-/* entry.S: sleep until an interrupt, which is on then; and its HLT. */
+/* entry.S: sleep until an interrupt, which is on then; and its NOP and HLT. */
 void wait_irq(void);
-extern const char wait_hlt[];
+extern const char wait_nop[], wait_hlt[];
 /* entry.S: one stub of VECTOR_STUB_SIZE bytes for each vector. */
 extern const char trap_vectors[];
 

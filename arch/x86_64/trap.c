@@ -191,8 +191,9 @@ static void interrupt(struct trap_frame *f)
 {
 	unsigned int v = f->vector;
 
-	if (f->rip == (u64)wait_hlt)
-		f->rip++; /* wait_irq(), entry.S */
+	/* wait_irq(), entry.S: an interrupt that comes before HLT skips it. */
+	if (f->rip >= (u64)wait_nop && f->rip <= (u64)wait_hlt)
+		f->rip = (u64)wait_hlt + 1;
 	irq_enter(f);
 	if (v == VECTOR_CONSOLE)
 		irq_event(IRQ_CONSOLE);
