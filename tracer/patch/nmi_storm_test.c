@@ -178,7 +178,8 @@ static void note_one(unsigned long ip, unsigned long parent,
 static struct trace_ops note_ops = { .entry = trace_entry_call,
 				     .func = note_one };
 
-/* So many, because an NMI may come while a held CPU falls asleep, and that takes one instruction. */
+/* An NMI may come just where a held CPU falls asleep. That takes one instruction, so it needs many
+ * rounds. */
 #define HELD_ROUNDS 200
 
 /* An NMI comes to each CPU between the write and that CPU's own synchronisation, and
