@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "fid.h"
 #include "p9.h"
 
 /* Under `waits_lock`. */

@@ -13,8 +13,6 @@
 #define FUSE_USE_VERSION 31
 #include <fuse3/fuse.h>
 
-#define FIDS 1024
-
 /* A file is open; its name says whether its readers wait. All others can always be read. */
 void poll_open(uint32_t fid, const char *name);
 

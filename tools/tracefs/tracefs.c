@@ -10,7 +10,6 @@
 #define FUSE_USE_VERSION 31
 #include <errno.h>
 #include <fcntl.h>
-#include <fnmatch.h>
 #include <fuse3/fuse.h>
 #include <poll.h>
 #include <pthread.h>
@@ -24,91 +23,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "fid.h"
 #include "p9.h"
 #include "polling.h"
 
-static bool fids[FIDS]; /* numbers in use, under `lock` */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct fuse *fuse;
 static const char *dir;
-static const char *left_out; /* a glob, or NULL */
 
 /* ---- Files -------------------------------------------------------------------------- */
-
-static uint32_t new_fid(void)
-{
-	uint32_t n;
-
-	pthread_mutex_lock(&lock);
-	for (n = P9_ROOT + 1; n < FIDS - 1 && fids[n]; n++)
-		;
-	fids[n] = true;
-	pthread_mutex_unlock(&lock);
-	return n;
-}
-
-static void free_fid(uint32_t fid)
-{
-	pthread_mutex_lock(&lock);
-	fids[fid] = false;
-	pthread_mutex_unlock(&lock);
-}
-
-static int clunk(uint32_t fid)
-{
-	struct p9_msg m;
-	int err;
-
-	p9_begin(&m, P9_TCLUNK);
-	p9_put(&m, fid, 4);
-	err = p9_call(&m);
-	free_fid(fid);
-	return err;
-}
-
-static bool is_left_out(const char *name)
-{
-	return left_out && *name && !fnmatch(left_out, name, 0);
-}
-
-/*
- * A new fid for a path; n: so much of it. What is open has a fid, and for that libfuse gives no
- * path: it may have been removed meanwhile.
- */
-static int walk(const char *path, size_t n, uint32_t *fid)
-{
-	const char *end = path + n, *name, *slash;
-	uint32_t names = 0, count_at;
-	struct p9_msg m;
-	int err;
-
-	if (!path[n] && is_left_out(strrchr(path, '/') + 1))
-		return -ENOENT;
-	*fid = new_fid();
-	p9_begin(&m, P9_TWALK);
-	p9_put(&m, P9_ROOT, 4);
-	p9_put(&m, *fid, 4);
-	count_at = m.at;
-	p9_put(&m, 0, 2);
-	for (name = path; name < end; name = slash + 1) {
-		slash = memchr(name, '/', end - name);
-		slash = slash ? slash : end;
-		if (slash == name)
-			continue;
-		if (slash - name > 255 || ++names > 16) {
-			free_fid(*fid);
-			return -ENAMETOOLONG;
-		}
-		p9_put_text(&m, name, slash - name);
-	}
-	m.buf[count_at] = names;
-	err = p9_call(&m);
-	if (!err && p9_get(m.buf, 7, 2) != names)
-		err = -ENOENT;
-	if (err)
-		free_fid(*fid);
-	return err;
-}
 
 static void fill_stat(struct stat *st, const uint8_t *reply)
 {
@@ -139,7 +61,7 @@ static int fid_of(const char *path, const struct fuse_file_info *info,
 		  uint32_t *fid)
 {
 	if (!info)
-		return walk(path, strlen(path), fid);
+		return fid_walk(path, strlen(path), fid);
 	*fid = info->fh;
 	return 0;
 }
@@ -147,7 +69,7 @@ static int fid_of(const char *path, const struct fuse_file_info *info,
 static void give_back(uint32_t fid, const struct fuse_file_info *info)
 {
 	if (!info)
-		clunk(fid);
+		fid_clunk(fid);
 }
 
 static int do_getattr(const char *path, struct stat *st,
@@ -182,7 +104,7 @@ static int open_path(const char *path, int flags, uint64_t *fh)
 {
 	struct p9_msg m;
 	uint32_t fid;
-	int err = walk(path, strlen(path), &fid);
+	int err = fid_walk(path, strlen(path), &fid);
 
 	if (err)
 		return err;
@@ -191,7 +113,7 @@ static int open_path(const char *path, int flags, uint64_t *fh)
 	p9_put(&m, open_flags(flags), 4);
 	err = p9_call(&m);
 	if (err)
-		clunk(fid);
+		fid_clunk(fid);
 	*fh = fid;
 	return err;
 }
@@ -298,7 +220,7 @@ static int do_release(const char *path, struct fuse_file_info *info)
 {
 	(void)path;
 	poll_forget(info->fh);
-	return clunk(info->fh);
+	return fid_clunk(info->fh);
 }
 
 static int do_truncate(const char *path, off_t size,
@@ -349,7 +271,7 @@ static int do_readdir(const char *path, void *buf, fuse_fill_dir_t fill,
 				break;
 			memcpy(name, m.buf + at + 24, n);
 			name[n] = '\0';
-			if (!is_left_out(name))
+			if (!fid_is_left_out(name))
 				fill(buf, name, NULL, 0, 0);
 			at += 24 + n;
 		}
@@ -361,7 +283,7 @@ static int do_readdir(const char *path, void *buf, fuse_fill_dir_t fill,
 static int parent(const char *path, uint32_t *fid, const char **name)
 {
 	*name = strrchr(path, '/') + 1;
-	return walk(path, *name - path, fid);
+	return fid_walk(path, *name - path, fid);
 }
 
 static int do_mkdir(const char *path, mode_t mode)
@@ -379,7 +301,7 @@ static int do_mkdir(const char *path, mode_t mode)
 	p9_put(&m, mode, 4);
 	p9_put(&m, 0, 4);
 	err = p9_call(&m);
-	clunk(fid);
+	fid_clunk(fid);
 	return err;
 }
 
@@ -397,7 +319,7 @@ static int do_rmdir(const char *path)
 	p9_put_text(&m, name, strlen(name));
 	p9_put(&m, 0x200, 4);
 	err = p9_call(&m);
-	clunk(fid);
+	fid_clunk(fid);
 	return err;
 }
 
@@ -497,7 +419,7 @@ int main(int argc, char **argv)
 	if (argc < 3 || argc > 5)
 		die("usage: tracefs MEMORY DIR [PID [GLOB]]");
 	dir = argv[2];
-	left_out = argc == 5 ? argv[4] : NULL;
+	fid_left_out = argc == 5 ? argv[4] : NULL;
 	if (access("/dev/fuse", R_OK | W_OK))
 		die("no /dev/fuse here that may be used: %s", strerror(errno));
 	signal(SIGUSR1, nothing);
