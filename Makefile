@@ -59,7 +59,7 @@ H := build/host
 ELF := $(O)/nopl.elf
 
 Q := $(if $(filter 0,$(V)),@)
-say = $(if $(filter 0,$(V)),@echo '  $(1)	$(2)')
+say = $(if $(filter 0,$(V)),$(info $()  $(1)	$(2)))
 
 CC := $(CROSS_COMPILE)gcc
 OBJDUMP := $(CROSS_COMPILE)objdump
@@ -104,15 +104,18 @@ $(OWN_OBJS): CFLAGS += -DRECORD_RUNTIME
 .PHONY: all
 all: $(ELF) ## build the kernel of ARCH, its tables made and proved (default)
 
+# A process less for each file: the folders are made once, and say() runs none.
+folders := $(sort $(dir $(OBJS)))
+$(folders):
+	@mkdir -p $@
+
 define compile
-$(1)/%.c.o: %.c Makefile arch/$(ARCH)/port.mk
+$(1)/%.c.o: %.c Makefile arch/$(ARCH)/port.mk | $(folders)
 	$$(call say,CC,$$<)
-	@mkdir -p $$(@D)
 	$(Q)$$(CC) $$(CFLAGS) $$(SITEFLAGS) -MMD -MP -c $$< -o $$@
 
-$(1)/%.S.o: %.S Makefile arch/$(ARCH)/port.mk
+$(1)/%.S.o: %.S Makefile arch/$(ARCH)/port.mk | $(folders)
 	$$(call say,AS,$$<)
-	@mkdir -p $$(@D)
 	$(Q)$$(CC) $$(CFLAGS) -D__ASSEMBLER__ -MMD -MP -c $$< -o $$@
 endef
 $(foreach folder,$(sort $(O) $(B)),$(eval $(call compile,$(folder))))
