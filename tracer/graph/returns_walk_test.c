@@ -36,7 +36,7 @@ static struct victim {
 	struct timer timer;
 	bool called,
 		hit_before; /* the calls are over; were not, at the timer */
-	bool hit; /* the timer has come */
+	bool hit;	    /* the timer has come */
 	u32 wrong, taken;
 } v;
 
