@@ -136,10 +136,10 @@ def test_text_of_a_latency_has_its_own_cpus(arch, image, guest, tmp_path):
     qmp = tmp_path / "qmp"
     g = guest(arch, smp=2, extra=Qmp.args(qmp))
     # Every section is kept that is longer than this.
-    g.run(f"echo 1 > {TRACING}/tracing_thresh; echo irqsoff > {TRACING}/current_tracer; "
-          "stress start 2")
+    g.run(f"echo 1 > {TRACING}/tracing_thresh; echo irqsoff > {TRACING}/current_tracer")
     for _ in range(12):
-        g.run(f"echo 1 > {TRACING}/tracing_on; sleep 0.02; echo 0 > {TRACING}/tracing_on")
+        g.run(f"stress start 2; echo 1 > {TRACING}/tracing_on; sleep 0.02; "
+              f"echo 0 > {TRACING}/tracing_on; stress stop")
         assert text_of(image, qmp) == shown(g)
     g.run(f"echo > {TRACING}/trace")
     text = shown(g)

@@ -13,6 +13,8 @@ from html.parser import HTMLParser
 import pytest
 from conftest import ANY, ROOT, built, make
 
+# All in one of xdist's workers: the lab and the figures are made once.
+pytestmark = pytest.mark.xdist_group("report")
 REPORT = ROOT / "tools" / "report" / "report.py"
 FEATURES = [
     {"arch": ANY, "sites": "a-front-end", "endian": "little", "record": "link",

@@ -100,8 +100,7 @@ KTEST(arch_trap_registers, "arch.trap_init.registers")
 
 	for_each_online_cpu (c) {
 		for (int i = 0; i < 2; i++) {
-			k[i].stop = false;
-			k[i].turns = 0;
+			k[i] = (struct keeper){ .seed = k[i].seed };
 			task[i] = task_create("keeper", PRIO_LOW, 1u << c,
 					      keep_registers, &k[i]);
 		}
