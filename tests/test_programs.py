@@ -6,7 +6,6 @@ import select
 import signal
 import subprocess
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
@@ -188,11 +187,14 @@ def test_stream(guest):
                   "sched_process_fork"], cwd=ROOT, text=True,
                  stdout=subprocess.PIPE) as stream:
         def opened() -> int:
-            """How many CPUs trace-cmd reads from. Then it switches tracing on."""
+            """How many CPUs trace-cmd reads from. Then it switches tracing on. find only
+            complains of a process that ends while it looks."""
             kids = subprocess.run(["pgrep", "-P", str(stream.pid)], text=True,
                                   capture_output=True, check=False).stdout.split()
-            return sum(os.readlink(fd).endswith("/trace_pipe_raw")
-                       for kid in kids for fd in Path(f"/proc/{kid}/fd").iterdir())
+            found = subprocess.run(["find", "/proc/self/fd", *(f"/proc/{k}/fd" for k in kids),
+                                    "-lname", "*/trace_pipe_raw"], text=True,
+                                   capture_output=True, check=False).stdout
+            return len(found.splitlines())
         m.wait(lambda: opened() >= 2 and m.read("tracing_on") == "1\n")
         for i in range(40):
             m.write("trace_marker", f"mark {i}\n")
