@@ -51,10 +51,10 @@ variant := $(if $(filter big,$(ENDIAN)),-big)$(\
 	)$(if $(filter-out $(firstword $(SITES_CHOICES)),$(SITES)),-$(SITES))
 record_variant := $(if $(filter-out link,$(RECORD)),-$(RECORD))
 O ?= build/$(ARCH)$(variant)$(record_variant)
-# Who records the sites makes no difference to object files, but to some of RECORD=runtime. So
-# other files stand once, in B.
+# Who records the sites makes no difference to object files, but to two kinds with
+# RECORD=runtime: the stub, and the recorder. So all others stand once, in B.
 B := $(if $(filter file,$(origin O)),build/$(ARCH)$(variant),$(O))
-own_srcs := $(if $(filter runtime,$(RECORD)),tracer/% arch/%)
+own_srcs := $(if $(filter runtime,$(RECORD)),arch/$(ARCH)/trampoline.S)
 H := build/host
 ELF := $(O)/nopl.elf
 

@@ -253,7 +253,7 @@ void trace_returned(unsigned long *place);
 void trace_ring_slow(unsigned long ip, unsigned long parent, u32 context);
 
 /*
- * Supplied by the tracer where RECORD=runtime (RECORD_RUNTIME is then defined).
+ * Supplied by the tracer where RECORD=runtime (RECORD_RUNTIME is then defined for trampoline.S).
  * trace_stub calls it for every call that boot has not converted, with the compiled
  * call's return address, and keeps every register that the ABI may carry at a site.
  * In an NMI the stub returns at once instead. Any other context. No site.

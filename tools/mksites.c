@@ -151,6 +151,21 @@ static void emit_offsets(FILE *f, const struct image *im, const char *count,
 			image_name(im, a->addr[i]));
 }
 
+/* A kernel that finds its sites at run time counts them itself. It keeps its table elsewhere. */
+static void emit_sites(FILE *f, const struct image *im,
+		       const struct addresses *sites, bool at_run_time)
+{
+	const struct addresses none = { 0 };
+
+	if (at_run_time)
+		fprintf(f, "\t.data\n");
+	emit_offsets(f, im, "site_count", "site_table",
+		     at_run_time ? &none : sites);
+	fprintf(f, "\t.section .tables\n");
+	label(f, "sites_all_known");
+	fprintf(f, "\t.byte %d\n", !at_run_time);
+}
+
 /* The number of a label's key among all keys: struct static_key is two pointers long. */
 static unsigned int label_key(const struct image *im,
 			      const struct jump_label *l)
@@ -248,8 +263,7 @@ static void emit(const char *path, const struct image *im, const char *record,
 	if (!f)
 		errx(1, "cannot write %s", path);
 	fprintf(f, "/* Made by tools/mksites. */\n\t.section .tables,\"a\"\n");
-	if (!is_runtime(record))
-		emit_offsets(f, im, "site_count", "site_table", &found->sites);
+	emit_sites(f, im, &found->sites, is_runtime(record));
 	emit_offsets(f, im, "kept_count", "kept_table", &found->kept);
 	emit_labels(f, im, &found->labels);
 	emit_offsets(f, im, "lock_count", "lock_table", &found->locks);
@@ -363,7 +377,7 @@ static void verify(const struct image *first, const struct findings *before,
 		   const struct format *format)
 {
 	struct findings found = { 0 };
-	struct addresses functions = { 0 };
+	struct addresses functions = { 0 }, none = { 0 };
 	struct image im;
 
 	image_open(&im, o->image[1], arch, o->objdump);
@@ -374,8 +388,8 @@ static void verify(const struct image *first, const struct findings *before,
 	compare_addresses(&im, &before->all, &found.all,
 			  "a site of the first link alone",
 			  "a site of the second link alone");
-	if (!is_runtime(o->record))
-		verify_offsets(&im, &found.sites, "site_count", "site_table");
+	verify_offsets(&im, is_runtime(o->record) ? &none : &found.sites,
+		       "site_count", "site_table");
 	verify_offsets(&im, &found.kept, "kept_count", "kept_table");
 	verify_labels(&im, &found.labels);
 	verify_offsets(&im, &found.locks, "lock_count", "lock_table");

@@ -45,12 +45,10 @@ static void say_site(const struct image *im, const struct path *p,
 static void check_sites(const struct image *im, const struct path *p,
 			const struct addresses *all)
 {
-	struct addresses switched = { 0 };
+	struct addresses switched =
+		table_addresses(im, "site_count", "site_table");
 	struct addresses kept = table_addresses(im, "kept_count", "kept_table");
-	uint64_t value;
 
-	if (!image_value(im, "site_seen", &value)) /* not RECORD=runtime */
-		switched = table_addresses(im, "site_count", "site_table");
 	for (size_t i = 0; i < all->count; i++) {
 		uint64_t addr = all->addr[i];
 

@@ -2,7 +2,6 @@
 #include <tracer/testing.h>
 
 #include <tracer/cmd_start.h>
-#include <tracer/sites/record.h>
 
 #include <kernel/printk.h>
 #include <kernel/image/symbols.h>
@@ -53,7 +52,7 @@ static void ignore(unsigned long x)
  */
 static void meet_victims(void)
 {
-	if (sites_all_known || site_of(victim_call) >= 0)
+	if (!site_recorder.learn || site_of(victim_call) >= 0)
 		return;
 	victim_other(victim_outer(victim_leaf(1)));
 	victim_arguments(1, 2, 3, 4, 5, 6, 7, 8, 9, 10);
@@ -62,7 +61,7 @@ static void meet_victims(void)
 	victim_varargs(1, 2);
 	victim_nested(1);
 	victim_callback(ignore, 1);
-	sites_learn();
+	site_recorder.learn();
 }
 
 void trace_test_reset(void)

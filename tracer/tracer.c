@@ -16,7 +16,6 @@
 #include <tracer/patch/patch.h>
 #include <tracer/ring/ring.h>
 #include <tracer/ring/ring_control.h>
-#include <tracer/sites/record.h>
 #include <tracer/filter.h>
 #include <tracer/graph/graph.h>
 #include <tracer/output/comm.h>
@@ -352,7 +351,8 @@ static void boot_make_instance(void)
 
 static void tracer_start(void)
 {
-	sites_record_start();
+	if (site_recorder.start)
+		site_recorder.start();
 	sites_report();
 	if (ring_resize(rings, cpus_present(), boot_kb)) {
 		printk("trace buffer: no memory for %lu KiB a CPU; %lu "

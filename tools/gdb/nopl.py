@@ -362,13 +362,13 @@ class Sites(Command):
         symbols, code = Symbols(), facts()["code"]
         live, shown, wrong = number("site_boot.live_at"), 0, 0
         machine = gdb.selected_inferior().architecture()
-        for kind, table, count, books, on in (
-                ("call", "site_table", "site_count", "live_calls", code["calls"]),
-                ("jump", "jump_table", "jump_count", "live_jumps", code["jumps"])):
+        for kind, count, books, on in (
+                ("call", "site_count", "live_calls", code["calls"]),
+                ("jump", "jump_count", "live_jumps", code["jumps"])):
             count = number(count)
             enabled = words(f"{books}.enabled", (count + 31) // 32)
             patchable = words(f"{books}.patchable", (count + 31) // 32)
-            for i, offset in enumerate(words(f"&{table}[0]", count)):
+            for i, offset in enumerate(words(f"{books}.table", count)):
                 function = symbols.at(symbols.text + offset)
                 if not function or not fnmatch.fnmatchcase(function[0], glob):
                     continue
@@ -416,7 +416,7 @@ def say_where(breakpoint: gdb.Breakpoint) -> None:
     """A breakpoint on a function with a site: before, on or behind what may be switched."""
     try:
         symbols = Symbols()
-        sites = words("&site_table[0]", number("site_count"))
+        sites = words("live_calls.table", number("site_count"))
         for location in breakpoint.locations or []:
             stands = address(location.address)
             function = symbols.at(stands)

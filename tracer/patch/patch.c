@@ -59,10 +59,10 @@ static u32 *changes;
 
 static void changes_alloc(void)
 {
-	changes = kzalloc((max(site_capacity, jump_count) / 32 + 1) *
+	changes = kzalloc((max(site_capacity(), jump_count) / 32 + 1) *
 			  sizeof(u32));
 	if (!changes)
-		panic("no memory for batches of %u sites", site_capacity);
+		panic("no memory for batches of %u sites", site_capacity());
 }
 INIT_HOOK(INIT_SITES, changes_alloc);
 

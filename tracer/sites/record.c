@@ -49,8 +49,7 @@
 #define RECORDS_MAX 65536
 #define TURN_NS NSEC_PER_SEC
 
-u32 site_count;
-u32 *site_table; /* room for a site in every function */
+static u32 *table; /* live_calls.table, with room for a site in every function */
 
 static u32 first_records[RECORDS_FIRST];
 /* Exchanged only while all CPUs are held. */
@@ -189,7 +188,7 @@ static void move_site(unsigned int to, unsigned int from)
 {
 	u32 *const *maps = (u32 *const *)&site_bits;
 
-	site_table[to] = site_table[from];
+	table[to] = table[from];
 	for (unsigned int m = 0; m < NR_SITE_BITMAPS; m++)
 		if (maps[m])
 			set_bit(maps[m], to, site_test(maps[m], from));
@@ -204,7 +203,7 @@ static void place_site(unsigned int to, u32 word)
 	bool failed = word & FOUND_FAILED, skipped = word & FOUND_SKIPPED;
 	u32 *const *maps = (u32 *const *)&site_bits;
 
-	site_table[to] = word & FOUND_OFFSET;
+	table[to] = word & FOUND_OFFSET;
 	for (unsigned int m = 0; m < NR_SITE_BITMAPS; m++)
 		if (maps[m])
 			set_bit(maps[m], to, false);
@@ -242,7 +241,7 @@ static void insert(const u32 *found, unsigned int n)
 
 	while (n) {
 		to--;
-		if (!old || (site_table[old - 1] & FOUND_OFFSET) <
+		if (!old || (table[old - 1] & FOUND_OFFSET) <
 				    (found[n - 1] & FOUND_OFFSET))
 			place_site(to, found[--n]);
 		else
@@ -355,7 +354,7 @@ void record_stats(struct record_stats *s)
 	s->found = s->converted + s->left + s->known + s->waiting;
 }
 
-void sites_learn(void)
+static void learn(void)
 {
 	mutex_lock(&trace_mutex);
 	record_convert();
@@ -402,24 +401,26 @@ KERNEL_PARAM(records, "records",
 	     "records that boot begins with, a power of two, 16 to 1024",
 	     set_records);
 
-static void record_boot(void)
-{
-	site_table = kzalloc(symbol_count * sizeof(u32));
-	if (!site_table)
-		panic("no memory for the sites of %u functions", symbol_count);
-}
-INIT_HOOK(INIT_SITES, record_boot);
-
-void sites_record_start(void)
+static void start(void)
 {
 	struct task *t;
 
-	sites_learn();
+	learn();
 	t = task_create("recordd", PRIO_LOW, ~0u, record_daemon, NULL);
 	if (!t)
 		panic("no memory for the recorder's task");
 	task_detach(t);
 }
+
+static void record_boot(void)
+{
+	table = kzalloc(symbol_count * sizeof(u32));
+	if (!table)
+		panic("no memory for the sites of %u functions", symbol_count);
+	live_calls.table = table;
+	site_recorder = (struct site_recorder){ start, learn };
+}
+INIT_HOOK(INIT_SITES, record_boot);
 
 static int record_info_read(struct ctl_handle *h, struct seq *s)
 {

@@ -41,21 +41,4 @@ int record_resize(unsigned int n);
  */
 FAULT_DECLARE(record_in_tests);
 
-/*
- * RECORD=runtime: make sites now of whatever has been called, instead of when
- * the recorder next wakes (a task, trace_mutex not held); and, once at boot, do
- * so and start it. Elsewhere all are known.
- */
-#ifdef RECORD_RUNTIME
-void sites_learn(void);
-void sites_record_start(void);
-#else
-static inline void sites_learn(void)
-{
-}
-static inline void sites_record_start(void)
-{
-}
-#endif
-
 #endif

@@ -177,7 +177,7 @@ static bool hold_and_convert(struct ktest_run *t, unsigned int n,
 
 		KEXPECT_EQ(t, arch_frame_boundary(v.task->frame), pc);
 		expect_caller(t, resumes);
-		sites_learn();
+		site_recorder.learn();
 		KEXPECT(t, site_find(v.site) >= 0);
 		expect_caller(t, resumes);
 	}
@@ -198,7 +198,7 @@ KTEST(record_sweep, "record.converts_under_held_task")
 		KSKIP(t, "already met in this boot");
 	trace_test_reset();
 	record_victim[n](1);
-	sites_learn();
+	site_recorder.learn();
 	site = trace_test_site(record_victim[n]);
 	KASSERT(t, site >= 0);
 	/* All of them are the same up to the number that they add. */

@@ -162,7 +162,7 @@ KTEST(record_exhausted, "record.skips_without_a_free_record")
 	KEXPECT(t, converted(32, 64) <= RECORD_PROBES);
 	KEXPECT(t, stats().records > RECORD_PROBES);
 	call(t, 32, 64);
-	sites_learn();
+	site_recorder.learn();
 	KEXPECT_EQ(t, converted(32, 64), 32);
 	call(t, 32, 64);
 	mutex_lock(&trace_mutex);

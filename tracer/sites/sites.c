@@ -14,8 +14,9 @@
 
 #define REPORT_LINES 10
 
-struct live_set live_calls;
+struct live_set live_calls = { .table = site_table };
 struct live_set live_jumps = { .table = jump_table, .distance = jump_distance };
+struct site_recorder site_recorder;
 struct site_bits site_bits;
 unsigned int site_words;
 struct site_boot site_boot;
@@ -61,7 +62,7 @@ static unsigned int lower_bound(const u32 *table, unsigned int count,
 
 unsigned int site_lower_bound(unsigned long addr)
 {
-	return lower_bound(site_table, site_count, addr);
+	return lower_bound(live_calls.table, site_count, addr);
 }
 
 int site_find(unsigned long addr)
@@ -127,20 +128,19 @@ unsigned long jump_bytes(void)
 
 u32 *site_bitmap_alloc(void)
 {
-	return kzalloc((site_capacity + 31) / 32 * sizeof(u32));
+	return kzalloc((site_capacity() + 31) / 32 * sizeof(u32));
 }
 
 static void bitmaps_alloc(void)
 {
-	unsigned int words = (site_capacity + 31) / 32;
+	unsigned int words = (site_capacity() + 31) / 32;
 	unsigned int jump_words = (jump_count + 31) / 32;
 	u32 *bits = kzalloc(
 		max((AT_BOOT * words + 2 * jump_words) * sizeof(u32), 1ul));
 
 	if (!bits)
-		panic("no memory for the state of %u sites", site_capacity);
+		panic("no memory for the state of %u sites", site_capacity());
 	site_words = (site_count + 31) / 32;
-	live_calls.table = site_table;
 	live_calls.patchable = bits;
 	live_calls.enabled = bits + words;
 	site_bits.filter[0] = bits + 2 * words;

@@ -11,21 +11,30 @@
 #include <kernel/types.h>
 
 /*
- * From build/<arch>/tables.S: the sites' offsets from _text, ascending. With
- * RECORD=runtime (record.c) the table begins empty and grows under trace_mutex, so
- * a site's index is valid only as long as the caller holds trace_mutex.
+ * From build/<arch>/tables.S: the sites' offsets from _text, ascending, which live_calls.table
+ * points to. With RECORD=runtime no site is known at first. Then record.c provides another
+ * table, which grows under trace_mutex, so a site's index is valid only as long as the caller
+ * holds trace_mutex.
  */
-#ifdef RECORD_RUNTIME
-extern u32 site_count;
-extern u32 *site_table;
-#define sites_all_known false
-#define site_capacity symbol_count
-#else
-extern const u32 site_count;
+extern u32 site_count; /* in read-only memory if all are known */
 extern const u32 site_table[];
-#define sites_all_known true
-#define site_capacity site_count
-#endif
+extern const bool sites_all_known;
+
+/* How many sites there can be. */
+static inline u32 site_capacity(void)
+{
+	return sites_all_known ? site_count : symbol_count;
+}
+
+/*
+ * Of RECORD=runtime; both are NULL if all sites are known. start(): once, at boot. learn(): make
+ * sites now of whatever has been called, instead of when the recorder next wakes. A task calls
+ * them that does not hold trace_mutex.
+ */
+extern struct site_recorder {
+	void (*start)(void);
+	void (*learn)(void);
+} site_recorder;
 
 /*
  * The jump labels' offsets, likewise ascending. Of each, how far its jump goes, and the
@@ -107,7 +116,7 @@ static inline unsigned long site_entry_address(const u32 *entry)
 
 static inline unsigned long site_address(unsigned int i)
 {
-	return site_entry_address(&site_table[i]);
+	return site_entry_address(&live_calls.table[i]);
 }
 
 static inline bool site_test(const u32 *bits, unsigned int i)
