@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import ANY, ROOT, make, program
+from conftest import ANY, ROOT, built, make, program
 from guest import Guest, function_events
 
 pytestmark = pytest.mark.skipif(not os.access("/dev/fuse", os.R_OK | os.W_OK),
@@ -95,6 +95,7 @@ def mounted(tmp_path):
     open_ones = []
 
     def start(arch: str, **options) -> Mounted:
+        built(arch)
         folder = tmp_path / f"guest{len(open_ones)}"
         folder.mkdir()
         open_ones.append(Mounted(arch, folder, **options))
@@ -302,6 +303,7 @@ def test_left_out(mounted):
 
 def test_bad_input(mounted, tmp_path):
     """Each mistake is one line, and nothing is begun."""
+    built(ANY)
     make("build/host/tracefs")
     full = tmp_path / "full"
     full.mkdir()
