@@ -231,3 +231,72 @@ def test_from_the_shell(arch, guest):
     assert g.lines(f"cat {TRACING}/set_event") == []
     assert g.lines(f"cat {TRACING}/events/sched/sched_switch/filter") == ["none"]
     assert g.poweroff() == 0
+
+
+def test_triggers_from_the_shell(arch, guest):
+    """trace start -R and -M. What is wrong changes nothing; a further start begins without
+    triggers; and reset takes all of it back."""
+    g = guest(arch, smp=2)
+    g.run(f"cd {TRACING}")
+    show = "cat events/sched/sched_switch/trigger"
+    none = g.lines(show)
+    assert g.run("trace start -M 1 -e sched_switch -f 'prev_pid != 0' -R 'stacktrace:2 if "
+                 "prev_pid > 1' -R 'traceoff if prev_pid == 1' -e sched_wakeup -R snapshot") == ""
+    assert g.lines("cat tracing_cpumask") == ["1"]
+    assert g.lines("cat events/sched/sched_wakeup/trigger") == ["snapshot:unlimited"]
+    lines = g.lines(show)
+    assert re.fullmatch(r"stacktrace:count=[012] if prev_pid > 1", lines[0])
+    assert lines[1:] == ["traceoff:unlimited if prev_pid == 1"]
+    g.run("sleep 0.05")
+    for wrong in ("-e sched_switch -R explode", "-e sched -R traceoff", "-R traceoff",
+                  "-e sched_switch -R !traceoff", "-e sched_switch -R 'traceoff if no == 1'",
+                  "-M 4 -e sched_switch", "-M all -e sched_switch"):
+        g.error("trace start " + wrong)
+        assert [x.split(":")[0] for x in g.lines(show)] == ["stacktrace", "traceoff"]
+        assert g.lines("cat tracing_cpumask") == ["1"]
+    assert g.run("trace start -M -1 -e sched_switch -R stacktrace:3") == ""
+    g.run("sleep 0.05")
+    assert g.lines(show) == ["stacktrace:count=0"]
+    assert g.lines("cat events/sched/sched_wakeup/trigger") == none
+    assert g.lines("cat events/sched/sched_switch/filter") == ["none"]
+    assert g.lines("cat tracing_cpumask") == ["3"]
+    assert sum("<stack trace>" in x for x in g.lines("trace show")) == 3
+    assert g.run("trace start -B a -M 2 -e sched_switch -R traceoff:1 -R stacktrace:1") == ""
+    assert g.lines("cat instances/a/tracing_cpumask") == ["2"]
+    g.run("sleep 0.05")
+    assert g.lines("cat instances/a/tracing_on") == ["0"]
+    assert {e["cpu"] for e in events_of(g.lines("trace show -B a"))} <= {"001"}
+    assert g.run("trace reset -B a; trace reset") == ""
+    for event in ("sched_switch", "sched_wakeup"):
+        assert g.lines(f"cat events/sched/{event}/trigger") == none
+    assert g.poweroff() == 0
+
+
+def test_list_and_stack(arch, guest):
+    """trace list with trace-cmd's letters and a glob, and trace stack: what the files say."""
+    g = guest(arch, smp=2)
+    g.run(f"cd {TRACING}; mkdir instances/one instances/two")
+    for letters, file in (("tp", "available_tracers"), ("fl", "available_filter_functions"),
+                          ("oO", "trace_options"), ("C", "trace_clock")):
+        for letter in letters:
+            assert g.lines(f"trace list -{letter}") == g.lines(f"cat {file}")
+    names = g.lines("cat available_filter_functions")
+    assert g.lines("trace list -f 'sched_*'") == [x for x in names if x.startswith("sched_")]
+    events = g.lines("cat available_events")
+    assert g.lines("trace list -e irq") == [x for x in events if x.startswith("irq:")]
+    assert g.lines("trace list -e '*_exit'") == [x for x in events if x.endswith("_exit")]
+    assert g.lines("trace list -e sched:sched_switch") == ["sched:sched_switch"]
+    assert g.lines("trace list -B") == ["one", "two"]
+    assert {"function_graph", "markers", "[local]"} <= {
+        *re.findall(r"\S+", g.run("trace list"))}
+    assert g.lines("trace stack")[0] == "(stack tracer not running)"
+    assert g.run("trace stack --start") == ""
+    g.run("ps")
+    assert g.lines("trace stack")[0] == "(stack tracer running)"
+    assert g.run("trace stack --stop") == ""
+    stack = g.lines("cat stack_trace")
+    assert re.match(r"  0\) +\d+ +\d+   \w+", stack[2])
+    assert g.lines("trace stack") == ["(stack tracer not running)", *stack]
+    assert g.run("trace stack --reset") == ""
+    assert "Stack tracer disabled" in g.run("trace stack")
+    assert g.poweroff() == 0

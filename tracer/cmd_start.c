@@ -13,6 +13,7 @@
 #include <tracer/filter.h>
 #include <tracer/options.h>
 #include <tracer/events/event_filter.h>
+#include <tracer/events/event_trigger.h>
 #include <tracer/events/events.h>
 #include <tracer/tracer.h>
 
@@ -43,22 +44,24 @@ static int make_instance(const char *folder)
 
 #define LIST_MAX 2048 /* bytes of functions on the command line */
 
-#define FILTERS_MAX 8
+#define SAID_MAX 8
 
 struct start {
 	char folder[CMD_FOLDER]; /* "": the top level's */
 	const char *tracer;	 /* NULL: nop, if there are events */
-	/* What -e names, and the filter that -f gives to the last one before it. */
+	/* What -e names, and what -f and -R say of the last one before them. */
 	char events[LIST_MAX];
 	const char *event;
-	struct {
+	struct said {
 		const char *event, *text;
-	} filters[FILTERS_MAX];
-	unsigned int nr_filters;
+		bool is_trigger; /* not a filter */
+	} said[SAID_MAX];
+	unsigned int nr_said;
 	/* What -l and -n name, separated by blanks; and room to check it. */
 	char filter[LIST_MAX], left_out[LIST_MAX], graph[LIST_MAX];
 	char options[LIST_MAX], pids[LIST_MAX];
 	const char *depth;
+	char cpus[20]; /* tracing_cpumask; "": it stays */
 	char scratch[LIST_MAX];
 	struct ctl_handle errors;
 };
@@ -83,15 +86,29 @@ static int add_event(struct start *st, const char *name)
 	return add_word(st->events, st->event);
 }
 
-static int add_filter(struct start *st, const char *text)
+static int add_said(struct start *st, const char *text, bool is_trigger)
 {
-	if (!st->event || st->nr_filters == FILTERS_MAX)
+	if (!st->event || st->nr_said == SAID_MAX)
 		return shell_error(-EINVAL, "trace",
-				   "start -f FILTER stands behind -e EVENT, at "
-				   "most %u times",
-				   FILTERS_MAX);
-	st->filters[st->nr_filters].event = st->event;
-	st->filters[st->nr_filters++].text = text;
+				   "start -f FILTER and -R TRIGGER stand "
+				   "behind -e EVENT, at most %u in all",
+				   SAID_MAX);
+	st->said[st->nr_said++] = (struct said){ st->event, text, is_trigger };
+	return 0;
+}
+
+/* As trace-cmd has it, -1 is every CPU. */
+static int set_cpus(struct start *st, const char *text)
+{
+	cpumask_t all = cpus_present();
+	u64 mask = all;
+
+	if (strcmp(text, "-1") && (parse_hex(text, &mask) || mask & ~(u64)all))
+		return shell_error(-EINVAL, "trace",
+				   "start -M '%.32s': a hexadecimal mask of "
+				   "CPUs within %x is accepted, or -1 for all",
+				   text, all);
+	snprintf(st->cpus, sizeof(st->cpus), "%llx", (unsigned long long)mask);
 	return 0;
 }
 
@@ -104,7 +121,11 @@ static int start_option(struct start *st, const char *option, const char *value)
 	else if (!strcmp(option, "-e") && value)
 		return add_event(st, value);
 	else if (!strcmp(option, "-f") && value)
-		return add_filter(st, value);
+		return add_said(st, value, false);
+	else if (!strcmp(option, "-R") && value)
+		return add_said(st, value, true);
+	else if (!strcmp(option, "-M") && value)
+		return set_cpus(st, value);
 	else if (!strcmp(option, "-l") && value)
 		return add_word(st->filter, value);
 	else if (!strcmp(option, "-n") && value)
@@ -128,9 +149,9 @@ static int start_option(struct start *st, const char *option, const char *value)
 			-EINVAL, "trace",
 			"start '%.32s': accepted "
 			"are -p TRACER, -e EVENT, -f FILTER, "
-			"-l, -n, -g FUNCTION, -P PID, "
-			"-O OPTION, --max-graph-depth LEVELS; before "
-			"them -B INSTANCE",
+			"-R TRIGGER, -l, -n, -g FUNCTION, -P PID, "
+			"-M CPUS, -O OPTION, --max-graph-depth LEVELS; "
+			"before them -B INSTANCE",
 			option);
 	return 0;
 }
@@ -163,9 +184,8 @@ static bool event_folder(const char *name, char *folder, size_t size)
 	return false;
 }
 
-static int check_filter(struct start *st, unsigned int i)
+static int check_filter(struct start *st, const char *event, const char *text)
 {
-	const char *event = st->filters[i].event, *text = st->filters[i].text;
 	const char *what = "no event of that name alone";
 	struct event_filter *f = NULL;
 	unsigned int at = 0;
@@ -186,6 +206,37 @@ static int check_filter(struct start *st, unsigned int i)
 	return 0;
 }
 
+/* The one event of that name; NULL: there is none, or it names several. */
+static struct event *event_alone(const char *name)
+{
+	char folder[64] = "";
+	struct event *e;
+
+	event_folder(name, folder, sizeof(folder));
+	for_each_event (e)
+		if (!strcmp(e->path, folder))
+			return e;
+	return NULL;
+}
+
+static int check_trigger(struct start *st, const char *event, const char *text)
+{
+	const struct event *e = event_alone(event);
+	int err;
+
+	if (!e || *text == '!')
+		return ctl_error(&st->errors, -EINVAL,
+				 "start -e %.32s -R '%.32s': %s", event, text,
+				 e ? "! takes a trigger back" :
+				     "no event of that name alone");
+	strlcpy(st->scratch, text, LIST_MAX);
+	err = event_trigger_check(&st->errors, e, st->scratch);
+	if (!err)
+		return 0;
+	strlcpy(st->scratch, st->errors.error, LIST_MAX);
+	return ctl_error(&st->errors, err, "start -R: %s", st->scratch);
+}
+
 static int check_events(struct start *st)
 {
 	struct event_set set = EVENTS_UNTOUCHED;
@@ -195,8 +246,10 @@ static int check_events(struct start *st)
 	strlcpy(st->scratch, st->events, LIST_MAX);
 	while (!err && (word = ctl_word(&list)))
 		err = event_set_change(&st->errors, &set, word);
-	for (unsigned int i = 0; !err && i < st->nr_filters; i++)
-		err = check_filter(st, i);
+	for (const struct said *s = st->said;
+	     !err && s < st->said + st->nr_said; s++)
+		err = s->is_trigger ? check_trigger(st, s->event, s->text) :
+				      check_filter(st, s->event, s->text);
 	return err;
 }
 
@@ -234,13 +287,46 @@ static int start_check(struct start *st)
 	return err ? shell_error(err, "trace", "%s", st->errors.error) : 0;
 }
 
-static int apply_filter(const struct start *st, unsigned int i)
+/* The instance that a folder belongs to. Under trace_mutex. */
+static const struct trace_instance *instance_at(const char *folder)
+{
+	char path[CMD_FOLDER];
+
+	for (unsigned int i = 1; i < INSTANCES; i++) {
+		snprintf(path, sizeof(path), "instances/%s/",
+			 trace_instances[i].name);
+		if (trace_instances[i].name[0] && !strcmp(path, folder))
+			return &trace_instances[i];
+	}
+	return &trace_top;
+}
+
+/* All events off, without filters and triggers. */
+static int reset_events(struct start *st)
+{
+	int err;
+
+	mutex_lock(&trace_mutex);
+	err = events_reset(&st->errors, instance_at(st->folder));
+	mutex_unlock(&trace_mutex);
+	return err ? shell_error(err, "trace", "%s", st->errors.error) : 0;
+}
+
+static int apply_said(const struct start *st, bool triggers)
 {
 	char file[80], folder[64] = "";
+	int err = 0;
 
-	event_folder(st->filters[i].event, folder, sizeof(folder));
-	snprintf(file, sizeof(file), "events/%s/filter", folder);
-	return cmd_write(st->folder, file, st->filters[i].text);
+	for (const struct said *s = st->said;
+	     !err && s < st->said + st->nr_said; s++) {
+		if (s->is_trigger != triggers)
+			continue;
+		event_folder(s->event, folder, sizeof(folder));
+		snprintf(file, sizeof(file), "events/%s/%s", folder,
+			 triggers ? "trigger" : "filter");
+		err = cmd_write(st->folder, file, s->text);
+	}
+	return err;
 }
 
 /* What the top level has alone. */
@@ -256,26 +342,32 @@ static int apply_top(const struct start *st)
 }
 
 /* As trace-cmd: what is not asked for with -l and -n is not filtered, and events that are
- * not asked for are off. */
-static int start_apply(const struct start *st)
+ * not asked for are off. Triggers come last, for they may end the tracing at once. */
+static int start_apply(struct start *st)
 {
-	int err = cmd_write(st->folder, "set_ftrace_filter", st->filter);
+	int err = reset_events(st);
 
+	if (!err)
+		err = cmd_write(st->folder, "set_ftrace_filter", st->filter);
 	if (!err)
 		err = cmd_write(st->folder, "set_ftrace_notrace", st->left_out);
 	if (!err && !st->folder[0])
 		err = apply_top(st);
 	if (!err && st->options[0])
 		err = cmd_write(st->folder, "trace_options", st->options);
-	for (unsigned int i = 0; !err && i < st->nr_filters; i++)
-		err = apply_filter(st, i);
+	if (!err && st->cpus[0])
+		err = cmd_write(st->folder, "tracing_cpumask", st->cpus);
+	if (!err)
+		err = apply_said(st, false);
 	if (!err)
 		err = cmd_write(st->folder, "trace", "");
 	if (!err)
 		err = cmd_write(st->folder, "tracing_on", "1");
 	if (!err)
 		err = cmd_write(st->folder, "current_tracer", st->tracer);
-	return err ? err : cmd_write(st->folder, "set_event", st->events);
+	if (!err)
+		err = cmd_write(st->folder, "set_event", st->events);
+	return err ? err : apply_said(st, true);
 }
 
 int cmd_start(struct sink *out, const char *folder, int argc, char **argv)

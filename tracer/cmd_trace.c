@@ -5,9 +5,12 @@
 
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
+#include <kernel/lib/glob.h>
+#include <kernel/lock/mutex.h>
 #include <kernel/printk.h>
 #include <kernel/shell/shell.h>
 #include <kernel/lib/string.h>
+#include <tracer/calls/stack.h>
 #include <tracer/patch/patch.h>
 #include <tracer/ring/ring.h>
 #include <tracer/sites/sites.h>
@@ -59,6 +62,15 @@ static int verb_reset(struct sink *out, const char *folder, int argc,
 	return err ? shell_error(err, "trace", "%s: %s", folder, error) : 0;
 }
 
+/* The i-th of those that are there. */
+static const char *instance_name(unsigned int i)
+{
+	for (unsigned int n = 1; n < INSTANCES; n++)
+		if (trace_instances[n].name[0] && !i--)
+			return trace_instances[n].name;
+	return NULL;
+}
+
 static int verb_snapshot(struct sink *out, const char *folder, int argc,
 			 char **argv)
 {
@@ -103,44 +115,145 @@ static int verb_stat(struct sink *out, const char *folder, int argc,
 	return err;
 }
 
-static int verb_list(struct sink *out, const char *folder, int argc,
-		     char **argv)
+/* trace-cmd's `stack`: the deepest stack that was seen. */
+static int verb_stack(struct sink *out, const char *folder, int argc,
+		      char **argv)
 {
-	const char *what = argc ? argv[0] : "";
+	static const char enabled[] = "/proc/sys/kernel/stack_tracer_enabled";
+	const char *option = argc ? argv[0] : "";
+	char error[160];
+	bool running;
 	int err;
 
 	(void)folder;
-	if (!argc) {
-		err = sink_printf(out, "tracers (-p):\n");
-		if (!err)
-			err = show_file(out, "", "available_tracers");
-		if (!err)
-			err = sink_printf(out, "options (-O):\n");
-		if (!err)
-			err = show_file(out, "", "trace_options");
-		if (!err)
-			err = sink_printf(out,
-					  "%u functions: list -l; those left "
-					  "out: list -n; %u events: list -e\n",
-					  site_weight(live_calls.patchable),
-					  event_id(__stop_events) -
-						  EVENT_FIRST_ID);
-		return err;
+	if (!strcmp(option, "--reset"))
+		return cmd_write("", "stack_max_size", "0");
+	if (!strcmp(option, "--start") || !strcmp(option, "--stop")) {
+		err = ctl_echo(enabled, option[4] == 'a' ? "1" : "0", false,
+			       error, sizeof(error));
+		return err ? shell_error(err, "trace", "stack: %s", error) : 0;
 	}
-	if (!strcmp(what, "-p"))
-		return show_file(out, "", "available_tracers");
-	if (!strcmp(what, "-l"))
-		return show_file(out, "", "available_filter_functions");
-	if (!strcmp(what, "-n"))
-		return show_file(out, "", "set_ftrace_notrace");
-	if (!strcmp(what, "-e"))
-		return show_file(out, "", "available_events");
-	if (!strcmp(what, "-O"))
-		return show_file(out, "", "trace_options");
+	if (argc)
+		return shell_error(-EINVAL, "trace",
+				   "stack '%.32s': accepted are --start, "
+				   "--stop, --reset (forget it); none shows it",
+				   option);
+	mutex_lock(&trace_mutex);
+	running = stack_is_traced();
+	mutex_unlock(&trace_mutex);
+	err = sink_printf(out, "(stack tracer %srunning)\n",
+			  running ? "" : "not ");
+	return err ? err : show_file(out, "", "stack_trace");
+}
+
+/* What `trace list` accepts: trace-cmd's letter, that of `trace start`, and the file. */
+static const struct {
+	const char *letter, *also, *file;
+} lists[] = {
+	{ "-t", "-p", "available_tracers" },
+	{ "-e", "-e", "available_events" },
+	{ "-f", "-l", "available_filter_functions" },
+	{ "-n", "-n", "set_ftrace_notrace" },
+	{ "-o", "-O", "trace_options" },
+	{ "-C", "-C", "trace_clock" },
+};
+
+/* A sink that passes on the lines that match, or whose part before or behind a colon does. */
+struct matching {
+	struct sink sink; /* first */
+	struct sink *out;
+	const char *glob;
+	char line[128];
+	size_t len;
+};
+
+static int match_line(struct matching *m)
+{
+	char *colon = strchr(m->line, ':');
+	bool matches = glob_match(m->glob, m->line);
+
+	if (colon) {
+		*colon = '\0';
+		matches |= glob_match(m->glob, m->line) ||
+			   glob_match(m->glob, colon + 1);
+		*colon = ':';
+	}
+	return matches ? sink_printf(m->out, "%s\n", m->line) : 0;
+}
+
+static int match_write(struct sink *s, const char *text, size_t len)
+{
+	struct matching *m = (struct matching *)s;
+	int err = 0;
+
+	for (size_t i = 0; !err && i < len; i++) {
+		if (text[i] != '\n') {
+			if (m->len < sizeof(m->line) - 1)
+				m->line[m->len++] = text[i];
+			continue;
+		}
+		m->line[m->len] = '\0';
+		m->len = 0;
+		err = match_line(m);
+	}
+	return err;
+}
+
+static int list_all(struct sink *out)
+{
+	int err = sink_printf(out, "tracers (-t):\n");
+
+	if (!err)
+		err = show_file(out, "", "available_tracers");
+	if (!err)
+		err = sink_printf(out, "options (-o):\n");
+	if (!err)
+		err = show_file(out, "", "trace_options");
+	if (!err)
+		err = sink_printf(out, "clocks (-C):\n");
+	if (!err)
+		err = show_file(out, "", "trace_clock");
+	return err ? err :
+		     sink_printf(out,
+				 "%u functions: list -f [GLOB]; those left "
+				 "out: list -n; %u events: list -e [GLOB]; "
+				 "instances: list -B\n",
+				 site_weight(live_calls.patchable),
+				 event_id(__stop_events) - EVENT_FIRST_ID);
+}
+
+static int list_instances(struct sink *out)
+{
+	const char *name;
+	int err = 0;
+
+	for (unsigned int i = 0; !err && (name = instance_name(i)); i++)
+		err = sink_printf(out, "%s\n", name);
+	return err;
+}
+
+static int verb_list(struct sink *out, const char *folder, int argc,
+		     char **argv)
+{
+	struct matching m = { .sink.write = match_write, .out = out };
+	const char *what = argc ? argv[0] : "";
+
+	(void)folder;
+	if (!argc)
+		return list_all(out);
+	if (!strcmp(what, "-B") && argc == 1)
+		return list_instances(out);
+	m.glob = argv[1];
+	for (unsigned int i = 0; i < ARRAY_SIZE(lists); i++)
+		if (!strcmp(what, lists[i].letter) ||
+		    !strcmp(what, lists[i].also))
+			return show_file(m.glob ? &m.sink : out, "",
+					 lists[i].file);
 	return shell_error(-EINVAL, "trace",
-			   "list '%.32s': accepted are -p (tracers), -e "
-			   "(events), -l (functions), -n (those left out), -O "
-			   "(options)",
+			   "list '%.32s': accepted are -t (tracers), -e "
+			   "(events), -f (functions), -n (those left out), -o "
+			   "(options), -C (clocks), and behind them a GLOB; -B "
+			   "(instances)",
 			   what);
 }
 
@@ -165,28 +278,20 @@ static const struct verb {
 	{ "clear", 0, true, verb_clear },
 	{ "reset", 0, true, verb_reset },
 	{ "stat", 0, false, verb_stat },
-	{ "list", 1, false, verb_list },
+	{ "list", 2, false, verb_list },
 	{ "snapshot", 1, false, verb_snapshot },
+	{ "stack", 1, false, verb_stack },
 };
-
-/* The i-th of those that are there. */
-static const char *instance_name(unsigned int i)
-{
-	for (unsigned int n = 1; n < INSTANCES; n++)
-		if (trace_instances[n].name[0] && !i--)
-			return trace_instances[n].name;
-	return NULL;
-}
 
 /* Words that Tab offers behind another one. */
 static const char *follow(const char *before, unsigned int i)
 {
-	static const char *const start[] = {
-		"-B", "-p", "-e", "-f", "-l",
-		"-n", "-g", "-P", "-O", "--max-graph-depth"
-	};
-	static const char *const list[] = { "-p", "-e", "-l", "-n", "-O" };
+	static const char *const start[] = { "-B", "-p", "-e",
+					     "-f", "-R", "-l",
+					     "-n", "-g", "-P",
+					     "-M", "-O", "--max-graph-depth" };
 	static const char *const snapshot[] = { "-s", "-r", "-f" };
+	static const char *const stack[] = { "--start", "--stop", "--reset" };
 	const struct event *e = event_by_id(EVENT_FIRST_ID + i);
 	const struct tracer *t = __start_tracers + i;
 
@@ -195,9 +300,11 @@ static const char *follow(const char *before, unsigned int i)
 	if (!strcmp(before, "start"))
 		return i < ARRAY_SIZE(start) ? start[i] : NULL;
 	if (!strcmp(before, "list"))
-		return i < ARRAY_SIZE(list) ? list[i] : NULL;
+		return i < ARRAY_SIZE(lists) ? lists[i].letter : NULL;
 	if (!strcmp(before, "snapshot"))
 		return i < ARRAY_SIZE(snapshot) ? snapshot[i] : NULL;
+	if (!strcmp(before, "stack"))
+		return i < ARRAY_SIZE(stack) ? stack[i] : NULL;
 	if (!strcmp(before, "-p"))
 		return t < __stop_tracers ? t->name : NULL;
 	if (!strcmp(before, "-B"))
@@ -242,6 +349,7 @@ static int run_verb(struct sink *out, const struct verb *v, int argc,
 	if (argc > v->max_args)
 		return shell_error(-EINVAL, "trace", "%s '%.32s': accepted %s",
 				   v->name, argv[v->max_args],
+				   v->max_args > 1 ? "are fewer arguments" :
 				   v->max_args	   ? "is one argument" :
 				   v->in_instances ? "is -B INSTANCE" :
 						     "are no arguments");
@@ -252,21 +360,29 @@ static int cmd_trace(struct sink *out, int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : "";
 	const struct verb *v;
+	char names[80] = "";
 
-	for (v = verbs; v < verbs + ARRAY_SIZE(verbs); v++)
+	for (v = verbs; v < verbs + ARRAY_SIZE(verbs); v++) {
 		if (!strcmp(v->name, name))
 			return run_verb(out, v, argc - 2, argv + 2);
-	return shell_error(-EINVAL, "trace",
-			   "'%.32s': accepted are start stop restart "
-			   "show clear reset stat list snapshot",
-			   name);
+		strlcpy(names + strlen(names), " ",
+			sizeof(names) - strlen(names));
+		strlcpy(names + strlen(names), v->name,
+			sizeof(names) - strlen(names));
+	}
+	if (argc > 1)
+		return shell_error(-EINVAL, "trace", "'%.32s': accepted are%s",
+				   name, names);
+	return shell_error(-EINVAL, "trace", "accepted are%s; begin with list",
+			   names);
 }
 SHELL_CMD_FOLLOW(trace, "trace",
-		 "start [-B INSTANCE] [-p TRACER] [-e EVENT [-f FILTER]]... "
-		 "[-l|-n|-g FUNC]... [-P PID]... "
+		 "start [-B INSTANCE] [-p TRACER] "
+		 "[-e EVENT [-f FILTER] [-R TRIGGER]...]... "
+		 "[-l|-n|-g FUNC]... [-P PID]... [-M CPUS] "
 		 "[-O OPTION]... [--max-graph-depth N] | stop | restart | show "
-		 "| clear | "
-		 "reset [-B INSTANCE] | stat | list [-p|-e|-l|-n|-O] | "
-		 "snapshot [-s|-r|-f]",
+		 "| clear | reset [-B INSTANCE] | stat | "
+		 "list [-t|-e|-f|-n|-o|-C [GLOB]] | list -B | "
+		 "snapshot [-s|-r|-f] | stack [--start|--stop|--reset]",
 		 "trace functions and events, in trace-cmd's words", cmd_trace,
 		 follow);

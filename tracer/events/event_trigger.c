@@ -244,6 +244,38 @@ cut_filter(struct ctl_handle *h, const struct event *e, char *text, int *err)
 	return f;
 }
 
+/* The command that text says, and the filter behind it, or NULL: the caller frees it. */
+static int parse(struct ctl_handle *h, const struct event *e, char *text,
+		 bool remove, struct command *c, struct event_filter **filter)
+{
+	int err;
+
+	*filter = cut_filter(h, e, text, &err);
+	if (err)
+		return err;
+	err = command_parse(h, ctl_strip(text), remove, c);
+	if (!err && c->kind == COMMAND_DUMP)
+		err = ctl_error(h, -EINVAL,
+				"dump is a command of functions alone; events "
+				"accept: %s",
+				command_names);
+	if (err)
+		event_filter_free(*filter);
+	return err;
+}
+
+int event_trigger_check(struct ctl_handle *h, const struct event *e, char *text)
+{
+	bool remove = *text == '!';
+	struct event_filter *filter;
+	struct command c;
+	int err = parse(h, e, text + remove, remove, &c, &filter);
+
+	if (!err)
+		event_filter_free(filter);
+	return err;
+}
+
 int event_trigger_write(struct ctl_handle *h, struct event *e, char *text)
 {
 	bool remove = *text == '!';
@@ -252,21 +284,13 @@ int event_trigger_write(struct ctl_handle *h, struct event *e, char *text)
 	int err;
 
 	mutex_assert_held(&trace_mutex);
-	text += remove;
-	filter = cut_filter(h, e, text, &err);
+	err = parse(h, e, text + remove, remove, &c, &filter);
 	if (err)
 		return err;
-	err = command_parse(h, ctl_strip(text), remove, &c);
-	if (!err && c.kind == COMMAND_DUMP)
-		err = ctl_error(h, -EINVAL,
-				"dump is a command of functions alone; events "
-				"accept: %s",
-				command_names);
-	if (err || remove)
-		event_filter_free(filter);
-	if (err)
-		return err;
-	return remove ? take_back(h, e, &c) : add(h, e, &c, filter);
+	if (!remove)
+		return add(h, e, &c, filter);
+	event_filter_free(filter);
+	return take_back(h, e, &c);
 }
 
 /* The place in its list of the i-th trigger that is an instance's; or the list's length. */

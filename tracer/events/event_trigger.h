@@ -15,6 +15,10 @@
  */
 int event_trigger_write(struct ctl_handle *h, struct event *e, char *text);
 
+/* Does text say a trigger of e that can be added, or taken back? 0 or -EINVAL; text is changed. */
+int event_trigger_check(struct ctl_handle *h, const struct event *e,
+			char *text);
+
 /* Take back all triggers of e that are an instance's. As above. */
 int event_triggers_clear(struct ctl_handle *h, struct event *e,
 			 const struct trace_instance *in);
