@@ -149,6 +149,7 @@ PARAMETERS = [
     ("ftrace_graph_max_depth=deep", ["deep", "levels"]),
     ("stacktrace=1", ["stacktrace", "nothing"]),
     ("ftrace_dump_on_oops=3", ["ftrace_dump_on_oops", "orig_cpu"]),
+    ("traceoff_on_warning=2", ["traceoff_on_warning", "1, on, 0 or off"]),
 ]
 
 

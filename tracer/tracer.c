@@ -1,6 +1,7 @@
 /* Selecting tracers, starting and stopping: from the state that users set to
  * what sites, trace_ops and rings must be. */
 #include <tracer/tracer.h>
+#include <tracer/warning.h>
 
 #include <boot/boot_info.h>
 #include <tracer/ops.h>
@@ -62,8 +63,9 @@ struct trace_ops *trace_wants(const struct tracer *tracer)
 static void apply(bool clear)
 {
 	struct trace_ops *ops = calls_ops(trace_top.tracer);
-	/* C code looks at tracing_on itself, for a trigger may change it. */
-	bool triggers = event_triggers_any(), apart = events_apart();
+	/* C code looks at tracing_on itself, for a trigger or a warning may change it. */
+	bool triggers = event_triggers_any() || warning_ends_trace();
+	bool apart = events_apart();
 	bool in_c = calls_all_in_c(ops);
 	bool on = (trace_top.on || in_c || triggers) && !trace_top.pauses;
 	struct trace_ops *wanted = trace_wants(trace_top.tracer);

@@ -28,6 +28,9 @@ struct spinlock {
 /* After how long a CPU complains; a test lowers it. */
 extern u32 spin_complain_ms;
 
+/* What becomes false when a CPU complains; NULL: nothing. */
+extern bool *spin_complain_clears;
+
 void spin_init(struct spinlock *l, const char *name);
 irq_state_t spin_lock(struct spinlock *l);
 /* 0 and *state set, or -EBUSY at once. */

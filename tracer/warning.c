@@ -1,0 +1,62 @@
+/* traceoff_on_warning: warning.h. */
+#include <tracer/warning.h>
+
+#include <kernel/errno.h>
+#include <kernel/lib/string.h>
+#include <kernel/lock/lock.h>
+#include <kernel/lock/mutex.h>
+#include <kernel/param.h>
+#include <tracer/events/events.h>
+#include <tracer/tracer.h>
+
+bool warning_ends_trace(void)
+{
+	mutex_assert_held(&trace_mutex);
+	return spin_complain_clears;
+}
+
+static void want(bool on)
+{
+	WRITE_ONCE(spin_complain_clears, on ? &trace_top.on : NULL);
+}
+
+static int warning_read(struct ctl_handle *h, struct seq *s)
+{
+	if (!ctl_once(h))
+		return 0;
+	seq_printf(s, "%d\n", !!READ_ONCE(spin_complain_clears));
+	return 1;
+}
+
+static int warning_write(struct ctl_handle *h, char *text)
+{
+	u64 v;
+	int err;
+
+	text = ctl_strip(text);
+	if (parse_u64(text, &v))
+		return ctl_error(h, -EINVAL,
+				 "'%.32s' is no number; 0 is off, any other on",
+				 text);
+	mutex_lock(&trace_mutex);
+	want(v);
+	trace_refresh();
+	err = events_update(h);
+	mutex_unlock(&trace_mutex);
+	return err;
+}
+CTL_FILE(traceoff_on_warning, .path = "/proc/sys/kernel/traceoff_on_warning",
+	 .read = warning_read, .write = warning_write);
+
+/* Early, before anything is recorded. */
+static int set_warning(const char *value)
+{
+	bool off = !strcmp(value, "0") || !strcmp(value, "off");
+
+	if (!off && *value && strcmp(value, "1") && strcmp(value, "on"))
+		return -EINVAL;
+	want(!off);
+	return 0;
+}
+KERNEL_PARAM(traceoff_on_warning, "traceoff_on_warning",
+	     "nothing, 1, on, 0 or off", set_warning);

@@ -1,0 +1,15 @@
+/*
+ * A warning of the kernel ends the recording, so that the trace shows what came before it:
+ * traceoff_on_warning, a boot parameter and a file, as Linux has them. nopl warns of a lock
+ * that a CPU has waited for too long (kernel/lock/lock.h).
+ */
+#ifndef TRACER_WARNING_H
+#define TRACER_WARNING_H
+
+#include <kernel/types.h>
+
+/* Would a warning end the recording? Then C code looks at tracing_on at each entry. Context:
+ * trace_mutex held. */
+bool warning_ends_trace(void);
+
+#endif
