@@ -13,13 +13,12 @@ static char cmdline[BOOT_CMDLINE];
 static void say_unknown(const char *name)
 {
 	const struct kernel_param *p;
-	char known[256] = "";
-	size_t n = 0;
 
+	/* In pieces, for a message has a limit. No other CPU runs yet. */
+	printk("param: unknown '%s' (known:", name);
 	for_each_registered (p, kernel_params)
-		n += snprintf(known + n, sizeof(known) - min(n, sizeof(known)),
-			      " %s", p->name);
-	printk("param: unknown '%s' (known:%s)\n", name, known);
+		printk(" %s", p->name);
+	printk(")\n");
 }
 
 static void param_set(const char *name, const char *value)

@@ -167,6 +167,15 @@ def test_parameters(arch, guest, half):
     assert g.poweroff() == 0
 
 
+def test_unknown_parameter(arch, image, guest):
+    """Its line names every parameter there is."""
+    line, = re.findall(r"^param: unknown 'nosuch' \(known:(.*)\)\r?$",
+                       guest(arch, append="nosuch=1").boot_text, re.M)
+    known = line.split()
+    assert {name.partition("=")[0] for name, _ in PARAMETERS} <= {*known, "frobnicate"}
+    assert len({*known}) == sum(name.startswith("kernel_param_") for name in image.symbols)
+
+
 def test_editing(arch, guest):
     """Backspace, history, Ctrl-C, Ctrl-U, and Tab over commands, paths and
     function names."""
