@@ -408,3 +408,13 @@ def test_no_guest_outlives_the_runner(option):
     while guest.exists() and ") Z " not in guest.joinpath("stat").read_text():
         assert time.monotonic() < deadline, "QEMU runs on"
         time.sleep(0.05)
+
+
+def test_a_reader_that_ends_early():
+    """tools/run -v | head: it ends as other programs do whose reader has gone."""
+    built(ANY)
+    line = f"""tools/run --arch {ANY} -v --append 'run="help; ls; poweroff"' | head -1
+               echo ${{PIPESTATUS[0]}}"""
+    done = subprocess.run(["bash", "-c", line], cwd=ROOT, text=True, capture_output=True)
+    assert done.stderr == ""
+    assert done.stdout.splitlines()[-1] == "141"

@@ -109,8 +109,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except qemu.UsageError as error:
-        print(f"tools/report: {error}", file=sys.stderr)
-        sys.exit(2)
+    port.end_with(main)
