@@ -198,13 +198,15 @@ $(H)/stale.so: $(plugin_srcs) $(wildcard tools/plugin/*.h)
 setup: ## install what is missing from Debian's packages, and say what
 	$(Q)tools/setup $(filter test,$(MAKECMDGOALS))
 
+# One word of the shell's, whatever quotes are in it.
+append = '$(subst ','\'',$(APPEND))'
 run: all ## boot ARCH with SMP CPUs, console on this terminal (Ctrl-A x ends)
 	$(Q)tools/run --arch $(ARCH) --smp $(SMP) --elf $(ELF) --interactive \
-		$(if $(APPEND),--append '$(APPEND)')
+		$(if $(APPEND),--append $(append))
 
 mount: all $(H)/tracefs ## run, with the guest's control files at DIR on this machine
 	$(Q)tools/run --arch $(ARCH) --smp $(SMP) --elf $(ELF) --interactive \
-		--mount '$(DIR)' $(if $(APPEND),--append '$(APPEND)')
+		--mount '$(DIR)' $(if $(APPEND),--append $(append))
 
 test: ## build all architectures, boot them, run every test
 	$(Q)$(PYTHON) -m pytest -v --no-header --durations=10 -n 3 --dist loadgroup \

@@ -177,3 +177,17 @@ def test_bad_input_is_one_line(guest):
     shell.run("echo function > /sys/kernel/tracing/current_tracer")
     assert shell.run("lab run own").strip() == (
         "lab: tracing is on: current_tracer must be nop")
+
+
+@pytest.mark.parametrize("tool, args, says", [
+    ("lab", ["--arch", ANY, "--schemes", "nosuch"], "no scheme is called 'nosuch'"),
+    ("lab", ["--arch", ANY, "--output", "/none"], "--output /none: there is no such folder"),
+    ("bench", ["--output", "/none/x", ANY], "/none/x: No such file or directory"),
+])
+def test_usage(tool, args, says):
+    """One line, before minutes have passed."""
+    built(ANY)
+    done = subprocess.run([ROOT / "tools" / tool, *args], text=True, capture_output=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    line, = done.stderr.splitlines()
+    assert line.startswith(f"tools/{tool}: {says}")

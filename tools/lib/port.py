@@ -17,7 +17,8 @@ class UsageError(Exception):
 
 def end_with(main: Callable[[], int]) -> NoReturn:
     """Run a program's main() and end with its status: 2 after a UsageError, 130 after Ctrl-C,
-    141 if the reader of the output has ended, as with `| head`."""
+    141 if the reader of the output has ended, as with `| head`. A file that cannot be opened is
+    such a mistake, too."""
     try:
         status = main()
         sys.stdout.flush()
@@ -30,6 +31,12 @@ def end_with(main: Callable[[], int]) -> NoReturn:
         # Python flushes once more when it ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = 141
+    except OSError as error:
+        if not error.filename:
+            raise
+        print(f"tools/{Path(sys.argv[0]).stem}: {error.filename}: {error.strerror}",
+              file=sys.stderr)
+        status = 2
     sys.exit(status)
 
 

@@ -81,6 +81,9 @@ class Machine:
         elf = Path(elf or self.elf)
         if not elf.is_file():
             raise UsageError(f"there is no {elf}: make ARCH={self.arch}")
+        with open(elf, "rb") as file:
+            if file.read(4) != b"\x7fELF":
+                raise UsageError(f"{elf} is no ELF file: make ARCH={self.arch}")
         args = list(self.info["args"])
         if smp == 1:
             args += self.info.get("smp1_args", [])
