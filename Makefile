@@ -51,14 +51,16 @@ variant := $(if $(filter big,$(ENDIAN)),-big)$(\
 	)$(if $(filter-out $(firstword $(SITES_CHOICES)),$(SITES)),-$(SITES))
 record_variant := $(if $(filter-out link,$(RECORD)),-$(RECORD))
 O ?= build/$(ARCH)$(variant)$(record_variant)
-# Who records the sites makes no difference to object files, but to two kinds with
-# RECORD=runtime: the stub, and the recorder. So all others stand once, in B.
+# Who records the sites makes no difference to object files, but to the stub's. So all
+# others stand once, in B.
 B := $(if $(filter file,$(origin O)),build/$(ARCH)$(variant),$(O))
 own_srcs := $(if $(filter runtime,$(RECORD)),arch/$(ARCH)/trampoline.S)
 H := build/host
 ELF := $(O)/nopl.elf
 
 Q := $(if $(filter 0,$(V)),@)
+# One word of the shell's, whatever quotes are in it.
+quote = '$(subst ','\'',$(1))'
 say = $(if $(filter 0,$(V)),$(info $()  $(1)	$(2)))
 
 CC := $(CROSS_COMPILE)gcc
@@ -198,15 +200,14 @@ $(H)/stale.so: $(plugin_srcs) $(wildcard tools/plugin/*.h)
 setup: ## install what is missing from Debian's packages, and say what
 	$(Q)tools/setup $(filter test,$(MAKECMDGOALS))
 
-# One word of the shell's, whatever quotes are in it.
-append = '$(subst ','\'',$(APPEND))'
 run: all ## boot ARCH with SMP CPUs, console on this terminal (Ctrl-A x ends)
 	$(Q)tools/run --arch $(ARCH) --smp $(SMP) --elf $(ELF) --interactive \
-		$(if $(APPEND),--append $(append))
+		$(if $(APPEND),--append $(call quote,$(APPEND)))
 
 mount: all $(H)/tracefs ## run, with the guest's control files at DIR on this machine
 	$(Q)tools/run --arch $(ARCH) --smp $(SMP) --elf $(ELF) --interactive \
-		--mount '$(DIR)' $(if $(APPEND),--append $(append))
+		--mount $(call quote,$(DIR)) \
+		$(if $(APPEND),--append $(call quote,$(APPEND)))
 
 test: ## build all architectures, boot them, run every test
 	$(Q)$(PYTHON) -m pytest -v --no-header --durations=10 -n 3 --dist loadgroup \

@@ -28,6 +28,7 @@ SHELL = [
     ("trace", ["start", "begin with list"]),
     ("trace frobnicate", ["frobnicate|start"]),
     ("trace list -x", ["-x", "-t (tracers)"]),
+    ("trace list -o a", ["a", "-f [GLOB]"]),
     ("trace list -e a b", ["b", "fewer"]),
     ("trace stack -x", ["-x", "--start"]),
     ("trace start -R traceoff", ["-e EVENT"]),

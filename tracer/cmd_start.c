@@ -44,19 +44,19 @@ static int make_instance(const char *folder)
 
 #define LIST_MAX 2048 /* bytes of functions on the command line */
 
-#define SAID_MAX 8
+#define SETTINGS_MAX 8
 
 struct start {
 	char folder[CMD_FOLDER]; /* "": the top level's */
 	const char *tracer;	 /* NULL: nop, if there are events */
-	/* What -e names, and what -f and -R say of the last one before them. */
+	/* What -e names, and the filters and triggers that -f and -R give to the last one. */
 	char events[LIST_MAX];
 	const char *event;
-	struct said {
+	struct setting {
 		const char *event, *text;
 		bool is_trigger; /* not a filter */
-	} said[SAID_MAX];
-	unsigned int nr_said;
+	} settings[SETTINGS_MAX];
+	unsigned int nr_settings;
 	/* What -l and -n name, separated by blanks; and room to check it. */
 	char filter[LIST_MAX], left_out[LIST_MAX], graph[LIST_MAX];
 	char options[LIST_MAX], pids[LIST_MAX];
@@ -86,14 +86,15 @@ static int add_event(struct start *st, const char *name)
 	return add_word(st->events, st->event);
 }
 
-static int add_said(struct start *st, const char *text, bool is_trigger)
+static int add_setting(struct start *st, const char *text, bool is_trigger)
 {
-	if (!st->event || st->nr_said == SAID_MAX)
+	if (!st->event || st->nr_settings == SETTINGS_MAX)
 		return shell_error(-EINVAL, "trace",
 				   "start -f FILTER and -R TRIGGER stand "
 				   "behind -e EVENT, at most %u in all",
-				   SAID_MAX);
-	st->said[st->nr_said++] = (struct said){ st->event, text, is_trigger };
+				   SETTINGS_MAX);
+	st->settings[st->nr_settings++] =
+		(struct setting){ st->event, text, is_trigger };
 	return 0;
 }
 
@@ -121,9 +122,9 @@ static int start_option(struct start *st, const char *option, const char *value)
 	else if (!strcmp(option, "-e") && value)
 		return add_event(st, value);
 	else if (!strcmp(option, "-f") && value)
-		return add_said(st, value, false);
+		return add_setting(st, value, false);
 	else if (!strcmp(option, "-R") && value)
-		return add_said(st, value, true);
+		return add_setting(st, value, true);
 	else if (!strcmp(option, "-M") && value)
 		return set_cpus(st, value);
 	else if (!strcmp(option, "-l") && value)
@@ -224,11 +225,11 @@ static int check_trigger(struct start *st, const char *event, const char *text)
 	const struct event *e = event_alone(event);
 	int err;
 
-	if (!e || *text == '!')
+	if (!e)
 		return ctl_error(&st->errors, -EINVAL,
-				 "start -e %.32s -R '%.32s': %s", event, text,
-				 e ? "! takes a trigger back" :
-				     "no event of that name alone");
+				 "start -e %.32s -R '%.32s': no event of that "
+				 "name alone",
+				 event, text);
 	strlcpy(st->scratch, text, LIST_MAX);
 	err = event_trigger_check(&st->errors, e, st->scratch);
 	if (!err)
@@ -246,8 +247,8 @@ static int check_events(struct start *st)
 	strlcpy(st->scratch, st->events, LIST_MAX);
 	while (!err && (word = ctl_word(&list)))
 		err = event_set_change(&st->errors, &set, word);
-	for (const struct said *s = st->said;
-	     !err && s < st->said + st->nr_said; s++)
+	for (const struct setting *s = st->settings;
+	     !err && s < st->settings + st->nr_settings; s++)
 		err = s->is_trigger ? check_trigger(st, s->event, s->text) :
 				      check_filter(st, s->event, s->text);
 	return err;
@@ -287,38 +288,39 @@ static int start_check(struct start *st)
 	return err ? shell_error(err, "trace", "%s", st->errors.error) : 0;
 }
 
-/* The instance that a folder belongs to. Under trace_mutex. */
+/* The instance that a folder belongs to; NULL: another task has removed it. */
 static const struct trace_instance *instance_at(const char *folder)
 {
-	char path[CMD_FOLDER];
+	char name[CMD_FOLDER];
 
-	for (unsigned int i = 1; i < INSTANCES; i++) {
-		snprintf(path, sizeof(path), "instances/%s/",
-			 trace_instances[i].name);
-		if (trace_instances[i].name[0] && !strcmp(path, folder))
-			return &trace_instances[i];
-	}
-	return &trace_top;
+	if (!folder[0])
+		return &trace_top;
+	strlcpy(name, folder + strlen("instances/"), sizeof(name));
+	name[strlen(name) - 1] = '\0';
+	return instance_find(name);
 }
 
 /* All events off, without filters and triggers. */
 static int reset_events(struct start *st)
 {
+	const struct trace_instance *in;
 	int err;
 
 	mutex_lock(&trace_mutex);
-	err = events_reset(&st->errors, instance_at(st->folder));
+	in = instance_at(st->folder);
+	err = in ? events_reset(&st->errors, in) :
+		   ctl_error(&st->errors, -ENOENT, "%s is gone", st->folder);
 	mutex_unlock(&trace_mutex);
 	return err ? shell_error(err, "trace", "%s", st->errors.error) : 0;
 }
 
-static int apply_said(const struct start *st, bool triggers)
+static int apply_settings(const struct start *st, bool triggers)
 {
 	char file[80], folder[64] = "";
 	int err = 0;
 
-	for (const struct said *s = st->said;
-	     !err && s < st->said + st->nr_said; s++) {
+	for (const struct setting *s = st->settings;
+	     !err && s < st->settings + st->nr_settings; s++) {
 		if (s->is_trigger != triggers)
 			continue;
 		event_folder(s->event, folder, sizeof(folder));
@@ -358,7 +360,7 @@ static int start_apply(struct start *st)
 	if (!err && st->cpus[0])
 		err = cmd_write(st->folder, "tracing_cpumask", st->cpus);
 	if (!err)
-		err = apply_said(st, false);
+		err = apply_settings(st, false);
 	if (!err)
 		err = cmd_write(st->folder, "trace", "");
 	if (!err)
@@ -367,7 +369,7 @@ static int start_apply(struct start *st)
 		err = cmd_write(st->folder, "current_tracer", st->tracer);
 	if (!err)
 		err = cmd_write(st->folder, "set_event", st->events);
-	return err ? err : apply_said(st, true);
+	return err ? err : apply_settings(st, true);
 }
 
 int cmd_start(struct sink *out, const char *folder, int argc, char **argv)

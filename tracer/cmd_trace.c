@@ -156,46 +156,34 @@ static const struct {
 	{ "-n", "-n", "set_ftrace_notrace" },
 	{ "-o", "-O", "trace_options" },
 	{ "-C", "-C", "trace_clock" },
+	{ "-B", "-B", NULL },
 };
 
-/* A sink that passes on the lines that match, or whose part before or behind a colon does. */
-struct matching {
-	struct sink sink; /* first */
-	struct sink *out;
-	const char *glob;
-	char line[128];
-	size_t len;
-};
-
-static int match_line(struct matching *m)
+/* The events whose name, system, or both match. */
+static int list_events(struct sink *out, const char *glob)
 {
-	char *colon = strchr(m->line, ':');
-	bool matches = glob_match(m->glob, m->line);
-
-	if (colon) {
-		*colon = '\0';
-		matches |= glob_match(m->glob, m->line) ||
-			   glob_match(m->glob, colon + 1);
-		*colon = ':';
-	}
-	return matches ? sink_printf(m->out, "%s\n", m->line) : 0;
-}
-
-static int match_write(struct sink *s, const char *text, size_t len)
-{
-	struct matching *m = (struct matching *)s;
+	const struct event *e;
+	char name[64];
 	int err = 0;
 
-	for (size_t i = 0; !err && i < len; i++) {
-		if (text[i] != '\n') {
-			if (m->len < sizeof(m->line) - 1)
-				m->line[m->len++] = text[i];
-			continue;
-		}
-		m->line[m->len] = '\0';
-		m->len = 0;
-		err = match_line(m);
+	for_each_event (e) {
+		snprintf(name, sizeof(name), "%s:%s", e->system, e->name);
+		if (!err &&
+		    (glob_match(glob, name) || glob_match(glob, e->system) ||
+		     glob_match(glob, e->name)))
+			err = sink_printf(out, "%s\n", name);
 	}
+	return err;
+}
+
+static int list_functions(struct sink *out, const char *glob)
+{
+	int err = 0;
+
+	for (unsigned int i = 0; !err && i < site_count; i++)
+		if (site_test(live_calls.patchable, i) &&
+		    glob_match(glob, site_function(i)))
+			err = sink_printf(out, "%s\n", site_function(i));
 	return err;
 }
 
@@ -235,26 +223,28 @@ static int list_instances(struct sink *out)
 static int verb_list(struct sink *out, const char *folder, int argc,
 		     char **argv)
 {
-	struct matching m = { .sink.write = match_write, .out = out };
-	const char *what = argc ? argv[0] : "";
+	const char *what = argc ? argv[0] : "", *glob = argc ? argv[1] : NULL;
+	unsigned int i = 0;
 
 	(void)folder;
 	if (!argc)
 		return list_all(out);
-	if (!strcmp(what, "-B") && argc == 1)
-		return list_instances(out);
-	m.glob = argv[1];
-	for (unsigned int i = 0; i < ARRAY_SIZE(lists); i++)
-		if (!strcmp(what, lists[i].letter) ||
-		    !strcmp(what, lists[i].also))
-			return show_file(m.glob ? &m.sink : out, "",
-					 lists[i].file);
-	return shell_error(-EINVAL, "trace",
-			   "list '%.32s': accepted are -t (tracers), -e "
-			   "(events), -f (functions), -n (those left out), -o "
-			   "(options), -C (clocks), and behind them a GLOB; -B "
-			   "(instances)",
-			   what);
+	while (i < ARRAY_SIZE(lists) && strcmp(what, lists[i].letter) &&
+	       strcmp(what, lists[i].also))
+		i++;
+	if (glob && !strcmp(what, "-e"))
+		return list_events(out, glob);
+	if (glob && i < ARRAY_SIZE(lists) && !strcmp(lists[i].letter, "-f"))
+		return list_functions(out, glob);
+	if (glob || i == ARRAY_SIZE(lists))
+		return shell_error(-EINVAL, "trace",
+				   "list '%.32s': accepted are -t (tracers), "
+				   "-e [GLOB] (events), -f [GLOB] (functions), "
+				   "-n (those left out), -o (options), -C "
+				   "(clocks), -B (instances)",
+				   glob ?: what);
+	return lists[i].file ? show_file(out, "", lists[i].file) :
+			       list_instances(out);
 }
 
 static int verb_restart(struct sink *out, const char *folder, int argc,
@@ -360,7 +350,7 @@ static int cmd_trace(struct sink *out, int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : "";
 	const struct verb *v;
-	char names[80] = "";
+	char names[12 * ARRAY_SIZE(verbs)] = "";
 
 	for (v = verbs; v < verbs + ARRAY_SIZE(verbs); v++) {
 		if (!strcmp(v->name, name))
@@ -382,7 +372,7 @@ SHELL_CMD_FOLLOW(trace, "trace",
 		 "[-l|-n|-g FUNC]... [-P PID]... [-M CPUS] "
 		 "[-O OPTION]... [--max-graph-depth N] | stop | restart | show "
 		 "| clear | reset [-B INSTANCE] | stat | "
-		 "list [-t|-e|-f|-n|-o|-C [GLOB]] | list -B | "
+		 "list [-t|-n|-o|-C|-B] | list -e|-f [GLOB] | "
 		 "snapshot [-s|-r|-f] | stack [--start|--stop|--reset]",
 		 "trace functions and events, in trace-cmd's words", cmd_trace,
 		 follow);

@@ -88,15 +88,13 @@ static int tracing_on_read(struct ctl_handle *h, struct seq *s)
 
 static int tracing_on_write(struct ctl_handle *h, char *text)
 {
-	u64 v;
-	int err = parse_u64(ctl_strip(text), &v);
+	bool on;
+	int err = ctl_nonzero(h, text, &on);
 
 	if (err)
-		return ctl_error(h, err,
-				 "'%.32s' is no number; 0 is off, any other on",
-				 text);
+		return err;
 	mutex_lock(&trace_mutex);
-	instance_record(instance_of(h), v != 0, instance_of(h)->cpumask);
+	instance_record(instance_of(h), on, instance_of(h)->cpumask);
 	mutex_unlock(&trace_mutex);
 	return 0;
 }

@@ -259,32 +259,34 @@ static int make_in(struct ctl_handle *h, struct trace_instance *in)
 	return 0;
 }
 
-/* An instance that is not there, or NULL. *there: one has that name already. */
-static struct trace_instance *find_free(const char *name, bool *there)
+struct trace_instance *instance_find(const char *name)
 {
-	struct trace_instance *free = NULL;
+	for (unsigned int i = 1; i < INSTANCES; i++)
+		if (!strcmp(trace_instances[i].name, name))
+			return &trace_instances[i];
+	return NULL;
+}
 
-	*there = false;
-	for (unsigned int i = INSTANCES - 1; i; i--) {
-		*there |= !strcmp(trace_instances[i].name, name);
+/* An instance that is not there, or NULL. */
+static struct trace_instance *find_free(void)
+{
+	for (unsigned int i = 1; i < INSTANCES; i++)
 		if (!trace_instances[i].rings)
-			free = &trace_instances[i];
-	}
-	return free;
+			return &trace_instances[i];
+	return NULL;
 }
 
 static int folder_make(struct ctl_handle *h, const char *name)
 {
 	struct trace_instance *in;
-	bool there;
 	int err;
 
 	if (strlen(name) >= sizeof(in->name))
 		return ctl_error(h, -EINVAL, "a name has at most %u characters",
 				 (unsigned int)sizeof(in->name) - 1);
 	mutex_lock(&trace_mutex);
-	in = find_free(name, &there);
-	if (there)
+	in = find_free();
+	if (instance_find(name))
 		err = -EEXIST; /* another task has just made it */
 	else if (!in)
 		err = ctl_error(h, -ENOSPC, "there are %u instances already",

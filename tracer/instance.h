@@ -51,6 +51,10 @@ static inline unsigned int instance_number(const struct trace_instance *in)
 	return in - trace_instances;
 }
 
+/* The instance of that name, which is none of the top level's; or NULL. Context: trace_mutex held,
+ * or the instance stays as it is. */
+struct trace_instance *instance_find(const char *name);
+
 /* For control files that each instance has. */
 extern const struct ctl_folders trace_folders;
 

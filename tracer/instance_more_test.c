@@ -30,8 +30,8 @@ static bool begin(const char *functions)
 	    put("instances/a/current_tracer", "function") ||
 	    put("instances/b/current_tracer", "function"))
 		return false;
-	a = trace_test_instance("a");
-	b = trace_test_instance("b");
+	a = instance_find("a");
+	b = instance_find("b");
 	return true;
 }
 

@@ -36,7 +36,7 @@ static int drop(const char *name)
 /* Entries written in an instance; all ones if the books do not add up. */
 static u64 written(const char *name)
 {
-	struct trace_instance *in = trace_test_instance(name);
+	struct trace_instance *in = instance_find(name);
 	struct ring_stats s;
 
 	return in && trace_test_books_of(in->rings, &s) ? s.written : ~0ull;
@@ -187,8 +187,8 @@ KTEST(instances_functions, "instances.functions")
 	KEXPECT_EQ(t, trace_test_written(), 0);
 	victim_call(1);
 	calls++;
-	KEXPECT_EQ(t, own_entries(trace_test_instance("a")->rings), 1);
-	KEXPECT_EQ(t, own_entries(trace_test_instance("b")->rings), 1);
+	KEXPECT_EQ(t, own_entries(instance_find("a")->rings), 1);
+	KEXPECT_EQ(t, own_entries(instance_find("b")->rings), 1);
 	/* Beside the top level, whatever tracer that has. */
 	KEXPECT_EQ(t, trace_test_put("set_ftrace_filter", "victim_leaf"), 0);
 	KEXPECT_EQ(t, trace_test_put("current_tracer", "function"), 0);
@@ -225,7 +225,7 @@ KTEST(instances_functions, "instances.functions")
 	victim_other(1);
 	ring_leave(state);
 	KEXPECT_EQ(t, written("b"), 5);
-	KASSERT(t, trace_test_books_of(trace_test_instance("b")->rings, &s));
+	KASSERT(t, trace_test_books_of(instance_find("b")->rings, &s));
 	KEXPECT_EQ(t, s.dropped, 1);
 	/* One gone, its functions are off, and the others stay. */
 	KEXPECT_EQ(t, drop("b"), 0);
@@ -459,7 +459,7 @@ KTEST(instances_memory, "instances.out_of_memory")
 	trace_test_memory_take(KEPT);
 	KEXPECT_EQ(t, make("a"), -ENOMEM);
 	KEXPECT(t, strstr(error, "no memory for another buffer"));
-	KEXPECT(t, !trace_test_instance("a"));
+	KEXPECT(t, !instance_find("a"));
 	trace_test_memory_give();
 	KEXPECT_EQ(t, make("a"), 0);
 	KEXPECT_EQ(t, drop("a"), 0);

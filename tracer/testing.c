@@ -229,14 +229,6 @@ u64 trace_test_walk(bool consume)
 	return n;
 }
 
-struct trace_instance *trace_test_instance(const char *name)
-{
-	for (unsigned int i = 1; i < INSTANCES; i++)
-		if (!strcmp(trace_instances[i].name, name))
-			return &trace_instances[i];
-	return NULL;
-}
-
 static void *taken[400];
 static unsigned int nr_taken;
 

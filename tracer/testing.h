@@ -109,9 +109,6 @@ void trace_witness_end(struct trace_witness *w, struct ktest_run *t);
 void trace_test_memory_take(unsigned long keep);
 void trace_test_memory_give(void);
 
-/* The instance of that name, or NULL. */
-struct trace_instance *trace_test_instance(const char *name);
-
 /* A task on each online CPU that runs fn over and over (its address in `arg` of
  * struct trace_worker), or `calls` times, and counts. */
 struct trace_worker {

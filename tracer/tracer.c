@@ -1,7 +1,6 @@
 /* Selecting tracers, starting and stopping: from the state that users set to
  * what sites, trace_ops and rings must be. */
 #include <tracer/tracer.h>
-#include <tracer/warning.h>
 
 #include <boot/boot_info.h>
 #include <tracer/ops.h>
@@ -26,6 +25,7 @@
 #include <tracer/latency/latency.h>
 #include <tracer/options.h>
 #include <tracer/output/snapshot.h>
+#include <tracer/warning.h>
 #include <tracer/events/event_trigger.h>
 #include <tracer/events/events.h>
 #include <tracer/output/output.h>

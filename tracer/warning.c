@@ -30,18 +30,19 @@ static int warning_read(struct ctl_handle *h, struct seq *s)
 
 static int warning_write(struct ctl_handle *h, char *text)
 {
-	u64 v;
-	int err;
+	bool on, before;
+	int err = ctl_nonzero(h, text, &on);
 
-	text = ctl_strip(text);
-	if (parse_u64(text, &v))
-		return ctl_error(h, -EINVAL,
-				 "'%.32s' is no number; 0 is off, any other on",
-				 text);
+	if (err)
+		return err;
 	mutex_lock(&trace_mutex);
-	want(v);
-	trace_refresh();
+	before = warning_ends_trace();
+	want(on);
 	err = events_update(h);
+	if (err) {
+		want(before);
+		events_update(h);
+	}
 	mutex_unlock(&trace_mutex);
 	return err;
 }

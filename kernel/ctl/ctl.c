@@ -370,6 +370,19 @@ char *ctl_strip(char *text)
 	return text;
 }
 
+int ctl_nonzero(struct ctl_handle *h, char *text, bool *value)
+{
+	u64 v;
+	int err = parse_u64(ctl_strip(text), &v);
+
+	if (err)
+		return ctl_error(h, err,
+				 "'%.32s' is no number; 0 is off, any other on",
+				 text);
+	*value = v;
+	return 0;
+}
+
 int ctl_bool(struct ctl_handle *h, char *text, bool *value)
 {
 	text = ctl_strip(text);

@@ -109,6 +109,9 @@ char *ctl_strip(char *text);
 /* For writers of 0 or 1, and no other number: which it is. 0; -EINVAL, explained in h. */
 int ctl_bool(struct ctl_handle *h, char *text, bool *value);
 
+/* For writers of any number: is it another one than 0? 0 or parse_u64()'s error, explained. */
+int ctl_nonzero(struct ctl_handle *h, char *text, bool *value);
+
 /* The next word of text, separated by blanks, or NULL; *text goes behind it. */
 char *ctl_word(char **text);
 

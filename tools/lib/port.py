@@ -2,42 +2,14 @@
 explains each key; tools/lib/arch.c reads "code" and "sites" for the tools in C."""
 
 import json
-import os
 import platform
-import sys
 from pathlib import Path
-from typing import Callable, NoReturn
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 class UsageError(Exception):
     """Something that the caller has to put right; its text is one line."""
-
-
-def end_with(main: Callable[[], int]) -> NoReturn:
-    """Run a program's main() and end with its status: 2 after a UsageError, 130 after Ctrl-C,
-    141 if the reader of the output has ended, as with `| head`. A file that cannot be opened is
-    such a mistake, too."""
-    try:
-        status = main()
-        sys.stdout.flush()
-    except UsageError as error:
-        print(f"tools/{Path(sys.argv[0]).stem}: {error}", file=sys.stderr)
-        status = 2
-    except KeyboardInterrupt:
-        status = 130
-    except BrokenPipeError:
-        # Python flushes once more when it ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        status = 141
-    except OSError as error:
-        if not error.filename:
-            raise
-        print(f"tools/{Path(sys.argv[0]).stem}: {error.filename}: {error.strerror}",
-              file=sys.stderr)
-        status = 2
-    sys.exit(status)
 
 
 # Key, what it must be, must it be there.

@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import layout  # noqa: E402
 from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: E402
-from lib import port, qemu  # noqa: E402
+from lib import port, program, qemu  # noqa: E402
 from lib.guest import Guest  # noqa: E402
 
 # The calls of a boot, without the time that a task sleeps.
@@ -109,4 +109,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    port.end_with(main)
+    program.end_with(main)

@@ -207,16 +207,13 @@ static int enabled_read(struct ctl_handle *h, struct seq *s)
 
 static int enabled_write(struct ctl_handle *h, char *text)
 {
-	u64 v;
-	int err;
+	bool on;
+	int err = ctl_nonzero(h, text, &on);
 
-	text = ctl_strip(text);
-	if (parse_u64(text, &v))
-		return ctl_error(h, -EINVAL,
-				 "'%.32s' is no number; 0 is off, any other on",
-				 text);
+	if (err)
+		return err;
 	mutex_lock(&trace_mutex);
-	err = enable(h, v);
+	err = enable(h, on);
 	mutex_unlock(&trace_mutex);
 	return err;
 }

@@ -266,10 +266,9 @@ static int parse(struct ctl_handle *h, const struct event *e, char *text,
 
 int event_trigger_check(struct ctl_handle *h, const struct event *e, char *text)
 {
-	bool remove = *text == '!';
 	struct event_filter *filter;
 	struct command c;
-	int err = parse(h, e, text + remove, remove, &c, &filter);
+	int err = parse(h, e, text, false, &c, &filter);
 
 	if (!err)
 		event_filter_free(filter);

@@ -15,7 +15,7 @@
  */
 int event_trigger_write(struct ctl_handle *h, struct event *e, char *text);
 
-/* Does text say a trigger of e that can be added, or taken back? 0 or -EINVAL; text is changed. */
+/* Does text say a trigger that can be added to e? 0 or -EINVAL; text is changed. */
 int event_trigger_check(struct ctl_handle *h, const struct event *e,
 			char *text);
 
