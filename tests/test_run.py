@@ -237,7 +237,8 @@ def test_real_failing_test(image, run_tool, tmp_path):
     (("--arch", ANY, "--timeout", "-3"), "'-3' is no number of seconds above 0"),
     (("--arch", ANY, "--expect", "("), "'(' is no regular expression"),
     (("--arch", ANY, "--log", "/none/log"), "tools/run: /none/log: No such file"),
-    (("--arch", ANY, "--interactive", "--mount", ""), "make mount DIR=FOLDER"),
+    (("--arch", ANY, "--interactive", "--mount", "", "--append", 'run="poweroff"'),
+     "make mount DIR=FOLDER"),
     ((), "--arch"),
 ])
 def test_usage(args, says, run_tool):
