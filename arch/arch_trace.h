@@ -92,11 +92,11 @@ extern const unsigned int arch_jump_length;
  * Strategy `word`. inline: may ONE store replace the live instruction while other
  * CPUs fetch it, so that each of them executes the old or the new one as a whole? The
  * store may write neighbouring bytes with the values that they have.
- * arch_word_refused(): NULL where the answer can be yes on this CPU; else why the
- * architecture promises it for no site.
+ * arch_word_refused: NULL where the answer can be yes on this CPU; else why the
+ * architecture promises it for no site. It is right from arch_nop_select() on.
  */
 static inline bool arch_live_word(struct live l);
-const char *arch_word_refused(void);
+extern const char *arch_word_refused;
 
 /*
  * Strategy `breakpoint`. A live instruction is a first unit and a tail. The first
@@ -183,11 +183,22 @@ void arch_text_sync(void);
  *                parent, ops, sp), which may let the function return to
  *                trace_return. sp is the stack pointer that the function has when
  *                the trampoline has returned to it.
+ * trace_entry_graph  function_graph's call, with interrupts off: fills in the task's next
+ *                struct task_return, adds one to nr_returns and graph_depth, writes one event
+ *                (ring_event.h) with the same time, and has the function return to
+ *                trace_return. When ring.cur >= ring.graph, the clock is 2^32 ticks or more
+ *                past ring.base, the task has TASK_RETURNS, the frame is not known
+ *                (cpu_head.frames), or this is an NMI, it changes nothing and goes on as
+ *                trace_entry_return. Where sites stand at a function's entry, each frame is
+ *                known.
  * ip is the return address of the live call, parent that of the function.
  *
  * trace_return   where such a function returns to. It keeps every register that may
- *                hold a result, calls trace_returned(), and goes on where that
- *                says. A stack walk that finds the address of trace_return where a
+ *                hold a result. It writes function_graph's return in two slots, takes one
+ *                from graph_depth and nr_returns, and goes on at the real return address,
+ *                all with interrupts off. In the cases above, and when the call began before
+ *                ring.base, it calls trace_returned() instead, which says where to go on.
+ *                A stack walk that finds the address of trace_return where a
  *                return address should be looks among the task's taken returns
  *                (kernel/image/unwind.c).
  */
@@ -195,7 +206,7 @@ struct trace_ops {
 	void (*entry)(void); /* first: the trampoline jumps through it */
 	void (*func)(unsigned long ip, unsigned long parent,
 		     struct trace_ops *ops);
-	/* With trace_entry_return: tracer/graph/returns.h. */
+	/* With trace_entry_return and trace_entry_graph: tracer/graph/returns.h. */
 	bool (*enter)(struct task_return *r, unsigned int depth);
 	void (*leave)(struct task_return *r, unsigned int depth);
 };
@@ -217,6 +228,7 @@ void trace_entry_ring(void);
 void trace_entry_call(void);
 void trace_entry_choose(void);
 void trace_entry_return(void);
+void trace_entry_graph(void);
 void trace_return(void);
 /* Behind the last trampoline; trace_entry is the first. */
 extern const char trampoline_end[];
@@ -234,7 +246,7 @@ extern const unsigned long arch_link_below;
 #endif
 
 /*
- * Supplied by the tracer, called by the trampolines: tracer/graph/graph.c. The
+ * Supplied by the tracer, called by the trampolines: tracer/graph/returns.c. The
  * second one stores the real return address at *place, where a walk has found
  * trace_return until then. At every instruction, either the stack slot or the task's
  * taken returns hold the real address.

@@ -25,20 +25,29 @@
 /* A value of ring.end: no call is recorded, and C code need not hear of any. */
 #define RING_PASS 1
 
+/* Byte offsets into struct frame_kept, and how many of them a CPU has. */
+#define FRAMES_KEPT 1024
+#define FRAME_KEPT_SIZE 8
+#define FRAME_KEPT_IP 0
+#define FRAME_KEPT_CFA 4
+#define FRAME_KEPT_SLOT 6
+
 /* Bits in trace_in_c (arch/arch_trace.h): a power of two. */
 #define TRACE_IN_C_BITS 4096
 
 /* Byte offsets into struct cpu_head. */
 #define CPU_HEAD_SELF 0
 #define CPU_HEAD_CURRENT __SIZEOF_POINTER__
-#define CPU_HEAD_RING_CUR (2 * __SIZEOF_POINTER__)
-#define CPU_HEAD_RING_END (3 * __SIZEOF_POINTER__)
-#define CPU_HEAD_RING_BASE (4 * __SIZEOF_POINTER__)
-#define CPU_HEAD_SCRATCH (4 * __SIZEOF_POINTER__ + 8)
-#define CPU_HEAD_TRAP_STACK (8 * __SIZEOF_POINTER__ + 8)
-#define CPU_HEAD_TEXT (9 * __SIZEOF_POINTER__ + 8)
-#define CPU_HEAD_PREEMPT (10 * __SIZEOF_POINTER__ + 8)
-#define CPU_HEAD_INDEX (10 * __SIZEOF_POINTER__ + 12)
+#define CPU_HEAD_RING_BASE (2 * __SIZEOF_POINTER__)
+#define CPU_HEAD_RING_CUR (2 * __SIZEOF_POINTER__ + 8)
+#define CPU_HEAD_RING_END (3 * __SIZEOF_POINTER__ + 8)
+#define CPU_HEAD_RING_GRAPH (4 * __SIZEOF_POINTER__ + 8)
+#define CPU_HEAD_TEXT (5 * __SIZEOF_POINTER__ + 8)
+#define CPU_HEAD_SCRATCH (6 * __SIZEOF_POINTER__ + 8)
+#define CPU_HEAD_TRAP_STACK (10 * __SIZEOF_POINTER__ + 8)
+#define CPU_HEAD_FRAMES (11 * __SIZEOF_POINTER__ + 8)
+#define CPU_HEAD_PREEMPT (12 * __SIZEOF_POINTER__ + 8)
+#define CPU_HEAD_INDEX (12 * __SIZEOF_POINTER__ + 12)
 
 #ifndef __ASSEMBLER__
 #include <kernel/types.h>
@@ -47,20 +56,36 @@ struct task;
 
 /* Where the next entry of a ring goes. */
 struct ring_place {
+	u64 base;  /* arch_clock() that the page's times count from */
 	char *cur; /* the next free 12-byte slot */
 	/* The end of the page's slots; equal to or below cur whenever C has to decide: page
 	 * full, CPU masked, tracing off, already inside the tracer. */
 	char *end;
-	u64 base; /* arch_clock() that the page's times count from */
+	/* Below it there is room for two slots, and function_graph records each call that
+	 * comes to it, and nothing else. NULL: C has to decide. */
+	char *graph;
+	unsigned long text; /* address of _text, to make offsets from */
+};
+
+/*
+ * Where a function's frame is at its site. A CPU keeps what function_graph needed last, at
+ * the place that ip / FRAME_KEPT_SIZE says. The trampolines and returns.c use it with
+ * interrupts off, so that no other task of the CPU sees half of one.
+ */
+struct frame_kept {
+	u32 ip;	 /* the low 32 bits of the return address of the site's call */
+	s16 cfa; /* the CFA, and */
+	s16 slot; /* where the return address lies: both less the stack pointer. 0: in the
+		   * link register */
 };
 
 struct cpu_head {
 	struct cpu_head *self;
 	struct task *current;
 	struct ring_place ring; /* of the ring that the entry trampoline writes */
-	unsigned long scratch[4]; /* the port's trap entry */
-	unsigned long trap_stack; /* top of this CPU's emergency stack */
-	unsigned long text;	  /* address of _text, to make offsets from */
+	unsigned long scratch[4];  /* the port's trap entry */
+	unsigned long trap_stack;  /* top of this CPU's emergency stack */
+	struct frame_kept *frames; /* FRAMES_KEPT of them */
 	u32 preempt_count;
 	u32 index; /* CPU index */
 };
@@ -72,11 +97,18 @@ static_assert(offsetof(struct cpu_head, ring.end) == CPU_HEAD_RING_END, "asm");
 static_assert(offsetof(struct cpu_head, scratch) == CPU_HEAD_SCRATCH, "asm");
 static_assert(offsetof(struct cpu_head, trap_stack) == CPU_HEAD_TRAP_STACK,
 	      "asm");
-static_assert(offsetof(struct cpu_head, text) == CPU_HEAD_TEXT, "asm");
+static_assert(offsetof(struct cpu_head, ring.graph) == CPU_HEAD_RING_GRAPH,
+	      "asm");
+static_assert(offsetof(struct cpu_head, ring.text) == CPU_HEAD_TEXT, "asm");
+static_assert(offsetof(struct cpu_head, frames) == CPU_HEAD_FRAMES, "asm");
 static_assert(offsetof(struct cpu_head, ring.base) == CPU_HEAD_RING_BASE,
 	      "asm");
 static_assert(offsetof(struct cpu_head, preempt_count) == CPU_HEAD_PREEMPT,
 	      "asm");
 static_assert(offsetof(struct cpu_head, index) == CPU_HEAD_INDEX, "asm");
+static_assert(sizeof(struct frame_kept) == FRAME_KEPT_SIZE, "asm");
+static_assert(offsetof(struct frame_kept, ip) == FRAME_KEPT_IP, "asm");
+static_assert(offsetof(struct frame_kept, cfa) == FRAME_KEPT_CFA, "asm");
+static_assert(offsetof(struct frame_kept, slot) == FRAME_KEPT_SLOT, "asm");
 #endif
 #endif

@@ -6,8 +6,14 @@
  *           of the byte (RING_IRQS_OFF) set if interrupts were off at the site
  * So text is smaller than 16 MiB less RING_TYPES; the linker script asserts
  * it. An ip offset of RING_TYPE(n) and above marks a slot that is not a
- * function event, a parent offset one whose return is recorded as well; only C
- * writes those.
+ * function event, a parent offset one whose return is recorded as well
+ * (tracer/ring/ring_format.h). Trampolines write two of these: function_graph's
+ * call, and its return in two slots.
+ *   call    word 2: RING_TYPE_ENTRY + the task's graph_depth, as the parent
+ *   return  word 1: RING_TYPE_RETURN, as the ip; word 2: the ip of the call;
+ *           words 3, 4: ticks since the call, low and high; word 5: graph_depth |
+ *           returns_missed << 8. One is added to the page's count `inner`,
+ *           which is where ring.graph + RING_GRAPH_TO_INNER points.
  */
 #ifndef ARCH_RING_EVENT_H
 #define ARCH_RING_EVENT_H
@@ -17,6 +23,10 @@
 #define RING_CONTEXT_IRQS_OFF 0x4000 /* the same bit in the 16-bit context */
 #define RING_TYPES 256
 #define RING_TYPE(n) (0x1000000 - RING_TYPES + (n))
+#define RING_TYPE_END RING_TYPE(RING_TYPES)
+#define RING_TYPE_ENTRY RING_TYPE(0)
+#define RING_TYPE_RETURN RING_TYPE(10)
+#define RING_GRAPH_TO_INNER (-4054) /* bytes; the count has 16 bits */
 
 #ifndef __ASSEMBLER__
 #include <kernel/types.h>

@@ -147,7 +147,8 @@ def test_bad_code_stops_the_build(tree, field, value, says):
     ("qemu", None, "the field qemu is missing: a string"),
     ("bits", 31, "bits must be 32 or 64"),
     ("qemus", "x", "no field qemus is known; accepted: packages qemu "),
-    ("limits/graph_call", "x", "limits: the field graph_call is missing: a number"),
+    ("limits/disabled_site", "x",
+     "limits: the field disabled_site is missing: a number"),
 ])
 def test_bad_data_stops_the_tools(tree, field, value, says):
     """The same of what Python reads."""

@@ -20,13 +20,15 @@ STACK_SIZE = 0x7000
 INTERRUPT_EVERY = 4000  # steps
 
 # Commands whose work is stepped, a boot each: switches, locks, control files; then
-# what the graph tracer does to every call. (malta cuts lines at 255 bytes.) The test
-# gives way to another task however slow the host is; a sleep may be over too soon.
+# what the graph tracer does to every call, at once and, with an option off, in C. (malta
+# cuts lines at 255 bytes.) The test gives way to another task however slow the host
+# is; a sleep may be over too soon.
 LINES = ["test task.join; ps; ls /proc; cpus; help | wc; repeat 2 pwd; "
          "cat /proc/interrupts | grep -c a; test s[ty][rm]*; test param*; history",
          "cd /sys/kernel/tracing; echo a > trace_marker; cat trace | tail -1; "
          "trace stat; echo wake > set_ftrace_filter; echo > set_ftrace_filter; "
-         "echo function_graph > current_tracer; uptime"]
+         "echo function_graph > current_tracer; uptime; "
+         "echo 0 > options/funcgraph-irqs; uptime"]
 
 
 class Walker:
@@ -68,7 +70,7 @@ class Walker:
 
 def offsets(image) -> dict[str, int]:
     """Where fields of the kernel's structs stand, by its debug information."""
-    fields = ["task::nr_returns", "task::returns", "task::stack",
+    fields = ["task::name", "task::nr_returns", "task::returns", "task::stack",
               "task_return::cfa", "task_return::ret"]
     commands = []
     for field in fields:
@@ -268,7 +270,8 @@ def stepped(arch, lines, tmp_path) -> Stepper:
         stepper = Stepper(stub, image, Walker(image, tmp_path))
         while True:
             stepper.begin()
-            if b"init\0" in stub.memory(stepper.task, 512):
+            name = stepper.task + stepper.at["task::name"]
+            if stub.memory(name, 5) == b"init\0":
                 break
             stub.step()
         stepper.run(20000)
@@ -291,5 +294,5 @@ def test_walk_is_exact_at_every_instruction(arch, tmp_path):
     assert runs[1].taken > 1000
     assert sum(r.interrupts for r in runs) and runs[0].switches
     for name in ("arch_switch", "trace_entry", "trace_return",
-                 "trace_entry_return"):
+                 "trace_entry_graph", "trace_entry_return"):
         assert name in functions, name

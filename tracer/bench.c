@@ -271,7 +271,7 @@ static int put_calls(struct sink *out)
 	put_figure(out, "beside_an_instance", cost_beside(), "instructions",
 		   65);
 	trace_select(&errors, "function_graph");
-	put_figure(out, "graph_call", cost_with(true), "instructions", 345);
+	put_figure(out, "graph_call", cost_with(true), "instructions", 140);
 	trace_select(&errors, "function");
 	return put_figure(out, "enable_one_name", cost_of_name(),
 			  "instructions", 5000);

@@ -8,6 +8,7 @@
 #include <kernel/mm/kmalloc.h>
 #include <tracer/output/comm.h>
 #include <tracer/ring/ring_control.h>
+#include <tracer/ring/ring_more.h>
 
 #define TEXT 65536
 

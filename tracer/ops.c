@@ -20,6 +20,7 @@ PATCH_INDIRECT(trace_entry, trace_entry_ring);
 PATCH_INDIRECT(trace_entry, trace_entry_call);
 PATCH_INDIRECT(trace_entry, trace_entry_choose);
 PATCH_INDIRECT(trace_entry, trace_entry_return);
+PATCH_INDIRECT(trace_entry, trace_entry_graph);
 
 struct trace_ops trace_ops_off = { .entry = trace_entry_off };
 
@@ -40,8 +41,8 @@ void trace_ops_set(struct trace_ops *ops)
 	mutex_assert_held(&trace_mutex);
 	patch_path_check(trace_entry, ops->entry);
 	patch_path_check(trace_entry_call, ops->func);
-	patch_path_check(returns_take, ops->enter);
-	patch_path_check(returns_give_back, ops->leave);
+	patch_path_check(trace_take_return, ops->enter);
+	patch_path_check(trace_returned, ops->leave);
 	if (!borrowed)
 		store(ops);
 }

@@ -4,12 +4,15 @@
  */
 #include <arch/conform/conform.h>
 
+#include <kernel/errno.h>
 #include <kernel/printk.h>
 #include <kernel/lib/string.h>
 #include <kernel/image/symbols.h>
 #include <kernel/image/unwind.h>
 #include <kernel/lock/mutex.h>
+#include <tracer/graph/graph.h>
 #include <tracer/graph/returns.h>
+#include <tracer/ring/ring_control.h>
 #include <tracer/sites/sites.h>
 #include <tracer/testing.h>
 #include <tracer/tracer.h>
@@ -178,6 +181,170 @@ KTEST(returned, "arch_trace.trace_returned")
 	KEXPECT_EQ(t, left, 200);
 	KEXPECT_EQ(t, out_of_order, 0);
 	KEXPECT_EQ(t, current_task()->nr_returns, depth);
+}
+
+/* ---- function_graph's trampoline ---- */
+
+static u32 asked; /* calls that the trampoline has left to C */
+
+static bool graph_asked(struct task_return *r, unsigned int depth)
+{
+	asked++;
+	return graph_enter(r, depth);
+}
+
+static struct trace_ops graph_ops = {
+	.entry = trace_entry_graph,
+	.enter = graph_asked,
+	.leave = graph_leave,
+};
+
+/* From now on the rings are empty, and the trampoline may write them or not. */
+static void open_rings(bool graph)
+{
+	WRITE_ONCE(ring_graph, graph);
+	ring_record(rings, cpus_present(), true);
+}
+
+static void graph_begin(struct ktest_run *t)
+{
+	KEXPECT(t, trace_test_site(victim_call) >= 0);
+	trace_test_reset();
+	mutex_lock(&trace_mutex);
+	trace_test_ops(&graph_ops);
+	KEXPECT_EQ(t, conform_switch_victims(true), 0);
+	open_rings(true);
+	asked = 0;
+}
+
+static void graph_end(struct ktest_run *t)
+{
+	KEXPECT_EQ(t, conform_switch_victims(false), 0);
+	trace_test_ops(NULL);
+	open_rings(false);
+	mutex_unlock(&trace_mutex);
+	KEXPECT_EQ(t, current_task()->nr_returns, 0);
+	KEXPECT_EQ(t, current_task()->graph_depth, 0);
+}
+
+/* Every victim, and nothing is left to C but what finds its page full. */
+KTEST(entry_graph, "arch_trace.trace_entry_graph")
+{
+	struct ring_stats s;
+
+	graph_begin(t);
+	conform_expect_kept(t);
+	KEXPECT(t, trace_test_books(&s));
+	graph_end(t);
+	KEXPECT(t, s.written > CONFORM_ROUNDS * 12);
+	KEXPECT_EQ(t, s.written % 2, 0);
+	/* And what is new: 20 functions at most. */
+	KEXPECT(t, asked < s.written / 100 + 20);
+}
+
+/* What one call of victim_call() leaves in the ring: its event, and its return in two slots. */
+static void expect_slots(struct ktest_run *t, u32 context)
+{
+	unsigned long text = (unsigned long)_text;
+	u32 ip = site_address(trace_test_site(victim_call)) + arch_site_length -
+		 text;
+	struct ring *r = &rings[cpu_index()];
+	const struct ring_page *p = r->pages[r->head % r->nr];
+	const struct ring_event *e = (const struct ring_event *)r->at->cur;
+	u16 inner = p->inner;
+	struct task *me = current_task();
+	/* A timer may ask for another task at any time. */
+	const u32 steady = ~(PREEMPT_RESCHED >> 8);
+
+	me->graph_depth += 3;
+	me->returns_missed += 5;
+	KEXPECT_EQ(t, victim_call(5), 8);
+	KEXPECT_EQ(t, me->graph_depth, 3);
+	KEXPECT_EQ(t, r->at->cur - (const char *)e, 3 * RING_EVENT_SIZE);
+	KEXPECT_EQ(t, p->inner - inner, 1);
+	KEXPECT_EQ(t, e[0].ip, ip << 8 | (context & 0xff));
+	KEXPECT_EQ(t, e[0].parent & steady, RING_ENTRY(3) << 8 | context >> 8);
+	KEXPECT_EQ(t, e[1].ip, RING_RETURN << 8 | (context & 0xff));
+	KEXPECT_EQ(t, e[1].parent & steady, ip << 8 | context >> 8);
+	KEXPECT_EQ(t, e[1].delta - e[0].delta, e[2].delta);
+	KEXPECT_EQ(t, e[2].ip, 0);
+	KEXPECT_EQ(t, e[2].parent, 3 | me->returns_missed << 8);
+	me->graph_depth -= 3;
+	me->returns_missed -= 5;
+}
+
+KTEST(graph_slots, "arch_trace.trace_entry_graph.slots")
+{
+	struct ring_place *at;
+	irq_state_t state;
+
+	graph_begin(t);
+	victim_call(1); /* its frame is known now */
+	preempt_disable();
+	victim_call(1);
+	asked = 0;
+	expect_slots(t, 1);
+	state = arch_irq_save();
+	expect_slots(t, 1 | RING_CONTEXT_IRQS_OFF);
+	KEXPECT_EQ(t, asked, 0);
+	/* The page's time is 2^32 ticks ago, and more. */
+	at = &arch_this_cpu()->head.ring;
+	at->base -= 1ull << 33;
+	KEXPECT_EQ(t, victim_call(5), 8);
+	KEXPECT_EQ(t, asked, 1);
+	arch_irq_restore(state);
+	preempt_enable();
+	graph_end(t);
+}
+
+/* What C has to decide: the trampoline is closed, or there is no room for a return. */
+KTEST(graph_asks, "arch_trace.trace_entry_graph.asks")
+{
+	struct task *me = current_task();
+	u32 missed = me->returns_missed;
+	irq_state_t state;
+
+	graph_begin(t);
+	state = arch_irq_save();
+	me->nr_returns = TASK_RETURNS;
+	KEXPECT_EQ(t, victim_call(5), 8);
+	me->nr_returns = 0;
+	arch_irq_restore(state);
+	KEXPECT_EQ(t, me->returns_missed - missed, 1);
+	me->returns_missed = missed;
+	KEXPECT_EQ(t, asked, 0);
+	open_rings(false);
+	KEXPECT_EQ(t, victim_call(5), 8);
+	KEXPECT_EQ(t, asked, 1);
+	graph_end(t);
+}
+
+static notrace void enter_nmi(unsigned long x)
+{
+	(void)x;
+	arch_this_cpu()->head.preempt_count |= PREEMPT_NMI;
+}
+
+/* A call and a return in an NMI, which may have interrupted a writer of the ring, are lost. */
+KTEST(graph_nmi, "arch_trace.trace_entry_graph.nmi")
+{
+	struct ring_stats s;
+	irq_state_t state;
+
+	if (conform_nmi() == -ENOSYS)
+		KSKIP(t, "this machine has no NMI");
+	graph_begin(t);
+	state = arch_irq_save();
+	enter_nmi(0);
+	KEXPECT_EQ(t, victim_call(5), 8);
+	arch_this_cpu()->head.preempt_count &= ~PREEMPT_NMI;
+	KEXPECT_EQ(t, victim_callback(enter_nmi, 5), 6);
+	arch_this_cpu()->head.preempt_count &= ~PREEMPT_NMI;
+	arch_irq_restore(state);
+	KEXPECT(t, trace_test_books(&s));
+	graph_end(t);
+	KEXPECT_EQ(t, s.held, 1);
+	KEXPECT_EQ(t, s.dropped, 2);
 }
 
 /* ---- backtraces ---- */

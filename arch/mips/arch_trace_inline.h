@@ -102,7 +102,7 @@ static inline void arch_live_write(struct live l, long delta, u64 bytes)
 
 /*
  * Each instruction is one aligned word. Whether a CPU may fetch it meanwhile,
- * arch_word_refused() says.
+ * arch_word_refused says.
  */
 static inline bool arch_live_word(struct live l)
 {

@@ -18,6 +18,7 @@
 #define CONTEXT_S(n) (4 * (n))
 #define CONTEXT_SP 36
 #define CONTEXT_RA 40
+#define CONTEXT_SIZE 48 /* up to the next 8 bytes */
 
 /* struct cpu_head.scratch[]: the address of the GIC's counter, for the trampolines. */
 #define SCRATCH_COUNTER 0

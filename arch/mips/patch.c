@@ -11,8 +11,19 @@
 const char arch_nop_names[] = "nop";
 const char arch_site_expected[] = SITE_EXPECTED;
 
+/*
+ * No MIPS manual that this port can cite says what a CPU fetches while another CPU
+ * stores the word. So `word` is refused. A manual that does say it belongs here, and
+ * would let `word` in. Under -icount QEMU runs one CPU at a time.
+ */
+const char *arch_word_refused;
+
 const char *arch_nop_select(const char *wanted)
 {
+	if (!boot_info.icount)
+		arch_word_refused =
+			"no MIPS manual is known to say what a CPU fetches "
+			"while the word is stored; only -icount allows it";
 	return wanted && strcmp(wanted, arch_nop_names) ? NULL : SITE_NOP;
 }
 
@@ -49,19 +60,6 @@ notrace int arch_site_prepare(unsigned long site, unsigned long target,
 	arch_live_write((struct live){ site, LIVE_CALL }, delta,
 			site_insn(site, false));
 	return 0;
-}
-
-/*
- * No MIPS manual that this port can cite says what a CPU fetches while another CPU
- * stores the word. So `word` is refused. A manual that does say it belongs here, and
- * would let `word` in. Under -icount QEMU runs one CPU at a time.
- */
-const char *arch_word_refused(void)
-{
-	if (boot_info.icount)
-		return NULL;
-	return "no MIPS manual is known to say what a CPU fetches while the "
-	       "word is stored; only -icount allows it";
 }
 
 /* The live instruction is never in a delay slot, so EPC is its own address, and

@@ -13,15 +13,16 @@
 #include <arch/asm.h>
 #include <arch/cpu_head.h>
 #include <arch/ring_event.h>
+#include <arch/task_head.h>
 #include <frame.h>
 #include <regs.h>
 
 #ifdef __MIPSEL__
-#define BASE_LOW 0 /* in the 64-bit ring.base */
-#define BASE_HIGH 4
+#define LOW 0 /* in a number of 64 bits */
+#define HIGH 4
 #else
-#define BASE_LOW 4
-#define BASE_HIGH 0
+#define LOW 4
+#define HIGH 0
 #endif
 
 	.set noreorder
@@ -130,9 +131,9 @@ TRAMPOLINE(trace_entry_ring)
 	beqz	$t3, trace_ring_full
 	lw	$t6, %lo(arch_clock_high)($t9)	/* [15] */
 	beqz	$t4, 2f				/* no GIC: Count */
-	lw	$t8, (CPU_HEAD_RING_BASE + BASE_LOW)($gp)
+	lw	$t8, (CPU_HEAD_RING_BASE + LOW)($gp)
 	lw	$t5, 0($t4)
-1:	lw	$t9, (CPU_HEAD_RING_BASE + BASE_HIGH)($gp)
+1:	lw	$t9, (CPU_HEAD_RING_BASE + HIGH)($gp)
 	subu	$t3, $t5, $t8			/* [20] word 0: delta */
 	xor	$t6, $t6, $t9
 	ins	$t5, $zero, 0, 31
@@ -141,27 +142,25 @@ TRAMPOLINE(trace_entry_ring)
 	lw	$t6, CPU_HEAD_PREEMPT($gp)
 	sw	$t3, 0($t2)
 	subu	$t5, $ra, $t4
-	sll	$t5, $t5, 8
-	ins	$t5, $t6, 0, 8
-	sw	$t5, 4($t2)			/* [30] word 1: ip, depth */
+	srl	$t9, $t6, 8
+	ins	$t6, $t5, 8, 24
+	sw	$t6, 4($t2)			/* [30] word 1: ip, depth */
 	xori	$t8, $t1, STATUS_IE
-	srl	$t6, $t6, 8
-	ins	$t6, $t8, 6, 1			/* RING_IRQS_OFF = !IE */
+	ins	$t9, $t8, 6, 1			/* RING_IRQS_OFF = !IE */
 	subu	$t5, $at, $t4
-	sll	$t5, $t5, 8
-	ins	$t5, $t6, 0, 8
-	sw	$t5, 8($t2)			/* [37] word 2: parent, flags */
+	ins	$t9, $t5, 8, 24
+	sw	$t9, 8($t2)			/* [35] word 2: parent, flags */
 	addiu	$t2, $t2, RING_EVENT_SIZE
 	sync	4				/* the event before its count;
 						   pairs with readers' acquire
 						   of ring.cur */
 	sw	$t2, CPU_HEAD_RING_CUR($gp)
 	mtc0	$t1, C0_STATUS
-8:	jr	$ra				/* [42] */
-	move	$ra, $at			/* [43] */
+8:	jr	$ra				/* [40] */
+	move	$ra, $at			/* [41] */
 2:
 9:	b	1b
-	mfc0	$t5, C0_COUNT			/* [45] with this detour */
+	mfc0	$t5, C0_COUNT			/* [43] with this detour */
 END(trace_entry_ring)
 
 /* trace_ring_slow(ip, parent, context), interrupts still off. */
@@ -232,6 +231,87 @@ TRAMPOLINE(trace_entry_return)
 	move	$ra, $at
 END(trace_entry_return)
 
+#define TAKEN(field) TASK_TAKEN + RETURN_##field($t3)
+#define CLOCK(word) TASK_TAKEN + RETURN_CLOCK + word($t3)
+
+/*
+ * One call of function_graph: what the task keeps of it, its event, and then, with both
+ * counts, the way back. t2 is the slot, t3 where the task keeps it, less TASK_TAKEN, t5
+ * the count, t6 the task, v1 what this CPU knows of the frame. The clock is read
+ * as in trace_entry_ring: what it is now has the high word of the page's base.
+ */
+TRAMPOLINE(trace_entry_graph)
+	di	$t1				/* [9] */
+13:	ehb
+	lw	$t2, CPU_HEAD_RING_CUR($gp)
+	lw	$t3, CPU_HEAD_RING_GRAPH($gp)
+	lw	$t6, CPU_HEAD_CURRENT($gp)
+	sltu	$t3, $t2, $t3
+	beqz	$t3, 4f
+	lw	$t5, TASK_NR_RETURNS($t6)
+	andi	$v1, $ra, (FRAMES_KEPT - 1) * FRAME_KEPT_SIZE
+	lw	$t3, CPU_HEAD_FRAMES($gp)
+	addu	$v1, $v1, $t3
+	lw	$t3, FRAME_KEPT_IP($v1)
+	bne	$t3, $ra, 4f
+	sltiu	$t8, $t5, TASK_RETURNS
+	beqz	$t8, 4f
+	sll	$t3, $t5, RETURN_SHIFT
+	addu	$t3, $t3, $t6
+	beqz	$t4, 3f				/* no GIC: Count */
+	lw	$t8, %lo(arch_clock_high)($t9)
+	lw	$t4, 0($t4)
+2:	lw	$t9, (CPU_HEAD_RING_BASE + HIGH)($gp)
+	sw	$t4, CLOCK(LOW)
+	xor	$t8, $t8, $t9
+	sw	$t9, CLOCK(HIGH)
+	lw	$t9, (CPU_HEAD_RING_BASE + LOW)($gp)
+	subu	$t9, $t4, $t9
+	ins	$t4, $zero, 0, 31
+	bne	$t8, $t4, 4f
+	sw	$t9, 0($t2)			/* word 0: delta */
+	sw	$t0, TAKEN(OPS)
+	sw	$at, TAKEN(RET)
+	sw	$ra, TAKEN(IP)
+	lh	$t4, FRAME_KEPT_CFA($v1)
+	lh	$v1, FRAME_KEPT_SLOT($v1)
+	addu	$t4, $t4, $sp
+	sw	$t4, TAKEN(CFA)
+	addiu	$t5, $t5, 1
+	sw	$t5, TASK_NR_RETURNS($t6)
+	lw	$t4, CPU_HEAD_TEXT($gp)
+	lw	$t5, CPU_HEAD_PREEMPT($gp)
+	subu	$t4, $ra, $t4
+	srl	$t8, $t5, 8
+	ins	$t5, $t4, 8, 24
+	sw	$t5, 4($t2)			/* word 1: ip, depth */
+	lw	$t3, TASK_GRAPH_DEPTH($t6)
+	xori	$t5, $t1, STATUS_IE
+	ins	$t8, $t5, 6, 1			/* RING_IRQS_OFF = !IE */
+	addiu	$t4, $t3, RING_TYPE_ENTRY - RING_TYPE_END
+	ins	$t8, $t4, 8, 24
+	sw	$t8, 8($t2)			/* word 2: type, flags */
+	addiu	$t3, $t3, 1
+	sw	$t3, TASK_GRAPH_DEPTH($t6)
+	addiu	$t2, $t2, RING_EVENT_SIZE
+	sync	4				/* as in trace_entry_ring */
+	sw	$t2, CPU_HEAD_RING_CUR($gp)
+	lui	$t3, %hi(trace_return)
+	bltz	$v1, 5f				/* a leaf */
+	addiu	$t3, $t3, %lo(trace_return)
+	addu	$v1, $v1, $sp
+	sw	$t3, 0($v1)
+5:	mtc0	$t1, C0_STATUS
+14:	jr	$ra
+	move	$ra, $t3
+3:
+15:	b	2b
+	mfc0	$t4, C0_COUNT
+4:	mtc0	$t1, C0_STATUS
+16:	b	trace_entry_return
+	nop
+END(trace_entry_graph)
+
 /*
  * A traced function returns here: its result may be in v0 and v1, ra is this very
  * address, and the stack pointer is that of the function's caller. So a walk takes
@@ -240,7 +320,73 @@ END(trace_entry_return)
  * where ra has been saved.
  */
 FUNCTION(trace_return)
-	addiu	$sp, $sp, -32
+	di	$t1				/* [1] */
+17:	ehb
+	lw	$t2, CPU_HEAD_RING_CUR($gp)
+	lw	$t0, CPU_HEAD_RING_GRAPH($gp)
+	lw	$t6, CPU_HEAD_CURRENT($gp)
+	sltu	$t3, $t2, $t0
+	beqz	$t3, 4f
+	lw	$t5, TASK_NR_RETURNS($t6)
+	addiu	$t5, $t5, -1
+	bltz	$t5, 4f
+	sll	$t3, $t5, RETURN_SHIFT
+	addu	$t3, $t3, $t6
+	lw	$t4, CPU_HEAD_COUNTER($gp)
+	lui	$t9, %hi(arch_clock_high)
+	beqz	$t4, 3f				/* no GIC: Count */
+	lw	$t8, %lo(arch_clock_high)($t9)
+	lw	$t4, 0($t4)
+2:	lw	$t9, (CPU_HEAD_RING_BASE + HIGH)($gp)
+	lw	$a0, CLOCK(LOW)
+	lw	$a1, CLOCK(HIGH)
+	lw	$a2, (CPU_HEAD_RING_BASE + LOW)($gp)
+	xor	$t8, $t8, $t9
+	subu	$a0, $t4, $a0			/* word 3: since the call */
+	subu	$a2, $t4, $a2			/* word 0: delta */
+	ins	$t4, $zero, 0, 31
+	bne	$t8, $t4, 4f
+	sltu	$t8, $a2, $a0
+	bne	$a1, $t9, 4f
+	sw	$a2, 0($t2)
+	bnez	$t8, 4f				/* the call is older than the page */
+	sw	$a0, 12($t2)
+	lw	$a0, CPU_HEAD_PREEMPT($gp)
+	li	$a1, RING_TYPE_RETURN - RING_TYPE_END
+	srl	$a2, $a0, 8
+	ins	$a0, $a1, 8, 24
+	sw	$a0, 4($t2)			/* word 1: type, depth */
+	lw	$a0, TAKEN(IP)
+	lw	$a1, CPU_HEAD_TEXT($gp)
+	xori	$a3, $t1, STATUS_IE
+	ins	$a2, $a3, 6, 1			/* RING_IRQS_OFF = !IE */
+	subu	$a0, $a0, $a1
+	ins	$a2, $a0, 8, 24
+	sw	$a2, 8($t2)			/* word 2: ip, flags */
+	lw	$a0, TASK_GRAPH_DEPTH($t6)
+	lw	$a1, TASK_RETURNS_MISSED($t6)
+	sw	$zero, 16($t2)
+	addiu	$a0, $a0, -1
+	sw	$a0, TASK_GRAPH_DEPTH($t6)
+	sll	$a1, $a1, 8
+	or	$a1, $a1, $a0
+	sw	$a1, 20($t2)
+	lhu	$a1, RING_GRAPH_TO_INNER($t0)
+	addiu	$t2, $t2, 2 * RING_EVENT_SIZE
+	addiu	$a1, $a1, 1
+	sh	$a1, RING_GRAPH_TO_INNER($t0)
+	sync	4
+	sw	$t2, CPU_HEAD_RING_CUR($gp)
+	lw	$ra, TAKEN(RET)
+	sw	$t5, TASK_NR_RETURNS($t6)
+	mtc0	$t1, C0_STATUS
+18:	jr	$ra
+	nop
+3:
+19:	b	2b
+	mfc0	$t4, C0_COUNT
+4:	mtc0	$t1, C0_STATUS
+20:	addiu	$sp, $sp, -32
 	.cfi_def_cfa_offset 32
 	sw	$ra, 28($sp)
 	.cfi_offset 31, -4
@@ -262,4 +408,5 @@ trampoline_end:
 	.balign	4
 	.globl	trampoline_masked
 trampoline_masked:
-	.4byte	7b, 8b, 9b, 11b, 12b, 10b, 0
+	.4byte	7b, 8b, 9b, 11b, 12b, 10b, 13b, 14b, 15b, 16b
+	.4byte	17b, 18b, 19b, 20b, 0

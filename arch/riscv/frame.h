@@ -17,6 +17,7 @@
 #define CONTEXT_SP 8
 #define CONTEXT_S(n) (16 + 8 * (n))
 #define CONTEXT_STACK 112
+#define CONTEXT_SIZE 120
 
 /* Where a trampoline keeps the ra of the site's function: below its sp. */
 #define LINK_BELOW 8
@@ -61,6 +62,7 @@ static_assert(offsetof(struct arch_context, ra) == CONTEXT_RA, "asm");
 static_assert(offsetof(struct arch_context, sp) == CONTEXT_SP, "asm");
 static_assert(offsetof(struct arch_context, s[11]) == CONTEXT_S(11), "asm");
 static_assert(offsetof(struct arch_context, stack) == CONTEXT_STACK, "asm");
+static_assert(sizeof(struct arch_context) == CONTEXT_SIZE, "asm");
 
 enum reg_index {
 	REG_RA = 1,

@@ -61,6 +61,8 @@ static const struct nop_choice *choice_fastest(void)
 	return best;
 }
 
+const char *arch_word_refused;
+
 const char *arch_nop_select(const char *wanted)
 {
 	const struct nop_choice *c = wanted ? NULL : choice_fastest();
@@ -71,6 +73,12 @@ const char *arch_nop_select(const char *wanted)
 	if (!c)
 		return NULL;
 	riscv_site_live = c->live;
+	/* Ziccif promises whole words. */
+	arch_word_refused =
+		site_shares_a_half() || boot_info.icount ?
+			NULL :
+			"QEMU fetches a word by halves, whatever Ziccif "
+			"promises, unless -icount or nop=auipc";
 	return c->description;
 }
 
@@ -105,15 +113,6 @@ notrace int arch_site_prepare(unsigned long site, unsigned long target,
 		return -ERANGE;
 	site_convert(site, site + delta);
 	return 0;
-}
-
-const char *arch_word_refused(void)
-{
-	/* Ziccif promises whole words. */
-	if (!site_shares_a_half() && !boot_info.icount)
-		return "QEMU fetches a word by halves, whatever Ziccif "
-		       "promises, unless -icount or nop=auipc";
-	return NULL;
 }
 
 void arch_break_resume(struct trap_frame *f, struct live l, bool on)

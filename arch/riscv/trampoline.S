@@ -6,6 +6,7 @@
 #include <arch/asm.h>
 #include <arch/cpu_head.h>
 #include <arch/ring_event.h>
+#include <arch/task_head.h>
 #include <frame.h>
 #include <regs.h>
 #include <site.h>
@@ -153,6 +154,67 @@ TRAMPOLINE(trace_entry_return)
 END(trace_entry_return)
 
 /*
+ * One call of function_graph: what the task keeps of it, its event, and then, with both
+ * counts, the way back. t6 is where the task keeps it, less TASK_TAKEN; t4 the slot.
+ */
+TRAMPOLINE(trace_entry_graph)
+	csrrci	t1, sstatus, SSTATUS_SIE
+17:	andi	t1, t1, SSTATUS_SIE
+	ld	t6, CPU_HEAD_CURRENT(tp)
+	lw	t4, TASK_NR_RETURNS(t6)
+	li	t5, TASK_RETURNS
+	beq	t4, t5, 4f
+	slli	t4, t4, RETURN_SHIFT
+	add	t6, t6, t4
+	ld	t4, CPU_HEAD_RING_CUR(tp)
+	ld	t5, CPU_HEAD_RING_GRAPH(tp)
+	bgeu	t4, t5, 4f
+	rdtime	t5
+	sd	t3, TASK_TAKEN + RETURN_OPS(t6)
+	sd	t5, TASK_TAKEN + RETURN_CLOCK(t6)
+	ld	t3, CPU_HEAD_RING_BASE(tp)
+	sub	t5, t5, t3
+	srli	t3, t5, 32
+	bnez	t3, 3f
+	sd	PARENT, TASK_TAKEN + RETURN_RET(t6)
+	sd	IP, TASK_TAKEN + RETURN_IP(t6)
+	graph_frame 3f
+	sw	t5, 0(t4)
+	ld	t5, CPU_HEAD_TEXT(tp)
+	lbu	t3, CPU_HEAD_PREEMPT(tp)
+	sub	t5, IP, t5
+	slli	t5, t5, 8
+	or	t5, t5, t3
+	sw	t5, 4(t4)
+	ld	t6, CPU_HEAD_CURRENT(tp)
+	lw	t3, TASK_GRAPH_DEPTH(t6)
+	addi	t5, t3, 1
+	sw	t5, TASK_GRAPH_DEPTH(t6)
+	li	t5, (RING_TYPE_ENTRY << 8) - (1 << 32)
+	slli	t3, t3, 8
+	or	t3, t3, t5
+	lbu	t5, CPU_HEAD_PREEMPT+1(tp)
+	or	t3, t3, t5
+	xori	t5, t1, SSTATUS_SIE
+	slli	t5, t5, 5		/* SSTATUS_SIE -> RING_IRQS_OFF */
+	or	t3, t3, t5
+	sw	t3, 8(t4)
+	lw	t5, TASK_NR_RETURNS(t6)
+	addi	t5, t5, 1
+	sw	t5, TASK_NR_RETURNS(t6)
+	addi	t4, t4, RING_EVENT_SIZE
+	fence	w, w
+	sd	t4, CPU_HEAD_RING_CUR(tp)
+	graph_way_back
+	csrs	sstatus, t1
+18:	jr	IP
+3:
+19:	ld	t3, TASK_TAKEN + RETURN_OPS(t6)
+4:	csrs	sstatus, t1
+20:	j	trace_entry_return
+END(trace_entry_graph)
+
+/*
  * A traced function returns here: ra is trace_return, and its result may be in a0
  * and a1. The stack pointer is that of the function's caller. So a walk takes this
  * for a function that was called with trace_return as its return address, and
@@ -164,7 +226,65 @@ END(trace_entry_return)
 #define BACK_SIZE 32
 
 FUNCTION(trace_return)
-	addi	sp, sp, -BACK_SIZE
+	csrrci	a2, sstatus, SSTATUS_SIE
+13:	andi	a2, a2, SSTATUS_SIE
+	ld	a3, CPU_HEAD_CURRENT(tp)
+	lw	a6, TASK_NR_RETURNS(a3)
+	ld	a4, CPU_HEAD_RING_CUR(tp)
+	ld	a5, CPU_HEAD_RING_GRAPH(tp)
+	bgeu	a4, a5, 3f
+	addi	a6, a6, -1
+	bltz	a6, 3f
+	slli	a7, a6, RETURN_SHIFT
+	add	a7, a7, a3
+	rdtime	t0
+	ld	t1, CPU_HEAD_RING_BASE(tp)
+	ld	t2, TASK_TAKEN + RETURN_CLOCK(a7)
+	sub	t1, t0, t1
+	srli	t3, t1, 32
+	bnez	t3, 3f
+	sub	t0, t0, t2
+	bltu	t1, t0, 3f		/* the call is older than the page */
+	sw	t1, 0(a4)
+	lbu	t1, CPU_HEAD_PREEMPT(tp)
+	li	t2, (RING_TYPE_RETURN << 8) - (1 << 32)
+	or	t1, t1, t2
+	sw	t1, 4(a4)
+	ld	t1, TASK_TAKEN + RETURN_IP(a7)
+	ld	t2, CPU_HEAD_TEXT(tp)
+	sub	t1, t1, t2
+	slli	t1, t1, 8
+	lbu	t2, CPU_HEAD_PREEMPT+1(tp)
+	or	t1, t1, t2
+	xori	t2, a2, SSTATUS_SIE
+	slli	t2, t2, 5		/* SSTATUS_SIE -> RING_IRQS_OFF */
+	or	t1, t1, t2
+	sw	t1, 8(a4)
+	sw	t0, 12(a4)
+	sw	zero, 16(a4)
+	lw	t1, TASK_GRAPH_DEPTH(a3)
+	lw	t2, TASK_RETURNS_MISSED(a3)
+	addi	t1, t1, -1
+	sw	t1, TASK_GRAPH_DEPTH(a3)
+	slli	t2, t2, 8
+	or	t1, t1, t2
+	sw	t1, 20(a4)
+	lui	t1, 0xfffff		/* -4096, and the rest in 12 bits */
+	add	t1, t1, a5
+	lhu	t2, RING_GRAPH_TO_INNER + 4096(t1)
+	addi	t2, t2, 1
+	sh	t2, RING_GRAPH_TO_INNER + 4096(t1)
+	addi	a4, a4, 2 * RING_EVENT_SIZE
+	fence	w, w
+	sd	a4, CPU_HEAD_RING_CUR(tp)
+	ld	ra, TASK_TAKEN + RETURN_RET(a7)
+	sw	a6, TASK_NR_RETURNS(a3)
+	csrs	sstatus, a2
+14:	ret
+
+3:
+15:	csrs	sstatus, a2
+16:	addi	sp, sp, -BACK_SIZE
 	.cfi_def_cfa_offset BACK_SIZE
 	sd	ra, BACK_RA(sp)
 	.cfi_offset ra, BACK_RA - BACK_SIZE
@@ -188,7 +308,8 @@ trampoline_end:
 	.balign	8
 	.globl	trampoline_masked
 trampoline_masked:
-	.8byte	7b, 8b, 9b, 11b, 12b, 10b, 0
+	.8byte	7b, 8b, 9b, 11b, 12b, 10b, 13b, 14b, 15b, 16b
+	.8byte	17b, 18b, 19b, 20b, 0
 	.popsection
 
 #ifdef RECORD_RUNTIME

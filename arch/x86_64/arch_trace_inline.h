@@ -69,7 +69,7 @@ static inline u64 arch_live_read(struct live l)
 /*
  * One store of an aligned 8-byte word replaces a live instruction that begins at most
  * this many bytes into the word, while other CPUs fetch it; -1: no store may.
- * arch_nop_select() sets it; arch_word_refused() says why.
+ * arch_nop_select() sets it; arch_word_refused says why.
  */
 extern int patch_word_last;
 

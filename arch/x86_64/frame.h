@@ -14,6 +14,7 @@
 #define FRAME_SIZE 176
 
 #define CONTEXT_SP 0
+#define CONTEXT_SIZE 8
 
 #define SECONDARY_SLOTS 8
 #define SLOT_KEY 0
@@ -56,6 +57,7 @@ static_assert(offsetof(struct trap_frame, ss) == FRAME_SS, "asm");
 static_assert(sizeof(struct trap_frame) == FRAME_SIZE, "asm");
 static_assert(FRAME_SIZE % 16 == 0, "the stack stays aligned for C");
 static_assert(offsetof(struct arch_context, sp) == CONTEXT_SP, "asm");
+static_assert(sizeof(struct arch_context) == CONTEXT_SIZE, "asm");
 static_assert(offsetof(struct secondary_slot, key) == SLOT_KEY, "asm");
 static_assert(offsetof(struct secondary_slot, stack) == SLOT_STACK, "asm");
 static_assert(offsetof(struct secondary_slot, cpu) == SLOT_CPU, "asm");

@@ -129,7 +129,9 @@ int patch_word_last = -1;
  * executes the old or the new. Intel (SDM 3A, 8.1.3) promises nothing to a CPU
  * that has not executed a serialising instruction in between.
  */
-const char *arch_word_refused(void)
+const char *arch_word_refused;
+
+static const char *word_refused(void)
 {
 	if (!cpu_is_amd())
 		return "only AMD promises that others may fetch 8 aligned "
@@ -150,7 +152,8 @@ const char *arch_nop_select(const char *wanted)
 	if (!nop)
 		return NULL;
 	nop_choose(nop);
-	patch_word_last = arch_word_refused() ? -1 : 8 - SITE_LENGTH;
+	arch_word_refused = word_refused();
+	patch_word_last = arch_word_refused ? -1 : 8 - SITE_LENGTH;
 	return nop_description;
 }
 

@@ -7,6 +7,7 @@
 #include <arch/asm.h>
 #include <arch/cpu_head.h>
 #include <arch/ring_event.h>
+#include <arch/task_head.h>
 #include <regs.h>
 
 	.text
@@ -154,14 +155,6 @@ trace_ring_pass:
 12:	ret
 END(trace_entry_ring)
 
-	/* Where interrupts are off: arch/arch_lab.h. */
-	.pushsection .rodata
-	.balign 8
-	.globl trampoline_masked
-trampoline_masked:
-	.quad 7b, 8b, 9b, 10b, 11b, 12b, 0
-	.popsection
-
 /* ops->func(ip, parent, ops) */
 FUNCTION(trace_entry_call)
 	call_begin 0
@@ -194,12 +187,99 @@ FUNCTION(trace_entry_return)
 	ret
 END(trace_entry_return)
 
+#define TAKEN(field, task, place) TASK_TAKEN + RETURN_##field(task, place)
+
+/*
+ * One call of function_graph. An NMI may take a return of its own at any instruction: so
+ * the count goes up before the rest is written, and the CFA is written twice, for a walk
+ * finds it as soon as the count is up.
+ *
+ * On the stack: rdi, rsi, rdx, rcx, rax, the flags, ip, parent.
+ */
+FUNCTION(trace_entry_graph)
+	pushfq
+	.cfi_adjust_cfa_offset 8
+	cli
+13:
+	.irp reg, rax, rcx, rdx, rsi, rdi
+	push \reg
+	.endr
+	.cfi_remember_state
+	movq %gs:CPU_HEAD_RING_CUR, %rcx
+	cmpq %gs:CPU_HEAD_RING_GRAPH, %rcx
+	jae 2f
+	testl $PREEMPT_NMI, %gs:CPU_HEAD_PREEMPT
+	jnz 2f
+	movq 56(%rsp), %rdi
+	cmpq $_text, %rdi		/* as returns_plausible() */
+	jb 2f
+	cmpq $_etext, %rdi
+	jae 2f
+	rdtsc
+	shlq $32, %rdx
+	orq %rdx, %rax
+	movq %rax, %rdx
+	subq %gs:CPU_HEAD_RING_BASE, %rdx
+	movl %edx, (%rcx)
+	shrq $32, %rdx
+	jnz 2f
+	movq %gs:CPU_HEAD_CURRENT, %rdx
+	movl TASK_NR_RETURNS(%rdx), %esi
+	cmpl $TASK_RETURNS, %esi
+	je 2f
+	shlq $RETURN_SHIFT, %rsi
+	leaq 64(%rsp), %rdi
+	movq %rdi, TAKEN(CFA, %rdx, %rsi)
+	incl TASK_NR_RETURNS(%rdx)
+	movq %rdi, TAKEN(CFA, %rdx, %rsi)
+	movq %r11, TAKEN(OPS, %rdx, %rsi)
+	movq %rax, TAKEN(CLOCK, %rdx, %rsi)
+	movq 56(%rsp), %rdi
+	movq %rdi, TAKEN(RET, %rdx, %rsi)
+	movq 48(%rsp), %rax
+	movq %rax, TAKEN(IP, %rdx, %rsi)
+	movl %gs:CPU_HEAD_PREEMPT, %edi
+	subl %gs:CPU_HEAD_TEXT, %eax
+	shll $8, %eax
+	movb %dil, %al
+	movl %eax, 4(%rcx)
+	movl TASK_GRAPH_DEPTH(%rdx), %eax
+	incl TASK_GRAPH_DEPTH(%rdx)
+	shll $8, %eax
+	orl $(RING_TYPE_ENTRY << 8), %eax
+	shrl $8, %edi
+	testl $RFLAGS_IF, 40(%rsp)
+	jnz 1f
+	orl $RING_IRQS_OFF, %edi
+1:	movb %dil, %al
+	movl %eax, 8(%rcx)
+	addq $RING_EVENT_SIZE, %rcx
+	movq %rcx, %gs:CPU_HEAD_RING_CUR
+	movq $trace_return, 56(%rsp)
+	.irp reg, rdi, rsi, rdx, rcx, rax
+	pop \reg
+	.endr
+	popfq
+	.cfi_adjust_cfa_offset -8
+14:	ret
+
+2:
+	.cfi_restore_state
+15:
+	.irp reg, rdi, rsi, rdx, rcx, rax
+	pop \reg
+	.endr
+	popfq
+	.cfi_adjust_cfa_offset -8
+16:	jmp trace_entry_return
+END(trace_entry_graph)
+
 /*
  * A traced function returns here, with its result in rax and rdx. The CFA is that
  * of the function. Until the place of the way back is on the stack, the walker finds
  * the return address among the task's taken returns: .cfi_val_offset stands for
  * UNWIND_TAKEN (kernel/image/unwind.h). From then on it finds trace_return in that
- * place, and looks there too, until trace_returned() has stored the real address.
+ * place, and looks there too, until the real address is stored in it.
  */
 FUNCTION(trace_return)
 	.cfi_def_cfa rsp, 0
@@ -207,7 +287,73 @@ FUNCTION(trace_return)
 	pushq $trace_return		/* the way back's place */
 	.cfi_def_cfa_offset 8
 	.cfi_offset rip, -8
-	push rax
+	pushfq
+	.cfi_adjust_cfa_offset 8
+	cli
+17:	movq %rax, %r8
+	movq %rdx, %r9
+	.cfi_remember_state
+	movq %gs:CPU_HEAD_RING_CUR, %rcx
+	cmpq %gs:CPU_HEAD_RING_GRAPH, %rcx
+	jae 2f
+	testl $PREEMPT_NMI, %gs:CPU_HEAD_PREEMPT
+	jnz 2f
+	movq %gs:CPU_HEAD_CURRENT, %rdi
+	movl TASK_NR_RETURNS(%rdi), %esi
+	decl %esi
+	js 2f
+	movl %esi, %r10d
+	shlq $RETURN_SHIFT, %r10
+	rdtsc
+	shlq $32, %rdx
+	orq %rdx, %rax
+	movq %rax, %rdx
+	subq %gs:CPU_HEAD_RING_BASE, %rdx
+	subq TAKEN(CLOCK, %rdi, %r10), %rax
+	cmpq %rdx, %rax
+	ja 2f				/* the call is older than the page */
+	movl %edx, (%rcx)
+	shrq $32, %rdx
+	jnz 2f
+	movl %eax, 12(%rcx)
+	movl $0, 16(%rcx)
+	decl TASK_GRAPH_DEPTH(%rdi)
+	movl TASK_RETURNS_MISSED(%rdi), %eax
+	shll $8, %eax
+	orl TASK_GRAPH_DEPTH(%rdi), %eax
+	movl %eax, 20(%rcx)
+	movl %gs:CPU_HEAD_PREEMPT, %edx
+	movl $(RING_TYPE_RETURN << 8), %eax
+	movb %dl, %al
+	movl %eax, 4(%rcx)
+	movl TAKEN(IP, %rdi, %r10), %eax
+	subl %gs:CPU_HEAD_TEXT, %eax
+	shll $8, %eax
+	testl $RFLAGS_IF, (%rsp)
+	jnz 1f
+	orb $RING_IRQS_OFF, %dh
+1:	movb %dh, %al
+	movl %eax, 8(%rcx)
+	movq %gs:CPU_HEAD_RING_GRAPH, %rax
+	incw RING_GRAPH_TO_INNER(%rax)
+	addq $(2 * RING_EVENT_SIZE), %rcx
+	movq %rcx, %gs:CPU_HEAD_RING_CUR
+	movq TAKEN(RET, %rdi, %r10), %rax
+	movq %rax, 8(%rsp)
+	movl %esi, TASK_NR_RETURNS(%rdi)
+	movq %r9, %rdx
+	movq %r8, %rax
+	popfq
+	.cfi_adjust_cfa_offset -8
+18:	ret
+
+2:
+	.cfi_restore_state
+19:	movq %r9, %rdx
+	movq %r8, %rax
+	popfq
+	.cfi_adjust_cfa_offset -8
+20:	push rax
 	push rdx
 	leaq 16(%rsp), %rdi
 	subq $8, %rsp			/* 16-byte alignment */
@@ -222,3 +368,10 @@ END(trace_return)
 
 	.globl trampoline_end
 trampoline_end:
+
+	/* Where interrupts are off: arch/arch_lab.h. */
+	.section .rodata
+	.balign 8
+	.globl trampoline_masked
+trampoline_masked:
+	.quad 7b, 8b, 9b, 10b, 11b, 12b, 13b, 14b, 15b, 16b, 17b, 18b, 19b, 20b, 0

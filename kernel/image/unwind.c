@@ -1,6 +1,5 @@
 /* Stack walks by the table that tools/mksites makes: unwind.h. */
 #include <kernel/image/unwind.h>
-#include <kernel/image/unwind_kept.h>
 
 #include <arch/arch_trace.h>
 #include <kernel/cpu/cpu.h>
@@ -21,11 +20,9 @@ extern char _data[];
 
 /* ---- The table ------------------------------------------------------------ */
 
-u32 unwind_kept[UNWIND_KEPT];
-
-static notrace noinline const struct unwind_rule *look_up(unsigned long offset)
+static notrace const struct unwind_rule *rule_at(unsigned long pc)
 {
-	unsigned long rows, half;
+	unsigned long offset = pc - (unsigned long)_text, rows, half;
 	const u32 last =
 		offset << 8 | 0xff; /* no row at or before it is more */
 	const u32 *index, *row;
@@ -40,22 +37,17 @@ static notrace noinline const struct unwind_rule *look_up(unsigned long offset)
 		if (row[half] <= last)
 			row += half;
 	}
-	WRITE_ONCE(*unwind_kept_place(offset),
-		   (offset + 1) << 8 | (*row & 0xff));
 	return &unwind_rules[*row & 0xff];
-}
-
-static always_inline const struct unwind_rule *rule_at(unsigned long pc)
-{
-	const struct unwind_rule *r = unwind_kept_rule(pc);
-
-	return r ? r : look_up(pc - (unsigned long)_text);
 }
 
 notrace bool unwind_frame(unsigned long pc, unsigned long sp,
 			  unsigned long *cfa, unsigned long *slot)
 {
-	return unwind_frame_by(rule_at(pc), sp, cfa, slot);
+	const struct unwind_rule *r = rule_at(pc);
+
+	*cfa = sp + r->cfa;
+	*slot = r->pc == UNWIND_STACK ? *cfa + r->pc_at : 0;
+	return r->pc == UNWIND_STACK || r->pc == UNWIND_LINK;
 }
 
 /* ---- One step ------------------------------------------------------------- */

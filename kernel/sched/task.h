@@ -3,6 +3,7 @@
 #define KERNEL_TASK_H
 
 #include <arch/arch.h>
+#include <arch/task_head.h>
 #include <kernel/lib/list.h>
 #include <kernel/lock/lock.h>
 #include <kernel/sched/sched.h>
@@ -48,11 +49,29 @@ struct task_return {
 	unsigned long ip;      /* return address of the site's call */
 	unsigned long cfa;     /* where the function's frame ends */
 	u64 clock;	       /* arch_clock() when it was taken */
+	unsigned long unused[sizeof(long) == 8 ? 3 : 2]; /* to a power of two */
 };
-#define TASK_RETURNS 48
+static_assert(sizeof(struct task_return) == 1 << RETURN_SHIFT, "asm");
+static_assert(offsetof(struct task_return, ops) == RETURN_OPS, "asm");
+static_assert(offsetof(struct task_return, ret) == RETURN_RET, "asm");
+static_assert(offsetof(struct task_return, ip) == RETURN_IP, "asm");
+static_assert(offsetof(struct task_return, cfa) == RETURN_CFA, "asm");
+static_assert(offsetof(struct task_return, clock) == RETURN_CLOCK, "asm");
 
 struct task {
 	struct arch_context context; /* first: arch_switch() */
+
+	/*
+	 * Taken returns, the innermost last. They are the task's own: an interrupt
+	 * in between leaves all of them as they were. Behind the context: trampolines
+	 * write them.
+	 */
+	u32 nr_returns __attribute__((aligned(8)));
+	u32 graph_depth;    /* of these: in function_graph's ring; irqs off */
+	u32 returns_missed; /* calls that found TASK_RETURNS taken already */
+	bool graph_hidden;  /* in a function of set_graph_notrace; irqs off */
+	struct task_return returns[TASK_RETURNS];
+	u64 left_at; /* arch_clock() when it was switched away, if the tracer noted it */
 
 	/* Set when the task is made, and never changed. */
 	char name[TASK_NAME_LEN]
@@ -99,18 +118,12 @@ struct task {
 	u32 quiesced; /* the last trace_quiesce() that saw it outside */
 
 	struct wait_queue exit_wait; /* has its own lock */
-
-	/*
-	 * Taken returns, the innermost last. They are the task's own: an interrupt
-	 * in between leaves all of them as they were.
-	 */
-	u32 nr_returns;
-	u32 graph_depth;    /* of these: in function_graph's ring; irqs off */
-	bool graph_hidden;  /* in a function of set_graph_notrace; irqs off */
-	u32 returns_missed; /* calls that found TASK_RETURNS taken already */
-	u64 left_at; /* arch_clock() when it was switched away, if the tracer noted it */
-	struct task_return returns[TASK_RETURNS];
 };
+static_assert(offsetof(struct task, nr_returns) == TASK_NR_RETURNS, "asm");
+static_assert(offsetof(struct task, graph_depth) == TASK_GRAPH_DEPTH, "asm");
+static_assert(offsetof(struct task, returns_missed) == TASK_RETURNS_MISSED,
+	      "asm");
+static_assert(offsetof(struct task, returns) == TASK_TAKEN, "asm");
 
 static inline struct task *current_task(void)
 {

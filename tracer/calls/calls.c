@@ -107,7 +107,7 @@ static bool entered(struct task_return *r, unsigned int depth)
 	arch_irq_restore(c.state);
 	return taken;
 }
-PATCH_INDIRECT(returns_take, entered);
+PATCH_INDIRECT(trace_take_return, entered);
 
 static struct trace_ops graph_ops = {
 	.entry = trace_entry_return,
@@ -124,7 +124,7 @@ static void profile_leave(struct task_return *r, unsigned int depth)
 	profile_count(r, depth);
 	arch_irq_restore(state);
 }
-PATCH_INDIRECT(returns_give_back, profile_leave);
+PATCH_INDIRECT(trace_returned, profile_leave);
 
 /* While the profiler runs, with the tracer function and with nop. */
 static struct trace_ops profile_ops = {
@@ -150,7 +150,7 @@ static bool profiled(struct task_return *r, unsigned int depth)
 	arch_irq_restore(c.state);
 	return c.recorded;
 }
-PATCH_INDIRECT(returns_take, profiled);
+PATCH_INDIRECT(trace_take_return, profiled);
 
 /* ---- Which calls go to C ------------------------------------------------------
  *

@@ -1,7 +1,8 @@
 /*
  * The tracer function_graph: an entry in the ring when a function is called and
- * another when it returns, with how long that took. What it does while it records
- * is not in the time of the function, but in that of its callers.
+ * another when it returns, with how long that took. The trampolines write most of them
+ * (arch/arch_trace.h). What is left to this file: a full page, limits, other users of
+ * the same calls, an NMI.
  */
 #include <tracer/ring/ring_internal.h>
 #include <tracer/graph/graph.h>
@@ -15,25 +16,19 @@
 #include <kernel/irq.h>
 #include <kernel/lock/mutex.h>
 #include <kernel/patch_path.h>
-#include <kernel/image/unwind_kept.h>
 
 static_assert(TASK_RETURNS <= RING_TYPES, "every depth has its parent");
 
 struct graph_limits graph_limits;
 
-static struct trace_ops trace_ops_graph;
-/* The ops of function_graph while there are no limits; else NULL. */
-static struct trace_ops *unlimited_ops = &trace_ops_graph;
-
 void graph_limits_changed(void)
 {
-	bool any = graph_limits.depth || graph_limits.thresh ||
-		   filter_graph.count || filter_graph_hidden.count ||
-		   !trace_option(OPT_GRAPH_IRQS);
-
 	mutex_assert_held(&trace_mutex);
-	WRITE_ONCE(graph_limits.any, any);
-	WRITE_ONCE(unlimited_ops, any ? NULL : &trace_ops_graph);
+	WRITE_ONCE(graph_limits.any,
+		   graph_limits.depth || graph_limits.thresh ||
+			   filter_graph.count || filter_graph_hidden.count ||
+			   !trace_option(OPT_GRAPH_IRQS));
+	trace_refresh();
 }
 
 enum verdict { RECORD, RECORD_RETURN, HIDE, LET_BE };
@@ -94,7 +89,7 @@ bool graph_record(struct task_return *r, bool irqs_off)
 	return taken;
 }
 
-static bool graph_enter(struct task_return *r, unsigned int depth)
+bool graph_enter(struct task_return *r, unsigned int depth)
 {
 	irq_state_t state = arch_irq_save();
 	bool taken = graph_record(r, arch_irq_was_off(state));
@@ -103,7 +98,7 @@ static bool graph_enter(struct task_return *r, unsigned int depth)
 	arch_irq_restore(state);
 	return taken;
 }
-PATCH_INDIRECT(returns_take, graph_enter);
+PATCH_INDIRECT(trace_take_return, graph_enter);
 
 /*
  * Tracing may have been switched off since the call, or have begun anew. Then the
@@ -131,7 +126,7 @@ void graph_leave(struct task_return *r, unsigned int depth)
 			   &took);
 	arch_irq_restore(state);
 }
-PATCH_INDIRECT(returns_give_back, graph_leave);
+PATCH_INDIRECT(trace_returned, graph_leave);
 
 void graph_switched(struct task *prev, struct task *next)
 {
@@ -146,101 +141,10 @@ void graph_switched(struct task *prev, struct task *next)
 }
 
 static struct trace_ops trace_ops_graph = {
-	.entry = trace_entry_return,
+	.entry = trace_entry_graph,
 	.enter = graph_enter,
 	.leave = graph_leave,
 };
-
-/* ---- The common case ------------------------------------------------------------
- *
- * In nearly all calls function_graph runs alone and has no limits, the ring's page has room,
- * and the frame of the function is known from an earlier call. Then nothing is called here,
- * so the compiler saves few registers. These functions check everything before they write
- * anything. Other calls are left to returns_take() and returns_give_back(). Interrupts are
- * off.
- */
-
-static always_inline bool take_at_once(unsigned long ip, unsigned long parent,
-				       struct trace_ops *ops, unsigned long sp,
-				       bool irqs_off)
-{
-	struct task *t = current_task();
-	u32 context = ring_context(irqs_off), depth = t->nr_returns, delta;
-	struct task_return *r = &t->returns[depth];
-	const struct unwind_rule *rule;
-	struct ring_event *e;
-	unsigned long cfa, slot;
-
-	if (READ_ONCE(unlimited_ops) != ops || READ_ONCE(trace_ops) != ops ||
-	    depth == TASK_RETURNS || !returns_plausible(parent))
-		return false;
-	rule = unwind_kept_rule(ip);
-	if (!rule || !unwind_frame_by(rule, sp, &cfa, &slot) ||
-	    !ring_room(1, context, arch_clock(), &e, &delta))
-		return false;
-	returns_push(t, depth, cfa);
-	r->ops = ops;
-	r->ret = parent;
-	r->ip = ip;
-	ring_put(e, delta, offset(ip), RING_ENTRY(t->graph_depth), context,
-		 NULL);
-	t->graph_depth++;
-	r->clock = arch_clock();
-	*(unsigned long *)(slot ? slot : sp - arch_link_below) =
-		(unsigned long)trace_return;
-	return true;
-}
-
-/* notrace: no NOP in what every call runs. */
-notrace void trace_take_return(unsigned long ip, unsigned long parent,
-			       struct trace_ops *ops, unsigned long sp)
-{
-	irq_state_t state = arch_irq_save();
-	bool done = take_at_once(ip, parent, ops, sp, arch_irq_was_off(state));
-
-	arch_irq_restore(state);
-	if (!done)
-		returns_take(ip, parent, ops, sp);
-}
-
-/*
- * The ring has the call's entry if the call began after the page that is being written:
- * pages are made anew when the buffer is cleared. r->clock of a hidden call counts as
- * older. For older calls the general way finds out.
- */
-static always_inline bool give_back_at_once(unsigned long *place, bool irqs_off)
-{
-	struct task *t = current_task();
-	u32 context = ring_context(irqs_off), depth = t->nr_returns - 1, delta;
-	struct task_return *r = &t->returns[depth];
-	u64 now, base = arch_this_cpu()->head.ring.base;
-	struct ring_event *e;
-
-	if (depth >= TASK_RETURNS || READ_ONCE(unlimited_ops) != r->ops ||
-	    READ_ONCE(trace_ops) != r->ops)
-		return false;
-	now = arch_clock(); /* after the checks: it may be slow (MIPS: a device) */
-	if ((s64)(r->clock - base) < 0 ||
-	    !ring_room(2, context, now, &e, &delta))
-		return false;
-	now -= r->clock;
-	t->graph_depth--;
-	ring_put(e, delta, RING_RETURN, offset(r->ip), context,
-		 &(struct ring_event)RING_TOOK(now, t->graph_depth,
-					       t->returns_missed));
-	returns_pop(t, depth, place);
-	return true;
-}
-
-notrace void trace_returned(unsigned long *place)
-{
-	irq_state_t state = arch_irq_save();
-	bool done = give_back_at_once(place, arch_irq_was_off(state));
-
-	arch_irq_restore(state);
-	if (!done)
-		returns_give_back(place);
-}
 
 TRACER(function_graph, .name = "function_graph", .ops = &trace_ops_graph,
        .graph = true);

@@ -19,6 +19,7 @@ void graph_limits_changed(void);
  * for the first; irqs_off says whether they were off at the call. */
 struct task_return;
 bool graph_record(struct task_return *r, bool irqs_off);
+bool graph_enter(struct task_return *r, unsigned int depth);
 void graph_leave(struct task_return *r, unsigned int depth);
 
 /*

@@ -7,6 +7,7 @@
 #include <tracer/testing.h>
 #include <tracer/graph/graph.h>
 #include <tracer/ring/ring_control.h>
+#include <tracer/ring/ring_more.h>
 
 #include <kernel/image/symbols.h>
 #include <kernel/time.h>

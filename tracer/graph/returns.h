@@ -26,43 +26,12 @@
 extern u32 returns_missed, returns_refused;
 
 /*
- * trace_take_return() and trace_returned() for any ops, with the same arguments. The
- * trampolines call graph.c first, which does at once what nearly all calls need.
- */
-void returns_take(unsigned long ip, unsigned long parent, struct trace_ops *ops,
-		  unsigned long sp);
-void returns_give_back(unsigned long *place);
-
-/*
  * Is it a return address? In a nested function GCC for x86-64 pushes the static chain
  * before the site: then there is something else in its place.
  */
 static always_inline bool returns_plausible(unsigned long a)
 {
 	return a >= (unsigned long)_text && a < (unsigned long)_etext;
-}
-
-/*
- * Make room for a return address that is taken at `depth`, and give the one there back. An
- * interrupt, or an NMI, at any point of this takes and gives back addresses of its own above
- * those of the task; so the count goes up before an entry is written, and down after it was
- * read for the last time. By its CFA a walk knows whose an entry is.
- */
-static always_inline void returns_push(struct task *t, u32 depth,
-				       unsigned long cfa)
-{
-	t->returns[depth].cfa = cfa;
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	WRITE_ONCE(t->nr_returns, depth + 1);
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-}
-
-static always_inline void returns_pop(struct task *t, u32 depth,
-				      unsigned long *place)
-{
-	WRITE_ONCE(*place, t->returns[depth].ret);
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	WRITE_ONCE(t->nr_returns, depth);
 }
 
 /* r->clock of a call that is taken only to know its end. */

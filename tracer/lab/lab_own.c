@@ -11,8 +11,10 @@
 #include <kernel/lock/mutex.h>
 #include <tracer/lab/lab_internal.h>
 #include <tracer/patch/patch.h>
+#include <tracer/graph/graph.h>
 #include <tracer/graph/returns.h>
 #include <tracer/ops.h>
+#include <tracer/ring/ring_internal.h>
 #include <tracer/sites/sites.h>
 #include <tracer/tracer.h>
 
@@ -44,7 +46,7 @@ static bool count_entry(struct task_return *r, unsigned int depth)
 	count_if(r->ip, &lab_victim_return, &lab_calls[0]);
 	return true;
 }
-PATCH_INDIRECT(returns_take, count_entry);
+PATCH_INDIRECT(trace_take_return, count_entry);
 
 static void count_return(struct task_return *r, unsigned int depth)
 {
@@ -53,10 +55,22 @@ static void count_return(struct task_return *r, unsigned int depth)
 		return;
 	count_if(r->ip, &lab_victim_return, &lab_calls[1]);
 }
-PATCH_INDIRECT(returns_give_back, count_return);
+PATCH_INDIRECT(trace_returned, count_return);
 struct trace_ops lab_return_ops = { .entry = trace_entry_return,
 				    .enter = count_entry,
 				    .leave = count_return };
+
+struct trace_ops lab_graph_ops = { .entry = trace_entry_graph,
+				   .enter = graph_enter,
+				   .leave = graph_leave };
+
+void lab_own_room(void)
+{
+	struct ring *r = &rings[cpu_index()];
+
+	if (r->at->cur + 4 * RING_EVENT_SIZE > r->at->graph && r->at->graph)
+		ring_restart(r);
+}
 
 int lab_own_ops(struct trace_ops *ops)
 {

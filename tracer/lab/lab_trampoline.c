@@ -19,7 +19,8 @@ static struct trace_ops ring_ops = { .entry = trace_entry_ring };
 
 static const struct trampoline {
 	struct trace_ops *ops;
-	enum { CLOSED, OPEN, PASS } record; /* what ring.end says */
+	/* What ring.end says, and ring.graph. */
+	enum { CLOSED, OPEN, PASS, GRAPH } record;
 	struct lab_form form;
 	u32 in_c; /* each word of trace_in_c */
 } off = { &trace_ops_off, CLOSED, { "off", { 0 }, { 0, 0 } }, 0 },
@@ -29,7 +30,9 @@ static const struct trampoline {
   call = { &lab_count_ops, CLOSED, { "call", { 0 }, { 1, 0 } }, 0 },
   here = { &lab_choose_ops, OPEN, { "here", { 0 }, { 0, 0 } }, 0 },
   in_c = { &lab_choose_ops, OPEN, { "in_c", { 0 }, { 1, 0 } }, ~0u },
-  back = { &lab_return_ops, CLOSED, { "return", { 0 }, { 1, 1 } }, 0 };
+  back = { &lab_return_ops, CLOSED, { "return", { 0 }, { 1, 1 } }, 0 },
+  graph = { &lab_graph_ops, GRAPH, { "graph", { 0 }, { 0, 0 } }, 0 },
+  limited = { &lab_graph_ops, CLOSED, { "limited", { 0 }, { 0, 0 } }, 0 };
 
 /* From one to another while a victim is inside. */
 static const struct change {
@@ -47,6 +50,12 @@ static const struct change {
 	{ &lab_victim_own, &in_c, &full },
 	{ &lab_victim_return, &off, &back },
 	{ &lab_victim_return, &back, &off },
+	{ &lab_victim_return, &off, &graph },
+	{ &lab_victim_return, &graph, &limited },
+	{ &lab_victim_return, &limited, &graph },
+	{ &lab_victim_return, &graph, &back },
+	{ &lab_victim_return, &back, &graph },
+	{ &lab_victim_return, &graph, &off },
 	{ &lab_victim_return, &ring, &back },
 	{ &lab_victim_return, &back, &ring },
 };
@@ -68,6 +77,7 @@ static void record_all(const struct trampoline *t)
 	mutex_lock(&trace_mutex);
 	for (unsigned int i = 0; i < ARRAY_SIZE(trace_in_c); i++)
 		WRITE_ONCE(trace_in_c[i], t->in_c);
+	WRITE_ONCE(ring_graph, t->record == GRAPH);
 	ring_record(rings, t->record == CLOSED ? 0 : online, true);
 	if (t->record == PASS)
 		ring_call(online, pass_calls, NULL);

@@ -8,7 +8,7 @@
 #include <tracer/events/event_trigger.h>
 #include <tracer/options.h>
 #include <tracer/output/comm.h>
-#include <tracer/ring/ring.h>
+#include <tracer/ring/ring_more.h>
 
 /* Do what the triggers of markers say. */
 static int act_on_marker(struct ctl_handle *h, const char *text)

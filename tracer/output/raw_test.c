@@ -9,6 +9,7 @@
 #include <kernel/time.h>
 #include <tracer/output/raw.h>
 #include <tracer/ring/ring_control.h>
+#include <tracer/ring/ring_more.h>
 
 static struct {
 	const char *at, *end;

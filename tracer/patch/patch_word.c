@@ -138,5 +138,11 @@ static int word_carry_out(struct patch_batch *b)
 	patch_break_flush();
 	return 0;
 }
-PATCH_STRATEGY(word, .name = "word", .refused = arch_word_refused,
+
+static const char *word_refused(void)
+{
+	return arch_word_refused;
+}
+
+PATCH_STRATEGY(word, .name = "word", .refused = word_refused,
 	       .carry_out = word_carry_out);

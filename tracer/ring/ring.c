@@ -20,7 +20,7 @@
 		[0 ... MAX_CPUS - 1] = {.in = &trace_top }                     \
 	}
 struct ring rings[MAX_CPUS] = OF_TOP, ring_spares[MAX_CPUS] = OF_TOP;
-bool ring_gated, ring_by_c, ring_triggers;
+bool ring_gated, ring_by_c, ring_triggers, ring_graph;
 u32 ring_apart;
 
 /* Where records are made while ring_apart; the second is for an NMI, or inside the tracer. */
@@ -34,17 +34,25 @@ static inline struct ring_page *current_page(const struct ring *r)
 }
 
 /*
- * What the trampoline may use: nothing unless the CPU records and is not inside
- * the tracer. ring.cur keeps its place all the while.
+ * What the trampolines may use of the writer's page p: nothing unless the CPU records and is
+ * not inside the tracer. ring.cur keeps its place all the while.
  */
+static inline void open_page_at(const struct ring *r, struct ring_page *p)
+{
+	char *end = r->passed_over ? (char *)RING_PASS :
+				     (char *)(p->slots + RING_SLOTS);
+	bool graph = ring_graph && !r->passed_over;
+
+	if (!r->recording || r->busy || r->full || ring_by_c)
+		end = NULL;
+	r->at->end = end;
+	/* In the last slot nothing has room that needs two. */
+	r->at->graph = graph && end ? end - RING_EVENT_SIZE : NULL;
+}
+
 static inline void open_page(const struct ring *r)
 {
-	char *end = r->passed_over ?
-			    (char *)RING_PASS :
-			    (char *)(current_page(r)->slots + RING_SLOTS);
-
-	r->at->end =
-		r->recording && !r->busy && !r->full && !ring_by_c ? end : NULL;
+	open_page_at(r, current_page(r));
 }
 
 /* Take a page from its readers, and settle the books for what it held. */
@@ -88,7 +96,7 @@ static void begin_page(struct ring *r, u32 seq, u64 before)
 			 __ATOMIC_RELEASE);
 	__atomic_store_n(&at->cur, (char *)p->slots, __ATOMIC_RELEASE);
 	__atomic_store_n(&r->head, seq, __ATOMIC_RELEASE);
-	open_page(r);
+	open_page_at(r, p);
 }
 
 static void close_page(struct ring *r)
@@ -317,7 +325,7 @@ bool ring_enter(irq_state_t *state)
 		return false;
 	}
 	r->busy = true;
-	r->at->end = NULL;
+	r->at->end = r->at->graph = NULL;
 	return true;
 }
 
@@ -344,23 +352,6 @@ int ring_put_bytes(struct ring *r, u32 type, u32 context, const void *text,
 	memcpy(e + 1, text, len);
 	publish(r, 1 + more);
 	return 0;
-}
-
-int ring_mark_as(struct ring *set, u32 type, const void *bytes, size_t len)
-{
-	bool irqs_off = arch_irqs_off();
-	irq_state_t state;
-	struct ring *r;
-	int err = -EBUSY;
-
-	if (!ring_enter(&state))
-		return -EBUSY;
-	r = &set[cpu_index()];
-	if (r->recording && READ_ONCE(r->in->on))
-		err = ring_put_bytes(r, type, ring_context(irqs_off), bytes,
-				     len);
-	ring_leave(state);
-	return err;
 }
 
 static noinline void *begin_apart(const struct ring *r,

@@ -66,6 +66,10 @@ struct ring_page {
 };
 static_assert(sizeof(struct ring_page) <= PAGE_SIZE, "a page");
 static_assert(offsetof(struct ring_page, slots) == 32, "host tools read it");
+static_assert(offsetof(struct ring_page, slots[RING_SLOTS - 1]) +
+			      RING_GRAPH_TO_INNER ==
+		      offsetof(struct ring_page, inner),
+	      "asm");
 
 static_assert(RING_SLOTS < 0x200, "9 bits hold a count of slots");
 
@@ -100,6 +104,8 @@ extern struct ring ring_spares[MAX_CPUS];
 extern bool ring_gated;
 /* And C code sees every call, as a trigger may change tracing_on: nothing but C writes. */
 extern bool ring_by_c;
+/* Nothing but function_graph records calls, and it records all: it has no limits. */
+extern bool ring_graph;
 /* And an event has a trigger: events are looked at, whatever tracing_on is. */
 extern bool ring_triggers;
 /* And another instance than the top level records events: their records do not begin in a ring. */
@@ -119,15 +125,6 @@ extern struct mutex ring_readers;
  */
 bool ring_enter(irq_state_t *state);
 void ring_leave(irq_state_t state);
-
-/* A marker of at most RING_MARK_MAX bytes, RING_MARK or RING_RAW, into the rings of a set. 0;
- * -EBUSY: this CPU does not record; -ENOSPC: its ring is full, and keeps what it has. */
-int ring_mark_as(struct ring *set, u32 type, const void *bytes, size_t len);
-
-static inline int ring_mark(struct ring *set, const char *text, size_t len)
-{
-	return ring_mark_as(set, RING_MARK, text, len);
-}
 
 /* For ring_event_begin() (ring_event.h), what is rare. Interrupts are off; irqs_off: they
  * were before. Room for a record, or NULL, and then they are as before. No site. */

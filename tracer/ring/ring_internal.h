@@ -37,43 +37,6 @@ void ring_switch(struct ring *r, s32 pid, bool on, bool traced);
  */
 bool ring_write(u32 ip, u32 parent, u32 context, const struct ring_event *more);
 
-/*
- * The same in two steps, for the common case, by the rules of the trampoline
- * trace_entry_ring. First: *e is where the next `slots` slots are, and *delta their time
- * at arch_clock() = now. False: ring_write() has to find a place.
- */
-static always_inline bool ring_room(unsigned int slots, u32 context, u64 now,
-				    struct ring_event **e, u32 *delta)
-{
-	const struct ring_place *place = &arch_this_cpu()->head.ring;
-	u64 ticks = now - place->base;
-
-	*e = (struct ring_event *)place->cur;
-	*delta = ticks;
-	/* ring.end is below cur whenever C has to decide. */
-	return (char *)(*e + slots) <= place->end && !(ticks >> 32) &&
-	       !(context & PREEMPT_NMI);
-}
-
-/* Then, interrupts off all the time: write the entry there. `more`: as for ring_write(). */
-static always_inline void ring_put(struct ring_event *e, u32 delta, u32 ip,
-				   u32 parent, u32 context,
-				   const struct ring_event *more)
-{
-	e->delta = delta;
-	e->ip = ip << 8 | (context & 0xff);
-	e->parent = parent << 8 | (context >> 8 & 0xff);
-	if (more) {
-		e[1] = *more;
-		((struct ring_page *)ALIGN_DOWN((uintptr_t)e, PAGE_SIZE))
-			->inner++;
-	}
-	/* Pairs with the acquire of ring.cur in ring_read.c. */
-	__atomic_thread_fence(__ATOMIC_RELEASE);
-	WRITE_ONCE(arch_this_cpu()->head.ring.cur,
-		   (char *)(e + (more ? 2 : 1)));
-}
-
 /* Asked where pids are listed, or where triggers may just have changed tracing_on: does the ring
  * record calls now? */
 bool ring_may_record(const struct ring *r);

@@ -1,12 +1,30 @@
-/* Entries that say more of a call: ring_more.h. */
+/* Markers, and entries that say more of a call: ring_more.h. */
 #include <tracer/ring/ring_more.h>
 
 #include <kernel/cpu/cpu.h>
+#include <kernel/errno.h>
 #include <kernel/image/symbols.h>
 #include <kernel/image/unwind.h>
 #include <kernel/sched/task.h>
 #include <tracer/ring/ring_internal.h>
 #include <tracer/tracer.h>
+
+int ring_mark_as(struct ring *set, u32 type, const void *bytes, size_t len)
+{
+	bool irqs_off = arch_irqs_off();
+	irq_state_t state;
+	struct ring *r;
+	int err = -EBUSY;
+
+	if (!ring_enter(&state))
+		return -EBUSY;
+	r = &set[cpu_index()];
+	if (r->recording && READ_ONCE(r->in->on))
+		err = ring_put_bytes(r, type, ring_context(irqs_off), bytes,
+				     len);
+	ring_leave(state);
+	return err;
+}
 
 void ring_stack(const struct trace_instance *in, unsigned long ip, bool behind,
 		bool irqs_off)

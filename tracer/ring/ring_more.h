@@ -1,13 +1,21 @@
-/* Entries that say more of a call than that it happened: its stack; how often it came again. */
+/* Entries that are no calls: markers, and what says more of a call than that it happened: its
+ * stack; how often it came again. */
 #ifndef TRACER_RING_MORE_H
 #define TRACER_RING_MORE_H
 
-#include <kernel/types.h>
+#include <tracer/ring/ring.h>
 
-struct trace_instance;
+/* A marker of at most RING_MARK_MAX bytes, RING_MARK or RING_RAW, into the rings of a set. 0;
+ * -EBUSY: this CPU does not record; -ENOSPC: its ring is full, and keeps what it has. */
+int ring_mark_as(struct ring *set, u32 type, const void *bytes, size_t len);
+
+static inline int ring_mark(struct ring *set, const char *text, size_t len)
+{
+	return ring_mark_as(set, RING_MARK, text, len);
+}
 
 /*
- * Context of both: interrupts off. irqs_off: they were before. No site.
+ * Context of the other two: interrupts off. irqs_off: they were before. No site.
  */
 
 /* Record in an instance the calls that led to the site which returns to ip, innermost first.

@@ -6,6 +6,7 @@
  */
 #include <tracer/testing.h>
 #include <tracer/ring/ring_control.h>
+#include <tracer/ring/ring_more.h>
 #include <kernel/lock/mutex.h>
 #include <kernel/mm/kmalloc.h>
 

@@ -42,6 +42,31 @@ static inline bool site_shares_a_half(void)
 	.cfi_restore ra
 .endm
 
+/*
+ * For trace_entry_graph: the CFA, and in a2, where the return address lies. What this CPU
+ * does not know of the frame is left to C.
+ */
+.macro graph_frame unknown
+	srli	a1, IP, 3
+	andi	a1, a1, FRAMES_KEPT - 1
+	slli	a1, a1, 3
+	ld	a2, CPU_HEAD_FRAMES(tp)
+	add	a2, a2, a1
+	lw	a3, FRAME_KEPT_IP(a2)
+	sext.w	a1, IP
+	bne	a1, a3, \unknown
+	lh	a3, FRAME_KEPT_CFA(a2)
+	lh	a2, FRAME_KEPT_SLOT(a2)
+	bltz	a2, \unknown
+	add	a3, a3, sp
+	sd	a3, TASK_TAKEN + RETURN_CFA(t6)
+	add	a2, a2, sp
+.endm
+.macro graph_way_back
+	lla	t3, trace_return
+	sd	t3, (a2)
+.endm
+
 /* What trampoline.S has besides, at its end. */
 .macro behind_trampolines
 .endm

@@ -149,6 +149,16 @@ static inline bool site_shares_a_half(void)
 	.cfi_same_value t0
 .endm
 
+/* For trace_entry_graph: a function has no frame yet at its entry. */
+.macro graph_frame unknown
+	sd	sp, TASK_TAKEN + RETURN_CFA(t6)
+.endm
+.macro graph_way_back
+.Lback\@:
+	auipc	t3, %pcrel_hi(trace_return)
+	addi	ra, t3, %pcrel_lo(.Lback\@)
+.endm
+
 /* The loop is aligned to lie in one page: QEMU is slow where a loop goes on in another. */
 .macro nop_measure name, word0:req, word1:req
 	.balign	128

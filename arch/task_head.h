@@ -1,0 +1,29 @@
+/*
+ * The part of struct task that trampolines use: offsets for assembly. kernel/sched/task.h
+ * has the structs, and checks the offsets. CONTEXT_SIZE is the port's (frame.h).
+ */
+#ifndef ARCH_TASK_HEAD_H
+#define ARCH_TASK_HEAD_H
+
+#include <frame.h>
+
+#define TASK_NR_RETURNS CONTEXT_SIZE
+#define TASK_GRAPH_DEPTH (CONTEXT_SIZE + 4)
+#define TASK_RETURNS_MISSED (CONTEXT_SIZE + 8)
+#define TASK_TAKEN (CONTEXT_SIZE + 16)
+
+#define TASK_RETURNS 48
+
+/* Byte offsets into struct task_return, which has 1 << RETURN_SHIFT bytes. */
+#if __SIZEOF_POINTER__ == 8
+#define RETURN_SHIFT 6
+#else
+#define RETURN_SHIFT 5
+#endif
+#define RETURN_OPS 0
+#define RETURN_RET __SIZEOF_POINTER__
+#define RETURN_IP (2 * __SIZEOF_POINTER__)
+#define RETURN_CFA (3 * __SIZEOF_POINTER__)
+#define RETURN_CLOCK (4 * __SIZEOF_POINTER__)
+
+#endif
