@@ -74,10 +74,10 @@ static void apply(bool clear)
 	WRITE_ONCE(ring_gated, in_c || triggers || pids_are_listed(&trace_top));
 	WRITE_ONCE(ring_by_c, in_c || triggers || apart);
 	WRITE_ONCE(ring_triggers, triggers);
-	WRITE_ONCE(ring_graph,
-		   !ops && trace_top.tracer->graph && !graph_limits.any);
 	/* Pairs with ring_event_slow()'s acquire. */
 	__atomic_store_n(&ring_apart, apart, __ATOMIC_RELEASE);
+	WRITE_ONCE(ring_graph, !ops && calls && trace_top.tracer->graph &&
+				       !graph_limits.any);
 	if (!ops)
 		ops = calls ? wanted : &trace_ops_off;
 	/* Meanwhile triggers, the profiler and other instances miss nothing. */

@@ -38,6 +38,10 @@ void conform_expect_values(struct ktest_run *t);
 void conform_expect_kept(struct ktest_run *t);
 #define CONFORM_ROUNDS 100
 
+/* Call victim_call() over and over, and again in interrupts, which come at any instruction of
+ * the trampoline. How often in all. */
+u64 conform_interrupted_calls(void);
+
 /* How often conform_ops' function was called; it reads what a compiler may keep
  * in any register. Atomic. */
 extern u32 conform_hits;

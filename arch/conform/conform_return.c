@@ -297,6 +297,37 @@ KTEST(graph_slots, "arch_trace.trace_entry_graph.slots")
 	graph_end(t);
 }
 
+/* Each call has its event, and its return. */
+KTEST(graph_interrupts, "arch_trace.trace_entry_graph.interrupts")
+{
+	struct ring_stats s;
+	u64 calls;
+
+	graph_begin(t);
+	calls = conform_interrupted_calls();
+	KEXPECT(t, trace_test_books(&s));
+	graph_end(t);
+	KEXPECT_EQ(t, s.written, 2 * calls);
+}
+
+/* What this CPU keeps at the place of a frame is another function's. */
+KTEST(graph_frame, "arch_trace.trace_entry_graph.frame")
+{
+	u32 ip = site_address(trace_test_site(victim_call)) + arch_site_length;
+	struct frame_kept *f;
+	irq_state_t state;
+
+	graph_begin(t);
+	state = arch_irq_save();
+	f = &arch_this_cpu()->head.frames[ip / FRAME_KEPT_SIZE % FRAMES_KEPT];
+	*f = (struct frame_kept){ ip + FRAME_KEPT_SIZE * FRAMES_KEPT, 64, 32 };
+	KEXPECT_EQ(t, victim_call(5), 8);
+	KEXPECT_EQ(t, (u32)current_task()->returns[0].ip, ip);
+	KEXPECT(t, !asked || (f->ip == ip && f->cfa < 64));
+	arch_irq_restore(state);
+	graph_end(t);
+}
+
 /* What C has to decide: the trampoline is closed, or there is no room for a return. */
 KTEST(graph_asks, "arch_trace.trace_entry_graph.asks")
 {

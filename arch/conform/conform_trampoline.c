@@ -236,16 +236,12 @@ static void call_from_interrupt(struct timer *timer)
 
 #define INTERRUPTS 600
 
-/* An interrupt that is traced, too, comes at any instruction of the trampoline. Each
- * call has its event. */
-KTEST(entry_ring_interrupts, "arch_trace.trace_entry_ring.interrupts")
+u64 conform_interrupted_calls(void)
 {
 	struct caller_timer c = { .fired = false };
-	struct ring_stats s;
 	u64 calls = INTERRUPTS;
 
 	timer_setup(&c.timer, call_from_interrupt);
-	KEXPECT_EQ(t, trace_test_victim(), 0);
 	preempt_disable();
 	for (unsigned int i = 0; i < INTERRUPTS; i++) {
 		c.fired = false;
@@ -256,6 +252,17 @@ KTEST(entry_ring_interrupts, "arch_trace.trace_entry_ring.interrupts")
 			victim_call(1);
 	}
 	preempt_enable();
+	return calls;
+}
+
+/* Each call has its event. */
+KTEST(entry_ring_interrupts, "arch_trace.trace_entry_ring.interrupts")
+{
+	struct ring_stats s;
+	u64 calls;
+
+	KEXPECT_EQ(t, trace_test_victim(), 0);
+	calls = conform_interrupted_calls();
 	KEXPECT(t, trace_test_books(&s));
 	KEXPECT_EQ(t, s.written, calls);
 	trace_test_reset();
