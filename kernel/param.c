@@ -10,6 +10,16 @@ REGISTRY(struct kernel_param, kernel_params);
 /* Values point into it for ever. */
 static char cmdline[BOOT_CMDLINE];
 
+int param_switch(const char *value, bool *on)
+{
+	bool off = !strcmp(value, "0") || !strcmp(value, "off");
+
+	if (!off && *value && strcmp(value, "1") && strcmp(value, "on"))
+		return -EINVAL;
+	*on = !off;
+	return 0;
+}
+
 static void say_unknown(const char *name)
 {
 	const struct kernel_param *p;

@@ -17,6 +17,11 @@ struct kernel_param {
 	static const struct kernel_param kernel_param_##ident REGISTER(        \
 		kernel_params) = { param_name, param_accepts, fn }
 
+/* The value of a parameter that switches something on or off, as in Linux: 0, or -EINVAL and *on
+ * stays. PARAM_SWITCH is what it accepts. */
+int param_switch(const char *value, bool *on);
+#define PARAM_SWITCH "nothing, 1, on, 0 or off"
+
 /* Parse boot_info.cmdline; double quotes group; bad ones are said and skipped. */
 void param_parse(void);
 /* The same with a text, which is taken apart in place: values point into it. */

@@ -150,6 +150,7 @@ PARAMETERS = [
     ("ftrace_graph_max_depth=deep", ["deep", "levels"]),
     ("stacktrace=1", ["stacktrace", "nothing"]),
     ("ftrace_dump_on_oops=3", ["ftrace_dump_on_oops", "orig_cpu"]),
+    ("tp_printk=often", ["tp_printk", "1, on, 0 or off"]),
     ("traceoff_on_warning=2", ["traceoff_on_warning", "1, on, 0 or off"]),
 ]
 

@@ -424,6 +424,51 @@ def test_dump_of_one_cpu_and_bad_input(arch, run_tool):
     assert "Dumping" not in done.stdout
 
 
+# In a line of the trace, and alone; of all tasks but the one that prints them.
+TRACED = re.compile(r"\d: (sched_process_\w+: (?!.*tp_printk).*\S)")
+PRINTED = re.compile(r"(?<!\d: )(sched_process_\w+: (?!.*tp_printk).*\S)")
+
+
+def test_tp_printk(arch, guest):
+    """Events on the console, soon after they happened: those that the trace has, in its order,
+    from boot on, and while the file says so."""
+    g = guest(arch, smp=2, append="trace_event=sched_process_fork,sched_process_exit tp_printk")
+    switch = "/proc/sys/kernel/tracepoint_printk"
+    printed = PRINTED.findall(g.boot_text)
+
+    def run(line: str) -> str:
+        g.run(line)
+        printed.extend(PRINTED.findall(g.text_before()))
+        return g.text_before()
+
+    def traced() -> list[str]:
+        return TRACED.findall(run(f"cat {TRACING}/trace"))
+
+    def expect_printed(wanted: list[str]) -> None:
+        until = time.monotonic() + 60
+        while len(printed) < len(wanted) and time.monotonic() < until:
+            run("sleep 0.05")
+        assert printed == wanted and wanted
+
+    assert re.search(r"^1\s*$", run(f"cat {switch}"), re.M)
+    run("test task.join")
+    expect_printed(traced())
+    run(f"echo 0 > {switch}")
+    until = time.monotonic() + 60
+    while "tp_printk" in run("ps"):
+        assert time.monotonic() < until
+    before = traced()
+    run("test task.join")
+    run("sleep 0.1")
+    assert printed == before
+    missing = traced()[len(before):]
+    run(f"echo 1 > {switch}")
+    run("test task.join")
+    expect_printed([e for e in traced() if e not in missing])
+    assert missing and "'soon' is no number" in g.error(f"echo soon > {switch}")
+    assert g.poweroff() == 0
+
+
 def test_traceoff_on_warning(arch, guest):
     """A CPU that has waited too long for a lock complains; that is where the trace ends."""
     g = guest(arch, smp=2, append="ftrace=function trace_event=sched_switch trace_buf_size=32 "

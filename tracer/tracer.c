@@ -59,6 +59,10 @@ struct trace_ops *trace_wants(const struct tracer *tracer)
  * another tracer in an empty buffer: live calls first. A task that was preempted
  * inside a trampoline comes out of it with the old ops much later; ring.end, or
  * trace_ops, tells it then whether to record.
+ *
+ * function_graph's trampolines look at ring.graph alone. It is open only while trace_ops
+ * is function_graph's: otherwise calls would be left out whose callers' returns are
+ * recorded. C code, which looks at trace_ops, does their work while that changes.
  */
 static void apply(bool clear)
 {
@@ -69,15 +73,16 @@ static void apply(bool clear)
 	bool in_c = calls_all_in_c(ops);
 	bool on = (trace_top.on || in_c || triggers) && !trace_top.pauses;
 	struct trace_ops *wanted = trace_wants(trace_top.tracer);
-	bool calls = ops || (on && wanted), watch;
+	bool calls = ops || (on && wanted), watch, graph;
 
 	WRITE_ONCE(ring_gated, in_c || triggers || pids_are_listed(&trace_top));
 	WRITE_ONCE(ring_by_c, in_c || triggers || apart);
 	WRITE_ONCE(ring_triggers, triggers);
 	/* Pairs with ring_event_slow()'s acquire. */
 	__atomic_store_n(&ring_apart, apart, __ATOMIC_RELEASE);
-	WRITE_ONCE(ring_graph, !ops && calls && trace_top.tracer->graph &&
-				       !graph_limits.any);
+	graph = !ops && calls && trace_top.tracer->graph && !graph_limits.any;
+	if (ring_graph && !graph)
+		ring_let_graph(false);
 	if (!ops)
 		ops = calls ? wanted : &trace_ops_off;
 	/* Meanwhile triggers, the profiler and other instances miss nothing. */
@@ -90,6 +95,8 @@ static void apply(bool clear)
 	WRITE_ONCE(sched_switch_hook, watch ? on_switch : NULL);
 	ring_record(rings, on ? trace_top.cpumask : 0, clear);
 	trace_ops_set(ops);
+	if (graph && !ring_graph)
+		ring_let_graph(true);
 }
 
 void trace_record(bool on, cpumask_t mask)

@@ -2,7 +2,6 @@
 #include <tracer/warning.h>
 
 #include <kernel/errno.h>
-#include <kernel/lib/string.h>
 #include <kernel/lock/lock.h>
 #include <kernel/lock/mutex.h>
 #include <kernel/param.h>
@@ -52,12 +51,12 @@ CTL_FILE(traceoff_on_warning, .path = "/proc/sys/kernel/traceoff_on_warning",
 /* Early, before anything is recorded. */
 static int set_warning(const char *value)
 {
-	bool off = !strcmp(value, "0") || !strcmp(value, "off");
+	bool on;
+	int err = param_switch(value, &on);
 
-	if (!off && *value && strcmp(value, "1") && strcmp(value, "on"))
-		return -EINVAL;
-	want(!off);
-	return 0;
+	if (!err)
+		want(on);
+	return err;
 }
-KERNEL_PARAM(traceoff_on_warning, "traceoff_on_warning",
-	     "nothing, 1, on, 0 or off", set_warning);
+KERNEL_PARAM(traceoff_on_warning, "traceoff_on_warning", PARAM_SWITCH,
+	     set_warning);

@@ -202,8 +202,8 @@ static struct trace_ops graph_ops = {
 /* From now on the rings are empty, and the trampoline may write them or not. */
 static void open_rings(bool graph)
 {
-	WRITE_ONCE(ring_graph, graph);
 	ring_record(rings, cpus_present(), true);
+	ring_let_graph(graph);
 }
 
 static void graph_begin(struct ktest_run *t)

@@ -1,12 +1,15 @@
 /*
- * Proves of the options that say what function_graph and the profiler record: each against
- * what the test itself counts or measures.
+ * Proves of the options that say what function_graph and the profiler record, each against
+ * what the test itself counts or measures; and that a CPU stops to record calls and returns
+ * at the same time.
  */
 #include <tracer/testing.h>
 #include <tracer/graph/returns.h>
 
 #include <boot/boot_info.h>
+#include <kernel/cpu/cpu.h>
 #include <kernel/image/symbols.h>
+#include <kernel/lib/bits.h>
 #include <kernel/mm/kmalloc.h>
 #include <kernel/time.h>
 
@@ -150,5 +153,65 @@ KTEST(graph_overrun, "graph.funcgraph_overrun")
 	/* The innermost that was recorded has its call and its return in one line. */
 	KEXPECT_EQ(t, lines, room - 1);
 	kfree(text);
+	trace_test_reset();
+}
+
+/* ---- tracing_on ----------------------------------------------------------------- */
+
+#define STOP_NS (20 * NSEC_PER_MSEC)
+
+static u32 stopping; /* atomic: steps of the two CPUs */
+
+/* Until the other CPU is about to stop function_graph; then as long as that may take. */
+static notrace void call_while_stopped(unsigned long x)
+{
+	u64 start;
+
+	__atomic_store_n(&stopping, 1, __ATOMIC_RELEASE);
+	while (__atomic_load_n(&stopping, __ATOMIC_ACQUIRE) != 2)
+		arch_cpu_relax();
+	start = arch_clock();
+	while (READ_ONCE(trace_ops) != &trace_ops_off &&
+	       clock_delta_to_ns(arch_clock() - start) < STOP_NS)
+		arch_cpu_relax();
+	victim_call(x);
+}
+
+static notrace void call_stopped(void *arg)
+{
+	irq_state_t state = arch_irq_save();
+
+	victim_callback(call_while_stopped, (unsigned long)arg);
+	arch_irq_restore(state);
+}
+
+/*
+ * The other CPU takes no interrupt meanwhile. Were its calls left out as soon as trace_ops
+ * changes, but its returns recorded, one would be there without what it has called.
+ */
+KTEST(graph_stops, "graph.stops_calls_and_returns_at_once")
+{
+	unsigned int here = cpu_index();
+	struct ring_stats s;
+	struct task *other;
+
+	if (bit_count(READ_ONCE(cpus_online)) < 2)
+		KSKIP(t, "one CPU");
+	task_set_affinity(current_task(), 1u << here);
+	KEXPECT_EQ(t, begin("victim_callback victim_call"), 0);
+	stopping = 0;
+	other = task_create("stopped", PRIO_NORMAL,
+			    READ_ONCE(cpus_online) & ~(1u << here),
+			    call_stopped, NULL);
+	KASSERT(t, other);
+	while (__atomic_load_n(&stopping, __ATOMIC_ACQUIRE) != 1)
+		sched_yield();
+	__atomic_store_n(&stopping, 2, __ATOMIC_RELEASE);
+	KEXPECT_EQ(t, trace_test_put("tracing_on", "0"), 0);
+	task_join(other);
+	KEXPECT(t, trace_test_books(&s));
+	/* Nothing from the stop on; or the stop came last. */
+	KEXPECT(t, s.written == 1 || s.written == 4);
+	task_set_affinity(current_task(), ~0u);
 	trace_test_reset();
 }

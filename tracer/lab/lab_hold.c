@@ -79,15 +79,19 @@ static unsigned long trial(struct lab_task *l, unsigned int delay)
 	return READ_ONCE(me->interrupted_pc);
 }
 
-/*
- * The fewest instructions of delay with which the interrupt comes before the
- * victim's end. With none at all it must come later, else the timer is too soon.
- */
+/* With no delay at all the interrupt must come behind the victim. An interrupt of another kind
+ * may come before, but not twice: each trial would take twice as long from then on. */
+static bool too_soon(struct lab_task *l, unsigned int delay)
+{
+	return trial(l, delay) && trial(l, delay) && ahead < ~0ull / 4;
+}
+
+/* The fewest instructions of delay with which the interrupt comes before the victim's end. */
 static unsigned int find_first(struct lab_task *l)
 {
 	unsigned int lo = 2, hi = 128, mid;
 
-	while (trial(l, lo) && ahead < ~0ull / 4)
+	while (too_soon(l, lo))
 		ahead *= 2;
 	while (!trial(l, hi) && hi < DELAY_MAX / 2)
 		hi *= 2;

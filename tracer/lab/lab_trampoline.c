@@ -77,8 +77,8 @@ static void record_all(const struct trampoline *t)
 	mutex_lock(&trace_mutex);
 	for (unsigned int i = 0; i < ARRAY_SIZE(trace_in_c); i++)
 		WRITE_ONCE(trace_in_c[i], t->in_c);
-	WRITE_ONCE(ring_graph, t->record == GRAPH);
 	ring_record(rings, t->record == CLOSED ? 0 : online, true);
+	ring_let_graph(t->record == GRAPH);
 	if (t->record == PASS)
 		ring_call(online, pass_calls, NULL);
 	mutex_unlock(&trace_mutex);

@@ -55,6 +55,11 @@ static inline void open_page(const struct ring *r)
 	open_page_at(r, current_page(r));
 }
 
+void ring_reopen(const struct ring *r)
+{
+	open_page(r);
+}
+
 /* Take a page from its readers, and settle the books for what it held. */
 static void take_back(struct ring *r, struct ring_page *p)
 {

@@ -104,7 +104,7 @@ extern struct ring ring_spares[MAX_CPUS];
 extern bool ring_gated;
 /* And C code sees every call, as a trigger may change tracing_on: nothing but C writes. */
 extern bool ring_by_c;
-/* Nothing but function_graph records calls, and it records all: it has no limits. */
+/* function_graph's trampolines may write: it alone records calls, and it has no limits. */
 extern bool ring_graph;
 /* And an event has a trigger: events are looked at, whatever tracing_on is. */
 extern bool ring_triggers;

@@ -214,6 +214,19 @@ void ring_clear(struct ring *set, cpumask_t mask)
 	ring_call(mask, clear_one, set);
 }
 
+static void reopen_one(unsigned int cpu, void *arg)
+{
+	(void)arg;
+	if (rings[cpu].pages)
+		ring_reopen(&rings[cpu]);
+}
+
+void ring_let_graph(bool on)
+{
+	WRITE_ONCE(ring_graph, on);
+	ring_call(cpus_present(), reopen_one, NULL);
+}
+
 struct record {
 	struct ring *set;
 	cpumask_t mask;

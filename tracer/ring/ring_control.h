@@ -31,6 +31,10 @@ void ring_clear(struct ring *set, cpumask_t mask);
  */
 void ring_record(struct ring *set, cpumask_t mask, bool clear);
 
+/* Let function_graph's trampolines write the rings of the top level, where they record; or leave
+ * all of it to C code. When it returns, each CPU does so. */
+void ring_let_graph(bool on);
+
 /*
  * Run fn(cpu, arg) for the CPUs of mask, where and how their rings' writers run:
  * there, interrupts off. For a CPU that is not online, which has no writer, here.

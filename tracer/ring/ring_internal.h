@@ -27,6 +27,9 @@ void ring_adopt(struct ring *r, struct ring_page **pages, u32 nr);
 /* Empty a spare ring. Any CPU. */
 void ring_forget(struct ring *spare);
 
+/* ring_graph may have changed. */
+void ring_reopen(const struct ring *r);
+
 /* Record, or stop recording, while that task runs; its calls are recorded or not. */
 void ring_switch(struct ring *r, s32 pid, bool on, bool traced);
 
