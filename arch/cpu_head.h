@@ -61,8 +61,8 @@ struct ring_place {
 	/* The end of the page's slots; equal to or below cur whenever C has to decide: page
 	 * full, CPU masked, tracing off, already inside the tracer. */
 	char *end;
-	/* Below it there is room for two slots, and function_graph records each call that
-	 * comes to it, and nothing else. NULL: C has to decide. */
+	/* The same for function_graph's trampolines, which need room for two slots. Also NULL
+	 * while trace_ops is not function_graph's own, or function_graph has limits. */
 	char *graph;
 	unsigned long text; /* address of _text, to make offsets from */
 };
@@ -75,8 +75,8 @@ struct ring_place {
 struct frame_kept {
 	u32 ip;	 /* the low 32 bits of the return address of the site's call */
 	s16 cfa; /* the CFA, and */
-	s16 slot; /* where the return address lies: both less the stack pointer. 0: in the
-		   * link register */
+	s16 slot; /* where the return address lies: both less the stack pointer. Negative: it
+		   * is in the link register */
 };
 
 struct cpu_head {

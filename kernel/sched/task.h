@@ -63,8 +63,8 @@ struct task {
 
 	/*
 	 * Taken returns, the innermost last. They are the task's own: an interrupt
-	 * in between leaves all of them as they were. Behind the context: trampolines
-	 * write them.
+	 * in between leaves all of them as they were. Trampolines find them behind the
+	 * context (arch/task_head.h).
 	 */
 	u32 nr_returns __attribute__((aligned(8)));
 	u32 graph_depth;    /* of these: in function_graph's ring; irqs off */
