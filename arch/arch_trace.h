@@ -194,11 +194,12 @@ void arch_text_sync(void);
  * ip is the return address of the live call, parent that of the function.
  *
  * trace_return   where such a function returns to. It keeps every register that may
- *                hold a result. It writes function_graph's return in two slots, takes one
- *                from graph_depth and nr_returns, and goes on at the real return address,
- *                all with interrupts off. When ring.cur >= ring.graph, the clock is 2^32 ticks or
- *                more past ring.base, or this is an NMI, and when the call began before
- *                ring.base, it calls trace_returned() instead, which says where to go on.
+ *                hold a result. It writes function_graph's return, takes one from
+ *                graph_depth and nr_returns, and goes on at the real return address, all
+ *                with interrupts off. It calls trace_returned() instead, which says where to
+ *                go on, when ring.cur >= ring.graph, the clock is 2^32 ticks or more past
+ *                ring.base, the call began before ring.base or took RING_TICKS_END ticks
+ *                or more, returns_missed is not 0, or this is an NMI.
  *                A stack walk that finds the address of trace_return where a
  *                return address should be looks among the task's taken returns
  *                (kernel/image/unwind.c).

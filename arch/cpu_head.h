@@ -14,7 +14,8 @@
  *   bit  12     in an NMI
  *   bit  15     a task switch is wanted (need_resched)
  * The entry trampoline copies its low 16 bits into the event, bit 14 replaced by
- * "interrupts were off" (arch/ring_event.h); so no other bit may be used.
+ * "interrupts were off" and bit 13 by "returned" (arch/ring_event.h); so no other
+ * bit may be used.
  */
 #define PREEMPT_DEPTH_MASK 0xff
 #define PREEMPT_IRQ_ONE 0x100
@@ -61,8 +62,8 @@ struct ring_place {
 	/* The end of the page's slots; equal to or below cur whenever C has to decide: page
 	 * full, CPU masked, tracing off, already inside the tracer. */
 	char *end;
-	/* The same for function_graph's trampolines, which need room for two slots. Also NULL
-	 * while trace_ops is not function_graph's own, or function_graph has limits. */
+	/* The same for function_graph's trampolines. Also NULL while trace_ops is not
+	 * function_graph's own, or function_graph has limits. */
 	char *graph;
 	unsigned long text; /* address of _text, to make offsets from */
 };

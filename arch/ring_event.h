@@ -7,26 +7,27 @@
  * So text is smaller than 16 MiB less RING_TYPES; the linker script asserts
  * it. An ip offset of RING_TYPE(n) and above marks a slot that is not a
  * function event, a parent offset one whose return is recorded as well
- * (tracer/ring/ring_format.h). Trampolines write two of these: function_graph's
- * call, and its return in two slots.
- *   call    word 2: RING_TYPE_ENTRY + the task's graph_depth, as the parent
- *   return  word 1: RING_TYPE_RETURN, as the ip; word 2: the ip of the call;
- *           words 3, 4: ticks since the call, low and high; word 5: graph_depth |
- *           returns_missed << 8. One is added to the page's count `inner`,
- *           which is where ring.graph + RING_GRAPH_TO_INNER points.
+ * (tracer/ring/ring_format.h). Of function_graph, trampolines write the call, whose
+ * parent is RING_TYPE_ENTRY + the task's graph_depth, and mostly its return:
+ *   word 1  as that of the call
+ *   word 2  ticks since the call << 14 | graph_depth << 8 | flags | RING_RETURNED
+ * C code writes a longer one where the call took RING_TICKS_END ticks or more, or
+ * returns_missed is not 0.
  */
 #ifndef ARCH_RING_EVENT_H
 #define ARCH_RING_EVENT_H
 
 #define RING_EVENT_SIZE 12
 #define RING_IRQS_OFF 0x40	     /* in the flags byte */
+#define RING_RETURNED 0x20	     /* likewise: a return, with its time */
 #define RING_CONTEXT_IRQS_OFF 0x4000 /* the same bit in the 16-bit context */
 #define RING_TYPES 256
 #define RING_TYPE(n) (0x1000000 - RING_TYPES + (n))
 #define RING_TYPE_END RING_TYPE(RING_TYPES)
 #define RING_TYPE_ENTRY RING_TYPE(0)
-#define RING_TYPE_RETURN RING_TYPE(10)
-#define RING_GRAPH_TO_INNER (-4054) /* bytes; the count has 16 bits */
+#define RING_TICKS_BITS 18
+#define RING_TICKS_END (1 << RING_TICKS_BITS)
+#define RING_DEPTH_BITS 6
 
 #ifndef __ASSEMBLER__
 #include <kernel/types.h>

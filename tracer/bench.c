@@ -20,6 +20,7 @@
 #include <kernel/event/event.h>
 #include <tracer/patch/probe.h>
 #include <tracer/ring/ring_control.h>
+#include <tracer/ring/ring_internal.h>
 #include <tracer/sites/kept.h>
 #include <tracer/sites/sites.h>
 #include <tracer/filter.h>
@@ -79,6 +80,24 @@ static u64 cost_with(bool recording)
 	cost = cost_of_site();
 	trace_record(true, trace_top.cpumask);
 	return cost;
+}
+
+/* What a call and its return take of the buffer. */
+static u64 bytes_of_graph_call(void)
+{
+	irq_state_t state = arch_irq_save();
+	const char *const *cur =
+		(const char *const *)&arch_this_cpu()->head.ring.cur;
+	const char *before;
+	u64 tenths;
+
+	ring_restart(&rings[cpu_index()]);
+	before = *cur;
+	for (unsigned int i = 0; i < TURNS; i++)
+		victim_call(i);
+	tenths = (*cur - before) * 10 / TURNS;
+	arch_irq_restore(state);
+	return tenths;
 }
 
 /* A jump label that is off, against the same function without it. */
@@ -272,6 +291,7 @@ static int put_calls(struct sink *out)
 		   65);
 	trace_select(&errors, "function_graph");
 	put_figure(out, "graph_call", cost_with(true), "instructions", 140);
+	put_figure(out, "graph_bytes", bytes_of_graph_call(), "bytes", 24);
 	trace_select(&errors, "function");
 	return put_figure(out, "enable_one_name", cost_of_name(),
 			  "instructions", 5000);

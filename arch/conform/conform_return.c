@@ -186,6 +186,8 @@ KTEST(returned, "arch_trace.trace_returned")
 /* ---- function_graph's trampoline ---- */
 
 static u32 asked; /* calls that the trampoline has left to C */
+static u32
+	missed_before; /* of the test's task: from then on C writes its returns */
 
 static bool graph_asked(struct task_return *r, unsigned int depth)
 {
@@ -215,6 +217,8 @@ static void graph_begin(struct ktest_run *t)
 	KEXPECT_EQ(t, conform_switch_victims(true), 0);
 	open_rings(true);
 	asked = 0;
+	missed_before = current_task()->returns_missed;
+	current_task()->returns_missed = 0;
 }
 
 static void graph_end(struct ktest_run *t)
@@ -225,6 +229,7 @@ static void graph_end(struct ktest_run *t)
 	mutex_unlock(&trace_mutex);
 	KEXPECT_EQ(t, current_task()->nr_returns, 0);
 	KEXPECT_EQ(t, current_task()->graph_depth, 0);
+	current_task()->returns_missed += missed_before;
 }
 
 /* Every victim, and nothing is left to C but what finds its page full. */
@@ -242,35 +247,77 @@ KTEST(entry_graph, "arch_trace.trace_entry_graph")
 	KEXPECT(t, asked < s.written / 100 + 20);
 }
 
-/* What one call of victim_call() leaves in the ring: its event, and its return in two slots. */
+/* What one call of victim_call() leaves in the ring: its event, and its return. */
 static void expect_slots(struct ktest_run *t, u32 context)
 {
 	unsigned long text = (unsigned long)_text;
 	u32 ip = site_address(trace_test_site(victim_call)) + arch_site_length -
 		 text;
-	struct ring *r = &rings[cpu_index()];
-	const struct ring_page *p = r->pages[r->head % r->nr];
-	const struct ring_event *e = (const struct ring_event *)r->at->cur;
-	u16 inner = p->inner;
+	const struct ring_place *at = &arch_this_cpu()->head.ring;
+	const struct ring_event *e = (const struct ring_event *)at->cur;
 	struct task *me = current_task();
 	/* A timer may ask for another task at any time. */
 	const u32 steady = ~(PREEMPT_RESCHED >> 8);
 
 	me->graph_depth += 3;
-	me->returns_missed += 5;
 	KEXPECT_EQ(t, victim_call(5), 8);
 	KEXPECT_EQ(t, me->graph_depth, 3);
-	KEXPECT_EQ(t, r->at->cur - (const char *)e, 3 * RING_EVENT_SIZE);
-	KEXPECT_EQ(t, p->inner - inner, 1);
+	KEXPECT_EQ(t, at->cur - (const char *)e, 2 * RING_EVENT_SIZE);
 	KEXPECT_EQ(t, e[0].ip, ip << 8 | (context & 0xff));
 	KEXPECT_EQ(t, e[0].parent & steady, RING_ENTRY(3) << 8 | context >> 8);
-	KEXPECT_EQ(t, e[1].ip, RING_RETURN << 8 | (context & 0xff));
-	KEXPECT_EQ(t, e[1].parent & steady, ip << 8 | context >> 8);
-	KEXPECT_EQ(t, e[1].delta - e[0].delta, e[2].delta);
-	KEXPECT_EQ(t, e[2].ip, 0);
-	KEXPECT_EQ(t, e[2].parent, 3 | me->returns_missed << 8);
+	KEXPECT_EQ(t, e[1].ip, e[0].ip);
+	KEXPECT_EQ(t, e[1].parent & steady & 0xff,
+		   context >> 8 | RING_RETURNED);
+	KEXPECT_EQ(t, RING_RETURN_DEPTH(e[1].parent), 3);
+	KEXPECT_EQ(t, RING_RETURN_TICKS(e[1].parent), e[1].delta - e[0].delta);
 	me->graph_depth -= 3;
-	me->returns_missed -= 5;
+}
+
+/* What does not fit into one slot, C code writes into two: how often the task was too deep, and
+ * a long time. */
+static void expect_long(struct ktest_run *t, void (*fn)(unsigned long x),
+			u32 missed, u32 least)
+{
+	const struct ring_place *at = &arch_this_cpu()->head.ring;
+	const struct ring_event *e = (const struct ring_event *)at->cur;
+
+	KEXPECT_EQ(t, victim_callback(fn, 5), 6);
+	KEXPECT_EQ(t, at->cur - (const char *)e, 3 * RING_EVENT_SIZE);
+	KEXPECT_EQ(t, e[1].ip >> 8, RING_RETURN);
+	/* C code reads the clock once more for the entry. */
+	KEXPECT(t, e[2].delta >= least);
+	KEXPECT(t, e[2].delta <= e[1].delta - e[0].delta);
+	KEXPECT_EQ(t, e[2].parent, missed << 8);
+}
+
+static notrace void take_no_time(unsigned long x)
+{
+	(void)x;
+}
+
+static notrace void take_long(unsigned long x)
+{
+	u64 start = arch_clock();
+
+	(void)x;
+	while (arch_clock() - start < RING_TICKS_END)
+		;
+}
+
+KTEST(graph_long, "arch_trace.trace_entry_graph.long")
+{
+	struct task *me = current_task();
+	irq_state_t state;
+
+	graph_begin(t);
+	victim_callback(take_no_time, 1);
+	state = arch_irq_save();
+	me->returns_missed = 5;
+	expect_long(t, take_no_time, 5, 0);
+	me->returns_missed = 0;
+	expect_long(t, take_long, 0, RING_TICKS_END);
+	arch_irq_restore(state);
+	graph_end(t);
 }
 
 KTEST(graph_slots, "arch_trace.trace_entry_graph.slots")
@@ -332,7 +379,6 @@ KTEST(graph_frame, "arch_trace.trace_entry_graph.frame")
 KTEST(graph_asks, "arch_trace.trace_entry_graph.asks")
 {
 	struct task *me = current_task();
-	u32 missed = me->returns_missed;
 	irq_state_t state;
 
 	graph_begin(t);
@@ -341,8 +387,8 @@ KTEST(graph_asks, "arch_trace.trace_entry_graph.asks")
 	KEXPECT_EQ(t, victim_call(5), 8);
 	me->nr_returns = 0;
 	arch_irq_restore(state);
-	KEXPECT_EQ(t, me->returns_missed - missed, 1);
-	me->returns_missed = missed;
+	KEXPECT_EQ(t, me->returns_missed, 1);
+	me->returns_missed = 0;
 	KEXPECT_EQ(t, asked, 0);
 	open_rings(false);
 	KEXPECT_EQ(t, victim_call(5), 8);

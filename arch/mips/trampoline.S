@@ -323,9 +323,9 @@ FUNCTION(trace_return)
 	di	$t1				/* [1] */
 17:	ehb
 	lw	$t2, CPU_HEAD_RING_CUR($gp)
-	lw	$t0, CPU_HEAD_RING_GRAPH($gp)
+	lw	$t3, CPU_HEAD_RING_GRAPH($gp)
 	lw	$t6, CPU_HEAD_CURRENT($gp)
-	sltu	$t3, $t2, $t0
+	sltu	$t3, $t2, $t3
 	beqz	$t3, 4f
 	lw	$t5, TASK_NR_RETURNS($t6)
 	addiu	$t5, $t5, -1
@@ -342,7 +342,7 @@ FUNCTION(trace_return)
 	lw	$a1, CLOCK(HIGH)
 	lw	$a2, (CPU_HEAD_RING_BASE + LOW)($gp)
 	xor	$t8, $t8, $t9
-	subu	$a0, $t4, $a0			/* word 3: since the call */
+	subu	$a0, $t4, $a0			/* since the call */
 	subu	$a2, $t4, $a2			/* word 0: delta */
 	ins	$t4, $zero, 0, 31
 	bne	$t8, $t4, 4f
@@ -350,31 +350,28 @@ FUNCTION(trace_return)
 	bne	$a1, $t9, 4f
 	sw	$a2, 0($t2)
 	bnez	$t8, 4f				/* the call is older than the page */
-	sw	$a0, 12($t2)
-	lw	$a0, CPU_HEAD_PREEMPT($gp)
-	li	$a1, RING_TYPE_RETURN - RING_TYPE_END
-	srl	$a2, $a0, 8
-	ins	$a0, $a1, 8, 24
-	sw	$a0, 4($t2)			/* word 1: type, depth */
-	lw	$a0, TAKEN(IP)
-	lw	$a1, CPU_HEAD_TEXT($gp)
-	xori	$a3, $t1, STATUS_IE
-	ins	$a2, $a3, 6, 1			/* RING_IRQS_OFF = !IE */
-	subu	$a0, $a0, $a1
+	lw	$t8, TASK_RETURNS_MISSED($t6)
+	srl	$a1, $a0, RING_TICKS_BITS
+	or	$a1, $a1, $t8
+	bnez	$a1, 4f
+	lw	$a1, TAKEN(IP)
+	lw	$a2, CPU_HEAD_TEXT($gp)
+	lw	$t8, CPU_HEAD_PREEMPT($gp)
+	subu	$a1, $a1, $a2
+	srl	$a2, $t8, 8
+	ins	$t8, $a1, 8, 24
+	sw	$t8, 4($t2)			/* word 1: ip, depth */
+	lw	$a1, TASK_GRAPH_DEPTH($t6)
+	xori	$t8, $t1, STATUS_IE
+	ins	$a2, $t8, 6, 1			/* RING_IRQS_OFF = !IE */
+	ori	$a2, $a2, RING_RETURNED
+	addiu	$a1, $a1, -1
+	sw	$a1, TASK_GRAPH_DEPTH($t6)
+	sll	$a0, $a0, RING_DEPTH_BITS
+	or	$a0, $a0, $a1
 	ins	$a2, $a0, 8, 24
-	sw	$a2, 8($t2)			/* word 2: ip, flags */
-	lw	$a0, TASK_GRAPH_DEPTH($t6)
-	lw	$a1, TASK_RETURNS_MISSED($t6)
-	sw	$zero, 16($t2)
-	addiu	$a0, $a0, -1
-	sw	$a0, TASK_GRAPH_DEPTH($t6)
-	sll	$a1, $a1, 8
-	or	$a1, $a1, $a0
-	sw	$a1, 20($t2)
-	lhu	$a1, RING_GRAPH_TO_INNER($t0)
-	addiu	$t2, $t2, 2 * RING_EVENT_SIZE
-	addiu	$a1, $a1, 1
-	sh	$a1, RING_GRAPH_TO_INNER($t0)
+	sw	$a2, 8($t2)			/* word 2: ticks, depth, flags */
+	addiu	$t2, $t2, RING_EVENT_SIZE
 	sync	4
 	sw	$t2, CPU_HEAD_RING_CUR($gp)
 	lw	$ra, TAKEN(RET)

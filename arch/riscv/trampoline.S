@@ -245,36 +245,31 @@ FUNCTION(trace_return)
 	bnez	t3, 3f
 	sub	t0, t0, t2
 	bltu	t1, t0, 3f		/* the call is older than the page */
+	srli	t2, t0, RING_TICKS_BITS
+	bnez	t2, 3f
+	lw	t2, TASK_RETURNS_MISSED(a3)
+	bnez	t2, 3f
 	sw	t1, 0(a4)
-	lbu	t1, CPU_HEAD_PREEMPT(tp)
-	li	t2, (RING_TYPE_RETURN << 8) - (1 << 32)
-	or	t1, t1, t2
-	sw	t1, 4(a4)
 	ld	t1, TASK_TAKEN + RETURN_IP(a7)
 	ld	t2, CPU_HEAD_TEXT(tp)
 	sub	t1, t1, t2
 	slli	t1, t1, 8
-	lbu	t2, CPU_HEAD_PREEMPT+1(tp)
+	lbu	t2, CPU_HEAD_PREEMPT(tp)
 	or	t1, t1, t2
-	xori	t2, a2, SSTATUS_SIE
-	slli	t2, t2, 5		/* SSTATUS_SIE -> RING_IRQS_OFF */
-	or	t1, t1, t2
-	sw	t1, 8(a4)
-	sw	t0, 12(a4)
-	sw	zero, 16(a4)
+	sw	t1, 4(a4)
 	lw	t1, TASK_GRAPH_DEPTH(a3)
-	lw	t2, TASK_RETURNS_MISSED(a3)
 	addi	t1, t1, -1
 	sw	t1, TASK_GRAPH_DEPTH(a3)
-	slli	t2, t2, 8
-	or	t1, t1, t2
-	sw	t1, 20(a4)
-	lui	t1, 0xfffff		/* -4096, and the rest in 12 bits */
-	add	t1, t1, a5
-	lhu	t2, RING_GRAPH_TO_INNER + 4096(t1)
-	addi	t2, t2, 1
-	sh	t2, RING_GRAPH_TO_INNER + 4096(t1)
-	addi	a4, a4, 2 * RING_EVENT_SIZE
+	slli	t0, t0, RING_DEPTH_BITS
+	or	t0, t0, t1
+	slli	t0, t0, 8
+	lbu	t1, CPU_HEAD_PREEMPT+1(tp)
+	or	t0, t0, t1
+	xori	t1, a2, SSTATUS_SIE | 1
+	slli	t1, t1, 5		/* SSTATUS_SIE -> RING_IRQS_OFF, 1 -> RING_RETURNED */
+	or	t0, t0, t1
+	sw	t0, 8(a4)
+	addi	a4, a4, RING_EVENT_SIZE
 	fence	w, w
 	sd	a4, CPU_HEAD_RING_CUR(tp)
 	ld	ra, TASK_TAKEN + RETURN_RET(a7)

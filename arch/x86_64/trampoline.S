@@ -312,31 +312,30 @@ FUNCTION(trace_return)
 	subq TAKEN(CLOCK, %rdi, %r10), %rax
 	cmpq %rdx, %rax
 	ja 2f				/* the call is older than the page */
+	cmpq $RING_TICKS_END, %rax
+	jae 2f
+	cmpl $0, TASK_RETURNS_MISSED(%rdi)
+	jne 2f
 	movl %edx, (%rcx)
 	shrq $32, %rdx
 	jnz 2f
-	movl %eax, 12(%rcx)
-	movl $0, 16(%rcx)
 	decl TASK_GRAPH_DEPTH(%rdi)
-	movl TASK_RETURNS_MISSED(%rdi), %eax
-	shll $8, %eax
+	shll $RING_DEPTH_BITS, %eax
 	orl TASK_GRAPH_DEPTH(%rdi), %eax
-	movl %eax, 20(%rcx)
-	movl %gs:CPU_HEAD_PREEMPT, %edx
-	movl $(RING_TYPE_RETURN << 8), %eax
-	movb %dl, %al
-	movl %eax, 4(%rcx)
-	movl TAKEN(IP, %rdi, %r10), %eax
-	subl %gs:CPU_HEAD_TEXT, %eax
 	shll $8, %eax
+	movl %gs:CPU_HEAD_PREEMPT, %edx
+	orb $RING_RETURNED, %dh
 	testl $RFLAGS_IF, (%rsp)
 	jnz 1f
 	orb $RING_IRQS_OFF, %dh
 1:	movb %dh, %al
 	movl %eax, 8(%rcx)
-	movq %gs:CPU_HEAD_RING_GRAPH, %rax
-	incw RING_GRAPH_TO_INNER(%rax)
-	addq $(2 * RING_EVENT_SIZE), %rcx
+	movl TAKEN(IP, %rdi, %r10), %eax
+	subl %gs:CPU_HEAD_TEXT, %eax
+	shll $8, %eax
+	movb %dl, %al
+	movl %eax, 4(%rcx)
+	addq $RING_EVENT_SIZE, %rcx
 	movq %rcx, %gs:CPU_HEAD_RING_CUR
 	movq TAKEN(RET, %rdi, %r10), %rax
 	movq %rax, 8(%rsp)

@@ -105,7 +105,7 @@ static void begin_page(const struct trace *t, struct cursor *c)
 
 static u32 more_slots(enum kind kind, u32 ip, u32 len)
 {
-	if (kind == GRAPH_RETURN)
+	if (ip == RING_RETURN)
 		return 1;
 	if (kind == MARKER || kind == RAW || kind == STACK || kind == EVENT ||
 	    ip == RING_REPEATS)
@@ -113,8 +113,10 @@ static u32 more_slots(enum kind kind, u32 ip, u32 len)
 	return 0;
 }
 
-static enum kind kind_of(u32 ip, u32 parent)
+static enum kind kind_of(u32 ip, u32 w2)
 {
+	u32 parent = w2 >> 8;
+
 	if (ip == RING_MARK)
 		return MARKER;
 	if (ip == RING_RAW)
@@ -125,8 +127,11 @@ static enum kind kind_of(u32 ip, u32 parent)
 		return GRAPH_RETURN;
 	if (RING_IS_EVENT(ip))
 		return EVENT;
-	return parent >= RING_ENTRY(0) && ip != RING_REPEATS ? GRAPH_ENTRY :
-							       CALL;
+	if (ip == RING_REPEATS)
+		return CALL;
+	if (w2 & RING_RETURNED)
+		return GRAPH_RETURN;
+	return parent >= RING_ENTRY(0) ? GRAPH_ENTRY : CALL;
 }
 
 /*
@@ -152,7 +157,7 @@ static int decode(const struct trace *t, struct cursor *c)
 		return 0;
 	}
 	*e = (struct trace_entry){
-		.kind = kind_of(ip, parent),
+		.kind = kind_of(ip, w2),
 		.clock = c->base + delta,
 		.cpu = c->cpu,
 		.pid = c->pid,
@@ -170,6 +175,11 @@ static int decode(const struct trace *t, struct cursor *c)
 		e->parent = text + word(t, more + 4);
 		e->repeats = word(t, more + 8);
 		e->last = (u64)word(t, more + 16) << 32 | word(t, more + 12);
+	} else if (e->kind == GRAPH_RETURN && ip != RING_RETURN) {
+		e->context &= ~(RING_RETURNED << 8);
+		e->ip = text + ip;
+		e->ticks = RING_RETURN_TICKS(w2);
+		e->depth = RING_RETURN_DEPTH(w2);
 	} else if (e->kind == GRAPH_RETURN) {
 		e->ip = text + parent;
 		e->ticks = (u64)word(t, more + 4) << 32 | word(t, more);

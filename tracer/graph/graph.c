@@ -18,6 +18,7 @@
 #include <kernel/patch_path.h>
 
 static_assert(TASK_RETURNS <= RING_TYPES, "every depth has its parent");
+static_assert(TASK_RETURNS <= 1 << RING_DEPTH_BITS, "and its return");
 
 struct graph_limits graph_limits;
 

@@ -41,13 +41,11 @@ static inline void open_page_at(const struct ring *r, struct ring_page *p)
 {
 	char *end = r->passed_over ? (char *)RING_PASS :
 				     (char *)(p->slots + RING_SLOTS);
-	bool graph = ring_graph && !r->passed_over;
 
 	if (!r->recording || r->busy || r->full || ring_by_c)
 		end = NULL;
 	r->at->end = end;
-	/* In the last slot nothing has room that needs two. */
-	r->at->graph = graph && end ? end - RING_EVENT_SIZE : NULL;
+	r->at->graph = ring_graph && !r->passed_over ? end : NULL;
 }
 
 static inline void open_page(const struct ring *r)

@@ -19,7 +19,7 @@
  *
  * Most slots are function events. The other kinds (arch/ring_event.h) are: a task
  * began to run; the clock's base moved; a marker, whose text is in the slots behind
- * it; a function's return, with its duration in the slot behind it; an event's record. The
+ * it; a function's return, whose duration may be in the slot behind it; an event's record. The
  * first two are no entries, and the others are one entry each.
  *
  * Always: written = read + overwritten + dropped + held.
@@ -66,10 +66,6 @@ struct ring_page {
 };
 static_assert(sizeof(struct ring_page) <= PAGE_SIZE, "a page");
 static_assert(offsetof(struct ring_page, slots) == 32, "host tools read it");
-static_assert(offsetof(struct ring_page, slots[RING_SLOTS - 1]) +
-			      RING_GRAPH_TO_INNER ==
-		      offsetof(struct ring_page, inner),
-	      "asm");
 
 static_assert(RING_SLOTS < 0x200, "9 bits hold a count of slots");
 

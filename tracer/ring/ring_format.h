@@ -19,7 +19,7 @@
 #define RING_MARK                                                              \
 	((u32)RING_TYPE(5)) /* parent: length << 8 | flags; text follows */
 #define RING_RETURN                                                            \
-	((u32)RING_TYPE_RETURN) /* parent: the function; RING_TOOK() follows */
+	((u32)RING_TYPE(10)) /* parent: the function; RING_TOOK() follows */
 #define RING_RAW                                                               \
 	((u32)RING_TYPE(18)) /* as RING_MARK; a u32 and any bytes follow */
 #define RING_REPEATS                                                           \
@@ -33,7 +33,10 @@
 	 (ip) == RING_EVENT(RING_SWITCH) || (ip) == RING_EVENT(RING_WAKEUP))
 /* The parent of a function event whose return will be recorded too. */
 #define RING_ENTRY(depth) ((u32)RING_TYPE_ENTRY + (depth))
-/* A return's second slot: ticks, the same depth, and how many calls of the task were too deep
+/* Of a return in one slot: its word 2, and what that says. */
+#define RING_RETURN_DEPTH(w2) ((w2) >> 8 & ((1u << RING_DEPTH_BITS) - 1))
+#define RING_RETURN_TICKS(w2) ((w2) >> (8 + RING_DEPTH_BITS))
+/* A longer one's second slot: ticks, the same depth, and how many calls of the task were too deep
  * to be recorded. */
 #define RING_TOOK(ticks, depth, missed)                                        \
 	{                                                                      \

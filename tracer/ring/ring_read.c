@@ -140,6 +140,16 @@ static void decode_return(struct ring_entry *entry, const struct ring_event *e)
 	entry->missed = e[1].parent >> 8;
 }
 
+static void decode_short_return(struct ring_entry *entry,
+				const struct ring_event *e)
+{
+	entry->graph = RING_GRAPH_RETURN;
+	entry->context &= ~(RING_RETURNED << 8);
+	entry->ip = (unsigned long)_text + (e->ip >> 8);
+	entry->ticks = RING_RETURN_TICKS(e->parent);
+	entry->depth = RING_RETURN_DEPTH(e->parent);
+}
+
 static void decode_repeats(struct ring_entry *entry,
 			   const struct ring_repeats *r)
 {
@@ -188,6 +198,8 @@ static bool decode(struct ring_cursor *c)
 	} else if (ip == RING_RETURN) {
 		decode_return(&c->entry, e);
 		c->at++;
+	} else if (e->parent & RING_RETURNED) {
+		decode_short_return(&c->entry, e);
 	} else {
 		decode_call(&c->entry, ip, e->parent >> 8);
 	}
