@@ -26,9 +26,9 @@ INTERRUPT_EVERY = 4000  # steps
 LINES = ["test task.join; ps; ls /proc; cpus; help | wc; repeat 2 pwd; "
          "cat /proc/interrupts | grep -c a; test s[ty][rm]*; test param*; history",
          "cd /sys/kernel/tracing; echo a > trace_marker; cat trace | tail -1; "
-         "trace stat; echo wake > set_ftrace_filter; echo > set_ftrace_filter; "
-         "echo function_graph > current_tracer; uptime; "
-         "echo 0 > options/funcgraph-irqs; uptime"]
+         "echo wake > set_ftrace_filter; echo > set_ftrace_filter; "
+         "echo 0 > options/funcgraph-irqs; trace start -p function_graph; pwd; "
+         "echo 1 > options/funcgraph-irqs; uptime"]
 
 
 class Walker:

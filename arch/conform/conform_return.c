@@ -186,8 +186,6 @@ KTEST(returned, "arch_trace.trace_returned")
 /* ---- function_graph's trampoline ---- */
 
 static u32 asked; /* calls that the trampoline has left to C */
-static u32
-	missed_before; /* of the test's task: from then on C writes its returns */
 
 static bool graph_asked(struct task_return *r, unsigned int depth)
 {
@@ -217,8 +215,6 @@ static void graph_begin(struct ktest_run *t)
 	KEXPECT_EQ(t, conform_switch_victims(true), 0);
 	open_rings(true);
 	asked = 0;
-	missed_before = current_task()->returns_missed;
-	current_task()->returns_missed = 0;
 }
 
 static void graph_end(struct ktest_run *t)
@@ -229,7 +225,6 @@ static void graph_end(struct ktest_run *t)
 	mutex_unlock(&trace_mutex);
 	KEXPECT_EQ(t, current_task()->nr_returns, 0);
 	KEXPECT_EQ(t, current_task()->graph_depth, 0);
-	current_task()->returns_missed += missed_before;
 }
 
 /* Every victim, and nothing is left to C but what finds its page full. */
@@ -274,7 +269,7 @@ static void expect_slots(struct ktest_run *t, u32 context)
 }
 
 /* What does not fit into one slot, C code writes into two: how often the task was too deep, and
- * a long time. */
+ * a long time. C code also looks whether the ring still has the call. */
 static void expect_long(struct ktest_run *t, void (*fn)(unsigned long x),
 			u32 missed, u32 least)
 {
@@ -304,8 +299,20 @@ static notrace void take_long(unsigned long x)
 		;
 }
 
+/* As if the page had been begun after the call. */
+static notrace void begin_later(unsigned long x)
+{
+	u64 start = arch_clock();
+
+	(void)x;
+	while (arch_clock() == start)
+		;
+	arch_this_cpu()->head.ring.base = arch_clock();
+}
+
 KTEST(graph_long, "arch_trace.trace_entry_graph.long")
 {
+	const struct ring_event *e;
 	struct task *me = current_task();
 	irq_state_t state;
 
@@ -316,6 +323,9 @@ KTEST(graph_long, "arch_trace.trace_entry_graph.long")
 	expect_long(t, take_no_time, 5, 0);
 	me->returns_missed = 0;
 	expect_long(t, take_long, 0, RING_TICKS_END);
+	e = (const struct ring_event *)arch_this_cpu()->head.ring.cur;
+	KEXPECT_EQ(t, victim_callback(begin_later, 5), 6);
+	KEXPECT_EQ(t, e[1].ip >> 8, RING_RETURN);
 	arch_irq_restore(state);
 	graph_end(t);
 }
