@@ -21,14 +21,14 @@ INTERRUPT_EVERY = 4000  # steps
 
 # Commands whose work is stepped, a boot each: switches, locks, control files; then
 # what the graph tracer does to every call, at once and, with an option off, in C. (malta
-# cuts lines at 255 bytes.) The test gives way to another task however slow the host
-# is; a sleep may be over too soon.
+# cuts a command line at 255 bytes, other parameters included.) The test gives way to
+# another task however slow the host is; a sleep may be over too soon.
 LINES = ["test task.join; ps; ls /proc; cpus; help | wc; repeat 2 pwd; "
          "cat /proc/interrupts | grep -c a; test s[ty][rm]*; test param*; history",
-         "cd /sys/kernel/tracing; echo a > trace_marker; cat trace | tail -1; "
+         "cd /sys/kernel/tracing; cat trace | tail -1; "
          "echo wake > set_ftrace_filter; echo > set_ftrace_filter; "
-         "echo 0 > options/funcgraph-irqs; trace start -p function_graph; pwd; "
-         "echo 1 > options/funcgraph-irqs; uptime"]
+         "echo 0 > options/funcgraph-irqs; echo function_graph > current_tracer; pwd; "
+         "echo 1 > options/funcgraph-irqs; ps"]
 
 
 class Walker:
