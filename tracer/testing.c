@@ -72,14 +72,13 @@ void trace_test_reset(void)
 	cmd_reset();
 }
 
-ssize_t trace_test_read(const char *file, char *text, size_t size, size_t chunk)
+ssize_t trace_test_read_path(const char *path, char *text, size_t size,
+			     size_t chunk)
 {
 	struct ctl_handle *h;
 	size_t len = 0;
-	char path[128];
 	ssize_t n;
 
-	snprintf(path, sizeof(path), TRACING "%s", file);
 	n = ctl_open(path, false, false, &h);
 	if (n)
 		return n;
@@ -89,6 +88,14 @@ ssize_t trace_test_read(const char *file, char *text, size_t size, size_t chunk)
 	text[len] = '\0';
 	ctl_abandon(h);
 	return n < 0 ? n : (ssize_t)len;
+}
+
+ssize_t trace_test_read(const char *file, char *text, size_t size, size_t chunk)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), TRACING "%s", file);
+	return trace_test_read_path(path, text, size, chunk);
 }
 
 void trace_test_strategy(struct ktest_run *t, const char *name,

@@ -26,6 +26,8 @@ extern char trace_test_error[160];
 /* Read a control file in pieces of `chunk` bytes. Its length; text ends with a NUL. */
 ssize_t trace_test_read(const char *file, char *text, size_t size,
 			size_t chunk);
+ssize_t trace_test_read_path(const char *path, char *text, size_t size,
+			     size_t chunk);
 
 /* Does a control file have this text, in whatever pieces it is read? If not, it is printed. */
 bool trace_test_says(const char *file, const char *text);
