@@ -129,6 +129,27 @@ def test_nothing_lost_under_stress(arch, guest):
     assert g.poweroff() == 0
 
 
+def test_balanced_across_exits_kills_and_hotplug(arch, guest, alone):
+    """Tasks end, are killed by faults, and leave CPUs that go: what was recorded nests."""
+    g = guest(arch, smp=4, append="trace_buf_size=4M")
+    g.run(f"cd {TRACING}")
+    g.run("echo 'task_[bcej]* task_sleep task_wake kernel_clone' > set_ftrace_filter; "
+          "echo task_check_stack > set_ftrace_notrace")
+    g.run("stress start 1 cpus")
+    g.run("echo function_graph > current_tracer")
+    for tests in ("task.*", "assert.*"):  # the second kills tasks
+        assert " 0 failed" in g.run(f"test {tests}")
+    g.run("echo 0 > tracing_on")
+    report = g.run("stress stop")
+    assert "none lost" in report and re.search(r"went [1-9]\d* times", report), report
+    whole = trace_stats(g, 4)["overrun"] == 0  # not if the host was very slow
+    events = graph_events(g.lines("cat trace", timeout=180))
+    graph_nesting(events, whole)
+    calls = Counter(e["name"] for e in events if e["name"])
+    assert calls["task_exit"] > 10 and calls["task_bury"] > 0, calls
+    assert g.poweroff() == 0
+
+
 def test_tracers_change_under_stress(arch, guest, alone):
     """function, function_graph and nop in turn: tasks find their way back through
     return addresses taken long ago."""

@@ -262,13 +262,18 @@ void cursor_join(const struct trace *t, struct cursor *c)
 	u64 base = c->base, position = c->position;
 	u32 at = c->at;
 	s32 pid = c->pid;
+	bool left =
+		false; /* the CPU, in between: as in tracer/ring/ring_read.c */
 	int found = 0;
 
-	while (!found && c->at < c->used)
+	while (!found && c->at < c->used) {
+		left |= word(t, slot(t, c, c->at) + 4) >> 8 == RING_TASK;
 		found = decode(t, c);
+	}
 	if (found > 0 && c->entry.kind == GRAPH_RETURN &&
 	    c->entry.ip == entry.ip && c->entry.pid == entry.pid &&
-	    c->entry.depth == entry.depth) {
+	    c->entry.depth == entry.depth &&
+	    (!left || c->entry.clock - c->entry.ticks == entry.clock)) {
 		entry.kind = GRAPH_LEAF;
 		entry.ticks = c->entry.ticks;
 	} else {

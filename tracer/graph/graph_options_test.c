@@ -1,7 +1,7 @@
 /*
  * Proves of the options that say what function_graph and the profiler record, each against
- * what the test itself counts or measures; and that a CPU stops to record calls and returns
- * at the same time.
+ * what the test itself counts or measures; that a call which returns on another CPU is told
+ * from the next one; and that a CPU stops to record calls and returns at the same time.
  */
 #include <tracer/testing.h>
 #include <tracer/graph/returns.h>
@@ -153,6 +153,43 @@ KTEST(graph_overrun, "graph.funcgraph_overrun")
 	/* The innermost that was recorded has its call and its return in one line. */
 	KEXPECT_EQ(t, lines, room - 1);
 	kfree(text);
+	trace_test_reset();
+}
+
+/* ---- Other CPUs ------------------------------------------------------------------- */
+
+static notrace void move_to(unsigned long cpu)
+{
+	task_set_affinity(current_task(), 1u << cpu);
+}
+
+/*
+ * A call that returns on another CPU, and then one that comes back: in the first CPU's ring the
+ * return of the second stands right behind the first. They are no leaf.
+ */
+KTEST(graph_elsewhere, "graph.returns_elsewhere")
+{
+	cpumask_t others = READ_ONCE(cpus_online) & ~1u;
+	unsigned int kinds[RING_GRAPH_LEAF + 1] = { 0 };
+	const struct ring_entry *e;
+	struct trace_iter *it;
+
+	if (!others)
+		KSKIP(t, "one CPU");
+	move_to(0);
+	KEXPECT_EQ(t, begin("victim_callback"), 0);
+	victim_callback(move_to, bit_lowest(others));
+	victim_callback(move_to, 0);
+	it = trace_iter_open(rings, cpus_present(), true);
+	while (it && (e = trace_iter_peek_line(it))) {
+		kinds[e->graph]++;
+		trace_iter_next(it);
+	}
+	trace_iter_close(it);
+	KEXPECT_EQ(t, kinds[RING_GRAPH_ENTRY], 2);
+	KEXPECT_EQ(t, kinds[RING_GRAPH_RETURN], 2);
+	KEXPECT_EQ(t, kinds[RING_GRAPH_LEAF], 0);
+	task_set_affinity(current_task(), ~0u);
 	trace_test_reset();
 }
 

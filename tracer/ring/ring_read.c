@@ -256,22 +256,30 @@ bool ring_cursor_peek(struct ring_cursor *c)
 	return false;
 }
 
-static bool is_return_of(const struct ring_entry *r, const struct ring_entry *e)
+/*
+ * left: the task has left the CPU in between. It may have returned on another CPU then, and
+ * have come back from a later call of the same function: its beginning tells.
+ */
+static bool is_return_of(const struct ring_entry *r, const struct ring_entry *e,
+			 bool left)
 {
 	return r->graph == RING_GRAPH_RETURN && r->ip == e->ip &&
-	       r->pid == e->pid && r->depth == e->depth;
+	       r->pid == e->pid && r->depth == e->depth &&
+	       (!left || r->clock - r->ticks == e->clock);
 }
 
 void ring_cursor_join(struct ring_cursor *c)
 {
 	struct ring_cursor before = *c;
-	bool found = false;
+	bool found = false, left = false;
 
 	if (!c->after || c->entry.graph != RING_GRAPH_ENTRY)
 		return;
-	while (!found && c->at < c->copied)
+	while (!found && c->at < c->copied) {
+		left |= c->copy->slots[c->at].ip >> 8 == RING_TASK;
 		found = decode(c);
-	if (!found || !is_return_of(&c->entry, &before.entry)) {
+	}
+	if (!found || !is_return_of(&c->entry, &before.entry, left)) {
 		*c = before;
 		return;
 	}
