@@ -28,7 +28,8 @@
 
 /* Byte offsets into struct frame_kept, and how many of them a CPU has. */
 #define FRAMES_KEPT 1024
-#define FRAME_KEPT_SIZE 8
+#define FRAME_KEPT_SHIFT 3
+#define FRAME_KEPT_SIZE (1 << FRAME_KEPT_SHIFT)
 #define FRAME_KEPT_IP 0
 #define FRAME_KEPT_CFA 4
 #define FRAME_KEPT_SLOT 6

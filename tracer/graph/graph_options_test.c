@@ -167,18 +167,13 @@ static notrace void move_to(unsigned long cpu)
  * A call that returns on another CPU, and then one that comes back: in the first CPU's ring the
  * return of the second stands right behind the first. They are no leaf.
  */
-KTEST(graph_elsewhere, "graph.returns_elsewhere")
+static void return_elsewhere(struct ktest_run *t, unsigned int other)
 {
-	cpumask_t others = READ_ONCE(cpus_online) & ~1u;
 	unsigned int kinds[RING_GRAPH_LEAF + 1] = { 0 };
 	const struct ring_entry *e;
 	struct trace_iter *it;
 
-	if (!others)
-		KSKIP(t, "one CPU");
-	move_to(0);
-	KEXPECT_EQ(t, begin("victim_callback"), 0);
-	victim_callback(move_to, bit_lowest(others));
+	victim_callback(move_to, other);
 	victim_callback(move_to, 0);
 	it = trace_iter_open(rings, cpus_present(), true);
 	while (it && (e = trace_iter_peek_line(it))) {
@@ -189,6 +184,23 @@ KTEST(graph_elsewhere, "graph.returns_elsewhere")
 	KEXPECT_EQ(t, kinds[RING_GRAPH_ENTRY], 2);
 	KEXPECT_EQ(t, kinds[RING_GRAPH_RETURN], 2);
 	KEXPECT_EQ(t, kinds[RING_GRAPH_LEAF], 0);
+}
+
+KTEST(graph_elsewhere, "graph.returns_elsewhere")
+{
+	cpumask_t others = READ_ONCE(cpus_online) & ~1u;
+	char pid[12];
+
+	if (!others)
+		KSKIP(t, "one CPU");
+	move_to(0);
+	KEXPECT_EQ(t, begin("victim_callback"), 0);
+	return_elsewhere(t, bit_lowest(others));
+	/* Nor where no other task is recorded in between. */
+	snprintf(pid, sizeof(pid), "%d", current_task()->pid);
+	KEXPECT_EQ(t, trace_test_put("set_ftrace_pid", pid), 0);
+	trace_test_put("trace", "");
+	return_elsewhere(t, bit_lowest(others));
 	task_set_affinity(current_task(), ~0u);
 	trace_test_reset();
 }

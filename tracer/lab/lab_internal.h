@@ -165,11 +165,10 @@ int lab_own_switch(const struct lab_victim *v, const char *by, bool on);
 /* Count the calls of lab_victim_own, all or where trace_in_c says so; the calls and the returns
  * of lab_victim_return, in lab_calls[0] and [1]. */
 extern struct trace_ops lab_count_ops, lab_choose_ops, lab_return_ops;
-/* As function_graph, and nothing is counted. So that no call finds its page full, which is
- * left to C and would be too rare to be held at, each trial begins with room for it.
- * Interrupts off, on the CPU of the trial. */
+extern struct trace_ops lab_graph_ops; /* function_graph's; nothing is counted */
+/* Before each trial, on its CPU, interrupts off: its calls will find room in their page. A full
+ * page is left to C, too rarely for a victim to be held there. */
 void lab_own_room(void);
-extern struct trace_ops lab_graph_ops;
 
 /* What the lab gets wrong on purpose, for tests of the lab. */
 FAULT_DECLARE(lab_claim);

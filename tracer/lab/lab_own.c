@@ -68,7 +68,7 @@ void lab_own_room(void)
 {
 	struct ring *r = &rings[cpu_index()];
 
-	if (r->at->cur + 4 * RING_EVENT_SIZE > r->at->graph && r->at->graph)
+	if (r->at->graph && r->at->cur + 4 * RING_EVENT_SIZE > r->at->graph)
 		ring_restart(r);
 }
 

@@ -221,12 +221,13 @@ static void mark_task_in_time(struct ring *r, s32 pid)
 		mark_task(r, pid);
 }
 
-/* A task that is passed over may write a marker, so it is marked then. */
+/* A task that is passed over may write a marker, so it is marked then. The task behind it is
+ * marked always: a reader must see that it had left. */
 void ring_task(s32 pid, bool traced)
 {
 	struct ring *r = &rings[cpu_index()];
 
-	if (r->recording && pid != r->pid && traced)
+	if (r->recording && traced && (pid != r->pid || r->passed_over))
 		mark_task_in_time(r, pid);
 	r->passed_over = !traced;
 	open_page(r);

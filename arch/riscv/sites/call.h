@@ -47,9 +47,9 @@ static inline bool site_shares_a_half(void)
  * does not know of the frame is left to C.
  */
 .macro graph_frame unknown
-	srli	a1, IP, 3
+	srli	a1, IP, FRAME_KEPT_SHIFT
 	andi	a1, a1, FRAMES_KEPT - 1
-	slli	a1, a1, 3
+	slli	a1, a1, FRAME_KEPT_SHIFT
 	ld	a2, CPU_HEAD_FRAMES(tp)
 	add	a2, a2, a1
 	lw	a3, FRAME_KEPT_IP(a2)
