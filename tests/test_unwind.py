@@ -19,16 +19,17 @@ UNWIND_END, UNWIND_LOST = 1, 2
 STACK_SIZE = 0x7000
 INTERRUPT_EVERY = 4000  # steps
 
-# Commands whose work is stepped, a boot each: switches, locks, control files; then
-# what the graph tracer does to every call, at once and, with an option off, in C. (malta
+# Commands whose work is stepped, a boot each: switches, locks, control files; what
+# function_graph's trampolines do to every call; and, with an option off, C code. (malta
 # cuts a command line at 255 bytes, other parameters included.) The test gives way to
 # another task however slow the host is; a sleep may be over too soon.
 LINES = ["test task.join; ps; ls /proc; cpus; help | wc; repeat 2 pwd; "
          "cat /proc/interrupts | grep -c a; test s[ty][rm]*; test param*; history",
-         "cd /sys/kernel/tracing; cat trace | tail -1; "
-         "echo wake > set_ftrace_filter; echo > set_ftrace_filter; "
-         "echo 0 > options/funcgraph-irqs; echo function_graph > current_tracer; pwd; "
-         "echo 1 > options/funcgraph-irqs; ps"]
+         "cd /sys/kernel/tracing; echo a > trace_marker; cat trace | tail -1; "
+         "trace stat; echo wake > set_ftrace_filter; echo > set_ftrace_filter; "
+         "echo function_graph > current_tracer; uptime",
+         "cd /sys/kernel/tracing; echo 0 > options/funcgraph-irqs; "
+         "echo function_graph > current_tracer; pwd"]
 
 
 class Walker:
@@ -109,6 +110,7 @@ class Stepper:
         self.slot = None     # the branch whose delay slot is next
         self.seen = collections.Counter()
         self.functions: set[str] = set()
+        self.places: set[int] = set()  # instructions that were compared
         self.compared = self.lost = self.switches = self.interrupts = 0
         self.taken = 0       # comparisons with a return taken
         self.task = self.stack = 0
@@ -195,6 +197,7 @@ class Stepper:
         self.compared += 1
         self.taken += bool(returns)
         self.functions.add(self.code[pc][2])
+        self.places.add(pc)
 
     # ---- stepping ----
 
@@ -289,10 +292,16 @@ def stepped(arch, lines, tmp_path) -> Stepper:
 def test_walk_is_exact_at_every_instruction(arch, tmp_path):
     """200 functions and all assembly that a task can be stepped through."""
     runs = [stepped(arch, lines, tmp_path) for lines in LINES]
-    functions = runs[0].functions | runs[1].functions
+    functions = set().union(*(r.functions for r in runs))
     assert len(functions) >= 200
-    assert runs[1].taken > 1000
+    assert runs[1].taken > 1000 and runs[2].taken > 1000
     assert sum(r.interrupts for r in runs) and runs[0].switches
     for name in ("arch_switch", "trace_entry", "trace_return",
                  "trace_entry_graph", "trace_entry_return"):
         assert name in functions, name
+    # Not only their ways to C. A step takes the host so long that a fast clock makes each
+    # call a long one, whose return is C's.
+    names = ["trace_entry_graph"] + ["trace_return"] * FACTS[arch].get("slow_clock", False)
+    for name in names:
+        all_of_it = {pc for pc, code in runs[1].code.items() if code[2] == name}
+        assert 3 * len(all_of_it & runs[1].places) > 2 * len(all_of_it), name
