@@ -67,11 +67,17 @@ int ctl_next(const char *dir, char *name, size_t size)
 {
 	const struct ctl_folders *folders;
 	char best[CTL_PATH] = "";
+	const char *rest, *slash;
 	struct ctl_walk w;
 
 	ctl_walk_start(&w, dir);
-	while (ctl_walk_next(&w))
-		try_name(ctl_below(w.path, dir), false, name, best);
+	while (ctl_walk_next(&w)) {
+		rest = ctl_below(w.path, dir);
+		try_name(rest, false, name, best);
+		slash = rest ? strchr(rest, '/') : NULL;
+		if (slash)
+			ctl_walk_skip(&w, slash + 1 - w.path);
+	}
 	for_each_registered (folders, ctl_folders)
 		try_name(ctl_below(folders->path, dir), true, name, best);
 	if (!best[0])

@@ -6,57 +6,103 @@
 #include <kernel/printk.h>
 #include <kernel/lib/string.h>
 
+#define NO_MORE_NAMES (~0u)
+
 void ctl_walk_start(struct ctl_walk *w, const char *wanted)
 {
+	size_t n = strlen(wanted);
+
+	while (n && wanted[n - 1] == '/')
+		n--;
 	w->wanted = wanted;
+	w->wanted_len = n;
 	w->file = NULL;
 	w->n = w->folder = 0;
 }
 
-static unsigned int cpus_of(const struct ctl_file *file)
+/* Can a path be wanted that has text at `at`, up to its end or a %? No calls: this is asked of
+ * every file whenever one is opened. */
+static always_inline bool agrees(const struct ctl_walk *w, size_t at,
+				 const char *text)
 {
-	return file->possible ? boot_info.nr_cpus : nr_cpus;
+	const char *end = w->wanted + w->wanted_len;
+	const char *wanted = w->wanted + min(at, w->wanted_len);
+
+	while (wanted != end && *text == *wanted) {
+		text++;
+		wanted++;
+	}
+	return wanted == end || !*text || *text == '%';
 }
 
-/* The path of a file, as it is in the walk's folder; false: there is no such folder. */
-static bool into_folder(struct ctl_walk *w)
+/* Put text into the path at *at, up to its end or a %; that is returned. NULL: the path is not
+ * wanted. */
+static always_inline const char *put(struct ctl_walk *w, size_t *at,
+				     const char *text)
+{
+	size_t i = *at;
+
+	if (!agrees(w, i, text))
+		return NULL;
+	while (*text && *text != '%' && i < CTL_PATH - 1)
+		w->path[i++] = *text++;
+	w->path[i] = '\0';
+	*at = i;
+	return text;
+}
+
+/* The number of a CPU, or a name; NULL: there are no more. */
+static const char *name_of(const struct ctl_file *file, unsigned int n,
+			   char *number, size_t size)
+{
+	if (n == NO_MORE_NAMES)
+		return NULL;
+	if (file->name)
+		return file->name(n);
+	if (n >= (file->possible ? boot_info.nr_cpus : nr_cpus))
+		return NULL;
+	snprintf(number, size, "%u", n);
+	return number;
+}
+
+/* Put what comes before the file's own path in the walk's folder; what comes behind that is
+ * returned. NULL: there is no such folder, or it is not wanted. */
+static const char *put_folder(struct ctl_walk *w, size_t *at)
 {
 	const struct ctl_folders *folders = w->file->folders;
 	const char *name;
-	char own[CTL_PATH];
 
 	if (!w->folder)
-		return true;
+		return w->file->path;
 	name = folders->name(w->folder);
 	if (!name || !*name)
-		return false;
-	strlcpy(own, w->path, CTL_PATH);
-	snprintf(w->path, CTL_PATH, "%s/%s%s", folders->path, name,
-		 own + strlen(folders->root));
-	return true;
+		return NULL;
+	if (!put(w, at, folders->path) || !put(w, at, "/") || !put(w, at, name))
+		return NULL;
+	return w->file->path + strlen(folders->root);
 }
 
-/* Make the n-th path of the file; false: it has fewer. */
-static bool walk_expand(struct ctl_walk *w)
+/* Make the next path that is wanted, of the walk's file in its folder, from number n on. */
+static bool walk_names(struct ctl_walk *w)
 {
-	const char *path = w->file->path, *name = "";
-	const char *mark = strstr(path, w->file->name ? "%s" : "%u");
+	const char *path, *name;
+	char number[12];
+	size_t at = 0, end;
 
-	if (!mark) {
-		strlcpy(w->path, path, CTL_PATH);
-		return w->n == 0 && into_folder(w);
-	}
-	if (w->file->name)
-		name = w->file->name(w->n);
-	if (!name || (!w->file->name && w->n >= cpus_of(w->file)))
+	path = put_folder(w, &at);
+	path = path ? put(w, &at, path) : NULL;
+	if (!path)
 		return false;
-	if (w->file->name)
-		snprintf(w->path, CTL_PATH, "%.*s%s%s", (int)(mark - path),
-			 path, name, mark + 2);
-	else
-		snprintf(w->path, CTL_PATH, "%.*s%u%s", (int)(mark - path),
-			 path, w->n, mark + 2);
-	return into_folder(w);
+	w->differs_at = at;
+	if (*path != '%')
+		return w->n == 0;
+	for (; (name = name_of(w->file, w->n, number, sizeof(number)));
+	     w->n++) {
+		end = at;
+		if (put(w, &end, name) && put(w, &end, path + 2))
+			return true;
+	}
+	return false;
 }
 
 /* Go on to the file's next folder, or to the next file. */
@@ -65,30 +111,11 @@ static void walk_on(struct ctl_walk *w)
 	const struct ctl_folders *folders = w->file->folders;
 
 	w->n = 0;
-	w->folder++;
-	if (folders && folders->name(w->folder))
+	if (folders && (w->folder || agrees(w, 0, folders->path)) &&
+	    folders->name(++w->folder))
 		return;
 	w->folder = 0;
 	w->file++;
-}
-
-/* Does a path agree with what is wanted, up to the shorter one's end, or to a % in it? No calls:
- * this is asked of every file whenever one is opened. */
-static always_inline bool agrees(const char *path, const char *wanted)
-{
-	while (*path && *path != '%' && *path == *wanted) {
-		path++;
-		wanted++;
-	}
-	while (*path && *wanted == '/')
-		wanted++;
-	return !*path || *path == '%' || !*wanted;
-}
-
-static bool is_wanted(const struct ctl_walk *w)
-{
-	return agrees(w->folder ? w->file->folders->path : w->file->path,
-		      w->wanted);
 }
 
 bool ctl_walk_next(struct ctl_walk *w)
@@ -98,9 +125,15 @@ bool ctl_walk_next(struct ctl_walk *w)
 	else
 		w->file = __start_ctl_files;
 	for (; w->file < __stop_ctl_files; walk_on(w))
-		if (is_wanted(w) && walk_expand(w))
+		if (walk_names(w))
 			return true;
 	return false;
+}
+
+void ctl_walk_skip(struct ctl_walk *w, size_t len)
+{
+	if (w->differs_at >= len)
+		w->n = NO_MORE_NAMES - 1;
 }
 
 const char *ctl_below(const char *path, const char *dir)

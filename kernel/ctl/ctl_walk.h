@@ -12,11 +12,13 @@ REGISTRY(struct ctl_folders, ctl_folders);
 /* A walk over all paths, those with %u once for each CPU, those with %s for each name; and
  * all of these again in each folder. */
 struct ctl_walk {
-	const char *
-		wanted; /* paths that cannot be this one, or below it, are passed over */
+	/* Paths that cannot be this one, or below it, are passed over. */
+	const char *wanted;
+	size_t wanted_len;	     /* without slashes at its end */
 	const struct ctl_file *file; /* NULL: the walk has not begun */
 	unsigned int n;		     /* the CPU, or the name's number */
 	unsigned int folder;	     /* 0: none */
+	size_t differs_at; /* the next n changes nothing in the path before that */
 	char path[CTL_PATH];
 };
 
@@ -26,6 +28,9 @@ struct ctl_walk {
  */
 void ctl_walk_start(struct ctl_walk *w, const char *wanted);
 bool ctl_walk_next(struct ctl_walk *w);
+
+/* Pass over the file's other names if they would change nothing in the path's first len bytes. */
+void ctl_walk_skip(struct ctl_walk *w, size_t len);
 
 /* The part of a path below dir, or NULL if it is not below. */
 const char *ctl_below(const char *path, const char *dir);

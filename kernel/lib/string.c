@@ -141,7 +141,7 @@ char *strstr(const char *s, const char *what)
 	size_t n = strlen(what);
 
 	for (;; s++) {
-		if (!strncmp(s, what, n))
+		if (!n || (*s == *what && !strncmp(s, what, n)))
 			return (char *)s;
 		if (!*s)
 			return NULL;
