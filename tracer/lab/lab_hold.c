@@ -36,9 +36,11 @@
 
 #define AHEAD_INSTRUCTIONS 1500 /* about: setting a timer costs some itself */
 #define DELAY_MAX 60000
-#define SWEEPS 6  /* a clock of coarse ticks leaves a few instructions' play */
-#define DITHER 24 /* delays around the one that was right in the sweep */
-#define ROUNDS 48 /* and how often they are gone through */
+#define SWEEPS 6 /* a clock of coarse ticks leaves a few instructions' play */
+#define DELAY_BYTES 16 /* the loop that makes a delay is shorter */
+#define DELAY_SEEN 48  /* interrupts in it, one after the other, end a sweep */
+#define DITHER 24      /* delays around the one that was right in the sweep */
+#define ROUNDS 48      /* and how often they are gone through */
 
 u32 lab_calls[2];
 
@@ -111,15 +113,41 @@ static void note_seen(struct lab_map *m, unsigned long pc, unsigned int delay)
 		m->delay[pc - m->lo] = delay + 1;
 }
 
+/* The address is in what comes before the victim's boundaries, and no farther than a delay's
+ * loop from another one. */
+static bool in_loop(const struct lab_victim *v, unsigned long pc,
+		    unsigned long other)
+{
+	return pc >= (unsigned long)v->run && pc < v->boundary[0] &&
+	       max(pc, other) - min(pc, other) < DELAY_BYTES;
+}
+
+/* A longer delay brings the interrupt nearer to the victim's beginning. Where it comes in the
+ * delay itself, again and again, no boundary is left. */
+static void sweep_once(struct lab_task *l)
+{
+	unsigned long pc, loop = 0;
+	unsigned int seen = 0;
+
+	for (unsigned int d = l->first;
+	     d < l->first + l->span && seen < DELAY_SEEN; d += 1 + (d == 2)) {
+		pc = trial(l, d);
+		note_seen(l->map, pc, d);
+		if (!in_loop(l->victim, pc, loop)) {
+			loop = pc;
+			seen = 0;
+		}
+		seen++;
+	}
+}
+
 static void sweep_job(struct lab_task *l)
 {
-	unsigned int first = find_first(l), d;
+	unsigned int first = find_first(l);
 
-	first -= min(first - 2, 12u);
-	l->first = first;
+	l->first = first - min(first - 2, 12u);
 	for (int i = 0; i < SWEEPS; i++)
-		for (d = first; d < first + l->span; d += 1 + (d == 2))
-			note_seen(l->map, trial(l, d), d);
+		sweep_once(l);
 }
 
 /* Nearest first: +0, +1, -1, +2, -2, ... */

@@ -67,8 +67,9 @@ struct trace_ops lab_graph_ops = { .entry = trace_entry_graph,
 void lab_own_room(void)
 {
 	struct ring *r = &rings[cpu_index()];
+	char *end = max(r->at->graph, r->at->end);
 
-	if (r->at->graph && r->at->cur + 4 * RING_EVENT_SIZE > r->at->graph)
+	if (end > (char *)RING_PASS && r->at->cur + 4 * RING_EVENT_SIZE > end)
 		ring_restart(r);
 }
 
