@@ -1,5 +1,6 @@
 """QEMU's gdb server, for tests that step a guest instruction by instruction."""
 
+import re
 import socket
 import subprocess
 import tempfile
@@ -7,6 +8,10 @@ import time
 from pathlib import Path
 
 from lib import qemu
+
+
+PACKET = re.compile(rb"[^$]*\$([^#]*)#..", re.S)
+PART = 1024  # bytes of memory that one packet asks for
 
 
 class Ended(Exception):
@@ -62,34 +67,27 @@ class Stub:
             raise Ended
         self.buffer += more
 
-    def _byte(self) -> bytes:
-        if not self.buffer:
-            self._receive()
-        byte, self.buffer = self.buffer[:1], self.buffer[1:]
-        return byte
-
     def _packet(self) -> str:
-        while self._byte() != b"$":
-            pass
-        while b"#" not in self.buffer:
+        while not (match := PACKET.match(self.buffer)):
             self._receive()
-        data, _, self.buffer = self.buffer.partition(b"#")
-        while len(self.buffer) < 2:
-            self._receive()
-        self.buffer = self.buffer[2:]
-        self._send("+")
-        return data.decode()
+        self.buffer = self.buffer[match.end():]
+        return match[1].decode()
 
-    def _send(self, text: str) -> None:
+    def answers(self, *requests: str) -> list[str]:
+        """Send packets, none of which lets the guest run but the last; their answers. What is
+        asked for together costs the host one switch to QEMU and back."""
+        text = "".join(f"${r}#{sum(r.encode()) % 256:02x}" for r in requests)
         try:
-            self.socket.sendall(text.encode())
+            # The + is for the last answer.
+            self.socket.sendall(("+" + text).encode())
         except ConnectionError:
             raise Ended from None
+        return [self._packet() for _ in requests]
 
     def call(self, text: str) -> str:
         """Send a packet; its answer."""
-        self._send(f"${text}#{sum(text.encode()) % 256:02x}")
-        return self._packet()
+        answer, = self.answers(text)
+        return answer
 
     def interrupts(self, on: bool) -> None:
         """May steps take interrupts? Time goes on meanwhile: a tick of some
@@ -108,16 +106,34 @@ class Stub:
             raise Ended
         self.call(f"z0,{addr:x},1")
 
+    def look(self, *places: tuple[int, int]) -> tuple[bytes, ...]:
+        """All registers, in the server's order, and guest memory at these places."""
+        parts = [parts_of(*place) for place in places]
+        registers, *answers = self.answers("g", *(p for place in parts for p in place))
+        found = [bytes.fromhex(registers.replace("x", "0"))]
+        for place in parts:
+            found.append(memory_of(place, answers[:len(place)]))
+            del answers[:len(place)]
+        return tuple(found)
+
     def registers(self) -> bytes:
         """All registers, in the server's order."""
-        return bytes.fromhex(self.call("g").replace("x", "0"))
+        return self.look()[0]
 
     def memory(self, addr: int, size: int) -> bytes:
         """Guest memory at a virtual address."""
-        data = b""
-        while len(data) < size:
-            part = min(size - len(data), 1024)
-            answer = self.call(f"m{addr + len(data):x},{part:x}")
-            assert not answer.startswith("E"), f"no memory at {addr:#x}"
-            data += bytes.fromhex(answer)
-        return data
+        parts = parts_of(addr, size)
+        return memory_of(parts, self.answers(*parts))
+
+
+def parts_of(addr: int, size: int) -> list[str]:
+    """Packets that ask for memory."""
+    return [f"m{at:x},{min(PART, addr + size - at):x}"
+            for at in range(addr, addr + size, PART)]
+
+
+def memory_of(parts: list[str], answers: list[str]) -> bytes:
+    """What these packets have asked for."""
+    for part, answer in zip(parts, answers, strict=True):
+        assert not answer.startswith("E"), f"no memory at {part}"
+    return bytes.fromhex("".join(answers))

@@ -114,27 +114,39 @@ class Stepper:
         self.compared = self.lost = self.switches = self.interrupts = 0
         self.taken = 0       # comparisons with a return taken
         self.task = self.stack = 0
+        self.beside = None   # what look() has read beside the registers
 
     # ---- the guest ----
 
-    def regs(self) -> list[int]:
+    def order(self, data: bytes) -> list[int]:
         """pc, sp, link, alt."""
         size, places = self.facts["gdb_registers"]
-        data = self.stub.registers()
         return [0 if i is None else
                 int.from_bytes(data[i * size:(i + 1) * size], "little")
                 for i in places]
+
+    def regs(self) -> list[int]:
+        """pc, sp, link, alt."""
+        self.beside = None
+        return self.order(self.stub.registers())
+
+    def look(self, sp: int, n: int) -> list[int]:
+        """The same, and the stack from below sp on, and n taken returns, in one go."""
+        low = max(self.stack, sp - 256)
+        top = max(self.stack + STACK_SIZE, low)
+        data, stack, count, entries = self.stub.look(
+            (low, top - low), (self.task + self.at["task::nr_returns"], 4),
+            (self.task + self.at["task::returns"], n * self.at["task_return"]))
+        self.beside = low, stack, int.from_bytes(count, "little"), entries
+        return self.order(data)
 
     def number(self, addr: int, size: int) -> int:
         """A number in the guest's memory."""
         return int.from_bytes(self.stub.memory(addr, size), "little")
 
-    def returns(self) -> list[tuple[int, int]]:
-        """(cfa, return address) of the task's taken returns."""
-        n = self.number(self.task + self.at["task::nr_returns"], 4)
+    def returns(self, n: int, data: bytes) -> list[tuple[int, int]]:
+        """(cfa, return address) of the task's n taken returns."""
         size, found = self.at["task_return"], []
-        data = self.stub.memory(self.task + self.at["task::returns"],
-                                n * size) if n else b""
         for i in range(n):
             entry = data[i * size:(i + 1) * size]
             found.append(tuple(
@@ -181,10 +193,12 @@ class Stepper:
     def compare(self, regs: list[int]) -> None:
         """The walk from here against the truth."""
         pc, sp = regs[0], regs[1]
-        low = max(self.stack, sp - 256)
-        memory = bytes(low - self.stack) + self.stub.memory(
-            low, self.stack + STACK_SIZE - low)
-        returns = self.returns()
+        low, stack, n, entries = self.beside or (sp, b"", 0, b"")
+        while low > max(self.stack, sp - 256) or len(entries) < n * self.at["task_return"]:
+            self.look(sp, n)
+            low, stack, n, entries = self.beside
+        memory = bytes(low - self.stack) + stack
+        returns = self.returns(n, entries)
         found = self.walker.walk(regs, self.stack, memory, returns)
         where = self.walker.where(pc)
         truth = [pc, *reversed(self.true)]
@@ -244,7 +258,10 @@ class Stepper:
                     continue
                 self.compare(regs)
             self.stub.step()
-            regs = self.advance(pc, self.regs())
+            # It is as deep as before, or by one function more.
+            taken = self.beside[2] + 1 if self.beside else 1
+            regs = self.advance(pc, self.look(regs[1] - 256, taken)
+                                if self.on_stack(regs[1]) else self.regs())
 
     def advance(self, p: int, regs: list[int]) -> list[int]:
         """After a step from p: the truth, and over to where this task goes on."""
