@@ -166,11 +166,14 @@ $(ELF): $(O)/first.elf $(O)/tables.o $(H)/mksites $(H)/patchpath
 	$(Q)rm -f $@.new.dis
 	@echo 'gdb.execute("source $(CURDIR)/tools/gdb/nopl.py")' > $@-gdb.py
 
-tool_srcs := $(wildcard tools/lib/*.c)
-$(H)/%: tools/%.c $(tool_srcs) $(wildcard tools/lib/*.h)
-	$(call say,HOSTCC,$<)
+tool_objs := $(patsubst %.c,$(H)/%.o,$(wildcard tools/lib/*.c))
+$(H)/%.o: %.c $(wildcard tools/*/*.h) tracer/ring/ring_format.h
 	@mkdir -p $(@D)
-	$(Q)$(HOSTCC) $(HOSTCFLAGS) $< $(tool_srcs) -o $@ -ldw -lelf -ljansson
+	$(Q)$(HOSTCC) $(HOSTCFLAGS) -I. -c $< -o $@
+
+$(H)/%: $(H)/tools/%.o $(tool_objs)
+	$(call say,HOSTCC,$@)
+	$(Q)$(HOSTCC) $^ -o $@ -ldw -lelf -ljansson
 
 # A guest's control files, mounted on this machine.
 tracefs_srcs := $(wildcard tools/tracefs/*.c)
@@ -180,12 +183,9 @@ $(H)/tracefs: $(tracefs_srcs) $(wildcard tools/tracefs/*.h)
 	$(Q)$(HOSTCC) $(HOSTCFLAGS) $(tracefs_srcs) -o $@ -lfuse3
 
 # A trace read out of a guest's memory.
-extract_srcs := $(wildcard tools/extract/*.c)
-$(H)/extract: $(extract_srcs) $(tool_srcs) $(wildcard tools/*/*.h) tracer/ring/ring_format.h
+$(H)/extract: $(patsubst %.c,$(H)/%.o,$(wildcard tools/extract/*.c)) $(tool_objs)
 	$(call say,HOSTCC,$@)
-	@mkdir -p $(@D)
-	$(Q)$(HOSTCC) $(HOSTCFLAGS) $(extract_srcs) $(tool_srcs) -I. -o $@ \
-		-ldw -lelf -ljansson
+	$(Q)$(HOSTCC) $^ -o $@ -ldw -lelf -ljansson
 
 # A plugin for QEMU: tools/stale.
 plugin_srcs := $(wildcard tools/plugin/*.c)

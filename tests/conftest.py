@@ -111,9 +111,14 @@ def image(arch) -> Image:
     return built(arch)
 
 
+# Files whose single tests take longest. They come first, or one would be left at the end.
+LONG = ("test_mutations", "test_unwind", "test_ftracetest")
+
+
 @pytest.hookimpl(tryfirst=True)  # before xdist looks at groups
 def pytest_collection_modifyitems(items):
     """Tests that use `alone` go to one worker, so that the others never wait for them."""
+    items.sort(key=lambda item: item.path.stem not in LONG)
     for item in items:
         if "alone" in item.fixturenames:
             item.add_marker(pytest.mark.xdist_group("alone"))
