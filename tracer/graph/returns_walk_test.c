@@ -21,7 +21,7 @@
 
 /* When the timer is due; the victim counts turns until then. On a host's clock some of that time is
  * gone before it begins. */
-#define AHEAD_NS ((boot_info.icount ? 8 : 30) * NSEC_PER_USEC)
+#define AHEAD_NS ((boot_info.icount ? 4 : 30) * NSEC_PER_USEC)
 /*
  * This limit finds hangs. Without -icount a busy host lets seconds pass between two
  * hits.
