@@ -111,14 +111,16 @@ def image(arch) -> Image:
     return built(arch)
 
 
-# Files whose single tests take longest. They come first, or one would be left at the end.
-LONG = ("test_mutations", "test_unwind", "test_ftracetest")
+# What comes first: a test that makes each port's kernel, for the compiler's cache; then the
+# files whose single tests take longest, or one would be left at the end.
+FIRST = ["test_bench", "test_mutations", "test_unwind", "test_ftracetest"]
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist looks at groups
 def pytest_collection_modifyitems(items):
     """Tests that use `alone` go to one worker, so that the others never wait for them."""
-    items.sort(key=lambda item: item.path.stem not in LONG)
+    items.sort(key=lambda item: FIRST.index(item.path.stem) if item.path.stem in FIRST
+               else len(FIRST))
     for item in items:
         if "alone" in item.fixturenames:
             item.add_marker(pytest.mark.xdist_group("alone"))
