@@ -11,7 +11,8 @@ STALLS = {f"{s}_longest_stall" for s in STRATEGIES}
 FIGURES = {"boot_conversion", "site_table", "jump_table", "disabled_site",
            "disabled_label", "sched_switch_event", "function_event",
            "filtered_by_pid", "beside_an_instance",
-           "graph_call", "graph_bytes", "tracing_off", "enable_one_name", "boot_to_prompt", *STALLS,
+           "find_file", "list_name", "graph_call", "graph_bytes", "tracing_off",
+           "enable_one_name", "boot_to_prompt", *STALLS,
            *(f"{s}_enable_all" for s in STRATEGIES),
            *(f"{s}_disable_all" for s in STRATEGIES)}
 

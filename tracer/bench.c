@@ -297,6 +297,24 @@ static int put_calls(struct sink *out)
 			  "instructions", 5000);
 }
 
+/* Instructions that it takes to find that there is no such control file, for which all are
+ * looked at; and one name of a listing. */
+static void put_files(struct sink *out)
+{
+	char name[40] = "trace_clock";
+	irq_state_t state = arch_irq_save();
+	u64 start = arch_instructions(), found, listed;
+
+	ctl_mode(TRACING "no_such_file");
+	found = arch_instructions() - start;
+	start = arch_instructions();
+	ctl_next(TRACING, name, sizeof(name));
+	listed = arch_instructions() - start;
+	arch_irq_restore(state);
+	put_figure(out, "find_file", found * 10, "instructions", 80000);
+	put_figure(out, "list_name", listed * 10, "instructions", 300000);
+}
+
 static int measure(struct sink *out)
 {
 	char none[] = "";
@@ -308,6 +326,7 @@ static int measure(struct sink *out)
 				   "the tracer is in use; "
 				   "`trace reset` first");
 	put_sites(out);
+	put_files(out);
 	put_strategies(out);
 	err = put_calls(out);
 	trace_select(&errors, "nop");
