@@ -6,6 +6,7 @@
 #include <kernel/printk.h>
 #include <kernel/lib/string.h>
 
+/* The walk's n behind any file's last name: ctl_walk_skip() has passed over the rest. */
 #define NO_MORE_NAMES (~0u)
 
 void ctl_walk_start(struct ctl_walk *w, const char *wanted)

@@ -262,8 +262,8 @@ void cursor_join(const struct trace *t, struct cursor *c)
 	u64 base = c->base, position = c->position;
 	u32 at = c->at;
 	s32 pid = c->pid;
-	bool left =
-		false; /* the CPU, in between: as in tracer/ring/ring_read.c */
+	/* The task has left the CPU in between: as in tracer/ring/ring_read.c. */
+	bool left = false;
 	int found = 0;
 
 	while (!found && c->at < c->used) {
