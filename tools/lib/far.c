@@ -22,18 +22,13 @@ struct held {
  * 0, which nothing changes: none. */
 static unsigned int take_register(const char **text)
 {
-	static const char *const names[32] = {
-		"zero", "at", "v0", "v1", "a0", "a1", "a2", "a3",
-		"t0",	"t1", "t2", "t3", "t4", "t5", "t6", "t7",
-		"s0",	"s1", "s2", "s3", "s4", "s5", "s6", "s7",
-		"t8",	"t9", "k0", "k1", "gp", "sp", "s8", "ra",
-	};
+	static const char names[] = "--atv0v1a0a1a2a3t0t1t2t3t4t5t6t7"
+				    "s0s1s2s3s4s5s6s7t8t9k0k1gpsps8ra";
 	size_t n = strcspn(*text, ",");
-	unsigned int i;
+	unsigned int i = n == 2 ? 31 : 0;
 
-	for (i = 31; i > 0; i--)
-		if (strlen(names[i]) == n && !strncmp(*text, names[i], n))
-			break;
+	while (i && memcmp(*text, &names[2 * i], 2))
+		i--;
 	*text += n + ((*text)[n] == ',');
 	return i;
 }
