@@ -3,6 +3,7 @@
 # A port is a folder of arch/ that has a port.mk; the default is the host's own.
 ARCHES := $(patsubst arch/%/port.mk,%,$(wildcard arch/*/port.mk))
 ARCH ?= $(firstword $(filter $(shell uname -m),$(ARCHES)) $(ARCHES))
+ARCH := $(ARCH)
 SMP ?= 4
 V ?= 0
 PYTHON := /usr/bin/python3
