@@ -8,7 +8,7 @@ import pytest
 from conftest import ARCHES, ROOT
 from lib import qemu
 
-COPIES = 5000
+COPIES = 20000
 # Ports whose firmware hands over a device tree.
 WITH_TREE = [a for a in ARCHES
              if "boot/fdt.c" in (ROOT / "arch" / a / "port.mk").read_text()]

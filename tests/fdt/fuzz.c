@@ -30,6 +30,7 @@ static inline u64 arch_virt_to_phys(const void *va)
 #include <unistd.h>
 
 #define TREE_MOST (1 << 20)
+#define HEADER 40
 
 struct boot_info boot_info;
 
@@ -136,10 +137,12 @@ static void damage(char *tree, u32 size, u32 seed)
 		put(tree + cells[1], words[copy / WORDS]);
 		return;
 	}
+	if (next(&seed) % 4 == 0)
+		put(tree + 4, next(&seed) % size); /* it ends too early */
 	while (n--) {
 		at = next(&seed) % size;
 		if (next(&seed) % 8 == 0)
-			at %= 40; /* the header */
+			at %= HEADER;
 		if (next(&seed) % 2)
 			tree[at] ^= 1 << next(&seed) % 8;
 		else if ((at &= ~3u) + 4 <= size)
@@ -148,6 +151,22 @@ static void damage(char *tree, u32 size, u32 seed)
 	/* A size that is larger than the memory is the firmware's lie. */
 	if (get32(tree + 4) > size)
 		put(tree + 4, size);
+}
+
+/*
+ * QEMU leaves room behind the tree, to 1 MiB in all. Damage there would show nothing, so
+ * the tree is made to end where its last block does: its nodes or its strings.
+ */
+static u32 without_room(char *tree, u32 size)
+{
+	u32 nodes = get32(tree + 8) + get32(tree + 36);
+	u32 strings = get32(tree + 12) + get32(tree + 32);
+	u32 end = nodes > strings ? nodes : strings;
+
+	if (end >= size)
+		return size;
+	put(tree + 4, end);
+	return end;
 }
 
 static void too_long(int sig)
@@ -161,10 +180,10 @@ static void too_long(int sig)
 
 int main(int argc, char **argv)
 {
-	static char original[TREE_MOST];
+	static char original[TREE_MOST], damaged[TREE_MOST];
 	FILE *f = argc == 3 ? fopen(argv[1], "rb") : NULL;
 	unsigned long read_through = 0, refused = 0;
-	u32 size;
+	u32 size, room;
 	char *tree;
 
 	if (!f)
@@ -174,13 +193,23 @@ int main(int argc, char **argv)
 		fprintf(stderr, "the tree itself: %s\n", why);
 		return 1;
 	}
+	size = without_room(original, size);
+	if (!read_tree(original)) {
+		fprintf(stderr, "the tree without its room: %s\n", why);
+		return 1;
+	}
 	find_cells(original);
 	signal(SIGALRM, too_long);
 	for (copy = 0; copy < strtoul(argv[2], NULL, 0); copy++) {
-		/* Of its own size on the heap: what lies behind it is seen. */
-		tree = aligned_alloc(8, ALIGN_UP(size, 8u));
-		memcpy(tree, original, size);
-		damage(tree, size, copy);
+		memcpy(damaged, original, size);
+		damage(damaged, size, copy);
+		/*
+		 * A byte read behind the size that the tree states is seen, because
+		 * its place on the heap is no larger. Each has a whole header.
+		 */
+		room = max(get32(damaged + 4), (u32)HEADER);
+		tree = malloc(room);
+		memcpy(tree, damaged, room);
 		alarm(20);
 		if (read_tree(tree))
 			read_through++;
