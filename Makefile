@@ -75,10 +75,12 @@ $(error $(CC) is missing; make setup installs what is)
 endif
 endif
 
+# Variants compile a tenth faster, and gdb finds fewer of their local variables.
 CFLAGS := -std=gnu2x -O2 -g -pipe -ffreestanding -fno-common -fno-pic -fno-ipa-ra \
 	-fno-stack-protector -fno-asynchronous-unwind-tables \
 	-fno-strict-aliasing -fno-jump-tables -fno-delete-null-pointer-checks \
 	-Wall -Wextra -Wmissing-prototypes -Wvla -Werror=implicit \
+	$(if $(variant),-fno-var-tracking) \
 	-I. -Iarch/$(ARCH) -Iarch/$(ARCH)/sites/$(or $(SITE_LAYOUT_$(SITES)),$(SITES)) \
 	$(ARCH_CFLAGS)
 SITE_CFLAGS := $(SITE_CFLAGS_$(SITES))
