@@ -274,6 +274,8 @@ void trace_ring_slow(unsigned long ip, unsigned long parent, u32 context);
  */
 void site_seen(unsigned long ip);
 
+/* NO_LAYOUT: the object is linked into kernels of every front end (Makefile). */
+#ifndef NO_LAYOUT
 #include <arch_trace_inline.h>
 
 /* The live instruction of a prepared function's site. */
@@ -287,5 +289,6 @@ static always_inline unsigned int live_length(struct live l)
 {
 	return l.target ? arch_jump_length : arch_live_length;
 }
+#endif
 
 #endif

@@ -466,7 +466,7 @@ KTEST(files_events, "tracefs.every_event_is_a_site")
 	it = trace_iter_open(rings, cpus_present(), true);
 	KASSERT(t, it);
 	for (; (e = trace_iter_peek(it)); n++) {
-		int site = site_find(e->ip - arch_site_length);
+		int site = site_find(e->ip - trace_test_site_length);
 
 		bool known = site >= 0 && site_test(live_calls.enabled, site);
 

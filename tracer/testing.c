@@ -177,6 +177,8 @@ int trace_test_victim(void)
 	return trace_test_put("current_tracer", "function");
 }
 
+const unsigned int trace_test_site_length = arch_site_length;
+
 int trace_test_site(unsigned long (*fn)(unsigned long x))
 {
 	if (site_of(fn) < 0)

@@ -38,6 +38,9 @@ void trace_test_overwrite(struct live l, u64 bytes);
 /* Trace victim_call() and nothing else, into an empty buffer. */
 int trace_test_victim(void);
 
+/* arch_site_length, for tests whose objects are those of every front end (NO_LAYOUT). */
+extern const unsigned int trace_test_site_length;
+
 /* The site of a function that is known by its address. */
 int trace_test_site(unsigned long (*fn)(unsigned long x));
 

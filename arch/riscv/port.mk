@@ -11,6 +11,8 @@ BOOT_SRCS := boot/fdt.c
 #   mcount        -pg: jal ra,_mcount behind the prologue, relaxed by the linker
 #   mcount-far    -pg unrelaxed, for text of more than 1 MiB: auipc ra; jalr ra
 SITES_CHOICES := patchable patchable-nc mcount mcount-far
+# Those whose ARCH_CFLAGS, below, are not the others'.
+SITES_APART := patchable-nc mcount-far
 SITE_CFLAGS_patchable := -fpatchable-function-entry=4 -falign-functions=4
 SITE_LAYOUT_patchable-nc := patchable
 SITE_CFLAGS_patchable-nc := -fpatchable-function-entry=2

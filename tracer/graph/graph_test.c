@@ -315,7 +315,8 @@ KTEST(graph_refuses, "graph.refuses")
 
 	KEXPECT_EQ(t, begin("victim_call"), 0);
 	victim_call(1); /* its frame is known now */
-	ip = site_address(trace_test_site(victim_call)) + arch_site_length;
+	ip = site_address(trace_test_site(victim_call)) +
+	     trace_test_site_length;
 	ops = trace_ops;
 	KEXPECT_EQ(t, changed_by(ip, (unsigned long)&ip, ops), 0);
 	KEXPECT(t, changed_by(ip, text, ops) > 0);

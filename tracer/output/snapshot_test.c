@@ -18,7 +18,7 @@ static u64 count(const struct ring *set, cpumask_t mask)
 	u64 n = 0;
 
 	for (; it && (e = trace_iter_peek(it)); trace_iter_next(it), n++)
-		if (e->ip != ip + arch_site_length)
+		if (e->ip != ip + trace_test_site_length)
 			return ~0ull;
 	trace_iter_close(it);
 	return n;

@@ -319,7 +319,7 @@ KTEST(ring_keeps_tasks, "ring.overwrite_is_0_under_load")
 		}
 		KEXPECT_EQ(t, e->pid,
 			   task[e->ip != site_address(trace_test_site(own[0])) +
-						 arch_site_length]
+						 trace_test_site_length]
 				   ->pid);
 		n += trace_iter_consume(it);
 	}

@@ -57,7 +57,7 @@ struct reader {
 
 static void look(struct reader *r, const struct ring_entry *e, u64 *last)
 {
-	int site = site_find(e->ip - arch_site_length);
+	int site = site_find(e->ip - trace_test_site_length);
 
 	r->strangers += site < 0 || strcmp(site_function(site), "victim_call");
 	r->disorder += e->clock < last[e->cpu];

@@ -59,6 +59,7 @@ struct live_set {
 };
 extern struct live_set live_calls, live_jumps;
 
+#ifndef NO_LAYOUT /* arch_trace.h */
 /* The live instruction of an entry of the set's table; `jumps`: are they jump labels? */
 static always_inline struct live live_of_kind(const struct live_set *set,
 					      const u32 *entry, bool jumps)
@@ -81,6 +82,7 @@ static inline struct live jump_live(unsigned int i)
 {
 	return live_of_entry(&live_jumps, &jump_table[i]);
 }
+#endif
 
 /*
  * Call an always_inline function whose last argument says whether the set has jump
