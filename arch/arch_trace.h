@@ -18,6 +18,16 @@
 
 #include <arch/arch.h>
 
+/*
+ * NO_LAYOUT: the object is linked into kernels of every front end (Makefile). So it cannot
+ * call the inline functions: the linker would not find them.
+ */
+#ifdef NO_LAYOUT
+#define layout_inline extern
+#else
+#define layout_inline static inline
+#endif
+
 struct task_return; /* kernel/sched/task.h */
 
 /*
@@ -65,7 +75,7 @@ extern const char arch_site_expected[];
 int arch_site_prepare(unsigned long site, unsigned long target, long delta);
 
 /* inline: the address of a prepared site's live instruction. */
-static inline unsigned long arch_site_live(unsigned long site);
+layout_inline unsigned long arch_site_live(unsigned long site);
 
 /* inline constant: from a site to where its live call returns to, in bytes. */
 extern const unsigned int arch_site_length;
@@ -74,13 +84,13 @@ extern const unsigned int arch_site_length;
  * inline: the bytes of the live instruction, on or off, in the low bits, as
  * arch_live_read() would return them.
  */
-static inline u64 arch_live_bytes(struct live l, bool on);
+layout_inline u64 arch_live_bytes(struct live l, bool on);
 
 /* inline: read the live instruction; write it through the alias l.at + delta. Where
  * arch_live_word() says yes, it writes with one store. Elsewhere no other CPU may fetch the
  * instruction meanwhile. Neither synchronises. */
-static inline u64 arch_live_read(struct live l);
-static inline void arch_live_write(struct live l, long delta, u64 bytes);
+layout_inline u64 arch_live_read(struct live l);
+layout_inline void arch_live_write(struct live l, long delta, u64 bytes);
 
 /* inline constants: bytes of the live instruction of a site, and of a jump label. */
 extern const unsigned int arch_live_length;
@@ -95,7 +105,7 @@ extern const unsigned int arch_jump_length;
  * arch_word_refused: NULL where the answer can be yes on this CPU; else why the
  * architecture promises it for no site. It is right from arch_nop_select() on.
  */
-static inline bool arch_live_word(struct live l);
+layout_inline bool arch_live_word(struct live l);
 extern const char *arch_word_refused;
 
 /*
@@ -143,7 +153,7 @@ void arch_text_close(void);
  * all text, in steps of 16 bytes. Where this is empty,
  * arch_sync_each_site is false, so that callers need no loop.
  */
-static inline void arch_text_sync_site(unsigned long a);
+layout_inline void arch_text_sync_site(unsigned long a);
 extern const bool arch_sync_each_site;
 
 /*
@@ -274,7 +284,6 @@ void trace_ring_slow(unsigned long ip, unsigned long parent, u32 context);
  */
 void site_seen(unsigned long ip);
 
-/* NO_LAYOUT: the object is linked into kernels of every front end (Makefile). */
 #ifndef NO_LAYOUT
 #include <arch_trace_inline.h>
 

@@ -16,7 +16,7 @@ def declared(header: str) -> tuple[set[str], set[str]]:
     text = re.sub(r"^#.*$", "", text, flags=re.M)
     text = re.sub(r"\{[^{}]*\}", "{}", text)
     functions = re.findall(
-        r"^(?:static inline|noreturn|extern|const|unsigned|struct|void|int|u64|"
+        r"^(?:(?:static|layout)[ _]inline|noreturn|extern|const|unsigned|struct|void|int|u64|"
         r"bool|long|char)[\w \n\t*]*?\b(\w+)\([^;]*\);", text, re.M)
     data = re.findall(r"^extern [\w \n\t*]*?"
                       r"\b((?:arch|trace|lab|trampoline)_\w+)(?:\[\d*\])?;",
