@@ -37,13 +37,16 @@ static inline irq_state_t arch_irq_save(void)
 {
 	irq_state_t state;
 
-	asm volatile("di %0\n\tehb" : "=r"(state.opaque) : : "memory");
+	asm inline volatile(WITH_EHB("di %0")
+			    : "=r"(state.opaque)
+			    :
+			    : "memory");
 	return state;
 }
 
 static inline void arch_irq_enable(void)
 {
-	asm volatile("ei\n\tehb" : : : "memory");
+	asm inline volatile(WITH_EHB("ei") : : : "memory");
 }
 
 static inline void arch_irq_restore(irq_state_t state)

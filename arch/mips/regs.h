@@ -97,13 +97,19 @@
 		asm volatile("mfc0 %0, " name : "=r"(c0_value));               \
 		c0_value;                                                      \
 	})
-/* With the barrier that makes the next instruction see the new value. */
+/*
+ * An instruction, and the barrier that makes the next one see what it has changed. Without
+ * noreorder the assembler moves the ehb into the delay slot of a branch behind it. Only
+ * the line notes of -g, with their variables, kept it from that.
+ */
+#define WITH_EHB(insn)                                                         \
+	".set push\n\t.set noreorder\n\t" insn "\n\tehb\n\t.set pop"
 #define write_c0(reg, value) write_c0_named(C0_STRING(reg), value)
 #define write_c0_named(name, value)                                            \
-	asm volatile("mtc0 %z0, " name "\n\tehb"                               \
-		     :                                                         \
-		     : "Jr"((u32)(value))                                      \
-		     : "memory")
+	asm inline volatile(WITH_EHB("mtc0 %z0, " name)                        \
+			    :                                                  \
+			    : "Jr"((u32)(value))                               \
+			    : "memory")
 
 static inline u32 reg_read(unsigned long block, unsigned int offset)
 {

@@ -58,7 +58,7 @@ static void tlb_clear(void)
 	for (u32 i = 0; i < size; i++) {
 		write_c0(C0_ENTRYHI, KSEG0 + (i << (PAGE_SHIFT + 1)));
 		write_c0(C0_INDEX, i);
-		asm volatile("tlbwi\n\tehb" : : : "memory");
+		asm inline volatile(WITH_EHB("tlbwi") : : : "memory");
 	}
 	write_c0(C0_ENTRYHI, 0);
 }
