@@ -178,33 +178,36 @@ $(ELF): $(O)/first.elf $(O)/tables.o $(H)/mksites $(H)/patchpath
 	$(Q)rm -f $@.new.dis
 	@echo 'gdb.execute("source $(CURDIR)/tools/gdb/nopl.py")' > $@-gdb.py
 
+# Programs that call make may run side by side: none sees a half written file of another's.
+to_target = -o $@.$$$$ && mv $@.$$$$ $@
 tool_objs := $(patsubst %.c,$(H)/%.o,$(wildcard tools/lib/*.c))
 $(H)/%.o: %.c $(wildcard tools/*/*.h) tracer/ring/ring_format.h
 	@mkdir -p $(@D)
-	$(Q)$(HOSTCC) $(HOSTCFLAGS) -I. -c $< -o $@
+	$(Q)$(HOSTCC) $(HOSTCFLAGS) -I. -c $< $(to_target)
 
+.SECONDARY: $(patsubst %.c,$(H)/%.o,$(wildcard tools/*.c))
 $(H)/%: $(H)/tools/%.o $(tool_objs)
 	$(call say,HOSTCC,$@)
-	$(Q)$(HOSTCC) $^ -o $@ -ldw -lelf -ljansson
+	$(Q)$(HOSTCC) $^ -ldw -lelf -ljansson $(to_target)
 
 # A guest's control files, mounted on this machine.
 tracefs_srcs := $(wildcard tools/tracefs/*.c)
 $(H)/tracefs: $(tracefs_srcs) $(wildcard tools/tracefs/*.h)
 	$(call say,HOSTCC,$@)
 	@mkdir -p $(@D)
-	$(Q)$(HOSTCC) $(HOSTCFLAGS) $(tracefs_srcs) -o $@ -lfuse3
+	$(Q)$(HOSTCC) $(HOSTCFLAGS) $(tracefs_srcs) -lfuse3 $(to_target)
 
 # A trace read out of a guest's memory.
 $(H)/extract: $(patsubst %.c,$(H)/%.o,$(wildcard tools/extract/*.c)) $(tool_objs)
 	$(call say,HOSTCC,$@)
-	$(Q)$(HOSTCC) $^ -o $@ -ldw -lelf -ljansson
+	$(Q)$(HOSTCC) $^ -ldw -lelf -ljansson $(to_target)
 
 # A plugin for QEMU: tools/stale.
 plugin_srcs := $(wildcard tools/plugin/*.c)
 $(H)/stale.so: $(plugin_srcs) $(wildcard tools/plugin/*.h)
 	$(call say,HOSTCC,$@)
 	@mkdir -p $(@D)
-	$(Q)$(HOSTCC) $(HOSTCFLAGS) -shared -fPIC $(plugin_srcs) -o $@ -ljansson
+	$(Q)$(HOSTCC) $(HOSTCFLAGS) -shared -fPIC $(plugin_srcs) -ljansson $(to_target)
 
 -include $(OBJS:.o=.d)
 
