@@ -142,6 +142,53 @@ KTEST(arch_timer_set, "arch.timer_set")
 	conform_on_each_cpu(check_timer, t);
 }
 
+static u64 fired_at;
+
+static void note_time(struct timer *timer)
+{
+	(void)timer;
+	WRITE_ONCE(fired_at, time_ns());
+}
+
+static void spin(void *arg)
+{
+	(void)arg;
+	while (!task_should_stop())
+		asm volatile("");
+}
+
+/*
+ * A timer comes when it is due, however busy another CPU is. Under -icount that CPU runs as
+ * soon as the timer is set, until it is due. So a port that looks at the clock after it has
+ * set the timer finds the deadline over, and must not set it again.
+ */
+KTEST(arch_timer_set_busy, "arch.timer_set.other_cpu_busy")
+{
+	struct timer timer;
+	struct task *s;
+	u64 start;
+
+	KNEED_TWO(t);
+	if (!boot_info.icount)
+		KSKIP(t, "needs -icount: else the host may hold up any CPU");
+	timer_setup(&timer, note_time);
+	task_set_affinity(current_task(), 1u << 0);
+	s = task_create("spin", PRIO_NORMAL, 1u << 1, spin, NULL);
+	KASSERT(t, s);
+	for (int i = 0; i < 20; i++) {
+		WRITE_ONCE(fired_at, 0);
+		start = time_ns();
+		timer_start(&timer, NSEC_PER_MSEC);
+		while (!READ_ONCE(fired_at) && time_ns() - start < KWAIT_NS)
+			;
+		KEXPECT(t, fired_at - start < 3 * NSEC_PER_MSEC / 2);
+	}
+	timer_cancel(&timer);
+	task_stop(s);
+	task_join(s);
+	task_set_affinity(current_task(), ~0u);
+}
+
 /* ---- a timer that is set anew while the last one expires ---- */
 
 #define RACE_NS (200 * NSEC_PER_MSEC)
