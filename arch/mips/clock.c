@@ -178,7 +178,9 @@ static void compare_settle(void)
  * turn later. So the CPU reads Count after the write, and aims again, further
  * ahead each time, if Count has passed the value and raised nothing. If the interrupt is
  * pending, the CPU only came late to look: under -icount QEMU runs the other CPUs after each
- * write, until the next timer is due. Aiming again would take the interrupt back.
+ * write, until the next timer is due. Aiming again would take the interrupt back. Cause.TI
+ * says nothing here: where the timer fires during the write, QEMU may leave TI set without
+ * an interrupt.
  */
 static void compare_set(u32 ticks)
 {
@@ -190,7 +192,7 @@ static void compare_set(u32 ticks)
 		write_c0(C0_COMPARE, at);
 		ticks = 2 * ticks + 16;
 	} while ((s32)(read_c0(C0_COUNT) - at) >= 0 &&
-		 !(read_c0(C0_CAUSE) & CAUSE_TI));
+		 !(read_c0(C0_CAUSE) & IP_TIMER));
 	ipi_again();
 }
 

@@ -32,8 +32,6 @@
 #define CAUSE_IP(n) (0x100 << (n))
 #define IP_TIMER CAUSE_IP(7) /* Count/Compare; IntCtl.IPTI */
 #define CAUSE_BD 0x80000000
-#define CAUSE_TI                                                               \
-	0x40000000 /* Count has matched Compare since that was written */
 #define CAUSE_DC 0x08000000 /* Count stands */
 
 #define EBASE_CPUNUM 0x3ff
