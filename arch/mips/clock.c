@@ -176,11 +176,12 @@ static void compare_settle(void)
  * Raise the timer's interrupt `ticks` ticks of Count from now. Compare matches by
  * equality, so a value that Count has passed when it is written matches a whole
  * turn later. So the CPU reads Count after the write, and aims again, further
- * ahead each time, if Count has passed the value and raised nothing. If the interrupt is
- * pending, the CPU only came late to look: under -icount QEMU runs the other CPUs after each
- * write, until the next timer is due. Aiming again would take the interrupt back. Cause.TI
- * says nothing here: where the timer fires during the write, QEMU may leave TI set without
- * an interrupt.
+ * ahead each time, if Count may have passed the value. A write takes back an
+ * interrupt that was raised. Aiming again makes up for that.
+ *
+ * Under -icount QEMU runs the other CPUs after each write, until the timer is due. So Count
+ * has always passed the value, and the CPU looks whether the interrupt is pending. Without
+ * -icount it must not believe that: QEMU's main thread may be raising it at this moment.
  */
 static void compare_set(u32 ticks)
 {
@@ -192,7 +193,7 @@ static void compare_set(u32 ticks)
 		write_c0(C0_COMPARE, at);
 		ticks = 2 * ticks + 16;
 	} while ((s32)(read_c0(C0_COUNT) - at) >= 0 &&
-		 !(read_c0(C0_CAUSE) & IP_TIMER));
+		 !(boot_info.icount && (read_c0(C0_CAUSE) & IP_TIMER)));
 	ipi_again();
 }
 
