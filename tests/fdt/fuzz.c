@@ -30,7 +30,7 @@ static inline u64 arch_virt_to_phys(const void *va)
 #include <unistd.h>
 
 #define TREE_MOST (1 << 20)
-#define HEADER 40
+#define HEADER 40 /* bytes, of a tree */
 
 struct boot_info boot_info;
 
@@ -161,7 +161,7 @@ static u32 without_room(char *tree, u32 size)
 {
 	u32 nodes = get32(tree + 8) + get32(tree + 36);
 	u32 strings = get32(tree + 12) + get32(tree + 32);
-	u32 end = nodes > strings ? nodes : strings;
+	u32 end = max(nodes, strings);
 
 	if (end >= size)
 		return size;
