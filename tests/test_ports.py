@@ -145,7 +145,7 @@ def test_bad_code_stops_the_build(tree, field, value, says):
 
 @pytest.mark.parametrize("field, value, says", [
     ("qemu", None, "the field qemu is missing: a string"),
-    ("bits", 31, "bits must be 32 or 64"),
+    ("elf_machine", "eight", "elf_machine must be a number"),
     ("qemus", "x", "no field qemus is known; accepted: packages qemu "),
     ("limits/disabled_site", "x",
      "limits: the field disabled_site is missing: a number"),

@@ -232,8 +232,9 @@ def test_real_failing_test(image, run_tool, tmp_path):
 @pytest.mark.parametrize("args,says", [
     (("--arch", "vax"), "choose one of: " + " ".join(ARCHES)),
     (("--arch", ANY, "--elf", "/none.elf"), f"make ARCH={ANY}"),
-    (("--arch", ANY, "--smp", "0"), "--smp 0"),
+    (("--arch", ANY, "--smp", "0"), "--smp 0: must be 1 to 255"),
     (("--arch", ANY, "--elf", "README.md"), "README.md is no ELF file"),
+    (("--arch", ARCHES[-1], "--elf", f"build/{ARCHES[0]}/nopl.elf"), "of another architecture"),
     (("--arch", ANY, "--timeout", "-3"), "'-3' is no number of seconds above 0"),
     (("--arch", ANY, "--expect", "("), "'(' is no regular expression"),
     (("--arch", ANY, "--log", "/none/log"), "tools/run: /none/log: No such file"),

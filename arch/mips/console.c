@@ -29,10 +29,9 @@ void arch_console_init(void)
 	isa_out(UART + UART_MCR, MCR_DTR_RTS_OUT2);
 }
 
-/* The wait is bounded: a dead UART loses text, not the kernel. */
+/* Waits however long the host takes to read: a byte that is not waited for is lost. */
 void arch_console_putc(char c)
 {
-	/* However long the host takes to read: a byte that is not waited for is lost. */
 	while (!(isa_in(UART + UART_LSR) & LSR_CAN_SEND))
 		;
 	isa_out(UART + UART_DATA, c);

@@ -20,16 +20,14 @@ KEYS = {
     "lab_icount": (NUMBER, False), "cpu_start": (TEXT, False), "gdb": (LIST, False),
     "debugger": (OBJECT, True),
     "status": ('"identity" or an object', True), "objdump": (LIST, True),
-    "endian": ('"little" or "big"', True), "bits": ("32 or 64", True),
-    "limits": (OBJECT, True), "linux": (OBJECT, False), "code": (OBJECT, True),
-    "fetch": (OBJECT, True), "sites": (OBJECT, True), "tests": (OBJECT, True),
+    "elf_machine": (NUMBER, True), "limits": (OBJECT, True),
+    "linux": (OBJECT, False), "code": (OBJECT, True), "fetch": (OBJECT, True),
+    "sites": (OBJECT, True), "tests": (OBJECT, True),
 }
 TESTS = {
     TEXT: lambda x: isinstance(x, str), LIST: lambda x: isinstance(x, list),
     OBJECT: lambda x: isinstance(x, dict), NUMBER: lambda x: isinstance(x, int),
     '"identity" or an object': lambda x: x == "identity" or isinstance(x, dict),
-    '"little" or "big"': lambda x: x in ("little", "big"),
-    "32 or 64": lambda x: x in (32, 64),
 }
 
 

@@ -34,8 +34,8 @@ GATHER = 0.002
 TCG = "tcg,tb-size=8"
 
 # Of an ELF header.
-EI_DATA = 5
-ELFDATA2MSB = b"\2"
+EI_DATA, E_MACHINE = 5, slice(18, 20)
+ELFDATA2MSB = 2
 
 
 class Verdict(enum.IntEnum):
@@ -77,13 +77,9 @@ class Machine:
         host's does, under -icount as well. Otherwise QEMU goes from one timer to the next at
         once, and there are guests for which it never comes to read what is typed."""
         if not 1 <= smp <= 255:
-            raise UsageError(f"--smp {smp}: must be 1 or more")
+            raise UsageError(f"--smp {smp}: must be 1 to 255")
         elf = Path(elf or self.elf)
-        if not elf.is_file():
-            raise UsageError(f"there is no {elf}: make ARCH={self.arch}")
-        with open(elf, "rb") as file:
-            if file.read(4) != b"\x7fELF":
-                raise UsageError(f"{elf} is no ELF file: make ARCH={self.arch}")
+        program = self.info[self.program(elf)]
         args = list(self.info["args"])
         if smp == 1:
             args += self.info.get("smp1_args", [])
@@ -96,7 +92,7 @@ class Machine:
         if cpu:
             args = replace_option(args, "-cpu", cpu)
         args += self.accelerator(accel or "tcg", args, icount is not None)
-        return [find_program(self.info[self.program(elf)]), *args,
+        return [find_program(program), *args,
                 "-smp", str(smp), "-m", memory, "-no-reboot",
                 "-display", "none", "-serial", "mon:stdio",
                 "-kernel", str(elf), "-append", append.strip(), *extra]
@@ -128,9 +124,20 @@ class Machine:
         return ["-accel", "kvm"]
 
     def program(self, elf: Path) -> str:
-        """Which of machine.json's programs runs the kernel: its byte order."""
-        with open(elf, "rb") as image:
-            big = image.read(EI_DATA + 1)[EI_DATA:] == ELFDATA2MSB
+        """Which of machine.json's programs runs the kernel: its byte order. UsageError: this is
+        no kernel of the architecture."""
+        if not elf.is_file():
+            raise UsageError(f"there is no {elf}: make ARCH={self.arch}")
+        with open(elf, "rb") as file:
+            header = file.read(E_MACHINE.stop)
+        if header[:4] != b"\x7fELF" or len(header) < E_MACHINE.stop:
+            raise UsageError(f"{elf} is no ELF file: make ARCH={self.arch}")
+        big = header[EI_DATA] == ELFDATA2MSB
+        machine = int.from_bytes(header[E_MACHINE], "big" if big else "little")
+        wanted = self.info["elf_machine"]
+        if machine != wanted:
+            raise UsageError(f"{elf} is of another architecture (e_machine {machine}, not "
+                             f"{wanted}): make ARCH={self.arch}")
         return "qemu_big" if big and "qemu_big" in self.info else "qemu"
 
     def kernel_status(self, status: int) -> int | None:
