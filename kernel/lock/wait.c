@@ -27,15 +27,25 @@ void wait_prepare(struct wait_queue *w)
 	spin_unlock(&w->lock, state);
 }
 
-void wait_finish(struct wait_queue *w)
+static void leave(struct wait_queue *w, struct task *t)
 {
-	struct task *t = current_task();
 	irq_state_t state = spin_lock(&w->lock);
 
 	list_del(&t->wait_link);
 	t->waiting_on = NULL;
-	sched_set_state(t, TASK_READY);
 	spin_unlock(&w->lock, state);
+}
+
+void wait_finish(struct wait_queue *w)
+{
+	leave(w, current_task());
+	sched_set_state(current_task(), TASK_READY);
+}
+
+void wait_forget(struct task *t)
+{
+	if (t->waiting_on)
+		leave(t->waiting_on, t);
 }
 
 static bool wake_first(struct wait_queue *w)

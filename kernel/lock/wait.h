@@ -20,6 +20,9 @@ void wait_init(struct wait_queue *w);
 /* Put the running task on w, to be woken; undone by wait_finish(). */
 void wait_prepare(struct wait_queue *w);
 void wait_finish(struct wait_queue *w);
+/* Take a task that is being killed off the queue that it waits on, if it waits on one. t is the
+ * running task, or one that cannot run. */
+void wait_forget(struct task *t);
 /* Wake one or all. Any context but with the run queue's lock held. */
 void wake_one(struct wait_queue *w);
 void wake_all(struct wait_queue *w);

@@ -262,8 +262,7 @@ static void task_free(struct task *t)
 static void forget_waits(struct task *t)
 {
 	mutex_unlock_all(t);
-	if (t->waiting_on)
-		wait_finish(t->waiting_on);
+	wait_forget(t);
 	timer_cancel(&t->timer);
 }
 

@@ -178,3 +178,26 @@ KTEST(task_bury, "task.bury")
 	task_bury(s);
 	KEXPECT_EQ(t, task_join(s), -EFAULT);
 }
+
+static struct wait_queue bury_wait = WAIT_QUEUE_INIT(bury_wait);
+
+static void hold_in_wait(void *arg)
+{
+	(void)arg;
+	wait_prepare(&bury_wait);
+	task_hold_self();
+}
+
+/* Its memory is given back by task_join(), so no queue may know it any more. */
+KTEST(task_bury_waiting, "task.bury_waiting")
+{
+	struct task *s = task_create_expendable("bury-me", PRIO_LOW, ~0u,
+						hold_in_wait, NULL);
+
+	KASSERT(t, s);
+	KEXPECT(t, task_wait_held(s, KWAIT_NS));
+	KEXPECT(t, bury_wait.tasks.next == &s->wait_link);
+	task_bury(s);
+	KEXPECT(t, list_empty(&bury_wait.tasks));
+	KEXPECT_EQ(t, task_join(s), -EFAULT);
+}
