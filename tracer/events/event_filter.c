@@ -13,7 +13,7 @@
 
 #define FILTER_NODES 64
 #define FILTER_VALUE 64 /* bytes of a text to compare with, the NUL included */
-#define FILTER_DEPTH 16 /* parentheses in each other */
+#define FILTER_DEPTH 16 /* ( and ! in each other */
 
 enum node_kind { NODE_AND, NODE_OR, NODE_NOT, NODE_TEST };
 
@@ -236,28 +236,44 @@ static int parse_test(struct parser *ps)
 }
 
 static int parse_any(struct parser *ps);
+static int parse_one(struct parser *ps);
 
-static int parse_one(struct parser *ps)
+static int parse_not(struct parser *ps)
 {
-	const char *open;
 	int inner;
 
+	ps->p++;
+	inner = parse_one(ps);
+	return inner < 0 ? -1 : new_node(ps, NODE_NOT, inner, 0);
+}
+
+static int parse_group(struct parser *ps)
+{
+	const char *open = ps->p++;
+	int inner = parse_any(ps);
+
+	return inner < 0 || accept(ps, ")") ? inner :
+					      wrong(ps, open, "Too many '('");
+}
+
+/* Each ( and ! takes a piece of the stack. */
+static int parse_one(struct parser *ps)
+{
+	bool negated, group;
+	int i;
+
 	skip_blanks(ps);
-	open = ps->p;
-	if (*open == '!' && open[1] != '=') {
-		ps->p++;
-		inner = parse_one(ps);
-		return inner < 0 ? -1 : new_node(ps, NODE_NOT, inner, 0);
-	}
-	if (!accept(ps, "("))
+	negated = *ps->p == '!' && ps->p[1] != '=';
+	group = *ps->p == '(';
+	if (!negated && !group)
 		return parse_test(ps);
-	if (++ps->depth > FILTER_DEPTH)
-		return wrong(ps, open, "Too many '('");
-	inner = parse_any(ps);
+	if (ps->depth == FILTER_DEPTH)
+		return wrong(ps, ps->p,
+			     group ? "Too many '('" : "Too many '!'");
+	ps->depth++;
+	i = group ? parse_group(ps) : parse_not(ps);
 	ps->depth--;
-	if (inner >= 0 && !accept(ps, ")"))
-		return wrong(ps, open, "Too many '('");
-	return inner;
+	return i;
 }
 
 static int parse_all(struct parser *ps)

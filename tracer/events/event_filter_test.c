@@ -157,7 +157,7 @@ KTEST(filter_mistakes, "event_filter.mistakes_are_shown")
 	}
 }
 
-/* Limits: the number of terms, of parentheses, and the length of a text. */
+/* Limits: the number of terms, of ( and ! in each other, and the length of a text. */
 KTEST(filter_limits, "event_filter.limits")
 {
 	static char text[2000];
@@ -181,6 +181,14 @@ KTEST(filter_limits, "event_filter.limits")
 		event_filter_free(f);
 	}
 	KEXPECT(t, !strcmp(error, "Too many '('"));
+	for (n = 16; n < 1900; n += n == 16 ? 1 : 1800) {
+		memset(text, '!', n);
+		strlcpy(text + n, "pid == 1", 20);
+		f = event_filter_parse(fields, text, &error, &at);
+		KEXPECT_EQ(t, f != NULL, n == 16);
+		event_filter_free(f);
+	}
+	KEXPECT(t, !strcmp(error, "Too many '!'") && at == 16);
 	strlcpy(text, "comm == ", 20);
 	memset(text + 8, 'x', 64);
 	text[72] = '\0';
