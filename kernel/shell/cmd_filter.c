@@ -1,5 +1,6 @@
 /* Filters: grep head tail wc xxd. */
 #include <kernel/errno.h>
+#include <kernel/lib/bits.h>
 #include <kernel/lib/list.h>
 #include <kernel/shell/shell_internal.h>
 #include <kernel/lib/string.h>
@@ -59,11 +60,18 @@ static int line_write(struct sink *s, const char *text, size_t len)
 #define GREP_FLAGS "vcin"
 enum { GREP_INVERT = 1, GREP_COUNT = 2, GREP_NOCASE = 4, GREP_NUMBER = 8 };
 
+#define GREP_WORDS                                                             \
+	((SHELL_LINE_MAX + SHELL_STATUS_MAX * SHELL_STATUS_DIGITS) / 32 + 1)
+
 struct grep {
 	struct line_filter l;
 	const char *pattern;
 	unsigned int flags;
 	unsigned long lines, matches;
+	/* While a line is matched: a bit for each place in the pattern that the text so far
+	 * leads to. */
+	unsigned int words; /* that the pattern needs */
+	u32 places[GREP_WORDS], next[GREP_WORDS];
 };
 
 static char fold(const struct grep *g, char c)
@@ -87,37 +95,65 @@ static bool atom_match(const struct grep *g, const char *re, char c)
 	return re[0] == '.' || fold(g, re[0]) == fold(g, c);
 }
 
-static bool match_here(const struct grep *g, const char *re, const char *text)
+static bool is_starred(const char *re)
 {
-	size_t n;
-
-	while (*re) {
-		n = atom_len(re);
-		if (re[0] == '$' && !re[1])
-			return !*text;
-		if (re[n] == '*') {
-			do
-				if (match_here(g, re + n + 1, text))
-					return true;
-			while (atom_match(g, re, *text++));
-			return false;
-		}
-		if (!atom_match(g, re, *text++))
-			return false;
-		re += n;
-	}
-	return true;
+	return *re && re[atom_len(re)] == '*';
 }
 
-static bool match(const struct grep *g, const char *text)
+/* What has a star can be left out: so the text also leads to what stands behind it. */
+static void lead_to(const struct grep *g, u32 *places, size_t i)
 {
-	if (g->pattern[0] == '^')
-		return match_here(g, g->pattern + 1, text);
-	do
-		if (match_here(g, g->pattern, text))
-			return true;
-	while (*text++);
+	const char *re = g->pattern + i;
+
+	for (;;) {
+		i = re - g->pattern;
+		places[i / 32] |= 1u << i % 32;
+		if (!is_starred(re))
+			return;
+		re += atom_len(re) + 1;
+	}
+}
+
+/* From one place, by the text's next character, which is 0 at its end. True: what stands
+ * before that character matches. */
+static bool step_from(struct grep *g, size_t i, char c)
+{
+	const char *re = g->pattern + i;
+
+	if (!*re)
+		return true;
+	if (re[0] == '$' && !re[1])
+		return !c;
+	if (atom_match(g, re, c))
+		lead_to(g, g->next, is_starred(re) ? i : i + atom_len(re));
 	return false;
+}
+
+/* All places at once. So a line takes no more steps than its length times the pattern's. */
+static bool step(struct grep *g, char c)
+{
+	memset(g->next, 0, g->words * sizeof(u32));
+	for (unsigned int w = 0; w < g->words; w++)
+		for (u32 bits = g->places[w]; bits; bits &= bits - 1)
+			if (step_from(g, w * 32 + bit_lowest(bits), c))
+				return true;
+	memcpy(g->places, g->next, g->words * sizeof(u32));
+	return false;
+}
+
+static bool match(struct grep *g, const char *text)
+{
+	bool anchored = g->pattern[0] == '^';
+
+	memset(g->places, 0, g->words * sizeof(u32));
+	lead_to(g, g->places, anchored);
+	while (!step(g, *text)) {
+		if (!*text++)
+			return false;
+		if (!anchored)
+			lead_to(g, g->places, 0);
+	}
+	return true;
 }
 
 static int grep_line(struct line_filter *l, const char *text, size_t len)
@@ -185,6 +221,7 @@ static struct filter *cmd_grep(struct sink *out, int argc, char **argv,
 		return NULL;
 	}
 	g->pattern = argv[i];
+	g->words = strlen(g->pattern) / 32 + 1;
 	*first = i + 1;
 	g->l.line = grep_line;
 	g->l.f.end = grep_end;

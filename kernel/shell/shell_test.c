@@ -151,6 +151,24 @@ KTEST(shell_grep_patterns, "shell.grep_patterns")
 	}
 }
 
+/* Tried one after the other, the ways to share 400 letters between nine stars take years, and
+ * 480 stars more stack than there is. */
+KTEST(shell_grep_stars, "shell.grep_stars")
+{
+	static char line[SHELL_LINE_MAX];
+	char *end =
+		line + snprintf(line, sizeof(line), "echo aaaa | grep -c '");
+
+	for (int i = 0; i < 480; i++, end += 2)
+		memcpy(end, "a*", 2);
+	strlcpy(end, "'", 2);
+	prints(t, line, "1\n");
+	end = line + snprintf(line, sizeof(line), "echo ");
+	memset(end, 'a', 400);
+	strlcpy(end + 400, " | grep -c 'a*a*a*a*a*a*a*a*a*b'", 100);
+	prints(t, line, "0\n");
+}
+
 /* What sh does; and $? is the error's number, as errno has it. */
 KTEST(shell_status, "shell.status")
 {
