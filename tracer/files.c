@@ -246,25 +246,31 @@ static struct site_filter *filter_of(const struct ctl_handle *h)
 	return filters[i];
 }
 
-static int filter_read(struct ctl_handle *h, struct seq *s)
+/* Under trace_mutex, because a write may give the bits' memory back. */
+static bool filter_show(struct ctl_handle *h, struct seq *s)
 {
 	const struct site_filter *f = filter_of(h);
+	unsigned long i = f->count ? site_count : 1;
 
-	bool some = READ_ONCE(f->count), shown;
-	unsigned long i = some ? site_count : 1;
-
-	if (some && list_sites(h, s, *f->bits, "%s\n"))
-		return 1;
-	if (!some && !h->pos) {
+	if (f->count && list_sites(h, s, *f->bits, "%s\n"))
+		return true;
+	if (!f->count && !h->pos) {
 		h->pos++;
 		seq_printf(s, "%s\n", f->empty);
-		return 1;
+		return true;
 	}
 	i = h->pos++ - i;
+	return filter_show_module(s, f, &i) ||
+	       (f == &instance_of(h)->filter &&
+		triggers_show(s, instance_of(h), i));
+}
+
+static int filter_read(struct ctl_handle *h, struct seq *s)
+{
+	bool shown;
+
 	mutex_lock(&trace_mutex);
-	shown = filter_show_module(s, f, &i) ||
-		(f == &instance_of(h)->filter &&
-		 triggers_show(s, instance_of(h), i));
+	shown = filter_show(h, s);
 	mutex_unlock(&trace_mutex);
 	return shown;
 }

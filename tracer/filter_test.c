@@ -5,6 +5,7 @@
  */
 #include <tracer/testing.h>
 #include <kernel/mm/kmalloc.h>
+#include <kernel/sched/task.h>
 
 #define TEXT 32768
 
@@ -221,4 +222,42 @@ KTEST(filter_live, "filter.applies_at_once")
 	KEXPECT(t, enabled_is("victim_other"));
 	trace_test_reset();
 	KEXPECT_EQ(t, site_weight(live_calls.enabled), 0);
+}
+
+static void empty_and_fill(void *arg)
+{
+	(void)arg;
+	while (!task_should_stop()) {
+		/* In between the reader, which needs the same lock, has its turn. */
+		trace_test_put("set_graph_function", "victim_*");
+		task_sleep(20 * NSEC_PER_USEC);
+		trace_test_put("set_graph_function", "");
+		task_sleep(20 * NSEC_PER_USEC);
+	}
+}
+
+/* The bits of an empty set_graph_function are given back, while another task reads the file. */
+KTEST(filter_reader, "filter.read_while_emptied")
+{
+	char text[2048], *line = text, *end;
+	unsigned int filled = 0;
+	struct task *writer;
+
+	trace_test_reset();
+	writer = task_create("writer", PRIO_NORMAL, ~0u, empty_and_fill, NULL);
+	KASSERT(t, writer);
+	for (unsigned int i = 0; i < 1000; i++) {
+		KEXPECT(t, trace_test_read("set_graph_function", text,
+					   sizeof(text), 64) > 0);
+		for (line = text; (end = strchr(line, '\n')); line = end + 1) {
+			bool victim = !strncmp(line, "victim_", 7);
+
+			filled += victim;
+			KEXPECT(t, victim || !strncmp(line, NONE, end - line));
+		}
+	}
+	KEXPECT(t, filled);
+	task_stop(writer);
+	task_join(writer);
+	trace_test_reset();
 }

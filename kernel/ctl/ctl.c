@@ -188,8 +188,8 @@ static int refuse_path(struct ctl_handle *h)
 
 	paths[0] = '\0';
 	for_each_registered (folders, ctl_folders)
-		n += snprintf(paths + n, sizeof(paths) - n, " %s",
-			      folders->path);
+		n += scnprintf(paths + n, sizeof(paths) - n, " %s",
+			       folders->path);
 	return ctl_error(h, -EPERM, "folders are made and removed only in%s",
 			 paths);
 }

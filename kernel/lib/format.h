@@ -13,5 +13,8 @@
  */
 int vsnprintf(char *buf, size_t size, const char *fmt, va_list ap);
 int snprintf(char *buf, size_t size, const char *fmt, ...) printf_like(3, 4);
+/* The same, but returns how many bytes there are before the NUL, not how many there would be.
+ * So a text is appended to in pieces: n += scnprintf(buf + n, sizeof(buf) - n, ...). */
+int scnprintf(char *buf, size_t size, const char *fmt, ...) printf_like(3, 4);
 
 #endif

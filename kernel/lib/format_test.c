@@ -72,4 +72,9 @@ KTEST(format_bounds, "printk.bounds")
 	small[0] = '#';
 	KEXPECT_EQ(t, snprintf(small, 0, "%d", 1234), 4);
 	KEXPECT(t, small[0] == '#');
+	KEXPECT_EQ(t, scnprintf(small, 5, "%s", "abc"), 3);
+	KEXPECT_EQ(t, scnprintf(small + 3, 2, "%s", "defgh"), 1);
+	KEXPECT(t, !strcmp(small, "abcd") && small[5] == '#');
+	KEXPECT_EQ(t, scnprintf(small, 1, "%d", 1234), 0);
+	KEXPECT_EQ(t, scnprintf(small, 0, "%d", 1234), 0);
 }

@@ -153,9 +153,9 @@ static int cmd_panic(struct sink *out, int argc, char **argv)
 	size_t n = 0;
 
 	(void)out;
-	for (int i = 1; i < argc && n < sizeof(text); i++)
-		n += snprintf(text + n, sizeof(text) - n, "%s%s",
-			      i > 1 ? " " : "", argv[i]);
+	for (int i = 1; i < argc; i++)
+		n += scnprintf(text + n, sizeof(text) - n, "%s%s",
+			       i > 1 ? " " : "", argv[i]);
 	panic("%s", n ? text : "asked for from the shell");
 }
 SHELL_CMD(panic, "panic", "[TEXT]", "stop the machine as a broken one",
