@@ -3,6 +3,7 @@
  * wait queues lose no wake-up, and that a lock held for too long is complained
  * about, once, by name.
  */
+#include <boot/boot_info.h>
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
 #include <kernel/lib/string.h>
@@ -119,6 +120,52 @@ KTEST(lock_mutex, "lock.mutex")
 	KEXPECT(t, !taken);
 	mutex_unlock(&mutex);
 	KEXPECT(t, mutex.owner == NULL);
+}
+
+#define HOG_NS (100 * NSEC_PER_USEC)
+static u32 hog_locks;
+
+/* It holds the mutex nearly always. */
+static void hog_mutex(void *arg)
+{
+	u64 end;
+
+	(void)arg;
+	while (!task_should_stop()) {
+		mutex_lock(&mutex);
+		WRITE_ONCE(hog_locks, hog_locks + 1);
+		end = time_ns() + HOG_NS;
+		while (time_ns() < end)
+			;
+		mutex_unlock(&mutex);
+	}
+}
+
+#define SHARED_ROUNDS 20
+/* With one CPU the hog has the rest of its time slice first. */
+#define SHARED_MOST (SHARED_ROUNDS * (TICK_NS / HOG_NS + 10))
+
+/* How often the hog has it meanwhile is told under -icount alone: elsewhere the host may not
+ * run the CPU that has been woken. */
+KTEST(lock_mutex_shared, "lock.mutex_is_shared")
+{
+	struct task *hog;
+	u32 before;
+
+	hog_locks = 0;
+	hog = task_create("hog", PRIO_NORMAL, ~0u, hog_mutex, NULL);
+	KASSERT(t, hog);
+	KEXPECT(t, KWAIT(READ_ONCE(hog_locks)));
+	before = READ_ONCE(hog_locks);
+	for (unsigned int i = 0; i < SHARED_ROUNDS; i++) {
+		mutex_lock(&mutex);
+		mutex_unlock(&mutex);
+		task_sleep(50 * NSEC_PER_USEC);
+	}
+	if (boot_info.icount)
+		KEXPECT(t, READ_ONCE(hog_locks) - before < SHARED_MOST);
+	task_stop(hog);
+	task_join(hog);
 }
 
 /* A task that is killed while it holds a mutex does not keep it. */

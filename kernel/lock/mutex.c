@@ -6,11 +6,13 @@
 #include <kernel/lock/wait.h>
 #include <kernel/lock/mutex.h>
 
+#define MUTEX_POLITE 16 /* times that a task gives way */
+
 void mutex_init(struct mutex *m, const char *name)
 {
 	m->owner = NULL;
 	m->name = name;
-	m->broken = false;
+	m->broken = m->woken = false;
 	list_init(&m->held);
 	wait_init(&m->waiters);
 }
@@ -32,9 +34,22 @@ bool mutex_trylock(struct mutex *m)
 					 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 		return false;
 	list_add_before(&me->mutexes, &m->held);
+	WRITE_ONCE(m->woken, false);
 	if (m->broken)
 		tell_broken(m);
 	return true;
+}
+
+/*
+ * Otherwise a task that unlocks and locks in turn would keep all others out: it is there again
+ * before the task that it has woken. That one may never come, so this ends.
+ */
+static void let_woken_go_first(const struct mutex *m)
+{
+	for (int i = 0;
+	     i < MUTEX_POLITE && READ_ONCE(m->woken) && !READ_ONCE(m->owner);
+	     i++)
+		sched_yield();
 }
 
 void mutex_lock(struct mutex *m)
@@ -42,6 +57,7 @@ void mutex_lock(struct mutex *m)
 	if (READ_ONCE(m->owner) == current_task())
 		panic("mutex_lock: %s holds it already", current_task()->name);
 	assert_task_context();
+	let_woken_go_first(m);
 	if (!mutex_trylock(m))
 		wait_event(&m->waiters, mutex_trylock(m));
 }
@@ -49,6 +65,7 @@ void mutex_lock(struct mutex *m)
 static void give_back(struct mutex *m)
 {
 	list_del(&m->held);
+	WRITE_ONCE(m->woken, !list_empty(&m->waiters.tasks));
 	/* Release: pairs with the acquire in mutex_trylock(). */
 	__atomic_store_n(&m->owner, NULL, __ATOMIC_RELEASE);
 	wake_one(&m->waiters);

@@ -4,19 +4,23 @@
 
 #include <kernel/lock/wait.h>
 
-/* A sleeping lock with an owner; not recursive (a second lock panics). */
+/*
+ * A sleeping lock with an owner; not recursive (a second lock panics). A task that was woken for
+ * the lock has its turn before one that comes later.
+ */
 struct mutex {
 	struct task *owner; /* atomic */
 	struct wait_queue waiters;
 	const char *name;
 	struct list held; /* in the owner's struct task.mutexes */
 	bool broken;	  /* by the owner: the last one was killed in between */
+	bool woken; /* a waiting task was, and no task has taken the lock since; a hint */
 };
 
 #define MUTEX_INIT(m)                                                          \
 	{                                                                      \
 		NULL, WAIT_QUEUE_INIT((m).waiters), #m, LIST_INIT((m).held),   \
-			false                                                  \
+			false, false                                           \
 	}
 
 /* Make a mutex usable; its name is for messages, and not copied. */
