@@ -58,6 +58,14 @@ static void note(unsigned long ip, unsigned long top)
 	deepest.size = deepest.nr ? deepest.level[0].depth : 0;
 }
 
+/* The bits of an empty filter are given back, at any moment: they are asked for once. */
+static bool is_left_out(unsigned int site)
+{
+	const u32 *bits = READ_ONCE(site_bits.stack);
+
+	return bits && filter_stack.count && !site_test(bits, site);
+}
+
 void stack_check(unsigned int site, unsigned long ip)
 {
 	const struct task *t = current_task();
@@ -67,8 +75,7 @@ void stack_check(unsigned int site, unsigned long ip)
 	unsigned long top = bottom + TASK_STACK_SIZE;
 
 	if (!READ_ONCE(enabled) || sp <= bottom || sp > top ||
-	    top - sp <= READ_ONCE(deepest.here) ||
-	    (filter_stack.count && !site_test(site_bits.stack, site)) ||
+	    top - sp <= READ_ONCE(deepest.here) || is_left_out(site) ||
 	    (preempt_count() & PREEMPT_NMI) || !try_lock())
 		return;
 	if (top - sp > deepest.here) {

@@ -5,6 +5,7 @@
 #include <tracer/testing.h>
 #include <kernel/lib/string.h>
 #include <kernel/mm/kmalloc.h>
+#include <tracer/filter.h>
 
 #define TEXT 4096
 #define ENABLED "/proc/sys/kernel/stack_tracer_enabled"
@@ -123,4 +124,22 @@ KTEST(stack_everything, "stack_tracer.under_load")
 	KEXPECT_EQ(t, ctl_echo(ENABLED, "0", false, NULL, 0), 0);
 	trace_test_put("stack_max_size", "0");
 	trace_test_reset();
+}
+
+/* As a CPU may see it while another one empties the filter: the count from before, and no bits
+ * any more. */
+KTEST(stack_no_bits, "stack_tracer.filter_without_bits")
+{
+	char text[24];
+
+	trace_test_reset();
+	KEXPECT_EQ(t, ctl_echo(ENABLED, "1", false, NULL, 0), 0);
+	KEXPECT(t, !site_bits.stack);
+	WRITE_ONCE(filter_stack.count, 1);
+	KEXPECT_EQ(t, trace_test_put("stack_max_size", "0"), 0);
+	WRITE_ONCE(filter_stack.count, 0);
+	trace_test_read("stack_max_size", text, sizeof(text), 64);
+	KEXPECT(t, strcmp(text, "0\n"));
+	KEXPECT_EQ(t, ctl_echo(ENABLED, "0", false, NULL, 0), 0);
+	KEXPECT_EQ(t, trace_test_put("stack_max_size", "0"), 0);
 }
