@@ -19,27 +19,21 @@
 
 /* ---- Tracers ------------------------------------------------------------------ */
 
-static int available_tracers_read(struct ctl_handle *h, struct seq *s)
+static void available_tracers_show(struct ctl_handle *h, struct seq *s)
 {
 	const struct tracer *t;
 
-	if (!ctl_once(h))
-		return 0;
 	for_each_registered (t, tracers)
 		if (instance_has(instance_of(h), t))
 			seq_printf(s, s->len ? " %s" : "%s", t->name);
 	seq_printf(s, "\n");
-	return 1;
 }
 CTL_FILE(available_tracers, .path = TRACING "available_tracers",
-	 .folders = &trace_folders, .read = available_tracers_read);
+	 .folders = &trace_folders, .show = available_tracers_show);
 
-static int current_tracer_read(struct ctl_handle *h, struct seq *s)
+static void current_tracer_show(struct ctl_handle *h, struct seq *s)
 {
-	if (!ctl_once(h))
-		return 0;
 	seq_printf(s, "%s\n", READ_ONCE(instance_of(h)->tracer)->name);
-	return 1;
 }
 
 static int current_tracer_write(struct ctl_handle *h, char *text)
@@ -52,16 +46,14 @@ static int current_tracer_write(struct ctl_handle *h, char *text)
 	return err;
 }
 CTL_FILE(current_tracer, .path = TRACING "current_tracer",
-	 .folders = &trace_folders, .read = current_tracer_read,
+	 .folders = &trace_folders, .show = current_tracer_show,
 	 .write = current_tracer_write);
 
 /* trace-cmd writes 1 before it selects a tracer. */
-static int ftrace_enabled_read(struct ctl_handle *h, struct seq *s)
+static void ftrace_enabled_show(struct ctl_handle *h, struct seq *s)
 {
-	if (!ctl_once(h))
-		return 0;
+	(void)h;
 	seq_printf(s, "1\n");
-	return 1;
 }
 
 static int ftrace_enabled_write(struct ctl_handle *h, char *text)
@@ -76,14 +68,11 @@ static int ftrace_enabled_write(struct ctl_handle *h, char *text)
 			 "traces none");
 }
 CTL_FILE(ftrace_enabled, .path = "/proc/sys/kernel/ftrace_enabled",
-	 .read = ftrace_enabled_read, .write = ftrace_enabled_write);
+	 .show = ftrace_enabled_show, .write = ftrace_enabled_write);
 
-static int tracing_on_read(struct ctl_handle *h, struct seq *s)
+static void tracing_on_show(struct ctl_handle *h, struct seq *s)
 {
-	if (!ctl_once(h))
-		return 0;
 	seq_printf(s, "%d\n", READ_ONCE(instance_of(h)->on));
-	return 1;
 }
 
 static int tracing_on_write(struct ctl_handle *h, char *text)
@@ -99,14 +88,11 @@ static int tracing_on_write(struct ctl_handle *h, char *text)
 	return 0;
 }
 CTL_FILE(tracing_on, .path = TRACING "tracing_on", .folders = &trace_folders,
-	 .read = tracing_on_read, .write = tracing_on_write);
+	 .show = tracing_on_show, .write = tracing_on_write);
 
-static int tracing_cpumask_read(struct ctl_handle *h, struct seq *s)
+static void tracing_cpumask_show(struct ctl_handle *h, struct seq *s)
 {
-	if (!ctl_once(h))
-		return 0;
 	seq_printf(s, "%x\n", READ_ONCE(instance_of(h)->cpumask));
-	return 1;
 }
 
 static int tracing_cpumask_write(struct ctl_handle *h, char *text)
@@ -126,15 +112,12 @@ static int tracing_cpumask_write(struct ctl_handle *h, char *text)
 	return 0;
 }
 CTL_FILE(tracing_cpumask, .path = TRACING "tracing_cpumask",
-	 .folders = &trace_folders, .read = tracing_cpumask_read,
+	 .folders = &trace_folders, .show = tracing_cpumask_show,
 	 .write = tracing_cpumask_write);
 
-static int trace_clock_read(struct ctl_handle *h, struct seq *s)
+static void clock_show(struct ctl_handle *h, struct seq *s)
 {
-	if (!ctl_once(h))
-		return 0;
 	trace_clock_show(s, instance_of(h));
-	return 1;
 }
 
 static int trace_clock_write(struct ctl_handle *h, char *text)
@@ -151,16 +134,14 @@ static int trace_clock_write(struct ctl_handle *h, char *text)
 		     0;
 }
 CTL_FILE(trace_clock, .path = TRACING "trace_clock", .folders = &trace_folders,
-	 .read = trace_clock_read, .write = trace_clock_write);
+	 .show = clock_show, .write = trace_clock_write);
 
 /* ---- Limits of the call graph --------------------------------------------------- */
 
-static int graph_depth_read(struct ctl_handle *h, struct seq *s)
+static void graph_depth_show(struct ctl_handle *h, struct seq *s)
 {
-	if (!ctl_once(h))
-		return 0;
+	(void)h;
 	seq_printf(s, "%u\n", READ_ONCE(graph_limits.depth));
-	return 1;
 }
 
 static int graph_depth_write(struct ctl_handle *h, char *text)
@@ -179,14 +160,12 @@ static int graph_depth_write(struct ctl_handle *h, char *text)
 	return 0;
 }
 CTL_FILE(max_graph_depth, .path = TRACING "max_graph_depth",
-	 .read = graph_depth_read, .write = graph_depth_write);
+	 .show = graph_depth_show, .write = graph_depth_write);
 
-static int thresh_read(struct ctl_handle *h, struct seq *s)
+static void thresh_show(struct ctl_handle *h, struct seq *s)
 {
-	if (!ctl_once(h))
-		return 0;
+	(void)h;
 	seq_printf(s, "%llu\n", (unsigned long long)graph_limits.thresh_us);
-	return 1;
 }
 
 /* Linux's unit is the microsecond, too. */
@@ -208,7 +187,7 @@ static int thresh_write(struct ctl_handle *h, char *text)
 	mutex_unlock(&trace_mutex);
 	return 0;
 }
-CTL_FILE(tracing_thresh, .path = TRACING "tracing_thresh", .read = thresh_read,
+CTL_FILE(tracing_thresh, .path = TRACING "tracing_thresh", .show = thresh_show,
 	 .write = thresh_write);
 
 /* ---- Filters, and lists of functions -------------------------------------------- */
@@ -395,12 +374,11 @@ static int touched_functions_read(struct ctl_handle *h, struct seq *s)
 CTL_FILE(touched_functions, .path = TRACING "touched_functions",
 	 .read = touched_functions_read);
 
-static int total_info_read(struct ctl_handle *h, struct seq *s)
+static void total_info_show(struct ctl_handle *h, struct seq *s)
 {
 	struct patch_stats p;
 
-	if (!ctl_once(h))
-		return 0;
+	(void)h;
 	patch_stats(&p);
 	seq_printf(s, "%u pages:%lu groups: 1\n", site_boot.patched,
 		   (site_bytes() + PAGE_SIZE - 1) / PAGE_SIZE);
@@ -418,10 +396,9 @@ static int total_info_read(struct ctl_handle *h, struct seq *s)
 		   (unsigned long long)p.window_ns_max);
 	seq_printf(s, "returns not taken: %u too deep, %u without an address\n",
 		   returns_missed, returns_refused);
-	return 1;
 }
 CTL_FILE(dyn_ftrace_total_info, .path = TRACING "dyn_ftrace_total_info",
-	 .read = total_info_read);
+	 .show = total_info_show);
 
 /* clang-format off */
 static const char readme[] =

@@ -159,12 +159,9 @@ static unsigned int option_of(const struct ctl_handle *h)
 	return find(strrchr(h->file->path, '/') + 1);
 }
 
-static int option_read(struct ctl_handle *h, struct seq *s)
+static void option_show(struct ctl_handle *h, struct seq *s)
 {
-	if (!ctl_once(h))
-		return 0;
 	seq_printf(s, "%d\n", instance_option(instance_of(h), option_of(h)));
-	return 1;
 }
 
 static int option_write(struct ctl_handle *h, char *text)
@@ -182,7 +179,7 @@ static int option_write(struct ctl_handle *h, char *text)
 
 #define OPTION_FILE(ident, name, ...)                                          \
 	CTL_FILE(option_##ident, .path = TRACING "options/" name,              \
-		 .read = option_read, .write = option_write, __VA_ARGS__)
+		 .show = option_show, .write = option_write, __VA_ARGS__)
 /* One that each instance has. */
 #define INSTANCE_OPTION_FILE(ident, name)                                      \
 	OPTION_FILE(ident, name, .folders = &trace_folders)

@@ -19,12 +19,10 @@ static void want(bool on)
 	WRITE_ONCE(spin_complain_clears, on ? &trace_top.on : NULL);
 }
 
-static int warning_read(struct ctl_handle *h, struct seq *s)
+static void warning_show(struct ctl_handle *h, struct seq *s)
 {
-	if (!ctl_once(h))
-		return 0;
+	(void)h;
 	seq_printf(s, "%d\n", !!READ_ONCE(spin_complain_clears));
-	return 1;
 }
 
 static int warning_write(struct ctl_handle *h, char *text)
@@ -46,7 +44,7 @@ static int warning_write(struct ctl_handle *h, char *text)
 	return err;
 }
 CTL_FILE(traceoff_on_warning, .path = "/proc/sys/kernel/traceoff_on_warning",
-	 .read = warning_read, .write = warning_write);
+	 .show = warning_show, .write = warning_write);
 
 /* Early, before anything is recorded. */
 static int set_warning(const char *value)

@@ -27,38 +27,30 @@ static void print_list(struct seq *s, cpumask_t mask)
 	seq_printf(s, "\n");
 }
 
-static int read_list(struct ctl_handle *h, struct seq *s, cpumask_t mask)
+static void online_show(struct ctl_handle *h, struct seq *s)
 {
-	if (!ctl_once(h))
-		return 0;
-	print_list(s, mask);
-	return 1;
+	(void)h;
+	print_list(s, READ_ONCE(cpus_online));
 }
+CTL_FILE(cpus_online, .path = CPU_DIR "online", .show = online_show);
 
-static int online_read(struct ctl_handle *h, struct seq *s)
+static void present_show(struct ctl_handle *h, struct seq *s)
 {
-	return read_list(h, s, READ_ONCE(cpus_online));
+	(void)h;
+	print_list(s, cpus_present());
 }
-CTL_FILE(cpus_online, .path = CPU_DIR "online", .read = online_read);
+CTL_FILE(cpus_present, .path = CPU_DIR "present", .show = present_show);
 
-static int present_read(struct ctl_handle *h, struct seq *s)
+static void possible_show(struct ctl_handle *h, struct seq *s)
 {
-	return read_list(h, s, cpus_present());
+	(void)h;
+	print_list(s, (1u << boot_info.nr_cpus) - 1);
 }
-CTL_FILE(cpus_present, .path = CPU_DIR "present", .read = present_read);
+CTL_FILE(cpus_possible, .path = CPU_DIR "possible", .show = possible_show);
 
-static int possible_read(struct ctl_handle *h, struct seq *s)
+static void cpu_show(struct ctl_handle *h, struct seq *s)
 {
-	return read_list(h, s, (1u << boot_info.nr_cpus) - 1);
-}
-CTL_FILE(cpus_possible, .path = CPU_DIR "possible", .read = possible_read);
-
-static int cpu_read(struct ctl_handle *h, struct seq *s)
-{
-	if (!ctl_once(h))
-		return 0;
 	seq_printf(s, "%d\n", cpu_online(h->cpu));
-	return 1;
 }
 
 static int explain(struct ctl_handle *h, int err)
@@ -97,4 +89,4 @@ static int cpu_write(struct ctl_handle *h, char *text)
 	return explain(h, on ? cpu_up(h->cpu) : cpu_down(h->cpu));
 }
 CTL_FILE(cpu_is_online, .path = CPU_DIR "cpu%u/online", .possible = true,
-	 .read = cpu_read, .write = cpu_write);
+	 .show = cpu_show, .write = cpu_write);

@@ -95,6 +95,11 @@ static int file_find(const char *path, struct ctl_walk *w)
 	return ctl_is_dir(path) ? -EISDIR : -ENOENT;
 }
 
+static bool can_read(const struct ctl_file *f)
+{
+	return f->read || f->show;
+}
+
 int ctl_mode(const char *path)
 {
 	struct ctl_walk w;
@@ -102,7 +107,8 @@ int ctl_mode(const char *path)
 
 	if (err)
 		return err;
-	return (w.file->read ? CTL_READ : 0) | (w.file->write ? CTL_WRITE : 0);
+	return (can_read(w.file) ? CTL_READ : 0) |
+	       (w.file->write ? CTL_WRITE : 0);
 }
 
 static bool use_folder(const struct ctl_handle *h, int by)
@@ -120,7 +126,7 @@ int ctl_open(const char *path, bool write, bool truncate,
 
 	if (err)
 		return err;
-	if (write ? !w.file->write : !w.file->read)
+	if (write ? !w.file->write : !can_read(w.file))
 		return -EPERM;
 	h = kzalloc(sizeof(*h));
 	if (!h)
@@ -245,6 +251,16 @@ static void end_cut_record(struct seq *s)
 		s->buf[s->len - 1] = '\n';
 }
 
+static int next_record(struct ctl_handle *h)
+{
+	if (h->file->read)
+		return h->file->read(h, &h->seq);
+	if (h->pos++)
+		return 0;
+	h->file->show(h, &h->seq);
+	return 1;
+}
+
 ssize_t ctl_read(struct ctl_handle *h, char *buf, size_t n)
 {
 	int got;
@@ -254,7 +270,7 @@ ssize_t ctl_read(struct ctl_handle *h, char *buf, size_t n)
 	/* A reader may pass over something and leave its record empty. */
 	while (h->seq_at == h->seq.len) {
 		h->seq.len = h->seq_at = 0;
-		got = h->file->read(h, &h->seq);
+		got = next_record(h);
 		if (got <= 0) {
 			h->seq.len = 0;
 			return got;

@@ -54,10 +54,12 @@ struct ctl_file {
 	 * begins with 0. 1: it did. 0: there are no more. Else an error. A
 	 * read that sleeps (trace_pipe) gives up with -EINTR when
 	 * console_interrupted(). The layer hands a record out in pieces of any
-	 * size, so no reader can lose or repeat a line (H25). NULL: the file
-	 * cannot be read.
+	 * size, so no reader can lose or repeat a line (H25). With neither this
+	 * nor show(), the file cannot be read.
 	 */
 	int (*read)(struct ctl_handle *h, struct seq *s);
+	/* Instead of read(), for a file of one record: put it into s. */
+	void (*show)(struct ctl_handle *h, struct seq *s);
 	/*
 	 * text is all that was written between open and close, at most
 	 * CTL_WRITE_MAX bytes, without the last newline; of a `binary` file all
@@ -96,12 +98,6 @@ struct ctl_handle {
 #define CTL_FILE(ident, ...)                                                   \
 	static const struct ctl_file ctl_file_##ident REGISTER(                \
 		ctl_files) = { __VA_ARGS__ }
-
-/* For readers of files of one record: true the first time. */
-static inline bool ctl_once(struct ctl_handle *h)
-{
-	return h->pos++ == 0;
-}
 
 /* For writers of one word: text without the blanks at its ends, which it loses. */
 char *ctl_strip(char *text);

@@ -56,14 +56,11 @@ static int endless_read(struct ctl_handle *h, struct seq *s)
 }
 CTL_FILE(selftest_endless, .path = DIR "/endless", .read = endless_read);
 
-static int index_read(struct ctl_handle *h, struct seq *s)
+static void index_show(struct ctl_handle *h, struct seq *s)
 {
-	if (!ctl_once(h))
-		return 0;
 	seq_printf(s, "%u\n", h->cpu);
-	return 1;
 }
-CTL_FILE(selftest_index, .path = DIR "/cpu%u/index", .read = index_read);
+CTL_FILE(selftest_index, .path = DIR "/cpu%u/index", .show = index_show);
 
 /*
  * This file keeps what is written to it. With >> it puts a + between old and new. It
@@ -88,14 +85,12 @@ static int note_write(struct ctl_handle *h, char *text)
 	return 0;
 }
 
-static int note_read(struct ctl_handle *h, struct seq *s)
+static void note_show(struct ctl_handle *h, struct seq *s)
 {
-	if (!ctl_once(h))
-		return 0;
+	(void)h;
 	seq_printf(s, "%s\n", note);
-	return 1;
 }
-CTL_FILE(selftest_note, .path = DIR "/note", .read = note_read,
+CTL_FILE(selftest_note, .path = DIR "/note", .show = note_show,
 	 .write = note_write, .empties = true);
 
 static unsigned int sink_file_writes;
@@ -330,15 +325,12 @@ static CTL_FOLDERS(selftest_rooms, .path = ROOT "/rooms", .root = ROOT,
 		   .name = room_name, .make = room_make, .remove = room_remove,
 		   .use = room_use);
 
-static int which_read(struct ctl_handle *h, struct seq *s)
+static void which_show(struct ctl_handle *h, struct seq *s)
 {
-	if (!ctl_once(h))
-		return 0;
 	seq_printf(s, "folder %u, %u\n", h->folder, h->cpu);
-	return 1;
 }
 CTL_FILE(selftest_which, .path = ROOT "/which/%u", .folders = &selftest_rooms,
-	 .read = which_read);
+	 .show = which_show);
 
 static bool reads(const char *path, const char *text)
 {

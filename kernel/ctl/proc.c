@@ -26,20 +26,18 @@ static u64 idle_ns(struct cpu *c)
 	return clock_delta_to_ns(ticks);
 }
 
-static int uptime_read(struct ctl_handle *h, struct seq *s)
+static void uptime_show(struct ctl_handle *h, struct seq *s)
 {
 	u64 idle = 0;
 	unsigned int c;
 
-	if (!ctl_once(h))
-		return 0;
+	(void)h;
 	for_each_online_cpu (c)
 		idle += idle_ns(&cpus[c]);
 	print_seconds(s, time_ns(), ' ');
 	print_seconds(s, idle, '\n');
-	return 1;
 }
-CTL_FILE(uptime, .path = "/proc/uptime", .read = uptime_read);
+CTL_FILE(uptime, .path = "/proc/uptime", .show = uptime_show);
 
 static int kallsyms_read(struct ctl_handle *h, struct seq *s)
 {
@@ -95,12 +93,11 @@ static void print_kb(struct seq *s, const char *name, u64 bytes)
 		   (unsigned long long)(bytes / 1024));
 }
 
-static int meminfo_read(struct ctl_handle *h, struct seq *s)
+static void meminfo_show(struct ctl_handle *h, struct seq *s)
 {
 	struct mm_stats m;
 
-	if (!ctl_once(h))
-		return 0;
+	(void)h;
 	mm_stats(&m);
 	print_kb(s, "MemTotal:", boot_info.ram_bytes);
 	print_kb(s, "MemManaged:", (u64)m.pages_total * PAGE_SIZE);
@@ -108,15 +105,12 @@ static int meminfo_read(struct ctl_handle *h, struct seq *s)
 	print_kb(s, "Slab:", m.kmalloc_bytes);
 	seq_printf(s, "%-12s%12lu\n", "SlabObjects:", m.kmalloc_objects);
 	seq_printf(s, "%-12s%12lu\n", "AllocFail:", m.failures);
-	return 1;
 }
-CTL_FILE(meminfo, .path = "/proc/meminfo", .read = meminfo_read);
+CTL_FILE(meminfo, .path = "/proc/meminfo", .show = meminfo_show);
 
-static int cmdline_read(struct ctl_handle *h, struct seq *s)
+static void cmdline_show(struct ctl_handle *h, struct seq *s)
 {
-	if (!ctl_once(h))
-		return 0;
+	(void)h;
 	seq_printf(s, "%s\n", boot_info.cmdline);
-	return 1;
 }
-CTL_FILE(cmdline, .path = "/proc/cmdline", .read = cmdline_read);
+CTL_FILE(cmdline, .path = "/proc/cmdline", .show = cmdline_show);

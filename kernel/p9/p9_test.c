@@ -17,12 +17,10 @@ static char note[64];
 static unsigned int notes_written;
 static int may_read; /* records that `slow` has */
 
-static int note_read(struct ctl_handle *h, struct seq *s)
+static void note_show(struct ctl_handle *h, struct seq *s)
 {
-	if (!ctl_once(h))
-		return 0;
+	(void)h;
 	seq_printf(s, "%s\n", note);
-	return 1;
 }
 
 static int note_write(struct ctl_handle *h, char *text)
@@ -35,7 +33,7 @@ static int note_write(struct ctl_handle *h, char *text)
 	notes_written++;
 	return 0;
 }
-CTL_FILE(p9_note, .path = "/sys/test9p/note", .read = note_read,
+CTL_FILE(p9_note, .path = "/sys/test9p/note", .show = note_show,
 	 .write = note_write, .empties = true);
 
 static int slow_read(struct ctl_handle *h, struct seq *s)

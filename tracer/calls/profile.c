@@ -112,12 +112,10 @@ int profile_reset(struct ctl_handle *h)
 
 /* ---- Control files ----------------------------------------------------------------- */
 
-static int enabled_read(struct ctl_handle *h, struct seq *s)
+static void enabled_show(struct ctl_handle *h, struct seq *s)
 {
-	if (!ctl_once(h))
-		return 0;
+	(void)h;
 	seq_printf(s, "%d\n", READ_ONCE(on));
-	return 1;
 }
 
 static int enabled_write(struct ctl_handle *h, char *text)
@@ -133,7 +131,7 @@ static int enabled_write(struct ctl_handle *h, char *text)
 	return err;
 }
 CTL_FILE(function_profile_enabled, .path = TRACING "function_profile_enabled",
-	 .read = enabled_read, .write = enabled_write);
+	 .show = enabled_show, .write = enabled_write);
 
 /* A row of the table, copied when the file is opened. */
 struct row {
@@ -212,7 +210,7 @@ static int stat_read(struct ctl_handle *h, struct seq *s)
 
 	if (h->pos > t->nr)
 		return 0;
-	if (ctl_once(h)) {
+	if (!h->pos++) {
 		seq_printf(s, "  Function                               Hit"
 			      "    Time            Avg             s^2\n"
 			      "  --------                               ---"

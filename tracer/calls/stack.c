@@ -115,12 +115,10 @@ static void take(struct deepest *copy)
 	arch_irq_restore(state);
 }
 
-static int max_read(struct ctl_handle *h, struct seq *s)
+static void max_show(struct ctl_handle *h, struct seq *s)
 {
-	if (!ctl_once(h))
-		return 0;
+	(void)h;
 	seq_printf(s, "%lu\n", READ_ONCE(deepest.size));
-	return 1;
 }
 
 /* Linux takes any number as the size to exceed; 0 begins anew. */
@@ -135,7 +133,7 @@ static int max_write(struct ctl_handle *h, char *text)
 	take(NULL);
 	return 0;
 }
-CTL_FILE(stack_max_size, .path = TRACING "stack_max_size", .read = max_read,
+CTL_FILE(stack_max_size, .path = TRACING "stack_max_size", .show = max_show,
 	 .write = max_write);
 
 static const char disabled[] =
@@ -204,12 +202,10 @@ static int enable(struct ctl_handle *h, bool on)
 	return err;
 }
 
-static int enabled_read(struct ctl_handle *h, struct seq *s)
+static void enabled_show(struct ctl_handle *h, struct seq *s)
 {
-	if (!ctl_once(h))
-		return 0;
+	(void)h;
 	seq_printf(s, "%d\n", READ_ONCE(enabled));
-	return 1;
 }
 
 static int enabled_write(struct ctl_handle *h, char *text)
@@ -225,7 +221,7 @@ static int enabled_write(struct ctl_handle *h, char *text)
 	return err;
 }
 CTL_FILE(stack_tracer_enabled, .path = "/proc/sys/kernel/stack_tracer_enabled",
-	 .read = enabled_read, .write = enabled_write);
+	 .show = enabled_show, .write = enabled_write);
 
 static bool at_boot;
 

@@ -90,12 +90,9 @@ static int enable(struct ctl_handle *h, char *text,
 	return err;
 }
 
-static int all_enable_read(struct ctl_handle *h, struct seq *s)
+static void all_enable_show(struct ctl_handle *h, struct seq *s)
 {
-	if (!ctl_once(h))
-		return 0;
 	seq_printf(s, "%c\n", state_of(instance_of(h), of_system, NULL));
-	return 1;
 }
 
 static int all_enable_write(struct ctl_handle *h, char *text)
@@ -103,16 +100,13 @@ static int all_enable_write(struct ctl_handle *h, char *text)
 	return enable(h, text, of_system, NULL);
 }
 CTL_FILE(events_enable, .path = TRACING "events/enable",
-	 .folders = &trace_folders, .read = all_enable_read,
+	 .folders = &trace_folders, .show = all_enable_show,
 	 .write = all_enable_write);
 
-static int system_enable_read(struct ctl_handle *h, struct seq *s)
+static void system_enable_show(struct ctl_handle *h, struct seq *s)
 {
-	if (!ctl_once(h))
-		return 0;
 	seq_printf(s, "%c\n",
 		   state_of(instance_of(h), of_system, event_system(h->cpu)));
-	return 1;
 }
 
 static int system_enable_write(struct ctl_handle *h, char *text)
@@ -121,18 +115,15 @@ static int system_enable_write(struct ctl_handle *h, char *text)
 }
 CTL_FILE(system_enable, .path = TRACING "events/%s/enable",
 	 .folders = &trace_folders, .name = event_system,
-	 .read = system_enable_read, .write = system_enable_write);
+	 .show = system_enable_show, .write = system_enable_write);
 
-static int event_enable_read(struct ctl_handle *h, struct seq *s)
+static void event_enable_show(struct ctl_handle *h, struct seq *s)
 {
-	if (!ctl_once(h))
-		return 0;
 	mutex_lock(&trace_mutex);
 	seq_printf(s, "%c%s\n",
 		   state_of(instance_of(h), is_event, event_at(h->cpu)),
 		   event_is_held(event_at(h->cpu), instance_of(h)) ? "*" : "");
 	mutex_unlock(&trace_mutex);
-	return 1;
 }
 
 static int event_enable_write(struct ctl_handle *h, char *text)
@@ -141,7 +132,7 @@ static int event_enable_write(struct ctl_handle *h, char *text)
 }
 CTL_FILE(event_enable, .path = TRACING "events/%s/enable",
 	 .folders = &trace_folders, .name = event_path,
-	 .read = event_enable_read, .write = event_enable_write);
+	 .show = event_enable_show, .write = event_enable_write);
 
 /* ---- available_events, set_event ------------------------------------------------------- */
 
@@ -189,17 +180,14 @@ CTL_FILE(set_event, .path = TRACING "set_event", .folders = &trace_folders,
 
 /* ---- filter ------------------------------------------------------------------------------- */
 
-static int event_filter_read(struct ctl_handle *h, struct seq *s)
+static void event_filter_show(struct ctl_handle *h, struct seq *s)
 {
 	const struct event_filter *f;
 
-	if (!ctl_once(h))
-		return 0;
 	mutex_lock(&trace_mutex);
 	f = event_at(h->cpu)->filters[h->folder];
 	seq_printf(s, "%s\n", f ? event_filter_text(f) : "none");
 	mutex_unlock(&trace_mutex);
-	return 1;
 }
 
 /* "0", and nothing, take the filter away. */
@@ -234,7 +222,7 @@ static int event_filter_write(struct ctl_handle *h, char *text)
 }
 CTL_FILE(event_filter, .path = TRACING "events/%s/filter",
 	 .folders = &trace_folders, .name = event_path,
-	 .read = event_filter_read, .write = event_filter_write,
+	 .show = event_filter_show, .write = event_filter_write,
 	 .empties = true);
 
 /* A system's filter goes to each of its events that has the fields; Linux's rule. */
@@ -269,20 +257,18 @@ static int system_filter_write(struct ctl_handle *h, char *text)
 	return 0;
 }
 
-static int system_filter_read(struct ctl_handle *h, struct seq *s)
+static void system_filter_show(struct ctl_handle *h, struct seq *s)
 {
-	if (!ctl_once(h))
-		return 0;
+	(void)h;
 	seq_printf(s,
 		   "### global filter ###\n# Use this to set filters for "
 		   "multiple events.\n# Only events with the given fields "
 		   "will be affected.\n# If no events are modified, an error "
 		   "message will be displayed here\n");
-	return 1;
 }
 CTL_FILE(system_filter, .path = TRACING "events/%s/filter",
 	 .folders = &trace_folders, .name = event_system,
-	 .read = system_filter_read, .write = system_filter_write,
+	 .show = system_filter_show, .write = system_filter_write,
 	 .empties = true);
 
 /* ---- trigger ------------------------------------------------------------------------- */

@@ -7,15 +7,12 @@
 #include <tracer/ring/ring_format.h>
 #include <tracer/tracer.h>
 
-static int event_id_read(struct ctl_handle *h, struct seq *s)
+static void event_id_show(struct ctl_handle *h, struct seq *s)
 {
-	if (!ctl_once(h))
-		return 0;
 	seq_printf(s, "%u\n", event_id(event_at(h->cpu)));
-	return 1;
 }
 CTL_FILE(event_id, .path = TRACING "events/%s/id", .folders = &trace_folders,
-	 .name = event_path, .read = event_id_read);
+	 .name = event_path, .show = event_id_show);
 
 static const char common_fields[] =
 	"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"
@@ -145,38 +142,32 @@ static int own_format_read(struct ctl_handle *h, struct seq *s)
 CTL_FILE(own_format, .path = TRACING "events/%s/format",
 	 .folders = &trace_folders, .name = own_path, .read = own_format_read);
 
-static int own_id_read(struct ctl_handle *h, struct seq *s)
+static void own_id_show(struct ctl_handle *h, struct seq *s)
 {
-	if (!ctl_once(h))
-		return 0;
 	seq_printf(s, "%u\n", own_formats[h->cpu].id);
-	return 1;
 }
 CTL_FILE(own_id, .path = TRACING "events/%s/id", .folders = &trace_folders,
-	 .name = own_path, .read = own_id_read);
+	 .name = own_path, .show = own_id_show);
 
 /* Linux's page of binary events. The commit field has the size of a long. */
-static int header_page_read(struct ctl_handle *h, struct seq *s)
+static void header_page_show(struct ctl_handle *h, struct seq *s)
 {
 	unsigned int commit = sizeof(long), data = 8 + commit;
 
-	if (!ctl_once(h))
-		return 0;
+	(void)h;
 	seq_printf(s,
 		   "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n"
 		   "\tfield: local_t commit;\toffset:8;\tsize:%u;\tsigned:1;\n"
 		   "\tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;\n"
 		   "\tfield: char data;\toffset:%u;\tsize:%u;\tsigned:0;\n",
 		   commit, data, (unsigned int)PAGE_SIZE - data);
-	return 1;
 }
 CTL_FILE(header_page, .path = TRACING "events/header_page",
-	 .folders = &trace_folders, .read = header_page_read);
+	 .folders = &trace_folders, .show = header_page_show);
 
-static int header_event_read(struct ctl_handle *h, struct seq *s)
+static void header_event_show(struct ctl_handle *h, struct seq *s)
 {
-	if (!ctl_once(h))
-		return 0;
+	(void)h;
 	seq_printf(s, "# compressed entry header\n"
 		      "\ttype_len    :    5 bits\n"
 		      "\ttime_delta  :   27 bits\n"
@@ -185,7 +176,6 @@ static int header_event_read(struct ctl_handle *h, struct seq *s)
 		      "\ttime_extend : type == 30\n"
 		      "\ttime_stamp : type == 31\n"
 		      "\tdata max type_len  == 28\n");
-	return 1;
 }
 CTL_FILE(header_event, .path = TRACING "events/header_event",
-	 .folders = &trace_folders, .read = header_event_read);
+	 .folders = &trace_folders, .show = header_event_show);

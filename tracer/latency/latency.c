@@ -329,13 +329,11 @@ struct latency latency_longest(void)
 
 /* ---- tracing_max_latency ----------------------------------------------------------------- */
 
-static int max_read(struct ctl_handle *h, struct seq *s)
+static void max_show(struct ctl_handle *h, struct seq *s)
 {
-	if (!ctl_once(h))
-		return 0;
+	(void)h;
 	seq_printf(s, "%llu\n",
 		   (unsigned long long)(READ_ONCE(limit_ns) / NSEC_PER_USEC));
-	return 1;
 }
 
 /* In microseconds, as in Linux: only what takes longer is kept from now on. */
@@ -358,4 +356,4 @@ static int max_write(struct ctl_handle *h, char *text)
 	return 0;
 }
 CTL_FILE(tracing_max_latency, .path = TRACING "tracing_max_latency",
-	 .read = max_read, .write = max_write);
+	 .show = max_show, .write = max_write);

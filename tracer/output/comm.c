@@ -104,12 +104,10 @@ static int saved_cmdlines_read(struct ctl_handle *h, struct seq *s)
 CTL_FILE(saved_cmdlines, .path = TRACING "saved_cmdlines",
 	 .read = saved_cmdlines_read);
 
-static int saved_cmdlines_size_read(struct ctl_handle *h, struct seq *s)
+static void saved_cmdlines_size_show(struct ctl_handle *h, struct seq *s)
 {
-	if (!ctl_once(h))
-		return 0;
+	(void)h;
 	seq_printf(s, "%d\n", COMM_SLOTS);
-	return 1;
 }
 CTL_FILE(saved_cmdlines_size, .path = TRACING "saved_cmdlines_size",
-	 .read = saved_cmdlines_size_read);
+	 .show = saved_cmdlines_size_show);

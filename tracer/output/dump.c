@@ -208,12 +208,10 @@ void dump_ask(const struct trace_instance *in)
 
 /* ---- The file, and the boot parameter ---------------------------------------- */
 
-static int dump_read(struct ctl_handle *h, struct seq *s)
+static void dump_show(struct ctl_handle *h, struct seq *s)
 {
-	if (!ctl_once(h))
-		return 0;
+	(void)h;
 	seq_printf(s, "%u\n", READ_ONCE(wanted));
-	return 1;
 }
 
 static int dump_write(struct ctl_handle *h, char *text)
@@ -233,7 +231,7 @@ static int dump_write(struct ctl_handle *h, char *text)
 	return err ? ctl_error(h, err, "out of memory") : 0;
 }
 CTL_FILE(ftrace_dump_on_oops, .path = "/proc/sys/kernel/ftrace_dump_on_oops",
-	 .read = dump_read, .write = dump_write);
+	 .show = dump_show, .write = dump_write);
 
 static unsigned int at_boot;
 

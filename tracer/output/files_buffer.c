@@ -151,7 +151,7 @@ int trace_show_read(struct ctl_handle *h, struct seq *s)
 	const struct ring_entry *e;
 	u64 lost, clock;
 
-	if (ctl_once(h))
+	if (!h->pos++)
 		return read_header(h, s);
 	e = trace_iter_peek_line(it);
 	if (!e)
@@ -223,12 +223,10 @@ static void put_stat_time(struct seq *s, const struct trace_instance *in,
 	seq_printf(s, "\n");
 }
 
-static int cpu_stats_read(struct ctl_handle *h, struct seq *s)
+static void cpu_stats_show(struct ctl_handle *h, struct seq *s)
 {
 	struct ring_stats r;
 
-	if (!ctl_once(h))
-		return 0;
 	ring_stats(instance_of(h)->rings, h->cpu, &r);
 	seq_printf(s, "entries: %llu\n", (unsigned long long)r.held);
 	seq_printf(s, "overrun: %llu\n", (unsigned long long)r.overwritten);
@@ -240,10 +238,9 @@ static int cpu_stats_read(struct ctl_handle *h, struct seq *s)
 	seq_printf(s, "read events: %llu\n", (unsigned long long)r.read);
 	/* = entries + overrun + dropped events + read events */
 	seq_printf(s, "written: %llu\n", (unsigned long long)r.written);
-	return 1;
 }
 CTL_FILE(cpu_stats, .path = TRACING "per_cpu/cpu%u/stats",
-	 .folders = &trace_folders, .read = cpu_stats_read);
+	 .folders = &trace_folders, .show = cpu_stats_show);
 
 /* ---- trace_pipe: consumes, and waits for more --------------------------------- */
 
@@ -321,28 +318,22 @@ CTL_FILE(cpu_trace_pipe, .path = TRACING "per_cpu/cpu%u/trace_pipe",
 
 /* ---- Size --------------------------------------------------------- */
 
-static int buffer_size_read(struct ctl_handle *h, struct seq *s)
+static void buffer_size_show(struct ctl_handle *h, struct seq *s)
 {
 	const struct ring *set = instance_of(h)->rings;
 	bool same = true;
 
-	if (!ctl_once(h))
-		return 0;
 	for (unsigned int cpu = 1; cpu < nr_cpus; cpu++)
 		same &= ring_kb(set, cpu) == ring_kb(set, 0);
 	if (same)
 		seq_printf(s, "%lu\n", ring_kb(set, 0));
 	else
 		seq_printf(s, "X\n"); /* as Linux shows it */
-	return 1;
 }
 
-static int cpu_buffer_size_read(struct ctl_handle *h, struct seq *s)
+static void cpu_buffer_size_show(struct ctl_handle *h, struct seq *s)
 {
-	if (!ctl_once(h))
-		return 0;
 	seq_printf(s, "%lu\n", ring_kb(instance_of(h)->rings, h->cpu));
-	return 1;
 }
 
 static int set_size(struct ctl_handle *h, const char *text, cpumask_t mask)
@@ -374,7 +365,7 @@ static int buffer_size_write(struct ctl_handle *h, char *text)
 	return set_size(h, text, cpus_present());
 }
 CTL_FILE(buffer_size_kb, .path = TRACING "buffer_size_kb",
-	 .folders = &trace_folders, .read = buffer_size_read,
+	 .folders = &trace_folders, .show = buffer_size_show,
 	 .write = buffer_size_write);
 
 static int cpu_buffer_size_write(struct ctl_handle *h, char *text)
@@ -382,22 +373,19 @@ static int cpu_buffer_size_write(struct ctl_handle *h, char *text)
 	return set_size(h, text, 1u << h->cpu);
 }
 CTL_FILE(cpu_buffer_size_kb, .path = TRACING "per_cpu/cpu%u/buffer_size_kb",
-	 .folders = &trace_folders, .read = cpu_buffer_size_read,
+	 .folders = &trace_folders, .show = cpu_buffer_size_show,
 	 .write = cpu_buffer_size_write);
 
-static int buffer_total_read(struct ctl_handle *h, struct seq *s)
+static void buffer_total_show(struct ctl_handle *h, struct seq *s)
 {
 	unsigned long kb = 0;
 
-	if (!ctl_once(h))
-		return 0;
 	for (unsigned int cpu = 0; cpu < nr_cpus; cpu++)
 		kb += ring_kb(instance_of(h)->rings, cpu);
 	seq_printf(s, "%lu\n", kb);
-	return 1;
 }
 CTL_FILE(buffer_total_size_kb, .path = TRACING "buffer_total_size_kb",
-	 .folders = &trace_folders, .read = buffer_total_read);
+	 .folders = &trace_folders, .show = buffer_total_show);
 
 /* ---- What Linux has besides ------------------------------------------------------ */
 

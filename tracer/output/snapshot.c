@@ -162,7 +162,7 @@ static int snapshot_read(struct ctl_handle *h, struct seq *s)
 {
 	if (!trace_show_is_empty(h))
 		return trace_show_read(h, s);
-	if (!ctl_once(h))
+	if (h->pos++)
 		return 0;
 	seq_printf(s, "# tracer: %s\n#\n# * Snapshot is %s *\n#\n%s",
 		   READ_ONCE(instance_of(h)->tracer)->name,

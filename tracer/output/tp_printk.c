@@ -98,12 +98,10 @@ static int start(u64 from)
 	return 0;
 }
 
-static int printk_read(struct ctl_handle *h, struct seq *s)
+static void printk_show(struct ctl_handle *h, struct seq *s)
 {
-	if (!ctl_once(h))
-		return 0;
+	(void)h;
 	seq_printf(s, "%d\n", READ_ONCE(wanted));
-	return 1;
 }
 
 static int printk_write(struct ctl_handle *h, char *text)
@@ -122,7 +120,7 @@ static int printk_write(struct ctl_handle *h, char *text)
 	return err ? ctl_error(h, err, "out of memory") : 0;
 }
 CTL_FILE(tracepoint_printk, .path = "/proc/sys/kernel/tracepoint_printk",
-	 .read = printk_read, .write = printk_write);
+	 .show = printk_show, .write = printk_write);
 
 static bool at_boot;
 

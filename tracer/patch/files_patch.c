@@ -12,13 +12,12 @@
 /* ---- Strategy ---------------------------------------------------------------- */
 
 /* "[stop] breakpoint word", and a line for each that this CPU cannot use. */
-static int patch_strategy_read(struct ctl_handle *h, struct seq *s)
+static void patch_strategy_show(struct ctl_handle *h, struct seq *s)
 {
 	const char *now = patch_strategy_name(), *why;
 	const struct patch_strategy *p;
 
-	if (!ctl_once(h))
-		return 0;
+	(void)h;
 	for_each_registered (p, patch_strategies)
 		if (!patch_refused(p))
 			seq_printf(s, strcmp(p->name, now) ? "%s%s" : "%s[%s]",
@@ -27,7 +26,6 @@ static int patch_strategy_read(struct ctl_handle *h, struct seq *s)
 	for_each_registered (p, patch_strategies)
 		if ((why = patch_refused(p)))
 			seq_printf(s, "not %s: %s\n", p->name, why);
-	return 1;
 }
 
 static int patch_strategy_write(struct ctl_handle *h, char *text)
@@ -54,7 +52,7 @@ static int patch_strategy_write(struct ctl_handle *h, char *text)
 			 names);
 }
 CTL_FILE(patch_strategy, .path = TRACING "patch_strategy",
-	 .read = patch_strategy_read, .write = patch_strategy_write);
+	 .show = patch_strategy_show, .write = patch_strategy_write);
 
 /* ---- Order log ---------------------------------------------------------------- */
 
@@ -161,7 +159,7 @@ static int patch_log_check_read(struct ctl_handle *h, struct seq *s)
 	struct patch_check c;
 	int err;
 
-	if (!ctl_once(h))
+	if (h->pos++)
 		return 0;
 	mutex_lock(&trace_mutex);
 	err = patch_log_check(&c);

@@ -246,14 +246,13 @@ static void show_figures(struct seq *s, const char *name,
 	seq_printf(s, "\n");
 }
 
-static int probe_read(struct ctl_handle *h, struct seq *s)
+static void probe_show(struct ctl_handle *h, struct seq *s)
 {
 	const struct patch_strategy *p;
 	struct probe_figures f;
 	unsigned int i = 0;
 
-	if (!ctl_once(h))
-		return 0;
+	(void)h;
 	seq_printf(s, "# strategy    wake-ups    longest a task at the highest "
 		      "priority was kept from running, ns, by CPU\n");
 	for_each_registered (p, patch_strategies) {
@@ -261,7 +260,6 @@ static int probe_read(struct ctl_handle *h, struct seq *s)
 		if (f.wakeups)
 			show_figures(s, p->name, &f);
 	}
-	return 1;
 }
 
 static int probe_write(struct ctl_handle *h, char *text)
@@ -278,5 +276,5 @@ static int probe_write(struct ctl_handle *h, char *text)
 		return ctl_error(h, err, "does not run; 1 starts it");
 	return err;
 }
-CTL_FILE(patch_probe, .path = TRACING "patch_probe", .read = probe_read,
+CTL_FILE(patch_probe, .path = TRACING "patch_probe", .show = probe_show,
 	 .write = probe_write);

@@ -422,12 +422,11 @@ static void record_boot(void)
 }
 INIT_HOOK(INIT_SITES, record_boot);
 
-static int record_info_read(struct ctl_handle *h, struct seq *s)
+static void record_info_show(struct ctl_handle *h, struct seq *s)
 {
 	struct record_stats n;
 
-	if (!ctl_once(h))
-		return 0;
+	(void)h;
 	mutex_lock(&trace_mutex);
 	record_stats(&n);
 	mutex_unlock(&trace_mutex);
@@ -437,6 +436,5 @@ static int record_info_read(struct ctl_handle *h, struct seq *s)
 		   "%u calls skipped, %u records, %u turns\n",
 		   n.found, n.converted, n.left, n.known, n.waiting, n.skipped,
 		   n.records, n.turns);
-	return 1;
 }
-CTL_FILE(record_info, .path = TRACING "record_info", .read = record_info_read);
+CTL_FILE(record_info, .path = TRACING "record_info", .show = record_info_show);
