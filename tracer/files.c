@@ -38,16 +38,11 @@ static void current_tracer_show(struct ctl_handle *h, struct seq *s)
 
 static int current_tracer_write(struct ctl_handle *h, char *text)
 {
-	int err;
-
-	mutex_lock(&trace_mutex);
-	err = instance_select(h, instance_of(h), ctl_strip(text));
-	mutex_unlock(&trace_mutex);
-	return err;
+	return instance_select(h, instance_of(h), ctl_strip(text));
 }
-CTL_FILE(current_tracer, .path = TRACING "current_tracer",
-	 .folders = &trace_folders, .show = current_tracer_show,
-	 .write = current_tracer_write);
+TRACE_FILE(current_tracer, .path = TRACING "current_tracer",
+	   .folders = &trace_folders, .show = current_tracer_show,
+	   .write = current_tracer_write);
 
 /* trace-cmd writes 1 before it selects a tracer. */
 static void ftrace_enabled_show(struct ctl_handle *h, struct seq *s)
@@ -82,13 +77,11 @@ static int tracing_on_write(struct ctl_handle *h, char *text)
 
 	if (err)
 		return err;
-	mutex_lock(&trace_mutex);
 	instance_record(instance_of(h), on, instance_of(h)->cpumask);
-	mutex_unlock(&trace_mutex);
 	return 0;
 }
-CTL_FILE(tracing_on, .path = TRACING "tracing_on", .folders = &trace_folders,
-	 .show = tracing_on_show, .write = tracing_on_write);
+TRACE_FILE(tracing_on, .path = TRACING "tracing_on", .folders = &trace_folders,
+	   .show = tracing_on_show, .write = tracing_on_write);
 
 static void tracing_cpumask_show(struct ctl_handle *h, struct seq *s)
 {
@@ -106,14 +99,12 @@ static int tracing_cpumask_write(struct ctl_handle *h, char *text)
 				 "'%.32s' is no "
 				 "hexadecimal mask of CPUs within %x",
 				 text, all);
-	mutex_lock(&trace_mutex);
 	instance_record(instance_of(h), instance_of(h)->on, mask);
-	mutex_unlock(&trace_mutex);
 	return 0;
 }
-CTL_FILE(tracing_cpumask, .path = TRACING "tracing_cpumask",
-	 .folders = &trace_folders, .show = tracing_cpumask_show,
-	 .write = tracing_cpumask_write);
+TRACE_FILE(tracing_cpumask, .path = TRACING "tracing_cpumask",
+	   .folders = &trace_folders, .show = tracing_cpumask_show,
+	   .write = tracing_cpumask_write);
 
 static void clock_show(struct ctl_handle *h, struct seq *s)
 {
@@ -122,19 +113,17 @@ static void clock_show(struct ctl_handle *h, struct seq *s)
 
 static int trace_clock_write(struct ctl_handle *h, char *text)
 {
-	int err;
+	int err = trace_clock_select(instance_of(h), ctl_strip(text));
 
-	mutex_lock(&trace_mutex);
-	err = trace_clock_select(instance_of(h), ctl_strip(text));
 	if (!err)
 		ring_clear(instance_of(h)->rings, cpus_present());
-	mutex_unlock(&trace_mutex);
 	return err ? ctl_error(h, err, "'%.32s' is none of: %s", text,
 			       trace_clock_names) :
 		     0;
 }
-CTL_FILE(trace_clock, .path = TRACING "trace_clock", .folders = &trace_folders,
-	 .show = clock_show, .write = trace_clock_write);
+TRACE_FILE(trace_clock, .path = TRACING "trace_clock",
+	   .folders = &trace_folders, .show = clock_show,
+	   .write = trace_clock_write);
 
 /* ---- Limits of the call graph --------------------------------------------------- */
 
@@ -153,14 +142,12 @@ static int graph_depth_write(struct ctl_handle *h, char *text)
 		return ctl_error(h, err ? err : -ERANGE,
 				 "'%.32s' is no number of levels; 0 is all",
 				 text);
-	mutex_lock(&trace_mutex);
 	WRITE_ONCE(graph_limits.depth, v);
 	graph_limits_changed();
-	mutex_unlock(&trace_mutex);
 	return 0;
 }
-CTL_FILE(max_graph_depth, .path = TRACING "max_graph_depth",
-	 .show = graph_depth_show, .write = graph_depth_write);
+TRACE_FILE(max_graph_depth, .path = TRACING "max_graph_depth",
+	   .show = graph_depth_show, .write = graph_depth_write);
 
 static void thresh_show(struct ctl_handle *h, struct seq *s)
 {
@@ -179,16 +166,14 @@ static int thresh_write(struct ctl_handle *h, char *text)
 				 "'%.32s' is no number of microseconds; 0 "
 				 "records every call",
 				 text);
-	mutex_lock(&trace_mutex);
 	graph_limits.thresh_us = us;
 	/* No wait is shorter than a tick, so 0 must not be converted. */
 	graph_limits.thresh = us ? ns_to_clock_delta(us * NSEC_PER_USEC) : 0;
 	graph_limits_changed();
-	mutex_unlock(&trace_mutex);
 	return 0;
 }
-CTL_FILE(tracing_thresh, .path = TRACING "tracing_thresh", .show = thresh_show,
-	 .write = thresh_write);
+TRACE_FILE(tracing_thresh, .path = TRACING "tracing_thresh",
+	   .show = thresh_show, .write = thresh_write);
 
 /* ---- Filters, and lists of functions -------------------------------------------- */
 
@@ -225,33 +210,23 @@ static struct site_filter *filter_of(const struct ctl_handle *h)
 	return filters[i];
 }
 
-/* Under trace_mutex, because a write may give the bits' memory back. */
-static bool filter_show(struct ctl_handle *h, struct seq *s)
+/* A write may give the bits' memory back, but not meanwhile. */
+static int filter_read(struct ctl_handle *h, struct seq *s)
 {
 	const struct site_filter *f = filter_of(h);
 	unsigned long i = f->count ? site_count : 1;
 
 	if (f->count && list_sites(h, s, *f->bits, "%s\n"))
-		return true;
+		return 1;
 	if (!f->count && !h->pos) {
 		h->pos++;
 		seq_printf(s, "%s\n", f->empty);
-		return true;
+		return 1;
 	}
 	i = h->pos++ - i;
 	return filter_show_module(s, f, &i) ||
 	       (f == &instance_of(h)->filter &&
 		triggers_show(s, instance_of(h), i));
-}
-
-static int filter_read(struct ctl_handle *h, struct seq *s)
-{
-	bool shown;
-
-	mutex_lock(&trace_mutex);
-	shown = filter_show(h, s);
-	mutex_unlock(&trace_mutex);
-	return shown;
 }
 
 /* Takes the triggers out of text, and returns them; NULL: out of memory. */
@@ -297,21 +272,18 @@ static int trace_filter_write(struct ctl_handle *h, char *text)
 
 static int filter_file_write(struct ctl_handle *h, char *text)
 {
-	int err;
+	int err = filter_of(h) == &instance_of(h)->filter ?
+			  trace_filter_write(h, text) :
+			  filter_write(h, filter_of(h), text, !h->truncate);
 
-	mutex_lock(&trace_mutex);
-	err = filter_of(h) == &instance_of(h)->filter ?
-		      trace_filter_write(h, text) :
-		      filter_write(h, filter_of(h), text, !h->truncate);
 	if (!err)
 		graph_limits_changed();
-	mutex_unlock(&trace_mutex);
 	return err;
 }
 
 #define FILTER_FILE(ident, ...)                                                \
-	CTL_FILE(ident, .path = TRACING #ident, .read = filter_read,           \
-		 .write = filter_file_write, .empties = true, __VA_ARGS__)
+	TRACE_FILE(ident, .path = TRACING #ident, .read = filter_read,         \
+		   .write = filter_file_write, .empties = true, __VA_ARGS__)
 FILTER_FILE(set_ftrace_filter, .folders = &trace_folders);
 FILTER_FILE(set_ftrace_notrace, .folders = &trace_folders);
 FILTER_FILE(set_graph_function);
@@ -350,29 +322,25 @@ static void put_use(struct seq *s, unsigned int site)
 
 static int list_uses(struct ctl_handle *h, struct seq *s, const u32 *bits)
 {
-	bool some;
-
-	mutex_lock(&trace_mutex);
-	some = next_site(h, bits);
-	if (some)
-		put_use(s, h->pos++);
-	mutex_unlock(&trace_mutex);
-	return some;
+	if (!next_site(h, bits))
+		return 0;
+	put_use(s, h->pos++);
+	return 1;
 }
 
 static int enabled_functions_read(struct ctl_handle *h, struct seq *s)
 {
 	return list_uses(h, s, live_calls.enabled);
 }
-CTL_FILE(enabled_functions, .path = TRACING "enabled_functions",
-	 .read = enabled_functions_read);
+TRACE_FILE(enabled_functions, .path = TRACING "enabled_functions",
+	   .read = enabled_functions_read);
 
 static int touched_functions_read(struct ctl_handle *h, struct seq *s)
 {
 	return list_uses(h, s, live_calls.touched);
 }
-CTL_FILE(touched_functions, .path = TRACING "touched_functions",
-	 .read = touched_functions_read);
+TRACE_FILE(touched_functions, .path = TRACING "touched_functions",
+	   .read = touched_functions_read);
 
 static void total_info_show(struct ctl_handle *h, struct seq *s)
 {

@@ -139,20 +139,14 @@ static int parse_words(struct ctl_handle *h, char *text, u32 *options)
 
 static int options_write(struct ctl_handle *h, char *text)
 {
-	u32 options;
-	int err;
+	u32 options = instance_of(h)->options;
+	int err = parse_words(h, text, &options);
 
-	mutex_lock(&trace_mutex);
-	options = instance_of(h)->options;
-	err = parse_words(h, text, &options);
-	if (!err)
-		err = set_all(h, options);
-	mutex_unlock(&trace_mutex);
-	return err;
+	return err ?: set_all(h, options);
 }
-CTL_FILE(trace_options, .path = TRACING "trace_options",
-	 .folders = &trace_folders, .read = options_read,
-	 .write = options_write);
+TRACE_FILE(trace_options, .path = TRACING "trace_options",
+	   .folders = &trace_folders, .read = options_read,
+	   .write = options_write);
 
 static unsigned int option_of(const struct ctl_handle *h)
 {
@@ -169,17 +163,14 @@ static int option_write(struct ctl_handle *h, char *text)
 	bool on;
 	int err = ctl_bool(h, text, &on);
 
-	if (err)
-		return err;
-	mutex_lock(&trace_mutex);
-	err = set_all(h, with(instance_of(h)->options, option_of(h), on));
-	mutex_unlock(&trace_mutex);
-	return err;
+	return err   ?:
+		       set_all(h,
+			       with(instance_of(h)->options, option_of(h), on));
 }
 
 #define OPTION_FILE(ident, name, ...)                                          \
-	CTL_FILE(option_##ident, .path = TRACING "options/" name,              \
-		 .show = option_show, .write = option_write, __VA_ARGS__)
+	TRACE_FILE(option_##ident, .path = TRACING "options/" name,            \
+		   .show = option_show, .write = option_write, __VA_ARGS__)
 /* One that each instance has. */
 #define INSTANCE_OPTION_FILE(ident, name)                                      \
 	OPTION_FILE(ident, name, .folders = &trace_folders)

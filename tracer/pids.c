@@ -248,7 +248,6 @@ static int pids_write(struct ctl_handle *h, char *text)
 	struct pids **list = list_of(h), *old, *new;
 	int err;
 
-	mutex_lock(&trace_mutex);
 	old = *list;
 	err = parse(h, h->truncate ? NULL : old, text, &new);
 	if (!err) {
@@ -257,7 +256,6 @@ static int pids_write(struct ctl_handle *h, char *text)
 		trace_refresh();  /* after this no CPU reads the old list */
 		kfree(old);
 	}
-	mutex_unlock(&trace_mutex);
 	return err;
 }
 
@@ -273,7 +271,6 @@ static int pids_read(struct ctl_handle *h, struct seq *s)
 	unsigned long i = h->pos++;
 	int found;
 
-	mutex_lock(&trace_mutex);
 	list = *list_of(h);
 	/* With the option, a task that has ended is in no list. */
 	while (instance_option(instance_of(h), option_of(h)) && list &&
@@ -284,13 +281,12 @@ static int pids_read(struct ctl_handle *h, struct seq *s)
 		seq_printf(s, "%d\n", list->pid[i]);
 	else if (found)
 		seq_printf(s, "no pid\n");
-	mutex_unlock(&trace_mutex);
 	return found;
 }
 
 #define PIDS_FILE(ident)                                                       \
-	CTL_FILE(ident, .path = TRACING #ident, .folders = &trace_folders,     \
-		 .read = pids_read, .write = pids_write, .empties = true)
+	TRACE_FILE(ident, .path = TRACING #ident, .folders = &trace_folders,   \
+		   .read = pids_read, .write = pids_write, .empties = true)
 PIDS_FILE(set_ftrace_pid);
 PIDS_FILE(set_ftrace_notrace_pid);
 PIDS_FILE(set_event_pid);

@@ -32,6 +32,10 @@ extern struct trace_ops trace_ops_ring;
 
 extern struct mutex trace_mutex;
 
+/* A control file whose show(), read() and write() run with trace_mutex held. */
+#define TRACE_FILE(ident, ...)                                                 \
+	CTL_FILE(ident, .lock = &trace_mutex, __VA_ARGS__)
+
 /*
  * Errors of what follows are explained in h (ctl_error()); on an error nothing
  * has changed. Context: a task, interrupts on, trace_mutex held.

@@ -32,7 +32,6 @@ static int warning_write(struct ctl_handle *h, char *text)
 
 	if (err)
 		return err;
-	mutex_lock(&trace_mutex);
 	before = warning_ends_trace();
 	want(on);
 	err = events_update(h);
@@ -40,11 +39,10 @@ static int warning_write(struct ctl_handle *h, char *text)
 		want(before);
 		events_update(h);
 	}
-	mutex_unlock(&trace_mutex);
 	return err;
 }
-CTL_FILE(traceoff_on_warning, .path = "/proc/sys/kernel/traceoff_on_warning",
-	 .show = warning_show, .write = warning_write);
+TRACE_FILE(traceoff_on_warning, .path = "/proc/sys/kernel/traceoff_on_warning",
+	   .show = warning_show, .write = warning_write);
 
 /* Early, before anything is recorded. */
 static int set_warning(const char *value)

@@ -4,6 +4,7 @@
  */
 #include <kernel/ctl/ctl_walk.h>
 #include <kernel/errno.h>
+#include <kernel/lock/mutex.h>
 #include <kernel/printk.h>
 #include <kernel/lib/string.h>
 #include <kernel/mm/kmalloc.h>
@@ -251,6 +252,18 @@ static void end_cut_record(struct seq *s)
 		s->buf[s->len - 1] = '\n';
 }
 
+static void lock_file(const struct ctl_handle *h)
+{
+	if (h->file->lock)
+		mutex_lock(h->file->lock);
+}
+
+static void unlock_file(const struct ctl_handle *h)
+{
+	if (h->file->lock)
+		mutex_unlock(h->file->lock);
+}
+
 static int next_record(struct ctl_handle *h)
 {
 	if (h->file->read)
@@ -270,7 +283,9 @@ ssize_t ctl_read(struct ctl_handle *h, char *buf, size_t n)
 	/* A reader may pass over something and leave its record empty. */
 	while (h->seq_at == h->seq.len) {
 		h->seq.len = h->seq_at = 0;
+		lock_file(h);
 		got = next_record(h);
+		unlock_file(h);
 		if (got <= 0) {
 			h->seq.len = 0;
 			return got;
@@ -349,8 +364,13 @@ static int carry_out(struct ctl_handle *h)
 
 int ctl_close(struct ctl_handle *h, char *err_text, size_t err_size)
 {
-	int err = h->writing ? carry_out(h) : 0;
+	int err = 0;
 
+	if (h->writing) {
+		lock_file(h);
+		err = carry_out(h);
+		unlock_file(h);
+	}
 	if (err_text)
 		strlcpy(err_text,
 			!err	    ? "" :

@@ -9,6 +9,7 @@
 #include <kernel/types.h>
 
 struct ctl_handle;
+struct mutex;
 
 /* Collects the text of one record. What is longer than CTL_RECORD is cut. */
 #define CTL_RECORD 1024
@@ -45,6 +46,8 @@ struct ctl_file {
 	const char *(*name)(unsigned int i);
 	/* Optional: it also stands in each of these folders. h->folder says in which. */
 	const struct ctl_folders *folders;
+	/* Optional. It is held while show(), read() and write() run. */
+	struct mutex *lock;
 	/* Optional, for readers. open() may leave state in h->priv, and release() frees it.
 	 * 0 or an error. */
 	int (*open)(struct ctl_handle *h);

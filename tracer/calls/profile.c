@@ -123,15 +123,10 @@ static int enabled_write(struct ctl_handle *h, char *text)
 	bool to;
 	int err = ctl_bool(h, text, &to);
 
-	if (err)
-		return err;
-	mutex_lock(&trace_mutex);
-	err = enable(h, to);
-	mutex_unlock(&trace_mutex);
-	return err;
+	return err ?: enable(h, to);
 }
-CTL_FILE(function_profile_enabled, .path = TRACING "function_profile_enabled",
-	 .show = enabled_show, .write = enabled_write);
+TRACE_FILE(function_profile_enabled, .path = TRACING "function_profile_enabled",
+	   .show = enabled_show, .write = enabled_write);
 
 /* A row of the table, copied when the file is opened. */
 struct row {

@@ -213,15 +213,11 @@ static int enabled_write(struct ctl_handle *h, char *text)
 	bool on;
 	int err = ctl_nonzero(h, text, &on);
 
-	if (err)
-		return err;
-	mutex_lock(&trace_mutex);
-	err = enable(h, on);
-	mutex_unlock(&trace_mutex);
-	return err;
+	return err ?: enable(h, on);
 }
-CTL_FILE(stack_tracer_enabled, .path = "/proc/sys/kernel/stack_tracer_enabled",
-	 .show = enabled_show, .write = enabled_write);
+TRACE_FILE(stack_tracer_enabled,
+	   .path = "/proc/sys/kernel/stack_tracer_enabled",
+	   .show = enabled_show, .write = enabled_write);
 
 static bool at_boot;
 

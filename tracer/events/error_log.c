@@ -43,7 +43,6 @@ static int error_log_read(struct ctl_handle *h, struct seq *s)
 	struct error_log *errors = &error_logs[h->folder];
 	unsigned int first, i;
 
-	mutex_lock(&trace_mutex);
 	first = errors->nr > ERRORS ? errors->nr - ERRORS : 0;
 	i = first + h->pos++;
 	if (i < errors->nr) {
@@ -58,7 +57,6 @@ static int error_log_read(struct ctl_handle *h, struct seq *s)
 			   errors->last[i % ERRORS].command,
 			   (int)errors->last[i % ERRORS].at, "");
 	}
-	mutex_unlock(&trace_mutex);
 	return s->len != 0;
 }
 
@@ -71,10 +69,8 @@ void error_log_clear(const struct trace_instance *in)
 static int error_log_write(struct ctl_handle *h, char *text)
 {
 	(void)text;
-	mutex_lock(&trace_mutex);
 	error_log_clear(instance_of(h));
-	mutex_unlock(&trace_mutex);
 	return 0;
 }
-CTL_FILE(error_log, .path = TRACING "error_log", .folders = &trace_folders,
-	 .read = error_log_read, .write = error_log_write, .empties = true);
+TRACE_FILE(error_log, .path = TRACING "error_log", .folders = &trace_folders,
+	   .read = error_log_read, .write = error_log_write, .empties = true);

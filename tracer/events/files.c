@@ -81,13 +81,10 @@ static int enable(struct ctl_handle *h, char *text,
 
 	if (err)
 		return err;
-	mutex_lock(&trace_mutex);
 	for_each_event (e)
 		if (chosen(e, arg))
 			event_set_bit(&set, e, on);
-	err = events_switch(h, instance_of(h), &set);
-	mutex_unlock(&trace_mutex);
-	return err;
+	return events_switch(h, instance_of(h), &set);
 }
 
 static void all_enable_show(struct ctl_handle *h, struct seq *s)
@@ -99,9 +96,9 @@ static int all_enable_write(struct ctl_handle *h, char *text)
 {
 	return enable(h, text, of_system, NULL);
 }
-CTL_FILE(events_enable, .path = TRACING "events/enable",
-	 .folders = &trace_folders, .show = all_enable_show,
-	 .write = all_enable_write);
+TRACE_FILE(events_enable, .path = TRACING "events/enable",
+	   .folders = &trace_folders, .show = all_enable_show,
+	   .write = all_enable_write);
 
 static void system_enable_show(struct ctl_handle *h, struct seq *s)
 {
@@ -113,26 +110,24 @@ static int system_enable_write(struct ctl_handle *h, char *text)
 {
 	return enable(h, text, of_system, event_system(h->cpu));
 }
-CTL_FILE(system_enable, .path = TRACING "events/%s/enable",
-	 .folders = &trace_folders, .name = event_system,
-	 .show = system_enable_show, .write = system_enable_write);
+TRACE_FILE(system_enable, .path = TRACING "events/%s/enable",
+	   .folders = &trace_folders, .name = event_system,
+	   .show = system_enable_show, .write = system_enable_write);
 
 static void event_enable_show(struct ctl_handle *h, struct seq *s)
 {
-	mutex_lock(&trace_mutex);
 	seq_printf(s, "%c%s\n",
 		   state_of(instance_of(h), is_event, event_at(h->cpu)),
 		   event_is_held(event_at(h->cpu), instance_of(h)) ? "*" : "");
-	mutex_unlock(&trace_mutex);
 }
 
 static int event_enable_write(struct ctl_handle *h, char *text)
 {
 	return enable(h, text, is_event, event_at(h->cpu));
 }
-CTL_FILE(event_enable, .path = TRACING "events/%s/enable",
-	 .folders = &trace_folders, .name = event_path,
-	 .show = event_enable_show, .write = event_enable_write);
+TRACE_FILE(event_enable, .path = TRACING "events/%s/enable",
+	   .folders = &trace_folders, .name = event_path,
+	   .show = event_enable_show, .write = event_enable_write);
 
 /* ---- available_events, set_event ------------------------------------------------------- */
 
@@ -167,16 +162,12 @@ static int set_event_write(struct ctl_handle *h, char *text)
 	char *word;
 	int err = 0;
 
-	mutex_lock(&trace_mutex);
 	while (!err && (word = ctl_word(&text)))
 		err = event_set_change(h, &set, word);
-	if (!err)
-		err = events_switch(h, instance_of(h), &set);
-	mutex_unlock(&trace_mutex);
-	return err;
+	return err ?: events_switch(h, instance_of(h), &set);
 }
-CTL_FILE(set_event, .path = TRACING "set_event", .folders = &trace_folders,
-	 .read = set_event_read, .write = set_event_write, .empties = true);
+TRACE_FILE(set_event, .path = TRACING "set_event", .folders = &trace_folders,
+	   .read = set_event_read, .write = set_event_write, .empties = true);
 
 /* ---- filter ------------------------------------------------------------------------------- */
 
@@ -184,10 +175,8 @@ static void event_filter_show(struct ctl_handle *h, struct seq *s)
 {
 	const struct event_filter *f;
 
-	mutex_lock(&trace_mutex);
 	f = event_at(h->cpu)->filters[h->folder];
 	seq_printf(s, "%s\n", f ? event_filter_text(f) : "none");
-	mutex_unlock(&trace_mutex);
 }
 
 /* "0", and nothing, take the filter away. */
@@ -213,17 +202,12 @@ static int set_filter(struct ctl_handle *h, struct event *e, const char *text)
 
 static int event_filter_write(struct ctl_handle *h, char *text)
 {
-	int err;
-
-	mutex_lock(&trace_mutex);
-	err = set_filter(h, event_at(h->cpu), ctl_strip(text));
-	mutex_unlock(&trace_mutex);
-	return err;
+	return set_filter(h, event_at(h->cpu), ctl_strip(text));
 }
-CTL_FILE(event_filter, .path = TRACING "events/%s/filter",
-	 .folders = &trace_folders, .name = event_path,
-	 .show = event_filter_show, .write = event_filter_write,
-	 .empties = true);
+TRACE_FILE(event_filter, .path = TRACING "events/%s/filter",
+	   .folders = &trace_folders, .name = event_path,
+	   .show = event_filter_show, .write = event_filter_write,
+	   .empties = true);
 
 /* A system's filter goes to each of its events that has the fields; Linux's rule. */
 static int system_filter_write(struct ctl_handle *h, char *text)
@@ -234,7 +218,6 @@ static int system_filter_write(struct ctl_handle *h, char *text)
 	struct event *e;
 
 	text = ctl_strip(text);
-	mutex_lock(&trace_mutex);
 	for_each_event (e) {
 		if (strcmp(e->system, system))
 			continue;
@@ -249,7 +232,6 @@ static int system_filter_write(struct ctl_handle *h, char *text)
 	}
 	if (!set)
 		error_log_add(instance_of(h), text, what, at);
-	mutex_unlock(&trace_mutex);
 	if (!set)
 		return ctl_error(h, -EINVAL,
 				 "%s, at character %u, for every event of %s",
@@ -266,21 +248,18 @@ static void system_filter_show(struct ctl_handle *h, struct seq *s)
 		   "will be affected.\n# If no events are modified, an error "
 		   "message will be displayed here\n");
 }
-CTL_FILE(system_filter, .path = TRACING "events/%s/filter",
-	 .folders = &trace_folders, .name = event_system,
-	 .show = system_filter_show, .write = system_filter_write,
-	 .empties = true);
+TRACE_FILE(system_filter, .path = TRACING "events/%s/filter",
+	   .folders = &trace_folders, .name = event_system,
+	   .show = system_filter_show, .write = system_filter_write,
+	   .empties = true);
 
 /* ---- trigger ------------------------------------------------------------------------- */
 
 static int put_trigger(struct ctl_handle *h, struct seq *s,
 		       const struct event *e)
 {
-	bool some;
+	bool some = event_trigger_show(s, e, instance_of(h), h->pos);
 
-	mutex_lock(&trace_mutex);
-	some = event_trigger_show(s, e, instance_of(h), h->pos);
-	mutex_unlock(&trace_mutex);
 	if (!some && !h->pos)
 		seq_printf(s, "# Available triggers:\n# %s\n", command_names);
 	return !h->pos++ || some;
@@ -288,14 +267,9 @@ static int put_trigger(struct ctl_handle *h, struct seq *s,
 
 static int take_trigger(struct ctl_handle *h, char *text, struct event *e)
 {
-	int err;
-
 	text = ctl_strip(text);
-	mutex_lock(&trace_mutex);
-	err = *text ? event_trigger_write(h, e, text) :
-		      event_triggers_clear(h, e, instance_of(h));
-	mutex_unlock(&trace_mutex);
-	return err;
+	return *text ? event_trigger_write(h, e, text) :
+		       event_triggers_clear(h, e, instance_of(h));
 }
 
 static int event_trigger_read(struct ctl_handle *h, struct seq *s)
@@ -307,10 +281,10 @@ static int event_trigger_put(struct ctl_handle *h, char *text)
 {
 	return take_trigger(h, text, event_at(h->cpu));
 }
-CTL_FILE(event_trigger, .path = TRACING "events/%s/trigger",
-	 .folders = &trace_folders, .name = event_path,
-	 .read = event_trigger_read, .write = event_trigger_put,
-	 .empties = true);
+TRACE_FILE(event_trigger, .path = TRACING "events/%s/trigger",
+	   .folders = &trace_folders, .name = event_path,
+	   .read = event_trigger_read, .write = event_trigger_put,
+	   .empties = true);
 
 static int marker_trigger_read(struct ctl_handle *h, struct seq *s)
 {
@@ -321,6 +295,6 @@ static int marker_trigger_put(struct ctl_handle *h, char *text)
 {
 	return take_trigger(h, text, &event_marker);
 }
-CTL_FILE(marker_trigger, .path = TRACING "events/ftrace/print/trigger",
-	 .folders = &trace_folders, .read = marker_trigger_read,
-	 .write = marker_trigger_put, .empties = true);
+TRACE_FILE(marker_trigger, .path = TRACING "events/ftrace/print/trigger",
+	   .folders = &trace_folders, .read = marker_trigger_read,
+	   .write = marker_trigger_put, .empties = true);

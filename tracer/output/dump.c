@@ -225,13 +225,11 @@ static int dump_write(struct ctl_handle *h, char *text)
 				 "'%.32s' is none of 0 (no dump), 1 (all "
 				 "CPUs), 2 (the CPU that panics)",
 				 text);
-	mutex_lock(&trace_mutex);
 	err = want(what);
-	mutex_unlock(&trace_mutex);
 	return err ? ctl_error(h, err, "out of memory") : 0;
 }
-CTL_FILE(ftrace_dump_on_oops, .path = "/proc/sys/kernel/ftrace_dump_on_oops",
-	 .show = dump_show, .write = dump_write);
+TRACE_FILE(ftrace_dump_on_oops, .path = "/proc/sys/kernel/ftrace_dump_on_oops",
+	   .show = dump_show, .write = dump_write);
 
 static unsigned int at_boot;
 

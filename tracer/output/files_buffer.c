@@ -347,7 +347,6 @@ static int set_size(struct ctl_handle *h, const char *text, cpumask_t mask)
 				 "'%.32s' is no "
 				 "number of KiB from 1 on",
 				 text);
-	mutex_lock(&trace_mutex);
 	snapshot_hold(in);
 	if (ring_resize(in->rings, mask, kb))
 		err = ctl_error(
@@ -356,7 +355,6 @@ static int set_size(struct ctl_handle *h, const char *text, cpumask_t mask)
 			"%llu KiB on each of %u CPUs; it stays as it is",
 			(unsigned long long)kb, bit_count(mask));
 	snapshot_release(in);
-	mutex_unlock(&trace_mutex);
 	return err;
 }
 
@@ -364,17 +362,17 @@ static int buffer_size_write(struct ctl_handle *h, char *text)
 {
 	return set_size(h, text, cpus_present());
 }
-CTL_FILE(buffer_size_kb, .path = TRACING "buffer_size_kb",
-	 .folders = &trace_folders, .show = buffer_size_show,
-	 .write = buffer_size_write);
+TRACE_FILE(buffer_size_kb, .path = TRACING "buffer_size_kb",
+	   .folders = &trace_folders, .show = buffer_size_show,
+	   .write = buffer_size_write);
 
 static int cpu_buffer_size_write(struct ctl_handle *h, char *text)
 {
 	return set_size(h, text, 1u << h->cpu);
 }
-CTL_FILE(cpu_buffer_size_kb, .path = TRACING "per_cpu/cpu%u/buffer_size_kb",
-	 .folders = &trace_folders, .show = cpu_buffer_size_show,
-	 .write = cpu_buffer_size_write);
+TRACE_FILE(cpu_buffer_size_kb, .path = TRACING "per_cpu/cpu%u/buffer_size_kb",
+	   .folders = &trace_folders, .show = cpu_buffer_size_show,
+	   .write = cpu_buffer_size_write);
 
 static void buffer_total_show(struct ctl_handle *h, struct seq *s)
 {
@@ -412,15 +410,11 @@ CTL_FILE(printk_formats, .path = TRACING "printk_formats",
 /* Stop, and give the memory of the buffer back, but for the least that a ring has. */
 static int free_buffer_write(struct ctl_handle *h, char *text)
 {
-	int err;
-
 	(void)text;
-	mutex_lock(&trace_mutex);
 	instance_record(instance_of(h), false, instance_of(h)->cpumask);
 	snapshot_free(instance_of(h));
-	err = ring_resize(instance_of(h)->rings, cpus_present(), 0);
-	mutex_unlock(&trace_mutex);
-	return err;
+	return ring_resize(instance_of(h)->rings, cpus_present(), 0);
 }
-CTL_FILE(free_buffer, .path = TRACING "free_buffer", .folders = &trace_folders,
-	 .write = free_buffer_write, .empties = true);
+TRACE_FILE(free_buffer, .path = TRACING "free_buffer",
+	   .folders = &trace_folders, .write = free_buffer_write,
+	   .empties = true);

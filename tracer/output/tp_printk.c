@@ -111,16 +111,14 @@ static int printk_write(struct ctl_handle *h, char *text)
 
 	if (err)
 		return err;
-	mutex_lock(&trace_mutex);
 	if (on)
 		err = start(arch_clock());
 	else
 		WRITE_ONCE(wanted, false);
-	mutex_unlock(&trace_mutex);
 	return err ? ctl_error(h, err, "out of memory") : 0;
 }
-CTL_FILE(tracepoint_printk, .path = "/proc/sys/kernel/tracepoint_printk",
-	 .show = printk_show, .write = printk_write);
+TRACE_FILE(tracepoint_printk, .path = "/proc/sys/kernel/tracepoint_printk",
+	   .show = printk_show, .write = printk_write);
 
 static bool at_boot;
 

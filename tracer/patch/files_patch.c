@@ -36,9 +36,7 @@ static int patch_strategy_write(struct ctl_handle *h, char *text)
 	size_t n = 0;
 	int err;
 
-	mutex_lock(&trace_mutex);
 	err = patch_strategy_set(text, &why);
-	mutex_unlock(&trace_mutex);
 	if (err == -ENOSYS)
 		return ctl_error(h, err, "'%.32s' is not possible here: %s",
 				 text, why);
@@ -51,8 +49,8 @@ static int patch_strategy_write(struct ctl_handle *h, char *text)
 	return ctl_error(h, err, "no strategy '%.32s'; there are:%s", text,
 			 names);
 }
-CTL_FILE(patch_strategy, .path = TRACING "patch_strategy",
-	 .show = patch_strategy_show, .write = patch_strategy_write);
+TRACE_FILE(patch_strategy, .path = TRACING "patch_strategy",
+	   .show = patch_strategy_show, .write = patch_strategy_write);
 
 /* ---- Order log ---------------------------------------------------------------- */
 
@@ -140,19 +138,14 @@ static int patch_log_read(struct ctl_handle *h, struct seq *s)
 
 static int patch_log_write(struct ctl_handle *h, char *text)
 {
-	int err = 0;
-
 	(void)text;
 	if (!patch_log_on)
 		return ctl_error(h, -EINVAL,
 				 "the log is off: patchlog=on at boot");
-	mutex_lock(&trace_mutex);
-	err = patch_log_start();
-	mutex_unlock(&trace_mutex);
-	return err;
+	return patch_log_start();
 }
-CTL_FILE(patch_log, .path = TRACING "patch_log", .read = patch_log_read,
-	 .write = patch_log_write);
+TRACE_FILE(patch_log, .path = TRACING "patch_log", .read = patch_log_read,
+	   .write = patch_log_write);
 
 static int patch_log_check_read(struct ctl_handle *h, struct seq *s)
 {
@@ -161,9 +154,7 @@ static int patch_log_check_read(struct ctl_handle *h, struct seq *s)
 
 	if (h->pos++)
 		return 0;
-	mutex_lock(&trace_mutex);
 	err = patch_log_check(&c);
-	mutex_unlock(&trace_mutex);
 	if (err == -ENOSPC) {
 		seq_printf(s, "incomplete: entries were lost\n");
 		return 1;
@@ -177,5 +168,5 @@ static int patch_log_check_read(struct ctl_handle *h, struct seq *s)
 			   patch_rule_words[c.rule]);
 	return 1;
 }
-CTL_FILE(patch_log_check, .path = TRACING "patch_log_check",
-	 .read = patch_log_check_read);
+TRACE_FILE(patch_log_check, .path = TRACING "patch_log_check",
+	   .read = patch_log_check_read);

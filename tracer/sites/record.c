@@ -427,9 +427,7 @@ static void record_info_show(struct ctl_handle *h, struct seq *s)
 	struct record_stats n;
 
 	(void)h;
-	mutex_lock(&trace_mutex);
 	record_stats(&n);
-	mutex_unlock(&trace_mutex);
 	seq_printf(s,
 		   "%u found = %u converted + %u left alone + %u known before "
 		   "+ %u waiting\n"
@@ -437,4 +435,5 @@ static void record_info_show(struct ctl_handle *h, struct seq *s)
 		   n.found, n.converted, n.left, n.known, n.waiting, n.skipped,
 		   n.records, n.turns);
 }
-CTL_FILE(record_info, .path = TRACING "record_info", .show = record_info_show);
+TRACE_FILE(record_info, .path = TRACING "record_info",
+	   .show = record_info_show);
