@@ -385,6 +385,12 @@ KTEST(ctl_folders, "ctl.folders")
 	KEXPECT_EQ(t, ctl_rmdir(ROOT "/rooms/a", err, sizeof(err)), 0);
 	KEXPECT_EQ(t, ctl_mode(ROOT "/rooms/a/which/0"), -ENOENT);
 	KEXPECT(t, !strcmp(listed(ROOT "/rooms"), "b/ "));
+	/* A name is no pattern. */
+	KEXPECT_EQ(t, ctl_mkdir(ROOT "/rooms/a%u", err, sizeof(err)), 0);
+	KEXPECT(t, !strcmp(listed(ROOT "/rooms"), "a%u/ b/ "));
+	KEXPECT(t, reads(ROOT "/rooms/a%u/which/0", "folder 2, 0\n"));
+	KEXPECT_EQ(t, ctl_mode(ROOT "/rooms/a/which/0"), -ENOENT);
+	KEXPECT_EQ(t, ctl_rmdir(ROOT "/rooms/a%u", err, sizeof(err)), 0);
 	KEXPECT_EQ(t, ctl_rmdir(ROOT "/rooms/b", err, sizeof(err)), 0);
 	KEXPECT(t, !rooms[1].users && !rooms[2].users);
 }

@@ -21,10 +21,10 @@ void ctl_walk_start(struct ctl_walk *w, const char *wanted)
 	w->n = w->folder = 0;
 }
 
-/* Can a path be wanted that has text at `at`, up to its end or a %? No calls: this is asked of
+/* Can a path be wanted that has text at `at`, up to `stop` or its end? No calls: this is asked of
  * every file whenever one is opened. */
 static always_inline bool agrees(const struct ctl_walk *w, size_t at,
-				 const char *text)
+				 const char *text, char stop)
 {
 	const char *end = w->wanted + w->wanted_len;
 	const char *wanted = w->wanted + min(at, w->wanted_len);
@@ -33,23 +33,37 @@ static always_inline bool agrees(const struct ctl_walk *w, size_t at,
 		text++;
 		wanted++;
 	}
-	return wanted == end || !*text || *text == '%';
+	return wanted == end || !*text || *text == stop;
 }
 
-/* Put text into the path at *at, up to its end or a %; that is returned. NULL: the path is not
+/* Put text into the path at *at, up to `stop` or its end; that is returned. NULL: the path is not
  * wanted. */
-static always_inline const char *put(struct ctl_walk *w, size_t *at,
-				     const char *text)
+static always_inline const char *put_up_to(struct ctl_walk *w, size_t *at,
+					   const char *text, char stop)
 {
 	size_t i = *at;
 
-	if (!agrees(w, i, text))
+	if (!agrees(w, i, text, stop))
 		return NULL;
-	while (*text && *text != '%' && i < CTL_PATH - 1)
+	while (*text && *text != stop && i < CTL_PATH - 1)
 		w->path[i++] = *text++;
 	w->path[i] = '\0';
 	*at = i;
 	return text;
+}
+
+/* Of a file's path; a % stands for what changes. */
+static always_inline const char *put(struct ctl_walk *w, size_t *at,
+				     const char *path)
+{
+	return put_up_to(w, at, path, '%');
+}
+
+/* A name that users may have made: a % is a character like any other. */
+static always_inline bool put_name(struct ctl_walk *w, size_t *at,
+				   const char *name)
+{
+	return put_up_to(w, at, name, '\0');
 }
 
 /* The number of a CPU, or a name; NULL: there are no more. */
@@ -78,7 +92,8 @@ static const char *put_folder(struct ctl_walk *w, size_t *at)
 	name = folders->name(w->folder);
 	if (!name || !*name)
 		return NULL;
-	if (!put(w, at, folders->path) || !put(w, at, "/") || !put(w, at, name))
+	if (!put(w, at, folders->path) || !put(w, at, "/") ||
+	    !put_name(w, at, name))
 		return NULL;
 	return w->file->path + strlen(folders->root);
 }
@@ -100,7 +115,7 @@ static bool walk_names(struct ctl_walk *w)
 	for (; (name = name_of(w->file, w->n, number, sizeof(number)));
 	     w->n++) {
 		end = at;
-		if (put(w, &end, name) && put(w, &end, path + 2))
+		if (put_name(w, &end, name) && put(w, &end, path + 2))
 			return true;
 	}
 	return false;
@@ -112,7 +127,7 @@ static void walk_on(struct ctl_walk *w)
 	const struct ctl_folders *folders = w->file->folders;
 
 	w->n = 0;
-	if (folders && (w->folder || agrees(w, 0, folders->path)) &&
+	if (folders && (w->folder || agrees(w, 0, folders->path, '\0')) &&
 	    folders->name(++w->folder))
 		return;
 	w->folder = 0;
