@@ -79,6 +79,7 @@ static bool smp_atomics = true;
 void (*cpu_event_hook)(unsigned int cpu, enum cpu_event event);
 FAULT(cpu_join_unsynced, "a CPU that comes online does not synchronise");
 FAULT(cpu_join_late, "a CPU that was started does not arrive");
+FAULT(cpu_park_late, "a CPU that leaves does not park");
 
 /* A CPU's release of its state pairs with the acquire of the CPU that reads it: the
  * reader sees everything that was done before the state changed. */
@@ -173,6 +174,8 @@ notrace void cpu_leave(void)
 
 	cpu_tell(c, CPU_EVENT_LEFT);
 	set_state(c, CPU_GONE);
+	while (fault_happens(&fault_cpu_park_late))
+		arch_cpu_relax();
 	arch_cpu_park();
 }
 PATCH_ROOT(cpu_leave);
@@ -299,11 +302,24 @@ static void let_in(unsigned int c)
 	sched_cpu_back(c);
 }
 
-/* One that was too slow last time is not started twice. */
+/* A CPU that is GONE is OFFLINE once it has parked. Until then it may not be started again. */
+static bool is_parked(unsigned int c)
+{
+	if (!arch_cpu_parked(c))
+		return false;
+	cpus[c].idle->on_cpu = false;
+	set_state(c, CPU_OFFLINE);
+	return true;
+}
+
+/* One that was too slow last time, to park or to come, is not started twice. */
 static int bring_up(unsigned int c)
 {
-	int err = state_of(c) == CPU_OFFLINE ? start_cpu(c) : 0;
+	int err;
 
+	if (state_of(c) == CPU_GONE && !becomes(is_parked, c))
+		return -ETIMEDOUT;
+	err = state_of(c) == CPU_OFFLINE ? start_cpu(c) : 0;
 	if (err)
 		return err;
 	if (!becomes(is_ready, c))
@@ -348,11 +364,8 @@ static int bring_down(unsigned int c)
 	cpu_kick(c);
 	wait_event(&quiet_wait, state_of(c) == CPU_QUIET);
 	let_out(c);
-	/* Until then it may not be started again: it stays CPU_GONE. */
-	if (!becomes(arch_cpu_parked, c))
+	if (!becomes(is_parked, c))
 		return -ETIMEDOUT;
-	cpus[c].idle->on_cpu = false;
-	set_state(c, CPU_OFFLINE);
 	trace_cpu_down(c);
 	if (alone())
 		set_atomics(false);

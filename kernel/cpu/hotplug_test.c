@@ -248,3 +248,22 @@ KTEST(hotplug_late, "hotplug.late_cpu")
 	cpu_call(~0u, add_often, NULL);
 	KEXPECT_EQ(t, added, ADDS * nr_cpus);
 }
+
+/* A CPU that parks only after cpu_down() has given up can come back all the same. */
+KTEST(hotplug_parks_late, "hotplug.parks_late")
+{
+	u64 usual = cpu_start_ns;
+
+	KNEED_TWO(t);
+	fault_plant(&fault_cpu_park_late, 1);
+	cpu_start_ns = 20 * NSEC_PER_MSEC;
+	KEXPECT_EQ(t, cpu_down(1), -ETIMEDOUT);
+	KEXPECT_EQ(t, cpu_up(1), -ETIMEDOUT);
+	KEXPECT(t, !cpu_online(1) && atomics_are_smp());
+	fault_plant(&fault_cpu_park_late, 0);
+	cpu_start_ns = usual;
+	KEXPECT_EQ(t, cpu_up(1), 0);
+	KEXPECT(t, cpu_online(1));
+	KEXPECT_EQ(t, cpu_down(1), 0);
+	KEXPECT_EQ(t, cpu_up(1), 0);
+}
