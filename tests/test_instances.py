@@ -40,6 +40,12 @@ def test_session(arch, guest):
     assert g.lines("ls instances") == []
     assert g.run("trace reset") == ""
     assert g.lines("cat enabled_functions") == []
+    for name in ("''", "a/b"):
+        assert g.run(f"trace start -B {name} -p function") == (
+            "trace: -B takes the name of an instance\n")
+    for name in (".", ".."):
+        assert f"{name} is no name" in g.run(f"trace start -B {name} -p function")
+    assert g.lines("ls instances") == []
     assert g.poweroff() == 0
 
 

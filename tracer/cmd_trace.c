@@ -311,7 +311,8 @@ static int find_folder(const struct verb *v, const char *instance, char *folder)
 {
 	char path[128];
 
-	if (!instance || strlen(instance) >= sizeof(trace_top.name))
+	if (!instance || !*instance || strchr(instance, '/') ||
+	    strlen(instance) >= sizeof(trace_top.name))
 		return shell_error(-EINVAL, "trace",
 				   "-B takes the name of an instance");
 	snprintf(folder, CMD_FOLDER, "instances/%s/", instance);

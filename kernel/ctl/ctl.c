@@ -218,6 +218,8 @@ static int change_folder(const char *path, bool make, char *err_text,
 	i = folders ? folder_find(folders, name) : 0;
 	if (!folders)
 		err = refuse_path(h);
+	else if (!strcmp(name, ".") || !strcmp(name, ".."))
+		err = ctl_error(h, -EINVAL, "%s is no name", name);
 	else if (make)
 		err = i ? ctl_error(h, -EEXIST, "there is one of that name") :
 			  folders->make(h, name);

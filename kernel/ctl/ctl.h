@@ -142,8 +142,8 @@ int ctl_echo(const char *path, const char *text, bool append, char *err_text,
 int ctl_next(const char *dir, char *name, size_t size);
 bool ctl_is_dir(const char *path);
 
-/* Make a folder, or remove one, where that is possible. 0; -EPERM: not there; -EEXIST;
- * -ENOENT; or an error of its struct ctl_folders. err_text has the line that explains it. */
+/* Make a folder, or remove one, where that is possible. 0; -EPERM: not there; -EINVAL: . and ..
+ * are no names; -EEXIST; -ENOENT; or an error of its struct ctl_folders. err_text has the line that explains it. */
 int ctl_mkdir(const char *path, char *err_text, size_t err_size);
 int ctl_rmdir(const char *path, char *err_text, size_t err_size);
 

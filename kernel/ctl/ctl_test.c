@@ -385,6 +385,9 @@ KTEST(ctl_folders, "ctl.folders")
 	KEXPECT_EQ(t, ctl_rmdir(ROOT "/rooms/a", err, sizeof(err)), 0);
 	KEXPECT_EQ(t, ctl_mode(ROOT "/rooms/a/which/0"), -ENOENT);
 	KEXPECT(t, !strcmp(listed(ROOT "/rooms"), "b/ "));
+	KEXPECT_EQ(t, ctl_mkdir(ROOT "/rooms/.", err, sizeof(err)), -EINVAL);
+	KEXPECT_EQ(t, ctl_mkdir(ROOT "/rooms/..", err, sizeof(err)), -EINVAL);
+	KEXPECT(t, !strcmp(err, ".. is no name"));
 	/* A name is no pattern. */
 	KEXPECT_EQ(t, ctl_mkdir(ROOT "/rooms/a%u", err, sizeof(err)), 0);
 	KEXPECT(t, !strcmp(listed(ROOT "/rooms"), "a%u/ b/ "));

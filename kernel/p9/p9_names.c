@@ -185,7 +185,7 @@ int p9_change_folder(struct p9_session *s, struct p9_wire *in,
 	int err;
 
 	p9_get_text(in, name, sizeof(name));
-	if (!f || in->bad || !strcmp(name, "..") || !strcmp(name, "."))
+	if (!f || in->bad || !strcmp(name, ".."))
 		return -EINVAL;
 	strlcpy(path, f->path, sizeof(path));
 	err = step(path, name);
