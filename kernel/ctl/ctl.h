@@ -143,7 +143,8 @@ int ctl_next(const char *dir, char *name, size_t size);
 bool ctl_is_dir(const char *path);
 
 /* Make a folder, or remove one, where that is possible. 0; -EPERM: not there; -EINVAL: . and ..
- * are no names; -EEXIST; -ENOENT; or an error of its struct ctl_folders. err_text has the line that explains it. */
+ * are no names; -EEXIST; -ENOENT; or an error of its struct ctl_folders. err_text has the line
+ * that explains it. */
 int ctl_mkdir(const char *path, char *err_text, size_t err_size);
 int ctl_rmdir(const char *path, char *err_text, size_t err_size);
 
