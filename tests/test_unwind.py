@@ -231,10 +231,11 @@ class Stepper:
 
     def hot(self, pc: int) -> bool:
         """Has this instruction been compared often enough to run on at full speed?
-        The outermost functions never have."""
+        The outermost functions never have, nor those that lead to a switch."""
         if self.seen[pc] <= 3 or not self.true or \
                 self.code[pc][2].startswith(
-                    ("shell_run", "run_", "init_", "ktest_run", "cmd_test")):
+                    ("shell_run", "run_", "init_", "ktest_", "cmd_test", "task_join",
+                     "task_block", "give_up_cpu", "schedule", "switch_to")):
             return False
         # Functions that the trampolines call run in every interrupt, too: a breakpoint
         # there would be hit again and again.
