@@ -243,7 +243,8 @@ KTEST(filter_reader, "filter.read_while_emptied")
 	trace_test_reset();
 	writer = task_create("writer", PRIO_NORMAL, ~0u, empty_and_fill, NULL);
 	KASSERT(t, writer);
-	for (unsigned int i = 0; i < 1000; i++) {
+	/* The host may run the writer only now and then. */
+	for (unsigned int i = 0; i < 1000 || !filled; i++) {
 		KEXPECT(t, trace_test_read("set_graph_function", text,
 					   sizeof(text), 64) > 0);
 		for (line = text; (end = strchr(line, '\n')); line = end + 1) {
@@ -253,7 +254,6 @@ KTEST(filter_reader, "filter.read_while_emptied")
 			KEXPECT(t, victim || !strncmp(line, NONE, end - line));
 		}
 	}
-	KEXPECT(t, filled);
 	task_stop(writer);
 	task_join(writer);
 	trace_test_reset();
