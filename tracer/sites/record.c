@@ -44,7 +44,7 @@
 #include <tracer/calls/triggers.h>
 
 /* Most of what a boot calls, before there is a daemon or memory. */
-#define RECORDS_FIRST 1024
+#define RECORDS_FIRST 2048 /* 1,300 functions have a site */
 #define RECORDS_MIN RECORD_PROBES
 #define RECORDS_MAX 65536
 #define TURN_NS NSEC_PER_SEC
@@ -398,7 +398,7 @@ static int set_records(const char *value)
 	return 0;
 }
 KERNEL_PARAM(records, "records",
-	     "records that boot begins with, a power of two, 16 to 1024",
+	     "records that boot begins with, a power of two, 16 to 2048",
 	     set_records);
 
 static void start(void)
