@@ -7,6 +7,7 @@
 #include <kernel/cpu/cpu.h>
 #include <kernel/ctl/ctl.h>
 #include <kernel/errno.h>
+#include <kernel/lock/mutex.h>
 #include <kernel/test/ktest.h>
 #include <kernel/lib/string.h>
 #include <kernel/mm/kmalloc.h>
@@ -68,11 +69,13 @@ CTL_FILE(selftest_index, .path = DIR "/cpu%u/index", .show = index_show);
  */
 static char note[4096];
 static unsigned int note_writes;
+static struct mutex note_lock = MUTEX_INIT(note_lock);
 
 static int note_write(struct ctl_handle *h, char *text)
 {
 	size_t n = h->truncate ? 0 : strlen(note);
 
+	mutex_assert_held(&note_lock);
 	if (!strncmp(text, "bad", 3))
 		return ctl_error(h, -EINVAL, "%.8s: not good; good is accepted",
 				 text);
@@ -88,10 +91,11 @@ static int note_write(struct ctl_handle *h, char *text)
 static void note_show(struct ctl_handle *h, struct seq *s)
 {
 	(void)h;
+	mutex_assert_held(&note_lock);
 	seq_printf(s, "%s\n", note);
 }
-CTL_FILE(selftest_note, .path = DIR "/note", .show = note_show,
-	 .write = note_write, .empties = true);
+CTL_FILE(selftest_note, .path = DIR "/note", .lock = &note_lock,
+	 .show = note_show, .write = note_write, .empties = true);
 
 static unsigned int sink_file_writes;
 
@@ -281,6 +285,24 @@ KTEST(ctl_write_too_long, "ctl.write_too_long")
 	KEXPECT(t,
 		!strcmp(text, "more than 1048576 bytes; nothing was written"));
 	KEXPECT(t, !strcmp(note, "kept"));
+}
+
+/* The note's functions say that the lock is held; behind them it is free again. */
+KTEST(ctl_lock, "ctl.lock")
+{
+	struct ctl_handle *h;
+	char text[16];
+
+	KEXPECT_EQ(t, ctl_echo(DIR "/note", "good", false, NULL, 0), 0);
+	KEXPECT(t, !note_lock.owner);
+	KEXPECT_EQ(t, ctl_echo(DIR "/note", "bad", false, NULL, 0), -EINVAL);
+	KEXPECT(t, !note_lock.owner);
+	KASSERT(t, !ctl_open(DIR "/note", false, false, &h));
+	KEXPECT_EQ(t, ctl_read(h, text, sizeof(text)), 5);
+	KEXPECT(t, !note_lock.owner);
+	KEXPECT_EQ(t, ctl_read(h, text, sizeof(text)), 0);
+	ctl_abandon(h);
+	KEXPECT(t, !note_lock.owner);
 }
 
 /* ---- Folders that users make -------------------------------------------------- */

@@ -43,8 +43,9 @@
 #include <tracer/filter.h>
 #include <tracer/calls/triggers.h>
 
-/* Most of what a boot calls, before there is a daemon or memory. */
-#define RECORDS_FIRST 2048 /* 1,300 functions have a site */
+/* All that is called before there is a daemon, or while tests keep it from its turns: some 1,300
+ * functions have a site. */
+#define RECORDS_FIRST 2048
 #define RECORDS_MIN RECORD_PROBES
 #define RECORDS_MAX 65536
 #define TURN_NS NSEC_PER_SEC
