@@ -149,6 +149,11 @@ KTEST(shell_grep_patterns, "shell.grep_patterns")
 			 cases[i].text, cases[i].pattern);
 		prints(t, line, cases[i].match ? "1\n" : "0\n");
 	}
+	/* The places of this pattern do not fit one word of bits. */
+	prints(t,
+	       "echo 0123456789abcdefghijklmnopqrstuvwx-yz | "
+	       "grep -c 0123456789abcdefghijklmnopqrstuvwxyz",
+	       "0\n");
 }
 
 /* Tried one after the other, the ways to share 400 letters between nine stars take years, and
