@@ -97,6 +97,9 @@ const struct lab_form *lab_jump_form(bool on);
 unsigned int lab_registers(unsigned long turns, unsigned long seed);
 extern const char *const lab_register_names[];
 
+/* Makes sp the stack pointer and stores to address 0, in a task that the fault may end. */
+noreturn void lab_lose_stack(void *sp);
+
 /* In the port's trampoline.S: pairs of addresses [from, to) between which interrupts
  * are off, so that no task can be held there. 0 ends. */
 extern const unsigned long trampoline_masked[];

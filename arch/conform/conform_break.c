@@ -251,13 +251,22 @@ KTEST(break_resume_jump, "arch_trace.arch_break_resume.jump_label")
 /*
  * The port's trap asks patch_trap() before all else, with the pc at the breakpoint and
  * interrupts off. Where no breakpoint of the tracer's stands, the answer is no and the
- * frame stays as it was.
+ * frame stays as it was. A breakpoint that is gone from memory is acted for all the same: a CPU
+ * that still fetches it, and has interrupts off, would trap there for ever.
  */
 static struct {
 	unsigned long pc;
-	unsigned int asked, accepted, moved;
+	struct live gone; /* off, and in no batch */
+	unsigned int asked, accepted, moved, late;
 	bool irqs_off;
 } trap;
+
+static unsigned long pc_after(struct trap_frame *f, struct live off)
+{
+	arch_frame_set_pc(f, off.at);
+	arch_break_resume(f, off, false);
+	return arch_frame_pc(f);
+}
 
 static bool look(struct trap_frame *f)
 {
@@ -270,6 +279,10 @@ static bool look(struct trap_frame *f)
 	arch_frame_set_pc(f, (unsigned long)buffer);
 	trap.accepted += patch_trap(f);
 	trap.moved += arch_frame_pc(f) != (unsigned long)buffer;
+	arch_frame_set_pc(f, trap.gone.at);
+	if (patch_trap(f) && arch_frame_pc(f) != trap.gone.at &&
+	    arch_frame_pc(f) == pc_after(f, trap.gone))
+		trap.late++;
 	arch_frame_set_pc(f, pc);
 	WRITE_ONCE(patch_trap_hook, look);
 	return false;
@@ -291,17 +304,24 @@ static void call_with_hook(enum patch_step step, bool synced)
 static void trap_at_victim(struct ktest_run *t)
 {
 	int site = trace_test_site(victim_other);
+	int gone = trace_test_site(victim_call);
+	struct patch_stats old, new;
 	struct patch_batch b;
 
-	KASSERT(t, site >= 0);
+	KASSERT(t, site >= 0 && gone >= 0);
 	memset(&trap, 0, sizeof(trap));
+	trap.gone = live_of_site(site_address(gone));
 	mutex_lock(&trace_mutex);
+	patch_stats(&old);
 	patch_step_hook = call_with_hook;
 	KEXPECT_EQ(t, patch_site(&b, site, true), 0);
 	KEXPECT_EQ(t, patch_site(&b, site, false), 0);
 	patch_step_hook = NULL;
+	patch_stats(&new);
 	mutex_unlock(&trace_mutex);
 	KEXPECT_EQ(t, trap.asked, 2);
+	KEXPECT_EQ(t, trap.late, 2);
+	KEXPECT_EQ(t, new.late - old.late, 2);
 	KEXPECT_EQ(t, trap.pc, live_of_site(site_address(site)).at);
 	KEXPECT(t, trap.irqs_off);
 	KEXPECT_EQ(t, trap.accepted + trap.moved, 0);

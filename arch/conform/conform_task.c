@@ -49,6 +49,23 @@ KTEST(arch_trap_init, "arch.trap_init")
 	}
 }
 
+/* With interrupts off: what a task that an interrupt preempts there has saved would be lost. */
+static void lose_stack(void *sp)
+{
+	arch_irq_disable();
+	lab_lose_stack(sp);
+}
+
+/* A trap does not store where the stack pointer happens to point. */
+KTEST(arch_trap_lost, "arch.trap_init.lost_stack")
+{
+	unsigned int c;
+
+	for_each_online_cpu (c)
+		KEXPECT_EQ(t, conform_victim(lose_stack, (void *)16, c),
+			   -EFAULT);
+}
+
 /* ---- registers ---- */
 
 struct keeper {

@@ -309,3 +309,12 @@ FUNCTION(lab_registers)
 	jr	$ra
 	addiu	$sp, $sp, 48
 END(lab_registers)
+
+/* void lab_lose_stack(void *sp): see arch/arch_lab.h. */
+FUNCTION(lab_lose_stack)
+	.cfi_undefined 31
+	move	$sp, $a0
+	sw	$zero, 0($zero)
+1:	b	1b
+	nop
+END(lab_lose_stack)

@@ -16,11 +16,16 @@
  * the port's interrupts undo it (irq.c), where they know a site by its `move at,
  * ra`. lab_link is lab_jal with that move too far ahead for them.
  */
+#include <boot/boot_info.h>
 #include <frame.h>
+#include <kernel/cpu/cpu.h>
 #include <kernel/patch_path.h>
 #include <kernel/lib/string.h>
+#include <kernel/test/ktest.h>
+#include <kernel/time.h>
 #include <tracer/lab/lab.h>
 #include <tracer/lab/lab_scheme.h>
+#include <tracer/testing.h>
 
 #define INSN_J 0x08000000u
 
@@ -253,4 +258,40 @@ const struct lab_form *lab_jump_form(bool on)
 	};
 
 	return &forms[on];
+}
+
+/*
+ * The clock's low word has begun anew, and no CPU has read the clock since, so the high word is
+ * that of a page which was begun a whole turn ago. An event there asks C for another page.
+ */
+static bool event_is_of_another_turn(void)
+{
+	struct ring_place *at;
+	irq_state_t state;
+	bool other;
+	u64 base;
+
+	/* In the first half of a turn the high word can be what it was before the turn. */
+	while (arch_clock() >> 32 == 0 || (arch_clock_low() & 0x80000000))
+		task_sleep(NSEC_PER_SEC);
+	state = arch_irq_save();
+	at = &arch_this_cpu()->head.ring;
+	at->base -= 1ull << 32;
+	base = at->base;
+	arch_clock_high = (arch_clock_high - 1) | 0x80000000;
+	victim_call(1);
+	other = at->base != base;
+	arch_irq_restore(state);
+	return other;
+}
+
+KTEST(lab_carry, "arch_trace.trace_entry_ring.carry")
+{
+	if (!boot_info.icount)
+		KSKIP(t, "a turn of the clock would have to be waited for");
+	KEXPECT_EQ(t, trace_test_victim(), 0);
+	victim_call(1);
+	for (unsigned int i = 0; i < 10; i++)
+		KEXPECT(t, event_is_of_another_turn());
+	trace_test_reset();
 }

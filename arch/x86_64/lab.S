@@ -9,6 +9,7 @@
 #include <arch/arch_lab.h>
 #define VICTIM_INSN nopl (%rax)
 #include <arch/lab_victim.h>
+#include <regs.h>
 #include <site.h>
 
 	.section .rodata
@@ -267,3 +268,33 @@ FUNCTION(lab_registers)
 	.endr
 	ret
 END(lab_registers)
+
+/* void lab_lose_stack(void *sp): see arch/arch_lab.h. */
+FUNCTION(lab_lose_stack)
+	.cfi_undefined rip
+	movq %rdi, %rsp
+	movq $0, 0
+1:	jmp 1b
+END(lab_lose_stack)
+
+/*
+ * void lab_wait_behind_nmi(void): wait_irq() as it goes on behind an NMI that has come between its
+ * STI and its NOP. An interrupt that is pending comes before the NOP.
+ */
+FUNCTION(lab_wait_behind_nmi)
+	movq %rsp, %rdx
+	movl %ss, %eax
+	pushq %rax
+	.cfi_adjust_cfa_offset 8
+	pushq %rdx
+	.cfi_adjust_cfa_offset 8
+	pushfq
+	.cfi_adjust_cfa_offset 8
+	orq $RFLAGS_IF, (%rsp)
+	movl %cs, %eax
+	pushq %rax
+	.cfi_adjust_cfa_offset 8
+	pushq $wait_nop
+	.cfi_adjust_cfa_offset 8
+	iretq
+END(lab_wait_behind_nmi)

@@ -408,3 +408,32 @@ KTEST(lab_prefix, "arch.smp_atomics.prefix")
 		KEXPECT_EQ(t, cpu_up(c), 0);
 	KEXPECT_EQ(t, wrong, 0);
 }
+
+void lab_wait_behind_nmi(void); /* lab.S */
+
+/* An interrupt of the vector is pending: how long does the CPU wait for one, in ns? */
+static u64 wait_behind_nmi(u32 vector)
+{
+	u64 start, took;
+
+	preempt_disable();
+	arch_irq_disable();
+	start = arch_clock();
+	lapic_command(cpus[cpu_index()].hwid, ICR_FIXED | vector);
+	lab_wait_behind_nmi();
+	took = arch_clock() - start;
+	arch_irq_enable();
+	preempt_enable();
+	return clock_delta_to_ns(took);
+}
+
+/* Else the CPU sleeps until its next tick. Without -icount the host decides how long all takes. */
+KTEST(lab_wait, "arch.cpu_idle.behind_nmi")
+{
+	u64 longest = 0;
+
+	for (unsigned int i = 0; i < 20; i++)
+		longest = max(longest,
+			      wait_behind_nmi(i % 2 ? VECTOR_NAP : VECTOR_IPI));
+	KEXPECT(t, !boot_info.icount || longest < TICK_NS / 2);
+}

@@ -206,12 +206,14 @@ class Console:
         r"# nopl tests: (\d+) passed, (\d+) failed, (\d+) skipped$")
     ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
 
-    def __init__(self, on_line=None):
+    def __init__(self, on_line=None, on_failure=None):
+        """on_failure(name, what it said) is called when a test has failed."""
         self.lines: list[str] = []
         self.runs: list[TestRun] = []
         self._partial = ""
         self._pending: list[str] = []
         self._on_line = on_line
+        self._on_failure = on_failure
 
     def feed(self, data: bytes) -> None:
         """Take more output; whole lines are read at once."""
@@ -251,6 +253,8 @@ class Console:
                 run.diagnostics[match[3]] = self._pending
             self._pending = []
             run.running = None
+            if kind is run.failed and self._on_failure:
+                self._on_failure(match[3], run.diagnostics.get(match[3], []))
         elif match := self.MARKER.match(line):
             run.marker = (int(match[1]), int(match[2]), int(match[3]))
         elif line.startswith("# begin "):
@@ -348,7 +352,9 @@ def stacks(machine: Machine, command: list[str], socket: str) -> list[str]:
             [find_program("gdb-multiarch"), "-nx", "-q", "-batch", elf,
              *(word for c in commands for word in ("-ex", c))],
             text=True, capture_output=True, timeout=30, check=False).stdout
-    except (subprocess.TimeoutExpired, UsageError) as error:
+    except subprocess.TimeoutExpired:
+        return ["gdb shows no stacks: QEMU has not answered it for 30 s"]
+    except UsageError as error:
         return [f"gdb shows no stacks: {error}"]
     found: list[list[str]] = []
     tasks = [f"task {line}" for line in text.split("\n")
@@ -365,11 +371,12 @@ def stacks(machine: Machine, command: list[str], socket: str) -> list[str]:
 
 
 def boot(machine: Machine, command: list[str], timeout: float | None = None,
-         log: Path | str | None = None, on_line=None, on_start=None) -> Boot:
+         log: Path | str | None = None, on_line=None, on_start=None,
+         on_failure=None) -> Boot:
     """Run a guest until it ends, at most timeout seconds of wall clock. None: 120, or 1500
     where it begins with tests; a test that hangs ends it sooner. If it was given up, the
     result has the CPUs' stacks. on_start(pid) is called when QEMU runs."""
-    console = Console(on_line)
+    console = Console(on_line, on_failure)
     start = time.monotonic()
     tests = 'run="test' in " ".join(command)
     timeout = timeout or (1500 if tests else 120)
