@@ -271,8 +271,9 @@ static bool event_is_of_another_turn(void)
 	bool other;
 	u64 base;
 
-	/* In the first half of a turn the high word can be what it was before the turn. */
-	while (arch_clock() >> 32 == 0 || (arch_clock_low() & 0x80000000))
+	/* In the first half of a turn, and not at its end, the high word can be what it was before
+	 * the turn. */
+	while (arch_clock() >> 32 == 0 || arch_clock_low() >= 0x70000000)
 		task_sleep(NSEC_PER_SEC);
 	state = arch_irq_save();
 	at = &arch_this_cpu()->head.ring;
