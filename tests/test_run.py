@@ -171,9 +171,13 @@ def test_watchdog_counts_what_the_guest_could_use(monkeypatch):
     wall, cpu = 100.0, 0.0
     monkeypatch.setattr(qemu.time, "monotonic", lambda: wall)
     monkeypatch.setattr(qemu.Watchdog, "cpu_time", lambda _self: cpu)
-    slow, still = (qemu.Watchdog(0, console, True, False)
-                   for _ in range(2))
-    assert not slow.hangs() and not still.hangs()
+    slow, still, naps = (qemu.Watchdog(0, console, True, False)
+                         for _ in range(3))
+    assert not slow.hangs() and not still.hangs() and not naps.hangs()
+    for _ in range(6):
+        for wall, cpu in ((wall + 3, cpu), (wall + 4, cpu + 0.2)):
+            assert not naps.hangs()
+    wall, cpu = 100.0, 0.0
     for _ in range(3):
         wall, cpu = wall + 5, cpu + 1
         assert not slow.hangs()

@@ -9,10 +9,27 @@
 #include <kernel/errno.h>
 #include <kernel/sched/task.h>
 
+/* Without IPIs no task has a guarded stack, or begins on another CPU. Where none comes, the test
+ * hangs here, and a hang is reported with this function's name. */
+static noinline void wait_for_ipi(unsigned int cpu)
+{
+	u32 before = conform_irq_count(cpu, IRQ_IPI);
+
+	preempt_disable();
+	if (cpu != cpu_index()) {
+		arch_ipi_send(cpu);
+		while (conform_irq_count(cpu, IRQ_IPI) == before)
+			arch_cpu_relax();
+	}
+	preempt_enable();
+}
+
 void conform_on_each_cpu(void (*fn)(void *arg), void *arg)
 {
 	unsigned int c;
 
+	for_each_online_cpu (c)
+		wait_for_ipi(c);
 	for_each_online_cpu (c)
 		task_join(
 			task_create("conform", PRIO_NORMAL, 1u << c, fn, arg));

@@ -268,6 +268,25 @@ KTEST(entry_ring_interrupts, "arch_trace.trace_entry_ring.interrupts")
 	trace_test_reset();
 }
 
+/* 32 bits cannot say how much later than its page the event is: C gives the page another time. */
+KTEST(entry_ring_old_page, "arch_trace.trace_entry_ring.old_page")
+{
+	struct ring_place *at;
+	irq_state_t state;
+	u64 base;
+
+	KEXPECT_EQ(t, trace_test_victim(), 0);
+	victim_call(1);
+	state = arch_irq_save();
+	at = &arch_this_cpu()->head.ring;
+	at->base -= 1ull << 33;
+	base = at->base;
+	KEXPECT_EQ(t, victim_call(5), 8);
+	KEXPECT(t, at->base != base);
+	arch_irq_restore(state);
+	trace_test_reset();
+}
+
 /* What is called in an NMI may have interrupted a writer of the ring: C code counts the loss. */
 KTEST(entry_ring_nmi, "arch_trace.trace_entry_ring.nmi")
 {

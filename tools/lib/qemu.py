@@ -295,16 +295,18 @@ class Watchdog:
 
     CONTRACT, OTHER = 4, 120  # seconds: of CPU time, or of standing still
     STILL = 0.05  # CPU time in a second of standing still: no CPU of the guest runs
+    LOOK = 1  # second, at least, between two looks at that
 
     def __init__(self, pid: int, console: Console, tests: bool, slow: bool):
         """tests: the first thing that the kernel does is to run tests. slow: under
         -icount, or with a plugin, everything takes longer."""
         self.pid, self.console = pid, console
         self.scale = 10 if slow else 1
-        self.before = "arch: boot" if tests else None
+        self.before = "the boot" if tests else None
         self.test = None
         self.begun = 0.0  # CPU time when the test began
         self.last = (0.0, 0.0)  # wall clock, CPU time
+        self.still = 0.0  # seconds that it has stood still without a break
 
     def cpu_time(self) -> float:
         """Seconds that QEMU has run, all threads together."""
@@ -330,14 +332,14 @@ class Watchdog:
         runs = self.console.runs
         test = runs[-1].running if runs else self.before
         if test != self.test or not test:
-            self.test, self.begun, self.last = test, cpu, (wall, cpu)
+            self.test, self.begun, self.last, self.still = test, cpu, (wall, cpu), 0.0
             return False
-        limit = self.CONTRACT if test.startswith("arch") else self.OTHER
-        if wall - self.last[0] >= limit:
-            if cpu - self.last[1] < limit * self.STILL and not self.waits_for_cpu():
-                return True
+        limit = self.CONTRACT if test.startswith(("arch", "the boot")) else self.OTHER
+        if (passed := wall - self.last[0]) >= self.LOOK:
+            stands = cpu - self.last[1] < passed * self.STILL and not self.waits_for_cpu()
+            self.still = self.still + passed if stands else 0.0
             self.last = (wall, cpu)
-        return cpu - self.begun >= limit * self.scale
+        return self.still >= limit or cpu - self.begun >= limit * self.scale
 
 
 def stacks(machine: Machine, command: list[str], socket: str) -> list[str]:
@@ -372,10 +374,11 @@ def stacks(machine: Machine, command: list[str], socket: str) -> list[str]:
 
 def boot(machine: Machine, command: list[str], timeout: float | None = None,
          log: Path | str | None = None, on_line=None, on_start=None,
-         on_failure=None) -> Boot:
+         on_failure=None, on_hang=None) -> Boot:
     """Run a guest until it ends, at most timeout seconds of wall clock. None: 120, or 1500
     where it begins with tests; a test that hangs ends it sooner. If it was given up, the
-    result has the CPUs' stacks. on_start(pid) is called when QEMU runs."""
+    result has the CPUs' stacks. on_start(pid) is called when QEMU runs, on_hang(test) before gdb
+    looks for the stacks."""
     console = Console(on_line, on_failure)
     start = time.monotonic()
     tests = 'run="test' in " ".join(command)
@@ -393,10 +396,12 @@ def boot(machine: Machine, command: list[str], timeout: float | None = None,
             if on_start:
                 on_start(process.pid)
             sink = open(log, "wb") if log else None
+            watchdog = Watchdog(process.pid, console, tests,
+                                bool({"-icount", "-plugin"} & {*command}))
             try:
-                how = _collect(process, console, start + timeout, sink,
-                               Watchdog(process.pid, console, tests,
-                                        bool({"-icount", "-plugin"} & {*command})))
+                how = _collect(process, console, start + timeout, sink, watchdog)
+                if how == HANGS and on_hang:
+                    on_hang(watchdog.test)
                 if how == ENDED:
                     process.wait(timeout=10)
                 else:
@@ -444,7 +449,7 @@ def judge(result: Boot, expect: tuple | list = ()) -> tuple[Verdict, str]:
     if result.qemu_status is None:
         last = next((x for x in reversed(console.lines) if x.strip()), "")
         running = [run.running for run in console.runs if run.running]
-        first = " <- ".join("".join(result.stacks[:1]).split(" <- ")[:3])
+        first = " <- ".join("".join(result.stacks[:1]).split(" <- ")[:4])
         return Verdict.TIMEOUT, (f"no end after {result.seconds:.0f} s; "
                                  + (f"{running[-1]} "
                                     f"{'hangs' if result.hung else 'was running'}; "
