@@ -1,13 +1,15 @@
 /*
- * Conformance of a port with arch_break_resume() in an NMI: code there survives a breakpoint.
- * The trap acts as the site's new state demands, comes back to the right place with the stack as
- * it was, and leaves NMIs blocked, so that a second one waits for the first to end.
+ * Conformance of a port with what arch_trace.h says of NMIs. Code there survives a breakpoint: the
+ * trap acts as the site's new state demands, comes back to the right place with the stack as it
+ * was, and leaves NMIs blocked, so that a second one waits for the first to end. Its calls write
+ * no events.
  */
 #include <arch/conform/conform.h>
 #include <tracer/testing.h>
 
-#include <kernel/patch_path.h>
+#include <kernel/errno.h>
 #include <kernel/lock/mutex.h>
+#include <kernel/patch_path.h>
 #include <tracer/patch/patch_break.h>
 
 #define NMIS 100
@@ -116,4 +118,28 @@ KTEST(break_resume_nmi, "arch_trace.arch_break_resume.nmi")
 		KEXPECT_EQ(t, n.hits, on ? 2 * NMIS * CALLS : 0);
 		KEXPECT_EQ(t, n.wrong, 0);
 	}
+}
+
+/* ---- events ---- */
+
+/* What is called in an NMI may have interrupted a writer of the ring: C code counts the loss. */
+KTEST(entry_ring_nmi, "arch_trace.trace_entry_ring.nmi")
+{
+	struct ring_stats s;
+	struct cpu *cpu;
+	irq_state_t state;
+
+	if (conform_nmi() == -ENOSYS)
+		KSKIP(t, "this machine has no NMI");
+	KEXPECT_EQ(t, trace_test_victim(), 0);
+	state = arch_irq_save();
+	cpu = arch_this_cpu();
+	cpu->head.preempt_count |= PREEMPT_NMI;
+	KEXPECT_EQ(t, victim_call(1), 4);
+	cpu->head.preempt_count &= ~PREEMPT_NMI;
+	arch_irq_restore(state);
+	KEXPECT(t, trace_test_books(&s));
+	KEXPECT_EQ(t, s.held, 0);
+	KEXPECT_EQ(t, s.dropped, 1);
+	trace_test_reset();
 }

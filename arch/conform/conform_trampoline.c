@@ -5,7 +5,6 @@
 #include <arch/conform/conform.h>
 #include <tracer/testing.h>
 
-#include <kernel/errno.h>
 #include <kernel/image/symbols.h>
 #include <kernel/lock/mutex.h>
 #include <tracer/ring/ring.h>
@@ -284,28 +283,6 @@ KTEST(entry_ring_old_page, "arch_trace.trace_entry_ring.old_page")
 	KEXPECT_EQ(t, victim_call(5), 8);
 	KEXPECT(t, at->base != base);
 	arch_irq_restore(state);
-	trace_test_reset();
-}
-
-/* What is called in an NMI may have interrupted a writer of the ring: C code counts the loss. */
-KTEST(entry_ring_nmi, "arch_trace.trace_entry_ring.nmi")
-{
-	struct ring_stats s;
-	struct cpu *cpu;
-	irq_state_t state;
-
-	if (conform_nmi() == -ENOSYS)
-		KSKIP(t, "this machine has no NMI");
-	KEXPECT_EQ(t, trace_test_victim(), 0);
-	state = arch_irq_save();
-	cpu = arch_this_cpu();
-	cpu->head.preempt_count |= PREEMPT_NMI;
-	KEXPECT_EQ(t, victim_call(1), 4);
-	cpu->head.preempt_count &= ~PREEMPT_NMI;
-	arch_irq_restore(state);
-	KEXPECT(t, trace_test_books(&s));
-	KEXPECT_EQ(t, s.held, 0);
-	KEXPECT_EQ(t, s.dropped, 1);
 	trace_test_reset();
 }
 
