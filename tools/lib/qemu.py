@@ -449,7 +449,8 @@ def judge(result: Boot, expect: tuple | list = ()) -> tuple[Verdict, str]:
     if result.qemu_status is None:
         last = next((x for x in reversed(console.lines) if x.strip()), "")
         running = [run.running for run in console.runs if run.running]
-        first = " <- ".join("".join(result.stacks[:1]).split(" <- ")[:4])
+        busy = [x for x in result.stacks if x.startswith("CPU ") and "idle_main" not in x]
+        first = " <- ".join("".join((busy or result.stacks)[:1]).split(" <- ")[:4])
         return Verdict.TIMEOUT, (f"no end after {result.seconds:.0f} s; "
                                  + (f"{running[-1]} "
                                     f"{'hangs' if result.hung else 'was running'}; "
