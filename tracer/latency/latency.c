@@ -205,9 +205,10 @@ static void on_woken(const struct task *t, unsigned int cpu,
 	    t->prio <= READ_ONCE(cpus[cpu].rq.running_prio) ||
 	    ((kinds & LATENCY_RT) && t->prio < LATENCY_RT_PRIO))
 		return;
-	/* Or this beginning would lie in the buffer of the wakeup before. */
-	snapshot_answer();
 	keep_begin();
+	/* Or this beginning would lie in the buffer of the wakeup before, which may have been kept
+	 * while this CPU waited. */
+	snapshot_answer();
 	if (!woken.pid || t->prio > woken.prio) {
 		woken.pid = t->pid;
 		woken.prio = t->prio;
