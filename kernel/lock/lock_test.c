@@ -9,6 +9,7 @@
 #include <kernel/lib/string.h>
 #include <kernel/image/symbols.h>
 #include <kernel/test/ktest.h>
+#include <kernel/sched/hold.h>
 #include <kernel/sched/sched_internal.h>
 #include <kernel/sched/task.h>
 #include <kernel/time.h>
@@ -168,6 +169,52 @@ KTEST(lock_mutex_shared, "lock.mutex_is_shared")
 	task_join(hog);
 }
 
+static unsigned int queue_length(struct wait_queue *w)
+{
+	irq_state_t state = spin_lock(&w->lock);
+	unsigned int n = 0;
+
+	for (struct list *l = w->tasks.next; l != &w->tasks; l = l->next)
+		n++;
+	spin_unlock(&w->lock, state);
+	return n;
+}
+
+static u32 order;
+
+static void add_to_order(void *arg)
+{
+	mutex_lock(&mutex);
+	order = order * 10 + (unsigned long)arg;
+	mutex_unlock(&mutex);
+}
+
+/* The first of those that wait has the lock already when mutex_unlock() returns. */
+KTEST(lock_mutex_order, "lock.mutex_in_order")
+{
+	struct task *task[4];
+
+	order = 0;
+	mutex_lock(&mutex);
+	for (unsigned long i = 0; i < ARRAY_SIZE(task); i++) {
+		task[i] = task_create("waiter", PRIO_NORMAL - i % 2, ~0u,
+				      add_to_order, (void *)(i + 1));
+		KASSERT(t, task[i]);
+		KEXPECT(t, KWAIT(queue_length(&mutex.waiters) == i + 1));
+	}
+	preempt_disable();
+	mutex_unlock(&mutex);
+	/* On another CPU it may be through by now. */
+	KEXPECT(t, !mutex_trylock(&mutex) || READ_ONCE(order));
+	if (mutex_is_held(&mutex))
+		mutex_unlock(&mutex);
+	preempt_enable();
+	for (unsigned int i = 0; i < ARRAY_SIZE(task); i++)
+		task_join(task[i]);
+	KEXPECT_EQ(t, order, 1234);
+	KEXPECT(t, !mutex.owner);
+}
+
 /* A task that is killed while it holds a mutex does not keep it. */
 static void die_with_mutex(void *arg)
 {
@@ -186,6 +233,29 @@ KTEST(lock_mutex_killed, "lock.mutex_of_the_killed")
 	mutex_lock(&mutex);
 	KEXPECT(t, !mutex.broken);
 	mutex_unlock(&mutex);
+}
+
+static void hold_while_waiting(void *arg)
+{
+	(void)arg;
+	wait_prepare(&mutex.waiters);
+	task_hold_self();
+}
+
+/* Nor does a task that was given it while it waited, and that never ran: it has changed nothing. */
+KTEST(lock_mutex_given, "lock.mutex_given_to_the_killed")
+{
+	struct task *v = task_create_expendable("victim", PRIO_NORMAL, ~0u,
+						hold_while_waiting, NULL);
+
+	KASSERT(t, v);
+	mutex_lock(&mutex);
+	KEXPECT(t, task_wait_held(v, KWAIT_NS));
+	mutex_unlock(&mutex);
+	KEXPECT(t, mutex.owner == v);
+	task_bury(v);
+	KEXPECT(t, !mutex.owner && !mutex.broken);
+	KEXPECT_EQ(t, task_join(v), -EFAULT);
 }
 
 /* ---- the complaint ---- */
@@ -280,17 +350,6 @@ static void wait_for_one(void *arg)
 	} while (!list_empty(&current_task()->wait_link));
 	wait_finish(&baton_wait);
 	count_up(&woken);
-}
-
-static unsigned int queue_length(struct wait_queue *w)
-{
-	irq_state_t state = spin_lock(&w->lock);
-	unsigned int n = 0;
-
-	for (struct list *l = w->tasks.next; l != &w->tasks; l = l->next)
-		n++;
-	spin_unlock(&w->lock, state);
-	return n;
 }
 
 KTEST(lock_wake_one, "lock.wake_one")

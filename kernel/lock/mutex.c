@@ -6,19 +6,21 @@
 #include <kernel/lock/wait.h>
 #include <kernel/lock/mutex.h>
 
-#define MUTEX_POLITE 16 /* times that a task gives way */
-
 void mutex_init(struct mutex *m, const char *name)
 {
 	m->owner = NULL;
 	m->name = name;
-	m->broken = m->woken = false;
+	m->broken = m->given = false;
 	list_init(&m->held);
 	wait_init(&m->waiters);
 }
 
-static noinline void tell_broken(struct mutex *m)
+/* The running task is the owner, and goes on. */
+static void begin(struct mutex *m)
 {
+	m->given = false;
+	if (!m->broken)
+		return;
 	m->broken = false;
 	printk("mutex %s: its last owner was killed while it held the lock: "
 	       "what it guards may be half changed\n",
@@ -29,27 +31,22 @@ bool mutex_trylock(struct mutex *m)
 {
 	struct task *no_owner = NULL, *me = current_task();
 
-	/* Acquire: pairs with the release in give_back(). */
+	/* Acquire: pairs with the release in pass_on(). */
 	if (!__atomic_compare_exchange_n(&m->owner, &no_owner, me, false,
 					 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 		return false;
 	list_add_before(&me->mutexes, &m->held);
-	WRITE_ONCE(m->woken, false);
-	if (m->broken)
-		tell_broken(m);
+	begin(m);
 	return true;
 }
 
-/*
- * Otherwise a task that unlocks and locks in turn would keep all others out: it is there again
- * before the task that it has woken. That one may never come, so this ends.
- */
-static void let_woken_go_first(const struct mutex *m)
+static bool was_given(struct mutex *m)
 {
-	for (int i = 0;
-	     i < MUTEX_POLITE && READ_ONCE(m->woken) && !READ_ONCE(m->owner);
-	     i++)
-		sched_yield();
+	/* Acquire: pairs with the release in pass_on(). */
+	if (__atomic_load_n(&m->owner, __ATOMIC_ACQUIRE) != current_task())
+		return false;
+	begin(m);
+	return true;
 }
 
 void mutex_lock(struct mutex *m)
@@ -57,24 +54,34 @@ void mutex_lock(struct mutex *m)
 	if (READ_ONCE(m->owner) == current_task())
 		panic("mutex_lock: %s holds it already", current_task()->name);
 	assert_task_context();
-	let_woken_go_first(m);
 	if (!mutex_trylock(m))
-		wait_event(&m->waiters, mutex_trylock(m));
+		wait_event(&m->waiters, was_given(m) || mutex_trylock(m));
 }
 
-static void give_back(struct mutex *m)
+/*
+ * The task that has waited longest is the next owner, before it runs. Were the mutex free until
+ * then, a task that unlocks and locks in turn would be there again first, each time.
+ */
+static void pass_on(struct mutex *m)
 {
+	irq_state_t state = spin_lock(&m->waiters.lock);
+	struct task *next = wait_first(&m->waiters);
+
 	list_del(&m->held);
-	WRITE_ONCE(m->woken, !list_empty(&m->waiters.tasks));
-	/* Release: pairs with the acquire in mutex_trylock(). */
-	__atomic_store_n(&m->owner, NULL, __ATOMIC_RELEASE);
-	wake_one(&m->waiters);
+	if (next)
+		list_add_before(&next->mutexes, &m->held);
+	m->given = next;
+	/* Release: pairs with the acquires in mutex_trylock() and was_given(). */
+	__atomic_store_n(&m->owner, next, __ATOMIC_RELEASE);
+	if (next)
+		wake_first(&m->waiters);
+	spin_unlock(&m->waiters.lock, state);
 }
 
 void mutex_unlock(struct mutex *m)
 {
 	mutex_assert_held(m);
-	give_back(m);
+	pass_on(m);
 }
 
 void mutex_unlock_all(struct task *t)
@@ -83,8 +90,8 @@ void mutex_unlock_all(struct task *t)
 		struct mutex *m =
 			list_entry(t->mutexes.next, struct mutex, held);
 
-		m->broken = true;
-		give_back(m);
+		m->broken |= !m->given;
+		pass_on(m);
 	}
 }
 

@@ -5,8 +5,8 @@
 #include <kernel/lock/wait.h>
 
 /*
- * A sleeping lock with an owner; not recursive (a second lock panics). A task that was woken for
- * the lock has its turn before one that comes later.
+ * A sleeping lock with an owner; not recursive (a second lock panics). Tasks that wait for it get
+ * it in the order in which they came.
  */
 struct mutex {
 	struct task *owner; /* atomic */
@@ -14,7 +14,7 @@ struct mutex {
 	const char *name;
 	struct list held; /* in the owner's struct task.mutexes */
 	bool broken;	  /* by the owner: the last one was killed in between */
-	bool woken; /* a waiting task was, and no task has taken the lock since; a hint */
+	bool given; /* by the owner: it got the lock while it slept, and has not run since */
 };
 
 #define MUTEX_INIT(m)                                                          \

@@ -48,9 +48,16 @@ void wait_forget(struct task *t)
 		leave(t->waiting_on, t);
 }
 
-static bool wake_first(struct wait_queue *w)
+struct task *wait_first(struct wait_queue *w)
 {
-	struct task *t = list_entry(w->tasks.next, struct task, wait_link);
+	return list_empty(&w->tasks) ?
+		       NULL :
+		       list_entry(w->tasks.next, struct task, wait_link);
+}
+
+bool wake_first(struct wait_queue *w)
+{
+	struct task *t = wait_first(w);
 
 	list_del(&t->wait_link);
 	return task_wake(t);

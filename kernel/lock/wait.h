@@ -26,6 +26,10 @@ void wait_forget(struct task *t);
 /* Wake one or all. Any context but with the run queue's lock held. */
 void wake_one(struct wait_queue *w);
 void wake_all(struct wait_queue *w);
+/* The task that has waited longest, or NULL. Take it off the queue and wake it; false: it was
+ * awake. Context: w->lock held. */
+struct task *wait_first(struct wait_queue *w);
+bool wake_first(struct wait_queue *w);
 
 /*
  * Sleep until cond is true. The task that makes it true calls wake_one() or

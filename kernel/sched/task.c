@@ -261,8 +261,8 @@ static void task_free(struct task *t)
  * leaves nothing behind that others would wait for. */
 static void forget_waits(struct task *t)
 {
+	wait_forget(t); /* first: no mutex is given to t from here on */
 	mutex_unlock_all(t);
-	wait_forget(t);
 	timer_cancel(&t->timer);
 }
 
