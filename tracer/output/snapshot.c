@@ -59,7 +59,10 @@ bool snapshot_trigger(struct trace_instance *in, cpumask_t mask)
 	u32 others = mask & READ_ONCE(cpus_online) & ~me;
 	struct snapshot *snap = snapshot_of(in);
 
-	if (!READ_ONCE(in->spares[0].pages) || READ_ONCE(snap->holds) ||
+	/* Acquire: pairs with snapshot_release(). A task that frees the pages, or makes them, holds
+	 * the snapshots, and the next hold waits for this CPU. So this look comes first. */
+	if (__atomic_load_n(&snap->holds, __ATOMIC_ACQUIRE) ||
+	    !READ_ONCE(in->spares[0].pages) ||
 	    __atomic_exchange_n(&snap->begins, 1, __ATOMIC_ACQUIRE))
 		return false;
 	WRITE_ONCE(snap->taken, 0);
@@ -93,8 +96,14 @@ cpumask_t snapshot_cpus(const struct trace_instance *in)
 
 int snapshot_make(struct ctl_handle *h, struct trace_instance *in)
 {
+	int err;
+
 	mutex_assert_held(&trace_mutex);
-	if (!ring_spares_make(in))
+	/* A trigger would exchange the pages of a CPU that has none yet. */
+	snapshot_hold(in);
+	err = ring_spares_make(in);
+	snapshot_release(in);
+	if (!err)
 		return 0;
 	return ctl_error(h, -ENOMEM,
 			 "no memory for a snapshot: it needs as much as "

@@ -282,7 +282,7 @@ KTEST(snapshot_storm, "snapshot.triggers_on_all_cpus")
 		   trace_test_add("set_ftrace_filter", "victim_call:snapshot"),
 		   0);
 	KASSERT(t, trace_workers_start(w, 0));
-	for (unsigned int i = 0; i < 20; i++) {
+	for (unsigned int i = 0; i < 500; i++) {
 		KEXPECT(t, set_aside() != ~0ull);
 		KEXPECT(t, trace_test_books(&s));
 		trace_test_size(i % 2 ? 8 : 64);
@@ -293,6 +293,52 @@ KTEST(snapshot_storm, "snapshot.triggers_on_all_cpus")
 		KEXPECT_EQ(t, s.written,
 			   s.read + s.overwritten + s.dropped + s.held);
 	}
+	trace_test_size(RING_DEFAULT_KB);
+	trace_test_reset();
+}
+
+static void read_on(void *arg)
+{
+	char text[400];
+
+	(void)arg;
+	while (!task_should_stop())
+		trace_test_read("snapshot", text, sizeof(text), 100);
+}
+
+static void trigger_on(void *arg)
+{
+	(void)arg;
+	while (!task_should_stop())
+		victim_other(1);
+}
+
+/* Give the memory of the snapshot back and take it again, while another task uses it. */
+static void free_beside(struct ktest_run *t, void (*user)(void *arg))
+{
+	struct task *task = task_create("user", PRIO_NORMAL,
+					1u << ktest_last_cpu(), user, NULL);
+
+	KASSERT(t, task);
+	for (unsigned int i = 0; i < 400; i++) {
+		trace_test_put("snapshot", "0");
+		victim_call(i);
+		trace_test_put("snapshot", "1");
+	}
+	task_stop(task);
+	task_join(task);
+}
+
+KTEST(snapshot_freed, "snapshot.freed_under_its_users")
+{
+	trace_test_reset();
+	trace_test_size(8);
+	KEXPECT_EQ(t, trace_test_victim(), 0);
+	KEXPECT_EQ(t,
+		   trace_test_add("set_ftrace_filter", "victim_other:snapshot"),
+		   0);
+	free_beside(t, read_on);
+	free_beside(t, trigger_on);
 	trace_test_size(RING_DEFAULT_KB);
 	trace_test_reset();
 }

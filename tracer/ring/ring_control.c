@@ -166,12 +166,14 @@ int ring_spares_make(struct trace_instance *in)
 			free_sets(sets);
 			return -ENOMEM;
 		}
+	mutex_lock(&ring_readers);
 	for (unsigned int cpu = 0; cpu < nr_cpus; cpu++)
 		in->spares[cpu] = (struct ring){
 			.in = in,
 			.pages = sets[cpu].pages,
 			.nr = sets[cpu].nr,
 		};
+	mutex_unlock(&ring_readers);
 	return 0;
 }
 

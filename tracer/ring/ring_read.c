@@ -208,30 +208,42 @@ static bool decode(struct ring_cursor *c)
 	return true;
 }
 
-/* No ring's pages are exchanged from here on. In a panic the other CPUs have stopped, and do not
- * unlock it. */
-static void lock_pages(const struct ring_cursor *c)
+/* No ring's pages are exchanged, or freed, from here on. In a panic the other CPUs have stopped,
+ * and do not unlock it. */
+static void lock_pages(void)
 {
-	if (!c->locked && !panic_here())
+	if (!panic_here())
 		mutex_lock(&ring_readers);
 }
 
-static void unlock_pages(const struct ring_cursor *c)
+static void unlock_pages(void)
 {
-	if (!c->locked && !panic_here())
+	if (!panic_here())
 		mutex_unlock(&ring_readers);
+}
+
+static void lock_pages_of(const struct ring_cursor *c)
+{
+	if (!c->locked)
+		lock_pages();
+}
+
+static void unlock_pages_of(const struct ring_cursor *c)
+{
+	if (!c->locked)
+		unlock_pages();
 }
 
 void ring_cursor_begin(struct ring_cursor *c)
 {
-	lock_pages(c);
+	lock_pages_of(c);
 	c->locked = true;
 }
 
 void ring_cursor_end(struct ring_cursor *c)
 {
 	c->locked = false;
-	unlock_pages(c);
+	unlock_pages_of(c);
 }
 
 bool ring_cursor_peek(struct ring_cursor *c)
@@ -248,9 +260,9 @@ bool ring_cursor_peek(struct ring_cursor *c)
 				c->after = c->at;
 				return true;
 			}
-		lock_pages(c);
+		lock_pages_of(c);
 		more = c->ring->pages && refill(c, &state);
-		unlock_pages(c);
+		unlock_pages_of(c);
 		consumed = RING_STATE_SLOTS(state);
 	} while (more);
 	return false;
@@ -310,7 +322,7 @@ bool ring_cursor_take(struct ring_cursor *c)
 	bool ours = false, leaf = c->entry.graph == RING_GRAPH_LEAF;
 	u32 *state, old, first = leaf ? c->first : c->after;
 
-	lock_pages(c);
+	lock_pages_of(c);
 	state = &r->pages[c->seq % r->nr]->state;
 	old = READ_ONCE(*state);
 	while (RING_STATE_GEN(old) == RING_GEN(c->seq) &&
@@ -321,7 +333,7 @@ bool ring_cursor_take(struct ring_cursor *c)
 						   __ATOMIC_RELAXED);
 	if (RING_STATE_GEN(old) != RING_GEN(c->seq))
 		c->lost++;
-	unlock_pages(c);
+	unlock_pages_of(c);
 	if (leaf && !ours)
 		part(c);
 	c->after = 0;
@@ -370,8 +382,10 @@ int ring_cursor_open(struct ring_cursor *c, const struct ring *set,
 	*c = (struct ring_cursor){ &set[cpu], .cpu = cpu, .copy = copy };
 	ring_cursor_restart(c);
 	c->bounded = bounded;
+	lock_pages();
 	if (c->ring->pages)
 		ring_call(1u << cpu, note_end, c);
+	unlock_pages();
 	return 0;
 }
 
@@ -418,6 +432,8 @@ void ring_stats(const struct ring *set, unsigned int cpu, struct ring_stats *s)
 	struct collection c = { .set = set, .stats = s };
 
 	*s = (struct ring_stats){ 0 };
+	lock_pages();
 	if (set[cpu].pages)
 		ring_call(1u << cpu, collect, &c);
+	unlock_pages();
 }
