@@ -181,14 +181,24 @@ KTEST(options_fork, "options.function_fork")
 	trace_test_reset();
 }
 
+static void call_victim(void *arg)
+{
+	(void)arg;
+	victim_call(1);
+}
+
+/* In each of the ways that there are. */
 static void make_three(void *arg)
 {
+	struct task_fault fault;
+
 	(void)arg;
 	while (!READ_ONCE(may_begin))
 		sched_yield();
-	for (unsigned int i = 0; i < 3; i++)
-		task_join(task_create("child", PRIO_NORMAL, ~0u, live,
-				      (void *)(GENERATIONS - 1)));
+	task_join(task_create("child", PRIO_NORMAL, ~0u, call_victim, NULL));
+	task_join(task_create_expendable("child", PRIO_NORMAL, ~0u, call_victim,
+					 NULL));
+	task_join(task_create_watched("child", call_victim, &fault));
 }
 
 /* The list does not grow with every task that ever was. */

@@ -174,13 +174,10 @@ int task_init_idle(unsigned int cpu)
 
 void (*task_fork_hook)(struct task *parent, struct task *child);
 
-/* Every task but the idle ones begins here, under the name that filters of Linux know. */
-static noinline struct task *kernel_clone(const char *name, int prio,
-					  cpumask_t affinity,
-					  void (*fn)(void *arg), void *arg,
-					  bool expendable)
+/* A task that is not yet started; NULL: none of its CPUs is online, or there is no memory. */
+static struct task *prepare(const char *name, int prio, cpumask_t affinity,
+			    void (*fn)(void *arg), void *arg)
 {
-	void (*fork_hook)(struct task * parent, struct task * child);
 	struct task *t;
 
 	if (prio <= PRIO_IDLE || prio > PRIO_MAX)
@@ -194,13 +191,23 @@ static noinline struct task *kernel_clone(const char *name, int prio,
 	if (!t)
 		return NULL;
 	t->affinity = affinity;
-	t->expendable = expendable;
 	t->cpu = cpu_index();
+	return t;
+}
+
+/* Start it. Every task but the idle ones begins here, under the name that filters of Linux
+ * know. t may be NULL, and is returned. */
+static noinline struct task *kernel_clone(struct task *t, bool expendable,
+					  struct task_fault *fault)
+{
+	if (!t)
+		return NULL;
+	t->expendable = expendable;
+	t->fault = fault;
 	list_task(t, false);
 	trace_sched_process_fork(current_task(), t);
-	fork_hook = READ_ONCE(task_fork_hook);
-	if (fork_hook)
-		fork_hook(current_task(), t);
+	if (task_fork_hook)
+		task_fork_hook(current_task(), t);
 	sched_place(t);
 	return t;
 }
@@ -208,27 +215,23 @@ static noinline struct task *kernel_clone(const char *name, int prio,
 struct task *task_create(const char *name, int prio, cpumask_t affinity,
 			 void (*fn)(void *arg), void *arg)
 {
-	return kernel_clone(name, prio, affinity, fn, arg, false);
+	return kernel_clone(prepare(name, prio, affinity, fn, arg), false,
+			    NULL);
 }
 
 struct task *task_create_expendable(const char *name, int prio,
 				    cpumask_t affinity, void (*fn)(void *arg),
 				    void *arg)
 {
-	return kernel_clone(name, prio, affinity, fn, arg, true);
+	return kernel_clone(prepare(name, prio, affinity, fn, arg), true, NULL);
 }
 
 struct task *task_create_watched(const char *name, void (*fn)(void *arg),
 				 struct task_fault *fault)
 {
-	struct task *t;
-
-	preempt_disable(); /* it must not run before it is watched */
-	t = kernel_clone(name, PRIO_NORMAL, 1u << cpu_index(), fn, NULL, true);
-	if (t)
-		t->fault = fault;
-	preempt_enable();
-	return t;
+	return kernel_clone(prepare(name, PRIO_NORMAL, 1u << cpu_index(), fn,
+				    NULL),
+			    true, fault);
 }
 
 /* As schedule() leaves off: interrupts off, preempt depth 1, the lock held. */
