@@ -377,8 +377,10 @@ int filter_write(struct ctl_handle *h, struct site_filter *f, char *text,
 
 	if (err)
 		return err;
+	/* Release: that they are empty is seen first. */
 	if (!*f->bits && words.words)
-		*f->bits = site_bitmap_alloc();
+		__atomic_store_n(f->bits, site_bitmap_alloc(),
+				 __ATOMIC_RELEASE);
 	bits = *f->bits;
 	if (!bits)
 		return words.words ? ctl_error(h, -ENOMEM, "out of memory") : 0;

@@ -141,7 +141,8 @@ static int install(struct ctl_handle *h, struct event *e,
 		kfree(new);
 		new = NULL;
 	}
-	WRITE_ONCE(e->triggers, new);
+	/* Release: its contents first. */
+	__atomic_store_n(&e->triggers, new, __ATOMIC_RELEASE);
 	err = events_update(h);
 	if (err) {
 		WRITE_ONCE(e->triggers, old);

@@ -360,7 +360,8 @@ void event_set_filter(struct event *e, const struct trace_instance *in,
 	struct event_filter *old = *filter;
 
 	mutex_assert_held(&trace_mutex);
-	WRITE_ONCE(*filter, f);
+	/* Release: its contents first. */
+	__atomic_store_n(filter, f, __ATOMIC_RELEASE);
 	set_special(e);
 	if (!old)
 		return;
