@@ -106,13 +106,20 @@ def test_trace_cmd_asks(arch, guest):
     assert "Snapshot is freed" in m.read("snapshot")
 
 
+# A program for trace-cmd to record on four busy CPUs. It ends when something of each CPU has been
+# read: a recorder that the host has not let begin until then would end with nothing.
+UNTIL_READ = ["bash", "-c", "for cpu in 0 1 2 3; do "
+              "until grep -q 'read events: [1-9]' /sys/kernel/tracing/per_cpu/cpu$cpu/stats; "
+              "do sleep 0.1; done; done; sleep 1"]
+
+
 def test_record_counts(arch, guest):
     """Of all functions on four busy CPUs: what trace-cmd shows and what it says was lost are, on
     each CPU, what the guest has written."""
     m = guest(arch, smp=4)
     data = str(m.folder.parent / "trace.dat")
     m.type("stress start")
-    done = m.inside("trace-cmd", "record", "-o", data, "-p", "function", "sleep", "1", timeout=300)
+    done = m.inside("trace-cmd", "record", "-o", data, "-p", "function", *UNTIL_READ, timeout=300)
     assert done.returncode == 0, done.stderr
     m.type("stress stop")
     seen, lost, cpu = Counter(), Counter(), 0
@@ -228,14 +235,17 @@ def test_perf(arch, guest):
     assert re.search(r"^ \d\) +\|  task_sleep\(\) \{$", done.stdout, re.M), done.stderr
     assert re.search(r"^ \d\) .*\|    task_block\(\) \{$|^ \d\) .*\|    task_block\(\);$",
                      done.stdout, re.M), done.stdout[:3000]
+    typed = m.folder.parent / "typed"
     process = subprocess.Popen(
         ["tools/inside", m.folder, "perf", "ftrace", "latency", "-a", "-T", "shell_run",
-         "sleep", "3"], cwd=ROOT, text=True, stdout=subprocess.PIPE)
+         "bash", "-c", f"until [ -e {typed} ]; do sleep 0.1; done"],
+        cwd=ROOT, text=True, stdout=subprocess.PIPE)
     m.wait(lambda: m.read("current_tracer") == "function_graph\n" and
            m.read("tracing_on") == "1\n")
     for i in range(7):
         m.type(f"echo line {i}")
         m.wait(lambda i=i: re.search(rf"^line {i}\r?$", m.text, re.M))
+    typed.touch()
     counts = re.findall(r"^ +\d+ - \S+ +\ws +\| +(\d+) \|", process.communicate()[0], re.M)
     assert sum(map(int, counts)) == 7
     assert m.read("current_tracer") == "nop\n"
