@@ -191,17 +191,15 @@ static bool folder_use(unsigned int i, int by)
 	return there;
 }
 
-/* No file of it can be opened any more. False: one is open, or another task has removed it. */
-static bool hide_folder(struct trace_instance *in, char *name)
+/* No file of it can be opened any more. False: one is open. */
+static bool hide_folder(struct trace_instance *in)
 {
 	bool unused;
 
 	mutex_lock(&instances_lock);
-	unused = in->name[0] && !in->users;
-	if (unused) {
-		strlcpy(name, in->name, sizeof(in->name));
+	unused = !in->users;
+	if (unused)
 		in->name[0] = '\0';
-	}
 	mutex_unlock(&instances_lock);
 	return unused;
 }
@@ -299,17 +297,13 @@ static int folder_make(struct ctl_handle *h, const char *name)
 	return err;
 }
 
-static int folder_remove(struct ctl_handle *h, unsigned int i)
+static int remove_in(struct ctl_handle *h, struct trace_instance *in,
+		     const char *name)
 {
-	struct trace_instance *in = &trace_instances[i];
-	char name[sizeof(in->name)];
 	int err;
 
-	mutex_lock(&trace_mutex);
-	if (!hide_folder(in, name)) {
-		mutex_unlock(&trace_mutex);
+	if (!hide_folder(in))
 		return ctl_error(h, -EBUSY, "a file in it is open");
-	}
 	err = instance_select(h, in, "nop");
 	if (!err)
 		err = triggers_clear(h, in);
@@ -319,6 +313,18 @@ static int folder_remove(struct ctl_handle *h, unsigned int i)
 		show_folder(in, name);
 	else
 		drop(in); /* since events_reset() no CPU writes there */
+	return err;
+}
+
+static int folder_remove(struct ctl_handle *h, const char *name)
+{
+	struct trace_instance *in;
+	int err;
+
+	mutex_lock(&trace_mutex);
+	in = instance_find(name);
+	/* Another task may just have removed it. */
+	err = in ? remove_in(h, in, name) : -ENOENT;
 	mutex_unlock(&trace_mutex);
 	return err;
 }

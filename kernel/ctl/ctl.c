@@ -138,7 +138,7 @@ int ctl_open(const char *path, bool write, bool truncate,
 	h->truncate = truncate;
 	h->writing = write;
 	used = use_folder(h, 1);
-	if (!used)
+	if (!used || !ctl_walk_holds(&w))
 		err = -ENOENT;
 	else if (w.file->open && !write)
 		err = w.file->open(h);
@@ -224,7 +224,7 @@ static int change_folder(const char *path, bool make, char *err_text,
 		err = i ? ctl_error(h, -EEXIST, "there is one of that name") :
 			  folders->make(h, name);
 	else
-		err = i ? folders->remove(h, i) :
+		err = i ? folders->remove(h, name) :
 			  ctl_error(h, -ENOENT, "no such folder");
 	strlcpy(err_text,
 		!err	    ? "" :

@@ -30,7 +30,7 @@ struct ctl_folders {
 	const char *(*name)(unsigned int i);
 	/* Make a folder, or remove one. 0, or an error explained by ctl_error(). */
 	int (*make)(struct ctl_handle *h, const char *name);
-	int (*remove)(struct ctl_handle *h, unsigned int i);
+	int (*remove)(struct ctl_handle *h, const char *name);
 	/* A file in folder i has been opened, or closed. False: the folder is gone. */
 	bool (*use)(unsigned int i, int by);
 };

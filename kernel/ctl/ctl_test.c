@@ -329,16 +329,25 @@ static int room_make(struct ctl_handle *h, const char *name)
 	return ctl_error(h, -ENOSPC, "at most 2");
 }
 
-static int room_remove(struct ctl_handle *h, unsigned int i)
+static int room_remove(struct ctl_handle *h, const char *name)
 {
+	unsigned int i = 1;
+
+	while (strcmp(rooms[i].name, name))
+		i++;
 	if (rooms[i].users)
 		return ctl_error(h, -EBUSY, "a file in it is open");
 	rooms[i].name[0] = '\0';
 	return 0;
 }
 
+/* Another task has removed the folder, and made one of this name, before it is used; or NULL. */
+static const char *new_name;
+
 static bool room_use(unsigned int i, int by)
 {
+	if (new_name)
+		strlcpy(rooms[i].name, new_name, sizeof(rooms[i].name));
 	rooms[i].users += by;
 	return rooms[i].name[0];
 }
@@ -416,6 +425,13 @@ KTEST(ctl_folders, "ctl.folders")
 	KEXPECT(t, reads(ROOT "/rooms/a%u/which/0", "folder 2, 0\n"));
 	KEXPECT_EQ(t, ctl_mode(ROOT "/rooms/a/which/0"), -ENOENT);
 	KEXPECT_EQ(t, ctl_rmdir(ROOT "/rooms/a%u", err, sizeof(err)), 0);
+	new_name = "bb";
+	KEXPECT_EQ(t, ctl_open(ROOT "/rooms/b/which/0", false, false, &h),
+		   -ENOENT);
+	new_name = "b";
+	KEXPECT_EQ(t, ctl_open(ROOT "/rooms/bb/which/0", false, false, &h),
+		   -ENOENT);
+	new_name = NULL;
 	KEXPECT_EQ(t, ctl_rmdir(ROOT "/rooms/b", err, sizeof(err)), 0);
 	KEXPECT(t, !rooms[1].users && !rooms[2].users);
 }

@@ -146,6 +146,20 @@ bool ctl_walk_next(struct ctl_walk *w)
 	return false;
 }
 
+bool ctl_walk_holds(const struct ctl_walk *w)
+{
+	const struct ctl_folders *folders = w->file->folders;
+	const char *rest, *name;
+	size_t n;
+
+	if (!w->folder)
+		return true;
+	rest = ctl_below(w->path, folders->path);
+	name = folders->name(w->folder);
+	n = strlen(name);
+	return !strncmp(rest, name, n) && rest[n] == '/';
+}
+
 void ctl_walk_skip(struct ctl_walk *w, size_t len)
 {
 	if (w->differs_at >= len)

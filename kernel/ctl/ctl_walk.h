@@ -29,6 +29,10 @@ struct ctl_walk {
 void ctl_walk_start(struct ctl_walk *w, const char *wanted);
 bool ctl_walk_next(struct ctl_walk *w);
 
+/* Is the path's folder still the one that it names? Another task may have removed that, and made
+ * another in its place. Context: the folder is in use. */
+bool ctl_walk_holds(const struct ctl_walk *w);
+
 /* Pass over the file's other names if they would change nothing in the path's first len bytes. */
 void ctl_walk_skip(struct ctl_walk *w, size_t len);
 
