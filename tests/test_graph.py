@@ -135,7 +135,8 @@ def test_balanced_across_exits_kills_and_hotplug(arch, guest, alone):
     g.run(f"cd {TRACING}")
     g.run("echo 'task_[bcej]* task_sleep task_wake kernel_clone' > set_ftrace_filter; "
           "echo task_check_stack > set_ftrace_notrace")
-    g.run("stress start 1 cpus")
+    # Not fork: each test finds as many tasks as before.
+    g.run("stress start 1 spin yield mutex-a mutex-b ping pong sleep cpus")
     g.run("echo function_graph > current_tracer")
     for tests in ("task.*", "assert.*"):  # the second kills tasks
         assert " 0 failed" in g.run(f"test {tests}")
