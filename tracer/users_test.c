@@ -12,7 +12,7 @@
 
 #define USERS 4
 #define WORKERS 3
-#define USES 600 /* by all users */
+#define USES 300 /* by all users */
 #define VALUES 12
 
 /* The first value is that of a kernel which has just booted. */

@@ -353,7 +353,7 @@ static bool begins_with_wakeup_of(u32 pid)
 KTEST(latency_two_wakeups, "latency.wakeup_behind_another")
 {
 	unsigned int here = cpu_index(), kept = 0,
-		     rounds = boot_info.icount ? 100 : 2000;
+		     rounds = boot_info.icount ? 100 : 1000;
 	bool has_beginning = true;
 	u32 others = READ_ONCE(cpus_online) & ~(1u << here);
 	struct task *waker;

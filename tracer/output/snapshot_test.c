@@ -320,7 +320,7 @@ static void free_beside(struct ktest_run *t, void (*user)(void *arg))
 					1u << ktest_last_cpu(), user, NULL);
 
 	KASSERT(t, task);
-	for (unsigned int i = 0; i < 400; i++) {
+	for (unsigned int i = 0; i < 200; i++) {
 		trace_test_put("snapshot", "0");
 		victim_call(i);
 		trace_test_put("snapshot", "1");
