@@ -42,7 +42,7 @@ static void on_switch(struct task *prev, struct task *next)
 	comm_switched(next);
 	latency_switched(prev, next,
 			 (unsigned long)__builtin_return_address(0));
-	ring_task(next->pid, pid_is_traced(&trace_top, next->pid));
+	ring_task(prev, next, pid_is_traced(&trace_top, next->pid));
 }
 PATCH_ROOT(on_switch); /* as the latency tracers' hooks */
 

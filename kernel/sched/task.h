@@ -71,7 +71,9 @@ struct task {
 	u32 returns_missed; /* calls that found TASK_RETURNS taken already */
 	bool graph_hidden;  /* in a function of set_graph_notrace; irqs off */
 	struct task_return returns[TASK_RETURNS];
-	u64 left_at; /* arch_clock() when it was switched away, if the tracer noted it */
+	/* When and where it was switched away, if the tracer noted that: arch_clock(), a CPU. */
+	u64 left_at;
+	unsigned int left_cpu;
 
 	/* Set when the task is made, and never changed. */
 	char name[TASK_NAME_LEN]

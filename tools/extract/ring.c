@@ -256,24 +256,32 @@ const struct trace_entry *cursor_next(struct trace *t, struct cursor *c)
 	return cursor_peek(t, c) ? cursor_take(c) : NULL;
 }
 
+/* The task may have run on another CPU in between: as in tracer/ring/ring_read.c. */
+static bool is_arrival(const struct trace *t, const uint8_t *p, s32 pid)
+{
+	u32 w1 = word(t, p + 4);
+
+	return w1 >> 8 == RING_TASK && (s32)word(t, p + 8) == pid &&
+	       !(w1 & RING_STAYED);
+}
+
 void cursor_join(const struct trace *t, struct cursor *c)
 {
 	struct trace_entry entry = c->entry;
 	u64 base = c->base, position = c->position;
 	u32 at = c->at;
 	s32 pid = c->pid;
-	/* The task has left the CPU in between: as in tracer/ring/ring_read.c. */
-	bool left = false;
+	bool moved = false;
 	int found = 0;
 
 	while (!found && c->at < c->used) {
-		left |= word(t, slot(t, c, c->at) + 4) >> 8 == RING_TASK;
+		moved |= is_arrival(t, slot(t, c, c->at), entry.pid);
 		found = decode(t, c);
 	}
 	if (found > 0 && c->entry.kind == GRAPH_RETURN &&
 	    c->entry.ip == entry.ip && c->entry.pid == entry.pid &&
 	    c->entry.depth == entry.depth &&
-	    (!left || c->entry.clock - c->entry.ticks == entry.clock)) {
+	    (!moved || c->entry.clock - c->entry.ticks == entry.clock)) {
 		entry.kind = GRAPH_LEAF;
 		entry.ticks = c->entry.ticks;
 	} else {

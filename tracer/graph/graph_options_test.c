@@ -163,6 +163,46 @@ static notrace void move_to(unsigned long cpu)
 	task_set_affinity(current_task(), 1u << cpu);
 }
 
+/* Of each kind, the lines of a call graph that the buffer makes. */
+static void count_lines(unsigned int *kinds)
+{
+	struct trace_iter *it = trace_iter_open(rings, cpus_present(), true);
+	const struct ring_entry *e;
+
+	while (it && (e = trace_iter_peek_line(it))) {
+		kinds[e->graph]++;
+		trace_iter_next(it);
+	}
+	trace_iter_close(it);
+}
+
+/* A call in which a task slept, and came back to its CPU, is one line. Neither an option that
+ * leaves the sleep out of its time nor a limit, by which C code records it, changes that. */
+KTEST(graph_slept_leaf, "graph.leaf_that_slept")
+{
+	static const char *const settings[][2] = {
+		{ "options/sleep-time", "1" },
+		{ "options/sleep-time", "0" },
+		{ "max_graph_depth", "5" },
+	};
+	unsigned int kinds[RING_GRAPH_LEAF + 1];
+
+	move_to(0);
+	KEXPECT_EQ(t, begin("victim_callback"), 0);
+	for (unsigned int i = 0; i < ARRAY_SIZE(settings); i++) {
+		KEXPECT_EQ(t, trace_test_put(settings[i][0], settings[i][1]),
+			   0);
+		trace_test_put("trace", "");
+		memset(kinds, 0, sizeof(kinds));
+		victim_callback(sleep_on, 1);
+		count_lines(kinds);
+		KEXPECT_EQ(t, kinds[RING_GRAPH_LEAF], 1);
+		KEXPECT_EQ(t, kinds[RING_GRAPH_ENTRY], 0);
+	}
+	task_set_affinity(current_task(), ~0u);
+	trace_test_reset();
+}
+
 /*
  * A call that returns on another CPU, and then one that comes back: in the first CPU's ring the
  * return of the second stands right behind the first. They are no leaf.
@@ -170,17 +210,10 @@ static notrace void move_to(unsigned long cpu)
 static void return_elsewhere(struct ktest_run *t, unsigned int other)
 {
 	unsigned int kinds[RING_GRAPH_LEAF + 1] = { 0 };
-	const struct ring_entry *e;
-	struct trace_iter *it;
 
 	victim_callback(move_to, other);
 	victim_callback(move_to, 0);
-	it = trace_iter_open(rings, cpus_present(), true);
-	while (it && (e = trace_iter_peek_line(it))) {
-		kinds[e->graph]++;
-		trace_iter_next(it);
-	}
-	trace_iter_close(it);
+	count_lines(kinds);
 	KEXPECT_EQ(t, kinds[RING_GRAPH_ENTRY], 2);
 	KEXPECT_EQ(t, kinds[RING_GRAPH_RETURN], 2);
 	KEXPECT_EQ(t, kinds[RING_GRAPH_LEAF], 0);

@@ -194,7 +194,7 @@ static struct ring_event *reserve(struct ring *r, u32 n, u32 *delta)
 	return (struct ring_event *)at->cur;
 }
 
-static void mark_task(struct ring *r, s32 pid)
+static void mark_task(struct ring *r, s32 pid, u32 stayed)
 {
 	struct ring_event *e;
 	u32 delta;
@@ -205,7 +205,7 @@ static void mark_task(struct ring *r, s32 pid)
 	if (!e)
 		return; /* the next page's header says it */
 	e->delta = delta;
-	e->ip = RING_TASK << 8;
+	e->ip = RING_TASK << 8 | stayed;
 	e->parent = pid;
 	current_page(r)->inner++;
 	publish(r, 1);
@@ -213,22 +213,25 @@ static void mark_task(struct ring *r, s32 pid)
 
 /* Where a trigger has ended the recording, marks would in the end take the place of all entries:
  * C code, which alone writes then, marks the task when the recording goes on. */
-static void mark_task_in_time(struct ring *r, s32 pid)
+static void mark_task_in_time(struct ring *r, s32 pid, u32 stayed)
 {
 	if (!READ_ONCE(r->in->on) && READ_ONCE(ring_by_c))
 		r->unmarked = true;
 	else
-		mark_task(r, pid);
+		mark_task(r, pid, stayed);
 }
 
 /* A task that is passed over may write a marker, so it is marked then. The task behind it is
  * marked always: a reader must see that it had left. */
-void ring_task(s32 pid, bool traced)
+void ring_task(struct task *prev, struct task *next, bool traced)
 {
-	struct ring *r = &rings[cpu_index()];
+	unsigned int here = cpu_index();
+	struct ring *r = &rings[here];
 
-	if (r->recording && traced && (pid != r->pid || r->passed_over))
-		mark_task_in_time(r, pid);
+	if (r->recording && traced && (next->pid != r->pid || r->passed_over))
+		mark_task_in_time(r, next->pid,
+				  next->left_cpu == here ? RING_STAYED : 0);
+	prev->left_cpu = here;
 	r->passed_over = !traced;
 	open_page(r);
 }
@@ -275,7 +278,7 @@ bool ring_write(u32 ip, u32 parent, u32 context, const struct ring_event *more)
 	if (!gated && !r->recording)
 		return false;
 	if (r->unmarked)
-		mark_task(r, head->current->pid);
+		mark_task(r, head->current->pid, 0);
 	e = begin_entry(r, ip, parent, context, !!more);
 	if (!e)
 		return false;
@@ -304,7 +307,7 @@ static bool open_apart(struct ring *r)
 		return false;
 	}
 	if (head->current->pid != r->pid)
-		mark_task(r, head->current->pid);
+		mark_task(r, head->current->pid, 0);
 	return true;
 }
 
@@ -349,7 +352,7 @@ int ring_put_bytes(struct ring *r, u32 type, u32 context, const void *text,
 	struct ring_event *e;
 
 	if (current_task()->pid != r->pid)
-		mark_task(r, current_task()->pid);
+		mark_task(r, current_task()->pid, 0);
 	e = begin_entry(r, type, len, context, more);
 	if (!e)
 		return -ENOSPC;
@@ -392,7 +395,7 @@ void *ring_event_slow(bool irqs_off, u32 size)
 	}
 	/* A task that is passed over may have events. */
 	if (head->current->pid != r->pid)
-		mark_task(r, head->current->pid);
+		mark_task(r, head->current->pid, 0);
 	e = reserve(r, 1 + RING_MORE_SLOTS(size + 4), &delta);
 	if (!e) {
 		r->dropped++;
@@ -487,7 +490,7 @@ void ring_adopt(struct ring *r, struct ring_page **pages, u32 nr)
 void ring_switch(struct ring *r, s32 pid, bool on, bool traced)
 {
 	if (on && pid != r->pid)
-		mark_task_in_time(r, pid);
+		mark_task_in_time(r, pid, 0);
 	r->recording = on;
 	r->passed_over = on && !traced;
 	open_page(r);

@@ -69,6 +69,7 @@ static_assert(offsetof(struct ring_page, slots) == 32, "host tools read it");
 
 static_assert(RING_SLOTS < 0x200, "9 bits hold a count of slots");
 
+struct task;
 struct trace_instance;
 struct ring {
 	/* tests/test_trace.py reads the first four. */
@@ -126,9 +127,9 @@ void ring_leave(irq_state_t state);
  * were before. Room for a record, or NULL, and then they are as before. No site. */
 void *ring_event_slow(bool irqs_off, u32 size);
 
-/* The scheduler's hook calls it: task `pid` runs now, and its calls are recorded or not.
- * Interrupts off. */
-void ring_task(s32 pid, bool traced);
+/* The scheduler's hook calls it: `next` runs now instead of `prev`, and its calls are recorded
+ * or not. Interrupts off. */
+void ring_task(struct task *prev, struct task *next, bool traced);
 
 /* Where the record of an event stands whose first slot is e: aligned to 8. */
 static inline void *ring_event_record(const struct ring_event *e)

@@ -269,29 +269,36 @@ bool ring_cursor_peek(struct ring_cursor *c)
 }
 
 /*
- * left: the task has left the CPU in between. It may have returned on another CPU then, and
- * have come back from a later call of the same function: its beginning tells.
+ * The mark of a task that comes back to its CPU, perhaps from another CPU. There it may have
+ * returned from its call, and have called the same function again.
  */
+static bool is_arrival(const struct ring_event *e, s32 pid)
+{
+	return e->ip >> 8 == RING_TASK && (s32)e->parent == pid &&
+	       !(e->ip & RING_STAYED);
+}
+
+/* moved: the task may have run on another CPU in between. Then the call's beginning tells. */
 static bool is_return_of(const struct ring_entry *r, const struct ring_entry *e,
-			 bool left)
+			 bool moved)
 {
 	return r->graph == RING_GRAPH_RETURN && r->ip == e->ip &&
 	       r->pid == e->pid && r->depth == e->depth &&
-	       (!left || r->clock - r->ticks == e->clock);
+	       (!moved || r->clock - r->ticks == e->clock);
 }
 
 void ring_cursor_join(struct ring_cursor *c)
 {
 	struct ring_cursor before = *c;
-	bool found = false, left = false;
+	bool found = false, moved = false;
 
 	if (!c->after || c->entry.graph != RING_GRAPH_ENTRY)
 		return;
 	while (!found && c->at < c->copied) {
-		left |= c->copy->slots[c->at].ip >> 8 == RING_TASK;
+		moved |= is_arrival(&c->copy->slots[c->at], before.entry.pid);
 		found = decode(c);
 	}
-	if (!found || !is_return_of(&c->entry, &before.entry, left)) {
+	if (!found || !is_return_of(&c->entry, &before.entry, moved)) {
 		*c = before;
 		return;
 	}
