@@ -249,3 +249,29 @@ def test_perf(arch, guest):
     counts = re.findall(r"^ +\d+ - \S+ +\ws +\| +(\d+) \|", process.communicate()[0], re.M)
     assert sum(map(int, counts)) == 7
     assert m.read("current_tracer") == "nop\n"
+
+
+def test_trace_cmd_keeps_the_pids(guest):
+    """record -F saves set_event_pid, and writes back what it has read. Once that failed, all
+    later recordings were empty."""
+    m = guest(ANY)
+    data = m.folder.parent / "trace.dat"
+    for _ in range(2):
+        done = m.inside("trace-cmd", "record", "-o", str(data), "-e", "sched_switch", "-F",
+                        "sleep", "0.1")
+        assert done.returncode == 0, done.stderr
+        assert m.read("set_event_pid") == ""
+        assert m.read("set_event_notrace_pid") == ""
+    done = m.inside("trace-cmd", "record", "-o", str(data), "-e", "sched_switch", "sleep", "0.5")
+    assert done.returncode == 0, done.stderr
+    assert "sched_switch:" in m.inside("trace-cmd", "report", "-i", str(data)).stdout
+
+
+def test_trace_cmd_finds_each_tracer(guest):
+    """libtracefs takes the last name of available_tracers with the newline behind it."""
+    m = guest(ANY)
+    for tracer in m.read("available_tracers").split():
+        done = m.inside("trace-cmd", "start", "-p", tracer)
+        assert done.returncode == 0, (tracer, done.stderr)
+        assert m.read("current_tracer") == tracer + "\n"
+    assert m.inside("trace-cmd", "reset").returncode == 0

@@ -104,7 +104,8 @@ static int set_cpus(struct start *st, const char *text)
 	cpumask_t all = cpus_present();
 	u64 mask = all;
 
-	if (strcmp(text, "-1") && (parse_hex(text, &mask) || mask & ~(u64)all))
+	if (strcmp(text, "-1") &&
+	    (parse_in_base(text, 16, &mask) || mask & ~(u64)all))
 		return shell_error(-EINVAL, "trace",
 				   "start -M '%.32s': a hexadecimal mask of "
 				   "CPUs within %x is accepted, or -1 for all",

@@ -19,14 +19,16 @@
 
 /* ---- Tracers ------------------------------------------------------------------ */
 
+/* As in Linux, nop is the last: libtracefs takes the last name with its newline, and asks for
+ * nop without a look at this list. */
 static void available_tracers_show(struct ctl_handle *h, struct seq *s)
 {
 	const struct tracer *t;
 
 	for_each_registered (t, tracers)
-		if (instance_has(instance_of(h), t))
-			seq_printf(s, s->len ? " %s" : "%s", t->name);
-	seq_printf(s, "\n");
+		if (t != &tracer_nop && instance_has(instance_of(h), t))
+			seq_printf(s, "%s ", t->name);
+	seq_printf(s, "%s\n", tracer_nop.name);
 }
 CTL_FILE(available_tracers, .path = TRACING "available_tracers",
 	 .folders = &trace_folders, .show = available_tracers_show);
@@ -53,8 +55,7 @@ static void ftrace_enabled_show(struct ctl_handle *h, struct seq *s)
 
 static int ftrace_enabled_write(struct ctl_handle *h, char *text)
 {
-	bool on;
-	int err = ctl_bool(h, text, &on);
+	int on, err = ctl_int(h, text, CTL_SWITCH, &on);
 
 	if (err || on)
 		return err;
@@ -72,13 +73,13 @@ static void tracing_on_show(struct ctl_handle *h, struct seq *s)
 
 static int tracing_on_write(struct ctl_handle *h, char *text)
 {
-	bool on;
-	int err = ctl_nonzero(h, text, &on);
+	u64 on;
+	int err = ctl_number(h, text, ~0ull, CTL_SWITCH, &on);
 
-	if (err)
-		return err;
-	instance_record(instance_of(h), on, instance_of(h)->cpumask);
-	return 0;
+	if (!err)
+		instance_record(instance_of(h), on != 0,
+				instance_of(h)->cpumask);
+	return err;
 }
 TRACE_FILE(tracing_on, .path = TRACING "tracing_on", .folders = &trace_folders,
 	   .show = tracing_on_show, .write = tracing_on_write);
@@ -91,9 +92,14 @@ static void tracing_cpumask_show(struct ctl_handle *h, struct seq *s)
 static int tracing_cpumask_write(struct ctl_handle *h, char *text)
 {
 	cpumask_t all = cpus_present();
-	u64 mask;
-	int err = parse_hex(ctl_strip(text), &mask);
+	u64 mask = 0;
+	int err;
 
+	text = ctl_strip(text);
+	/* Linux takes no text at all for a mask without CPUs. */
+	err = !*text	   ? 0 :
+	      *text == '+' ? -EINVAL :
+			     parse_in_base(text, 16, &mask);
 	if (err || mask & ~(u64)all)
 		return ctl_error(h, err == -EINVAL ? err : -EOVERFLOW,
 				 "'%.32s' is no "
@@ -136,12 +142,10 @@ static void graph_depth_show(struct ctl_handle *h, struct seq *s)
 static int graph_depth_write(struct ctl_handle *h, char *text)
 {
 	u64 v;
-	int err = parse_u64(ctl_strip(text), &v);
+	int err = ctl_number(h, text, ~0u, "number of levels; 0 is all", &v);
 
-	if (err || v > ~0u)
-		return ctl_error(h, err ? err : -ERANGE,
-				 "'%.32s' is no number of levels; 0 is all",
-				 text);
+	if (err)
+		return err;
 	WRITE_ONCE(graph_limits.depth, v);
 	graph_limits_changed();
 	return 0;
@@ -159,13 +163,12 @@ static void thresh_show(struct ctl_handle *h, struct seq *s)
 static int thresh_write(struct ctl_handle *h, char *text)
 {
 	u64 us;
-	int err = parse_u64(ctl_strip(text), &us);
+	int err =
+		ctl_number(h, text, ~0ull / NSEC_PER_USEC,
+			   "number of microseconds; 0 records every call", &us);
 
-	if (err || us > ~0ull / NSEC_PER_USEC)
-		return ctl_error(h, err ? err : -ERANGE,
-				 "'%.32s' is no number of microseconds; 0 "
-				 "records every call",
-				 text);
+	if (err)
+		return err;
 	graph_limits.thresh_us = us;
 	/* No wait is shorter than a tick, so 0 must not be converted. */
 	graph_limits.thresh = us ? ns_to_clock_delta(us * NSEC_PER_USEC) : 0;

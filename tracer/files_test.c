@@ -305,7 +305,7 @@ KTEST(files_small, "tracefs.small_files")
 
 	trace_test_reset();
 	trace_test_read("available_tracers", text, sizeof(text), 64);
-	KEXPECT(t, strstr(text, "function") && strstr(text, "nop"));
+	KEXPECT(t, strstr(text, "function ") && strstr(text, " nop\n"));
 	KEXPECT_EQ(t, trace_test_put("trace_clock", "counter"), 0);
 	trace_test_read("trace_clock", text, sizeof(text), 64);
 	KEXPECT(t, !strcmp(text, "local global [counter] uptime mono boot\n"));
@@ -321,7 +321,7 @@ KTEST(files_small, "tracefs.small_files")
 		   -ERANGE);
 	trace_test_read("tracing_on", text, sizeof(text), 64);
 	KEXPECT(t, !strcmp(text, "0\n"));
-	KEXPECT_EQ(t, trace_test_put("tracing_on", " 7 "), 0);
+	KEXPECT_EQ(t, trace_test_put("tracing_on", "7"), 0);
 	trace_test_read("tracing_on", text, sizeof(text), 64);
 	KEXPECT(t, !strcmp(text, "1\n"));
 	KEXPECT_EQ(t, trace_test_put("current_tracer", " nop "), 0);

@@ -78,7 +78,7 @@ KTEST(instances_folders, "instances.make_and_remove")
 				   7) > 0);
 	KEXPECT(t, !strncmp(text, "# tracer: nop\n#\n# entries-in-buffer", 34));
 	KEXPECT(t, trace_test_says("instances/again/available_tracers",
-				   "nop function\n"));
+				   "function nop\n"));
 	KEXPECT_EQ(t,
 		   trace_test_put("instances/again/current_tracer",
 				  "function_graph"),

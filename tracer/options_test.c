@@ -46,7 +46,7 @@ KTEST(files_options, "tracefs.options")
 		   -EINVAL);
 	KEXPECT(t, !trace_option(OPT_PRINT_PARENT));
 	KEXPECT_EQ(t, trace_test_put("options/sym-addr", "2"), -EINVAL);
-	KEXPECT_EQ(t, trace_test_put("options/sym-addr", " 0 "), 0);
+	KEXPECT_EQ(t, trace_test_put("options/sym-addr", "0"), 0);
 	KEXPECT_EQ(t, trace_test_put("trace_options", "nocontext-info"), 0);
 	trace_test_read("trace", want, sizeof(want), 64);
 	KEXPECT(t, !strcmp(want, "victim_call\n"));

@@ -214,7 +214,8 @@ static struct pids **list_of(const struct ctl_handle *h)
 	return strstr(h->file->path, "notrace") ? &lists->no : &lists->yes;
 }
 
-/* The pids of `text`, and with >> those of `old`; *list is NULL if there are none. */
+/* The pids of `text`, and with >> those of `old`; *list is NULL if there are none, or after an
+ * error. */
 static int parse(struct ctl_handle *h, const struct pids *old, char *text,
 		 struct pids **list)
 {
@@ -228,8 +229,9 @@ static int parse(struct ctl_handle *h, const struct pids *old, char *text,
 	for (unsigned int i = 0; old && i < old->nr; i++)
 		insert(*list, old->pid[i]);
 	while ((word = ctl_word(&text))) {
-		if (parse_u64(word, &pid) || pid >> 31) {
+		if (parse_in_base(word, 0, &pid) || pid >> 31) {
 			kfree(*list);
+			*list = NULL;
 			return ctl_error(h, -EINVAL,
 					 "'%.32s' is no pid; ps shows them",
 					 word);
@@ -250,7 +252,8 @@ static int pids_write(struct ctl_handle *h, char *text)
 
 	old = *list;
 	err = parse(h, h->truncate ? NULL : old, text, &new);
-	if (!err) {
+	/* As in Linux, the list is empty from the file's opening with > on. */
+	if (!err || (h->truncate && old)) {
 		__atomic_store_n(list, new, __ATOMIC_RELEASE);
 		events_update(h); /* each looks at pids */
 		trace_refresh();  /* after this no CPU reads the old list */
@@ -276,11 +279,11 @@ static int pids_read(struct ctl_handle *h, struct seq *s)
 	while (instance_option(instance_of(h), option_of(h)) && list &&
 	       i < list->nr && has_ended(list->pid[i]))
 		i = h->pos++;
-	found = list ? i < list->nr : !i;
+	found = list ? i < list->nr : !i && option_of(h) == OPT_FUNCTION_FORK;
 	if (found && list)
 		seq_printf(s, "%d\n", list->pid[i]);
 	else if (found)
-		seq_printf(s, "no pid\n");
+		seq_printf(s, "no pid\n"); /* in Linux's files of calls alone */
 	return found;
 }
 

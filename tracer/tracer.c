@@ -301,7 +301,7 @@ static int set_depth(const char *value)
 	u64 levels;
 
 	boot_depth = value;
-	return parse_u64(value, &levels);
+	return parse_in_base(value, 10, &levels);
 }
 KERNEL_PARAM(ftrace_graph_max_depth, "ftrace_graph_max_depth",
 	     "levels of calls; 0 is all", set_depth);

@@ -27,8 +27,8 @@ static void warning_show(struct ctl_handle *h, struct seq *s)
 
 static int warning_write(struct ctl_handle *h, char *text)
 {
-	bool on, before;
-	int err = ctl_nonzero(h, text, &on);
+	bool before;
+	int on, err = ctl_int(h, text, CTL_SWITCH, &on);
 
 	if (err)
 		return err;

@@ -414,26 +414,41 @@ char *ctl_strip(char *text)
 	return text;
 }
 
-int ctl_nonzero(struct ctl_handle *h, char *text, bool *value)
+int ctl_number(struct ctl_handle *h, const char *text, u64 most,
+	       const char *kind, u64 *value)
 {
 	u64 v;
-	int err = parse_u64(ctl_strip(text), &v);
+	int err = parse_in_base(text, 10, &v);
 
-	if (err)
-		return ctl_error(h, err,
-				 "'%.32s' is no number; 0 is off, any other on",
-				 text);
+	if (err || v > most)
+		return ctl_error(h, err ? err : -ERANGE, "'%.32s' is no %s",
+				 text, kind);
 	*value = v;
 	return 0;
 }
 
-int ctl_bool(struct ctl_handle *h, char *text, bool *value)
+int ctl_bool(struct ctl_handle *h, const char *text, bool *value)
 {
-	text = ctl_strip(text);
-	*value = !strcmp(text, "1");
-	if (!*value && strcmp(text, "0"))
-		return ctl_error(h, -EINVAL, "'%.32s' is neither 0 nor 1",
-				 text);
+	u64 v;
+	int err = parse_in_base(text, 10, &v);
+
+	if (err || v > 1)
+		return ctl_error(h, err ? err : -EINVAL,
+				 "'%.32s' is neither 0 nor 1", text);
+	*value = v;
+	return 0;
+}
+
+int ctl_int(struct ctl_handle *h, char *text, const char *kind, int *value)
+{
+	char *digits = ctl_strip(text);
+	bool minus = *digits == '-';
+	u64 v;
+
+	if (*digits == '+' || digits[minus] == '+' ||
+	    parse_in_base(digits + minus, 0, &v) || v > ~0u / 2 + (u64)minus)
+		return ctl_error(h, -EINVAL, "'%.32s' is no %s", digits, kind);
+	*value = minus ? -v : v;
 	return 0;
 }
 

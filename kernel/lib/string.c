@@ -205,13 +205,15 @@ static bool skip_0x(const char **s)
 	return hex;
 }
 
-int parse_hex(const char *s, u64 *value)
+int parse_in_base(const char *s, unsigned int base, u64 *value)
 {
 	int err;
 	u64 v;
 
-	skip_0x(&s);
-	err = parse_digits(&s, 16, &v);
+	s += *s == '+';
+	if (!base)
+		base = skip_0x(&s) ? 16 : *s == '0' ? 8 : 10;
+	err = parse_digits(&s, base, &v);
 	if (err || *s)
 		return err ? err : -EINVAL;
 	*value = v;

@@ -24,7 +24,11 @@ size_t strlcpy(char *d, const char *s, size_t size);
  */
 int parse_u64(const char *s, u64 *value);
 
-/* The same for a hexadecimal number, with or without 0x, without a suffix. */
-int parse_hex(const char *s, u64 *value);
+/*
+ * Parse a whole number as Linux's control files take it: a "+" or none, and digits, without a
+ * suffix. The base is 10 or 16, and then 0x is refused; or it is 0: 0x begins a hexadecimal
+ * number, another leading 0 an octal one. Errors as parse_u64().
+ */
+int parse_in_base(const char *s, unsigned int base, u64 *value);
 
 #endif

@@ -89,21 +89,38 @@ KTEST(string_parse, "string.parse_u64")
 	KEXPECT_EQ(t, parsed("1KK"), -EINVAL);
 }
 
-KTEST(string_parse_hex, "string.parse_hex")
+/* A negative error, or the number. */
+static long long number(const char *s, unsigned int base)
 {
-	u64 v = 5;
+	u64 v = 0;
+	int err = parse_in_base(s, base, &v);
 
-	KEXPECT_EQ(t, parse_hex("1f", &v), 0);
-	KEXPECT_EQ(t, v, 0x1f);
-	KEXPECT_EQ(t, parse_hex("0x1F", &v), 0);
+	return err ? err : (long long)v;
+}
+
+/* As Linux 6.1 takes and refuses them in its files. */
+KTEST(string_number, "string.parse_in_base")
+{
+	KEXPECT_EQ(t, number("12", 10), 12);
+	KEXPECT_EQ(t, number("+1", 10), 1);
+	KEXPECT_EQ(t, number("010", 10), 10);
+	KEXPECT_EQ(t, number("08", 10), 8);
+	KEXPECT_EQ(t, number("010", 0), 8);
+	KEXPECT_EQ(t, number("08", 0), -EINVAL);
+	KEXPECT_EQ(t, number("0", 0), 0);
+	KEXPECT_EQ(t, number("0X1f", 0), 0x1f);
+	KEXPECT_EQ(t, number("1F", 16), 0x1f);
 	/* Leading zeros do not count as digits, however many there are. */
-	KEXPECT_EQ(t, parse_hex("00000000000000001f", &v), 0);
-	KEXPECT_EQ(t, v, 0x1f);
-	KEXPECT_EQ(t, parse_hex("10000000000000000", &v), -ERANGE);
-	KEXPECT_EQ(t, parse_hex("1g", &v), -EINVAL);
-	KEXPECT_EQ(t, parse_hex("", &v), -EINVAL);
-	KEXPECT_EQ(t, parse_hex("0x", &v), -EINVAL);
-	KEXPECT_EQ(t, v, 0x1f);
+	KEXPECT_EQ(t, number("00000000000000001f", 16), 0x1f);
+	KEXPECT_EQ(t, number("10000000000000000", 16), -ERANGE);
+	KEXPECT_EQ(t, number("99999999999999999999", 10), -ERANGE);
+	static const char *const wrong[] = { "",   "+",	  "-1",	 " 1",	"1 ",
+					     "1k", "0x1", "1\n", "0b1", "one" };
+	for (unsigned int i = 0; i < ARRAY_SIZE(wrong); i++)
+		KEXPECT_EQ(t, number(wrong[i], 10), -EINVAL);
+	KEXPECT_EQ(t, number("0x", 0), -EINVAL);
+	KEXPECT_EQ(t, number("0x1", 16), -EINVAL);
+	KEXPECT_EQ(t, number("1g", 16), -EINVAL);
 }
 
 static const struct {

@@ -125,13 +125,14 @@ static void max_show(struct ctl_handle *h, struct seq *s)
 static int max_write(struct ctl_handle *h, char *text)
 {
 	u64 v;
+	int err = ctl_number(h, text, ~0ul, "number", &v);
 
-	text = ctl_strip(text);
-	if (parse_u64(text, &v) || v)
-		return ctl_error(h, -EINVAL,
-				 "'%.32s' is not 0, which begins anew", text);
-	take(NULL);
-	return 0;
+	if (!err && v)
+		err = ctl_error(h, -EINVAL, "%llu is not 0, which begins anew",
+				(unsigned long long)v);
+	if (!err)
+		take(NULL);
+	return err;
 }
 CTL_FILE(stack_max_size, .path = TRACING "stack_max_size", .show = max_show,
 	 .write = max_write);
@@ -210,8 +211,7 @@ static void enabled_show(struct ctl_handle *h, struct seq *s)
 
 static int enabled_write(struct ctl_handle *h, char *text)
 {
-	bool on;
-	int err = ctl_nonzero(h, text, &on);
+	int on, err = ctl_int(h, text, CTL_SWITCH, &on);
 
 	return err ?: enable(h, on);
 }

@@ -342,13 +342,11 @@ static int max_write(struct ctl_handle *h, char *text)
 {
 	irq_state_t state;
 	u64 us;
-	int err = parse_u64(ctl_strip(text), &us);
+	int err = ctl_number(h, text, ~0ull / NSEC_PER_USEC,
+			     "number of microseconds; 0 begins anew", &us);
 
-	if (err || us > ~0ull / NSEC_PER_USEC)
-		return ctl_error(h, err ? err : -ERANGE,
-				 "'%.32s' is no number of microseconds; 0 "
-				 "begins anew",
-				 text);
+	if (err)
+		return err;
 	state = arch_irq_save();
 	keep_begin();
 	WRITE_ONCE(limit_ns, us * NSEC_PER_USEC);

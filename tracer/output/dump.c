@@ -214,17 +214,17 @@ static void dump_show(struct ctl_handle *h, struct seq *s)
 	seq_printf(s, "%u\n", READ_ONCE(wanted));
 }
 
+#define DUMP_NUMBERS                                                           \
+	"number from 0 (no dump), 1 (all CPUs), 2 (the CPU that panics)"
+
 static int dump_write(struct ctl_handle *h, char *text)
 {
-	u64 what;
-	int err;
+	int what, err = ctl_int(h, text, DUMP_NUMBERS, &what);
 
-	text = ctl_strip(text);
-	if (parse_u64(text, &what) || what > THIS_CPU)
-		return ctl_error(h, -EINVAL,
-				 "'%.32s' is none of 0 (no dump), 1 (all "
-				 "CPUs), 2 (the CPU that panics)",
-				 text);
+	if (!err && (what < 0 || what > THIS_CPU))
+		err = ctl_error(h, -EINVAL, "%d is no " DUMP_NUMBERS, what);
+	if (err)
+		return err;
 	err = want(what);
 	return err ? ctl_error(h, err, "out of memory") : 0;
 }

@@ -339,14 +339,11 @@ static void cpu_buffer_size_show(struct ctl_handle *h, struct seq *s)
 static int set_size(struct ctl_handle *h, const char *text, cpumask_t mask)
 {
 	struct trace_instance *in = instance_of(h);
-	int err = 0;
-	u64 kb;
+	u64 kb = 0;
+	int err = ctl_number(h, text, ~0ull, "number of KiB", &kb);
 
-	if (parse_u64(text, &kb) || !kb || kb >> 30)
-		return ctl_error(h, -EINVAL,
-				 "'%.32s' is no "
-				 "number of KiB from 1 on",
-				 text);
+	if (err || !kb)
+		return err ?: ctl_error(h, -EINVAL, "it has 1 KiB at least");
 	snapshot_hold(in);
 	if (ring_resize(in->rings, mask, kb))
 		err = ctl_error(

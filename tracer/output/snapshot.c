@@ -201,14 +201,17 @@ static int write_on(struct ctl_handle *h, char *text, cpumask_t mask)
 {
 	struct trace_instance *in = instance_of(h);
 	u64 v;
-	int err = parse_u64(ctl_strip(text), &v);
+	int err = ctl_number(h, text, ~0ull,
+			     "number; 0 frees the memory of a snapshot, 1 "
+			     "takes one, 2 forgets it",
+			     &v);
 
-	if (err || (!v && mask != ~0u))
-		return ctl_error(h, -EINVAL,
-				 "'%.32s' is %s; 1 takes a snapshot, 2 forgets "
-				 "it%s",
-				 text, err ? "no number" : "for all CPUs",
-				 mask == ~0u ? ", 0 frees its memory" : "");
+	if (!err && !v && mask != ~0u)
+		err = ctl_error(h, -EINVAL,
+				"0 frees the memory of all CPUs: only "
+				"/sys/kernel/tracing/snapshot takes it");
+	if (err)
+		return err;
 	mutex_lock(&trace_mutex);
 	if (in->tracer->latency) {
 		err = refuse(h);

@@ -106,8 +106,7 @@ static void printk_show(struct ctl_handle *h, struct seq *s)
 
 static int printk_write(struct ctl_handle *h, char *text)
 {
-	bool on;
-	int err = ctl_nonzero(h, text, &on);
+	int on, err = ctl_int(h, text, CTL_SWITCH, &on);
 
 	if (err)
 		return err;
