@@ -54,8 +54,21 @@ int arch_console_getc(void);
 void arch_console_irq_enable(void);
 
 /*
- * End the machine with an exit status: 0 is success, 1 to 127 is failure. Under
- * tools/run QEMU's own exit status tells which. Never returns. Any context.
+ * The status with which QEMU must end when the kernel ends with `status`: odd, from 33
+ * on. QEMU itself gives 0 when the machine resets and when a signal or its monitor ends
+ * it, and 1 when it fails. tools/lib/qemu.py believes no status below 33.
+ */
+#define POWER_STATUS_MOST 110
+static inline u32 power_status(int status)
+{
+	bool fits = status >= 0 && status <= POWER_STATUS_MOST;
+
+	return 33 + 2 * (u32)(fits ? status : 1);
+}
+
+/*
+ * End the machine with an exit status: 0 is success, 1 to POWER_STATUS_MOST is failure.
+ * QEMU's own exit status becomes power_status(status). Never returns. Any context.
  */
 noreturn void arch_power_off(int status);
 

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 from lib import qemu
+from lib.witness import end_with_parent
 
 
 PACKET = re.compile(rb"[^$]*\$([^#]*)#..", re.S)
@@ -32,14 +33,16 @@ class Stub:
             command, "-serial", f"file:{self.folder.name}/console")
         self.process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-            preexec_fn=qemu.end_with_parent)
+            preexec_fn=end_with_parent)
         self.socket = socket.socket(socket.AF_UNIX)
+        end = time.monotonic() + 20
         while True:
             try:
                 self.socket.connect(str(path))
                 break
             except OSError:
                 assert self.process.poll() is None, "QEMU ended"
+                assert time.monotonic() < end, "QEMU has not opened gdb's socket"
                 time.sleep(0.02)
         self.socket.settimeout(20)
         self.buffer = b""

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from conftest import ANY, ARCHES, FACTS, ROOT, built, program
-from lib import qemu, report
+from lib import qemu, report, watchdog
 from lib.guest import Guest
 from lib.qemu import Verdict
 from qmp import Qmp
@@ -91,6 +91,12 @@ def test_status_counts():
     assert verdict == Verdict.BROKEN and "panic: CPU 1: bug" in why
 
 
+def test_no_status_of_qemus_own():
+    """QEMU gives 0 and 1 by itself, and minus a signal's number."""
+    assert [qemu.kernel_status(status) for status in (33, 35, 253)] == [0, 1, 110]
+    assert all(qemu.kernel_status(status) is None for status in (*range(-64, 33), 34))
+
+
 def test_killed_is_timeout():
     assert judged(GOOD, None, None)[0] == Verdict.TIMEOUT
 
@@ -112,6 +118,63 @@ def test_real_panic_after_tests(arch, run_tool):
     done = run_tool("--arch", arch, "--smp", "2", "--append",
                     'run="test printk.*; test string.*; panic"')
     assert done.returncode == Verdict.BROKEN, done.stdout
+
+
+def with_code(image, function: str, code: str, path: Path) -> Path:
+    """The image, with other instructions (hexadecimal) where that function begins."""
+    data = bytearray(image.data)
+    at = image.offset(image.symbols[function])
+    data[at:at + len(code) // 2] = bytes.fromhex(code)
+    path.write_bytes(data)
+    return path
+
+
+@pytest.mark.parametrize("by, said", [
+    (signal.SIGTERM, "a signal ended QEMU: terminating on signal 15"),
+    (signal.SIGKILL, "a signal ended QEMU: Killed"),
+    ("quit", "QEMU was told to quit"),
+    ("system_reset", "QEMU was told to reset the machine")])
+def test_ended_from_outside_is_broken(arch, tmp_path, by, said):
+    """All expected lines have been seen by then."""
+    qmp = tmp_path / "qmp"
+    with program([ROOT / "tools" / "run", "--arch", arch, "-v", "--qmp", qmp, "--expect",
+                  "^hello", "--timeout", "60", "--append", 'run="echo hello; sleep 3000"'], text=True,
+                 stdout=subprocess.PIPE) as runner:
+        while runner.stdout.readline() != "hello\n":
+            assert runner.poll() is None
+        if isinstance(by, str):
+            Qmp(qmp).command(by)
+        else:
+            os.kill(qemu_of(runner), by)
+        *_, verdict = runner.stdout.read().splitlines()
+    assert runner.returncode == Verdict.BROKEN
+    assert f"all expected lines seen, but the kernel gave no status: {said}" in verdict
+
+
+@pytest.mark.parametrize("args", [("-nosuchopt",), ("-device", "nosuch")])
+def test_arguments_that_qemu_refuses(arch, run_tool, args):
+    """No kernel ran: none is blamed."""
+    args = [f"--qemu-arg={x}" for x in args]
+    done = run_tool("--arch", arch, *args)
+    assert done.returncode == Verdict.USAGE
+    assert re.search(r": QEMU refused its arguments: .*nosuch.*; no kernel ran \(", done.stdout)
+    done = run_tool("--arch", arch, "--interactive", *args)
+    assert done.returncode == Verdict.USAGE
+    assert "tools/run: QEMU refused its arguments; no kernel ran" in done.stderr
+    with pytest.raises(AssertionError, match="QEMU refused its arguments: .*; no kernel ran"):
+        Guest(arch, elf=built(arch).path, extra=["-nosuchopt"])
+
+
+def test_guest_says_why_it_ended(arch):
+    """A person at the console is not only told that there is no prompt."""
+    with Guest(arch, elf=built(arch).path) as guest:
+        with pytest.raises(AssertionError, match="the kernel ended with status 3"):
+            guest.run("poweroff 3")
+    with Guest(arch, elf=built(arch).path) as guest:
+        os.kill(guest.pid, signal.SIGTERM)
+        with pytest.raises(AssertionError, match="a signal ended QEMU: terminating"):
+            guest.run("uptime")
+        assert guest.poweroff() is None
 
 
 def test_real_hang(arch, run_tool):
@@ -146,12 +209,7 @@ def test_time_is_up_in_the_middle(arch, run_tool):
 def test_real_hang_in_the_contract(image, run_tool, tmp_path):
     """A function that never returns: the test that calls it is named long before the
     timeout, with the calls of each CPU and of the other tasks."""
-    data = bytearray(image.data)
-    at = image.offset(image.symbols["arch_frame_print"])
-    loop = bytes.fromhex(FACTS[image.arch]["loop"])
-    data[at:at + len(loop)] = loop
-    elf = tmp_path / "hangs.elf"
-    elf.write_bytes(data)
+    elf = with_code(image, "arch_frame_print", FACTS[image.arch]["loop"], tmp_path / "hangs.elf")
     done = run_tool("--arch", image.arch, "--smp", "2", "--elf", str(elf),
                     "--timeout", "600", "--append", 'run="test arch*; poweroff"')
     assert done.returncode == Verdict.TIMEOUT, done.stdout
@@ -170,9 +228,9 @@ def test_watchdog_counts_what_the_guest_could_use(monkeypatch):
     console = qemu.Console()
     console.feed(b"KTAP version 1\n1..1\n# begin arch.idle\n")
     wall, cpu = 100.0, 0.0
-    monkeypatch.setattr(qemu.time, "monotonic", lambda: wall)
-    monkeypatch.setattr(qemu.Watchdog, "cpu_time", lambda _self: cpu)
-    slow, still, naps = (qemu.Watchdog(0, console, True, False)
+    monkeypatch.setattr(watchdog.time, "monotonic", lambda: wall)
+    monkeypatch.setattr(watchdog.Watchdog, "cpu_time", lambda _self: cpu)
+    slow, still, naps = (watchdog.Watchdog(0, console, True, False)
                          for _ in range(3))
     assert not slow.hangs() and not still.hangs() and not naps.hangs()
     for _ in range(6):
@@ -186,7 +244,7 @@ def test_watchdog_counts_what_the_guest_could_use(monkeypatch):
     assert slow.hangs()
     wall, cpu = 105.0, 0.1
     with monkeypatch.context() as starved:
-        starved.setattr(qemu.Watchdog, "waits_for_cpu", lambda _self: True)
+        starved.setattr(watchdog.Watchdog, "waits_for_cpu", lambda _self: True)
         assert not still.hangs()
     wall, cpu = 110.0, 0.2
     assert still.hangs()
@@ -203,15 +261,9 @@ def test_watchdog_counts_what_the_guest_could_use(monkeypatch):
 def test_real_triple_fault(image, run_tool, tmp_path):
     """An illegal instruction before there are vectors. A machine that resets then ends
     QEMU with 0; the others stand still."""
-    data = bytearray(image.data)
-    for name in ("_start", "_start32"):
-        if name in image.symbols:
-            break
-    at = image.offset(image.symbols[name])
-    undefined = bytes.fromhex(FACTS[image.arch]["undefined"])
-    data[at:at + 16] = undefined * (16 // len(undefined))
-    elf = tmp_path / "broken.elf"
-    elf.write_bytes(data)
+    name = next(x for x in ("_start", "_start32") if x in image.symbols)
+    undefined = FACTS[image.arch]["undefined"]
+    elf = with_code(image, name, undefined * (32 // len(undefined)), tmp_path / "broken.elf")
     done = run_tool("--arch", image.arch, "--elf", str(elf), "--timeout", "5")
     assert done.returncode in (Verdict.BROKEN, Verdict.TIMEOUT), done.stdout
     if FACTS[image.arch].get("resets"):
@@ -404,7 +456,7 @@ def test_qemu_is_killed():
                  stderr=subprocess.PIPE) as runner:
         os.kill(qemu_of(runner), signal.SIGBUS)
         said = runner.stderr.read()
-    assert "tools/run: QEMU was ended by a signal: Bus error" in said
+    assert "tools/run: a signal ended QEMU: Bus error" in said
     assert runner.returncode == Verdict.BROKEN
 
 

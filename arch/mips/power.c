@@ -8,7 +8,7 @@
 noreturn void arch_power_off(int status)
 {
 	register u32 call asm("$25") = 1;
-	register u32 code asm("$4") = status;
+	register u32 code asm("$4") = power_status(status);
 
 	asm volatile("sdbbp 1" : : "r"(call), "r"(code) : "memory");
 	arch_cpu_halt();

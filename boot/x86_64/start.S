@@ -75,7 +75,7 @@ no_long_mode:
 	movw $COM1, %dx
 	outb %al, %dx
 	jmp 1b
-3:	movl $(16 + 1), %eax	/* arch_power_off(1) */
+3:	movl $(33 + 2 * 1) >> 1, %eax	/* power_status(1) */
 	movw $DEBUG_EXIT, %dx
 	outl %eax, %dx
 4:	hlt

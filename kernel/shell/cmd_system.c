@@ -168,7 +168,8 @@ static int cmd_poweroff(struct sink *out, int argc, char **argv)
 	(void)out;
 	if (argc > 2)
 		return shell_error(-EINVAL, "poweroff", "takes one STATUS");
-	if (argc > 1 && shell_number("poweroff", argv[1], 127, &status))
+	if (argc > 1 &&
+	    shell_number("poweroff", argv[1], POWER_STATUS_MOST, &status))
 		return -EINVAL;
 	arch_power_off(status);
 }

@@ -8,6 +8,7 @@ import pexpect
 from pexpect.fdpexpect import fdspawn
 
 from lib import qemu
+from lib.witness import Witness
 
 PROMPT = r"nopl:(/[^#\s]*)# "
 
@@ -21,10 +22,10 @@ class Guest(fdspawn):
         self.machine = qemu.Machine(arch)
         command = self.machine.command(
             smp=smp, append=append, for_input=True, **options)
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, start_new_session=True,
-            preexec_fn=qemu.end_with_parent)
+        self.witness = Witness(command)
+        self.process = self.witness.start(
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, start_new_session=True)
         self.pid = self.process.pid
         super().__init__(self.process.stdout, timeout=timeout, encoding="utf-8",
                          codec_errors="replace", maxread=65536)
@@ -50,8 +51,12 @@ class Guest(fdspawn):
         return super().read_nonblocking(size, timeout)
 
     def send(self, s: str) -> int:
-        """Type it. Returns how many bytes that were."""
-        return os.write(self.process.stdin.fileno(), s.encode())
+        """Type it. Returns how many bytes that were. If QEMU has ended, what is read next says
+        so."""
+        try:
+            return os.write(self.process.stdin.fileno(), s.encode())
+        except BrokenPipeError:
+            return 0
 
     def isalive(self) -> bool:
         """Has QEMU not ended?"""
@@ -72,9 +77,19 @@ class Guest(fdspawn):
             self.expect(PROMPT, timeout=timeout)
         except (pexpect.EOF, pexpect.TIMEOUT) as error:
             raise AssertionError(
-                f"no prompt ({type(error).__name__}); the console ended:\n"
+                f"no prompt ({self.why(error, timeout)}); the console ended:\n"
                 + self.text_before()[-3000:]) from None
         self.cwd_shown = self.match[1]
+
+    def why(self, error: Exception, timeout: float) -> str:
+        """Why there is nothing more to read: time is up, or QEMU has ended, and then why."""
+        if isinstance(error, pexpect.TIMEOUT):
+            return f"waited for {self.timeout if timeout == -1 else timeout:g} s"
+        status = self.process.wait(timeout=qemu.LAST_WAIT)
+        kernel = qemu.kernel_status(status)
+        if kernel is not None:
+            return f"the kernel ended with status {kernel}"
+        return self.witness.ended(status, self.text_before().splitlines())[1]
 
     def run(self, line: str, timeout: float = -1) -> str:
         """Type a line; what it printed, without the echo."""
@@ -94,7 +109,7 @@ class Guest(fdspawn):
         return lines[0]
 
     def poweroff(self) -> int | None:
-        """Type poweroff; the kernel's exit status."""
+        """Type poweroff; the kernel's exit status, or None if it gave none."""
         self.send("poweroff\r")
         self.expect(pexpect.EOF, timeout=20)
-        return self.machine.kernel_status(self.process.wait(timeout=20))
+        return qemu.kernel_status(self.process.wait(timeout=20))

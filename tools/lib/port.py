@@ -19,7 +19,7 @@ KEYS = {
     "args": (LIST, True), "smp1_args": (LIST, False), "icount_args": (LIST, False),
     "lab_icount": (NUMBER, False), "cpu_start": (TEXT, False), "gdb": (LIST, False),
     "debugger": (OBJECT, True),
-    "status": ('"identity" or an object', True), "objdump": (LIST, True),
+    "objdump": (LIST, True),
     "elf_machine": (NUMBER, True), "limits": (OBJECT, True),
     "linux": (OBJECT, False), "code": (OBJECT, True), "fetch": (OBJECT, True),
     "sites": (OBJECT, True), "tests": (OBJECT, True),
@@ -27,7 +27,6 @@ KEYS = {
 TESTS = {
     TEXT: lambda x: isinstance(x, str), LIST: lambda x: isinstance(x, list),
     OBJECT: lambda x: isinstance(x, dict), NUMBER: lambda x: isinstance(x, int),
-    '"identity" or an object': lambda x: x == "identity" or isinstance(x, dict),
 }
 
 

@@ -3,11 +3,10 @@
 A Machine knows one architecture's QEMU (arch/<port>/machine.json) and makes
 command lines. Console collects what a guest prints and reads the KTAP in it.
 boot() runs one guest to its end, and judge() gives the verdict: a pass needs
-the test plan met, the end marker seen and the exit status, all three, because
-a triple fault or a guest that was killed may also end with status 0.
+the test plan met, the end marker seen and the kernel's own exit status, all three.
+What QEMU gives by itself is no such status, and lib.witness says whence it came.
 """
 
-import ctypes
 import dataclasses
 import enum
 import os
@@ -15,7 +14,6 @@ import platform
 import re
 import selectors
 import shutil
-import signal
 import subprocess
 import tempfile
 import time
@@ -23,10 +21,15 @@ from pathlib import Path
 
 from lib import port
 from lib.port import ROOT, UsageError, architectures
+from lib.watchdog import Watchdog
+from lib.witness import Witness
 
 # Seconds between two looks at a console. QEMU writes one byte at a time, and each of them
 # would wake a reader that waits.
 GATHER = 0.002
+
+# Seconds that QEMU may take to end when it has closed its output.
+LAST_WAIT = 10
 
 # QEMU translates a function anew when its site changes, and keeps what it had translated before.
 # 8 MiB hold all of nopl. With QEMU's own size, up to 1 GiB, the host's caches miss: all tests on
@@ -140,18 +143,11 @@ class Machine:
                              f"{wanted}): make ARCH={self.arch}")
         return "qemu_big" if big and "qemu_big" in self.info else "qemu"
 
-    def kernel_status(self, status: int) -> int | None:
-        """What the kernel ended with, from QEMU's status; None: it did not."""
-        table = self.info["status"]
-        if table == "identity":
-            return status if 0 <= status < 128 else None
-        return table.get(str(status))
 
-
-def end_with_parent() -> None:
-    """For a child before it becomes QEMU: the kernel ends it when we end, by
-    whatever signal, so that no guest is left behind."""
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+def kernel_status(status: int) -> int | None:
+    """What the kernel ended with, from QEMU's status: arch.h's power_status() backwards. None:
+    the kernel gave none."""
+    return (status - 33) // 2 if status >= 33 and status % 2 else None
 
 
 def replace_option(args: list[str], name: str, value: str) -> list[str]:
@@ -282,64 +278,11 @@ class Boot:
     # Where each CPU stood when the guest was given up: its calls, innermost first.
     stacks: list[str] = dataclasses.field(default_factory=list)
     hung: bool = False  # given up because a test hangs, not because time was up
+    ran: bool = True  # QEMU took its arguments, and ran a kernel
+    why: str = ""  # QEMU ended, where the kernel gave no status
 
 
 ENDED, HANGS, LATE = "ended", "hangs", "late"  # how reading a console ends
-
-
-class Watchdog:
-    """Does a test hang, or the boot before the first test? A test of the contract
-    ("arch...") takes less than a second, any other less than ten. A busy host makes
-    them slow, but not hang: what counts is the CPU time that QEMU has had for it, or
-    that QEMU wanted none."""
-
-    CONTRACT, OTHER = 4, 120  # seconds: of CPU time, or of standing still
-    STILL = 0.05  # CPU time in a second of standing still: no CPU of the guest runs
-    LOOK = 1  # second, at least, between two looks at that
-
-    def __init__(self, pid: int, console: Console, tests: bool, slow: bool):
-        """tests: the first thing that the kernel does is to run tests. slow: under
-        -icount, or with a plugin, everything takes longer."""
-        self.pid, self.console = pid, console
-        self.scale = 10 if slow else 1
-        self.before = "the boot" if tests else None
-        self.test = None
-        self.begun = 0.0  # CPU time when the test began
-        self.last = (0.0, 0.0)  # wall clock, CPU time
-        self.still = 0.0  # seconds that it has stood still without a break
-
-    def cpu_time(self) -> float:
-        """Seconds that QEMU has run, all threads together."""
-        try:
-            stat = Path(f"/proc/{self.pid}/stat").read_text()
-        except OSError:
-            return 0.0
-        ticks = stat.rpartition(")")[2].split()[11:13]
-        return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
-
-    def waits_for_cpu(self) -> bool:
-        """Is there a thread that would run if the host let it?"""
-        try:
-            states = {stat.read_text().rpartition(")")[2].split()[0]
-                      for stat in Path(f"/proc/{self.pid}/task").glob("*/stat")}
-        except OSError:  # it has just ended
-            return False
-        return bool({"R", "D"} & states)
-
-    def hangs(self) -> bool:
-        """Ask from time to time."""
-        wall, cpu = time.monotonic(), self.cpu_time()
-        runs = self.console.runs
-        test = runs[-1].running if runs else self.before
-        if test != self.test or not test:
-            self.test, self.begun, self.last, self.still = test, cpu, (wall, cpu), 0.0
-            return False
-        limit = self.CONTRACT if test.startswith(("arch", "the boot")) else self.OTHER
-        if (passed := wall - self.last[0]) >= self.LOOK:
-            stands = cpu - self.last[1] < passed * self.STILL and not self.waits_for_cpu()
-            self.still = self.still + passed if stands else 0.0
-            self.last = (wall, cpu)
-        return self.still >= limit or cpu - self.begun >= limit * self.scale
 
 
 def stacks(machine: Machine, command: list[str], socket: str) -> list[str]:
@@ -389,10 +332,9 @@ def boot(machine: Machine, command: list[str], timeout: float | None = None,
         command = [*command, "-chardev",
                    f"socket,id=stacks,path={socket},server=on,wait=off",
                    "-gdb", "chardev:stacks"]
-        with subprocess.Popen(command, stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT,
-                              preexec_fn=end_with_parent) as process:
+        witness = Witness(command)
+        with witness.start(stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                           stderr=subprocess.STDOUT) as process:
             if on_start:
                 on_start(process.pid)
             sink = open(log, "wb") if log else None
@@ -402,9 +344,7 @@ def boot(machine: Machine, command: list[str], timeout: float | None = None,
                 how = _collect(process, console, start + timeout, sink, watchdog)
                 if how == HANGS and on_hang:
                     on_hang(watchdog.test)
-                if how == ENDED:
-                    process.wait(timeout=10)
-                else:
+                if how != ENDED:
                     where = stacks(machine, command, socket)
             finally:
                 if process.poll() is None:
@@ -412,10 +352,13 @@ def boot(machine: Machine, command: list[str], timeout: float | None = None,
                 if sink:
                     sink.close()
     console.close()
-    status = process.returncode if how == ENDED else None
-    return Boot(console, None if status is None
-                else machine.kernel_status(status),
-                status, time.monotonic() - start, where, how == HANGS)
+    done = Boot(console, None, None, time.monotonic() - start, where, how == HANGS)
+    if how == ENDED:
+        done.qemu_status = process.returncode
+        done.status = kernel_status(process.returncode)
+        if done.status is None:
+            done.ran, done.why = witness.ended(process.returncode, console.lines)
+    return done
 
 
 def _collect(process: subprocess.Popen, console: Console, deadline: float,
@@ -432,11 +375,20 @@ def _collect(process: subprocess.Popen, console: Console, deadline: float,
             time.sleep(GATHER)
             data = os.read(process.stdout.fileno(), 65536)
             if not data:
-                return ENDED
+                return ENDED if _has_ended(process, LAST_WAIT) else LATE
             console.feed(data)
             if sink:
                 sink.write(data)
     return LATE
+
+
+def _has_ended(process: subprocess.Popen, seconds: float) -> bool:
+    """Has it, or does it within that time?"""
+    try:
+        process.wait(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
 
 
 def judge(result: Boot, expect: tuple | list = ()) -> tuple[Verdict, str]:
@@ -446,6 +398,8 @@ def judge(result: Boot, expect: tuple | list = ()) -> tuple[Verdict, str]:
     must be found in a line, in that order, and tests may have run.
     """
     console = result.console
+    if not result.ran:
+        return Verdict.USAGE, result.why
     if result.qemu_status is None:
         last = next((x for x in reversed(console.lines) if x.strip()), "")
         running = [run.running for run in console.runs if run.running]
@@ -462,19 +416,20 @@ def judge(result: Boot, expect: tuple | list = ()) -> tuple[Verdict, str]:
     failed = [name for run in console.runs for name in run.failed]
     passed, failures, skipped = (
         sum(run.counts()[i] for run in console.runs) for i in range(3))
-    counts = f"{passed} passed, {failures} failed, {skipped} skipped"
+    done = f"{passed} passed, {failures} failed, {skipped} skipped" if console.runs else \
+        "all expected lines seen"
     if failed:
-        return Verdict.FAIL, counts
+        return Verdict.FAIL, done
     if result.status != 0:
         panic = console.panic()
-        return Verdict.BROKEN, (f"{_ended(result)} after {counts}"
+        return Verdict.BROKEN, (f"{done}, but {_ended(result)}"
                                 + (f": {panic}" if panic else ""))
-    return Verdict.PASS, counts if console.runs else "all expected lines seen"
+    return Verdict.PASS, done
 
 
 def _ended(result: Boot) -> str:
     if result.status is None:
-        return f"the kernel gave no status (QEMU's: {result.qemu_status})"
+        return f"the kernel gave no status: {result.why or 'QEMU ended'}"
     return f"the kernel ended with status {result.status}"
 
 

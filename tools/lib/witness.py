@@ -1,0 +1,82 @@
+"""Why a QEMU ended, by what it says itself: a witness beside its exit status.
+
+QEMU ends with 0 when the machine resets (-no-reboot), when a signal or a monitor ends it,
+and with 1 when it cannot begin. Its machine protocol (QMP) tells these apart.
+"""
+
+import ctypes
+import json
+import signal
+import socket
+import subprocess
+
+# Reasons of QMP's event SHUTDOWN with which no kernel has given a status.
+REASONS = {
+    "guest-reset": "the machine was reset from inside",
+    "guest-shutdown": "the machine was switched off without a status",
+    "guest-panic": "the machine told QEMU of a panic",
+    "subsystem-reset": "a device reset the machine",
+    "host-signal": "a signal ended QEMU",
+    "host-qmp-quit": "QEMU was told to quit",
+    "host-qmp-system-reset": "QEMU was told to reset the machine",
+    "host-ui": "QEMU's window was closed",
+    "host-error": "QEMU met an error",
+}
+
+
+def end_with_parent() -> None:
+    """For a child before it becomes QEMU: the kernel ends it when we end, by
+    whatever signal, so that no guest is left behind."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
+class Witness:
+    """A monitor of one QEMU. It stands on two sockets that exist before QEMU does, with the
+    first command in them, so that nothing is missed however soon QEMU ends."""
+
+    def __init__(self, command: list[str]):
+        self.command = command
+        self.program = command[0].rpartition("/")[2]
+        self.reason: str | None = None  # QMP's word, once QEMU has ended
+        self.socket, self.theirs = socket.socketpair()
+        self.socket.sendall(b'{"execute": "qmp_capabilities"}\n')
+        self.socket.setblocking(False)
+
+    def start(self, **options) -> subprocess.Popen:
+        """Run QEMU, as subprocess.Popen() would. It ends with this program."""
+        fd = self.theirs.fileno()
+        with self.theirs:
+            return subprocess.Popen(
+                [*self.command, "-chardev", f"socket,id=witness,fd={fd}",
+                 "-mon", "chardev=witness,mode=control"],
+                pass_fds=[fd], preexec_fn=end_with_parent, **options)
+
+    def read(self) -> list[dict]:
+        """What QEMU has said until now, and was not read yet. Does not wait."""
+        data = b""
+        try:
+            while more := self.socket.recv(65536):
+                data += more
+        except OSError:  # there is no more yet, or QEMU was killed
+            pass
+        return [json.loads(line) for line in data.split(b"\r\n")[:-1]]
+
+    def ended(self, status: int, lines: list[str]) -> tuple[bool, str]:
+        """QEMU has ended with `status`, which is no kernel's, and `lines` stand on the console.
+        Has it run a kernel? Why has it ended, in words?"""
+        answers = self.read()
+        self.socket.close()
+        self.reason = next((x["data"]["reason"] for x in answers
+                            if x.get("event") == "SHUTDOWN"), None)
+        own = [x.partition(": ")[2] for x in lines if x.startswith(f"{self.program}: ")]
+        said = f": {own[-1]}" if own else ""
+        if status < 0:
+            return True, f"a signal ended QEMU: {signal.strsignal(-status)}"
+        if self.reason:
+            return True, REASONS.get(self.reason, f"QEMU says {self.reason}") + said
+        # QEMU answers when it runs the machine; late, if it goes from one timer to the next
+        # (-icount sleep=off). A line that is not QEMU's own is the machine's, too.
+        if status and not any("return" in x for x in answers) and len(own) == sum(
+                bool(x.strip()) for x in lines):
+            return False, f"QEMU refused its arguments{said}; no kernel ran"
+        return True, f"QEMU ended with status {status} by itself{said}"
