@@ -138,8 +138,8 @@ def test_ended_from_outside_is_broken(arch, tmp_path, by, said):
     """All expected lines have been seen by then."""
     qmp = tmp_path / "qmp"
     with program([ROOT / "tools" / "run", "--arch", arch, "-v", "--qmp", qmp, "--expect",
-                  "^hello", "--timeout", "60", "--append", 'run="echo hello; sleep 3000"'], text=True,
-                 stdout=subprocess.PIPE) as runner:
+                  "^hello", "--timeout", "60", "--append", 'run="echo hello; sleep 3000"'],
+                 text=True, stdout=subprocess.PIPE) as runner:
         while runner.stdout.readline() != "hello\n":
             assert runner.poll() is None
         if isinstance(by, str):
