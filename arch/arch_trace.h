@@ -197,19 +197,20 @@ void arch_text_sync(void);
  *                struct task_return, adds one to nr_returns and graph_depth, writes one event
  *                (ring_event.h) with the same time, and has the function return to
  *                trace_return. When ring.cur >= ring.graph, the clock is 2^32 ticks or more
- *                past ring.base, the task has TASK_RETURNS, the frame is not known
- *                (cpu_head.frames), or this is an NMI, it changes nothing and goes on as
- *                trace_entry_return. Where sites stand at a function's entry, each frame is
- *                known.
+ *                past ring.base, the task has TASK_RETURNS, its graph_session is not the one
+ *                that runs, the frame is not known (cpu_head.frames), or this is an NMI, it
+ *                changes nothing and goes on as trace_entry_return. Where sites stand at a
+ *                function's entry, each frame is known.
  * ip is the return address of the live call, parent that of the function.
  *
  * trace_return   where such a function returns to. It keeps every register that may
  *                hold a result. It writes function_graph's return, takes one from
  *                graph_depth and nr_returns, and goes on at the real return address, all
  *                with interrupts off. It calls trace_returned() instead, which says where to
- *                go on, when ring.cur >= ring.graph, the clock is 2^32 ticks or more past
- *                ring.base, the call began before ring.base or took RING_TICKS_END ticks
- *                or more, returns_missed is not 0, or this is an NMI.
+ *                go on, when ring.cur >= ring.graph, the innermost taken return is not one of
+ *                trace_ops, the clock is 2^32 ticks or more past ring.base, the call began
+ *                before ring.base or took RING_TICKS_END ticks or more, returns_missed is not
+ *                0, or this is an NMI.
  *                A stack walk that finds the address of trace_return where a
  *                return address should be looks among the task's taken returns
  *                (kernel/image/unwind.c).
@@ -228,6 +229,8 @@ struct trace_ops {
  */
 #define DATA_ENTRY __attribute__((section(".data.entry")))
 extern struct trace_ops *trace_ops;
+/* Supplied by the tracer: the session of function_graph that runs, or 0. */
+extern u32 graph_session;
 
 /* Supplied by the tracer: which calls go to C. Bit n is in word n / 32, and changes at any
  * time. */

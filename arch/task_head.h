@@ -10,20 +10,25 @@
 #define TASK_NR_RETURNS CONTEXT_SIZE
 #define TASK_GRAPH_DEPTH (CONTEXT_SIZE + 4)
 #define TASK_RETURNS_MISSED (CONTEXT_SIZE + 8)
+#define TASK_GRAPH_SESSION (CONTEXT_SIZE + 12)
 #define TASK_TAKEN (CONTEXT_SIZE + 16)
 
 #define TASK_RETURNS 48
 
-/* Byte offsets into struct task_return, which has 1 << RETURN_SHIFT bytes. */
+/*
+ * Byte offsets into struct task_return, which has 1 << RETURN_SHIFT bytes. The ops are last: of a
+ * task without any taken return, trace_return reads what is before the first one, and finds the
+ * number in graph_session, which is the address of no ops.
+ */
 #if __SIZEOF_POINTER__ == 8
 #define RETURN_SHIFT 6
 #else
 #define RETURN_SHIFT 5
 #endif
-#define RETURN_OPS 0
-#define RETURN_RET __SIZEOF_POINTER__
-#define RETURN_IP (2 * __SIZEOF_POINTER__)
-#define RETURN_CFA (3 * __SIZEOF_POINTER__)
-#define RETURN_CLOCK (4 * __SIZEOF_POINTER__)
+#define RETURN_CLOCK 0
+#define RETURN_RET 8
+#define RETURN_IP (8 + __SIZEOF_POINTER__)
+#define RETURN_CFA (8 + 2 * __SIZEOF_POINTER__)
+#define RETURN_OPS ((1 << RETURN_SHIFT) - __SIZEOF_POINTER__)
 
 #endif

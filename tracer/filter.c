@@ -341,7 +341,8 @@ static int update_sites(struct ctl_handle *h, const struct match *m,
 {
 	if (m->f->for_stack)
 		return trace_update(h, 0, site_words);
-	if (!m->f->in || !m->f->in->tracer->ops)
+	/* The tracer is not the only client: the profiler goes by the top level's filter, too. */
+	if (!m->f->in)
 		return 0;
 	if (m->f == &m->f->in->filter && !old->count != !m->f->count)
 		return trace_update(h, 0, site_words);

@@ -27,6 +27,7 @@ struct trace_ops trace_ops_off = { .entry = trace_entry_off };
 /* One pointer to a pair, so that no call ever sees one tracer's function with
  * another's data (H24). Trampolines load it once. */
 struct trace_ops *trace_ops DATA_ENTRY = &trace_ops_off;
+u32 graph_session DATA_ENTRY;
 
 static bool borrowed; /* under trace_mutex */
 
@@ -121,16 +122,27 @@ static void look_here(void *arg)
 		t->quiesced = quiesce.number;
 }
 
+/* A task that has ended goes on nowhere, though it may stand in a trampoline until it is joined. */
 static void look_at_rest(struct task *t, void *arg)
 {
 	(void)arg;
-	if (is_outside(t, t->preempted ? t->frame : NULL))
+	if (t->state == TASK_DEAD ||
+	    is_outside(t, t->preempted ? t->frame : NULL))
 		t->quiesced = quiesce.number;
+}
+
+/* The idle task of a CPU that is not online is behind its last site, or before its first one
+ * (kernel/cpu/hotplug.c), whether the CPU has parked or arrived by now or not. */
+static bool is_away(const struct task *t)
+{
+	return t == cpus[t->cpu].idle && !cpu_online(t->cpu);
 }
 
 static bool look_at_task(struct task *t, void *arg)
 {
 	(void)arg;
+	if (is_away(t))
+		t->quiesced = quiesce.number;
 	if (t->quiesced != quiesce.number)
 		task_inspect(t, look_at_rest, NULL);
 	quiesce.left += t->quiesced != quiesce.number;
@@ -147,7 +159,10 @@ void trace_quiesce(const struct trace_ops *ops)
 	for (;;) {
 		quiesce.left = 0;
 		cpu_call(~0u, look_here, NULL);
+		/* With the turn, no CPU comes or goes. */
+		call_turn_take();
 		task_for_each(look_at_task, NULL);
+		call_turn_give();
 		if (!quiesce.left)
 			break;
 		task_sleep(ns);

@@ -43,7 +43,8 @@ void trace_ops_give_back(void);
  * has loaded the pointer and will call through it when it goes on, however much
  * later (H16, H26). So ops may be freed only after trace_ops points elsewhere and
  * this has returned. A task that is held or blocked in such a place is waited for
- * without limit. The caller itself must not have a return taken by ops.
+ * without limit. A task that has ended is outside, and so is a CPU that is not online.
+ * The caller itself must not have a return taken by ops.
  * Context: a task that may sleep, interrupts on.
  */
 void trace_quiesce(const struct trace_ops *ops);

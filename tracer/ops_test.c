@@ -16,8 +16,6 @@
 #include <kernel/sched/hold.h>
 
 #define TRIALS (boot_info.icount ? 60u : 24u)
-#define HOLD_NS (60 * NSEC_PER_SEC)
-#define SOON_NS (50 * NSEC_PER_USEC)
 #define STAYS_NS (NSEC_PER_MSEC)
 
 static u32 called, called_late;
@@ -100,28 +98,6 @@ static void note_place(const struct task *v)
 	}
 }
 
-static void do_nothing(void *arg)
-{
-	(void)arg;
-}
-
-/*
- * Interrupt the caller's CPU again and again: ticks come seldom, and most of them where a
- * trampoline's callee has just enabled interrupts.
- */
-static bool wait_held(struct task *v)
-{
-	static u32 seed = 7;
-	u64 end = time_ns() + HOLD_NS;
-
-	while (!task_wait_held(v, ktest_random(&seed) % SOON_NS)) {
-		if (time_ns() >= end)
-			return false;
-		cpu_call(v->affinity, do_nothing, NULL);
-	}
-	return true;
-}
-
 /* Hold the caller in a trampoline, and retire the ops. */
 static bool try_once(struct ktest_run *t, struct task *v, bool returns)
 {
@@ -138,7 +114,7 @@ static bool try_once(struct ktest_run *t, struct task *v, bool returns)
 	trace_test_ops(ops);
 	mutex_unlock(&trace_mutex);
 	task_hold(v, (unsigned long)trace_entry, (unsigned long)trampoline_end);
-	if (!wait_held(v)) {
+	if (!trace_test_wait_held(v)) {
 		ktest_fail(t, __FILE__, __LINE__, "held in a trampoline");
 		return false;
 	}
@@ -166,8 +142,9 @@ static void retire_often(struct ktest_run *t, bool returns)
 
 	memset(&seen, 0, sizeof(seen));
 	called = called_late = 0;
-	v = task_create_expendable("caller", PRIO_LOW, 1u << (nr_cpus - 1),
+	v = task_create_expendable("caller", PRIO_LOW, 1u << ktest_last_cpu(),
 				   call_often, &seen.wrong);
+	KASSERT(t, v);
 	mutex_lock(&trace_mutex);
 	KEXPECT_EQ(t, conform_switch_victims(true), 0);
 	mutex_unlock(&trace_mutex);

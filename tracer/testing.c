@@ -7,6 +7,8 @@
 #include <kernel/image/symbols.h>
 #include <kernel/lock/mutex.h>
 #include <kernel/mm/page.h>
+#include <kernel/sched/hold.h>
+#include <kernel/time.h>
 
 char trace_test_error[160];
 
@@ -96,6 +98,26 @@ ssize_t trace_test_read(const char *file, char *text, size_t size, size_t chunk)
 
 	snprintf(path, sizeof(path), TRACING "%s", file);
 	return trace_test_read_path(path, text, size, chunk);
+}
+
+static void do_nothing(void *arg)
+{
+	(void)arg;
+}
+
+/* Most ticks come where a trampoline's callee has just enabled interrupts. */
+bool trace_test_wait_held(struct task *task)
+{
+	static u32 seed = 7;
+	u64 end = time_ns() + 60 * NSEC_PER_SEC;
+
+	while (!task_wait_held(task,
+			       ktest_random(&seed) % (50 * NSEC_PER_USEC))) {
+		if (time_ns() >= end)
+			return false;
+		cpu_call(task->affinity, do_nothing, NULL);
+	}
+	return true;
 }
 
 void trace_test_strategy(struct ktest_run *t, const char *name,

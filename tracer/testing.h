@@ -32,6 +32,10 @@ ssize_t trace_test_read_path(const char *path, char *text, size_t size,
 /* Does a control file have this text, in whatever pieces it is read? If not, it is printed. */
 bool trace_test_says(const char *file, const char *text);
 
+/* Wait until a task is held that runs where task_hold() says, for at most a minute: the task's CPU
+ * is interrupted again and again, for ticks come seldom. */
+bool trace_test_wait_held(struct task *task);
+
 /* Put other bytes into a live instruction, which no CPU runs meanwhile. */
 void trace_test_overwrite(struct live l, u64 bytes);
 

@@ -58,11 +58,12 @@ struct trace_ops *trace_wants(const struct tracer *tracer)
  * switch can be missed any more; live calls last. Stopping, or changing over to
  * another tracer in an empty buffer: live calls first. A task that was preempted
  * inside a trampoline comes out of it with the old ops much later; ring.end, or
- * trace_ops, tells it then whether to record.
+ * which tracer runs, tells it then whether to record.
  *
- * function_graph's trampolines look at ring.graph alone. It is open only while trace_ops
+ * A session of function_graph ends before the CPUs are interrupted, and begins behind that.
+ * Its trampolines look at ring.graph alone. It is open only while trace_ops
  * is function_graph's: otherwise calls would be left out whose callers' returns are
- * recorded. C code, which looks at trace_ops, does their work while that changes.
+ * recorded. C code, which goes by the session, does their work while that changes.
  */
 static void apply(bool clear)
 {
@@ -93,7 +94,11 @@ static void apply(bool clear)
 	if (watch)
 		comm_save_all();
 	WRITE_ONCE(sched_switch_hook, watch ? on_switch : NULL);
+	if (clear)
+		graph_session_end();
 	ring_record(rings, on ? trace_top.cpumask : 0, clear);
+	if (clear && trace_top.tracer->graph)
+		graph_session_begin();
 	trace_ops_set(ops);
 	if (graph && !ring_graph)
 		ring_let_graph(true);

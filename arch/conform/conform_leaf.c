@@ -84,7 +84,7 @@ KTEST(leaf_returns, "arch_trace.leaf_keeps_return")
 	memset(&leaf, 0, sizeof(leaf));
 	timer_setup(&leaf.timer, come_again);
 	leaf.task = task_create_expendable(
-		"leaf", PRIO_LOW, 1u << (nr_cpus - 1), call_leaf, NULL);
+		"leaf", PRIO_LOW, 1u << ktest_last_cpu(), call_leaf, NULL);
 	KASSERT(t, leaf.task);
 	for (unsigned int i = 0; good && i < ROUNDS; i++)
 		good = goes_on(t, site, i % 4 != 3);

@@ -211,9 +211,12 @@ static void graph_begin(struct ktest_run *t)
 	KEXPECT(t, trace_test_site(victim_call) >= 0);
 	trace_test_reset();
 	mutex_lock(&trace_mutex);
+	graph_session_begin();
 	trace_test_ops(&graph_ops);
 	KEXPECT_EQ(t, conform_switch_victims(true), 0);
 	open_rings(true);
+	victim_call(1); /* the task takes part in the session now */
+	ring_clear(rings, ~0u);
 	asked = 0;
 }
 
@@ -222,6 +225,7 @@ static void graph_end(struct ktest_run *t)
 	KEXPECT_EQ(t, conform_switch_victims(false), 0);
 	trace_test_ops(NULL);
 	open_rings(false);
+	graph_session_end();
 	mutex_unlock(&trace_mutex);
 	KEXPECT_EQ(t, current_task()->nr_returns, 0);
 	KEXPECT_EQ(t, current_task()->graph_depth, 0);
@@ -403,6 +407,64 @@ KTEST(graph_asks, "arch_trace.trace_entry_graph.asks")
 	open_rings(false);
 	KEXPECT_EQ(t, victim_call(5), 8);
 	KEXPECT_EQ(t, asked, 1);
+	graph_end(t);
+}
+
+/* A depth from an earlier session counts no more: C forgets it. */
+KTEST(graph_session, "arch_trace.trace_entry_graph.session")
+{
+	struct task *me = current_task();
+
+	graph_begin(t);
+	me->graph_session--;
+	me->graph_depth = 7;
+	me->returns_missed = 7;
+	KEXPECT_EQ(t, victim_call(5), 8);
+	KEXPECT_EQ(t, asked, 1);
+	KEXPECT_EQ(t, me->graph_session, graph_session);
+	KEXPECT_EQ(t, me->returns_missed, 0);
+	graph_end(t);
+}
+
+static u32 others_left; /* returns that ops of others have heard of */
+
+static void leave_other(struct task_return *r, unsigned int depth)
+{
+	(void)r, (void)depth;
+	others_left++;
+}
+
+static struct trace_ops other_ops = {
+	.entry = trace_entry_return,
+	.enter = enter,
+	.leave = leave_other,
+};
+
+/* As if other ops had taken this call, while function_graph's may write. */
+static notrace void give_to_others(unsigned long x)
+{
+	struct task *me = current_task();
+
+	(void)x;
+	me->returns[me->nr_returns - 1].ops = &other_ops;
+	me->graph_depth--;
+}
+
+KTEST(graph_others, "arch_trace.trace_return.others")
+{
+	const struct ring_place *at = &arch_this_cpu()->head.ring;
+	const char *before;
+	irq_state_t state;
+
+	graph_begin(t);
+	victim_callback(take_no_time, 1);
+	state = arch_irq_save();
+	others_left = 0;
+	before = at->cur;
+	KEXPECT_EQ(t, victim_callback(give_to_others, 5), 6);
+	KEXPECT_EQ(t, others_left, 1);
+	KEXPECT_EQ(t, at->cur - before, RING_EVENT_SIZE);
+	arch_irq_restore(state);
 	graph_end(t);
 }
 

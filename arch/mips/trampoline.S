@@ -238,7 +238,8 @@ END(trace_entry_return)
  * One call of function_graph: what the task keeps of it, its event, and then, with both
  * counts, the way back. t2 is the slot, t3 where the task keeps it, less TASK_TAKEN, t5
  * the count, t6 the task, v1 what this CPU knows of the frame. The clock is read
- * as in trace_entry_ring: what it is now has the high word of the page's base.
+ * as in trace_entry_ring: what it is now has the high word of the page's base. A depth
+ * that the task has from an earlier session counts no more: C begins anew.
  */
 TRAMPOLINE(trace_entry_graph)
 	di	$t1				/* [9] */
@@ -248,6 +249,9 @@ TRAMPOLINE(trace_entry_graph)
 	lw	$t6, CPU_HEAD_CURRENT($gp)
 	sltu	$t3, $t2, $t3
 	beqz	$t3, 4f
+	lw	$t8, %lo(graph_session)($t9)
+	lw	$t3, TASK_GRAPH_SESSION($t6)
+	bne	$t3, $t8, 4f
 	lw	$t5, TASK_NR_RETURNS($t6)
 	andi	$v1, $ra, (FRAMES_KEPT - 1) * FRAME_KEPT_SIZE
 	lw	$t3, CPU_HEAD_FRAMES($gp)
@@ -328,12 +332,14 @@ FUNCTION(trace_return)
 	sltu	$t3, $t2, $t3
 	beqz	$t3, 4f
 	lw	$t5, TASK_NR_RETURNS($t6)
+	lui	$t9, %hi(trace_ops)
 	addiu	$t5, $t5, -1
-	bltz	$t5, 4f
 	sll	$t3, $t5, RETURN_SHIFT
 	addu	$t3, $t3, $t6
+	lw	$t8, %lo(trace_ops)($t9)
+	lw	$t4, TAKEN(OPS)
+	bne	$t4, $t8, 4f			/* other ops must hear of it */
 	lw	$t4, CPU_HEAD_COUNTER($gp)
-	lui	$t9, %hi(arch_clock_high)
 	beqz	$t4, 3f				/* no GIC: Count */
 	lw	$t8, %lo(arch_clock_high)($t9)
 	lw	$t4, 0($t4)

@@ -155,12 +155,16 @@ END(trace_entry_return)
 
 /*
  * One call of function_graph: what the task keeps of it, its event, and then, with both
- * counts, the way back. t6 is where the task keeps it, less TASK_TAKEN; t4 the slot.
+ * counts, the way back. t6 is where the task keeps it, less TASK_TAKEN; t4 the slot. A depth
+ * that the task has from an earlier session counts no more: C begins anew.
  */
 TRAMPOLINE(trace_entry_graph)
 	csrrci	t1, sstatus, SSTATUS_SIE
 17:	andi	t1, t1, SSTATUS_SIE
 	ld	t6, CPU_HEAD_CURRENT(tp)
+	lw	t5, graph_session
+	lw	t4, TASK_GRAPH_SESSION(t6)
+	bne	t4, t5, 4f
 	lw	t4, TASK_NR_RETURNS(t6)
 	li	t5, TASK_RETURNS
 	beq	t4, t5, 4f
@@ -219,7 +223,7 @@ END(trace_entry_graph)
  * and a1. The stack pointer is that of the function's caller. So a walk takes this
  * for a function that was called with trace_return as its return address, and
  * looks among the task's taken returns. trace_returned() stores the real address
- * at BACK_RA.
+ * at BACK_RA. C also deals with a return that other ops took: they must hear of it.
  */
 #define RESULT(n) (8 * (n))
 #define BACK_RA 24
@@ -234,9 +238,11 @@ FUNCTION(trace_return)
 	ld	a5, CPU_HEAD_RING_GRAPH(tp)
 	bgeu	a4, a5, 3f
 	addi	a6, a6, -1
-	bltz	a6, 3f
 	slli	a7, a6, RETURN_SHIFT
 	add	a7, a7, a3
+	ld	t0, trace_ops
+	ld	t1, TASK_TAKEN + RETURN_OPS(a7)
+	bne	t0, t1, 3f
 	rdtime	t0
 	ld	t1, CPU_HEAD_RING_BASE(tp)
 	ld	t2, TASK_TAKEN + RETURN_CLOCK(a7)

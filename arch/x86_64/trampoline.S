@@ -192,7 +192,8 @@ END(trace_entry_return)
 /*
  * One call of function_graph. An NMI may take a return of its own at any instruction: so
  * the count goes up before the rest is written, and the CFA is written twice, for a walk
- * finds it as soon as the count is up.
+ * finds it as soon as the count is up. A depth that the task has from an earlier session
+ * counts no more: C begins anew.
  *
  * On the stack: rdi, rsi, rdx, rcx, rax, the flags, ip, parent.
  */
@@ -224,6 +225,9 @@ FUNCTION(trace_entry_graph)
 	shrq $32, %rdx
 	jnz 2f
 	movq %gs:CPU_HEAD_CURRENT, %rdx
+	movl graph_session(%rip), %esi
+	cmpl %esi, TASK_GRAPH_SESSION(%rdx)
+	jne 2f
 	movl TASK_NR_RETURNS(%rdx), %esi
 	cmpl $TASK_RETURNS, %esi
 	je 2f
@@ -301,9 +305,11 @@ FUNCTION(trace_return)
 	movq %gs:CPU_HEAD_CURRENT, %rdi
 	movl TASK_NR_RETURNS(%rdi), %esi
 	decl %esi
-	js 2f
-	movl %esi, %r10d
+	movslq %esi, %r10
 	shlq $RETURN_SHIFT, %r10
+	movq trace_ops(%rip), %rax
+	cmpq %rax, TAKEN(OPS, %rdi, %r10)
+	jne 2f				/* other ops must hear of it */
 	rdtsc
 	shlq $32, %rdx
 	orq %rdx, %rax

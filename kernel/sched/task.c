@@ -144,6 +144,14 @@ void task_init_boot(void)
 	cpu->head.current = &boot_task;
 }
 
+/* Let t carry no more for the tracer than a fresh task: no taken return, no depth, no mark. */
+static void task_clear_traces(struct task *t)
+{
+	char *from = (char *)&t->nr_returns;
+
+	memset(from, 0, t->name - from);
+}
+
 static void idle_main(void *arg)
 {
 	(void)arg;
@@ -156,8 +164,8 @@ int task_init_idle(unsigned int cpu)
 	char name[TASK_NAME_LEN];
 
 	if (t && t != &boot_task) {
-		/* The functions that parked it. */
-		t->nr_returns = t->graph_depth = t->returns_missed = 0;
+		/* The functions that parked it never return. */
+		task_clear_traces(t);
 		arch_task_init(t, t->stack + TASK_STACK_SIZE);
 		return 0;
 	}

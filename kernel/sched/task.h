@@ -44,12 +44,12 @@ enum task_signal {
  * and from there to `ret` (tracer/graph/returns.h).
  */
 struct task_return {
-	struct trace_ops *ops; /* that took it */
-	unsigned long ret;     /* what stood in its place */
-	unsigned long ip;      /* return address of the site's call */
-	unsigned long cfa;     /* where the function's frame ends */
-	u64 clock;	       /* arch_clock() when it was taken */
+	u64 clock;	   /* arch_clock() when it was taken */
+	unsigned long ret; /* what stood in its place */
+	unsigned long ip;  /* return address of the site's call */
+	unsigned long cfa; /* where the function's frame ends */
 	unsigned long unused[sizeof(long) == 8 ? 3 : 2]; /* to a power of two */
+	struct trace_ops *ops;				 /* that took it */
 };
 static_assert(sizeof(struct task_return) == 1 << RETURN_SHIFT, "asm");
 static_assert(offsetof(struct task_return, ops) == RETURN_OPS, "asm");
@@ -64,16 +64,21 @@ struct task {
 	/*
 	 * Taken returns, the innermost last. They are the task's own: an interrupt
 	 * in between leaves all of them as they were. Trampolines find them behind the
-	 * context (arch/task_head.h).
+	 * context (arch/task_head.h). task_clear_traces() clears everything from here to the
+	 * task's name. What belongs to a session of function_graph is used with interrupts off.
 	 */
 	u32 nr_returns __attribute__((aligned(8)));
-	u32 graph_depth;    /* of these: in function_graph's ring; irqs off */
-	u32 returns_missed; /* calls that found TASK_RETURNS taken already */
-	bool graph_hidden;  /* in a function of set_graph_notrace; irqs off */
+	u32 graph_depth; /* of these: in the ring, in graph_session */
+	u32 returns_missed; /* likewise: calls that found TASK_RETURNS taken already */
+	u32 graph_session; /* the last session of function_graph that recorded its calls */
 	struct task_return returns[TASK_RETURNS];
+	/* In graph_session: which call, from 1, is of set_graph_notrace, or began what
+	 * set_graph_function names. Maybe it has returned since (tracer/graph/graph.c). */
+	u32 graph_hidden, graph_root;
 	/* When and where it was switched away, if the tracer noted that: arch_clock(), a CPU. */
 	u64 left_at;
 	unsigned int left_cpu;
+	u32 quiesced; /* the last trace_quiesce() that saw it outside */
 
 	/* Set when the task is made, and never changed. */
 	char name[TASK_NAME_LEN]
@@ -117,13 +122,14 @@ struct task {
 	/* Written by other tasks, one word each. */
 	bool should_stop;		/* task_stop() */
 	unsigned long hold_lo, hold_hi; /* task_hold() */
-	u32 quiesced; /* the last trace_quiesce() that saw it outside */
 
 	struct wait_queue exit_wait; /* has its own lock */
 };
 static_assert(offsetof(struct task, nr_returns) == TASK_NR_RETURNS, "asm");
 static_assert(offsetof(struct task, graph_depth) == TASK_GRAPH_DEPTH, "asm");
 static_assert(offsetof(struct task, returns_missed) == TASK_RETURNS_MISSED,
+	      "asm");
+static_assert(offsetof(struct task, graph_session) == TASK_GRAPH_SESSION,
 	      "asm");
 static_assert(offsetof(struct task, returns) == TASK_TAKEN, "asm");
 

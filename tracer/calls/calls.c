@@ -64,9 +64,6 @@ static struct trace_ops call_ops = { .entry = trace_entry_call,
 /* The same, where the tracer function can record by itself what no other client wants. */
 static struct trace_ops choose_ops = { .entry = trace_entry_choose,
 				       .func = called };
-/* For the tracer nop. */
-static struct trace_ops quiet_ops = { .entry = trace_entry_call,
-				      .func = called };
 
 #define MORE_OF_A_CALL (1u << OPT_FUNC_STACK | 1u << OPT_FUNC_NO_REPEATS)
 
@@ -81,17 +78,30 @@ static noinline void record_more(unsigned long ip, unsigned long parent,
 		ring_stack(&trace_top, ip, false, irqs_off);
 }
 
+/*
+ * Record a call as the tracer function does, if that is the one that runs: a task may have loaded
+ * its ops long before another tracer was selected.
+ */
+static always_inline void record_call(const struct call *c, unsigned long ip,
+				      unsigned long parent)
+{
+	const struct tracer *tracer = READ_ONCE(trace_top.tracer);
+
+	if (!c->recorded || tracer->graph || !trace_wants(tracer))
+		return;
+	if (READ_ONCE(trace_top.options) & MORE_OF_A_CALL)
+		record_more(ip, parent, c->irqs_off);
+	else
+		record(ip, parent, c->irqs_off);
+}
+
 static void called(unsigned long ip, unsigned long parent,
 		   struct trace_ops *ops)
 {
 	struct call c = begin(ip, parent);
 
-	if (c.recorded && ops != &quiet_ops) {
-		if (READ_ONCE(trace_top.options) & MORE_OF_A_CALL)
-			record_more(ip, parent, c.irqs_off);
-		else
-			record(ip, parent, c.irqs_off);
-	}
+	(void)ops;
+	record_call(&c, ip, parent);
 	finish(&c);
 	arch_irq_restore(c.state);
 }
@@ -115,42 +125,35 @@ static struct trace_ops graph_ops = {
 	.leave = graph_leave,
 };
 
-static bool profiled(struct task_return *r, unsigned int depth);
-
-static void profile_leave(struct task_return *r, unsigned int depth)
-{
-	irq_state_t state = arch_irq_save();
-
-	profile_count(r, depth);
-	arch_irq_restore(state);
-}
-PATCH_INDIRECT(trace_returned, profile_leave);
-
-/* While the profiler runs, with the tracer function and with nop. */
-static struct trace_ops profile_ops = {
-	.entry = trace_entry_return,
-	.enter = profiled,
-	.leave = profile_leave,
-};
-static struct trace_ops quiet_profile_ops = {
-	.entry = trace_entry_return,
-	.enter = profiled,
-	.leave = profile_leave,
-};
-
 static bool profiled(struct task_return *r, unsigned int depth)
 {
 	struct call c = begin(r->ip, r->ret);
+	bool taken;
 
 	(void)depth;
-	if (c.recorded && r->ops == &profile_ops)
-		record(r->ip, r->ret, c.irqs_off);
+	record_call(&c, r->ip, r->ret);
 	finish(&c);
-	r->clock = arch_clock();
+	taken = c.recorded && profile_enter(r);
 	arch_irq_restore(c.state);
-	return c.recorded;
+	return taken;
 }
 PATCH_INDIRECT(trace_take_return, profiled);
+
+static void profile_returned(struct task_return *r, unsigned int depth)
+{
+	irq_state_t state = arch_irq_save();
+
+	profile_leave(r, depth);
+	arch_irq_restore(state);
+}
+PATCH_INDIRECT(trace_returned, profile_returned);
+
+/* While the profiler runs, whatever else does. */
+static struct trace_ops profile_ops = {
+	.entry = trace_entry_return,
+	.enter = profiled,
+	.leave = profile_returned,
+};
 
 /* ---- Which calls go to C ------------------------------------------------------
  *
@@ -225,12 +228,12 @@ void (*calls_entry(unsigned int site))(void)
 
 struct trace_ops *calls_ops(const struct tracer *tracer)
 {
-	bool wanted = trace_wants(tracer);
+	const struct trace_ops *wanted = trace_wants(tracer);
 
 	if (profile_is_on())
-		return wanted ? &profile_ops : &quiet_profile_ops;
+		return &profile_ops;
 	if (!triggers_any() && !stack_is_traced() && !instances_trace() &&
-	    !(tracer->ops == &trace_ops_ring &&
+	    !(wanted == &trace_ops_ring &&
 	      (trace_top.options & MORE_OF_A_CALL)))
 		return NULL;
 	if (may_choose(tracer)) {
@@ -238,7 +241,7 @@ struct trace_ops *calls_ops(const struct tracer *tracer)
 			set_in_c(true);
 		return &choose_ops;
 	}
-	return !wanted ? &quiet_ops : tracer->graph ? &graph_ops : &call_ops;
+	return tracer->graph ? &graph_ops : &call_ops;
 }
 
 bool calls_all_in_c(const struct trace_ops *ops)

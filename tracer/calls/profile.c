@@ -26,6 +26,10 @@ struct count {
  * read with interrupts off. */
 static struct count *counts;
 static bool on; /* under trace_mutex */
+/* Calls are counted: `counts` are there for this profile. It began at `since`, arch_clock(). What
+ * a call that began before would add belongs to an earlier profile, or to function_graph. */
+static bool counting;
+static u64 since; /* written while no CPU counts */
 
 static struct count *count_of(struct count *all, unsigned int cpu,
 			      unsigned int function)
@@ -33,21 +37,54 @@ static struct count *count_of(struct count *all, unsigned int cpu,
 	return &all[cpu * symbol_count + function];
 }
 
-void profile_count(const struct task_return *r, unsigned int depth)
+/* Where the function is counted that was called from ip, on this CPU; NULL: nowhere. */
+static struct count *count_here(unsigned long ip)
 {
-	struct count *all = __atomic_load_n(&counts, __ATOMIC_ACQUIRE), *c;
-	u64 ticks = arch_clock() - r->clock, ns = clock_delta_to_ns(ticks);
+	struct count *all = READ_ONCE(counts);
 	struct symbol s;
 
-	if (!trace_option(OPT_GRAPH_TIME))
-		returns_leave_out(current_task(), depth, ticks, 0);
-	if (!all || !symbol_at(r->ip, &s))
-		return;
-	c = count_of(all, cpu_index(), s.index);
+	return all && symbol_at(ip, &s) ? count_of(all, cpu_index(), s.index) :
+					  NULL;
+}
+
+/* Acquire: pairs with the release in change(). */
+static bool is_counting(void)
+{
+	return __atomic_load_n(&counting, __ATOMIC_ACQUIRE);
+}
+
+bool profile_enter(struct task_return *r)
+{
+	struct count *c = is_counting() ? count_here(r->ip) : NULL;
+
+	if (!c)
+		return false;
 	c->hits++;
+	r->clock = arch_clock();
+	return true;
+}
+
+void profile_leave(const struct task_return *r, unsigned int depth)
+{
+	u64 ticks = arch_clock() - r->clock, ns = clock_delta_to_ns(ticks);
+	struct count *c;
+
+	if (!is_counting() || (s64)(r->clock - since) < 0)
+		return;
+	if (!trace_option(OPT_GRAPH_TIME))
+		returns_leave_out(current_task(), depth, ticks, since);
+	c = count_here(r->ip);
+	if (!c)
+		return;
 	c->ns += ns;
 	ns /= NSEC_PER_USEC;
 	c->square += ns * ns;
+}
+
+void profile_leave_out(struct task *t, u64 ticks)
+{
+	if (is_counting())
+		returns_leave_out(t, t->nr_returns, ticks, since);
 }
 
 bool profile_is_on(void)
@@ -70,15 +107,25 @@ static int change(struct ctl_handle *h, bool to, struct count *new)
 	bool before = on;
 	int err;
 
+	WRITE_ONCE(counting, false);
 	on = to;
+	/* C code sees the calls before the first site is on for it. */
+	if (to)
+		trace_refresh();
 	err = trace_update(h, 0, site_words);
 	if (err) {
 		on = before;
-		kfree(new);
+		trace_refresh();
+		WRITE_ONCE(counting, before);
+		if (new != old)
+			kfree(new);
 		return err;
 	}
-	__atomic_store_n(&counts, new, __ATOMIC_RELEASE);
+	WRITE_ONCE(counts, new);
 	trace_refresh(); /* after this no CPU counts in the old ones */
+	since = arch_clock();
+	/* Release: pairs with the acquire in is_counting(). */
+	__atomic_store_n(&counting, to, __ATOMIC_RELEASE);
 	if (old != new)
 		kfree(old);
 	return 0;
@@ -166,7 +213,8 @@ static int stat_open(struct ctl_handle *h)
 	for (unsigned int i = 0; counts && i < symbol_count; i++) {
 		struct count c = *count_of(counts, h->cpu, i);
 
-		if (c.hits)
+		/* A call may return on another CPU than the one that has counted it. */
+		if (c.hits || c.ns)
 			t->row[t->nr++] = (struct row){ i, c };
 	}
 	mutex_unlock(&trace_mutex);
@@ -217,7 +265,7 @@ static int stat_read(struct ctl_handle *h, struct seq *s)
 	seq_printf(s, "  %-30.30s  %10llu", sym.name,
 		   (unsigned long long)row->count.hits);
 	put_us(s, row->count.ns);
-	put_us(s, row->count.ns / row->count.hits);
+	put_us(s, row->count.ns / max(row->count.hits, 1ull));
 	put_us(s, variance(&row->count) * NSEC_PER_USEC);
 	seq_printf(s, "\n");
 	return 1;

@@ -16,8 +16,16 @@ u32 profile_want(unsigned int w);
 /* Stop, and forget what was counted. 0 or patch_apply()'s error. Context: trace_mutex held. */
 int profile_reset(struct ctl_handle *h);
 
-/* A call whose return was taken at r->clock has returned; the task has taken `depth` others
- * outside of it. Interrupts off. No site. */
-void profile_count(const struct task_return *r, unsigned int depth);
+/*
+ * A call has begun: it is counted, and r->clock set. False: no profile runs. And one has returned:
+ * its time is added, if it began in the profile that runs; the task has taken `depth` others
+ * outside of it. Interrupts off. No site.
+ */
+bool profile_enter(struct task_return *r);
+void profile_leave(const struct task_return *r, unsigned int depth);
+
+/* Leave `ticks` of arch_clock() out of the time of all calls of t that the profile knows. Context:
+ * as returns_leave_out(). */
+void profile_leave_out(struct task *t, u64 ticks);
 
 #endif

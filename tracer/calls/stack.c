@@ -196,6 +196,10 @@ static int enable(struct ctl_handle *h, bool on)
 	if (trace_ops_refuse(h))
 		return -EBUSY;
 	WRITE_ONCE(enabled, on);
+	/* The calls go to C before the first site is on, until after the last: else the tracer
+	 * would record calls that its filter leaves out. */
+	if (on)
+		trace_refresh();
 	err = trace_update(h, 0, site_words);
 	if (err)
 		WRITE_ONCE(enabled, before);

@@ -7,6 +7,7 @@
 #include <tracer/ring/ring_internal.h>
 #include <tracer/graph/graph.h>
 #include <tracer/graph/returns.h>
+#include <tracer/calls/profile.h>
 #include <tracer/filter.h>
 #include <tracer/options.h>
 #include <tracer/sites/sites.h>
@@ -32,25 +33,84 @@ void graph_limits_changed(void)
 	trace_refresh();
 }
 
+/* ---- Sessions -----------------------------------------------------------------
+ *
+ * A session of function_graph begins when the tracer is selected, and ends when another one is.
+ * Which ops take the calls in between may change: C code does the work while other clients
+ * want the same calls. Depths, and the calls that a task is inside of, belong to a session. A
+ * taken return is of the session that runs if its clock says that it began since.
+ */
+static u64 session_began; /* arch_clock(); written while none runs */
+
+void graph_session_begin(void)
+{
+	static u32 last;
+
+	mutex_assert_held(&trace_mutex);
+	session_began = arch_clock();
+	/* Release: pairs with the acquire in graph_session_runs(). */
+	__atomic_store_n(&graph_session, ++last, __ATOMIC_RELEASE);
+}
+
+void graph_session_end(void)
+{
+	mutex_assert_held(&trace_mutex);
+	WRITE_ONCE(graph_session, 0);
+}
+
+bool graph_session_runs(struct task *t)
+{
+	u32 session = __atomic_load_n(&graph_session, __ATOMIC_ACQUIRE);
+
+	if (session && t->graph_session != session) {
+		t->graph_session = session;
+		t->graph_depth = t->returns_missed = 0;
+		t->graph_hidden = t->graph_root = 0;
+	}
+	return session;
+}
+
+/* ---- Limits ------------------------------------------------------------------- */
+
 enum verdict { RECORD, RECORD_RETURN, HIDE, LET_BE };
 
+/*
+ * Is the task still in its call number `place`, and that call's function in the filter whose bits
+ * these are? While there are no limits, the call may have returned without C code, and another
+ * one may have taken its place.
+ */
+static bool is_inside(const struct task *t, u32 place, const u32 *bits,
+		      bool hidden)
+{
+	const struct task_return *r = &t->returns[place - 1];
+	int site;
+
+	if (!place || place >= t->nr_returns || !bits ||
+	    (r->clock == RETURN_HIDDEN) != hidden)
+		return false;
+	site = site_find(r->ip - arch_site_length);
+	return site >= 0 && site_test(bits, site);
+}
+
 /* A filter that is just being written may be read half old, half new, for one call. */
-static noinline enum verdict judge(const struct task *t,
-				   const struct task_return *r)
+static noinline enum verdict judge(struct task *t, const struct task_return *r)
 {
 	const u32 *hidden = READ_ONCE(site_bits.graph_hidden);
 	const u32 *roots = READ_ONCE(site_bits.graph);
 	int site = site_find(r->ip - arch_site_length);
 
-	if (t->graph_hidden || site < 0)
+	if (site < 0 || is_inside(t, t->graph_hidden, hidden, true))
 		return LET_BE;
 	if (!trace_option(OPT_GRAPH_IRQS) && in_interrupt())
 		return LET_BE;
 	if (hidden && site_test(hidden, site))
 		return HIDE;
-	if (roots && filter_graph.count && !t->graph_depth &&
-	    !site_test(roots, site))
-		return LET_BE;
+	if (roots && filter_graph.count &&
+	    !is_inside(t, t->graph_root, roots, false)) {
+		if (!site_test(roots, site))
+			return LET_BE;
+		t->graph_root = t->nr_returns;
+	}
 	if (graph_limits.depth && t->graph_depth >= graph_limits.depth)
 		return LET_BE;
 	return graph_limits.thresh ? RECORD_RETURN : RECORD;
@@ -67,27 +127,32 @@ static u32 offset(unsigned long ip)
  * ring. Likewise its time counts for the call that the graph shows around it.
  *
  * Interrupts are off in between. A task that selects another tracer, or clears the
- * buffer, interrupts every CPU after it has changed trace_ops (tracer.c). So nothing
+ * buffer, interrupts every CPU after it has ended the session (tracer.c). So nothing
  * is written afterwards that the earlier tracer asked for.
  */
 bool graph_record(struct task_return *r, bool irqs_off)
 {
 	struct task *t = current_task();
 	enum verdict verdict = RECORD;
-	bool taken = false;
 
+	if (!graph_session_runs(t))
+		return false;
 	if (__builtin_expect(READ_ONCE(graph_limits.any), 0))
 		verdict = judge(t, r);
-	if (READ_ONCE(trace_ops) == r->ops && verdict != LET_BE)
-		taken = verdict != RECORD ||
-			ring_write(offset(r->ip), RING_ENTRY(t->graph_depth),
-				   ring_context(irqs_off), NULL);
-	if (verdict == HIDE)
-		t->graph_hidden = taken;
-	else
-		t->graph_depth += taken;
-	r->clock = verdict == HIDE ? RETURN_HIDDEN : arch_clock();
-	return taken;
+	if (verdict == LET_BE)
+		return false;
+	if (verdict == HIDE) {
+		r->clock = RETURN_HIDDEN;
+		t->graph_hidden = t->nr_returns;
+		return true;
+	}
+	if (verdict == RECORD &&
+	    !ring_write(offset(r->ip), RING_ENTRY(t->graph_depth),
+			ring_context(irqs_off), NULL))
+		return false;
+	r->clock = arch_clock();
+	t->graph_depth++;
+	return true;
 }
 
 bool graph_enter(struct task_return *r, unsigned int depth)
@@ -102,29 +167,27 @@ bool graph_enter(struct task_return *r, unsigned int depth)
 PATCH_INDIRECT(trace_take_return, graph_enter);
 
 /*
- * Tracing may have been switched off since the call, or have begun anew. Then the
- * ring does not have the call any more.
+ * Tracing may have been switched off since the call, or have begun anew. Then the ring does
+ * not have the call any more. Other ops may do the work now: the session counts, not the ops.
  */
 void graph_leave(struct task_return *r, unsigned int depth)
 {
 	irq_state_t state = arch_irq_save();
 	bool irqs_off = arch_irq_was_off(state);
 	u64 ticks = arch_clock() - r->clock;
+	struct task *t = current_task();
 	struct ring_event took;
 
 	(void)depth;
-	if (r->clock == RETURN_HIDDEN) {
-		current_task()->graph_hidden = false;
-		arch_irq_restore(state);
-		return;
+	if (r->clock != RETURN_HIDDEN && graph_session_runs(t) &&
+	    (s64)(r->clock - session_began) >= 0) {
+		took = (struct ring_event)RING_TOOK(ticks, --t->graph_depth,
+						    t->returns_missed);
+		if (ticks >= graph_limits.thresh &&
+		    (s64)(r->clock - rings[cpu_index()].began) >= 0)
+			ring_write(RING_RETURN, offset(r->ip),
+				   ring_context(irqs_off), &took);
 	}
-	took = (struct ring_event)RING_TOOK(ticks,
-					    --current_task()->graph_depth,
-					    current_task()->returns_missed);
-	if (READ_ONCE(trace_ops) == r->ops && ticks >= graph_limits.thresh &&
-	    (s64)(r->clock - rings[cpu_index()].began) >= 0)
-		ring_write(RING_RETURN, offset(r->ip), ring_context(irqs_off),
-			   &took);
 	arch_irq_restore(state);
 }
 PATCH_INDIRECT(trace_returned, graph_leave);
@@ -135,9 +198,13 @@ void graph_switched(struct task *prev, struct task *next)
 	u64 now = counts ? 0 : arch_clock();
 
 	prev->left_at = now;
-	if (next->left_at && !counts)
-		returns_leave_out(next, next->nr_returns, now - next->left_at,
-				  rings[cpu_index()].began);
+	if (next->left_at && !counts) {
+		if (READ_ONCE(graph_session))
+			returns_leave_out(next, next->nr_returns,
+					  now - next->left_at,
+					  rings[cpu_index()].began);
+		profile_leave_out(next, now - next->left_at);
+	}
 	next->left_at = 0;
 }
 

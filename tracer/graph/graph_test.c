@@ -414,7 +414,6 @@ KTEST(graph_limits, "graph.limits")
 	/* victim_outer(), and what it calls, are hidden; what follows is not. */
 	KEXPECT_EQ(t, trace_test_put("set_graph_notrace", "victim_outer"), 0);
 	KEXPECT_EQ(t, entries_of_callback(), 4);
-	KEXPECT(t, !current_task()->graph_hidden);
 	KEXPECT_EQ(t, trace_test_put("set_graph_notrace", ""), 0);
 	KEXPECT_EQ(t, trace_test_put("max_graph_depth", "2"), 0);
 	KEXPECT_EQ(t, entries_of_callback(), 6);

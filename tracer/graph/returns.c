@@ -2,6 +2,7 @@
  * Return addresses: taken when a function is called, given back when it returns.
  * Nothing is locked and interrupts stay as they were: returns_push().
  */
+#include <tracer/graph/graph.h>
 #include <tracer/graph/returns.h>
 
 #include <kernel/cpu/cpu.h>
@@ -69,6 +70,17 @@ static bool find_frame(unsigned long ip, unsigned long sp, unsigned long *cfa,
 	return found;
 }
 
+/* Interrupts off, because an interrupt counts, too, and may begin the task's part in a session. */
+static noinline void count_missed(struct task *t)
+{
+	irq_state_t state = arch_irq_save();
+
+	count_up(&returns_missed);
+	graph_session_runs(t);
+	t->returns_missed++;
+	arch_irq_restore(state);
+}
+
 void trace_take_return(unsigned long ip, unsigned long parent,
 		       struct trace_ops *ops, unsigned long sp)
 {
@@ -82,8 +94,7 @@ void trace_take_return(unsigned long ip, unsigned long parent,
 		return;
 	}
 	if (depth == TASK_RETURNS) {
-		count_up(&returns_missed);
-		WRITE_ONCE(t->returns_missed, t->returns_missed + 1);
+		count_missed(t);
 		return;
 	}
 	push(t, depth, cfa);

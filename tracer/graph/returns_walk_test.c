@@ -237,8 +237,8 @@ static void hold_often(struct ktest_run *t, bool taken)
 	walk.taken = taken;
 	v = (struct victim){ 0 };
 	timer_setup(&v.timer, note_hit);
-	v.task = task_create_expendable("walked", PRIO_LOW, 1u << (nr_cpus - 1),
-					walk_main, NULL);
+	v.task = task_create_expendable(
+		"walked", PRIO_LOW, 1u << ktest_last_cpu(), walk_main, NULL);
 	KASSERT(t, v.task);
 	while (held && walk.held < TRIALS) {
 		held = task_wait_held(v.task, HOLD_NS);

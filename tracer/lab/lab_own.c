@@ -44,6 +44,8 @@ static bool count_entry(struct task_return *r, unsigned int depth)
 {
 	(void)depth;
 	count_if(r->ip, &lab_victim_return, &lab_calls[0]);
+	/* As other takers do: by its time alone, function_graph would take it for its own. */
+	r->clock = arch_clock();
 	return true;
 }
 PATCH_INDIRECT(trace_take_return, count_entry);
@@ -178,6 +180,9 @@ bool lab_own_begin(void)
 	if (!find_own())
 		return false;
 	strategy_before = patch_strategy_name();
+	mutex_lock(&trace_mutex);
+	graph_session_begin();
+	mutex_unlock(&trace_mutex);
 	return true;
 }
 
@@ -187,6 +192,7 @@ void lab_own_end(void)
 	lab_own_switch(&lab_victim_return, "stop", false);
 	mutex_lock(&trace_mutex);
 	trace_ops_give_back();
+	graph_session_end();
 	patch_strategy_set(strategy_before, &(const char *){ NULL });
 	trace_record(trace_top.on, trace_top.cpumask);
 	mutex_unlock(&trace_mutex);

@@ -9,7 +9,8 @@
 
 /* parent: the pid. The byte behind the type: RING_STAYED, or 0. */
 #define RING_TASK ((u32)RING_TYPE(0))
-#define RING_STAYED 1u /* the task has run on no other CPU since it left this one */
+#define RING_STAYED                                                            \
+	1u /* the task has run on no other CPU since it left this one */
 #define RING_TIME                                                              \
 	((u32)RING_TYPE(1)) /* delta and parent: new base, low and high */
 /* Behind these, numbers are Linux's own of its entries. */

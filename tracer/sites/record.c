@@ -321,12 +321,12 @@ int record_resize(unsigned int n)
 	return err;
 }
 
-/* A tracer that is active gets the new sites too, unless a filter says which. */
+/* Whatever traces functions gets the new sites too, unless its filter says which. */
 static void trace_new(void)
 {
 	static struct ctl_handle h; /* trace_mutex */
 
-	if (trace_top.tracer->ops && trace_update(&h, 0, site_words))
+	if (trace_update(&h, 0, site_words))
 		printk("record: %s\n", h.error);
 }
 

@@ -142,8 +142,8 @@ static void start_victim(struct ktest_run *t,
 	mutex_lock(&trace_mutex);
 	trace_test_ops(&note_ops);
 	mutex_unlock(&trace_mutex);
-	v.task = task_create_expendable("victim", PRIO_LOW, 1u << (nr_cpus - 1),
-					sweep, NULL);
+	v.task = task_create_expendable("victim", PRIO_LOW,
+					1u << ktest_last_cpu(), sweep, NULL);
 	KASSERT(t, v.task);
 	KEXPECT(t, KWAIT(READ_ONCE(v.paused)));
 }

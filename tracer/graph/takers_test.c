@@ -1,0 +1,185 @@
+/*
+ * Proves of everything that takes returns, or could take them for its own, that one can follow
+ * another at any moment: a task is held in the trampolines with the ops of the first, and goes
+ * on under the second. Its depth is right afterwards, and each return in the buffer belongs to a
+ * call there.
+ */
+#include <tracer/testing.h>
+
+#include <boot/boot_info.h>
+#include <kernel/sched/balance.h>
+#include <kernel/sched/hold.h>
+#include <kernel/time.h>
+#include <tracer/graph/graph.h>
+#include <tracer/ring/ring_read.h>
+
+/* What may run. The sites of the victims are on for each of them, and for no other function. */
+static const struct taker {
+	const char *name, *tracer, *profile, *stack, *depth;
+	void (*entry)(void);
+	bool takes; /* returns */
+} takers[] = {
+	{ "graph", "function_graph", "0", "0", "0", trace_entry_graph, true },
+	{ "graph in C", "function_graph", "0", "1", "0", trace_entry_return,
+	  true },
+	{ "graph with a limit", "function_graph", "0", "0", "9",
+	  trace_entry_graph, true },
+	{ "profiler", "nop", "1", "0", "0", trace_entry_return, true },
+	{ "profiler, function", "function", "1", "0", "0", trace_entry_return,
+	  true },
+	{ "function", "function", "0", "0", "0", trace_entry_ring, false },
+	{ "stack tracer", "nop", "0", "1", "0", trace_entry_call, false },
+}, nothing = { "nothing", "nop", "0", "0", "0", trace_entry_off, false };
+
+#define STACK "/proc/sys/kernel/stack_tracer_enabled"
+#define VICTIMS "victim_outer victim_call"
+
+/* From any of them to another. */
+static void select_taker(struct ktest_run *t, const struct taker *taker)
+{
+	char error[160];
+
+	if (*taker->profile == '0')
+		KEXPECT_EQ(t, trace_test_put("function_profile_enabled", "0"),
+			   0);
+	KEXPECT_EQ(t, ctl_echo(STACK, taker->stack, false, error, 160), 0);
+	KEXPECT_EQ(t, trace_test_put("max_graph_depth", taker->depth), 0);
+	KEXPECT_EQ(t, trace_test_put("current_tracer", taker->tracer), 0);
+	if (*taker->profile == '1')
+		KEXPECT_EQ(t, trace_test_put("function_profile_enabled", "1"),
+			   0);
+}
+
+/* ---- The task that calls ---- */
+
+static struct {
+	struct task *task;
+	u32 calls, wrong, deep;
+} caller;
+
+static void call_on(void *arg)
+{
+	struct task *me = current_task();
+	u32 seed = 3;
+
+	(void)arg;
+	while (!task_should_stop()) {
+		/* So that interrupts come at another instruction each time. */
+		for (u32 n = ktest_random(&seed) % 64; n; n--)
+			asm volatile("");
+		caller.wrong += victim_outer(5) != 9;
+		caller.deep +=
+			me->nr_returns ||
+			(me->graph_depth && me->graph_session == graph_session);
+		count_up(&caller.calls);
+	}
+}
+
+/* Calls that began after this. */
+static bool makes_calls(void)
+{
+	u32 now = READ_ONCE(caller.calls);
+
+	return KWAIT(READ_ONCE(caller.calls) - now > 3);
+}
+
+/* ---- What is in the buffer ---- */
+
+/* Each call but the last has its return, and each return its call, which took no longer than the
+ * clock says. The oldest call of all may have been overwritten. */
+static u32 odd_entries(const struct trace_iter *from)
+{
+	struct trace_iter *it = (struct trace_iter *)from;
+	const struct ring_entry *e;
+	u64 began[2] = { 0 };
+	bool begun = false;
+	u32 odd = 0;
+
+	for (; it && (e = trace_iter_peek(it)); trace_iter_next(it)) {
+		begun |= e->graph == RING_GRAPH_ENTRY && !e->depth;
+		if (e->pid != caller.task->pid || !e->graph || !begun)
+			continue;
+		if (e->depth > 1)
+			odd++;
+		else if (e->graph == RING_GRAPH_ENTRY) {
+			odd += began[e->depth] != 0;
+			began[e->depth] = e->clock;
+		} else if (!began[e->depth] ||
+			   e->ticks > e->clock - began[e->depth])
+			odd++;
+		else
+			began[e->depth] = 0;
+	}
+	return odd;
+}
+
+/* Hold the caller at `lo`, or before `hi`, under `from`, and let it go on under `to`. */
+static void follow(struct ktest_run *t, const struct taker *from,
+		   const struct taker *to, unsigned long lo, unsigned long hi)
+{
+	struct trace_iter *it;
+	u32 failures = t->failures;
+
+	caller.deep = caller.wrong = 0;
+	select_taker(t, from);
+	KEXPECT_EQ(t, trace_test_put("trace", ""), 0);
+	KEXPECT(t, makes_calls());
+	task_hold(caller.task, lo, hi);
+	KASSERT(t, trace_test_wait_held(caller.task));
+	task_hold(caller.task, 0, 0);
+	lo = arch_frame_pc(caller.task->frame);
+	select_taker(t, to);
+	task_release(caller.task);
+	KEXPECT(t, makes_calls());
+	KEXPECT_EQ(t, trace_test_put("tracing_on", "0"), 0);
+	it = trace_iter_open(rings, cpus_present(), true);
+	KEXPECT_EQ(t, odd_entries(it), 0);
+	trace_iter_close(it);
+	KEXPECT_EQ(t, trace_test_put("tracing_on", "1"), 0);
+	KEXPECT_EQ(t, caller.deep, 0);
+	KEXPECT_EQ(t, caller.wrong, 0);
+	if (t->failures != failures)
+		printk("# from %s at %pS to %s\n", from->name, (void *)lo,
+		       to->name);
+}
+
+/* ---- Each after each other ---- */
+
+static void follow_at(struct ktest_run *t, const struct taker *from,
+		      const struct taker *to)
+{
+	unsigned long at = (unsigned long)from->entry,
+		      back = (unsigned long)trace_return;
+
+	follow(t, from, to, at, at + 1);
+	if (from->takes)
+		follow(t, from, to, back, back + 1);
+	/* Between any two instructions. */
+	for (unsigned int n = 0; boot_info.icount && n < 1; n++)
+		follow(t, from, to, (unsigned long)trace_entry,
+		       (unsigned long)trampoline_end);
+}
+
+static bool begin_pairs(struct ktest_run *t)
+{
+	trace_test_reset();
+	KEXPECT_EQ(t, trace_test_put("set_ftrace_filter", VICTIMS), 0);
+	KEXPECT_EQ(t, trace_test_put("stack_trace_filter", VICTIMS), 0);
+	caller.task = task_create_expendable(
+		"caller", PRIO_LOW, 1u << ktest_last_cpu(), call_on, NULL);
+	return caller.task;
+}
+
+KTEST(takers_pairs, "returns.each_taker_after_each")
+{
+	KASSERT(t, begin_pairs(t));
+	for (unsigned int a = 0; a < ARRAY_SIZE(takers); a++)
+		for (unsigned int b = 0; b < ARRAY_SIZE(takers); b++)
+			if (a != b && !t->failures)
+				follow_at(t, &takers[a], &takers[b]);
+	task_stop(caller.task);
+	KEXPECT_EQ(t, task_join(caller.task), 0);
+	select_taker(t, &nothing);
+	KEXPECT_EQ(t, trace_test_put("stack_trace_filter", ""), 0);
+	trace_test_reset();
+}
