@@ -20,6 +20,7 @@ class Qmp:
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(0.05)
+        self.socket.settimeout(60)  # QEMU may be stopped: then a read raises TimeoutError
         self.stream = self.socket.makefile("rw")
         self.stream.readline()
         self.command("qmp_capabilities")

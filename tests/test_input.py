@@ -5,6 +5,7 @@ import re
 
 import pytest
 from conftest import ARCHES
+from lib.port import UsageError
 
 TRACING = "/sys/kernel/tracing"
 
@@ -159,7 +160,7 @@ PARAMETERS = [
 def test_parameters(arch, guest, half):
     """Several wrong boot parameters: each has a line of its own, and the boot goes on."""
     wrong = PARAMETERS[half::2]
-    g = guest(arch, smp=2, append=" ".join(p for p, _ in wrong))
+    g = guest(arch, smp=2, append=" ".join(p for p, _ in wrong), unknown_parameters=True)
     lines = g.boot_text.splitlines()
     for parameter, words in wrong:
         assert any(has_words(line, words) for line in lines), \
@@ -172,10 +173,22 @@ def test_parameters(arch, guest, half):
 def test_unknown_parameter(arch, image, guest):
     """Its line names every parameter there is."""
     line, = re.findall(r"^param: unknown 'nosuch' \(known:(.*)\)\r?$",
-                       guest(arch, append="nosuch=1").boot_text, re.M)
+                       guest(arch, append="nosuch=1",
+                             unknown_parameters=True).boot_text, re.M)
     known = line.split()
     assert {name.partition("=")[0] for name, _ in PARAMETERS} <= {*known, "frobnicate"}
     assert len({*known}) == sum(name.startswith("kernel_param_") for name in image.symbols)
+
+
+def test_unknown_parameter_is_no_pass(arch, guest, run_tool):
+    """A misspelt parameter is refused, by tools/run and by a guest of a test."""
+    with pytest.raises(UsageError, match="param: unknown 'trace_evnt'; unknown_parameters=True"):
+        guest(arch, append="trace_evnt=sched")
+    args = ("--arch", arch, "--append", 'trace_evnt=sched run="test shell.words; poweroff"')
+    done = run_tool(*args)
+    assert done.returncode == 2
+    assert "1 passed, 0 failed, 0 skipped, but param: unknown 'trace_evnt' (" in done.stdout
+    assert run_tool(*args, "--unknown-parameters").returncode == 0
 
 
 def test_editing(arch, guest):

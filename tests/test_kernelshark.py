@@ -1,4 +1,4 @@
-"""KernelShark draws a guest's trace: CPUs and a task. Skipped where it is not installed."""
+"""KernelShark draws a guest's trace: CPUs and a task."""
 
 import os
 import shutil
@@ -8,14 +8,10 @@ import time
 from collections import Counter
 from pathlib import Path
 
-import pytest
 from conftest import ROOT, built, make
 from qmp import Qmp
 
 TRACING = "/sys/kernel/tracing"
-PROGRAMS = ("kernelshark", "Xvfb", "setpriv")
-missing = [p for p in PROGRAMS if not shutil.which(p)]
-pytestmark = pytest.mark.skipif(bool(missing), reason=f"not installed: {' '.join(missing)}")
 # Where KernelShark 2.2 draws the plots in its first window; they are black on white without
 # events.
 ROWS, COLUMNS = (140, 284), (96, 610)

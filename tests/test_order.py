@@ -142,6 +142,7 @@ def test_no_whole_log(machine, tmp_path):
     log = log_of(machine)
     for text, said in [
             ("", 'does not say "# patch log 1"'),
+            ("# patch log 1: 0 entries, 0 lost\n", "nothing was watched"),
             (log.replace(" 0 lost", " 7 lost"), "7 entries were lost"),
             ("\n".join(log.splitlines()[:3]), "entries are there"),
             (log + "what is this\n", "is no entry: what is this")]:
@@ -179,4 +180,5 @@ def test_off_and_bad_values(guest):
     assert "it takes on or off" in g.boot_text
     g.run("cd /sys/kernel/tracing")
     assert "it is off" in g.lines("cat patch_log")[0]
+    assert g.run("cat patch_log_check").startswith("empty: nothing was watched")
     assert "patchlog=on" in g.error("echo > patch_log")

@@ -233,7 +233,6 @@ document.title = 'overlaps: ' + found.length + ' ' + found.slice(0, 3).join('; '
 </script>"""
 
 
-@pytest.mark.skipif(not shutil.which("chromium"), reason="chromium is not installed")
 def test_in_a_browser(html, tmp_path):
     """As Chromium draws it: on wide and narrow windows nothing stands on anything else, and
     neither theme is empty."""

@@ -38,7 +38,7 @@ struct code {
 
 static const char *symbol_name(const struct object *o, const GElf_Sym *sym)
 {
-	return elf_strptr(o->elf, o->strings, sym->st_name);
+	return elf_text(o->path, o->elf, o->strings, sym->st_name);
 }
 
 /*
@@ -86,7 +86,8 @@ static void record_entries(const struct object *o, const struct code *c,
 	GElf_Sym sym;
 	int i, at;
 
-	for (i = 1; data && gelf_getsym(o->symbols, i, &sym); i++) {
+	for (i = 1; data && data->d_buf && gelf_getsym(o->symbols, i, &sym);
+	     i++) {
 		if (GELF_ST_TYPE(sym.st_info) != STT_FUNC ||
 		    sym.st_shndx != c->index || sym.st_value >= data->d_size)
 			continue;
@@ -121,16 +122,17 @@ static void record_calls(const struct object *o, const struct code *c)
 	int i;
 
 	while ((scn = elf_nextscn(o->elf, scn))) {
-		gelf_getshdr(scn, &sh);
+		elf_header(o->path, scn, &sh);
 		if (sh.sh_info != c->index ||
 		    (sh.sh_type != SHT_RELA && sh.sh_type != SHT_REL))
 			continue;
 		data = elf_getdata(scn, NULL);
-		for (i = 0;
-		     sh.sh_type == SHT_RELA && gelf_getrela(data, i, &rela);
+		for (i = 0; data && sh.sh_type == SHT_RELA &&
+			    gelf_getrela(data, i, &rela);
 		     i++)
 			record_relocation(o, c, &rela);
-		for (i = 0; sh.sh_type == SHT_REL && gelf_getrel(data, i, &rel);
+		for (i = 0; data && sh.sh_type == SHT_REL &&
+			    gelf_getrel(data, i, &rel);
 		     i++) {
 			rela.r_offset = rel.r_offset;
 			rela.r_info = rel.r_info;
@@ -147,7 +149,7 @@ static void record_code(const struct object *o)
 	while ((scn = elf_nextscn(o->elf, scn))) {
 		struct code c = { .index = elf_ndxscn(scn) };
 
-		gelf_getshdr(scn, &sh);
+		elf_header(o->path, scn, &sh);
 		if (sh.sh_type != SHT_PROGBITS ||
 		    !(sh.sh_flags & SHF_EXECINSTR))
 			continue;
@@ -173,7 +175,7 @@ static void record_object(struct object *o)
 		errx(1, "%s: not an object file", o->path);
 	o->symbols = NULL;
 	while ((scn = elf_nextscn(o->elf, scn))) {
-		gelf_getshdr(scn, &sh);
+		elf_header(o->path, scn, &sh);
 		if (sh.sh_type == SHT_SYMTAB) {
 			o->symbols = elf_getdata(scn, NULL);
 			o->strings = sh.sh_link;

@@ -166,5 +166,8 @@ int main(int argc, char **argv)
 		errx(2, "%lu entries were lost: nothing can be said", l.lost);
 	if (l.n < l.said)
 		errx(2, "%zu of %lu entries are there", l.n, l.said);
+	if (!l.n)
+		errx(2, "%s has no entry: nothing was watched (patchlog=on)",
+		     argv[1]);
 	return judge(&l);
 }

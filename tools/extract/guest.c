@@ -145,10 +145,12 @@ s64 guest_enumerator(const struct guest *g, const char *type, const char *name)
 	Dwarf_Die die, *t = find_type(g, DW_TAG_enumeration_type, type);
 	Dwarf_Attribute attr;
 	Dwarf_Sword value;
+	const char *has;
 
 	if (!dwarf_child(t, &die))
 		do {
-			if (!strcmp(dwarf_diename(&die), name) &&
+			has = dwarf_diename(&die);
+			if (has && !strcmp(has, name) &&
 			    !dwarf_formsdata(dwarf_attr(&die, DW_AT_const_value,
 							&attr),
 					     &value))
@@ -220,10 +222,12 @@ static const uint8_t *constants(const struct guest *g, u64 *addr, size_t *len)
 	GElf_Shdr sh;
 	size_t strings;
 
-	elf_getshdrstrndx(g->im.elf, &strings);
+	if (elf_getshdrstrndx(g->im.elf, &strings))
+		errx(1, "%s: no section names", g->im.path);
 	while (bytes && (scn = elf_nextscn(g->im.elf, scn))) {
-		gelf_getshdr(scn, &sh);
-		if (!strcmp(elf_strptr(g->im.elf, strings, sh.sh_name),
+		elf_header(g->im.path, scn, &sh);
+		if (!strcmp(elf_text(g->im.path, g->im.elf, strings,
+				     sh.sh_name),
 			    ".rodata")) {
 			*addr = g->im.pointer_size == 4 ? (u32)sh.sh_addr :
 							  sh.sh_addr;

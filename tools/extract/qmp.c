@@ -1,14 +1,18 @@
 /* QEMU's machine protocol, as much of it as reads a machine's memory (QMP: docs/interop). */
 #include "guest.h"
 
+#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <stdnoreturn.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
+
+#define PATIENCE 20 /* seconds for an answer of QEMU's */
 
 static struct qmp {
 	const char *path;
@@ -16,16 +20,30 @@ static struct qmp {
 	bool stopped; /* by us: it is to go on */
 } connection;
 
-/* The next answer that is no event. */
-static json_t *answer(struct qmp *q)
+static noreturn void waited(struct qmp *q, const char *what)
 {
-	char *line = NULL;
+	/* QEMU would not answer "cont" either. */
+	q->stopped = false;
+	errx(1, "%s: QEMU has not %s for %d s; is it stopped?", q->path, what,
+	     PATIENCE);
+}
+
+/* The next answer, to that command, that is no event. */
+static json_t *answer(struct qmp *q, const char *name)
+{
+	char *line = NULL, what[64];
 	size_t size = 0;
 	json_t *root;
 
 	for (;;) {
-		if (getline(&line, &size, q->from) <= 0)
-			errx(1, "%s: QEMU does not answer", q->path);
+		errno = 0;
+		if (getline(&line, &size, q->from) <= 0) {
+			snprintf(what, sizeof(what), "answered %s", name);
+			if (errno == EAGAIN)
+				waited(q, what);
+			errx(1, "%s: QEMU has ended before it %s", q->path,
+			     what);
+		}
 		root = json_loads(line, 0, NULL);
 		if (!root)
 			errx(1, "%s: no QMP is spoken there", q->path);
@@ -49,7 +67,7 @@ static json_t *command(struct qmp *q, const char *name, json_t *arguments)
 	if (fflush(q->to))
 		errx(1, "%s: QEMU has gone", q->path);
 	json_decref(root);
-	root = answer(q);
+	root = answer(q, name);
 	if (!json_unpack(root, "{s:{s:s}}", "error", "desc", &wrong))
 		errx(1, "%s: %s: %s", q->path, name, wrong);
 	return root;
@@ -73,20 +91,28 @@ struct qmp *qmp_stop(const char *path)
 {
 	struct qmp *q = &connection;
 	struct sockaddr_un at = { .sun_family = AF_UNIX };
-	struct timeval patience = { .tv_sec = 20 };
+	struct timeval patience = { .tv_sec = PATIENCE };
 	int fd = socket(AF_UNIX, SOCK_STREAM, 0), running = 0;
 	json_t *root;
 
 	if (strlen(path) >= sizeof(at.sun_path))
 		errx(1, "%s: the name is too long for a socket", path);
 	strcpy(at.sun_path, path);
-	if (fd < 0 || connect(fd, (struct sockaddr *)&at, sizeof(at)))
+	if (fd < 0)
 		err(1, "%s", path);
+	/* The second is connect()'s, too, which waits while others wait for QEMU. */
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	q->path = path;
+	if (connect(fd, (struct sockaddr *)&at, sizeof(at))) {
+		if (errno == EAGAIN)
+			waited(q, "accepted a connection");
+		err(1, "%s", path);
+	}
 	*q = (struct qmp){ path, fdopen(fd, "r"), fdopen(dup(fd), "w"), false };
 	if (!q->from || !q->to)
 		err(1, "%s", path);
-	root = answer(q);
+	root = answer(q, "the connection");
 	if (!json_object_get(root, "QMP"))
 		errx(1, "%s: no QMP is spoken there", path);
 	json_decref(root);

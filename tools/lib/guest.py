@@ -18,7 +18,9 @@ class Guest(fdspawn):
     terminal costs the host more for each byte than QEMU does."""
 
     def __init__(self, arch: str, *, smp: int = 1, append: str = "",
-                 prompt: bool = True, timeout: float = 60, **options):
+                 prompt: bool = True, timeout: float = 60,
+                 unknown_parameters: bool = False, **options):
+        """unknown_parameters: the kernel need not know each parameter in append."""
         self.machine = qemu.Machine(arch)
         command = self.machine.command(
             smp=smp, append=append, for_input=True, **options)
@@ -38,6 +40,10 @@ class Guest(fdspawn):
                 self.close()
                 raise
             self.boot_text = self.text_before()
+            unknown = qemu.unknown_parameter(self.boot_text.splitlines())
+            if unknown and not unknown_parameters:
+                self.close()
+                raise qemu.UsageError(f"{unknown}; unknown_parameters=True takes it")
 
     def __enter__(self) -> "Guest":
         return self

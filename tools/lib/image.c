@@ -21,6 +21,23 @@ void *array_grow(void *array, size_t count, size_t size)
 
 /* ---- ELF --------------------------------------------------------------- */
 
+void elf_header(const char *path, Elf_Scn *scn, GElf_Shdr *sh)
+{
+	if (!gelf_getshdr(scn, sh))
+		errx(1, "%s: section %zu: its header cannot be read", path,
+		     elf_ndxscn(scn));
+}
+
+const char *elf_text(const char *path, Elf *elf, size_t section, size_t at)
+{
+	const char *text = elf_strptr(elf, section, at);
+
+	if (!text)
+		errx(1, "%s: section %zu: it has no string at %#zx", path,
+		     section, at);
+	return text;
+}
+
 static void elf_open(struct image *im)
 {
 	int fd = open(im->path, O_RDONLY);
@@ -51,8 +68,9 @@ static Elf_Scn *find_section(const struct image *im, const char *name,
 	if (elf_getshdrstrndx(im->elf, &strings))
 		errx(1, "%s: no section names", im->path);
 	while ((scn = elf_nextscn(im->elf, scn))) {
-		gelf_getshdr(scn, sh);
-		if (name ? !strcmp(elf_strptr(im->elf, strings, sh->sh_name),
+		elf_header(im->path, scn, sh);
+		if (name ? !strcmp(elf_text(im->path, im->elf, strings,
+					    sh->sh_name),
 				   name) :
 			   sh->sh_type == type)
 			return scn;
@@ -67,7 +85,7 @@ const uint8_t *image_section(const struct image *im, const char *name,
 	Elf_Scn *scn = find_section(im, name, 0, &sh);
 	Elf_Data *data = scn ? elf_getdata(scn, NULL) : NULL;
 
-	if (!data)
+	if (!data || !data->d_buf)
 		return NULL;
 	*len = data->d_size;
 	return data->d_buf;
@@ -81,13 +99,16 @@ const uint8_t *image_bytes(const struct image *im, uint64_t addr, size_t len)
 	uint64_t start;
 
 	while ((scn = elf_nextscn(im->elf, scn))) {
-		gelf_getshdr(scn, &sh);
+		elf_header(im->path, scn, &sh);
 		start = elf_addr(im, sh.sh_addr);
 		if (!(sh.sh_flags & SHF_ALLOC) || sh.sh_type == SHT_NOBITS ||
 		    addr < start || addr + len > start + sh.sh_size)
 			continue;
 		data = elf_getdata(scn, NULL);
-		return data ? (uint8_t *)data->d_buf + (addr - start) : NULL;
+		if (!data || !data->d_buf || data->d_size < len ||
+		    addr - start > data->d_size - len)
+			return NULL;
+		return (uint8_t *)data->d_buf + (addr - start);
 	}
 	return NULL;
 }
@@ -120,7 +141,8 @@ static bool for_each_symbol(const struct image *im,
 		errx(1, "%s: no symbol table", im->path);
 	for (i = 1; gelf_getsym(data, i, &sym); i++) {
 		sym.st_value = elf_addr(im, sym.st_value);
-		if (fn(elf_strptr(im->elf, sh.sh_link, sym.st_name), &sym, arg))
+		if (fn(elf_text(im->path, im->elf, sh.sh_link, sym.st_name),
+		       &sym, arg))
 			return true;
 	}
 	return false;
@@ -221,7 +243,7 @@ static void read_symbols(struct image *im)
 		struct symbol *s = &im->symbols[i];
 		uint64_t next = i + 1 < n ? s[1].addr : im->etext;
 
-		if (!s->size || s->addr + s->size > next)
+		if (!s->size || s->size > next - s->addr)
 			s->size = next - s->addr;
 	}
 }

@@ -81,6 +81,11 @@ void image_resolve_far(struct image *im);
 /* A number of the target's byte order. */
 uint64_t image_number(const struct image *im, const uint8_t *p, unsigned int n);
 
+/* A section's header, and a string of a section, out of the file `path`. What libelf cannot
+ * give ends the program, with a line that names the file and the section. */
+void elf_header(const char *path, Elf_Scn *scn, GElf_Shdr *sh);
+const char *elf_text(const char *path, Elf *elf, size_t section, size_t at);
+
 /* realloc() for arrays, counted in elements; never returns NULL. */
 void *array_grow(void *array, size_t count, size_t size);
 

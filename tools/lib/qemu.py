@@ -391,11 +391,24 @@ def _has_ended(process: subprocess.Popen, seconds: float) -> bool:
     return True
 
 
-def judge(result: Boot, expect: tuple | list = ()) -> tuple[Verdict, str]:
+def unknown_parameter(lines: list[str]) -> str | None:
+    """The kernel's words on a parameter that it does not know, if these lines of its boot have
+    some."""
+    for line in lines:
+        if line == "KTAP version 1":  # a test may try one on purpose
+            break
+        if line.startswith("param: unknown "):
+            return line.partition(" (known:")[0]
+    return None
+
+
+def judge(result: Boot, expect: tuple | list = (),
+          unknown_parameters: bool = False) -> tuple[Verdict, str]:
     """The verdict and its reason, one line without a newline.
 
     Tests must have run, unless expect names regular expressions: then each
-    must be found in a line, in that order, and tests may have run.
+    must be found in a line, in that order, and tests may have run. A parameter that
+    the kernel does not know is a mistake of the caller's, unless unknown_parameters.
     """
     console = result.console
     if not result.ran:
@@ -424,6 +437,9 @@ def judge(result: Boot, expect: tuple | list = ()) -> tuple[Verdict, str]:
         panic = console.panic()
         return Verdict.BROKEN, (f"{done}, but {_ended(result)}"
                                 + (f": {panic}" if panic else ""))
+    unknown = unknown_parameter(console.lines)
+    if unknown and not unknown_parameters:
+        return Verdict.USAGE, f"{done}, but {unknown}"
     return Verdict.PASS, done
 
 

@@ -45,7 +45,8 @@ static Elf *open_as(const struct image *im, unsigned int machine)
  * changed in place into DW_CFA_def_cfa with offset 0, which means the same. (The
  * port's own assembly says .cfi_def_cfa at each function's beginning.)
  */
-static void mend_cies(Elf *elf, const char *section, bool eh)
+static void mend_cies(const struct image *im, Elf *elf, const char *section,
+		      bool eh)
 {
 	size_t strings;
 	Elf_Scn *scn = NULL;
@@ -54,17 +55,21 @@ static void mend_cies(Elf *elf, const char *section, bool eh)
 	Dwarf_Off at = 0, next;
 	Dwarf_CFI_Entry entry;
 
-	elf_getshdrstrndx(elf, &strings);
-	while (!data && (scn = elf_nextscn(elf, scn)))
-		if (gelf_getshdr(scn, &sh) &&
-		    !strcmp(elf_strptr(elf, strings, sh.sh_name), section))
+	if (elf_getshdrstrndx(elf, &strings))
+		errx(1, "%s: no section names", im->path);
+	while (!data && (scn = elf_nextscn(elf, scn))) {
+		elf_header(im->path, scn, &sh);
+		if (!strcmp(elf_text(im->path, elf, strings, sh.sh_name),
+			    section))
 			data = elf_getdata(scn, NULL);
+	}
 	while (data &&
 	       !dwarf_next_cfi((const unsigned char *)elf_getident(elf, NULL),
 			       data, eh, at, &next, &entry)) {
 		uint8_t *p = (uint8_t *)entry.cie.initial_instructions;
 
 		if (dwarf_cfi_cie_p(&entry) &&
+		    entry.cie.initial_instructions_end - p > 2 &&
 		    p[0] == DW_CFA_def_cfa_register && p[2] == DW_CFA_nop)
 			p[0] = DW_CFA_def_cfa;
 		at = next;
@@ -282,8 +287,8 @@ void unwind_read(const struct image *im, const struct arch *arch,
 	port = arch;
 	add_row(t, im->text, find_rule(t, &none));
 	find_rule(t, &entry);
-	mend_cies(elf, ".debug_frame", false);
-	mend_cies(elf, ".eh_frame", true);
+	mend_cies(im, elf, ".debug_frame", false);
+	mend_cies(im, elf, ".eh_frame", true);
 	dwarf = dwarf_begin_elf(elf, DWARF_C_READ, NULL);
 	from.debug = dwarf ? dwarf_getcfi(dwarf) : NULL;
 	from.eh = dwarf_getcfi_elf(elf);

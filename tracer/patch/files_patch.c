@@ -161,6 +161,10 @@ static int patch_log_check_read(struct ctl_handle *h, struct seq *s)
 	}
 	if (err)
 		return err;
+	if (!c.n) {
+		seq_printf(s, "empty: nothing was watched; see patch_log\n");
+		return 1;
+	}
 	seq_printf(s, "%s: %u entries, %u batches, %u syncs, %u runs\n",
 		   c.rule ? "broken" : "kept", c.n, c.batches, c.syncs, c.runs);
 	if (c.rule)
