@@ -23,6 +23,7 @@
 #include <tracer/ring/ring_internal.h>
 #include <tracer/sites/kept.h>
 #include <tracer/sites/sites.h>
+#include <tracer/calls/calls.h>
 #include <tracer/filter.h>
 
 #define CALLS 10000u
@@ -320,7 +321,8 @@ static int measure(struct sink *out)
 	char none[] = "";
 	int err;
 
-	if (trace_top.tracer->ops || trace_top.filter.count ||
+	if (trace_top.tracer->ops || calls_ops(trace_top.tracer) ||
+	    trace_top.filter.count ||
 	    trace_top.left_out.count)
 		return shell_error(-EBUSY, "bench",
 				   "the tracer is in use; "

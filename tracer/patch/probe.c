@@ -20,8 +20,9 @@
  */
 #define PERIOD_NS 19973u
 
-static struct task *tasks[MAX_CPUS]; /* under `lock`; NULL: none */
-static struct mutex lock = MUTEX_INIT(lock);
+/* Under trace_mutex: a task that is made may be entered into lists that trace_mutex guards, so
+ * no other mutex may be held around task_create(). NULL: none. */
+static struct task *tasks[MAX_CPUS];
 
 /* Written by the CPUs' own tasks; a reader may be one wake-up behind. */
 static struct {
@@ -99,22 +100,14 @@ static int start_all(void)
 
 int probe_start(void)
 {
-	int err;
-
-	mutex_lock(&lock);
-	err = start_all();
-	mutex_unlock(&lock);
-	return err;
+	mutex_assert_held(&trace_mutex);
+	return start_all();
 }
 
 int probe_stop(void)
 {
-	int err;
-
-	mutex_lock(&lock);
-	err = stop_all();
-	mutex_unlock(&lock);
-	return err;
+	mutex_assert_held(&trace_mutex);
+	return stop_all();
 }
 
 void probe_figures(unsigned int strategy, struct probe_figures *f)
@@ -276,5 +269,5 @@ static int probe_write(struct ctl_handle *h, char *text)
 		return ctl_error(h, err, "does not run; 1 starts it");
 	return err;
 }
-CTL_FILE(patch_probe, .path = TRACING "patch_probe", .show = probe_show,
+TRACE_FILE(patch_probe, .path = TRACING "patch_probe", .show = probe_show,
 	 .write = probe_write);

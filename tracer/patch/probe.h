@@ -18,7 +18,7 @@ struct probe_figures {
 
 /*
  * Begin on every CPU that is online, all figures 0. -EBUSY: runs already;
- * -ENOMEM. And end, 0; -EINVAL: does not run. Context: a task that may sleep.
+ * -ENOMEM. And end, 0; -EINVAL: does not run. Context: a task, trace_mutex held.
  */
 int probe_start(void);
 int probe_stop(void);
