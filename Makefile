@@ -28,6 +28,10 @@ ENDIAN ?= little
 ifeq ($(filter $(ENDIAN),little big),)
 $(error ENDIAN=$(ENDIAN) is unknown; choose one of: little big)
 endif
+ICOUNT ?= 0
+ifeq ($(filter $(ICOUNT),0 1),)
+$(error ICOUNT=$(ICOUNT) is unknown; choose one of: 0 1)
+endif
 
 # The port's flags, its front ends (SITES_CHOICES), and what it cannot have, with
 # the reason: REFUSED_<value of SITES or ENDIAN>, REFUSED_<SITES>_<RECORD>.
@@ -54,10 +58,10 @@ variant := $(if $(filter big,$(ENDIAN)),-big)$(\
 record_variant := $(if $(filter-out link,$(RECORD)),-$(RECORD))
 O ?= build/$(ARCH)$(variant)$(record_variant)
 # Who records the sites makes no difference to object files, but to the stub's. So all
-# others stand once, in B.
-B := $(if $(filter file,$(origin O)),build/$(ARCH)$(variant),$(O))
+# others stand once, in this folder.
+by_any_recorder := $(if $(filter file,$(origin O)),build/$(ARCH)$(variant),$(O))
 own_srcs := $(if $(filter runtime,$(RECORD)),arch/$(ARCH)/trampoline.S)
-H := build/host
+host := build/host
 ELF := $(O)/nopl.elf
 
 Q := $(if $(filter 0,$(V)),@)
@@ -104,13 +108,14 @@ OWN_OBJS := $(patsubst %,$(O)/%.o,$(filter $(own_srcs),$(SRCS)))
 # All functions have sites but those of the tracer's own tests, which trampolines call.
 no_sites := $(filter arch/conform/%,$(SRCS)) $(filter tracer/%_test.c %/testing.c,$(SRCS))
 # Most of these do not know the bytes of a site either: arch_trace.h leaves its inline half
-# out (NO_LAYOUT). So their objects are the same for all front ends, and stand once, in T.
+# out (NO_LAYOUT). So their objects are the same for all front ends, and stand once.
 no_layout := $(filter-out $(patsubst %,arch/conform/conform_%.c,trace trampoline return leaf \
 	break nmi) tracer/patch/% tracer/sites/% %/testing.c,$(no_sites))
-T := $(if $(filter file,$(origin O)),build/$(ARCH)$(if $(filter big,$(ENDIAN)),-big)$(\
+by_any_front_end := $(if $(filter file,$(origin O)),build/$(ARCH)$(\
+	)$(if $(filter big,$(ENDIAN)),-big)$(\
 	)$(patsubst %,-%,$(filter $(SITES),$(SITES_APART))),$(O))
 OBJS := $(OWN_OBJS) $(foreach src,$(filter-out $(own_srcs),$(SRCS)),\
-	$(if $(filter $(no_layout),$(src)),$(T),$(B))/$(src).o)
+	$(if $(filter $(no_layout),$(src)),$(by_any_front_end),$(by_any_recorder))/$(src).o)
 FILE_CFLAGS = $(if $(filter $(no_layout),$<),-DNO_LAYOUT,$(LAYOUT_CFLAGS) \
 	$(if $(filter $(no_sites),$<),,$(SITE_CFLAGS_$(SITES))))
 $(OWN_OBJS): CFLAGS += -DRECORD_RUNTIME
@@ -132,7 +137,8 @@ $(1)/%.S.o: %.S Makefile arch/$(ARCH)/port.mk | $(folders)
 	$$(call say,AS,$$<)
 	$(Q)$$(CC) $$(CFLAGS) $$(LAYOUT_CFLAGS) -D__ASSEMBLER__ -MMD -MP -c $$< -o $$@
 endef
-$(foreach folder,$(sort $(O) $(B) $(T)),$(eval $(call compile,$(folder))))
+$(foreach folder,$(sort $(O) $(by_any_recorder) $(by_any_front_end)),\
+	$(eval $(call compile,$(folder))))
 
 $(O)/nopl.ld: linker/nopl.ld.S arch/$(ARCH)/layout.h arch/$(ARCH)/port.mk
 	@mkdir -p $(@D)
@@ -145,13 +151,13 @@ link = $(CC) $(CFLAGS) $(LDFLAGS) -T $(O)/nopl.ld $(OBJS) $(1) -lgcc -o $(2)
 # and the proof that the second link moved nothing and that the tables are true.
 record := $(if $(filter object,$(RECORD)),$(O)/object.sites,$(RECORD))
 
-$(O)/empty.S: $(H)/mksites
+$(O)/empty.S: $(host)/mksites
 	@mkdir -p $(@D)
-	$(Q)$(H)/mksites --empty --record $(record) -o $@
+	$(Q)$(host)/mksites --empty --record $(record) -o $@
 
-$(O)/object.sites: $(OBJS) $(H)/mkrecord
+$(O)/object.sites: $(OBJS) $(host)/mkrecord
 	$(call say,RECORD,$@)
-	$(Q)$(H)/mkrecord --arch $(ARCH) --sites $(SITES) -o $@ $(OBJS)
+	$(Q)$(host)/mkrecord --arch $(ARCH) --sites $(SITES) -o $@ $(OBJS)
 
 $(O)/tables.o $(O)/empty.o: $(O)/%.o: $(O)/%.S
 	$(Q)$(CC) $(CFLAGS) -c $< -o $@
@@ -161,72 +167,84 @@ $(O)/first.elf: $(OBJS) $(O)/empty.o $(O)/nopl.ld
 	$(Q)$(call link,$(O)/empty.o,$@)
 
 tool_args = --arch $(ARCH) --sites $(SITES) --objdump $(OBJDUMP)
-mksites = $(H)/mksites $(tool_args) --record $(record)
+mksites = $(host)/mksites $(tool_args) --record $(record)
 
-$(O)/tables.S: $(O)/first.elf $(filter %.sites,$(record)) $(H)/mksites \
+$(O)/tables.S: $(O)/first.elf $(filter %.sites,$(record)) $(host)/mksites \
 	arch/$(ARCH)/machine.json
 	$(call say,SITES,$@)
 	$(Q)$(mksites) $< -o $@
 
-$(ELF): $(O)/first.elf $(O)/tables.o $(H)/mksites $(H)/patchpath
+$(ELF): $(O)/first.elf $(O)/tables.o $(host)/mksites $(host)/patchpath
 	$(call say,LINK,$@)
 	$(Q)$(call link,$(O)/tables.o,$@.new) -Wl,-Map=$(O)/nopl.map
 	$(call say,VERIFY,$@)
 	$(Q)$(mksites) --verify $(O)/first.elf $@.new
-	$(Q)$(H)/patchpath $(tool_args) $@.new
+	$(Q)$(host)/patchpath $(tool_args) $@.new
 	$(Q)mv $@.new $@
 	$(Q)rm -f $@.new.dis
 	@echo 'gdb.execute("source $(CURDIR)/tools/gdb/nopl.py")' > $@-gdb.py
 
 # Programs that call make may run side by side: none sees a half written file of another's.
 to_target = -o $@.$$$$ && mv $@.$$$$ $@
-tool_objs := $(patsubst %.c,$(H)/%.o,$(wildcard tools/lib/*.c))
-$(H)/%.o: %.c $(wildcard tools/*/*.h) tracer/ring/ring_format.h
+tool_objs := $(patsubst %.c,$(host)/%.o,$(wildcard tools/lib/*.c))
+$(host)/%.o: %.c $(wildcard tools/*/*.h) tracer/ring/ring_format.h
 	@mkdir -p $(@D)
 	$(Q)$(HOSTCC) $(HOSTCFLAGS) -I. -c $< $(to_target)
 
-.SECONDARY: $(patsubst %.c,$(H)/%.o,$(wildcard tools/*.c))
-$(H)/%: $(H)/tools/%.o $(tool_objs)
+.SECONDARY: $(patsubst %.c,$(host)/%.o,$(wildcard tools/*.c))
+$(host)/%: $(host)/tools/%.o $(tool_objs)
 	$(call say,HOSTCC,$@)
 	$(Q)$(HOSTCC) $^ -ldw -lelf -ljansson $(to_target)
 
 # A guest's control files, mounted on this machine.
 tracefs_srcs := $(wildcard tools/tracefs/*.c)
-$(H)/tracefs: $(tracefs_srcs) $(wildcard tools/tracefs/*.h)
+$(host)/tracefs: $(tracefs_srcs) $(wildcard tools/tracefs/*.h)
 	$(call say,HOSTCC,$@)
 	@mkdir -p $(@D)
 	$(Q)$(HOSTCC) $(HOSTCFLAGS) $(tracefs_srcs) -lfuse3 $(to_target)
 
 # A trace read out of a guest's memory.
-$(H)/extract: $(patsubst %.c,$(H)/%.o,$(wildcard tools/extract/*.c)) $(tool_objs)
+$(host)/extract: $(patsubst %.c,$(host)/%.o,$(wildcard tools/extract/*.c)) $(tool_objs)
 	$(call say,HOSTCC,$@)
 	$(Q)$(HOSTCC) $^ -ldw -lelf -ljansson $(to_target)
 
 # A plugin for QEMU: tools/stale.
 plugin_srcs := $(wildcard tools/plugin/*.c)
-$(H)/stale.so: $(plugin_srcs) $(wildcard tools/plugin/*.h)
+$(host)/stale.so: $(plugin_srcs) $(wildcard tools/plugin/*.h)
 	$(call say,HOSTCC,$@)
 	@mkdir -p $(@D)
 	$(Q)$(HOSTCC) $(HOSTCFLAGS) -shared -fPIC $(plugin_srcs) -ljansson $(to_target)
 
 -include $(OBJS:.o=.d)
 
-.PHONY: setup run mount test bench lab features report mutations choices debug check clean help
+.PHONY: setup run mount quick test bench lab features report mutations choices debug check clean \
+	help
 setup: ## install what is missing from Debian's packages, and say what
 	$(Q)tools/setup $(filter test,$(MAKECMDGOALS))
 
 run: all ## boot ARCH with SMP CPUs, console on this terminal (Ctrl-A x ends)
 	$(Q)tools/run --arch $(ARCH) --smp $(SMP) --elf $(ELF) --interactive \
+		$(if $(filter 1,$(ICOUNT)),--icount lab) \
 		$(if $(APPEND),--append $(call quote,$(APPEND)))
 
-mount: all $(H)/tracefs ## run, with the guest's control files at DIR on this machine
+mount: all $(host)/tracefs ## run, with the guest's control files at DIR on this machine
 	$(Q)tools/run --arch $(ARCH) --smp $(SMP) --elf $(ELF) --interactive \
 		--mount $(call quote,$(DIR)) \
 		$(if $(APPEND),--append $(call quote,$(APPEND)))
 
-test: ## build all architectures, boot them, run every test
+quick: ## a minute, ARCH alone: build, run the tests in the kernel, its own sites in the lab
+	$(Q)$(MAKE) $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc)) all
+	$(Q)tools/run --arch $(ARCH) --smp 2 --elf $(ELF)
+	$(Q)tools/lab --arch $(ARCH) --elf $(ELF) --schemes 'own*'
+
+# T names files of tests/, without test_ and .py.
+test_files := $(patsubst tests/test_%.py,%,$(sort $(wildcard tests/test_*.py)))
+not_a_test := $(filter-out $(test_files),$(T))
+test: ## build all architectures, boot them, run every test (T=graph: tests/test_graph.py)
+	$(if $(not_a_test),$(error T=$(firstword $(not_a_test)) is unknown; choose some of: \
+		$(test_files)))
 	$(Q)$(PYTHON) -m pytest -v --no-header --durations=10 -n 3 --dist loadgroup \
-		tests $(PYTEST_ARGS)
+		$(or $(T:%=tests/test_%.py),tests) $(PYTEST_ARGS)
 
 bench: ## instructions of everything that has a limit, on every architecture
 	$(Q)for a in $(ARCHES); do $(MAKE) ARCH=$$a all || exit 1; done
@@ -238,7 +256,7 @@ lab: all ## hold tasks at every instruction and patch under them, ARCH's schemes
 features: ## make and boot every kernel there can be; what works, what is refused
 	$(Q)tools/features
 
-report: $(H)/extract ## pictures of the lab, the figures, a boot, all kernels: build/report.html
+report: $(host)/extract ## pictures of the lab, the figures, a boot, all kernels: build/report.html
 	$(Q)for a in $(ARCHES); do $(MAKE) ARCH=$$a lab || exit 1; done
 	$(Q)tools/bench
 	$(Q)for a in $(ARCHES); do [ build/features.json -nt build/$$a/nopl.elf ] || \
@@ -256,7 +274,7 @@ choices:
 mutations: ## plant porting mistakes, one at a time; who catches each (M=NAME; long)
 	$(Q)tools/mutations $(if $(filter command environment,$(origin ARCH)),--arch $(ARCH)) $(M)
 
-debug: all $(H)/extract ## QEMU stopped at the first instruction, gdb-multiarch on it
+debug: all $(host)/extract ## QEMU stopped at the first instruction, gdb-multiarch on it
 	$(Q)tools/run --arch $(ARCH) --smp $(SMP) --elf $(ELF) --debug
 
 check: ## format and static checks
@@ -277,6 +295,9 @@ help: ## this list
 	@echo '  SMP            CPUs for run and debug, 1 to 8 (default 4)'
 	@echo '  SITES          compiler front end of ARCH: $(SITES_CHOICES)'
 	@echo '  APPEND         kernel command line for run'
+	@echo '  ICOUNT         1: run counts instructions, as the lab needs it (default 0)'
+	@echo '  T              files of tests/ for test: T=graph, T="graph trace" (default all)'
+	@echo "  PYTEST_ARGS    more for pytest: PYTEST_ARGS='-k NAME'"
 	@echo '  RECORD         who records the sites: $(RECORDS)'
 	@echo '  ENDIAN         byte order of ARCH: little$(if $(REFUSED_big),, big)'
 	@echo '  CROSS_COMPILE  toolchain prefix (default $(CROSS_COMPILE))'

@@ -30,7 +30,7 @@ FACTS = {arch: port.read(arch)["tests"] for arch in ARCHES}
 # Some port, for tests of what no port does differently: the first.
 ANY = ARCHES[0]
 VARIABLES = ("ARCH", "SMP", "O", "V", "SITES", "ENDIAN", "RECORD", "APPEND",
-             "CROSS_COMPILE")
+             "CROSS_COMPILE", "ICOUNT", "T")
 
 
 class Kernel(str):

@@ -41,11 +41,39 @@ def test_missing_tool():
     assert "none-gcc" in line and "setup" in line
 
 
+@pytest.mark.parametrize("word, choices", [
+    ("ICOUNT=2", ["0 1"]), ("T=grap", ["graph", "trace"])])
+def test_unknown_value(word, choices):
+    line = one_line_error(word, "test")
+    assert word in line and all(c in line for c in choices)
+
+
+def test_one_file():
+    """make test T=...: these files alone."""
+    assert re.search(r"\stests/test_graph.py tests/test_run.py -k x$",
+                     make("-n", "test", "T=graph run", "PYTEST_ARGS=-k x").stdout, re.M)
+    assert re.search(r"\stests *$", make("-n", "test").stdout, re.M)
+
+
+def test_quick():
+    """One kernel, the tests inside it, and its own sites in the lab, in this order."""
+    built(ANY)
+    said = make("-n", "quick", f"ARCH={ANY}").stdout
+    assert re.search(rf"^tools/run --arch {ANY} .*\n"
+                     rf"tools/lab --arch {ANY} .*'own\*'$", said, re.M)
+
+
+def test_run_counts_instructions():
+    """make run ICOUNT=1 boots what the lab needs."""
+    assert "--icount lab" in make("-n", "run", "ICOUNT=1").stdout
+    assert "--icount" not in make("-n", "run").stdout
+
+
 def test_help_names_all_targets():
     text = make("help").stdout
-    for target in ("all", "setup", "run", "test", "bench", "features", "lab", "debug", "check",
-                   "clean", "help", "compile_commands.json", "ARCH", "SMP",
-                   "SITES", "ENDIAN", "RECORD"):
+    for target in ("all", "setup", "run", "quick", "test", "bench", "features", "lab", "debug",
+                   "check", "clean", "help", "compile_commands.json", "ARCH", "SMP",
+                   "SITES", "ENDIAN", "RECORD", "ICOUNT", "T"):
         assert re.search(rf"^ +{re.escape(target)}\b", text, re.M), target
 
 

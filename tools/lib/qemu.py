@@ -72,10 +72,11 @@ class Machine:
 
     def command(self, *, smp: int = 1, elf: Path | str | None = None,
                 append: str = "", memory: str = "256M",
-                icount: int | None = None, cpu: str | None = None,
+                icount: int | str | None = None, cpu: str | None = None,
                 accel: str | None = None, interactive: bool = False,
                 for_input: bool = False, extra: tuple | list = ()) -> list[str]:
         """The command line. Not interactive: a panic ends the machine. accel: "kvm".
+        icount: an instruction takes 2^icount ns; "lab": as long as the port's lab needs.
         for_input: a person types, or a program asks QEMU. Then an idle guest's time passes as the
         host's does, under -icount as well. Otherwise QEMU goes from one timer to the next at
         once, and there are guests for which it never comes to read what is typed."""
@@ -86,6 +87,8 @@ class Machine:
         args = list(self.info["args"])
         if smp == 1:
             args += self.info.get("smp1_args", [])
+        if icount == "lab":
+            icount = self.info.get("lab_icount", 0)
         if icount is not None:
             args += ["-icount", f"shift={icount},sleep={'on' if for_input else 'off'}"]
             args += self.info.get("icount_args", [])

@@ -129,6 +129,8 @@ void lab_enumerate(struct lab_case *c, struct lab_task *l,
 
 enum lab_verdict { LAB_HOLDS, LAB_BROKEN, LAB_SURPRISE, LAB_INCOMPLETE };
 enum lab_verdict lab_judge(const struct lab_case *c);
+/* What the columns say, and what no row can show. */
+int lab_help(struct sink *out);
 void lab_header(struct sink *out);
 void lab_row(struct sink *out, const struct lab_case *c);
 /* One line for programs, with the forms' bytes as tested. */

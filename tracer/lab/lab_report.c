@@ -3,6 +3,7 @@
 #include <kernel/lib/string.h>
 #include <kernel/image/symbols.h>
 #include <tracer/lab/lab_internal.h>
+#include <tracer/sites/sites.h>
 
 #define OUTCOME_MAX 120
 
@@ -137,8 +138,44 @@ static void outcome(char *buf, size_t size, const struct lab_case *c)
 	}
 }
 
+static const char *const explained[] = {
+	"from      its seed or hazard: tracer/ORIGINS.md, tracer/HAZARDS.md",
+	"held      12/12: of 12 instructions where a task can stand, counted "
+	"in "
+	"each state of the text,",
+	"          the lab held a task at 12",
+	"outcome   +4 is 4 bytes behind the site's start, -4 before it, +0..+8 "
+	"from +0 to +8;",
+	"          (and 2 more): other damage, which 'lab run -j' names",
+	"claim     safe: no damage may be seen. unsafe: damage must be seen",
+	"verdict   SURPRISE: the claim is wrong. INCOMPLETE: nothing is "
+	"proved, "
+	"the outcome says why",
+	"The lab cannot show what a CPU fetches while another CPU stores, "
+	"since "
+	"QEMU runs one CPU at a",
+	"time here: the models in tracer/patch/models and tools/stale are for "
+	"that.",
+};
+
+int lab_help(struct sink *out)
+{
+	int err = sink_printf(
+		out,
+		"scheme    one way to patch one shape of site; 'own' is this "
+		"kernel's site as this boot has\n"
+		"          prepared it: nop=%s. Other boots: the parameter "
+		"nop= takes %s\n",
+		site_boot.nop, arch_nop_names);
+
+	for (unsigned int i = 0; !err && i < ARRAY_SIZE(explained); i++)
+		err = sink_printf(out, "%s\n", explained[i]);
+	return err;
+}
+
 void lab_header(struct sink *out)
 {
+	sink_printf(out, "# 'lab help' explains the columns\n");
 	sink_printf(out, "%-26s%-10s%-12s%-16s%-9s%-60s%-8s%s\n", "scheme",
 		    "from", "strategy", "transition", "held", "outcome",
 		    "claim", "verdict");
