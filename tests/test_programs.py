@@ -275,3 +275,20 @@ def test_trace_cmd_finds_each_tracer(guest):
         assert done.returncode == 0, (tracer, done.stderr)
         assert m.read("current_tracer") == tracer + "\n"
     assert m.inside("trace-cmd", "reset").returncode == 0
+
+
+def test_inside_takes_rights_away(guest):
+    """A program cannot reach this machine's tracer, nor have it count, root or not; what the
+    guest has not is this machine's."""
+    m = guest(ANY)
+    ours = m.read("available_tracers")
+    done = m.inside("sh", "-c", "umount /sys/kernel/tracing; mount -t tracefs none /mnt; "
+                    "cat /sys/kernel/tracing/available_tracers")
+    assert done.stdout == ours, done.stderr
+    assert m.inside("cat", "/proc/sys/kernel/osrelease").stdout == \
+        open("/proc/sys/kernel/osrelease").read()
+    if os.path.isdir("/sys/kernel/debug"):
+        assert m.inside("cat", "/sys/kernel/debug/tracing/available_tracers").stdout == ours
+    done = m.inside("perf", "stat", "-e", "sched:sched_switch", "true")
+    assert "events of this machine, not of the guest" in done.stderr
+    assert not re.search(r"\d +sched:sched_switch", done.stderr), done.stderr

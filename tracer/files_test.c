@@ -298,6 +298,41 @@ KTEST(files_stats, "tracefs.stats_add_up")
 	trace_test_reset();
 }
 
+/* The last line of trace is a marker of so many bytes. */
+static bool marker_is_whole(char *text, size_t len)
+{
+	static const char before[] = ": tracing_mark_write: ";
+	char *said;
+
+	trace_test_read("trace", text, TEXT, 300);
+	said = strrchr(text, ':');
+	return said && !strncmp(said - 20, before, strlen(before)) &&
+	       strlen(said + 2) == len + 1;
+}
+
+/* As in Linux 6.1: up to 1,023 bytes and the newline are one line, and 1,024 bytes; more becomes
+ * more lines. */
+KTEST(files_long_marker, "tracefs.long_marker")
+{
+	char *text = kmalloc(TEXT), *mark = kzalloc(1200);
+	static const unsigned int lengths[] = { 899, 901, 1023, 1024 };
+
+	KASSERT(t, text && mark);
+	trace_test_reset();
+	for (unsigned int i = 0; i < ARRAY_SIZE(lengths); i++) {
+		memset(mark, 'x', lengths[i]);
+		KEXPECT_EQ(t, trace_test_put("trace_marker", mark), 0);
+		KEXPECT(t, marker_is_whole(text, lengths[i]));
+	}
+	memset(mark, 'x', 1100);
+	KEXPECT_EQ(t, trace_test_put("trace_marker", mark), 0);
+	KEXPECT(t, marker_is_whole(text, 1100 - 1024));
+	KEXPECT_EQ(t, trace_test_written(), ARRAY_SIZE(lengths) + 2);
+	kfree(text);
+	kfree(mark);
+	trace_test_reset();
+}
+
 KTEST(files_small, "tracefs.small_files")
 {
 	struct ring_stats s;

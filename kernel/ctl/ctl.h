@@ -12,7 +12,7 @@ struct ctl_handle;
 struct mutex;
 
 /* Collects the text of one record. What is longer than CTL_RECORD is cut. */
-#define CTL_RECORD 1024
+#define CTL_RECORD 1280 /* a line with the longest marker */
 struct seq {
 	size_t len;
 	char buf[CTL_RECORD];

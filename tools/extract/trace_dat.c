@@ -120,6 +120,15 @@ static void encode_call(struct bytes *b, const struct trace_entry *e)
 	put(b, since, 4);
 }
 
+/* Its writer's address, as in the guest's own pages: programs show the function's name. */
+static u64 marker_ip(const struct trace *t)
+{
+	u64 ip = 0;
+
+	image_value(&t->g->im, "tracing_mark_write", &ip);
+	return ip;
+}
+
 static void encode(struct bytes *b, const struct trace_entry *e)
 {
 	static const u32 types[] = {
@@ -143,7 +152,7 @@ static void encode(struct bytes *b, const struct trace_entry *e)
 	} else if (e->kind == GRAPH_RETURN) {
 		encode_return(b, e);
 	} else if (e->kind == MARKER) {
-		put(b, 0, size); /* it has no ip */
+		put(b, marker_ip(b->t), size);
 		put_bytes(b, e->bytes, e->len);
 		put_bytes(b, "\n", 2);
 	} else if (e->kind == STACK) {

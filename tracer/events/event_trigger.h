@@ -50,7 +50,7 @@ void event_triggers_after(const struct event *e, const void *record,
  */
 extern struct event event_marker;
 struct marker_record {
-	unsigned long ip; /* as the marker's entry has it: 0 */
+	unsigned long ip; /* as the marker's entry has it */
 	char buf[];	  /* ends with a NUL */
 };
 void marker_triggers(const struct trace_instance *in,

@@ -8,6 +8,7 @@
 #include <tracer/events/event_trigger.h>
 #include <tracer/options.h>
 #include <tracer/output/comm.h>
+#include <tracer/output/output.h>
 #include <tracer/ring/ring_more.h>
 
 /* Do what the triggers of markers say. */
@@ -23,6 +24,7 @@ static int act_on_marker(struct ctl_handle *h, const char *text)
 		return ctl_error(h, -ENOMEM,
 				 "recorded, but its triggers are not looked "
 				 "at: out of memory");
+	record->ip = (unsigned long)tracing_mark_write;
 	memcpy(record->buf, text, size);
 	marker_triggers(instance_of(h), record);
 	kfree(record);
@@ -49,7 +51,7 @@ static int put_mark(struct ctl_handle *h, u32 type, const void *bytes,
 	return 0;
 }
 
-static int marker_write(struct ctl_handle *h, char *text)
+int tracing_mark_write(struct ctl_handle *h, char *text)
 {
 	const char *whole = text;
 	size_t len;
@@ -66,7 +68,7 @@ static int marker_write(struct ctl_handle *h, char *text)
 	return act_on_marker(h, whole);
 }
 CTL_FILE(trace_marker, .path = TRACING "trace_marker",
-	 .folders = &trace_folders, .write = marker_write);
+	 .folders = &trace_folders, .write = tracing_mark_write);
 
 static int marker_raw_write(struct ctl_handle *h, char *bytes)
 {

@@ -382,8 +382,12 @@ void trace_marker_text(struct seq *s, const struct ring_entry *e, u32 room)
 
 static void put_mark(struct seq *s, const struct ring_entry *e)
 {
-	if (!e->raw)
-		seq_printf(s, "tracing_mark_write: ");
+	unsigned long ip = (unsigned long)tracing_mark_write;
+
+	if (!e->raw) {
+		trace_function(s, ip, ip);
+		seq_printf(s, ": ");
+	}
 	trace_marker_text(s, e, e->len);
 }
 

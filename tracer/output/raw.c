@@ -145,7 +145,7 @@ static void put_return(struct payload *p, const struct ring_entry *e)
 /* Linux ends a marker with a newline, and the text with a NUL. */
 static void put_marker(struct payload *p, const struct ring_entry *e)
 {
-	unsigned long ip = 0;
+	unsigned long ip = (unsigned long)tracing_mark_write;
 
 	if (e->raw) {
 		begin(p, e, RAW_DATA_ENTRY);

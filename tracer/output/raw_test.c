@@ -94,6 +94,11 @@ KTEST(raw_markers, "raw.markers_of_any_length")
 				const char *said =
 					next.payload + 8 + sizeof(long);
 
+				unsigned long ip;
+
+				memcpy(&ip, next.payload + 8, sizeof(ip));
+				KEXPECT(t, ip == (unsigned long)
+							   tracing_mark_write);
 				KEXPECT_EQ(t, said[0], 'a' + len % 26);
 				KEXPECT_EQ(t, strlen(said), len + 1);
 				KEXPECT_EQ(t, said[len], '\n');

@@ -49,7 +49,7 @@ struct ring_switch {
 
 #define RING_MIN_PAGES 2
 #define RING_DEFAULT_KB 256
-#define RING_MARK_MAX 900 /* bytes of a marker */
+#define RING_MARK_MAX 1024 /* bytes of a marker, as in Linux */
 /* Bytes of a RING_RAW marker: as text it takes three times as many. */
 #define RING_RAW_MAX 260
 #define RING_STACK_MAX 20 /* addresses of a stack */
