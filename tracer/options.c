@@ -51,6 +51,30 @@ static bool has(const struct trace_instance *in, unsigned int option)
 	return in == &trace_top || ctl_mode(path) >= 0;
 }
 
+bool instance_overwrites(const struct trace_instance *in)
+{
+	return instance_option(in, OPT_OVERWRITE) ||
+	       READ_ONCE(in->tracer)->latency;
+}
+
+/* What its file shows. */
+static bool is_on(const struct trace_instance *in, unsigned int option)
+{
+	return option == OPT_OVERWRITE ? instance_overwrites(in) :
+					 instance_option(in, option);
+}
+
+static int refuse_off(struct ctl_handle *h, unsigned int option)
+{
+	const struct tracer *tracer = instance_of(h)->tracer;
+
+	if (option != OPT_OVERWRITE || !tracer->latency)
+		return 0;
+	return ctl_error(h, -EINVAL,
+			 "overwrite stays 1 while the tracer %s runs",
+			 tracer->name);
+}
+
 static u32 with(u32 options, unsigned int option, bool on)
 {
 	u32 bit = 1u << option;
@@ -114,27 +138,31 @@ static int options_read(struct ctl_handle *h, struct seq *s)
 		;
 	if (i >= NR_OPTIONS)
 		return 0;
-	seq_printf(s, "%s%s\n", instance_option(in, i) ? "" : "no", names[i]);
+	seq_printf(s, "%s%s\n", is_on(in, i) ? "" : "no", names[i]);
 	return 1;
 }
 
 /* Words separated by blanks. */
 static int parse_words(struct ctl_handle *h, char *text, u32 *options)
 {
+	unsigned int option;
 	char *word;
+	int err = 0;
 	bool off;
 
-	while ((word = ctl_word(&text))) {
+	while (!err && (word = ctl_word(&text))) {
 		off = !strncmp(word, "no", 2);
-		if (!trace_option_exists(word) ||
-		    !has(instance_of(h), find(word + 2 * off)))
+		option = find(word + 2 * off);
+		if (option == NR_OPTIONS || !has(instance_of(h), option))
 			return ctl_error(h, -EINVAL,
 					 "'%.32s' is no option; cat "
 					 "trace_options lists them",
 					 word);
-		*options = with(*options, find(word + 2 * off), !off);
+		if (off)
+			err = refuse_off(h, option);
+		*options = with(*options, option, !off);
 	}
-	return 0;
+	return err;
 }
 
 static int options_write(struct ctl_handle *h, char *text)
@@ -155,7 +183,7 @@ static unsigned int option_of(const struct ctl_handle *h)
 
 static void option_show(struct ctl_handle *h, struct seq *s)
 {
-	seq_printf(s, "%d\n", instance_option(instance_of(h), option_of(h)));
+	seq_printf(s, "%d\n", is_on(instance_of(h), option_of(h)));
 }
 
 static int option_write(struct ctl_handle *h, char *text)
@@ -163,6 +191,8 @@ static int option_write(struct ctl_handle *h, char *text)
 	bool on;
 	int err = ctl_bool(h, text, &on);
 
+	if (!err && !on)
+		err = refuse_off(h, option_of(h));
 	return err   ?:
 		       set_all(h,
 			       with(instance_of(h)->options, option_of(h), on));

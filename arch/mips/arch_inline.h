@@ -72,15 +72,20 @@ static inline bool arch_irqs_off(void)
  * GIC, and a high word in memory. Bit 31 of that word says which half of the low word's
  * range it was last seen with. A CPU that reads the other half carries. That is right
  * as long as some CPU reads the clock in every half (21 s of the GIC's at 100 MHz), and
- * every CPU's timer makes it (clock.c). The carry takes no lock and needs no interrupts
- * off, because all CPUs that see one carry compute the same word.
+ * every CPU's timer makes it (clock.c). While the host stops the machine no CPU does. Then the
+ * clock may lack whole turns, but it does not go back.
  */
 extern volatile u32 *arch_clock_counter; /* NULL: Count */
 extern u32 arch_clock_high;
+/*
+ * The low word that a CPU has read last. The host may stop the whole machine for longer than half a
+ * turn, and no CPU looks meanwhile. A low word that is less, in the same half, shows that. The
+ * trampolines do not store theirs.
+ */
+extern u32 arch_clock_seen;
 
-/* The high word of the half after that of `high`, which `low` is in; stores it.
- * Any context. */
-u32 arch_clock_carry(u32 high, u32 low);
+/* The clock where the high word is out of date: stores the new one. Any context. */
+u64 arch_clock_carry(void);
 
 static inline u32 arch_clock_low(void)
 {
@@ -91,11 +96,14 @@ static inline u32 arch_clock_low(void)
 
 static inline u64 arch_clock(void)
 {
+	/* In this order: the low word is later than the one that was seen. */
+	u32 seen = READ_ONCE(arch_clock_seen);
 	u32 high = READ_ONCE(arch_clock_high);
 	u32 low = arch_clock_low();
 
-	if ((s32)(high ^ low) < 0)
-		high = arch_clock_carry(high, low);
+	if ((s32)(high ^ low) < 0 || low < seen)
+		return arch_clock_carry();
+	WRITE_ONCE(arch_clock_seen, low);
 	return (u64)(high & 0x7fffffff) << 32 | low;
 }
 

@@ -34,6 +34,9 @@
 
 volatile u32 *arch_clock_counter;
 u32 arch_clock_high DATA_ENTRY;
+u32 arch_clock_seen;
+/* A bare lock: a CPU stores the high word. */
+static u32 carrying;
 u32 arch_ns_per_tick;
 
 /* Ticks of Count for one of the clock, 16 bits of fraction. */
@@ -56,19 +59,41 @@ static void gic_compare_put_off(u32 low)
 	}
 }
 
-/*
- * Compare and exchange, so that a CPU that was held up for a whole turn between
- * its look and its store cannot turn the clock back for all.
- */
-u32 arch_clock_carry(u32 high, u32 low)
+/* The half of a turn after that of `high`. */
+static u32 half_after(u32 high)
 {
-	u32 next = (high & 0x80000000) ? (high & 0x7fffffff) + 1 :
-					 high | 0x80000000;
+	return (high & 0x80000000) ? (high & 0x7fffffff) + 1 :
+				     high | 0x80000000;
+}
 
-	if (__atomic_compare_exchange_n(&arch_clock_high, &high, next, false,
-					__ATOMIC_RELAXED, __ATOMIC_RELAXED))
+/*
+ * Under the lock the CPU looks again, because another CPU may have carried meanwhile. The CPU
+ * stores the high word before the low word that it has seen. So a CPU that reads the new low
+ * word, and then the high word, has both.
+ */
+u64 arch_clock_carry(void)
+{
+	irq_state_t state = arch_irq_save();
+	u32 seen, high, next, low;
+
+	while (__atomic_exchange_n(&carrying, 1, __ATOMIC_ACQUIRE))
+		;
+	seen = READ_ONCE(arch_clock_seen);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	next = high = READ_ONCE(arch_clock_high);
+	low = arch_clock_low();
+	if ((s32)(high ^ low) < 0)
+		next = half_after(high);
+	else if ((s32)(seen ^ low) >= 0 && low < seen)
+		next = half_after(half_after(high));
+	if (next != high) {
+		__atomic_store_n(&arch_clock_high, next, __ATOMIC_RELAXED);
 		gic_compare_put_off(low);
-	return next;
+	}
+	__atomic_store_n(&arch_clock_seen, low, __ATOMIC_RELEASE);
+	__atomic_store_n(&carrying, 0, __ATOMIC_RELEASE);
+	arch_irq_restore(state);
+	return (u64)(next & 0x7fffffff) << 32 | low;
 }
 
 struct pit_sample {

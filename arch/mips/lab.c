@@ -286,6 +286,27 @@ static bool event_is_of_another_turn(void)
 	return other;
 }
 
+/*
+ * As if the host had stopped the machine for nearly a turn: no CPU has looked meanwhile, and
+ * the low word is less than the one that was seen. Then the clock is a turn further.
+ */
+KTEST(clock_paused, "arch.clock.host_paused")
+{
+	const u32 ahead = 0x1000000;
+	irq_state_t state;
+	u64 before, now;
+
+	/* Both low words lie in one half. */
+	while (arch_clock_low() << 1 >= ~0u - 2 * ahead)
+		task_sleep(100 * NSEC_PER_MSEC);
+	state = arch_irq_save();
+	before = arch_clock() + ahead;
+	WRITE_ONCE(arch_clock_seen, (u32)before);
+	now = arch_clock();
+	arch_irq_restore(state);
+	KEXPECT(t, now >= before);
+}
+
 KTEST(lab_carry, "arch_trace.trace_entry_ring.carry")
 {
 	if (!boot_info.icount)

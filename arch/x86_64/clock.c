@@ -9,7 +9,8 @@
 
 #define PM_TIMER_HZ 3579545
 #define PM_TIMER_MASK 0xffffff /* 24 bits count; it wraps after 4.7 s */
-#define CALIBRATION_PM_TICKS (PM_TIMER_HZ / 100)
+#define CALIBRATION_PM_TICKS (PM_TIMER_HZ / 200)
+#define CALIBRATIONS 10
 #define STUCK_TSC_TICKS (10ull << 30) /* seconds on any CPU */
 #define CPUID_TSC_DEADLINE (1u << 24)
 #define TIMER_DIVIDE_BY_1 0xb
@@ -58,27 +59,55 @@ static u32 pm_elapsed(const struct sample *from)
 	return (inl(boot_info.port.pm_timer) - from->pm) & PM_TIMER_MASK;
 }
 
+/* 5 ms after a sample. Port reads leave the virtual machine; spinning in between is cheap. */
+static struct sample sample_after(const struct sample *from)
+{
+	while (pm_elapsed(from) < CALIBRATION_PM_TICKS) {
+		for (int i = 0; i < 2000; i++)
+			asm volatile("");
+		if (arch_clock() - from->tsc > STUCK_TSC_TICKS &&
+		    !pm_elapsed(from))
+			panic("the ACPI PM timer does not count");
+	}
+	return take_sample();
+}
+
+static u64 tsc_hz(const struct sample *from, const struct sample *to)
+{
+	return (to->tsc - from->tsc) * PM_TIMER_HZ /
+	       ((to->pm - from->pm) & PM_TIMER_MASK);
+}
+
+/*
+ * The host may stop the machine in between for longer than the PM timer counts, or the APIC's. So
+ * the CPU measures twice, until both measurements agree.
+ */
+static void measure(struct sample *a, struct sample *b)
+{
+	struct sample middle;
+	u64 first, second;
+
+	for (int i = 0; i < CALIBRATIONS; i++) {
+		lapic_write(LAPIC_TIMER_INITIAL, ~0u);
+		*a = take_sample();
+		middle = sample_after(a);
+		*b = sample_after(&middle);
+		first = tsc_hz(a, &middle);
+		second = tsc_hz(&middle, b);
+		if (max(first, second) - min(first, second) <= first / 64)
+			return;
+	}
+}
+
 static void calibrate(void)
 {
 	struct sample a, b;
-	u64 pm;
 
 	lapic_write(LAPIC_TIMER_DIVIDE, TIMER_DIVIDE_BY_1);
 	lapic_write(LAPIC_LVT_TIMER, LVT_MASKED | VECTOR_TIMER);
-	lapic_write(LAPIC_TIMER_INITIAL, ~0u);
-	a = take_sample();
-	/* Port reads leave the virtual machine; spinning in between is cheap. */
-	while (pm_elapsed(&a) < CALIBRATION_PM_TICKS) {
-		for (int i = 0; i < 2000; i++)
-			asm volatile("");
-		if (arch_clock() - a.tsc > STUCK_TSC_TICKS)
-			panic("the ACPI PM timer does not count");
-	}
-	b = take_sample();
+	measure(&a, &b);
 	lapic_write(LAPIC_TIMER_INITIAL, 0);
-
-	pm = (b.pm - a.pm) & PM_TIMER_MASK;
-	boot_info.clock_hz = (b.tsc - a.tsc) * PM_TIMER_HZ / pm;
+	boot_info.clock_hz = tsc_hz(&a, &b);
 	apic_ticks_per_tsc_tick =
 		((u64)(a.apic - b.apic) << 32) / (b.tsc - a.tsc);
 	if (!apic_ticks_per_tsc_tick)

@@ -66,16 +66,19 @@ EVENT_WORD(reason_stop, "CPU stop interrupts");
 static always_inline bool ipi_note(unsigned int cpu, enum ipi why)
 {
 	return !(__atomic_fetch_or(&cpus[cpu].ipi_pending, why,
-				   __ATOMIC_ACQ_REL) &
+				   __ATOMIC_SEQ_CST) &
 		 why);
 }
 
 void (*ipi_trace_hook)(void);
 
+/* A CPU that comes enters cpus_online before it looks at ipi_pending. Here the order is the other
+ * way round, so one of the two sees the other. */
 notrace void ipi_trace(cpumask_t mask)
 {
 	for (unsigned int c = 0; c < nr_cpus; c++)
-		if ((mask >> c & 1) && ipi_note(c, IPI_TRACE))
+		if ((mask >> c & 1) && ipi_note(c, IPI_TRACE) &&
+		    __atomic_load_n(&cpus_online, __ATOMIC_SEQ_CST) >> c & 1)
 			arch_ipi_send(c);
 }
 

@@ -83,7 +83,8 @@ void cpu_count(void);
 void ipi_send(unsigned int cpu, enum ipi why);
 /*
  * For the tracer: let each CPU of mask run the hook soon, with interrupts off, in an
- * interrupt. No event tells of it. Any context. No site.
+ * interrupt. A CPU that is not online runs it when it comes back, before its first site.
+ * No event tells of it. Any context. No site.
  */
 void ipi_trace(cpumask_t mask);
 extern void (*ipi_trace_hook)(void);

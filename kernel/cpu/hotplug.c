@@ -39,6 +39,7 @@
 #include <arch/arch_trace.h>
 #include <boot/boot_info.h>
 #include <kernel/event/event.h>
+#include <kernel/event/latency.h>
 #include <kernel/assert.h>
 #include <kernel/lib/bits.h>
 #include <kernel/errno.h>
@@ -159,7 +160,7 @@ notrace void cpu_secondary_main(void)
 	/*
 	 * Another CPU may have taken this one for online before it was, and have
 	 * set a bit of ipi_pending. While the bit is set, no CPU sends that
-	 * interrupt again. So deal with it now.
+	 * interrupt again. So deal with it now. The same holds for ipi_trace().
 	 */
 	ipi_interrupt();
 	sched_idle();
@@ -188,6 +189,8 @@ void cpu_idle_check(void)
 		set_state(c, CPU_QUIET);
 		wake_all(&quiet_wait);
 	} else if (state_of(c) == CPU_LEAVE) {
+		/* Else the time that the CPU is away would be the longest latency. */
+		irq_off_idly();
 		cpu_leave();
 	}
 }
@@ -223,15 +226,17 @@ static bool is_ready(unsigned int c)
 	return state_of(c) == CPU_READY;
 }
 
-/* Sleep until it is so: longer and longer, that others may run (ktest.h). */
+/* Sleep until it is so: longer and longer, that others may run. The sleeps are summed up
+ * (ktest.h). */
 static bool becomes(bool (*so)(unsigned int c), unsigned int c)
 {
-	u64 end = time_ns() + cpu_start_ns, ns = 20 * NSEC_PER_USEC;
+	u64 slept = 0, ns = 20 * NSEC_PER_USEC;
 
 	while (!so(c)) {
-		if (time_ns() > end)
+		if (slept > cpu_start_ns)
 			return false;
 		task_sleep(ns);
+		slept += ns;
 		ns = min(2 * ns, 8 * TICK_NS);
 	}
 	return true;
@@ -273,7 +278,8 @@ static int prepare(unsigned int c)
 	cpu->rq.running_prio = PRIO_IDLE;
 	cpu->rq.expired = false;
 	cpu->irq_frame = NULL;
-	__atomic_store_n(&cpu->ipi_pending, 0, __ATOMIC_RELAXED);
+	/* The CPU answers IPI_TRACE when it is back: ipi_trace(). */
+	__atomic_fetch_and(&cpu->ipi_pending, IPI_TRACE, __ATOMIC_RELAXED);
 	return 0;
 }
 

@@ -69,6 +69,14 @@ static always_inline void irq_enable(void)
 	arch_irq_enable();
 }
 
+/* Interrupts stay off, and no task of this CPU waits for them: the CPU is about to sleep until the
+ * next interrupt, or to leave. The section ends here. */
+static always_inline void irq_off_idly(void)
+{
+	if (static_branch(&key_irqsoff))
+		latency_hooks->irqs_on(LATENCY_PARENT);
+}
+
 /* Count an outermost preempt_disable(), or its end. Interrupts off, which irqs_off says of the
  * time after it. */
 static always_inline void preempt_count_up(struct cpu_head *head)

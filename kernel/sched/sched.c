@@ -303,11 +303,9 @@ void scheduler_tick(u64 now)
 	balance_tick(cpu);
 }
 
-/* A CPU that waits with interrupts off is not late: they end its wait. */
 static void idle_wait(void)
 {
-	if (static_branch(&key_irqsoff))
-		latency_hooks->irqs_on(LATENCY_PARENT);
+	irq_off_idly();
 	arch_cpu_idle();
 }
 

@@ -43,11 +43,12 @@ static always_inline struct call begin(unsigned long ip, unsigned long parent)
 	return c;
 }
 
-static always_inline void record(unsigned long ip, unsigned long parent,
+static always_inline bool record(unsigned long ip, unsigned long parent,
 				 bool irqs_off)
 {
-	ring_write(ip - (unsigned long)_text, parent - (unsigned long)_text,
-		   ring_context(irqs_off), NULL);
+	return ring_write(ip - (unsigned long)_text,
+			  parent - (unsigned long)_text, ring_context(irqs_off),
+			  NULL);
 }
 
 /* What comes behind it. */
@@ -73,8 +74,7 @@ static noinline void record_more(unsigned long ip, unsigned long parent,
 	if (trace_option(OPT_FUNC_NO_REPEATS) &&
 	    ring_repeats(ip, parent, irqs_off))
 		return;
-	record(ip, parent, irqs_off);
-	if (trace_option(OPT_FUNC_STACK))
+	if (record(ip, parent, irqs_off) && trace_option(OPT_FUNC_STACK))
 		ring_stack(&trace_top, ip, false, irqs_off);
 }
 

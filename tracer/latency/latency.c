@@ -65,13 +65,13 @@ static void keep_end(void)
 
 /* ---- One latency ------------------------------------------------------------------------ */
 
-/* What a task or a CPU begins with was called by nothing that is known. */
-static void write_call(unsigned long ip, unsigned long parent)
+/* What a task or a CPU begins with was called by nothing that is known. False: not recorded. */
+static bool write_call(unsigned long ip, unsigned long parent)
 {
 	if (parent - (unsigned long)_text >= (unsigned long)(_etext - _text))
 		parent = ip;
-	ring_write(ip - (unsigned long)_text, parent - (unsigned long)_text,
-		   ring_context(true), NULL);
+	return ring_put_call(&rings[cpu_index()], ip, parent,
+			     ring_context(true));
 }
 
 /* Where a task that is left, or woken, stands in RING_STATES. */
@@ -121,10 +121,13 @@ static void keep(struct latency *l, cpumask_t mask)
 	WRITE_ONCE(limit_ns, clock_delta_to_ns(l->ticks));
 }
 
-/* The ring can be written, and exchanged. */
+/* The ring of this CPU can be written, and exchanged. Else the latency that is kept would lack its
+ * beginning or its end. */
 static bool is_recording(void)
 {
-	return READ_ONCE(trace_top.on) && !rings[cpu_index()].busy;
+	const struct ring *r = &rings[cpu_index()];
+
+	return ring_is_on(r) && !r->busy && !(ring_context(true) & PREEMPT_NMI);
 }
 
 /* ---- Sections ---------------------------------------------------------------------------- */

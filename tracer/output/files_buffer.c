@@ -17,6 +17,7 @@
 #include <tracer/ring/ring_control.h>
 #include <tracer/options.h>
 #include <tracer/output/snapshot.h>
+#include <tracer/latency/latency.h>
 #include <tracer/latency/output_latency.h>
 
 #define PIPE_WAIT_NS (20 * NSEC_PER_MSEC)
@@ -404,13 +405,23 @@ static int printk_formats_read(struct ctl_handle *h, struct seq *s)
 CTL_FILE(printk_formats, .path = TRACING "printk_formats",
 	 .folders = &trace_folders, .read = printk_formats_read);
 
-/* Stop, and give the memory of the buffer back, but for the least that a ring has. */
+/* Stop, and give the memory of the buffer back, but for the least that a ring has. A latency tracer
+ * keeps as much for the longest latency that is still to come. */
 static int free_buffer_write(struct ctl_handle *h, char *text)
 {
+	struct trace_instance *in = instance_of(h);
+	int err;
+
 	(void)text;
-	instance_record(instance_of(h), false, instance_of(h)->cpumask);
-	snapshot_free(instance_of(h));
-	return ring_resize(instance_of(h)->rings, cpus_present(), 0);
+	instance_record(in, false, in->cpumask);
+	if (in->tracer->latency)
+		latency_forget(~0u);
+	else
+		snapshot_free(in);
+	snapshot_hold(in);
+	err = ring_resize(in->rings, cpus_present(), 0);
+	snapshot_release(in);
+	return err;
 }
 TRACE_FILE(free_buffer, .path = TRACING "free_buffer",
 	   .folders = &trace_folders, .write = free_buffer_write,

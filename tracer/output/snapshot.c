@@ -56,12 +56,15 @@ PATCH_ROOT(snapshot_answer);
 bool snapshot_trigger(struct trace_instance *in, cpumask_t mask)
 {
 	u32 me = 1u << cpu_index();
-	u32 others = mask & READ_ONCE(cpus_online) & ~me;
+	/* A CPU that is away has a part, too: exchange_if_wanted() for it in snapshot_hold(), or
+	 * itself when it comes back. */
+	u32 others = mask & cpus_present() & ~me;
 	struct snapshot *snap = snapshot_of(in);
 
 	/* Acquire: pairs with snapshot_release(). A task that frees the pages, or makes them, holds
 	 * the snapshots, and the next hold waits for this CPU. So this look comes first. */
-	if (__atomic_load_n(&snap->holds, __ATOMIC_ACQUIRE) ||
+	if ((ring_context(true) & PREEMPT_NMI) ||
+	    __atomic_load_n(&snap->holds, __ATOMIC_ACQUIRE) ||
 	    !READ_ONCE(in->spares[0].pages) ||
 	    __atomic_exchange_n(&snap->begins, 1, __ATOMIC_ACQUIRE))
 		return false;

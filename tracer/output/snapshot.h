@@ -20,8 +20,8 @@ int snapshot_make(struct ctl_handle *h, struct trace_instance *in);
 /*
  * Set aside what the CPUs of mask hold in an instance; the calling CPU is one of them. False:
  * nothing was done, since there is no memory, or a task reads the last snapshot, or another
- * CPU begins one at this moment.
- * Interrupts off, any context but NMI. No site.
+ * CPU begins one at this moment, or this is an NMI, which may have come while the ring was
+ * being written. Interrupts off. No site.
  */
 bool snapshot_trigger(struct trace_instance *in, cpumask_t mask);
 

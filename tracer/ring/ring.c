@@ -150,8 +150,7 @@ static bool must_keep(const struct ring *r)
 	const struct ring_page *p;
 	u32 state;
 
-	if (instance_option(r->in, OPT_OVERWRITE) ||
-	    r->head + 1 - r->tail < r->nr)
+	if (instance_overwrites(r->in) || r->head + 1 - r->tail < r->nr)
 		return false;
 	p = r->pages[(r->head + 1) % r->nr];
 	state = READ_ONCE(p->state);
@@ -255,10 +254,14 @@ static struct ring_event *begin_entry(struct ring *r, u32 ip, u32 parent,
 	return e;
 }
 
-/* Asked where pids are listed, or where triggers may just have changed tracing_on. */
-bool ring_may_record(const struct ring *r)
+bool ring_is_on(const struct ring *r)
 {
-	return r->recording && !r->passed_over && READ_ONCE(r->in->on);
+	return r->recording && READ_ONCE(r->in->on);
+}
+
+bool ring_takes_calls(const struct ring *r)
+{
+	return ring_is_on(r) && !r->passed_over;
 }
 
 bool ring_write(u32 ip, u32 parent, u32 context, const struct ring_event *more)
@@ -268,7 +271,7 @@ bool ring_write(u32 ip, u32 parent, u32 context, const struct ring_event *more)
 	bool gated = __builtin_expect(READ_ONCE(ring_gated), 0);
 	struct ring_event *e;
 
-	if (gated && !ring_may_record(r))
+	if (gated && !ring_takes_calls(r))
 		return false;
 	/* An NMI may have come while the ring was being written. */
 	if (r->busy || (context & PREEMPT_NMI)) {
@@ -294,13 +297,12 @@ void trace_ring_slow(unsigned long ip, unsigned long parent, u32 context)
 		   context, NULL);
 }
 
-/* Does the ring of another instance, which no trampoline writes, record an entry now? The task
- * that runs is marked then. */
+/* Does a ring record an entry now that no trampoline writes? The task that runs is marked then. */
 static bool open_apart(struct ring *r)
 {
 	const struct cpu_head *head = &arch_this_cpu()->head;
 
-	if (!ring_may_record(r))
+	if (!ring_is_on(r))
 		return false;
 	if (rings[head->index].busy || (head->preempt_count & PREEMPT_NMI)) {
 		r->dropped++;
@@ -311,22 +313,27 @@ static bool open_apart(struct ring *r)
 	return true;
 }
 
-void ring_put_call(struct ring *r, unsigned long ip, unsigned long parent,
+bool ring_put_call(struct ring *r, unsigned long ip, unsigned long parent,
 		   u32 context)
 {
-	if (open_apart(r) &&
-	    begin_entry(r, ip - (unsigned long)_text,
-			parent - (unsigned long)_text, context, 0))
-		publish(r, 1);
+	if (!open_apart(r) ||
+	    !begin_entry(r, ip - (unsigned long)_text,
+			 parent - (unsigned long)_text, context, 0))
+		return false;
+	publish(r, 1);
+	return true;
 }
 
 bool ring_enter(irq_state_t *state)
 {
+	const struct cpu_head *head;
 	struct ring *r;
 
 	*state = arch_irq_save();
-	r = &rings[cpu_index()];
-	if (r->busy) {
+	head = &arch_this_cpu()->head;
+	r = &rings[head->index];
+	/* An NMI may have come while the ring was being written. */
+	if (r->busy || (head->preempt_count & PREEMPT_NMI)) {
 		r->dropped++;
 		arch_irq_restore(*state);
 		return false;

@@ -117,8 +117,8 @@ extern struct mutex ring_readers;
 /*
  * The tracer's own code that may call traced functions stands between these two. The
  * events that it causes on this CPU are dropped and counted, and interrupts are off.
- * ring_enter() returns false when the CPU is between them already: the event has been
- * counted as dropped, and ring_leave() must not be called.
+ * ring_enter() returns false in an NMI, and when the CPU is between them already: the event
+ * has been counted as dropped, and ring_leave() must not be called.
  */
 bool ring_enter(irq_state_t *state);
 void ring_leave(irq_state_t state);

@@ -40,17 +40,21 @@ void ring_switch(struct ring *r, s32 pid, bool on, bool traced);
  */
 bool ring_write(u32 ip, u32 parent, u32 context, const struct ring_event *more);
 
-/* Asked where pids are listed, or where triggers may just have changed tracing_on: does the ring
- * record calls now? */
-bool ring_may_record(const struct ring *r);
+/* Asked where triggers may just have changed tracing_on: does the ring record now? */
+bool ring_is_on(const struct ring *r);
+/* Asked where pids are listed, too: does it record calls of the task that runs? */
+bool ring_takes_calls(const struct ring *r);
 
 /* Write an entry that bytes follow: RING_MARK, RING_STACK, RING_REPEATS. 0 or -ENOSPC. The CPU
  * is between ring_enter() and ring_leave(). */
 int ring_put_bytes(struct ring *r, u32 type, u32 context, const void *bytes,
 		   size_t len);
 
-/* Write a call into a ring of this CPU that is not the trampolines'. As ring_write(). */
-void ring_put_call(struct ring *r, unsigned long ip, unsigned long parent,
+/* Write a call into a ring of this CPU, also if lists of pids let the trampolines pass the
+ * running task over: another instance has lists of its own, and the latency tracers' calls are
+ * notes. False: not recorded. In an NMI, and in the middle of the tracer's code, it is counted
+ * as dropped. */
+bool ring_put_call(struct ring *r, unsigned long ip, unsigned long parent,
 		   u32 context);
 
 /* The same with the record of an event, of size bytes. */

@@ -19,7 +19,7 @@ int ring_mark_as(struct ring *set, u32 type, const void *bytes, size_t len)
 	if (!ring_enter(&state))
 		return -EBUSY;
 	r = &set[cpu_index()];
-	if (r->recording && READ_ONCE(r->in->on))
+	if (ring_is_on(r))
 		err = ring_put_bytes(r, type, ring_context(irqs_off), bytes,
 				     len);
 	ring_leave(state);
@@ -39,7 +39,7 @@ void ring_stack(const struct trace_instance *in, unsigned long ip, bool behind,
 	if (!ring_enter(&state))
 		return;
 	r = &in->rings[cpu_index()];
-	if (ring_may_record(r)) {
+	if (ring_is_on(r)) {
 		/* The walk begins here; the tracer's own calls are left out. */
 		for (unwind_start(&u, NULL, NULL);
 		     unwind_next(&u) && n < RING_STACK_MAX;) {
@@ -91,7 +91,7 @@ bool ring_repeats(unsigned long ip, unsigned long parent, bool irqs_off)
 	s32 pid = current_task()->pid;
 
 	/* An NMI may have come while another call is being counted. */
-	if (!ring_may_record(r) || r->busy || (ring_context(0) & PREEMPT_NMI))
+	if (!ring_takes_calls(r) || r->busy || (ring_context(0) & PREEMPT_NMI))
 		return false;
 	if (known && last->ip == ip && last->parent == parent &&
 	    last->pid == pid && last->count < REPEATS_MAX) {
