@@ -105,7 +105,7 @@ static int refused(unsigned int c, const char *text)
 KTEST(hotplug_files, "hotplug.files")
 {
 	static const char *const wrong[] = {
-		"2", "on", "00", "-1", "1 0", "\n"
+		"2", "on", "0x0", "-1", "1 0", "\n"
 	};
 	cpumask_t all = cpus_online;
 	char range[16];
