@@ -322,8 +322,7 @@ static int measure(struct sink *out)
 	int err;
 
 	if (trace_top.tracer->ops || calls_ops(trace_top.tracer) ||
-	    trace_top.filter.count ||
-	    trace_top.left_out.count)
+	    trace_top.filter.count || trace_top.left_out.count)
 		return shell_error(-EBUSY, "bench",
 				   "the tracer is in use; "
 				   "`trace reset` first");

@@ -270,4 +270,4 @@ static int probe_write(struct ctl_handle *h, char *text)
 	return err;
 }
 TRACE_FILE(patch_probe, .path = TRACING "patch_probe", .show = probe_show,
-	 .write = probe_write);
+	   .write = probe_write);
