@@ -9,6 +9,7 @@
 
 #include <arch/conform/conform.h>
 #include <kernel/cpu/cpu.h>
+#include <kernel/cpu/hotplug.h>
 #include <kernel/lock/mutex.h>
 #include <kernel/sched/balance.h>
 #include <kernel/mm/kmalloc.h>
@@ -177,6 +178,48 @@ KTEST(ops_quiesce_returns, "ops.retired_under_returns")
 {
 	trace_test_reset();
 	retire_often(t, true);
+}
+
+/* ---- CPUs that are away ---- */
+
+static void quiesce_once(void *arg)
+{
+	static const struct trace_ops unused = { .entry = trace_entry_off };
+
+	trace_quiesce(&unused);
+	__atomic_store_n((u32 *)arg, 1, __ATOMIC_RELEASE);
+}
+
+/* With `late`, CPU 1 does not arrive, or does not park: the wait leaves it out. */
+static void quiesce_beside(struct ktest_run *t, struct fault *late,
+			   int (*change)(unsigned int cpu))
+{
+	u64 usual = cpu_start_ns;
+	struct task *waits;
+	u32 done = 0;
+
+	late->cpu = 1;
+	fault_plant(late, 1);
+	cpu_start_ns = 20 * NSEC_PER_MSEC;
+	KEXPECT_EQ(t, change(1), -ETIMEDOUT);
+	KEXPECT(t, KWAIT(READ_ONCE(late->times)));
+	waits = task_create("waits", PRIO_NORMAL, ~0u, quiesce_once, &done);
+	KEXPECT(t, waits && KWAIT(READ_ONCE(done)));
+	fault_plant(late, 0);
+	late->cpu = 0;
+	cpu_start_ns = usual;
+	KEXPECT_EQ(t, cpu_up(1), 0);
+	if (waits)
+		task_join(waits);
+}
+
+KTEST(ops_away, "ops.quiesce_beside_late_cpus")
+{
+	KNEED_TWO(t);
+	trace_test_reset();
+	quiesce_beside(t, &fault_cpu_park_late, cpu_down);
+	KEXPECT_EQ(t, cpu_down(1), 0);
+	quiesce_beside(t, &fault_cpu_join_late, cpu_up);
 }
 
 /* ---- one owner ---- */

@@ -104,6 +104,68 @@ KTEST(profile_beside, "profile.beside_the_function_tracer")
 	trace_test_reset();
 }
 
+static notrace void profile_anew(unsigned long x)
+{
+	trace_test_put("function_profile_enabled", "0");
+	trace_test_put("function_profile_enabled", "1");
+	victim_leaf(x);
+}
+
+/* A call that began in an earlier profile is not in the table of this one, nor is its time. */
+KTEST(profile_across, "profile.call_across_two")
+{
+	u64 us;
+
+	trace_test_reset();
+	KEXPECT_EQ(t,
+		   trace_test_put("set_ftrace_filter",
+				  "victim_leaf victim_callback"),
+		   0);
+	KEXPECT_EQ(t, trace_test_put("function_profile_enabled", "1"), 0);
+	victim_callback(profile_anew, 1);
+	KEXPECT_EQ(t, trace_test_put("function_profile_enabled", "0"), 0);
+	KEXPECT_EQ(t, hits("victim_leaf ", &us), 1);
+	KEXPECT_EQ(t, hits("victim_callback ", &us), 0);
+	KEXPECT_EQ(t, us, 0);
+	trace_test_reset();
+}
+
+/* Is the function's site on, and as many in all? */
+static bool is_on(const char *line, unsigned int all)
+{
+	char text[400];
+	unsigned int lines = 0;
+
+	trace_test_read("enabled_functions", text, sizeof(text), 100);
+	for (const char *c = text; *c; c++)
+		lines += *c == '\n';
+	return lines == all && strstr(text, line);
+}
+
+/* While the profiler alone wants calls, its sites follow each write of the filters. */
+KTEST(profile_filters, "profile.follows_the_filters")
+{
+	u64 us;
+
+	trace_test_reset();
+	KEXPECT_EQ(t,
+		   trace_test_put("set_ftrace_filter",
+				  "victim_leaf victim_call"),
+		   0);
+	KEXPECT_EQ(t, trace_test_put("function_profile_enabled", "1"), 0);
+	KEXPECT(t, is_on("victim_call (1)", 2));
+	KEXPECT_EQ(t, trace_test_put("set_ftrace_filter", "victim_other"), 0);
+	KEXPECT(t, is_on("victim_other (1)", 1));
+	victim_leaf(1);
+	victim_other(1);
+	KEXPECT_EQ(t, trace_test_put("set_ftrace_notrace", "victim_other"), 0);
+	KEXPECT(t, is_on("", 0));
+	victim_other(1);
+	KEXPECT_EQ(t, hits("victim_leaf ", &us), 0);
+	KEXPECT_EQ(t, hits("victim_other ", &us), 1);
+	trace_test_reset();
+}
+
 static void call_spinner(unsigned long us)
 {
 	victim_callback(spin, us);

@@ -48,6 +48,33 @@ KTEST(probe_stalls, "probe.only_stop_stalls_for_the_batch")
 	mutex_unlock(&trace_mutex);
 }
 
+static void start_probe(void *arg)
+{
+	*(int *)arg = trace_test_put("patch_probe", "1");
+}
+
+/* With option function-fork each task that is made takes trace_mutex, as bench does before it
+ * measures: neither waits for the other. */
+KTEST(probe_forks, "probe.beside_bench_with_function_fork")
+{
+	struct task *other;
+	int err = -1;
+	u64 ns;
+
+	trace_test_reset();
+	KEXPECT_EQ(t, trace_test_put("options/function-fork", "1"), 0);
+	mutex_lock(&trace_mutex);
+	other = task_create("starter", PRIO_NORMAL, ~0u, start_probe, &err);
+	KEXPECT(t, other);
+	task_sleep(10 * NSEC_PER_MSEC);
+	KEXPECT_EQ(t, probe_measure(8, &ns), 0);
+	mutex_unlock(&trace_mutex);
+	KEXPECT(t, other && !task_join(other));
+	KEXPECT_EQ(t, err, 0);
+	KEXPECT_EQ(t, trace_test_put("patch_probe", "0"), 0);
+	trace_test_reset();
+}
+
 KTEST(probe_file, "probe.file")
 {
 	char text[400];
