@@ -270,6 +270,38 @@ static u64 cost_filtered(void)
 	return cost;
 }
 
+/* A trigger on victim_call() that has nothing to do; `>>` leaves those of other functions. */
+static void put_trigger(const char *text)
+{
+	char error[160];
+
+	mutex_unlock(&trace_mutex);
+	if (ctl_echo(TRACING "set_ftrace_filter", text, true, error,
+		     sizeof(error)))
+		printk("bench: %s: %s\n", text, error);
+	mutex_lock(&trace_mutex);
+}
+
+/* What the first trigger of a function, and a further one, add to a call that C records, while
+ * other functions have over 64. */
+static void put_triggers(struct sink *out)
+{
+	u64 none, one, two;
+
+	put_trigger("s*:traceon s*:enable_event:sched:sched_switch");
+	put(TRACING "set_event", "sched:sched_switch");
+	none = cost_with(true);
+	put_trigger("victim_call:traceon");
+	one = cost_with(true);
+	put_trigger("victim_call:enable_event:sched:sched_switch");
+	two = cost_with(true);
+	put(TRACING "set_event", "");
+	put_trigger("!*:traceon !*:enable_event:sched:sched_switch");
+	put_figure(out, "call_beside_triggers", none, "instructions", 0);
+	put_figure(out, "first_trigger", one - none, "instructions", 60);
+	put_figure(out, "further_trigger", two - one, "instructions", 20);
+}
+
 static int put_calls(struct sink *out)
 {
 	char filter[] = "victim_call";
@@ -290,6 +322,7 @@ static int put_calls(struct sink *out)
 	put_figure(out, "filtered_by_pid", cost_filtered(), "instructions", 30);
 	put_figure(out, "beside_an_instance", cost_beside(), "instructions",
 		   65);
+	put_triggers(out);
 	trace_select(&errors, "function_graph");
 	put_figure(out, "graph_call", cost_with(true), "instructions", 140);
 	put_figure(out, "graph_bytes", bytes_of_graph_call(), "bytes", 24);

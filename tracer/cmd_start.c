@@ -29,8 +29,8 @@ int cmd_write(const char *folder, const char *file, const char *text)
 		     0;
 }
 
-/* The instance of `trace start -B`, unless it is there. */
-static int make_instance(const char *folder)
+/* The instance of `trace start -B`, unless it is there. *made: it was not. */
+static int make_instance(const char *folder, bool *made)
 {
 	char path[128], error[160];
 	int err;
@@ -39,6 +39,7 @@ static int make_instance(const char *folder)
 	if (!folder[0] || ctl_is_dir(path))
 		return 0;
 	err = ctl_mkdir(path, error, sizeof(error));
+	*made = !err;
 	return err ? shell_error(err, "trace", "%s: %s", folder, error) : 0;
 }
 
@@ -198,8 +199,7 @@ static int check_filter(struct start *st, const char *event, const char *text)
 		for_each_event (e)
 			if (!f && (!strcmp(e->path, folder) ||
 				   !strcmp(e->system, folder)))
-				f = event_filter_parse(e->fields, text, &what,
-						       &at);
+				f = event_filter_parse(e, text, &what, &at);
 	if (!f)
 		return ctl_error(&st->errors, -EINVAL,
 				 "start -e %.32s -f '%.32s': %s", event, text,
@@ -376,6 +376,8 @@ static int start_apply(struct start *st)
 int cmd_start(struct sink *out, const char *folder, int argc, char **argv)
 {
 	struct start *st = kzalloc(sizeof(*st));
+	char path[128], error[160];
+	bool made = false;
 	int i, err = 0;
 
 	(void)out;
@@ -387,9 +389,12 @@ int cmd_start(struct sink *out, const char *folder, int argc, char **argv)
 	if (!err)
 		err = start_check(st);
 	if (!err)
-		err = make_instance(st->folder);
+		err = make_instance(st->folder, &made);
 	if (!err)
 		err = start_apply(st);
+	snprintf(path, sizeof(path), TRACING "%s", folder);
+	if (err && made)
+		ctl_rmdir(path, error, sizeof(error));
 	kfree(st);
 	return err;
 }
@@ -400,40 +405,55 @@ int cmd_start(struct sink *out, const char *folder, int argc, char **argv)
 static const struct {
 	const char *file, *text;
 } at_boot[] = {
-	{ "current_tracer", "nop" },
-	{ "set_ftrace_filter", "" },
-	{ "set_ftrace_notrace", "" },
-	{ "set_ftrace_pid", "" },
-	{ "set_ftrace_notrace_pid", "" },
-	{ "set_event_pid", "" },
-	{ "set_event_notrace_pid", "" },
-	{ "set_graph_function", "" },
-	{ "set_graph_notrace", "" },
-	{ "max_graph_depth", "0" },
-	{ "tracing_thresh", "0" },
-	{ "snapshot", "0" },
-	{ "tracing_on", "1" },
+	{ "current_tracer", "nop" },	  { "set_ftrace_filter", "" },
+	{ "set_ftrace_notrace", "" },	  { "set_ftrace_pid", "" },
+	{ "set_ftrace_notrace_pid", "" }, { "set_event_pid", "" },
+	{ "set_event_notrace_pid", "" },  { "set_graph_function", "" },
+	{ "set_graph_notrace", "" },	  { "max_graph_depth", "0" },
+	{ "tracing_thresh", "0" },	  { "snapshot", "0" },
 };
 
-int cmd_reset(void)
+/* The first error of several steps, each of which is done whatever became of the others. */
+static void note_error(int *first, int err)
+{
+	if (!*first)
+		*first = err;
+}
+
+/* What acts by itself: triggers, which switch events and tracing_on; events; the profiler. */
+static int reset_actors(void)
 {
 	static struct ctl_handle errors; /* too large for a stack */
-	char mask[12];
-	int err = 0;
+	int err;
 
-	for (unsigned int i = 0; !err && i < ARRAY_SIZE(at_boot); i++)
-		err = cmd_write("", at_boot[i].file, at_boot[i].text);
+	mutex_lock(&trace_mutex);
+	err = triggers_clear(&errors, &trace_top);
+	note_error(&err, events_reset(&errors, &trace_top));
+	note_error(&err, profile_reset(&errors));
+	mutex_unlock(&trace_mutex);
+	return err ? shell_error(err, "trace", "reset: %s", errors.error) : 0;
+}
+
+/*
+ * Recording ends first. Then all goes that could act on the reset itself, and all else. Recording
+ * begins last, for until its trigger has gone a function may end it. A step that fails lets the
+ * others be done.
+ */
+int cmd_reset(void)
+{
+	char mask[12];
+	int err = cmd_write("", "tracing_on", "0");
+
+	note_error(&err, reset_actors());
+	for (unsigned int i = 0; i < ARRAY_SIZE(at_boot); i++)
+		note_error(&err,
+			   cmd_write("", at_boot[i].file, at_boot[i].text));
 	snprintf(mask, sizeof(mask), "%x", cpus_present());
-	if (!err)
-		err = cmd_write("", "tracing_cpumask", mask);
+	note_error(&err, cmd_write("", "tracing_cpumask", mask));
 	mutex_lock(&trace_mutex);
 	trace_options_reset();
-	if (!err)
-		err = triggers_clear(&errors, &trace_top);
-	if (!err)
-		err = events_reset(&errors, &trace_top);
-	if (!err)
-		err = profile_reset(&errors);
 	mutex_unlock(&trace_mutex);
-	return err ? err : cmd_write("", "trace", "");
+	note_error(&err, cmd_write("", "trace", ""));
+	note_error(&err, cmd_write("", "tracing_on", "1"));
+	return err;
 }

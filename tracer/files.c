@@ -217,7 +217,7 @@ static struct site_filter *filter_of(const struct ctl_handle *h)
 static int filter_read(struct ctl_handle *h, struct seq *s)
 {
 	const struct site_filter *f = filter_of(h);
-	unsigned long i = f->count ? site_count : 1;
+	unsigned long i = f->count ? site_count : 1, before;
 
 	if (f->count && list_sites(h, s, *f->bits, "%s\n"))
 		return 1;
@@ -227,9 +227,15 @@ static int filter_read(struct ctl_handle *h, struct seq *s)
 		return 1;
 	}
 	i = h->pos++ - i;
-	return filter_show_module(s, f, &i) ||
-	       (f == &instance_of(h)->filter &&
-		triggers_show(s, instance_of(h), i));
+	if (filter_show_module(s, f, &i))
+		return 1;
+	if (f != &instance_of(h)->filter)
+		return 0;
+	before = i;
+	if (!triggers_show(s, instance_of(h), &i))
+		return 0;
+	h->pos += i - before - 1;
+	return 1;
 }
 
 /* Takes the triggers out of text, and returns them; NULL: out of memory. */

@@ -12,6 +12,7 @@
 #include <tracer/events/events.h>
 #include <tracer/ops.h>
 #include <tracer/options.h>
+#include <tracer/output/dump.h>
 #include <tracer/output/snapshot.h>
 #include <tracer/pids.h>
 #include <tracer/ring/ring_control.h>
@@ -216,6 +217,7 @@ static void drop(struct trace_instance *in)
 {
 	unsigned int i = instance_number(in);
 
+	dump_forget(in);
 	pids_forget(in);
 	error_log_clear(in);
 	if (in->rings) {
@@ -300,6 +302,7 @@ static int folder_make(struct ctl_handle *h, const char *name)
 static int remove_in(struct ctl_handle *h, struct trace_instance *in,
 		     const char *name)
 {
+	u32 options = in->options;
 	int err;
 
 	if (!hide_folder(in))
@@ -307,12 +310,16 @@ static int remove_in(struct ctl_handle *h, struct trace_instance *in,
 	err = instance_select(h, in, "nop");
 	if (!err)
 		err = triggers_clear(h, in);
+	/* Before events_reset(), which finds out what is special about events. */
+	WRITE_ONCE(in->options, 0);
 	if (!err)
 		err = events_reset(h, in);
-	if (err)
-		show_folder(in, name);
-	else
+	if (!err) {
 		drop(in); /* since events_reset() no CPU writes there */
+		return 0;
+	}
+	WRITE_ONCE(in->options, options);
+	show_folder(in, name);
 	return err;
 }
 

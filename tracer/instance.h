@@ -25,7 +25,7 @@ struct trace_instance {
 
 	/* Written under trace_mutex. */
 	const struct tracer *tracer;
-	bool on;	     /* tracing_on */
+	u32 on; /* tracing_on: 0 or 1, a word because commands look at it */
 	cpumask_t cpumask;   /* tracing_cpumask, of CPUs present */
 	unsigned int pipes;  /* readers of trace_pipe: the tracer stays */
 	unsigned int pauses; /* readers of trace: nothing is recorded */

@@ -78,8 +78,8 @@ KTEST(instances_triggers, "instances.triggers")
 		0);
 	KEXPECT(t,
 		trace_test_says("instances/a/set_ftrace_filter",
-				"victim_call\nvictim_other:traceoff:count=2\n"
-				"victim_leaf:traceon:unlimited\n"));
+				"victim_call\nvictim_leaf:traceon:unlimited\n"
+				"victim_other:traceoff:count=2\n"));
 	KEXPECT(t, trace_test_says("instances/b/set_ftrace_filter",
 				   "victim_call\n"));
 	KEXPECT(t, trace_test_says("set_ftrace_filter", "victim_call\n"));

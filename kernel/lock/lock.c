@@ -17,7 +17,7 @@
 #define SPIN_GAP_NS (2 * NSEC_PER_MSEC)
 
 u32 spin_complain_ms = 1000;
-bool *spin_complain_clears;
+u32 *spin_complain_clears;
 
 void spin_init(struct spinlock *l, const char *name)
 {
@@ -46,10 +46,10 @@ static int next_cpu(const struct spinlock *l, u32 owner)
 static noinline void complain(struct spinlock *l, unsigned long pc)
 {
 	int holder = READ_ONCE(l->holder), next;
-	bool *clears = READ_ONCE(spin_complain_clears);
+	u32 *clears = READ_ONCE(spin_complain_clears);
 
 	if (clears)
-		WRITE_ONCE(*clears, false);
+		WRITE_ONCE(*clears, 0);
 	count_up(&l->complaints);
 	if (holder) {
 		printk_urgent("lock %s: CPU %u at %pS has spun for %u ms; held "

@@ -29,7 +29,7 @@ struct spinlock {
 extern u32 spin_complain_ms;
 
 /* What becomes false when a CPU complains; NULL: nothing. */
-extern bool *spin_complain_clears;
+extern u32 *spin_complain_clears;
 
 void spin_init(struct spinlock *l, const char *name);
 irq_state_t spin_lock(struct spinlock *l);

@@ -19,9 +19,10 @@
 /* A call, while C code deals with it. Interrupts are off meanwhile. */
 struct call {
 	irq_state_t state;
-	bool irqs_off; /* they were before */
-	int site;      /* negative: none that is known */
-	bool recorded; /* the filters let it pass */
+	bool irqs_off;			/* they were before */
+	int site;			/* negative: none that is known */
+	bool recorded;			/* the filters let it pass */
+	const struct trigger *triggers; /* that come behind it, or NULL */
 };
 
 /* What comes before the call is recorded. */
@@ -37,7 +38,7 @@ static always_inline struct call begin(unsigned long ip, unsigned long parent)
 	if (c.site < 0)
 		return c;
 	stack_check(c.site, ip);
-	triggers_before(c.site);
+	c.triggers = triggers_before(c.site);
 	c.recorded = instance_takes(&trace_top, c.site);
 	instances_call(c.site, ip, parent, c.irqs_off);
 	return c;
@@ -54,8 +55,8 @@ static always_inline bool record(unsigned long ip, unsigned long parent,
 /* What comes behind it. */
 static always_inline void finish(const struct call *c)
 {
-	if (c->site >= 0)
-		triggers_after(c->site, c->irqs_off);
+	if (c->triggers)
+		triggers_after(c->triggers, c->irqs_off);
 }
 
 static void called(unsigned long ip, unsigned long parent,

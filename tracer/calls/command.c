@@ -4,6 +4,8 @@
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
 #include <kernel/lib/string.h>
+#include <kernel/lock/mutex.h>
+#include <kernel/mm/kmalloc.h>
 #include <tracer/events/events.h>
 #include <tracer/ring/ring_internal.h>
 #include <tracer/ring/ring_more.h>
@@ -54,6 +56,26 @@ static int parse_event(struct ctl_handle *h, char **text, struct command *c)
 	return 0;
 }
 
+/* What the command looks at before it does anything. The dump ends the recording, so once is
+ * enough. */
+static void find_state(struct command *c)
+{
+	static const u32 none;
+
+	c->state = &none;
+	c->idle_if_set = true;
+	if (c->event) {
+		c->state = &c->event->on;
+		c->mask = 1u << c->in;
+		c->idle_if_set = c->kind == COMMAND_ENABLE_EVENT;
+	} else if (c->kind != COMMAND_STACKTRACE &&
+		   c->kind != COMMAND_SNAPSHOT) {
+		c->state = &trace_instances[c->in].on;
+		c->mask = 1;
+		c->idle_if_set = c->kind == COMMAND_TRACEON;
+	}
+}
+
 int command_parse(struct ctl_handle *h, char *text, bool remove,
 		  struct command *c)
 {
@@ -82,15 +104,40 @@ int command_parse(struct ctl_handle *h, char *text, bool remove,
 		     (parse_u64(count, &turns) || turns >> 31 || !turns)))
 		return ctl_error(h, -EINVAL,
 				 "'%.32s' is no count of at least 1", count);
-	c->left = turns;
+	c->turns = turns;
+	find_state(c);
 	return 0;
 }
 
-int command_prepare(struct ctl_handle *h, const struct command *c)
+int command_count_make(struct command *c)
 {
-	if (c->kind == COMMAND_SNAPSHOT)
-		return snapshot_make(h, &trace_instances[c->in]);
-	if (c->kind == COMMAND_DUMP && dump_prepare())
+	mutex_assert_held(&trace_mutex);
+	c->count = c->counted ? kmalloc(sizeof(*c->count)) : NULL;
+	if (c->count)
+		*c->count = (struct command_count){ c->turns, 1 };
+	return c->counted && !c->count ? -ENOMEM : 0;
+}
+
+void command_share(const struct command *c)
+{
+	mutex_assert_held(&trace_mutex);
+	if (c->count)
+		c->count->lists++;
+}
+
+void command_drop(const struct command *c)
+{
+	mutex_assert_held(&trace_mutex);
+	if (c->count && !--c->count->lists)
+		kfree(c->count);
+}
+
+int command_prepare(struct ctl_handle *h, unsigned int kind)
+{
+	mutex_assert_held(&trace_mutex);
+	if (kind == COMMAND_SNAPSHOT)
+		return snapshot_make(h, instance_of(h));
+	if (kind == COMMAND_DUMP && dump_prepare())
 		return ctl_error(h, -ENOMEM, "out of memory");
 	return 0;
 }
@@ -105,48 +152,31 @@ void command_show(struct seq *s, const struct command *c)
 	seq_printf(s, "%s:", names[c->kind]);
 	if (c->event)
 		seq_printf(s, "%s:%s:", c->event->system, c->event->name);
-	if (c->counted)
-		seq_printf(s, "count=%u", READ_ONCE(c->left));
+	if (c->count)
+		seq_printf(s, "count=%u", READ_ONCE(c->count->left));
 	else
 		seq_printf(s, "unlimited");
 }
 
-/* As in Linux, what is as the command would make it costs no turn. */
-static bool has_effect(const struct command *c, const struct trace_instance *in)
-{
-	bool on = c->event ? event_is_on(c->event, in) : READ_ONCE(in->on);
-
-	switch (c->kind) {
-	case COMMAND_TRACEON:
-	case COMMAND_ENABLE_EVENT:
-		return !on;
-	case COMMAND_TRACEOFF:
-	case COMMAND_DISABLE_EVENT:
-	case COMMAND_DUMP: /* it ends the recording, so once is enough */
-		return on;
-	default:
-		return true;
-	}
-}
-
 /* One of its turns, if it has any left. */
-static bool take_turn(struct command *c)
+static bool take_turn(const struct command *c)
 {
-	u32 left = READ_ONCE(c->left);
+	u32 left = c->count ? READ_ONCE(c->count->left) : 0;
 
-	while (c->counted && left)
-		if (__atomic_compare_exchange_n(&c->left, &left, left - 1,
-						false, __ATOMIC_RELAXED,
-						__ATOMIC_RELAXED))
+	while (left)
+		if (__atomic_compare_exchange_n(
+			    &c->count->left, &left, left - 1, false,
+			    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 			return true;
-	return !c->counted;
+	return !c->count;
 }
 
-void command_do(struct command *c, unsigned long ip, bool behind, bool irqs_off)
+void command_act(const struct command *c, unsigned long ip, bool behind,
+		 bool irqs_off)
 {
 	struct trace_instance *in = &trace_instances[c->in];
 
-	if (!has_effect(c, in) || !take_turn(c))
+	if (!take_turn(c))
 		return;
 	switch (c->kind) {
 	case COMMAND_TRACEON:

@@ -26,25 +26,44 @@ enum command_kind {
 extern const char
 	command_names[]; /* those that events have, too; separated by blanks */
 
+/* The turns of a command that has a count. Each list that has the command shares it, so a list that
+ * replaces another goes on where that one is. */
+struct command_count {
+	u32 left;  /* atomic */
+	u32 lists; /* that have it; under trace_mutex */
+};
+
 struct command {
 	u8 kind; /* enum command_kind */
 	u8 in;	 /* the number of the instance that it is for */
 	bool counted;
-	u32 left;	     /* atomic: how often it may still act */
-	struct event *event; /* of the two with EVENT, else NULL */
+	/* The command has nothing to do while a bit of `mask` is set in *state, or while none is:
+	 * what is already as the command would make it costs no turn, as in Linux. */
+	bool idle_if_set;
+	u32 mask;
+	u32 turns; /* as written */
+	const u32 *state;
+	struct event *event;	     /* of the two with EVENT, else NULL */
+	struct command_count *count; /* NULL: it may act always */
 };
 
 /*
  * Parse text, which is cut up, for the instance of h. 0; -EINVAL: a command, an event or a count
  * that there is not, explained in h. Where `remove`, a count means nothing, and any is
- * taken.
+ * taken. The command has no command_count yet.
  */
 int command_parse(struct ctl_handle *h, char *text, bool remove,
 		  struct command *c);
 
-/* Get what the command needs before it can act: a snapshot's memory, a task that dumps. 0;
- * -ENOMEM, explained in h. Context: a task, trace_mutex held. */
-int command_prepare(struct ctl_handle *h, const struct command *c);
+/* Give a command that is counted a count of its own, which one list has. 0 or -ENOMEM. And another
+ * list has the command, or has it no longer. Context: a task, trace_mutex held. */
+int command_count_make(struct command *c);
+void command_share(const struct command *c);
+void command_drop(const struct command *c);
+
+/* Get what commands of a kind need before they can act for the instance of h: a snapshot's memory,
+ * a task that dumps. 0; -ENOMEM, explained in h. Context: a task, trace_mutex held. */
+int command_prepare(struct ctl_handle *h, unsigned int kind);
 
 /* Do two commands do the same for the same instance, whatever their counts? */
 bool command_same(const struct command *a, const struct command *b);
@@ -52,11 +71,19 @@ bool command_same(const struct command *a, const struct command *b);
 /* "traceoff:unlimited" or "traceoff:count=2" */
 void command_show(struct seq *s, const struct command *c);
 
+/* Of a command that is not idle: act, if it has a turn left. No site. */
+void command_act(const struct command *c, unsigned long ip, bool behind,
+		 bool irqs_off);
+
 /*
- * Act, if the command has a turn left. ip: the address that a stack begins with, or behind
+ * Act, if there is anything to do. ip: the address that a stack begins with, or behind
  * which it begins. Interrupts off; irqs_off: they were before. No site.
  */
-void command_do(struct command *c, unsigned long ip, bool behind,
-		bool irqs_off);
+static always_inline void command_do(const struct command *c, unsigned long ip,
+				     bool behind, bool irqs_off)
+{
+	if (!(READ_ONCE(*c->state) & c->mask) == c->idle_if_set)
+		command_act(c, ip, behind, irqs_off);
+}
 
 #endif

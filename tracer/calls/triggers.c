@@ -19,75 +19,81 @@ struct trigger {
 	struct command c;
 };
 
-/* A list never changes, but for the counts and the sites' indices: a write makes another. */
+/* A list never changes, but for the sites' indices: a write makes another. */
 struct triggers {
 	unsigned int nr;
 	u32 *sites; /* a bitmap */
+	u32 *first; /* of each site: the place of its first trigger, if it has one */
+	u32 *switches; /* of each event: the instances whose triggers switch it, a bit each */
+	bool apart; /* a trigger of another instance than the top level switches an event */
+	bool dumps; /* one has the command dump */
+	/*
+	 * In the order of sites. Of a site, those that act before the call is recorded come first.
+	 * t[nr] has no site.
+	 */
 	struct trigger t[];
 };
+#define NO_SITE (~0u)
 
 /* NULL: there are none. Written under trace_mutex; read with interrupts off. */
 static struct triggers *triggers;
 
+static bool is_after(const struct trigger *t)
+{
+	return t->c.kind >= COMMAND_FIRST_AFTER;
+}
+
 /* ---- When a function is called ---------------------------------------------- */
 
 /*
- * What the triggers of a site do. One that changes tracing_on does it by one store, because it
- * cannot wait for the other CPUs. So while there are triggers the rings stay open, and each
- * writer looks at tracing_on first.
+ * A trigger that changes tracing_on does it by one store, because it cannot wait for the
+ * other CPUs. So while there are triggers the rings stay open, and each writer looks at
+ * tracing_on first.
  */
-static void act(unsigned int site, bool after, bool irqs_off)
+const struct trigger *triggers_before(unsigned int site)
 {
-	struct triggers *list = __atomic_load_n(&triggers, __ATOMIC_ACQUIRE);
+	const struct triggers *list =
+		__atomic_load_n(&triggers, __ATOMIC_ACQUIRE);
+	const struct trigger *t;
 
 	if (!list || !site_test(list->sites, site))
-		return;
-	for (unsigned int i = 0; i < list->nr; i++) {
-		struct trigger *t = &list->t[i];
-
-		if (t->site == site &&
-		    (t->c.kind >= COMMAND_FIRST_AFTER) == after)
-			command_do(&t->c, site_address(site) + arch_site_length,
-				   false, irqs_off);
+		return NULL;
+	for (t = &list->t[list->first[site]]; t->site == site; t++) {
+		if (is_after(t))
+			return t;
+		command_do(&t->c, 0, false, true);
 	}
+	return NULL;
 }
 
-void triggers_before(unsigned int site)
+void triggers_after(const struct trigger *t, bool irqs_off)
 {
-	act(site, false, true);
+	u32 site = t->site;
+	unsigned long ip = site_address(site) + arch_site_length;
+
+	for (; t->site == site; t++)
+		command_do(&t->c, ip, false, irqs_off);
 }
 
-void triggers_after(unsigned int site, bool irqs_off)
-{
-	act(site, true, irqs_off);
-}
+/* ---- What others ask ----------------------------------------------------------- */
 
 bool triggers_switch(const struct event *e, const struct trace_instance *in)
 {
 	mutex_assert_held(&trace_mutex);
-	for (unsigned int i = 0; triggers && i < triggers->nr; i++)
-		if (triggers->t[i].c.event == e &&
-		    (!in || triggers->t[i].c.in == instance_number(in)))
-			return true;
-	return false;
+	return triggers && triggers->switches[e - __start_events] &
+				   (in ? 1u << instance_number(in) : ~0u);
 }
 
 bool triggers_switch_apart(void)
 {
 	mutex_assert_held(&trace_mutex);
-	for (unsigned int i = 0; triggers && i < triggers->nr; i++)
-		if (triggers->t[i].c.event && triggers->t[i].c.in)
-			return true;
-	return false;
+	return triggers && triggers->apart;
 }
 
 bool triggers_dump(void)
 {
 	mutex_assert_held(&trace_mutex);
-	for (unsigned int i = 0; triggers && i < triggers->nr; i++)
-		if (triggers->t[i].c.kind == COMMAND_DUMP)
-			return true;
-	return false;
+	return triggers && triggers->dumps;
 }
 
 bool triggers_any(void)
@@ -127,100 +133,190 @@ static int parse_word(struct ctl_handle *h, char *text, struct word *w)
 	return command_parse(h, command, w->remove, &w->c);
 }
 
-static struct triggers *copy(const struct triggers *old, unsigned int more)
-{
-	unsigned int nr = old ? old->nr : 0;
-	struct triggers *new =
-		kzalloc(sizeof(*new) + (nr + more) * sizeof(new->t[0]));
-
-	if (!new)
-		return NULL;
-	new->sites = site_bitmap_alloc();
-	if (!new->sites) {
-		kfree(new);
-		return NULL;
-	}
-	new->nr = nr;
-	for (unsigned int i = 0; i < nr; i++)
-		new->t[i] = old->t[i];
-	return new;
-}
-
 static void drop(struct triggers *list)
 {
-	if (list)
-		kfree(list->sites);
+	if (!list)
+		return;
+	for (unsigned int i = 0; i < list->nr; i++)
+		command_drop(&list->t[i].c);
+	kfree(list->sites);
+	kfree(list->first);
+	kfree(list->switches);
 	kfree(list);
 }
 
-static void put(struct triggers *list, unsigned int site, const struct word *w)
+/* An empty list with room for nr triggers, or NULL. */
+static struct triggers *list_new(unsigned int nr)
 {
-	unsigned int i = 0;
+	struct triggers *list =
+		kzalloc(sizeof(*list) + (nr + 1) * sizeof(list->t[0]));
 
-	while (i < list->nr &&
-	       (list->t[i].site != site || !command_same(&list->t[i].c, &w->c)))
-		i++;
-	list->nr += i == list->nr;
-	list->t[i] = (struct trigger){
+	if (!list)
+		return NULL;
+	list->sites = site_bitmap_alloc();
+	list->first = kzalloc(site_capacity() * sizeof(u32));
+	list->switches =
+		kzalloc((__stop_events - __start_events) * sizeof(u32));
+	list->t[0].site = NO_SITE;
+	if (list->sites && list->first && list->switches)
+		return list;
+	drop(list);
+	return NULL;
+}
+
+/* Put a trigger in its place among those of its site, which is the last that has any. */
+static void put(struct triggers *list, const struct trigger *t)
+{
+	unsigned int i = list->nr++;
+
+	list->t[list->nr].site = NO_SITE;
+	for (; i && list->t[i - 1].site == t->site && !is_after(t) &&
+	       is_after(&list->t[i - 1]);
+	     i--)
+		list->t[i] = list->t[i - 1];
+	list->t[i] = *t;
+}
+
+static int put_new(struct triggers *list, unsigned int site,
+		   const struct word *w)
+{
+	struct trigger t = {
 		.site = site,
 		.offset = site_address(site) - (unsigned long)_text,
 		.c = w->c,
 	};
+	int err = command_count_make(&t.c);
+
+	if (!err)
+		put(list, &t);
+	return err;
 }
 
-static bool take(struct triggers *list, unsigned int site, const struct word *w)
+static void put_shared(struct triggers *list, const struct trigger *t)
 {
-	for (unsigned int i = 0; i < list->nr; i++)
-		if (list->t[i].site == site &&
-		    command_same(&list->t[i].c, &w->c) &&
-		    list->t[i].c.counted == w->c.counted) {
-			list->t[i] = list->t[--list->nr];
-			return true;
-		}
-	return false;
+	command_share(&t->c);
+	put(list, t);
 }
 
-/* Change *list, which may be replaced, by one word. */
-static int change(struct ctl_handle *h, struct triggers **list, char *text)
+/* Does the word replace the trigger of a site that it names, or take it back? */
+static bool word_ends(const struct word *w, const struct trigger *t)
 {
-	struct triggers *new = copy(*list, site_count);
-	struct word w;
-	unsigned int functions = 0, found = 0;
-	int err = new ? parse_word(h, text, &w) : -ENOMEM;
+	return command_same(&t->c, &w->c) &&
+	       (!w->remove || t->c.counted == w->c.counted);
+}
 
+/* Make of `old` (NULL: an empty list) in `new` what it is after a word that names the sites of
+ * a bitmap. *taken: how many triggers of old are not in it. 0 or -ENOMEM. */
+static int merge(struct triggers *new, const struct triggers *old,
+		 const struct word *w, const u32 *named, unsigned int *taken)
+{
+	const struct trigger *t = old ? old->t : NULL;
+	int err = 0;
+
+	*taken = 0;
 	for (unsigned int site = 0; !err && site < site_count; site++) {
-		if (!filter_names(w.functions, site))
-			continue;
-		functions++;
-		if (w.remove)
-			found += take(new, site, &w);
-		else
-			put(new, site, &w);
+		bool is_named = site_test(named, site);
+
+		for (; t && t->site == site; t++)
+			if (is_named && word_ends(w, t))
+				++*taken;
+			else
+				put_shared(new, t);
+		if (is_named && !w->remove)
+			err = put_new(new, site, w);
 	}
-	if (!err && !functions)
-		err = ctl_error(h, -EINVAL,
-				"'%.64s' matches none of "
-				"available_filter_functions",
-				w.functions);
-	else if (!err && w.remove && !found)
+	return err;
+}
+
+static unsigned int find_named(u32 *named, const char *functions)
+{
+	unsigned int n = 0;
+
+	for (unsigned int site = 0; site < site_count; site++)
+		if (filter_names(functions, site)) {
+			named[site / 32] |= 1u << site % 32;
+			n++;
+		}
+	return n;
+}
+
+/* *list, which may be replaced, and the kinds of commands that it gets, a bit each. */
+struct change {
+	struct triggers *list;
+	u32 kinds;
+};
+
+static int change_named(struct ctl_handle *h, struct change *c,
+			const struct word *w, u32 *named)
+{
+	unsigned int functions = find_named(named, w->functions), taken;
+	struct triggers *new;
+	int err;
+
+	if (!functions)
+		return ctl_error(h, -EINVAL,
+				 "'%.64s' matches none of "
+				 "available_filter_functions",
+				 w->functions);
+	new = list_new((c->list ? c->list->nr : 0) +
+		       (w->remove ? 0 : functions));
+	err = new ? merge(new, c->list, w, named, &taken) : -ENOMEM;
+	if (!err && w->remove && !taken)
 		err = ctl_error(h, -ENODEV,
 				"%.64s has no such trigger; cat "
 				"set_ftrace_filter shows them",
-				w.functions);
+				w->functions);
 	if (err) {
 		drop(new);
 		return err;
 	}
-	drop(*list);
-	*list = new;
+	drop(c->list);
+	c->list = new;
+	if (!w->remove)
+		c->kinds |= 1u << w->c.kind;
 	return 0;
 }
 
-static void mark_sites(struct triggers *list)
+/* Change a list by one word. */
+static int change_list(struct ctl_handle *h, struct change *c, char *text)
+{
+	struct word w;
+	int err = parse_word(h, text, &w);
+	u32 *named = err ? NULL : site_bitmap_alloc();
+
+	if (!err)
+		err = named ? change_named(h, c, &w, named) : -ENOMEM;
+	kfree(named);
+	return err;
+}
+
+/* All of a list's that is in no other. A command of an instance; in NULL: of any. */
+static struct triggers *copy_but(const struct triggers *old,
+				 const struct trace_instance *in)
+{
+	struct triggers *new = list_new(old ? old->nr : 0);
+
+	for (unsigned int i = 0; new &&old &&i < old->nr; i++)
+		if (!in || old->t[i].c.in != instance_number(in))
+			put_shared(new, &old->t[i]);
+	return new;
+}
+
+/* Fill the tables of a list whose triggers are complete. */
+static void index_list(struct triggers *list)
 {
 	memset(list->sites, 0, site_words * sizeof(u32));
-	for (unsigned int i = 0; i < list->nr; i++)
-		list->sites[list->t[i].site / 32] |= 1u << list->t[i].site % 32;
+	for (unsigned int i = list->nr; i--;) {
+		const struct trigger *t = &list->t[i];
+
+		list->first[t->site] = i;
+		list->sites[t->site / 32] |= 1u << t->site % 32;
+		if (t->c.event)
+			list->switches[t->c.event - __start_events] |=
+				1u << t->c.in;
+		list->apart |= t->c.event && t->c.in;
+		list->dumps |= t->c.kind == COMMAND_DUMP;
+	}
 }
 
 /* A call that comes meanwhile may miss its trigger. */
@@ -232,21 +328,15 @@ void triggers_sites_moved(void)
 	for (unsigned int i = 0; i < triggers->nr; i++)
 		triggers->t[i].site =
 			site_find((unsigned long)_text + triggers->t[i].offset);
-	mark_sites(triggers);
+	index_list(triggers);
 }
 
 static int install(struct ctl_handle *h, struct triggers *new)
 {
 	struct triggers *old = triggers;
-	int err = 0;
+	int err;
 
-	for (unsigned int i = 0; !err && i < new->nr; i++)
-		err = command_prepare(h, &new->t[i].c);
-	if (err) {
-		drop(new);
-		return err;
-	}
-	mark_sites(new);
+	index_list(new);
 	if (!new->nr) {
 		drop(new);
 		new = NULL;
@@ -268,55 +358,54 @@ static int install(struct ctl_handle *h, struct triggers *new)
 
 int triggers_write(struct ctl_handle *h, char *text)
 {
-	struct triggers *new;
+	struct change c = { 0 };
 	char *word;
 	int err = 0;
 
 	mutex_assert_held(&trace_mutex);
 	if (trace_ops_refuse(h))
 		return -EBUSY;
-	new = copy(triggers, 0);
-	if (!new)
+	c.list = copy_but(triggers, NULL);
+	if (!c.list)
 		return ctl_error(h, -ENOMEM, "out of memory");
 	while (!err && (word = ctl_word(&text)))
-		err = change(h, &new, word);
+		err = change_list(h, &c, word);
+	if (err == -ENOMEM)
+		ctl_error(h, err, "out of memory");
+	for (unsigned int kind = 0; !err && c.kinds >> kind; kind++)
+		if (c.kinds >> kind & 1)
+			err = command_prepare(h, kind);
 	if (!err)
-		return install(h, new);
-	drop(new);
-	return err == -ENOMEM ? ctl_error(h, err, "out of memory") : err;
+		return install(h, c.list);
+	drop(c.list);
+	return err;
 }
 
 int triggers_clear(struct ctl_handle *h, const struct trace_instance *in)
 {
 	struct triggers *rest;
-	unsigned int nr = 0;
 
 	mutex_assert_held(&trace_mutex);
 	if (!triggers)
 		return 0;
-	rest = copy(triggers, 0);
-	if (!rest)
-		return ctl_error(h, -ENOMEM, "out of memory");
-	for (unsigned int i = 0; i < rest->nr; i++)
-		if (rest->t[i].c.in != instance_number(in))
-			rest->t[nr++] = rest->t[i];
-	rest->nr = nr;
-	return install(h, rest);
+	rest = copy_but(triggers, in);
+	return rest ? install(h, rest) : ctl_error(h, -ENOMEM, "out of memory");
 }
 
 bool triggers_show(struct seq *s, const struct trace_instance *in,
-		   unsigned long i)
+		   unsigned long *i)
 {
-	const struct trigger *t = triggers ? triggers->t : NULL, *end;
+	const struct trigger *t;
 
 	mutex_assert_held(&trace_mutex);
-	end = t ? t + triggers->nr : NULL;
-	while (t < end && (t->c.in != instance_number(in) || i--))
-		t++;
-	if (t == end)
-		return false;
-	seq_printf(s, "%s:", site_function(t->site));
-	command_show(s, &t->c);
-	seq_printf(s, "\n");
-	return true;
+	while (triggers && *i < triggers->nr) {
+		t = &triggers->t[(*i)++];
+		if (t->c.in != instance_number(in))
+			continue;
+		seq_printf(s, "%s:", site_function(t->site));
+		command_show(s, &t->c);
+		seq_printf(s, "\n");
+		return true;
+	}
+	return false;
 }

@@ -10,6 +10,7 @@
 #include <tracer/tracer.h>
 
 struct event;
+struct trigger;
 
 /* Is this word of set_ftrace_filter a trigger? */
 bool trigger_is_one(const char *word);
@@ -25,10 +26,10 @@ int triggers_write(struct ctl_handle *h, char *text);
  * held. */
 int triggers_clear(struct ctl_handle *h, const struct trace_instance *in);
 
-/* Put the line of an instance's i-th trigger into s; false: it has no more. Context: trace_mutex
- * held. */
+/* Put the line of an instance's next trigger into s. *i: a place in the list, at or behind which it
+ * is, then the place behind it. False: there are no more. Context: trace_mutex held. */
 bool triggers_show(struct seq *s, const struct trace_instance *in,
-		   unsigned long i);
+		   unsigned long *i);
 
 /* Are there any; any with the command dump; and the sites of word w that must be on. Context:
  * trace_mutex held. */
@@ -44,9 +45,12 @@ bool triggers_switch_apart(void);
 /* Sites have been put into the table (RECORD=runtime). Context: trace_mutex held. */
 void triggers_sites_moved(void);
 
-/* A call of the site: what comes before the call is recorded, and what comes after that.
- * Interrupts off. */
-void triggers_before(unsigned int site);
-void triggers_after(unsigned int site, bool irqs_off);
+/*
+ * A call of the site, before it is recorded. Returns the first of its triggers that come after
+ * that, or NULL. Interrupts are off from here until triggers_after() has dealt with those. A site
+ * that has no trigger costs a look into a table, however many others have.
+ */
+const struct trigger *triggers_before(unsigned int site);
+void triggers_after(const struct trigger *t, bool irqs_off);
 
 #endif

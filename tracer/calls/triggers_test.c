@@ -267,3 +267,74 @@ PATCH_TEST(triggers_load, "triggers.come_and_go")
 	KEXPECT_EQ(t, after - before, calls);
 	trace_test_reset();
 }
+
+/* A list that replaces another goes on counting where that one is. */
+KTEST(triggers_count_kept, "triggers.count_is_kept_while_others_change")
+{
+	struct trace_worker w[MAX_CPUS];
+
+	trace_test_reset();
+	KEXPECT_EQ(t, add("victim_call:stacktrace:500"), 0);
+	KASSERT(t, trace_workers_start(w, 300));
+	for (unsigned int i = 0; i < 20; i++) {
+		KEXPECT_EQ(t, add("victim_other:traceon"), 0);
+		KEXPECT_EQ(t, add("!victim_other:traceon"), 0);
+	}
+	trace_workers_join(w);
+	for (unsigned int i = 0; i < 500; i++)
+		victim_call(i);
+	KEXPECT_EQ(t, trace_test_written(), 500);
+	KEXPECT_EQ(t, add("!victim_call:stacktrace:0"), 0);
+	trace_test_reset();
+}
+
+/* The trigger stands on a function that each of reset's own steps calls. */
+KTEST(triggers_reset, "triggers.reset_ends_with_recording_on")
+{
+	trace_test_reset();
+	for (unsigned int i = 0; i < 3; i++) {
+		KEXPECT_EQ(t, add("mutex_lock:traceoff"), 0);
+		trace_test_reset();
+		KEXPECT(t, trace_test_says("tracing_on", "1\n"));
+		KEXPECT_EQ(t,
+			   trace_test_put("events/kmem/kmalloc/trigger",
+					  "traceoff"),
+			   0);
+		trace_test_reset();
+		KEXPECT(t, trace_test_says("tracing_on", "1\n"));
+	}
+}
+
+/* Each function has what was written of it, before and behind the call, in the order written. */
+KTEST(triggers_many, "triggers.many_stand_on_many_functions")
+{
+	char *text = kmalloc(TEXT);
+
+	KASSERT(t, text);
+	trace_test_reset();
+	KEXPECT_EQ(t,
+		   add("victim_c*:stacktrace:7 victim_*:traceon "
+		       "victim_call:enable_event:kmem:kmalloc"),
+		   0);
+	KEXPECT_EQ(t, add("!victim_call:traceon victim_other:stacktrace"), 0);
+	KEXPECT(t, trace_test_read("set_ftrace_filter", text, TEXT, 64) > 0);
+	KEXPECT(t, strstr(text, "victim_call:enable_event:kmem:kmalloc:"
+				"unlimited\nvictim_call:stacktrace:count=7\n"));
+	KEXPECT(t, !strstr(text, "victim_call:traceon"));
+	KEXPECT(t, strstr(text, "victim_other:traceon:unlimited\n"
+				"victim_other:stacktrace:unlimited\n"));
+	KEXPECT(t, strstr(text, "victim_leaf:traceon:unlimited\n"));
+	victim_leaf(1);
+	KEXPECT_EQ(t, trace_test_written(), 0);
+	trace_test_put("tracing_on", "0");
+	victim_call(1); /* its traceon has been taken back */
+	KEXPECT(t, trace_test_says("tracing_on", "0\n"));
+	victim_leaf(1);
+	KEXPECT(t, trace_test_says("tracing_on", "1\n"));
+	trace_test_put("set_event", "");
+	trace_test_put("trace", "");
+	victim_other(1);
+	KEXPECT_EQ(t, trace_test_written(), 1);
+	trace_test_reset();
+	kfree(text);
+}

@@ -4,12 +4,14 @@
  * evaluated where the event happens, so it takes no lock and calls nothing that has a site.
  */
 #include <tracer/events/event_filter.h>
+#include <tracer/events/event_trigger.h>
 
 #include <kernel/cpu/cpu.h>
 #include <kernel/lib/glob.h>
 #include <kernel/lib/string.h>
 #include <kernel/mm/kmalloc.h>
 #include <kernel/sched/task.h>
+#include <tracer/ring/ring_internal.h>
 
 #define FILTER_NODES 64
 #define FILTER_VALUE 64 /* bytes of a text to compare with, the NUL included */
@@ -18,7 +20,30 @@
 enum node_kind { NODE_AND, NODE_OR, NODE_NOT, NODE_TEST };
 
 /* What is compared, beside the event's own fields. */
-enum subject { SUBJECT_FIELD, SUBJECT_PID, SUBJECT_CPU, SUBJECT_COMM };
+enum subject {
+	SUBJECT_FIELD,
+	SUBJECT_TYPE,
+	SUBJECT_FLAGS,
+	SUBJECT_PREEMPT_COUNT,
+	SUBJECT_PID,
+	SUBJECT_CPU,
+	SUBJECT_COMM,
+};
+
+/* The common fields of each event's `format` among them. */
+static const struct {
+	const char *name;
+	enum subject subject;
+} subjects[] = {
+	{ "common_type", SUBJECT_TYPE },
+	{ "common_flags", SUBJECT_FLAGS },
+	{ "common_preempt_count", SUBJECT_PREEMPT_COUNT },
+	{ "common_pid", SUBJECT_PID },
+	{ "CPU", SUBJECT_CPU },
+	{ "cpu", SUBJECT_CPU },
+	{ "COMM", SUBJECT_COMM },
+	{ "comm", SUBJECT_COMM },
+};
 
 enum operator{ OP_EQ, OP_NE, OP_LE, OP_GE, OP_LT, OP_GT, OP_BITS, OP_GLOB };
 
@@ -40,7 +65,7 @@ struct event_filter {
 
 struct parser {
 	struct event_filter *filter;
-	const struct event_field *fields;
+	const struct event *event;
 	const char *text, *p;
 	const char *error;
 	unsigned int at, depth;
@@ -113,21 +138,19 @@ static int parse_subject(struct parser *ps, struct node *node)
 {
 	const char *name = ps->p;
 	size_t n = event_filter_name_length(name);
+	unsigned int i = 0;
 
-	node->field = event_field(ps->fields, name, n);
+	ps->p += n;
+	node->field = event_field(ps->event->fields, name, n);
 	if (node->field)
-		node->subject = SUBJECT_FIELD;
-	else if (name_is(name, n, "common_pid"))
-		node->subject = SUBJECT_PID;
-	else if (name_is(name, n, "CPU") || name_is(name, n, "cpu"))
-		node->subject = SUBJECT_CPU;
-	else if (name_is(name, n, "COMM") || name_is(name, n, "comm"))
-		node->subject = SUBJECT_COMM;
-	else
+		return 0;
+	while (i < ARRAY_SIZE(subjects) && !name_is(name, n, subjects[i].name))
+		i++;
+	if (i == ARRAY_SIZE(subjects))
 		return wrong(ps, name,
 			     n ? event_filter_no_field :
 				 "Meaningless filter expression");
-	ps->p += n;
+	node->subject = subjects[i].subject;
 	return 0;
 }
 
@@ -211,10 +234,7 @@ static int parse_number(struct parser *ps, struct node *node)
 	if (text[0] < '0' || text[0] > '9')
 		return wrong(ps, from,
 			     "Invalid value (did you forget quotes)?");
-	/* In Linux a leading zero makes it octal: refused, lest it mean another number. */
-	if (n >= sizeof(text) ||
-	    (text[0] == '0' && text[1] >= '0' && text[1] <= '9') ||
-	    parse_u64(text, &v))
+	if (n >= sizeof(text) || parse_in_base(text, 0, &v))
 		return wrong(ps, from, "Illegal integer value");
 	node->number = negative ? -v : v;
 	ps->p = from + n;
@@ -308,12 +328,11 @@ void event_filter_free(struct event_filter *f)
 	kfree(f);
 }
 
-struct event_filter *event_filter_parse(const struct event_field *fields,
-					const char *text, const char **error,
-					unsigned int *at)
+struct event_filter *event_filter_parse(const struct event *e, const char *text,
+					const char **error, unsigned int *at)
 {
 	struct event_filter *f = kzalloc(sizeof(*f));
-	struct parser ps = { f, fields, text, text, NULL, 0, 0 };
+	struct parser ps = { f, e, text, text, NULL, 0, 0 };
 	int root = -1;
 
 	if (f)
@@ -373,46 +392,69 @@ static bool number_matches(const struct node *n, s64 v, bool is_signed)
 	}
 }
 
-static bool test_matches(const struct node *n, const struct event_field *fields,
-			 const void *record)
+/* The place where the event happened, beside the record. */
+static s64 common_number(const struct node *n, const struct event *e,
+			 bool irqs_off)
 {
 	switch (n->subject) {
+	case SUBJECT_TYPE:
+		return e == &event_marker ? MARKER_ID : event_id(e);
+	case SUBJECT_FLAGS:
+		return event_common_flags(ring_context(irqs_off));
+	case SUBJECT_PREEMPT_COUNT:
+		return ring_context(irqs_off) & PREEMPT_DEPTH_MASK;
 	case SUBJECT_PID:
-		return number_matches(n, arch_current()->pid, true);
-	case SUBJECT_CPU:
-		return number_matches(n, arch_this_cpu()->head.index, true);
-	case SUBJECT_COMM:
-		return text_matches(n, arch_current()->name);
+		return arch_current()->pid;
 	default:
-		break;
+		return arch_this_cpu()->head.index;
 	}
+}
+
+/* A record that a filter is asked about. */
+struct happened {
+	const struct event *event;
+	const void *record;
+	bool irqs_off;
+};
+
+static bool test_matches(const struct node *n, const struct happened *h)
+{
+	const struct event_field *fields = h->event->fields;
+
+	if (n->subject == SUBJECT_COMM)
+		return text_matches(n, arch_current()->name);
+	if (n->subject != SUBJECT_FIELD)
+		return number_matches(
+			n, common_number(n, h->event, h->irqs_off), true);
 	if (n->text)
-		return text_matches(n, event_text(fields, n->field, record));
-	return number_matches(n, event_number(fields, n->field, record),
+		return text_matches(n, event_text(fields, n->field, h->record));
+	return number_matches(n, event_number(fields, n->field, h->record),
 			      event_is_signed(n->field));
 }
 
 static bool node_matches(const struct event_filter *f, unsigned int i,
-			 const struct event_field *fields, const void *record)
+			 const struct happened *h)
 {
 	const struct node *n = &f->node[i];
 
 	switch (n->kind) {
 	case NODE_AND:
-		return node_matches(f, n->left, fields, record) &&
-		       node_matches(f, n->right, fields, record);
+		return node_matches(f, n->left, h) &&
+		       node_matches(f, n->right, h);
 	case NODE_OR:
-		return node_matches(f, n->left, fields, record) ||
-		       node_matches(f, n->right, fields, record);
+		return node_matches(f, n->left, h) ||
+		       node_matches(f, n->right, h);
 	case NODE_NOT:
-		return !node_matches(f, n->left, fields, record);
+		return !node_matches(f, n->left, h);
 	default:
-		return test_matches(n, fields, record);
+		return test_matches(n, h);
 	}
 }
 
-bool event_filter_matches(const struct event_filter *f,
-			  const struct event_field *fields, const void *record)
+bool event_filter_matches(const struct event_filter *f, const struct event *e,
+			  const void *record, bool irqs_off)
 {
-	return node_matches(f, f->root, fields, record);
+	struct happened h = { e, record, irqs_off };
+
+	return node_matches(f, f->root, &h);
 }

@@ -2,17 +2,17 @@
 #ifndef TRACER_EVENT_FILTER_H
 #define TRACER_EVENT_FILTER_H
 
-#include <tracer/events/fields.h>
+#include <kernel/types.h>
 
+struct event;
 struct event_filter;
 
 /*
- * Parse a filter for events with these fields. NULL, with *error and the position of the
+ * Parse a filter for records of an event. NULL, with *error and the position of the
  * mistake in *at, when it makes no sense or there is no memory. "0" is no filter.
  */
-struct event_filter *event_filter_parse(const struct event_field *fields,
-					const char *text, const char **error,
-					unsigned int *at);
+struct event_filter *event_filter_parse(const struct event *e, const char *text,
+					const char **error, unsigned int *at);
 /* What *error is where the event has no such field. *at is where the name begins. */
 extern const char event_filter_no_field[];
 void event_filter_free(struct event_filter *f);
@@ -21,8 +21,12 @@ size_t event_filter_name_length(const char *text);
 /* As it was written. */
 const char *event_filter_text(const struct event_filter *f);
 
-/* Does the record pass? Any context. No site. */
-bool event_filter_matches(const struct event_filter *f,
-			  const struct event_field *fields, const void *record);
+/*
+ * Does the event's record pass? irqs_off: interrupts were off where it happened. A filter may take
+ * long: its time is FILTER_NODES times the length of the texts that it looks at. So only texts of
+ * EVENT_MAX bytes at most are looked at with interrupts off. Any context. No site.
+ */
+bool event_filter_matches(const struct event_filter *f, const struct event *e,
+			  const void *record, bool irqs_off);
 
 #endif

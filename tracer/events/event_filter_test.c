@@ -12,6 +12,8 @@ static const struct event_field fields[] = {
 	{ "yes", EVENT_BOOL },	  { NULL, EVENT_KINDS },
 };
 
+static const struct event event = { .fields = fields };
+
 struct record {
 	char comm[EVENT_NAME];
 	s32 pid;
@@ -65,7 +67,7 @@ static const struct {
 	{ "pid >= -6", false },
 	{ "pid <= -7&&size>4095", true },
 	{ "size == 0x1000", true },
-	{ "size == 4K", true },
+	{ "size == 010000", true }, /* octal */
 	{ "size & 0x1000", true },
 	{ "size & 0xfff", false },
 	{ "size > -1", false },
@@ -100,7 +102,7 @@ KTEST(filter_matches, "event_filter.matches")
 
 	for (unsigned int i = 0; i < ARRAY_SIZE(filters); i++) {
 		struct event_filter *f = event_filter_parse(
-			fields, filters[i].text, &error, &at);
+			&event, filters[i].text, &error, &at);
 
 		if (!f) {
 			printk("# %s: %s\n", filters[i].text, error);
@@ -108,7 +110,8 @@ KTEST(filter_matches, "event_filter.matches")
 			continue;
 		}
 		KEXPECT(t, !strcmp(event_filter_text(f), filters[i].text));
-		if (event_filter_matches(f, fields, &r) != filters[i].passes) {
+		if (event_filter_matches(f, &event, &r, false) !=
+		    filters[i].passes) {
 			printk("# %s\n", filters[i].text);
 			KEXPECT(t, !"as the table says");
 		}
@@ -127,7 +130,8 @@ static const struct {
 	{ "pid ==", "Invalid value (did you forget quotes)?", 6 },
 	{ "pid == x", "Invalid value (did you forget quotes)?", 7 },
 	{ "pid == 12x", "Illegal integer value", 7 },
-	{ "pid == 012", "Illegal integer value", 7 },
+	{ "pid == 09", "Illegal integer value", 7 },
+	{ "size == 4K", "Illegal integer value", 8 },
 	{ "size == 99999999999999999999", "Illegal integer value", 8 },
 	{ "pid ~ 1", "Illegal operation for field type", 4 },
 	{ "comm < p", "Illegal operation for field type", 5 },
@@ -148,7 +152,7 @@ KTEST(filter_mistakes, "event_filter.mistakes_are_shown")
 	for (unsigned int i = 0; i < ARRAY_SIZE(mistakes); i++) {
 		error = "";
 		at = ~0u;
-		KEXPECT(t, !event_filter_parse(fields, mistakes[i].text, &error,
+		KEXPECT(t, !event_filter_parse(&event, mistakes[i].text, &error,
 					       &at));
 		if (strcmp(error, mistakes[i].error))
 			printk("# %s: %s\n", mistakes[i].text, error);
@@ -169,14 +173,14 @@ KTEST(filter_limits, "event_filter.limits")
 	for (n = 0; n < 40; n++)
 		len += snprintf(text + len, sizeof(text) - len, "%spid == %u",
 				n ? " || " : "", n);
-	KEXPECT(t, !event_filter_parse(fields, text, &error, &at));
+	KEXPECT(t, !event_filter_parse(&event, text, &error, &at));
 	KEXPECT(t, !strcmp(error, "Too many terms in predicate expression"));
 	for (n = 16; n <= 17; n++) {
 		memset(text, '(', n);
 		strlcpy(text + n, "pid == 1", 20);
 		memset(text + n + 8, ')', n);
 		text[2 * n + 8] = '\0';
-		f = event_filter_parse(fields, text, &error, &at);
+		f = event_filter_parse(&event, text, &error, &at);
 		KEXPECT_EQ(t, f != NULL, n == 16);
 		event_filter_free(f);
 	}
@@ -184,7 +188,7 @@ KTEST(filter_limits, "event_filter.limits")
 	for (n = 16; n < 1900; n += n == 16 ? 1 : 1800) {
 		memset(text, '!', n);
 		strlcpy(text + n, "pid == 1", 20);
-		f = event_filter_parse(fields, text, &error, &at);
+		f = event_filter_parse(&event, text, &error, &at);
 		KEXPECT_EQ(t, f != NULL, n == 16);
 		event_filter_free(f);
 	}
@@ -192,6 +196,59 @@ KTEST(filter_limits, "event_filter.limits")
 	strlcpy(text, "comm == ", 20);
 	memset(text + 8, 'x', 64);
 	text[72] = '\0';
-	KEXPECT(t, !event_filter_parse(fields, text, &error, &at));
+	KEXPECT(t, !event_filter_parse(&event, text, &error, &at));
 	KEXPECT(t, !strcmp(error, "Operand too long"));
+}
+
+/* Whatever `format` lists can be filtered on. */
+KTEST(filter_formats, "event_filter.every_field_of_a_format")
+{
+	static const char *const texts[] = {
+		"common_type >= 32",
+		"common_type == 1",
+		"common_flags & 0x40",
+		"common_flags == 0",
+		"common_preempt_count <= 15",
+		"common_preempt_count > 15",
+		"common_pid > -2",
+		"common_pid == -2",
+	};
+	const struct event_field *f;
+	const char *error;
+	char text[64];
+	unsigned int at;
+	struct event *e;
+	struct event_filter *filter;
+
+	for_each_event (e) {
+		static char record[EVENT_MAX];
+
+		for (f = e->fields; f->name; f++) {
+			snprintf(text, sizeof(text), "%s == 1", f->name);
+			filter = event_filter_parse(e, text, &error, &at);
+			KEXPECT(t, filter);
+			event_filter_free(filter);
+		}
+		for (unsigned int i = 0; i < ARRAY_SIZE(texts); i++) {
+			filter = event_filter_parse(e, texts[i], &error, &at);
+			KASSERT(t, filter);
+			if (i != 2 && i != 3)
+				KEXPECT_EQ(t,
+					   event_filter_matches(filter, e,
+								record, false),
+					   i % 2 == 0);
+			event_filter_free(filter);
+		}
+		snprintf(text, sizeof(text), "common_type == %u", event_id(e));
+		filter = event_filter_parse(e, text, &error, &at);
+		KASSERT(t, filter);
+		KEXPECT(t, event_filter_matches(filter, e, record, false));
+		event_filter_free(filter);
+	}
+	filter = event_filter_parse(__start_events, "common_flags & 1", &error,
+				    &at);
+	KASSERT(t, filter);
+	KEXPECT(t, event_filter_matches(filter, __start_events, NULL, true));
+	KEXPECT(t, !event_filter_matches(filter, __start_events, NULL, false));
+	event_filter_free(filter);
 }

@@ -12,7 +12,7 @@
 
 #define TRIGGERS_MAX 8 /* of one event */
 
-/* A list never changes, but for the counts: a write makes another. */
+/* A list never changes: a write makes another. */
 struct event_triggers {
 	unsigned int nr;
 	struct {
@@ -23,33 +23,32 @@ struct event_triggers {
 
 /* ---- When the event happens -------------------------------------------------------- */
 
-/* In NULL: of any instance. */
-static void act(const struct event *e, const struct trace_instance *in,
-		const void *record, bool after, unsigned long ip, bool irqs_off)
+static void act(const struct event *e, const void *record, bool after,
+		unsigned long ip, bool irqs_off)
 {
-	struct event_triggers *list = READ_ONCE(e->triggers);
+	const struct event_triggers *list = READ_ONCE(e->triggers);
 
 	for (unsigned int i = 0; list && i < list->nr; i++) {
-		struct command *c = &list->t[i].command;
+		const struct command *c = &list->t[i].command;
 
 		if ((c->kind >= COMMAND_FIRST_AFTER) == after &&
-		    (!in || c->in == instance_number(in)) &&
 		    (!list->t[i].filter ||
-		     event_filter_matches(list->t[i].filter, e->fields,
-					  record)))
+		     event_filter_matches(list->t[i].filter, e, record,
+					  irqs_off)))
 			command_do(c, ip, true, irqs_off);
 	}
 }
 
-void event_triggers_before(const struct event *e, const void *record)
+void event_triggers_before(const struct event *e, const void *record,
+			   bool irqs_off)
 {
-	act(e, NULL, record, false, 0, true);
+	act(e, record, false, 0, irqs_off);
 }
 
 void event_triggers_after(const struct event *e, const void *record,
 			  unsigned long ip, bool irqs_off)
 {
-	act(e, NULL, record, true, ip, irqs_off);
+	act(e, record, true, ip, irqs_off);
 }
 
 /* ---- Markers ------------------------------------------------------------------------ */
@@ -71,16 +70,27 @@ struct event event_marker = {
 		   (e) + 1 == __stop_events ? &event_marker :                  \
 					      (e) + 1)
 
+/* The mutex keeps the list, and the interrupts are off for one command at a time. */
 noinline void marker_triggers(const struct trace_instance *in,
 			      const struct marker_record *record)
 {
 	unsigned long ip = (unsigned long)__builtin_return_address(0);
-	irq_state_t state = arch_irq_save();
-	bool irqs_off = arch_irq_was_off(state);
+	const struct event_triggers *list;
+	irq_state_t state;
 
-	act(&event_marker, in, record, false, ip, irqs_off);
-	act(&event_marker, in, record, true, ip, irqs_off);
-	arch_irq_restore(state);
+	mutex_lock(&trace_mutex);
+	list = event_marker.triggers;
+	for (unsigned int i = 0; list && i < list->nr; i++) {
+		if (list->t[i].command.in != instance_number(in) ||
+		    (list->t[i].filter &&
+		     !event_filter_matches(list->t[i].filter, &event_marker,
+					   record, false)))
+			continue;
+		state = arch_irq_save();
+		command_do(&list->t[i].command, ip, true, false);
+		arch_irq_restore(state);
+	}
+	mutex_unlock(&trace_mutex);
 }
 
 /* ---- What is written ------------------------------------------------------------------ */
@@ -130,6 +140,13 @@ bool event_triggers_switch(const struct event *e,
 	return false;
 }
 
+static void drop(struct event_triggers *list)
+{
+	for (unsigned int i = 0; list && i < list->nr; i++)
+		command_drop(&list->t[i].command);
+	kfree(list);
+}
+
 /* Make `new` the event's list. `gone` is a filter that no list has any longer, or NULL. */
 static int install(struct ctl_handle *h, struct event *e,
 		   struct event_triggers *new, struct event_filter *gone)
@@ -138,7 +155,7 @@ static int install(struct ctl_handle *h, struct event *e,
 	int err;
 
 	if (!new->nr) {
-		kfree(new);
+		drop(new);
 		new = NULL;
 	}
 	/* Release: its contents first. */
@@ -151,7 +168,7 @@ static int install(struct ctl_handle *h, struct event *e,
 		old = new;
 	}
 	trace_refresh(); /* after this no CPU looks at the old list */
-	kfree(old);
+	drop(old);
 	event_filter_free(gone);
 	return err;
 }
@@ -162,6 +179,8 @@ static struct event_triggers *copy(const struct event *e)
 
 	if (new && e->triggers)
 		*new = *e->triggers;
+	for (unsigned int i = 0; new &&i < new->nr; i++)
+		command_share(&new->t[i].command);
 	return new;
 }
 
@@ -175,7 +194,7 @@ static unsigned int find(const struct event_triggers *list,
 	return i;
 }
 
-static int add(struct ctl_handle *h, struct event *e, const struct command *c,
+static int add(struct ctl_handle *h, struct event *e, struct command *c,
 	       struct event_filter *filter)
 {
 	struct event_triggers *new = copy(e);
@@ -191,9 +210,11 @@ static int add(struct ctl_handle *h, struct event *e, const struct command *c,
 		err = ctl_error(h, -ENOSPC, "an event has at most %u triggers",
 				TRIGGERS_MAX);
 	else
-		err = command_prepare(h, c);
+		err = command_prepare(h, c->kind);
+	if (!err && command_count_make(c))
+		err = ctl_error(h, -ENOMEM, "out of memory");
 	if (err) {
-		kfree(new);
+		drop(new);
 	} else {
 		new->t[new->nr].command = *c;
 		new->t[new->nr++].filter = filter;
@@ -215,12 +236,13 @@ static int take_back(struct ctl_handle *h, struct event *e,
 		return ctl_error(h, -ENOMEM, "out of memory");
 	i = find(new, c);
 	if (i == new->nr) {
-		kfree(new);
+		drop(new);
 		return ctl_error(h, -ENODEV,
 				 "the event has no such trigger; cat trigger "
 				 "shows them");
 	}
 	gone = new->t[i].filter;
+	command_drop(&new->t[i].command);
 	new->t[i] = new->t[--new->nr];
 	return install(h, e, new, gone);
 }
@@ -239,7 +261,7 @@ cut_filter(struct ctl_handle *h, const struct event *e, char *text, int *err)
 		return NULL;
 	*word = '\0';
 	word = ctl_strip(word + 4);
-	f = event_filter_parse(e->fields, word, &what, &at);
+	f = event_filter_parse(e, word, &what, &at);
 	if (!f)
 		*err = ctl_error(h, -EINVAL, "%s, in '%.64s'", what, word);
 	return f;

@@ -40,15 +40,18 @@ bool event_triggers_switch(const struct event *e,
  * The event has happened, with this record: what comes before it is recorded, and what comes
  * after that. Interrupts off. No site.
  */
-void event_triggers_before(const struct event *e, const void *record);
+void event_triggers_before(const struct event *e, const void *record,
+			   bool irqs_off);
 void event_triggers_after(const struct event *e, const void *record,
 			  unsigned long ip, bool irqs_off);
 
 /*
- * Markers have triggers, too, in events/ftrace/print/trigger. marker_triggers(): a marker has
- * been written to an instance. Context: a task.
+ * Markers have triggers, too, in events/ftrace/print/trigger. marker_triggers(): an entry has been
+ * written to an instance. Its text may be long, and a filter of it slow. So filters are looked at
+ * with interrupts on. Context: a task, trace_mutex not held.
  */
 extern struct event event_marker;
+#define MARKER_ID 5 /* its common_type: Linux's number */
 struct marker_record {
 	unsigned long ip; /* as the marker's entry has it */
 	char buf[];	  /* ends with a NUL */

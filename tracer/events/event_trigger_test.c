@@ -227,6 +227,46 @@ KTEST(trigger_marker_stack, "event_trigger.stack_of_a_marker")
 	trace_test_reset();
 }
 
+/* A filter sees the text of one entry, as Linux does; and a long text has several. */
+KTEST(trigger_marker_entry, "event_trigger.marker_is_one_entry")
+{
+	char *text = kmalloc(2 * RING_MARK_MAX + 1);
+
+	KASSERT(t, text);
+	trace_test_reset();
+	memset(text, ' ', 2 * RING_MARK_MAX);
+	text[0] = 'a';
+	text[2 * RING_MARK_MAX - 1] = 'z';
+	text[2 * RING_MARK_MAX] = '\0';
+	KEXPECT_EQ(t, trace_test_put(PRINT, "traceoff if buf ~ \"a*z\""), 0);
+	KEXPECT_EQ(t, trace_test_put("trace_marker", text), 0);
+	KEXPECT_EQ(t, trace_test_written(), 2);
+	KEXPECT(t, trace_test_says("tracing_on", "1\n"));
+	KEXPECT_EQ(t, trace_test_put(PRINT, ""), 0);
+	KEXPECT_EQ(t, trace_test_put(PRINT, "traceoff if buf ~ \"*z\""), 0);
+	KEXPECT_EQ(t, trace_test_put("trace_marker", text), 0);
+	KEXPECT(t, trace_test_says("tracing_on", "0\n"));
+	trace_test_reset();
+	kfree(text);
+}
+
+/* A list that replaces another goes on counting where that one is. */
+KTEST(trigger_count_kept, "event_trigger.count_is_kept_while_others_change")
+{
+	begin();
+	KEXPECT_EQ(t,
+		   trace_test_put(KMALLOC "trigger",
+				  "stacktrace:3 if bytes_req == 777"),
+		   0);
+	for (int i = 0; i < 5; i++) {
+		allocate(777);
+		KEXPECT_EQ(t, trace_test_put(KMALLOC "trigger", "traceon"), 0);
+		KEXPECT_EQ(t, trace_test_put(KMALLOC "trigger", "!traceon"), 0);
+	}
+	KEXPECT_EQ(t, trace_test_written(), 3);
+	trace_test_reset();
+}
+
 KTEST(trigger_errors, "event_trigger.bad_input")
 {
 	static const struct {

@@ -123,7 +123,7 @@ static bool put_record(const struct event *e, unsigned int nr, unsigned int i,
 	const struct trace_instance *in = &trace_instances[i];
 
 	if (!READ_ONCE(in->on) || !is_of_listed_task(e, in, record) ||
-	    (filter && !event_filter_matches(filter, e->fields, record)))
+	    (filter && !event_filter_matches(filter, e, record, irqs_off)))
 		return false;
 	if (i || ring_is_apart(record))
 		ring_put_event(&in->rings[cpu_index()], EVENT_FIRST_ID + nr,
@@ -145,7 +145,7 @@ static noinline void event_special(const struct event *e, unsigned int nr,
 	unsigned long ip = (unsigned long)__builtin_return_address(0);
 	u32 on;
 
-	event_triggers_before(e, record);
+	event_triggers_before(e, record, irqs_off);
 	on = READ_ONCE(e->on);
 	for (unsigned int i = 0; on >> i; i++)
 		if (on >> i & 1 &&

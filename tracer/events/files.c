@@ -187,7 +187,7 @@ static int set_filter(struct ctl_handle *h, struct event *e, const char *text)
 	unsigned int at;
 
 	if (*text && strcmp(text, "0")) {
-		f = event_filter_parse(e->fields, text, &what, &at);
+		f = event_filter_parse(e, text, &what, &at);
 		if (!f) {
 			error_log_add(instance_of(h), text, what, at);
 			return ctl_error(h, -EINVAL,
@@ -223,7 +223,7 @@ static int system_filter_write(struct ctl_handle *h, char *text)
 			continue;
 		f = NULL;
 		if (*text && strcmp(text, "0")) {
-			f = event_filter_parse(e->fields, text, &what, &at);
+			f = event_filter_parse(e, text, &what, &at);
 			if (!f)
 				continue;
 		}

@@ -206,6 +206,13 @@ void dump_ask(const struct trace_instance *in)
 	__atomic_fetch_or(&asked, 1u << instance_number(in), __ATOMIC_RELEASE);
 }
 
+void dump_forget(const struct trace_instance *in)
+{
+	mutex_assert_held(&trace_mutex);
+	__atomic_fetch_and(&asked, ~(1u << instance_number(in)),
+			   __ATOMIC_RELAXED);
+}
+
 /* ---- The file, and the boot parameter ---------------------------------------- */
 
 static void dump_show(struct ctl_handle *h, struct seq *s)

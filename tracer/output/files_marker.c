@@ -11,21 +11,20 @@
 #include <tracer/output/output.h>
 #include <tracer/ring/ring_more.h>
 
-/* Do what the triggers of markers say. */
-static int act_on_marker(struct ctl_handle *h, const char *text)
+/* Do what the triggers of markers say of an entry. */
+static int act_on_marker(struct ctl_handle *h, const char *text, size_t len)
 {
 	struct marker_record *record;
-	size_t size = strlen(text) + 1;
 
 	if (!READ_ONCE(event_marker.triggers))
 		return 0;
-	record = kzalloc(sizeof(*record) + size);
+	record = kzalloc(sizeof(*record) + len + 1);
 	if (!record)
 		return ctl_error(h, -ENOMEM,
 				 "recorded, but its triggers are not looked "
 				 "at: out of memory");
 	record->ip = (unsigned long)tracing_mark_write;
-	memcpy(record->buf, text, size);
+	memcpy(record->buf, text, len);
 	marker_triggers(instance_of(h), record);
 	kfree(record);
 	return 0;
@@ -53,7 +52,6 @@ static int put_mark(struct ctl_handle *h, u32 type, const void *bytes,
 
 int tracing_mark_write(struct ctl_handle *h, char *text)
 {
-	const char *whole = text;
 	size_t len;
 	int err;
 
@@ -61,11 +59,11 @@ int tracing_mark_write(struct ctl_handle *h, char *text)
 	do {
 		len = min(strlen(text), (size_t)RING_MARK_MAX);
 		err = put_mark(h, RING_MARK, text, len);
-		if (err)
-			return err;
+		if (!err)
+			err = act_on_marker(h, text, len);
 		text += len;
-	} while (*text);
-	return act_on_marker(h, whole);
+	} while (!err && *text);
+	return err;
 }
 CTL_FILE(trace_marker, .path = TRACING "trace_marker",
 	 .folders = &trace_folders, .write = tracing_mark_write);

@@ -11,6 +11,7 @@
 #include <kernel/mm/kmalloc.h>
 #include <kernel/time.h>
 #include <tracer/events/fields.h>
+#include <tracer/ring/ring_internal.h>
 #include <tracer/output/output.h>
 #include <tracer/tracer.h>
 
@@ -29,9 +30,6 @@ enum {
 #define TYPE_EXTEND 30
 #define TYPE_MAX 28 /* words; longer data have their length in the next word */
 #define DELTA_BITS 27
-
-/* Flags of the common fields (Linux's enum trace_flag_type). */
-enum { FLAG_IRQS_OFF = 1, FLAG_RESCHED = 4, FLAG_HARDIRQ = 8, FLAG_NMI = 0x40 };
 
 struct common {
 	u16 type;
@@ -62,10 +60,7 @@ static void begin(struct payload *p, const struct ring_entry *e, u16 type)
 
 	p->common = (struct common){
 		.type = type,
-		.flags = (c & RING_CONTEXT_IRQS_OFF ? FLAG_IRQS_OFF : 0) |
-			 (c & PREEMPT_RESCHED ? FLAG_RESCHED : 0) |
-			 (c & PREEMPT_IRQ_MASK ? FLAG_HARDIRQ : 0) |
-			 (c & PREEMPT_NMI ? FLAG_NMI : 0),
+		.flags = event_common_flags(c),
 		.preempt_count = c & PREEMPT_DEPTH_MASK,
 		.pid = e->pid,
 	};
