@@ -15,6 +15,7 @@ def declared(header: str) -> tuple[set[str], set[str]]:
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
     text = re.sub(r"^#.*$", "", text, flags=re.M)
     text = re.sub(r"\{[^{}]*\}", "{}", text)
+    text = re.sub(r"^static inline [^;{}]*\{\}", "", text, flags=re.M)  # nothing to port
     functions = re.findall(
         r"^(?:(?:static|layout)[ _]inline|noreturn|extern|const|unsigned|struct|void|int|u64|"
         r"bool|long|char)[\w \n\t*]*?\b(\w+)\([^;]*\);", text, re.M)
