@@ -12,6 +12,7 @@
 
 #define CTRL_C 3
 #define URGENT_NS (100 * NSEC_PER_MSEC)
+#define PIECE_MAX 512 /* bytes that are written while interrupts are off */
 
 static struct spinlock output_lock = SPINLOCK_INIT("console_output");
 /* under output_lock: the task that wrote the unfinished line of the cursor */
@@ -75,13 +76,15 @@ void console_write_whole(const char *text, size_t len)
 	spin_unlock(&output_lock, state);
 }
 
-/* A line at a time, so that interrupts are not off for a whole file. */
+/* A line at a time, or a part of a long one, so that interrupts are not off for a whole file,
+ * whatever a user writes into it. */
 void console_write(const char *text, size_t len)
 {
 	while (len) {
+		const char *most = text + min(len, PIECE_MAX + 0ul);
 		const char *end = text;
 
-		while ((size_t)(end - text) < len && *end++ != '\n')
+		while (end < most && *end++ != '\n')
 			;
 		console_write_whole(text, end - text);
 		len -= end - text;

@@ -1,4 +1,5 @@
 /* Filters: grep head tail wc xxd. */
+#include <kernel/ctl/ctl.h>
 #include <kernel/errno.h>
 #include <kernel/lib/bits.h>
 #include <kernel/lib/list.h>
@@ -6,7 +7,7 @@
 #include <kernel/lib/string.h>
 #include <kernel/mm/kmalloc.h>
 
-#define FILTER_LINE 1024 /* longer lines are taken in pieces */
+#define FILTER_LINE CTL_RECORD /* longer lines are taken in pieces */
 #define TAIL_MAX 100000
 
 static void *filter_new(const char *name, size_t size, struct sink *out,
