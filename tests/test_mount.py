@@ -7,6 +7,7 @@ import mmap
 import os
 import random
 import re
+import shutil
 import signal
 import struct
 import subprocess
@@ -129,7 +130,7 @@ def test_files(arch, mounted):
     assert fails(errno.EINVAL, m.write, "current_tracer", "nosuch")
     assert m.read("current_tracer") == "nop\n"
     assert fails(errno.ENOENT, m.read, "nosuch")
-    assert fails(errno.EPERM, m.write, "available_tracers", "x")
+    assert fails(errno.EINVAL, m.write, "available_tracers", "x")
     assert fails(errno.EISDIR, m.write, "events", "x", 0)
     # More than a message holds, as one write.
     functions = m.read("available_filter_functions")
@@ -205,6 +206,52 @@ def test_waiting_read(arch, mounted):
     assert fails(errno.EAGAIN, os.read, fd, 100)
     m.write("trace_marker", "another\n")
     assert os.read(fd, 4096).endswith(b"another\n")
+    os.close(fd)
+
+
+def test_many_readers(mounted):
+    """500 reads wait at once, other files are read meanwhile, and each reader is killed at once."""
+    m = mounted(ANY)
+    readers = [subprocess.Popen(["cat", m.folder / TRACING / "trace_pipe"],
+                                stdout=subprocess.DEVNULL) for _ in range(500)]
+    try:
+        assert m.read("tracing_on") == "1\n"
+        many = [os.open(m.folder / TRACING / "tracing_on", os.O_RDONLY) for _ in range(500)]
+        assert "trace" in os.listdir(m.folder / TRACING)
+        for fd in many:
+            os.close(fd)
+    finally:
+        for reader in readers:
+            reader.kill()
+    for reader in readers:
+        reader.wait(timeout=30)
+    assert m.read("tracing_on") == "1\n"
+
+
+def test_copies(mounted):
+    """splice() and sendfile() are refused, so that what uses them goes on with read(); names have
+    the types and inodes of stat(); what Linux refuses has its errors."""
+    m = mounted(ANY)
+    top = m.folder / TRACING
+    copy, (_, into) = m.folder.parent / "copy", os.pipe()
+    shutil.copyfile(top / "available_filter_functions", copy)
+    assert copy.read_text() == m.read("available_filter_functions")
+    for name in ("trace", "tracing_on", "events/header_page"):
+        fd = os.open(top / name, os.O_RDONLY)
+        assert os.fstat(fd).st_size == 0
+        assert fails(errno.EINVAL, os.splice, fd, into, 4096)
+        assert fails(errno.EINVAL, os.sendfile, into, fd, None, 4096)
+        os.close(fd)
+    for entry in os.scandir(top):
+        found = entry.stat()
+        assert entry.inode() == found.st_ino
+        assert entry.is_dir(follow_symlinks=False) == os.path.isdir(entry.path)
+    assert fails(errno.EACCES, os.open, top / "new", os.O_CREAT | os.O_WRONLY)
+    assert fails(errno.EPERM, os.unlink, top / "trace")
+    assert fails(errno.EPERM, os.rename, top / "trace", top / "other")
+    assert fails(errno.EINVAL, m.read, "trace_marker")
+    fd = os.open(top / "trace", os.O_RDONLY)
+    assert os.fstat(fd).st_size == os.lseek(fd, 0, os.SEEK_END) == 0
     os.close(fd)
 
 

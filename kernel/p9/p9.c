@@ -11,35 +11,58 @@
 
 struct fid *p9_find_fid(struct p9_session *s, u32 number)
 {
-	for (unsigned int i = 0; i < FIDS; i++)
-		if (s->fids[i].used && s->fids[i].number == number)
-			return &s->fids[i];
-	return NULL;
+	struct fid *f = s->fids[number % FID_LISTS];
+
+	while (f && f->number != number)
+		f = f->next;
+	return f;
 }
 
 struct fid *p9_new_fid(struct p9_session *s, u32 number)
 {
-	if (p9_find_fid(s, number))
+	struct fid **list = &s->fids[number % FID_LISTS], *f;
+
+	if (p9_find_fid(s, number) || s->fid_count == FIDS)
 		return NULL;
-	for (unsigned int i = 0; i < FIDS; i++)
-		if (!s->fids[i].used) {
-			s->fids[i] =
-				(struct fid){ .used = true, .number = number };
-			return &s->fids[i];
+	f = kzalloc(sizeof(*f));
+	if (!f)
+		return NULL;
+	f->number = number;
+	f->next = *list;
+	*list = f;
+	s->fid_count++;
+	return f;
+}
+
+/* End the waiting reads of a fid, or those with a tag. */
+static void drop_waiting(struct p9_session *s, const struct fid *f, u32 tag)
+{
+	struct waiting **at = &s->waiting, *w;
+
+	while ((w = *at)) {
+		if (f ? w->fid != f->number : w->tag != tag) {
+			at = &w->next;
+			continue;
 		}
-	return NULL;
+		*at = w->next;
+		kfree(w);
+	}
 }
 
 static void drop_fid(struct p9_session *s, struct fid *f)
 {
-	for (unsigned int i = 0; i < LATER; i++)
-		if (s->waiting[i].fid == f->number)
-			s->waiting[i].used = false;
+	struct fid **at = &s->fids[f->number % FID_LISTS];
+
+	drop_waiting(s, f, 0);
 	if (f->reader)
 		ctl_abandon(f->reader);
 	if (f->writer)
 		ctl_abandon(f->writer);
-	f->used = false;
+	while (*at != f)
+		at = &(*at)->next;
+	*at = f->next;
+	s->fid_count--;
+	kfree(f);
 }
 
 /* ---- Messages: each fills the reply, or returns an error --------------------------- */
@@ -79,7 +102,7 @@ static int open_reader(struct fid *f)
 	f->at = 0;
 	if (!err)
 		f->reader->nonblock = true;
-	return err;
+	return err == -EPERM ? -EINVAL : err;
 }
 
 static int do_open(struct p9_session *s, struct p9_wire *in,
@@ -97,10 +120,8 @@ static int do_open(struct p9_session *s, struct p9_wire *in,
 		return mode;
 	if (is_dir && access)
 		return -EISDIR;
-	if (!is_dir && ((access != P9_WRONLY && !(mode & CTL_READ)) ||
-			(access && !(mode & CTL_WRITE))))
-		return -EPERM;
-	if (!is_dir && access != P9_WRONLY)
+	/* A read or a write that the file never allows is refused when it comes. */
+	if (!is_dir && access != P9_WRONLY && mode & CTL_READ)
 		err = open_reader(f);
 	if (err)
 		return err;
@@ -164,7 +185,8 @@ static int do_read(struct p9_session *s, struct p9_wire *in, u16 tag,
 {
 	struct fid *f = p9_find_fid(s, p9_get(in, 4));
 	u64 offset = p9_get(in, 8);
-	u32 count = p9_get(in, 4), i = 0;
+	u32 count = p9_get(in, 4);
+	struct waiting *w, **at = &s->waiting;
 	int err;
 
 	if (!f || !f->opened || in->bad || (f->flags & 3) == P9_WRONLY)
@@ -172,11 +194,13 @@ static int do_read(struct p9_session *s, struct p9_wire *in, u16 tag,
 	err = ctl_is_dir(f->path) ? -EISDIR : read_file(f, offset, count, out);
 	if (err != -EAGAIN || (f->flags & P9_NONBLOCK))
 		return err;
-	while (i < LATER && s->waiting[i].used)
-		i++;
-	if (i == LATER)
-		return -EBUSY;
-	s->waiting[i] = (struct waiting){ true, tag, f->number, count, offset };
+	w = kmalloc(sizeof(*w));
+	if (!w)
+		return -ENOMEM;
+	*w = (struct waiting){ NULL, tag, f->number, count, offset };
+	while (*at)
+		at = &(*at)->next;
+	*at = w;
 	return -EAGAIN;
 }
 
@@ -192,10 +216,13 @@ static int end_write(struct fid *f)
 
 static int begin_write(struct fid *f)
 {
-	return f->writer ? 0 :
-			   ctl_open(f->path, true,
-				    (f->flags & P9_TRUNC) && !f->written,
-				    &f->writer);
+	int err;
+
+	if (f->writer)
+		return 0;
+	err = ctl_open(f->path, true, (f->flags & P9_TRUNC) && !f->written,
+		       &f->writer);
+	return err == -EPERM ? -EINVAL : err;
 }
 
 static int do_write(struct p9_session *s, struct p9_wire *in,
@@ -281,9 +308,7 @@ static int do_flush(struct p9_session *s, struct p9_wire *in)
 {
 	u16 tag = p9_get(in, 2);
 
-	for (unsigned int i = 0; i < LATER; i++)
-		if (s->waiting[i].tag == tag)
-			s->waiting[i].used = false;
+	drop_waiting(s, NULL, tag);
 	return 0;
 }
 
@@ -335,11 +360,9 @@ struct p9_session *p9_open(void)
 
 void p9_reset(struct p9_session *s)
 {
-	for (unsigned int i = 0; i < FIDS; i++)
-		if (s->fids[i].used)
-			drop_fid(s, &s->fids[i]);
-	for (unsigned int i = 0; i < LATER; i++)
-		s->waiting[i].used = false;
+	for (unsigned int i = 0; i < FID_LISTS; i++)
+		while (s->fids[i])
+			drop_fid(s, s->fids[i]);
 	s->msize = 0;
 }
 
@@ -389,28 +412,25 @@ u32 p9_answer(struct p9_session *s, const u8 *message, u32 size, u8 *reply)
 	out = begin_reply(s, reply, tag, type + 1);
 	err = dispatch(s, type, tag, &in, &out);
 	/* A read that waits. One of a file that does not wait gets its error. */
-	for (unsigned int i = 0; err == -EAGAIN && i < LATER; i++)
-		if (s->waiting[i].used && s->waiting[i].tag == tag)
+	for (struct waiting *w = s->waiting; err == -EAGAIN && w; w = w->next)
+		if (w->tag == tag)
 			return 0;
 	return end_reply(s, &out, tag, err);
 }
 
 u32 p9_later(struct p9_session *s, u8 *reply)
 {
-	for (unsigned int i = 0; i < LATER; i++) {
-		struct waiting *w = &s->waiting[i];
-		struct fid *f = w->used ? p9_find_fid(s, w->fid) : NULL;
-		struct p9_wire out;
-		int err;
+	for (struct waiting **at = &s->waiting, *w; (w = *at); at = &w->next) {
+		struct fid *f = p9_find_fid(s, w->fid);
+		u16 tag = w->tag;
+		struct p9_wire out = begin_reply(s, reply, tag, P9_TREAD + 1);
+		int err = read_file(f, w->offset, w->count, &out);
 
-		if (!f)
-			continue;
-		out = begin_reply(s, reply, w->tag, P9_TREAD + 1);
-		err = read_file(f, w->offset, w->count, &out);
 		if (err == -EAGAIN)
 			continue;
-		w->used = false;
-		return end_reply(s, &out, w->tag, err);
+		*at = w->next;
+		kfree(w);
+		return end_reply(s, &out, tag, err);
 	}
 	return 0;
 }

@@ -15,7 +15,7 @@
 
 #include <kernel/types.h>
 
-#define P9_MSIZE 32768 /* bytes of a message at most */
+#define P9_MSIZE 65536 /* bytes of a message at most */
 #define P9_HEADER 24   /* of these, all but the data of a read or a write */
 #define P9_IOUNIT (P9_MSIZE - P9_HEADER)
 

@@ -7,14 +7,15 @@
 
 struct ctl_handle;
 
-#define FIDS 64
-#define LATER 16 /* reads that wait */
+#define FIDS 1100 /* that a client has at once */
+#define FID_LISTS 64
 #define P9_PATH 128
 #define P9_NAMES_MAX 16 /* of one walk */
 
 /* A file or a folder that the client knows by a number of its own. */
 struct fid {
-	bool used, opened;
+	struct fid *next; /* of the same list */
+	bool opened;
 	u32 number;
 	u32 flags; /* of lopen */
 	char path[P9_PATH];
@@ -25,20 +26,25 @@ struct fid {
 	bool written;	    /* O_TRUNC has had its effect */
 };
 
-struct p9_session {
-	u32 msize;
-	struct fid fids[FIDS];
-	char paths[1 + P9_NAMES_MAX]
-		  [P9_PATH]; /* of the walk that is being answered */
-	struct waiting {
-		bool used;
-		u16 tag;
-		u32 fid, count;
-		u64 offset;
-	} waiting[LATER];
+/* A read that has to wait. */
+struct waiting {
+	struct waiting *next;
+	u16 tag;
+	u32 fid, count;
+	u64 offset;
 };
 
-/* The fid of that number, or NULL; and a new one, NULL: it is taken, or there are too many. */
+struct p9_session {
+	u32 msize;
+	struct fid *fids[FID_LISTS]; /* by the number modulo FID_LISTS */
+	unsigned int fid_count;
+	char paths[1 + P9_NAMES_MAX]
+		  [P9_PATH];	 /* of the walk that is being answered */
+	struct waiting *waiting; /* the longest wait first */
+};
+
+/* The fid of that number, or NULL; and a new one, NULL: it is taken, or
+ * there is no room for more. */
 struct fid *p9_find_fid(struct p9_session *s, u32 number);
 struct fid *p9_new_fid(struct p9_session *s, u32 number);
 

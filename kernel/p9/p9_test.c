@@ -230,7 +230,7 @@ KTEST(p9_bounds, "p9.bounds")
 	KEXPECT_EQ(t, walk(1, "proc", "kallsyms", NULL), P9_TWALK + 1);
 	KEXPECT_EQ(t, open_fid(1, 0), P9_TLOPEN + 1);
 	KEXPECT_EQ(t, read_fid(1, 1, 0, ~0u), P9_TREAD + 1);
-	KEXPECT_EQ(t, client->size, P9_MSIZE);
+	KEXPECT(t, client->size > 40000 && client->size <= P9_MSIZE);
 	begin(P9_TVERSION, 0xffff);
 	add(512, 4);
 	p9_put_text(&client->w, "9P2000.L");

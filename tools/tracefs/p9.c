@@ -1,68 +1,231 @@
-/* A client of 9P2000.L: p9.h. */
+/* A client of 9P2000.L: p9.h. The mailbox of its guest is in mailbox.c. */
 #include "p9.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <pthread.h>
-#include <poll.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 
-#define PAGE 4096
-#define TAGS 64
-#define NO_FID 0xffffffffu
+#include "mailbox.h"
+
+#define TAGS 4096
+#define HEADER 7     /* size, type, tag */
 #define SILENCE_S 10 /* a guest that does not move for so long is dead */
 
-/* As kernel/p9/p9_mailbox.c has it; little endian, as this host is. */
-struct mailbox {
-	char magic[16];
-	uint32_t ring_size;
-	uint32_t host_epoch, guest_epoch;
-	uint32_t alive;
-	uint32_t request_head, request_tail;
-	uint32_t reply_head, reply_tail;
+/* ---- The bytes of messages --------------------------------------------------------- */
+
+static uint8_t request[P9_MSIZE];
+static uint32_t request_size;
+
+void p9_begin(uint8_t type)
+{
+	request_size = 0;
+	p9_put(0, 4);
+	p9_put(type, 1);
+	p9_put(0, 2); /* the tag: send_queued() */
+}
+
+static void put_at(uint8_t *at, uint64_t value, unsigned int n)
+{
+	for (; n; n--, value >>= 8)
+		*at++ = value;
+}
+
+void p9_put(uint64_t value, unsigned int n)
+{
+	put_at(request + request_size, value, n);
+	request_size += n;
+}
+
+void p9_put_bytes(const void *data, size_t n)
+{
+	memcpy(request + request_size, data, n);
+	request_size += n;
+}
+
+void p9_put_text(const char *text, size_t n)
+{
+	p9_put(n, 2);
+	p9_put_bytes(text, n);
+}
+
+const uint8_t *p9_get_bytes(struct p9_reply *r, uint32_t n)
+{
+	const uint8_t *bytes = r->buf + r->at;
+
+	r->bad |= n > r->size - r->at;
+	if (r->bad)
+		return NULL;
+	r->at += n;
+	return bytes;
+}
+
+uint64_t p9_get(struct p9_reply *r, unsigned int n)
+{
+	const uint8_t *bytes = p9_get_bytes(r, n);
+	uint64_t value = 0;
+
+	while (bytes && n--)
+		value = value << 8 | bytes[n];
+	return value;
+}
+
+/* ---- Requests --------------------------------------------------------------------- */
+
+struct p9_call {
+	struct p9_call *next; /* in the queue */
+	p9_taker *taker;
+	void *arg;
+	int tag; /* -1: it is queued */
+	bool flushed;
+	uint32_t size;
+	uint8_t message[];
 };
 
-static struct mailbox *box;
-static uint8_t *requests, *replies;
-static int guest = -1; /* QEMU's process, a pidfd; -1: not known */
-static void (*guest_ended)(void);
-static int (*interrupted)(void);
+static struct p9_call *queue, **queue_end = &queue;
+static struct p9_call *sent[TAGS];
+static unsigned int sent_count, next_tag;
+static bool dead; /* the guest does not answer */
 
-/* A request that waits for its reply. All under `lock`. */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct slot {
-	bool used, done;
-	uint8_t *reply; /* room for P9_MSIZE bytes; NULL: it is not waited for */
-	uint32_t size;
-	pthread_cond_t wake;
-} slots[TAGS];
-static pthread_cond_t slot_free = PTHREAD_COND_INITIALIZER;
-static bool dead; /* the guest does not answer; atomic */
-
-static uint32_t load(const uint32_t *word)
+struct p9_call *p9_send(p9_taker *taker, void *arg)
 {
-	return __atomic_load_n(word, __ATOMIC_ACQUIRE);
+	struct p9_call *call = malloc(sizeof(*call) + request_size);
+
+	if (!call)
+		abort(); /* as libfuse's own requests would fail */
+	*call = (struct p9_call){
+		.taker = taker, .arg = arg, .tag = -1, .size = request_size
+	};
+	memcpy(call->message, request, request_size);
+	put_at(call->message, request_size, 4);
+	*queue_end = call;
+	queue_end = &call->next;
+	return call;
 }
 
-static void store(uint32_t *word, uint32_t v)
+static void take(struct p9_call *call, int err, struct p9_reply *reply)
 {
-	__atomic_store_n(word, v, __ATOMIC_RELEASE);
+	p9_taker *taker = call->taker;
+
+	call->taker = NULL;
+	if (taker)
+		taker(call->arg, err, reply);
 }
 
-/* Has QEMU ended? */
-static bool ended(void)
+void p9_forget(struct p9_call *call)
 {
-	struct pollfd p = { .fd = guest, .events = POLLIN };
-
-	return guest >= 0 && poll(&p, 1, 0) > 0;
+	call->taker = NULL;
 }
 
-static double now(void)
+/* The request of this tag has its reply, or never will. */
+static void end_call(struct p9_call *call, int err, struct p9_reply *reply)
+{
+	sent[call->tag] = NULL;
+	sent_count--;
+	take(call, err, reply);
+	free(call);
+}
+
+/* The guest has given it up, unless it has answered before. */
+static void flushed(void *arg, int err, struct p9_reply *reply)
+{
+	struct p9_call *call = sent[(uintptr_t)arg];
+
+	(void)reply;
+	/* Without an answer the tag stays taken: the guest may still use it. */
+	if (call && call->flushed && !err)
+		end_call(call, -EINTR, NULL);
+}
+
+void p9_flush(struct p9_call *call)
+{
+	if (call->flushed)
+		return;
+	call->flushed = true;
+	if (call->tag < 0)
+		return; /* send_queued() sees it: the guest is asked once */
+	p9_begin(P9_TFLUSH);
+	p9_put(call->tag, 2);
+	p9_send(flushed, (void *)(uintptr_t)call->tag);
+}
+
+static struct p9_call *take_queued(void)
+{
+	struct p9_call *call = queue;
+
+	queue = call->next;
+	if (!queue)
+		queue_end = &queue;
+	return call;
+}
+
+/* Put what is queued into the ring, as long as there are tags and room. */
+static bool send_queued(void)
+{
+	bool moved = false;
+
+	while (queue && dead) {
+		struct p9_call *call = take_queued();
+
+		take(call, -EIO, NULL);
+		free(call);
+		moved = true;
+	}
+	while (queue && sent_count < TAGS && mailbox_room() >= queue->size) {
+		struct p9_call *call = take_queued();
+
+		while (sent[next_tag % TAGS])
+			next_tag++;
+		call->tag = next_tag++ % TAGS;
+		put_at(call->message + 5, call->tag, 2);
+		sent[call->tag] = call;
+		sent_count++;
+		mailbox_put(call->message, call->size);
+		if (call->flushed) {
+			call->flushed = false;
+			p9_flush(call);
+		}
+		moved = true;
+	}
+	mailbox_publish();
+	return moved;
+}
+
+static int error_of(struct p9_reply *r, uint8_t expected)
+{
+	uint8_t type = r->buf[4];
+	uint64_t err;
+
+	r->at = HEADER;
+	if (type == expected)
+		return 0;
+	err = type == P9_RLERROR ? p9_get(r, 4) : 0;
+	return err > 0 && err < 4096 ? -(int)err : -EIO;
+}
+
+/* A whole reply goes to the request of its tag; one without is dropped. */
+static bool receive_one(void)
+{
+	static uint8_t message[P9_MSIZE];
+	struct p9_reply r = { .buf = message };
+	struct p9_call *call;
+	uint32_t tag;
+	int err;
+
+	r.size = mailbox_take(message, P9_MSIZE);
+	if (!r.size)
+		return false;
+	r.at = 5;
+	tag = p9_get(&r, 2);
+	call = tag < TAGS ? sent[tag] : NULL;
+	if (call) {
+		err = error_of(&r, call->message[4] + 1);
+		end_call(call, err, err ? NULL : &r);
+	}
+	return true;
+}
+
+static double now_s(void)
 {
 	struct timespec t;
 
@@ -70,389 +233,95 @@ static double now(void)
 	return t.tv_sec + t.tv_nsec / 1e9;
 }
 
-/* ---- Messages ------------------------------------------------------------------- */
-
-void p9_put(struct p9_msg *m, uint64_t value, unsigned int n)
+/* All that waits for a dead guest fails. Replies that come yet are dropped. */
+static void look_whether_dead(void)
 {
-	while (n--) {
-		m->buf[m->at++] = value;
-		value >>= 8;
-	}
+	static double moved;
+	static uint32_t alive;
+	uint32_t is = mailbox_alive();
+	double now = now_s();
+
+	if (is != alive || !moved)
+		moved = now;
+	alive = is;
+	dead = now - moved > SILENCE_S || mailbox_is_broken() || p9_has_ended();
+	for (unsigned int i = 0; dead && i < TAGS; i++)
+		if (sent[i])
+			take(sent[i], -EIO, NULL);
 }
 
-void p9_put_text(struct p9_msg *m, const char *text, size_t n)
+bool p9_step(void)
 {
-	p9_put(m, n, 2);
-	memcpy(m->buf + m->at, text, n);
-	m->at += n;
+	bool moved = false;
+
+	look_whether_dead();
+	moved |= send_queued();
+	while (receive_one())
+		moved = true;
+	return send_queued() || moved;
 }
 
-uint64_t p9_get(const uint8_t *buf, uint32_t at, unsigned int n)
+bool p9_is_waiting(void)
 {
-	uint64_t value = 0;
-
-	while (n--)
-		value = value << 8 | buf[at + n];
-	return value;
-}
-
-void p9_begin(struct p9_msg *m, uint8_t type)
-{
-	m->at = 0;
-	p9_put(m, 0, 4);
-	p9_put(m, type, 1);
-	p9_put(m, 0, 2); /* the tag: p9_call() */
-}
-
-static bool is_dead(void)
-{
-	return __atomic_load_n(&dead, __ATOMIC_RELAXED);
-}
-
-/* Copy a message into the ring. Under `lock`, so that messages are whole. */
-static int send_message(struct p9_msg *m, uint16_t tag)
-{
-	uint32_t head = load(&box->request_head), size = m->at;
-
-	m->at = 0;
-	p9_put(m, size, 4);
-	m->at = 5;
-	p9_put(m, tag, 2);
-	m->at = size;
-	while (box->ring_size - (head - load(&box->request_tail)) < size) {
-		if (is_dead())
-			return -EIO;
-		pthread_mutex_unlock(&lock);
-		usleep(200);
-		pthread_mutex_lock(&lock);
-		head = load(&box->request_head);
-	}
-	for (uint32_t i = 0; i < size; i++)
-		requests[head++ % box->ring_size] = m->buf[i];
-	store(&box->request_head, head);
-	return 0;
-}
-
-/* Wait at most 50 ms: the thread then sees whether the guest has died. */
-static void wait_a_bit(pthread_cond_t *for_what)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_REALTIME, &t);
-	t.tv_nsec += 50000000;
-	t.tv_sec += t.tv_nsec / 1000000000;
-	t.tv_nsec %= 1000000000;
-	pthread_cond_timedwait(for_what, &lock, &t);
-}
-
-/* A tag, or -EIO. */
-static int take_slot(void)
-{
-	while (!is_dead()) {
-		for (int i = 0; i < TAGS; i++)
-			if (!slots[i].used) {
-				slots[i].used = true;
-				slots[i].done = false;
-				return i;
-			}
-		wait_a_bit(&slot_free);
-	}
-	return -EIO;
-}
-
-/*
- * A tag is free when its reply has come, or never will. The reply of a guest that was silent for
- * long may come yet, so that tag stays taken.
- */
-static void leave(struct slot *s, bool is_free)
-{
-	s->reply = NULL;
-	s->used = !is_free;
-	pthread_cond_broadcast(&slot_free);
-}
-
-/* Send m, whose tag has been taken; without success the tag is given back. */
-static int send_tagged(struct p9_msg *m, int tag)
-{
-	int err;
-
-	slots[tag].reply = m->buf;
-	err = send_message(m, tag);
-	if (err)
-		leave(&slots[tag], true);
-	return err;
-}
-
-/* Make the guest give the request of that tag up. True: it has, or has answered it before. */
-static bool flush(int tag)
-{
-	struct p9_msg m;
-	int other = take_slot();
-
-	if (other < 0)
-		return false;
-	p9_begin(&m, P9_TFLUSH);
-	p9_put(&m, tag, 2);
-	if (send_tagged(&m, other))
-		return false;
-	while (!slots[other].done && !is_dead())
-		wait_a_bit(&slots[other].wake);
-	leave(&slots[other], slots[other].done);
-	return slots[other].done;
-}
-
-static int call(struct p9_msg *m, bool waits)
-{
-	bool flushed = false;
-	struct slot *s;
-	int tag, err;
-
-	pthread_mutex_lock(&lock);
-	tag = take_slot();
-	err = tag < 0 ? tag : send_tagged(m, tag);
-	if (err < 0) {
-		pthread_mutex_unlock(&lock);
-		return err;
-	}
-	s = &slots[tag];
-	while (!s->done && !flushed && !is_dead())
-		if (!waits || interrupted())
-			flushed = flush(tag);
-		else
-			wait_a_bit(&s->wake);
-	if (!s->done)
-		err = !flushed ? -EIO : waits ? -EINTR : -EAGAIN;
-	else if (s->size >= 11 && m->buf[4] == P9_RLERROR)
-		err = -(int)p9_get(m->buf, 7, 4);
-	leave(s, s->done || flushed);
-	pthread_mutex_unlock(&lock);
-	return err;
-}
-
-int p9_call(struct p9_msg *m)
-{
-	return call(m, true);
-}
-
-int p9_try(struct p9_msg *m)
-{
-	return call(m, false);
-}
-
-/* ---- The thread that receives ------------------------------------------------------ */
-
-static void receive_bytes(uint8_t *to, uint32_t n)
-{
-	uint32_t tail = load(&box->reply_tail);
-
-	for (uint32_t i = 0; i < n; i++)
-		to[i] = replies[tail++ % box->ring_size];
-	store(&box->reply_tail, tail);
-}
-
-/* A whole reply goes to the request of its tag; one without is dropped. */
-static bool receive_one(void)
-{
-	static uint8_t message[P9_MSIZE];
-	uint32_t there = load(&box->reply_head) - load(&box->reply_tail), size;
-	struct slot *s;
-	uint16_t tag;
-
-	if (there < 7)
-		return false;
-	/* The guest publishes whole messages. */
-	receive_bytes(message, 4);
-	size = p9_get(message, 0, 4);
-	if (size < 7 || size > P9_MSIZE || size > there) {
-		store(&box->reply_tail, load(&box->reply_head));
-		return false;
-	}
-	receive_bytes(message + 4, size - 4);
-	tag = p9_get(message, 5, 2);
-	pthread_mutex_lock(&lock);
-	s = tag < TAGS ? &slots[tag] : NULL;
-	if (s && s->used && !s->reply) {
-		s->used = false;
-		pthread_cond_broadcast(&slot_free);
-	} else if (s && s->used && !s->done) {
-		memcpy(s->reply, message, size);
-		s->size = size;
-		s->done = true;
-		pthread_cond_broadcast(&s->wake);
-	}
-	pthread_mutex_unlock(&lock);
-	return true;
-}
-
-static void wake_all(void)
-{
-	pthread_mutex_lock(&lock);
-	for (int i = 0; i < TAGS; i++)
-		pthread_cond_broadcast(&slots[i].wake);
-	pthread_mutex_unlock(&lock);
-}
-
-static void say_dead(bool now_dead)
-{
-	if (__atomic_exchange_n(&dead, now_dead, __ATOMIC_RELAXED) != now_dead)
-		wake_all();
-}
-
-static void *receiver(void *arg)
-{
-	double moved = now(), last = now(), looked = 0;
-	uint32_t alive = load(&box->alive);
-
-	(void)arg;
-	for (;;) {
-		double t = now();
-
-		if (receive_one()) {
-			last = t;
-			continue;
-		}
-		if (load(&box->alive) != alive) {
-			alive = load(&box->alive);
-			moved = t;
-		}
-		say_dead(t - moved > SILENCE_S);
-		if (t - looked > 0.1) {
-			looked = t;
-			if (ended()) {
-				say_dead(true);
-				guest_ended();
-				return NULL;
-			}
-		}
-		/* Nothing tells of a reply, so look often while some are expected. */
-		usleep(t - last < 0.02 ? 20 : t - last < 1 ? 500 : 5000);
-	}
-	return NULL;
+	return sent_count || queue;
 }
 
 /* ---- Beginning -------------------------------------------------------------------------- */
 
-/* Set `box`; or what is wrong. */
-static const char *open_memory(const char *path)
-{
-	int fd = open(path, O_RDWR);
-	double until = now() + 60;
-	char *memory = NULL;
-	struct stat st;
-
-	while (fd >= 0 && !fstat(fd, &st)) {
-		/* QEMU gives the file its size. */
-		if (!memory && st.st_size)
-			memory = mmap(NULL, st.st_size, PROT_READ | PROT_WRITE,
-				      MAP_SHARED, fd, 0);
-		if (memory == MAP_FAILED)
-			break;
-		for (off_t at = 0; memory && at + PAGE <= st.st_size;
-		     at += PAGE)
-			if (!memcmp(memory + at, "nopl 9P mailbox", 16)) {
-				box = (struct mailbox *)(memory + at);
-				requests = (uint8_t *)box + PAGE;
-				replies = requests + load(&box->ring_size);
-				return NULL;
-			}
-		if (now() > until || ended())
-			return "no guest in it that was booted with p9=memory";
-		usleep(20000);
-	}
-	return strerror(errno);
-}
-
+#define NO_FID 0xffffffffu
 static const char silent[] = "the guest does not answer";
+static const char *wrong; /* with the first replies */
 
-/* Before there is a thread that receives. */
-static bool first_reply(double until)
+static void take_version(void *arg, int err, struct p9_reply *r)
 {
-	while (!receive_one()) {
-		if (now() > until || ended())
-			return false;
-		usleep(200);
-	}
-	return true;
+	(void)arg;
+	if (err || p9_get(r, 4) != P9_MSIZE)
+		wrong = "the guest has other messages";
 }
 
-/* Another epoch, whose beginning the guest confirms, and its first two messages. */
-static const char *attach(void)
+static void take_attach(void *arg, int err, struct p9_reply *r)
 {
-	uint32_t epoch = (uint32_t)getpid() << 8 | (time(NULL) & 0xff);
-	double until = now() + 60;
-	static struct p9_msg m;
+	(void)r;
+	if (err && !wrong)
+		wrong = "the guest refuses";
+	*(bool *)arg = true;
+}
 
-	store(&box->host_epoch, epoch);
-	while (load(&box->guest_epoch) != epoch) {
-		if (now() > until || ended())
-			return silent;
-		usleep(1000);
-	}
-	p9_begin(&m, P9_TVERSION);
-	p9_put(&m, P9_MSIZE, 4);
-	p9_put_text(&m, "9P2000.L", 8);
-	slots[0].reply = m.buf;
-	slots[0].used = true;
-	send_message(&m, 0);
-	if (!first_reply(until))
-		return silent;
-	p9_begin(&m, P9_TATTACH);
-	p9_put(&m, P9_ROOT, 4);
-	p9_put(&m, NO_FID, 4);
-	p9_put_text(&m, "root", 4);
-	p9_put_text(&m, "", 0);
-	p9_put(&m, 0, 4);
-	slots[0].done = false;
-	send_message(&m, 0);
-	if (!first_reply(until))
-		return silent;
-	if (m.buf[4] == P9_RLERROR)
-		return "the guest refuses";
-	slots[0].used = false;
-	return NULL;
+static void sleep_ms(void)
+{
+	nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 }
 
 const char *p9_attach(const char *memory, pid_t pid)
 {
-	const char *wrong;
+	double until = now_s() + 60;
+	bool attached = false;
 
-	if (pid) {
-		guest = syscall(SYS_pidfd_open, pid, 0);
-		if (guest < 0)
-			return "QEMU has ended";
+	wrong = mailbox_open(memory, pid);
+	while (!wrong && !mailbox_is_ready()) {
+		sleep_ms();
+		if (now_s() > until || p9_has_ended())
+			wrong = silent;
 	}
-	for (int i = 0; i < TAGS; i++)
-		pthread_cond_init(&slots[i].wake, NULL);
-	wrong = open_memory(memory);
-	return wrong ? wrong : attach();
-}
-
-void p9_start(int (*is_interrupted)(void), void (*ended)(void))
-{
-	pthread_t thread;
-
-	interrupted = is_interrupted;
-	guest_ended = ended;
-	pthread_create(&thread, NULL, receiver, NULL);
-	pthread_detach(thread);
-}
-
-int p9_read(uint32_t fid, char *buf, size_t size, uint64_t offset, bool waits)
-{
-	struct p9_msg m;
-	uint32_t n;
-	int err;
-
-	p9_begin(&m, P9_TREAD);
-	p9_put(&m, fid, 4);
-	p9_put(&m, offset, 8);
-	p9_put(&m, size < P9_IOUNIT ? size : P9_IOUNIT, 4);
-	err = waits ? p9_call(&m) : p9_try(&m);
-	if (err)
-		return err;
-	n = p9_get(m.buf, 7, 4);
-	if (n > size || n > P9_MSIZE - 11)
-		return -EIO;
-	memcpy(buf, m.buf + 11, n);
-	return n;
+	if (wrong)
+		return wrong;
+	p9_begin(P9_TVERSION);
+	p9_put(P9_MSIZE, 4);
+	p9_put_text("9P2000.L", 8);
+	p9_send(take_version, NULL);
+	p9_begin(P9_TATTACH);
+	p9_put(P9_ROOT, 4);
+	p9_put(NO_FID, 4);
+	p9_put_text("root", 4);
+	p9_put_text("", 0);
+	p9_put(0, 4);
+	p9_send(take_attach, &attached);
+	while (!attached) {
+		if (!p9_step())
+			sleep_ms();
+		if (dead || now_s() > until)
+			return mailbox_is_broken() ? mailbox_is_broken() :
+						     silent;
+	}
+	return wrong;
 }

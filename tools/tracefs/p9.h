@@ -1,15 +1,23 @@
 /*
  * A client of 9P2000.L through a guest's mailbox: two rings of bytes in the guest's memory, which
  * kernel/p9/p9_mailbox.c describes. kernel/p9/p9.h says which messages there are.
+ *
+ * The program has one thread. A request is queued, p9_step() sends it, and a function of the
+ * caller takes the reply. The guest answers in the order of the requests, but for reads that wait.
+ * So several requests can be queued at once, each of which relies on the one before.
+ *
+ * The guest is not trusted: each number of a reply is checked where p9.c takes it out of the ring,
+ * or by p9_get().
  */
 #ifndef TOOLS_P9_H
 #define TOOLS_P9_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-#define P9_MSIZE 32768
+#define P9_MSIZE 65536
 #define P9_IOUNIT (P9_MSIZE - 24) /* of these, the data of a read or a write */
 #define P9_ROOT 0		  /* the fid of / */
 
@@ -19,7 +27,6 @@ enum {
 	P9_TGETATTR = 24,
 	P9_TSETATTR = 26,
 	P9_TREADDIR = 40,
-	P9_TFSYNC = 50,
 	P9_TMKDIR = 72,
 	P9_TUNLINKAT = 76,
 	P9_TVERSION = 100,
@@ -31,31 +38,49 @@ enum {
 	P9_TCLUNK = 120,
 };
 
-struct p9_msg {
-	uint8_t buf[P9_MSIZE];
-	uint32_t at;
+/* ---- The bytes of messages --------------------------------------------------------- */
+
+/* A reply that is read from `at` on. bad: it was too short for that. */
+struct p9_reply {
+	const uint8_t *buf;
+	uint32_t at, size;
+	bool bad;
 };
 
-/* Begin a request, and add numbers of n bytes and texts to it. */
-void p9_begin(struct p9_msg *m, uint8_t type);
-void p9_put(struct p9_msg *m, uint64_t value, unsigned int n);
-void p9_put_text(struct p9_msg *m, const char *text, size_t n);
+/* The next number, of n bytes, or 0; and the next n bytes, or NULL. */
+uint64_t p9_get(struct p9_reply *r, unsigned int n);
+const uint8_t *p9_get_bytes(struct p9_reply *r, uint32_t n);
 
-/* A number of n bytes of a reply. */
-uint64_t p9_get(const uint8_t *buf, uint32_t at, unsigned int n);
+/* Begin a request, and add to it. There is one at a time, until p9_send(). */
+void p9_begin(uint8_t type);
+void p9_put(uint64_t value, unsigned int n);
+void p9_put_bytes(const void *data, size_t n);
+void p9_put_text(const char *text, size_t n);
 
-/*
- * Send m, and wait for the reply, which replaces it. 0; the guest's error; -EIO: it does not
- * answer; -EINTR: the program that reads was interrupted, and the guest has given up, too.
- * Any thread.
- */
-int p9_call(struct p9_msg *m);
-/* The same; -EAGAIN: the reply would have to be waited for, and the guest has given up. */
-int p9_try(struct p9_msg *m);
+/* ---- Requests --------------------------------------------------------------------- */
 
-/* Read up to size bytes of an open file. How many; or an error as of p9_call(), or, if it does not
- * wait, of p9_try(). */
-int p9_read(uint32_t fid, char *buf, size_t size, uint64_t offset, bool waits);
+/* Takes a reply. err: 0; the guest's error; -EIO: the guest does not answer, or its answer makes
+ * no sense; -EINTR: p9_flush() has ended the request. reply: NULL after an error. */
+typedef void p9_taker(void *arg, int err, struct p9_reply *reply);
+
+/* Queue the request. `taker` is called by p9_step(), once; NULL: the reply does not matter. What
+ * is returned stands until then. */
+struct p9_call;
+struct p9_call *p9_send(p9_taker *taker, void *arg);
+
+/* Make the guest give a request up, whose taker gets -EINTR, or the reply that came before. */
+void p9_flush(struct p9_call *call);
+
+/* The taker of a request is not called any more. */
+void p9_forget(struct p9_call *call);
+
+/* Send what is queued, and give replies to their takers. True: something was moved. */
+bool p9_step(void);
+
+/* Is a reply expected? */
+bool p9_is_waiting(void);
+
+/* ---- The guest ----------------------------------------------------------------------- */
 
 /*
  * Find the mailbox in `memory`, the file that is the guest's memory, and begin a session. pid is
@@ -63,10 +88,8 @@ int p9_read(uint32_t fid, char *buf, size_t size, uint64_t offset, bool waits);
  */
 const char *p9_attach(const char *memory, pid_t pid);
 
-/*
- * Receive replies from now on, in a thread of its own. is_interrupted: has the program that a
- * thread waits for been interrupted? ended: QEMU is gone, and every call gives -EIO.
- */
-void p9_start(int (*is_interrupted)(void), void (*ended)(void));
+/* A file that can be read from once QEMU has ended, or -1; and has it? */
+int p9_end_fd(void);
+bool p9_has_ended(void);
 
 #endif
