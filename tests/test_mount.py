@@ -263,6 +263,7 @@ def test_guest_ends(mounted):
     assert fails(errno.EIO, m.read, "current_tracer")
     os.kill(pid, signal.SIGCONT)
     m.wait(lambda: not fails(errno.EIO, m.read, "current_tracer"))
+    assert m.read("current_tracer") == "nop\n"
     with program(["cat", m.folder / TRACING / "trace_pipe"],
                  stderr=subprocess.PIPE) as cat:
         time.sleep(0.2)

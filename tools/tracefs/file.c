@@ -11,6 +11,7 @@
 #define PAGE 4096
 #define READ_AHEAD (P9_IOUNIT / PAGE * PAGE)
 #define FIRST_FID (PATH_FID + 1)
+_Static_assert(FIRST_FID + FILES_MAX <= P9_FIDS, "fids");
 
 /*
  * The guest gives a page as soon as it has one event, and each read makes some. Without a pause a

@@ -159,18 +159,54 @@ static struct p9_call *take_queued(void)
 	return call;
 }
 
+/* The fid that a request makes, which stands behind another one in a walk; or that it ends. */
+static uint32_t fid_of(const struct p9_call *call)
+{
+	uint32_t fid;
+
+	memcpy(&fid,
+	       call->message + HEADER + (call->message[4] == P9_TWALK ? 4 : 0),
+	       sizeof(fid));
+	return fid % P9_FIDS;
+}
+
+/*
+ * Nothing is asked of a dead guest. But it may come back, for it was only stopped, and then it
+ * still knows its fids. So a clunk stays in the queue, unless it ends a fid whose walk fails here.
+ */
+static bool drop_queued(void)
+{
+	static bool dropped[P9_FIDS];
+	struct p9_call **at = &queue, *call;
+	bool moved = false;
+
+	while ((call = *at)) {
+		uint8_t type = call->message[4];
+		bool ends = type == P9_TCLUNK;
+
+		if (type == P9_TFLUSH || (ends && !dropped[fid_of(call)])) {
+			at = &call->next;
+			continue;
+		}
+		if (ends || type == P9_TWALK)
+			dropped[fid_of(call)] = !ends;
+		*at = call->next;
+		if (!call->next)
+			queue_end = at;
+		take(call, -EIO, NULL);
+		free(call);
+		moved = true;
+	}
+	return moved;
+}
+
 /* Put what is queued into the ring, as long as there are tags and room. */
 static bool send_queued(void)
 {
 	bool moved = false;
 
-	while (queue && dead) {
-		struct p9_call *call = take_queued();
-
-		take(call, -EIO, NULL);
-		free(call);
-		moved = true;
-	}
+	if (dead)
+		return drop_queued();
 	while (queue && sent_count < TAGS && mailbox_room() >= queue->size) {
 		struct p9_call *call = take_queued();
 
@@ -245,9 +281,14 @@ static void look_whether_dead(void)
 		moved = now;
 	alive = is;
 	dead = now - moved > SILENCE_S || mailbox_is_broken() || p9_has_ended();
-	for (unsigned int i = 0; dead && i < TAGS; i++)
-		if (sent[i])
-			take(sent[i], -EIO, NULL);
+	for (unsigned int i = 0; dead && i < TAGS; i++) {
+		if (!sent[i])
+			continue;
+		/* A guest that comes back shall not answer it any more. */
+		if (sent[i]->message[4] == P9_TREAD)
+			p9_flush(sent[i]);
+		take(sent[i], -EIO, NULL);
+	}
 }
 
 bool p9_step(void)
@@ -319,7 +360,7 @@ const char *p9_attach(const char *memory, pid_t pid)
 	while (!attached) {
 		if (!p9_step())
 			sleep_ms();
-		if (dead || now_s() > until)
+		if (dead || p9_has_ended() || now_s() > until)
 			return mailbox_is_broken() ? mailbox_is_broken() :
 						     silent;
 	}

@@ -20,6 +20,7 @@
 #define P9_MSIZE 65536
 #define P9_IOUNIT (P9_MSIZE - 24) /* of these, the data of a read or a write */
 #define P9_ROOT 0		  /* the fid of / */
+#define P9_FIDS 1026		  /* all fids are smaller */
 
 enum {
 	P9_RLERROR = 7,
