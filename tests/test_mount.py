@@ -259,6 +259,7 @@ def test_guest_ends(mounted):
     """Killed or standing still: an error, never a hang."""
     m = mounted(ANY)
     pid = m.qemu()
+    m.read("current_tracer")  # its name is known: the open is what fails
     os.kill(pid, signal.SIGSTOP)
     assert fails(errno.EIO, m.read, "current_tracer")
     os.kill(pid, signal.SIGCONT)
