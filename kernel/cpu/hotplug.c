@@ -226,17 +226,18 @@ static bool is_ready(unsigned int c)
 	return state_of(c) == CPU_READY;
 }
 
-/* Sleep until it is so: longer and longer, that others may run. The sleeps are summed up
- * (ktest.h). */
+/* Sleep until it is so: longer and longer, that others may run. The sleeps are summed up, each as
+ * long as it was meant to be at most (ktest.h). A task that is to stop hardly sleeps. */
 static bool becomes(bool (*so)(unsigned int c), unsigned int c)
 {
-	u64 slept = 0, ns = 20 * NSEC_PER_USEC;
+	u64 slept = 0, ns = 20 * NSEC_PER_USEC, begin;
 
 	while (!so(c)) {
 		if (slept > cpu_start_ns)
 			return false;
+		begin = time_ns();
 		task_sleep(ns);
-		slept += ns;
+		slept += min(time_ns() - begin, ns);
 		ns = min(2 * ns, 8 * TICK_NS);
 	}
 	return true;

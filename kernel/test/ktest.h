@@ -64,8 +64,8 @@ unsigned int ktest_last_cpu(void);
 
 /*
  * Sleep until cond is true, and return true. After 10 s return false: then something
- * hangs, because no machine is that slow. The sleeps are summed up, and the clock is not asked: the
- * host may stop the machine for longer. The sleeps become longer and longer. Under
+ * hangs, because no machine is that slow. The sleeps are summed up, each as long as it was meant
+ * to be at most: the host may stop the machine for longer. The sleeps become longer and longer. Under
  * -icount QEMU runs the other CPUs from the moment that a timer is set until it fires,
  * unless their tick comes first. With short sleeps only, no other task of this CPU
  * would ever run.
@@ -75,8 +75,10 @@ unsigned int ktest_last_cpu(void);
 	({                                                                     \
 		u64 kwait_slept = 0, kwait_sleep = NSEC_PER_MSEC / 4;          \
 		while (!(cond) && kwait_slept < KWAIT_NS) {                    \
+			u64 kwait_begin = time_ns();                           \
 			task_sleep(kwait_sleep);                               \
-			kwait_slept += kwait_sleep;                            \
+			kwait_slept +=                                         \
+				min(time_ns() - kwait_begin, kwait_sleep);     \
 			kwait_sleep = min(2 * kwait_sleep, 8 * TICK_NS);       \
 		}                                                              \
 		(cond);                                                        \
