@@ -12,7 +12,7 @@
  * /proc/sys, of which these files show whether it is 0. */
 enum { DECIMAL, SWITCH, MASK, PIDS, SYSCTL, KINDS };
 
-#define ANY 1000 /* the ways of Linux and nopl differ, as README.md says */
+#define ANY 1000 /* the ways of Linux and nopl differ, as LINUX.md says */
 
 static const struct {
 	const char *text;

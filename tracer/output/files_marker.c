@@ -1,5 +1,5 @@
 /* Control files that write into the trace: trace_marker, trace_marker_raw. */
-#include <tracer/tracer.h>
+#include <tracer/output/files_marker.h>
 
 #include <kernel/errno.h>
 #include <kernel/lib/string.h>
@@ -10,6 +10,7 @@
 #include <tracer/output/comm.h>
 #include <tracer/output/output.h>
 #include <tracer/ring/ring_more.h>
+#include <tracer/tracer.h>
 
 /* Do what the triggers of markers say of an entry. */
 static int act_on_marker(struct ctl_handle *h, const char *text, size_t len)

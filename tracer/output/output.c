@@ -12,6 +12,7 @@
 #include <kernel/mm/kmalloc.h>
 #include <tracer/tracer.h>
 #include <tracer/output/comm.h>
+#include <tracer/output/files_marker.h>
 #include <tracer/events/events.h>
 #include <tracer/options.h>
 #include <tracer/graph/output_graph.h>

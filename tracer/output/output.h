@@ -84,9 +84,6 @@ void trace_stack(struct seq *s, const struct trace_instance *in,
 void trace_event(struct seq *s, const struct ring_entry *e);
 /* Likewise a marker: at most `room` bytes of a text, or all bytes of a raw one. */
 void trace_marker_text(struct seq *s, const struct ring_entry *e, u32 room);
-/* The writer of trace_marker. Its address is the ip of each marker, as in Linux, so programs that
- * read binary records show the name that `trace` has. */
-int tracing_mark_write(struct ctl_handle *h, char *text);
 /* "victim_call <-victim_outer" */
 void trace_call(struct seq *s, const struct trace_instance *in,
 		const struct ring_entry *e);

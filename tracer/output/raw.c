@@ -12,6 +12,7 @@
 #include <kernel/time.h>
 #include <tracer/events/fields.h>
 #include <tracer/ring/ring_internal.h>
+#include <tracer/output/files_marker.h>
 #include <tracer/output/output.h>
 #include <tracer/tracer.h>
 

@@ -7,6 +7,7 @@
 #include <kernel/mm/kmalloc.h>
 #include <kernel/mm/page.h>
 #include <kernel/time.h>
+#include <tracer/output/files_marker.h>
 #include <tracer/output/raw.h>
 #include <tracer/ring/ring_control.h>
 #include <tracer/ring/ring_more.h>
