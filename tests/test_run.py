@@ -120,10 +120,14 @@ def test_real_panic_after_tests(arch, run_tool):
     assert done.returncode == Verdict.BROKEN, done.stdout
 
 
-def with_code(image, function: str, code: str, path: Path) -> Path:
-    """The image, with other instructions (hexadecimal) where that function begins."""
+def with_code(image, function: str, code: str, path: Path, behind: int = 0) -> Path:
+    """The image, with other instructions (hexadecimal) where that function begins, or from its
+    first instruction on that is at least so many bytes behind."""
     data = bytearray(image.data)
-    at = image.offset(image.symbols[function])
+    start = image.symbols[function]
+    at = image.offset(start if not behind else next(
+        addr for f in image.functions if f.name == function
+        for addr, *_ in f.code if addr >= start + behind))
     data[at:at + len(code) // 2] = bytes.fromhex(code)
     path.write_bytes(data)
     return path
@@ -268,6 +272,18 @@ def test_real_triple_fault(image, run_tool, tmp_path):
     assert done.returncode in (Verdict.BROKEN, Verdict.TIMEOUT), done.stdout
     if FACTS[image.arch].get("resets"):
         assert done.returncode == Verdict.BROKEN
+
+
+def test_a_reset_from_inside_is_broken(image, run_tool, tmp_path):
+    """A wild store to what resets the machine, or a triple fault, where the kernel would give
+    its status. All expected lines have been seen by then."""
+    elf = with_code(image, "arch_power_off", FACTS[image.arch]["reset"], tmp_path / "resets.elf",
+                    behind=20)  # boot writes the site
+    done = run_tool("--arch", image.arch, "--elf", str(elf), "--expect", "^hello", "--timeout",
+                    "60", "--append", 'run="echo hello; poweroff"')
+    assert done.returncode == Verdict.BROKEN, done.stdout
+    assert "all expected lines seen, but the kernel gave no status: the machine was reset " \
+        "from inside" in done.stdout.splitlines()[-1]
 
 
 def test_real_failing_test(image, run_tool, tmp_path):
