@@ -65,7 +65,7 @@ unsigned int ktest_last_cpu(void);
 /*
  * Sleep until cond is true, and return true. After 10 s return false: then something
  * hangs, because no machine is that slow. The sleeps are summed up, each as long as it was meant
- * to be at most: the host may stop the machine for longer. The sleeps become longer and longer. Under
+ * to be at most: the host may stop the machine for longer. They become longer and longer. Under
  * -icount QEMU runs the other CPUs from the moment that a timer is set until it fires,
  * unless their tick comes first. With short sleeps only, no other task of this CPU
  * would ever run.
