@@ -20,7 +20,7 @@ static unsigned int nr_kinds;
 /* Kinds whose text is not just a number: the kernel's numbers of them. */
 static s64 kind_state, kind_bool, kind_handled, kind_function, kind_caller,
 	kind_pointer, kind_cpointer, kind_cpus, kind_pid, kind_int,
-	kind_callers, kind_reason, kind_string;
+	kind_callers, kind_reason, kind_string, kind_bytes;
 
 static void read_kinds(const struct trace *t)
 {
@@ -43,6 +43,7 @@ static void read_kinds(const struct trace *t)
 		{ "EVENT_CALLERS", &kind_callers },
 		{ "EVENT_REASON", &kind_reason },
 		{ "EVENT_STRING", &kind_string },
+		{ "EVENT_BYTES", &kind_bytes },
 	};
 
 	nr_kinds = guest_enumerator(t->g, "event_kind", "EVENT_ALL_KINDS");
@@ -383,6 +384,8 @@ static void put_value(const struct piece *p, FILE *f)
 				states[i].letter);
 		fprintf(f, ") : \"R\", REC->%s & %#x ? \"+\" : \"\"", name,
 			STATE_PREEMPTED);
+	} else if (p->field->kind == kind_bytes) {
+		fprintf(f, ", (int)REC->%s[%c]", name, p->index);
 	} else if (p->field->kind == kind_callers) {
 		fprintf(f, ", (void *)REC->%s[%c]", name, p->index);
 	} else if (p->less) {

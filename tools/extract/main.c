@@ -144,8 +144,6 @@ int main(int argc, char **argv)
 		write_file(&t, format, output);
 	else
 		write_uftrace(&t, output);
-	if (trace_lost_pages(&t))
-		fprintf(stderr, "extract: %llu pages were skipped\n",
-			(unsigned long long)trace_lost_pages(&t));
+	trace_say_lost(&t);
 	return 0;
 }

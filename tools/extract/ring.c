@@ -3,6 +3,10 @@
 
 #include <string.h>
 
+/* Of an entry, as far as the kernel makes them, and so that each fits into a page of trace.dat. */
+#define MOST_SLOTS 200
+#define REPEATS_BYTES 20 /* struct ring_repeats */
+
 /* ---- Numbers of a page ----------------------------------------------------------- */
 
 static u32 word(const struct trace *t, const uint8_t *p)
@@ -95,8 +99,10 @@ static void begin_page(const struct trace *t, struct cursor *c)
 	before = in_page(t, c, "before");
 	c->base = in_page(t, c, "base");
 	c->pid = in_page(t, c, "pid");
-	if (!c->fresh && before > c->position)
+	if (!c->fresh && before > c->position) {
 		c->lost += before - c->position;
+		c->gaps += before - c->position;
+	}
 	c->position = before;
 	c->fresh = false;
 }
@@ -165,7 +171,9 @@ static int decode(const struct trace *t, struct cursor *c)
 		.lost = lost,
 	};
 	skip = more_slots(e->kind, ip, parent);
-	if (c->at + 1 + skip > c->used)
+	if (c->at + 1 + skip > c->used || skip > MOST_SLOTS ||
+	    (ip == RING_REPEATS && parent < REPEATS_BYTES) ||
+	    (ip == RING_RAW && parent < 4))
 		return -1;
 	c->at += 1 + skip;
 	c->position++;
@@ -241,12 +249,14 @@ bool cursor_peek(const struct trace *t, struct cursor *c)
 				  "ring");
 	}
 	c->entry.lost = c->lost;
+	c->entry.overwritten = c->begun ? 0 : c->overwritten;
 	return true;
 }
 
 const struct trace_entry *cursor_take(struct cursor *c)
 {
 	c->has = false;
+	c->begun = true;
 	c->lost = 0;
 	return &c->entry;
 }

@@ -19,6 +19,39 @@ u64 trace_ns(const struct trace *t, u64 clock)
 	return (s64)since < 0 ? 0 : trace_delta_ns(t, since);
 }
 
+const char *trace_clock(const struct trace *t)
+{
+	return t->clock_name;
+}
+
+u64 trace_stamp(const struct trace *t, const struct trace_entry *e)
+{
+	return strcmp(t->clock_name, "counter") ? e->ns : e->clock;
+}
+
+bool trace_counts(const struct trace *t)
+{
+	(void)t;
+	return false;
+}
+
+/* The word of trace_clock_names that the instance's clock has. */
+static void read_clock_name(struct trace *t)
+{
+	const char *word =
+		guest_text(t->g, guest_symbol(t->g, NULL, "trace_clock_names"));
+
+	for (unsigned int i = 0; i < t->clock && *word; i++) {
+		word += strcspn(word, " ");
+		word += strspn(word, " ");
+	}
+	if (!*word)
+		errx(1, "the guest's clock is number %u, which has no name",
+		     t->clock);
+	snprintf(t->clock_name, sizeof(t->clock_name), "%.*s",
+		 (int)strcspn(word, " "), word);
+}
+
 static void read_clock(struct trace *t)
 {
 	u64 at = guest_symbol(t->g, "time.c", "to_ns");
@@ -98,11 +131,34 @@ static struct cursor *first(struct trace *t)
 	return found;
 }
 
+/* The entry, after which t->whole_from holds for those that follow. */
+static const struct trace_entry *take(struct trace *t, struct cursor *c)
+{
+	const struct trace_entry *e = c ? cursor_take(c) : NULL;
+
+	if (e && e->lost)
+		t->whole_from = e->clock;
+	return e;
+}
+
+/* Where the last of the rings begins from which an entry is missing. */
+static void find_whole(struct trace *t)
+{
+	const struct cursor *c;
+
+	t->whole_from = 1;
+	for (c = t->cursors; c < t->cursors + t->nr_cursors; c++)
+		if (c->has && c->position > 1 && c->entry.clock > t->whole_from)
+			t->whole_from = c->entry.clock;
+}
+
 const struct trace_entry *trace_next(struct trace *t)
 {
 	struct cursor *c = first(t);
 
-	return c ? cursor_take(c) : NULL;
+	if (!t->whole_from)
+		find_whole(t);
+	return take(t, c);
 }
 
 const struct trace_entry *trace_next_line(struct trace *t)
@@ -111,16 +167,32 @@ const struct trace_entry *trace_next_line(struct trace *t)
 
 	if (c && c->entry.kind == GRAPH_ENTRY)
 		cursor_join(t, c);
-	return c ? cursor_take(c) : NULL;
+	return take(t, c);
 }
 
-u64 trace_lost_pages(const struct trace *t)
+u64 cursor_lost(const struct cursor *c)
 {
-	u64 n = 0;
+	return c->overwritten + c->gaps;
+}
 
-	for (unsigned int i = 0; i < t->nr_cursors; i++)
-		n += t->cursors[i].lost_pages;
-	return n;
+void trace_say_lost(const struct trace *t)
+{
+	const struct cursor *c;
+	u64 pages = 0;
+
+	for (c = t->cursors; c < t->cursors + t->nr_cursors; c++) {
+		pages += c->lost_pages;
+		if (cursor_lost(c) || c->dropped)
+			fprintf(stderr,
+				"extract: CPU %u: %llu entries were "
+				"overwritten, %llu skipped, %llu dropped\n",
+				c->cpu, (unsigned long long)c->overwritten,
+				(unsigned long long)c->gaps,
+				(unsigned long long)c->dropped);
+	}
+	if (pages)
+		fprintf(stderr, "extract: %llu pages were skipped\n",
+			(unsigned long long)pages);
 }
 
 /* ---- Opening --------------------------------------------------------------------- */
@@ -176,6 +248,8 @@ void trace_open(struct trace *t, struct guest *g, const char *instance)
 	t->latency = guest_get(g, tracer, "tracer", "latency");
 	t->options = guest_get(g, t->instance, "trace_instance", "options");
 	t->clock = guest_get(g, t->instance, "trace_instance", "clock");
+	read_clock_name(t);
+	t->sleep_time = trace_option(t, "sleep-time");
 	formats_read(t);
 	rings = guest_get(g, t->instance, "trace_instance",
 			  t->latency ? "spares" : "rings");

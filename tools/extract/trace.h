@@ -46,7 +46,9 @@ struct trace_entry {
 	u32 id;		      /* of an event */
 	const uint8_t *bytes; /* text, stack or record, */
 	u32 len;	      /* and how many */
-	u64 lost; /* entries that were lost before this one on its CPU */
+	/* Entries that were lost before this one on its CPU: since the one before it. And of the
+	 * first one, all that were overwritten, of which the guest's text has no line. */
+	u64 lost, overwritten;
 };
 
 /* A field of an event. Its kind is the kernel's enum event_kind. */
@@ -77,7 +79,9 @@ struct cursor {
 	u64 base, position;
 	s32 pid;
 	bool fresh, has; /* no page has been copied; `entry` is the next one */
+	bool begun;	 /* an entry has been taken */
 	u64 lost, lost_pages;
+	u64 gaps; /* all that were lost between pages */
 	struct trace_entry entry;
 };
 
@@ -87,9 +91,12 @@ struct trace {
 	const char *tracer;
 	bool graph, latency; /* what kind of a tracer it is */
 	u64 options;
+	bool sleep_time; /* the option: it counts as time of calls */
 	unsigned int clock, nr_cpus;
+	char clock_name[16];
 	struct event *events, *own; /* own: Linux's entries of tracers */
 	unsigned int nr_events, nr_own;
+	u64 whole_from; /* from this time on, no CPU has lost an entry */
 	unsigned int nr_cursors; /* a CPU each, by number */
 	struct cursor cursors[MAX_TRACE_CPUS];
 	/* Where things lie, and how the clock counts. */
@@ -104,12 +111,20 @@ const struct trace_entry *trace_next(struct trace *t);
 const struct trace_entry *cursor_next(struct trace *t, struct cursor *c);
 /* The same as trace_next(), and an entry that its return follows comes as one GRAPH_LEAF. */
 const struct trace_entry *trace_next_line(struct trace *t);
-/* Pages that were passed over, since they hold no whole entries; said on stderr. */
-u64 trace_lost_pages(const struct trace *t);
+/* Entries of a CPU that are missing, as far as it has been read; without dropped ones. */
+u64 cursor_lost(const struct cursor *c);
+/* Say on stderr what is missing: pages that hold no whole entries, and entries of each CPU. */
+void trace_say_lost(const struct trace *t);
 
 /* What the kernel's clock_to_ns() and clock_delta_to_ns() say. */
 u64 trace_ns(const struct trace *t, u64 clock);
 u64 trace_delta_ns(const struct trace *t, u64 ticks);
+
+/* The name of the instance's clock. Does it count entries, so that no time is known? */
+const char *trace_clock(const struct trace *t);
+/* The time of an entry, as that clock has it: nanoseconds, or a count. */
+u64 trace_stamp(const struct trace *t, const struct trace_entry *e);
+bool trace_counts(const struct trace *t);
 
 /* A task's name, as the kernel's trace shows it. */
 const char *trace_comm(const struct trace *t, s32 pid);

@@ -18,6 +18,9 @@ enum {
 	RAW_REPEATS = 19
 };
 
+/* Of the file's options. */
+enum { OPTION_DONE = 0, OPTION_CLOCK = 4 };
+
 #define TYPE_EXTEND 30
 #define TYPE_MAX 28 /* words; a longer entry has its length in the next word */
 #define DELTA_BITS 27
@@ -195,15 +198,13 @@ static void put_entry(struct bytes *page, const struct bytes *b, u64 delta)
 static void write_page(struct bytes *page, u64 time, u64 lost, FILE *f)
 {
 	u32 size = page->t->g->im.pointer_size, used = page->len - 8 - size;
-	bool counted = lost && page->len + size <= PAGE_BYTES;
 
-	if (counted)
+	if (lost)
 		put(page, lost, size);
 	memset(page->data + page->len, 0, PAGE_BYTES - page->len);
 	page->len = 0;
 	put(page, time, 8);
-	put(page, used | (lost ? LOST_FLAG : 0) | (counted ? LOST_COUNT : 0),
-	    size);
+	put(page, used | (lost ? LOST_FLAG | LOST_COUNT : 0), size);
 	fwrite(page->data, PAGE_BYTES, 1, f);
 }
 
@@ -212,7 +213,7 @@ static void write_cpu(struct trace *t, struct cursor *c, FILE *f)
 {
 	static struct bytes page, b;
 	u32 head = 8 + t->g->im.pointer_size, need;
-	u64 first = 0, last = 0, lost = 0, delta;
+	u64 first = 0, last = 0, lost = 0, delta, now;
 	const struct trace_entry *e;
 
 	page.t = b.t = t;
@@ -221,21 +222,23 @@ static void write_cpu(struct trace *t, struct cursor *c, FILE *f)
 		if (e->kind == UNKNOWN)
 			continue;
 		encode(&b, e);
-		delta = page.len == head ? 0 : e->ns - last;
+		now = trace_stamp(t, e);
+		delta = page.len == head ? 0 : now - last;
 		need = b.len + (b.len > 4 * TYPE_MAX ? 8 : 4) +
 		       (delta >> DELTA_BITS ? 8 : 0);
 		/* What was lost is said at a page's beginning. */
 		if (page.len > head &&
-		    (page.len + need > PAGE_BYTES || e->lost)) {
+		    (page.len + need + (lost ? head - 8 : 0) > PAGE_BYTES ||
+		     e->lost)) {
 			write_page(&page, first, lost, f);
 			page.len = head;
 			lost = delta = 0;
 		}
-		lost += e->lost;
+		lost += e->lost + e->overwritten;
 		if (page.len == head)
-			first = e->ns;
+			first = now;
 		put_entry(&page, &b, delta);
-		last = e->ns;
+		last = now;
 	}
 	if (page.len > head)
 		write_page(&page, first, lost, f);
@@ -351,6 +354,19 @@ static void write_systems(const struct trace *t, FILE *f)
 	}
 }
 
+/* The clock, as the control file trace_clock shows the chosen one. */
+static void write_options(const struct trace *t, FILE *f)
+{
+	char clock[32];
+	int len = snprintf(clock, sizeof(clock), "[%s]", t->clock_name) + 1;
+
+	fwrite("options  ", 10, 1, f);
+	write_number(t, OPTION_CLOCK, 2, f);
+	write_number(t, len, 4, f);
+	fwrite(clock, len, 1, f);
+	write_number(t, OPTION_DONE, 2, f);
+}
+
 static void write_head(const struct trace *t, FILE *f)
 {
 	fwrite("\x17\x08\x44tracing6", 11, 1, f);
@@ -370,6 +386,7 @@ static void write_head(const struct trace *t, FILE *f)
 	write_part(t, 4, f, words, NULL);
 	write_part(t, 8, f, names, NULL);
 	write_number(t, t->nr_cpus, 4, f);
+	write_options(t, f);
 	fwrite("flyrecord", 10, 1, f);
 }
 

@@ -134,6 +134,7 @@ bool graph_record(struct task_return *r, bool irqs_off)
 {
 	struct task *t = current_task();
 	enum verdict verdict = RECORD;
+	u64 clock = 0;
 
 	if (!graph_session_runs(t))
 		return false;
@@ -147,10 +148,11 @@ bool graph_record(struct task_return *r, bool irqs_off)
 		return true;
 	}
 	if (verdict == RECORD &&
-	    !ring_write(offset(r->ip), RING_ENTRY(t->graph_depth),
-			ring_context(irqs_off), NULL))
+	    !ring_write_at(offset(r->ip), RING_ENTRY(t->graph_depth),
+			   ring_context(irqs_off), NULL, &clock))
 		return false;
-	r->clock = arch_clock();
+	/* To the tick: so readers know the return of the call, as the trampolines' ones. */
+	r->clock = clock ?: arch_clock();
 	t->graph_depth++;
 	return true;
 }
@@ -174,7 +176,7 @@ void graph_leave(struct task_return *r, unsigned int depth)
 {
 	irq_state_t state = arch_irq_save();
 	bool irqs_off = arch_irq_was_off(state);
-	u64 ticks = arch_clock() - r->clock;
+	u64 now = arch_clock(), ticks = now - r->clock;
 	struct task *t = current_task();
 	struct ring_event took;
 
@@ -185,8 +187,8 @@ void graph_leave(struct task_return *r, unsigned int depth)
 						    t->returns_missed);
 		if (ticks >= graph_limits.thresh &&
 		    (s64)(r->clock - rings[cpu_index()].began) >= 0)
-			ring_write(RING_RETURN, offset(r->ip),
-				   ring_context(irqs_off), &took);
+			ring_write_at(RING_RETURN, offset(r->ip),
+				      ring_context(irqs_off), &took, &now);
 	}
 	arch_irq_restore(state);
 }

@@ -176,6 +176,39 @@ static void count_lines(unsigned int *kinds)
 	trace_iter_close(it);
 }
 
+/*
+ * A return says to the tick when its call began, whether trampolines or C code wrote the two: so
+ * readers tell its call from others. In the one place C writes the call because of a limit. In the
+ * other C writes the return, because the call takes long.
+ */
+KTEST(graph_exact, "graph.returns_name_their_call")
+{
+	static const char *const depths[] = { "5", "0" };
+	const struct ring_entry *e;
+	struct trace_iter *it;
+	unsigned int pairs;
+	u64 began;
+
+	KEXPECT_EQ(t, begin("victim_callback"), 0);
+	for (unsigned int i = 0; i < ARRAY_SIZE(depths); i++) {
+		KEXPECT_EQ(t, trace_test_put("max_graph_depth", depths[i]), 0);
+		trace_test_put("trace", "");
+		for (unsigned int n = 0; n < 8; n++)
+			victim_callback(sleep_on, 1);
+		it = trace_iter_open(rings, cpus_present(), true);
+		for (began = pairs = 0; it && (e = trace_iter_peek(it));
+		     trace_iter_next(it)) {
+			if (e->graph == RING_GRAPH_ENTRY)
+				began = e->clock;
+			else
+				pairs += e->clock - e->ticks == began;
+		}
+		trace_iter_close(it);
+		KEXPECT_EQ(t, pairs, 8);
+	}
+	trace_test_reset();
+}
+
 /* A call in which a task slept, and came back to its CPU, is one line. Neither an option that
  * leaves the sleep out of its time nor a limit, by which C code records it, changes that. */
 KTEST(graph_slept_leaf, "graph.leaf_that_slept")

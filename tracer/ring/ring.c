@@ -75,15 +75,13 @@ static void take_back(struct ring *r, struct ring_page *p)
 }
 
 /* Make page number seq the one being written, its times counting from now. */
-static void begin_page(struct ring *r, u32 seq, u64 before)
+static void begin_page(struct ring *r, u32 seq, u64 before, u64 now)
 {
 	struct ring_page *p = r->pages[seq % r->nr];
 	struct ring_place *at = r->at;
-	u64 now;
 
 	take_back(r, p);
 	r->full = false;
-	now = arch_clock();
 	at->base = now;
 	p->base = now;
 	p->before = before;
@@ -117,7 +115,7 @@ static void take_back_all(struct ring *r)
 		take_back(r, r->pages[i]);
 }
 
-static void next_page(struct ring *r)
+static void next_page(struct ring *r, u64 now)
 {
 	struct ring_page *p = current_page(r);
 	u64 before;
@@ -128,9 +126,9 @@ static void next_page(struct ring *r)
 		/* Page numbers run over after 2^32 pages: start again. */
 		take_back_all(r);
 		r->head = r->tail = 0;
-		begin_page(r, 0, before);
+		begin_page(r, 0, before, now);
 	} else {
-		begin_page(r, r->head + 1, before);
+		begin_page(r, r->head + 1, before, now);
 	}
 }
 
@@ -163,13 +161,15 @@ static bool must_keep(const struct ring *r)
  * full, and must keep what it has. From then on every entry goes through here until a reader
  * has freed a page, so that none finds room after another that has not.
  */
-static struct ring_event *reserve(struct ring *r, u32 n, u32 *delta)
+static struct ring_event *reserve(struct ring *r, u32 n, u64 now, u32 *delta)
 {
 	struct ring_page *p = current_page(r);
 	struct ring_place *at = r->at;
-	u64 now = arch_clock();
 	struct ring_event *e;
 
+	/* A mark that the caller has just made may have begun the page later than `now`. */
+	if ((s64)(now - at->base) < 0)
+		now = at->base;
 	if (at->cur + (n + 1) * RING_EVENT_SIZE >
 		    (char *)(p->slots + RING_SLOTS) ||
 	    r->full) {
@@ -178,8 +178,7 @@ static struct ring_event *reserve(struct ring *r, u32 n, u32 *delta)
 			open_page(r);
 			return NULL;
 		}
-		next_page(r);
-		now = at->base;
+		next_page(r, now);
 	} else if ((now - at->base) >> 32) {
 		e = (struct ring_event *)at->cur;
 		e->delta = now;
@@ -198,7 +197,7 @@ static void mark_task(struct ring *r, s32 pid, u32 stayed)
 	struct ring_event *e;
 	u32 delta;
 
-	e = reserve(r, 1, &delta);
+	e = reserve(r, 1, arch_clock(), &delta);
 	r->pid = pid;
 	r->unmarked = false;
 	if (!e)
@@ -238,10 +237,10 @@ void ring_task(struct task *prev, struct task *next, bool traced)
 /* An entry's first slot; `more` are there for the caller to fill and publish. NULL: there is no
  * room, and the entry has been counted as dropped. */
 static struct ring_event *begin_entry(struct ring *r, u32 ip, u32 parent,
-				      u32 context, u32 more)
+				      u32 context, u32 more, u64 now)
 {
 	u32 delta;
-	struct ring_event *e = reserve(r, 1 + more, &delta);
+	struct ring_event *e = reserve(r, 1 + more, now, &delta);
 
 	if (!e) {
 		r->dropped++;
@@ -264,7 +263,8 @@ bool ring_takes_calls(const struct ring *r)
 	return ring_is_on(r) && !r->passed_over;
 }
 
-bool ring_write(u32 ip, u32 parent, u32 context, const struct ring_event *more)
+bool ring_write_at(u32 ip, u32 parent, u32 context,
+		   const struct ring_event *more, u64 *clock)
 {
 	struct cpu_head *head = &arch_this_cpu()->head;
 	struct ring *r = &rings[head->index];
@@ -282,9 +282,10 @@ bool ring_write(u32 ip, u32 parent, u32 context, const struct ring_event *more)
 		return false;
 	if (r->unmarked)
 		mark_task(r, head->current->pid, 0);
-	e = begin_entry(r, ip, parent, context, !!more);
+	e = begin_entry(r, ip, parent, context, !!more, *clock ?: arch_clock());
 	if (!e)
 		return false;
+	*clock = r->at->base + e->delta;
 	if (more)
 		e[1] = *more;
 	publish(r, more ? 2 : 1);
@@ -318,7 +319,8 @@ bool ring_put_call(struct ring *r, unsigned long ip, unsigned long parent,
 {
 	if (!open_apart(r) ||
 	    !begin_entry(r, ip - (unsigned long)_text,
-			 parent - (unsigned long)_text, context, 0))
+			 parent - (unsigned long)_text, context, 0,
+			 arch_clock()))
 		return false;
 	publish(r, 1);
 	return true;
@@ -360,7 +362,7 @@ int ring_put_bytes(struct ring *r, u32 type, u32 context, const void *text,
 
 	if (current_task()->pid != r->pid)
 		mark_task(r, current_task()->pid, 0);
-	e = begin_entry(r, type, len, context, more);
+	e = begin_entry(r, type, len, context, more, arch_clock());
 	if (!e)
 		return -ENOSPC;
 	memcpy(e + 1, text, len);
@@ -403,7 +405,7 @@ void *ring_event_slow(bool irqs_off, u32 size)
 	/* A task that is passed over may have events. */
 	if (head->current->pid != r->pid)
 		mark_task(r, head->current->pid, 0);
-	e = reserve(r, 1 + RING_MORE_SLOTS(size + 4), &delta);
+	e = reserve(r, 1 + RING_MORE_SLOTS(size + 4), arch_clock(), &delta);
 	if (!e) {
 		r->dropped++;
 		goto none;
@@ -431,7 +433,8 @@ void ring_put_event(struct ring *r, unsigned int id, bool irqs_off,
 
 	if (!open_apart(r))
 		return;
-	e = begin_entry(r, RING_EVENT(id), len, ring_context(irqs_off), more);
+	e = begin_entry(r, RING_EVENT(id), len, ring_context(irqs_off), more,
+			arch_clock());
 	if (!e)
 		return;
 	to = ring_event_record(e);
@@ -447,7 +450,7 @@ void ring_restart(struct ring *r)
 	r->read = r->overwritten = r->dropped = 0;
 	r->began = arch_clock();
 	r->tail = r->head == ~0u ? 0 : r->head + 1;
-	begin_page(r, r->tail, 0);
+	begin_page(r, r->tail, 0, r->began);
 }
 
 void ring_exchange(struct ring *r, struct ring *spare)

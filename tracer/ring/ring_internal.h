@@ -36,9 +36,18 @@ void ring_switch(struct ring *r, s32 pid, bool on, bool traced);
 /*
  * Write an entry: ip and parent as in arch/ring_event.h, 24 bits each, and a
  * second slot if there is one (else NULL). False: not recorded; from an NMI, or in
- * the middle of the tracer's code, counted as dropped. No site.
+ * the middle of the tracer's code, counted as dropped. *clock: arch_clock() when it
+ * happened, or 0 for now; it becomes the time that the entry has. No site.
  */
-bool ring_write(u32 ip, u32 parent, u32 context, const struct ring_event *more);
+bool ring_write_at(u32 ip, u32 parent, u32 context,
+		   const struct ring_event *more, u64 *clock);
+static inline bool ring_write(u32 ip, u32 parent, u32 context,
+			      const struct ring_event *more)
+{
+	u64 clock = 0;
+
+	return ring_write_at(ip, parent, context, more, &clock);
+}
 
 /* Asked where triggers may just have changed tracing_on: does the ring record now? */
 bool ring_is_on(const struct ring *r);
