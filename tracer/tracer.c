@@ -58,7 +58,8 @@ struct trace_ops *trace_wants(const struct tracer *tracer)
  * switch can be missed any more; live calls last. Stopping, or changing over to
  * another tracer in an empty buffer: live calls first. A task that was preempted
  * inside a trampoline comes out of it with the old ops much later; ring.end, or
- * which tracer runs, tells it then whether to record.
+ * which tracer runs, tells it then whether to record. The hook goes last: until
+ * ring_record() has told a CPU, the CPU records the returns of all its tasks.
  *
  * A session of function_graph ends before the CPUs are interrupted, and begins behind that.
  * Its trampolines look at ring.graph alone. It is open only while trace_ops
@@ -91,12 +92,15 @@ static void apply(bool clear)
 		trace_ops_set(calls_ops(&tracer_nop) ?: &trace_ops_off);
 	/* Events need the names of tasks, too. */
 	watch = calls || events_are_on() || trace_top.tracer->latency;
-	if (watch)
+	if (watch) {
 		comm_save_all();
-	WRITE_ONCE(sched_switch_hook, watch ? on_switch : NULL);
+		WRITE_ONCE(sched_switch_hook, on_switch);
+	}
 	if (clear)
 		graph_session_end();
 	ring_record(rings, on ? trace_top.cpumask : 0, clear);
+	if (!watch)
+		WRITE_ONCE(sched_switch_hook, NULL);
 	if (clear && trace_top.tracer->graph)
 		graph_session_begin();
 	trace_ops_set(ops);
