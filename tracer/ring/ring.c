@@ -317,10 +317,9 @@ static bool open_apart(struct ring *r)
 bool ring_put_call(struct ring *r, unsigned long ip, unsigned long parent,
 		   u32 context)
 {
-	if (!open_apart(r) ||
-	    !begin_entry(r, ip - (unsigned long)_text,
-			 parent - (unsigned long)_text, context, 0,
-			 arch_clock()))
+	if (!open_apart(r) || !begin_entry(r, ip - (unsigned long)_text,
+					   parent - (unsigned long)_text,
+					   context, 0, arch_clock()))
 		return false;
 	publish(r, 1);
 	return true;
