@@ -39,9 +39,9 @@ class TraceDat:
         data = ("\n".join(self.g.lines(f"cat {TRACING}/{file}")) + "\n").encode()
         return self.number(form, len(data)) + data
 
-    def pages(self) -> list[bytes]:
+    def pages(self, file: str = "trace_pipe_raw") -> list[bytes]:
         """Each CPU's raw pages."""
-        return [read_hex(self.g, f"{TRACING}/per_cpu/cpu{cpu}/trace_pipe_raw")
+        return [read_hex(self.g, f"{TRACING}/per_cpu/cpu{cpu}/{file}")
                 for cpu in range(self.cpus)]
 
     def make(self, pages: list[bytes]) -> bytes:
@@ -139,6 +139,36 @@ def test_trace_cmd_reads_it(arch, image, guest, tmp_path):
             # trace-cmd 3.1 reads a pointer to a text in the host's byte order.
             assert all((n or t) in b[4] for n, t in words
                        if n or image.order == "<"), (a, b)
+
+
+def test_trace_cmd_reads_a_snapshot(arch, image, guest, tmp_path):
+    """snapshot_raw: the entries of each CPU's snapshot, while tracing goes on."""
+    g = guest(arch, smp=2)
+    g.run(f"cd {TRACING}")
+    g.run("echo 'task_wake timer_start' > set_ftrace_filter")
+    g.run("echo function > current_tracer")
+    g.run("sleep 0.05")
+    g.run("stress start 1")
+    g.run("sleep 0.01")
+    g.run("stress stop")
+    g.run("echo 1 > snapshot")
+    texts = [[x for x in g.lines(f"cat per_cpu/cpu{cpu}/snapshot", timeout=300)
+              if not x.startswith("#")] for cpu in range(2)]
+    dat = TraceDat(image, g, 2)
+    file = tmp_path / "trace.dat"
+    file.write_bytes(dat.make(dat.pages("snapshot_raw")))
+    done = subprocess.run(["trace-cmd", "report", "-O", "parent", str(file)], text=True,
+                          capture_output=True, check=True)
+    said = re.findall(r"\[(\d+)\]\s+(\d+\.\d+): function: +(\w+) <-- (\w+)", done.stdout)
+    for cpu, lines in enumerate(texts):
+        calls = [TRACE_LINE.match(x) for x in lines]
+        theirs = [(float(time), callee, caller) for at, time, callee, caller in said
+                  if int(at) == cpu]
+        assert len(theirs) == len(calls) > 10
+        for m, (time, callee, caller) in zip(calls, theirs):
+            assert (m["callee"], m["caller"]) == (callee, caller)
+            assert abs(float(f"{m['seconds']}.{m['micros']}") - time) < 2e-6
+    assert not any("[00" in x for x in g.lines("cat snapshot") if not x.startswith("#"))
 
 
 def test_trace_cmd_reads_repeats(arch, image, guest, tmp_path):

@@ -423,6 +423,8 @@ static const char readme[] =
 "  enabled_functions   functions whose call is on now, how many are told of it,\n"
 "                      and where it leads; touched_functions: has ever been on\n"
 "  buffer_size_kb      KiB of buffer a CPU\n"
+"  buffer_percent      how full a buffer is when a reader of trace_pipe_raw\n"
+"                      that waits goes on; 0 is at the first event\n"
 "  patch_strategy      how sites are switched: stop breakpoint word\n"
 "  patch_log           in which order text was written and CPUs synchronised\n"
 "  patch_log_check     whether that order is right\n"

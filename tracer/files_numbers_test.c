@@ -53,6 +53,7 @@ static const struct {
 	{ TRACING "tracing_thresh", "0", DECIMAL, true },
 	{ TRACING "tracing_max_latency", "0", DECIMAL, true },
 	{ TRACING "buffer_size_kb", "256", DECIMAL, false },
+	{ TRACING "buffer_percent", "50", DECIMAL, true },
 	{ TRACING "per_cpu/cpu0/buffer_size_kb", "256", DECIMAL, false },
 	{ TRACING "snapshot", "0", DECIMAL, false },
 	{ TRACING "per_cpu/cpu0/snapshot", "2", DECIMAL, false },

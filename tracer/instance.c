@@ -37,6 +37,7 @@ struct trace_instance trace_instances[INSTANCES] = {
 		.tracer = &tracer_nop,
 		.on = true,
 		.options = TRACE_OPTIONS_AT_BOOT,
+		.buffer_percent = BUFFER_PERCENT_AT_BOOT,
 		.rings = rings,
 		.spares = ring_spares,
 		FILTERS(0),
@@ -247,6 +248,7 @@ static int make_in(struct ctl_handle *h, struct trace_instance *in)
 	in->tracer = &tracer_nop;
 	in->options = TRACE_OPTIONS_AT_BOOT;
 	in->clock = 0;
+	in->buffer_percent = BUFFER_PERCENT_AT_BOOT;
 	if (!in->rings || !site_bits.filter[i] || !site_bits.excluded[i] ||
 	    ring_resize(in->rings, cpus_present(), RING_DEFAULT_KB)) {
 		drop(in);

@@ -31,6 +31,7 @@ struct trace_instance {
 	unsigned int pauses; /* readers of trace: nothing is recorded */
 	u32 options;	     /* a bit for each of options.h */
 	unsigned int clock;  /* the number of its clock: output.c */
+	unsigned int buffer_percent; /* full so far, a ring wakes its reader */
 	struct ring
 		*rings; /* MAX_CPUS of them; NULL: the instance is not there */
 	/* As many, which have no writer: what a snapshot has taken out of the rings
@@ -38,6 +39,7 @@ struct trace_instance {
 	struct ring *spares;
 	struct site_filter filter, left_out;
 };
+#define BUFFER_PERCENT_AT_BOOT 50
 extern struct trace_instance trace_instances[INSTANCES];
 #define trace_top trace_instances[0]
 

@@ -1,4 +1,5 @@
 /* Events as text: the merge over CPUs, and Linux's line format. */
+#include <tracer/output/files_marker.h>
 #include <tracer/output/output.h>
 
 #include <kernel/errno.h>
@@ -12,7 +13,6 @@
 #include <kernel/mm/kmalloc.h>
 #include <tracer/tracer.h>
 #include <tracer/output/comm.h>
-#include <tracer/output/files_marker.h>
 #include <tracer/events/events.h>
 #include <tracer/options.h>
 #include <tracer/graph/output_graph.h>

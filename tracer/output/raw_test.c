@@ -4,11 +4,13 @@
  */
 #include <tracer/testing.h>
 
+#include <kernel/lib/format.h>
 #include <kernel/mm/kmalloc.h>
 #include <kernel/mm/page.h>
 #include <kernel/time.h>
 #include <tracer/output/files_marker.h>
 #include <tracer/output/raw.h>
+#include <tracer/output/snapshot.h>
 #include <tracer/ring/ring_control.h>
 #include <tracer/ring/ring_more.h>
 
@@ -235,6 +237,151 @@ KTEST(raw_lost, "raw.lost_entries_are_counted")
 	ring_cursor_close(&c);
 	task_set_affinity(current_task(), ~0u);
 	page_free(page, 0);
+	trace_test_size(RING_DEFAULT_KB);
+	trace_test_reset();
+}
+
+/* Entries in the next pages of a binary file, up to its end or to where a reader must wait. */
+static unsigned int count_raw(struct ktest_run *t, struct ctl_handle *h)
+{
+	static char page[PAGE_SIZE];
+	unsigned int entries = 0;
+	size_t len = 0;
+	ssize_t n;
+
+	while ((n = ctl_read(h, page + len, PAGE_SIZE - len)) > 0) {
+		len += n;
+		if (len < PAGE_SIZE)
+			continue;
+		for (begin_page(t, page); step(t); entries++)
+			;
+		len = 0;
+	}
+	KEXPECT_EQ(t, len, 0);
+	return entries;
+}
+
+static struct ctl_handle *open_raw(struct ktest_run *t, const char *file)
+{
+	struct ctl_handle *h = NULL;
+	char path[64];
+
+	snprintf(path, sizeof(path), TRACING "per_cpu/cpu0/%s", file);
+	KEXPECT_EQ(t, ctl_open(path, false, false, &h), 0);
+	return h;
+}
+
+/* A snapshot is read once, as far as it goes, whether tracing is on or off; it stays meanwhile. */
+KTEST(raw_snapshot, "raw.snapshot")
+{
+	struct ctl_handle *h;
+
+	KEXPECT_EQ(t, trace_test_victim(), 0);
+	task_set_affinity(current_task(), 1);
+	h = open_raw(t, "snapshot_raw");
+	KASSERT(t, h);
+	KEXPECT_EQ(t, count_raw(t, h), 0);
+	ctl_abandon(h);
+	call_victim(1000);
+	KEXPECT_EQ(t, trace_test_put("snapshot", "1"), 0);
+	call_victim(10);
+	h = open_raw(t, "snapshot_raw");
+	KASSERT(t, h);
+	KEXPECT_EQ(t, trace_test_put("snapshot", "1"), -EBUSY);
+	KEXPECT_EQ(t, count_raw(t, h), 1000);
+	KEXPECT_EQ(t, count_raw(t, h), 0);
+	ctl_abandon(h);
+	/* Its memory may go between two pages. */
+	KEXPECT_EQ(t, trace_test_put("snapshot", "1"), 0);
+	call_victim(1000);
+	KEXPECT_EQ(t, trace_test_put("snapshot", "1"), 0);
+	h = open_raw(t, "snapshot_raw");
+	KASSERT(t, h);
+	for (unsigned int i = 0; i < PAGE_SIZE; i++)
+		KEXPECT_EQ(t, ctl_read(h, &(char){ 0 }, 1), 1);
+	KEXPECT_EQ(t, trace_test_put("snapshot", "0"), 0);
+	count_raw(t, h);
+	ctl_abandon(h);
+	KEXPECT_EQ(t, trace_test_put("current_tracer", "irqsoff"), 0);
+	KEXPECT_EQ(t,
+		   ctl_open(TRACING "per_cpu/cpu0/snapshot_raw", false, false,
+			    &h),
+		   -EBUSY);
+	task_set_affinity(current_task(), ~0u);
+	trace_test_reset();
+}
+
+static struct ctl_handle *waiting;
+static ssize_t woken_with; /* what the read returned; 0: it waits */
+
+static void wait_for_page(void *arg)
+{
+	char byte;
+
+	(void)arg;
+	WRITE_ONCE(woken_with, ctl_read(waiting, &byte, 1));
+}
+
+/* Does a reader that waits go on, within a tenth of a second? */
+static bool goes_on(void)
+{
+	task_sleep(100 * NSEC_PER_MSEC);
+	return READ_ONCE(woken_with);
+}
+
+#define PAGES 16u
+
+static void wait_at(struct ktest_run *t, const char *percent, unsigned int less,
+		    unsigned int enough)
+{
+	struct task *reader;
+
+	KEXPECT_EQ(t, trace_test_victim(), 0);
+	KEXPECT_EQ(t, trace_test_put("buffer_percent", percent), 0);
+	woken_with = 0;
+	waiting = open_raw(t, "trace_pipe_raw");
+	KASSERT(t, waiting);
+	reader = task_create("reader", PRIO_NORMAL, ~0u, wait_for_page, NULL);
+	KASSERT(t, reader);
+	KEXPECT(t, !goes_on());
+	call_victim(less);
+	KEXPECT(t, !less || !goes_on());
+	call_victim(enough - less);
+	KEXPECT(t, goes_on());
+	trace_test_put("tracing_on", "0");
+	task_join(reader);
+	KEXPECT_EQ(t, woken_with, 1);
+	ctl_abandon(waiting);
+}
+
+/* A reader that waits goes on when its ring is full to that part; one that does not wait gets
+ * each entry at once, and so does each reader when tracing ends. */
+KTEST(raw_percent, "raw.buffer_percent")
+{
+	struct ctl_handle *h;
+
+	KEXPECT(t, trace_test_says("buffer_percent", "50\n"));
+	KEXPECT_EQ(t, trace_test_put("buffer_percent", "101"), -EINVAL);
+	KEXPECT(t, strstr(trace_test_error, "from 0 to 100"));
+	KEXPECT(t, trace_test_says("buffer_percent", "50\n"));
+	task_set_affinity(current_task(), 1);
+	trace_test_size(4 * PAGES);
+	wait_at(t, "0", 0, 1);
+	wait_at(t, "50", 6 * RING_SLOTS, 8 * RING_SLOTS);
+	wait_at(t, "100", 14 * RING_SLOTS, 16 * RING_SLOTS);
+	KEXPECT_EQ(t, trace_test_victim(), 0);
+	h = open_raw(t, "trace_pipe_raw");
+	KASSERT(t, h);
+	h->nonblock = true;
+	call_victim(3);
+	KEXPECT_EQ(t, count_raw(t, h), 3);
+	h->nonblock = false;
+	call_victim(4);
+	trace_test_put("tracing_on", "0");
+	KEXPECT_EQ(t, count_raw(t, h), 4);
+	ctl_abandon(h);
+	trace_test_put("buffer_percent", "50");
+	task_set_affinity(current_task(), ~0u);
 	trace_test_size(RING_DEFAULT_KB);
 	trace_test_reset();
 }

@@ -136,21 +136,22 @@ INIT_HOOK(INIT_SITES, tracer_snapshot_start);
 
 /* ---- snapshot, per_cpu/cpuN/snapshot -------------------------------------------------- */
 
-static int refuse(struct ctl_handle *h)
+int snapshot_check(struct ctl_handle *h)
 {
+	const struct tracer *tracer = READ_ONCE(instance_of(h)->tracer);
+
+	if (!tracer->latency)
+		return 0;
 	return ctl_error(h, -EBUSY,
 			 "the tracer %s keeps its longest latency there: cat "
 			 "trace",
-			 READ_ONCE(instance_of(h)->tracer)->name);
+			 tracer->name);
 }
 
 static int open_on(struct ctl_handle *h, cpumask_t mask)
 {
-	const struct trace_instance *in = instance_of(h);
-
-	return READ_ONCE(in->tracer)->latency ?
-		       refuse(h) :
-		       trace_show_open(h, in->spares, mask);
+	return snapshot_check(h) ?:
+		       trace_show_open(h, instance_of(h)->spares, mask);
 }
 
 static int snapshot_open(struct ctl_handle *h)
@@ -216,8 +217,9 @@ static int write_on(struct ctl_handle *h, char *text, cpumask_t mask)
 	if (err)
 		return err;
 	mutex_lock(&trace_mutex);
-	if (in->tracer->latency) {
-		err = refuse(h);
+	err = snapshot_check(h);
+	if (err) {
+		/* As it is. */
 	} else if (v == 1) {
 		err = take(h, mask & cpus_present());
 	} else if (v) {

@@ -34,6 +34,10 @@ void snapshot_answer(void);
 void snapshot_hold(struct trace_instance *in);
 void snapshot_release(struct trace_instance *in);
 
+/* May users read and take snapshots of the file's instance? 0; -EBUSY, which is explained in h: a
+ * latency tracer keeps its record there. Any context. */
+int snapshot_check(struct ctl_handle *h);
+
 /* The CPUs that have a part in the last snapshot. Between hold and release it stays. */
 cpumask_t snapshot_cpus(const struct trace_instance *in);
 

@@ -327,10 +327,12 @@ bool ring_cursor_take(struct ring_cursor *c)
 	const struct ring *r = c->ring;
 	u32 new = RING_STATE(RING_GEN(c->seq), c->after, c->entries);
 	bool ours = false, leaf = c->entry.graph == RING_GRAPH_LEAF;
-	u32 *state, old, first = leaf ? c->first : c->after;
+	u32 gone = RING_STATE(RING_NOBODY, 0, 0), *state, old;
+	u32 first = leaf ? c->first : c->after;
 
 	lock_pages_of(c);
-	state = &r->pages[c->seq % r->nr]->state;
+	/* A snapshot's memory may have been given back since peek. */
+	state = r->pages ? &r->pages[c->seq % r->nr]->state : &gone;
 	old = READ_ONCE(*state);
 	while (RING_STATE_GEN(old) == RING_GEN(c->seq) &&
 	       RING_STATE_SLOTS(old) < first && !ours)
@@ -345,6 +347,14 @@ bool ring_cursor_take(struct ring_cursor *c)
 		part(c);
 	c->after = 0;
 	return ours;
+}
+
+u32 ring_cursor_pages(struct ring_cursor *c)
+{
+	u32 tail, head;
+
+	live_pages(c->ring, &tail, &head);
+	return c->seq - tail > head - tail ? head - tail : head - c->seq;
 }
 
 /* ---- Opening and the books ------------------------------------------------- */

@@ -95,6 +95,8 @@ bool ring_cursor_peek(struct ring_cursor *c);
 void ring_cursor_join(struct ring_cursor *c);
 /* Go past c->entry, which stays in the ring. */
 void ring_cursor_next(struct ring_cursor *c);
+/* How many pages, from that of c->entry on, the writer has filled. Call it after a peek. */
+u32 ring_cursor_pages(struct ring_cursor *c);
 /*
  * Consume c->entry. true: the caller has it, and it counts as read from now on. false:
  * another reader has consumed it, or the writer took the page back. Either way the
