@@ -416,7 +416,7 @@ def test_dump_of_one_cpu_and_bad_input(arch, run_tool):
     done = run_tool("--arch", arch, "--smp", "2", "-v", "--append",
                     "ftrace=function ftrace_dump_on_oops=orig_cpu "
                     'run="echo 3 > /proc/sys/kernel/ftrace_dump_on_oops; panic"')
-    assert "'3' is none of 0 (no dump), 1 (all CPUs), 2" in done.stdout
+    assert ": 3 is no number from 0 (no dump), 1 (all CPUs), 2" in done.stdout
     assert len({event[2] for event in NEWEST.findall(done.stdout)}) == 1
     done = run_tool("--arch", arch, "-v", "--append",
                     'ftrace_dump_on_oops=all run="panic"')
