@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Fixtures: kernels built on demand, guests, and where everything is."""
 
 import contextlib
@@ -30,7 +31,7 @@ FACTS = {arch: port.read(arch)["tests"] for arch in ARCHES}
 # Some port, for tests of what no port does differently: the first.
 ANY = ARCHES[0]
 VARIABLES = ("ARCH", "SMP", "O", "V", "SITES", "ENDIAN", "RECORD", "APPEND",
-             "CROSS_COMPILE", "ICOUNT", "T")
+             "CROSS_COMPILE", "ICOUNT", "T", "PYTEST_ARGS")
 
 
 class Kernel(str):
