@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # nopl: `make help` lists targets and variables.
 
 # A port is a folder of arch/ that has a port.mk; the default is the host's own.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The contract between nopl and a port: every function that a port supplies to the
  * kernel. arch_trace.h is the tracer's half. Each comment says what the function

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The contract's third part: what a port supplies so that the lab can prove its table
  * of sites, by enumeration (tracer/lab/README.md). With these data alone, the lab

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The contract's second half: what a port supplies so that its sites can be found,
  * turned into NOPs, and switched while the machine runs. tracer/README.md explains

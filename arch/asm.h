@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * For the ports' assembly: a function's symbol and its frame information, from
  * FUNCTION(name), or LOCAL_FUNCTION(name), to END(name).

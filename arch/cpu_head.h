@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The part of struct cpu that assembly uses: offsets and struct in one place.
  * The port's CPU register (gs base, tp, gp) points at it for the life of the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Jump labels: a test that costs one instruction while its answer is no. Where
  * static_branch(&key) stands, the compiler leaves an instruction that does nothing. When

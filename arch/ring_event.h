@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The event that the entry trampolines write: three 32-bit words, 12 bytes.
  *   word 0  arch_clock() - head.ring.base, must fit

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The part of struct task that trampolines use: offsets for assembly. kernel/sched/task.h
  * has the structs, and checks the offsets. CONTEXT_SIZE is the port's (frame.h).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* struct boot_info, and what every port's boot code needs to fill it. */
 #include <stdarg.h>
 

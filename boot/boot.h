@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What every port's boot code needs to fill struct boot_info. */
 #ifndef BOOT_BOOT_H
 #define BOOT_BOOT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What firmware told us, in one form for every architecture. boot/<arch>
  * fills it before kernel_main(); nothing later reads a device tree, ACPI,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Reading a flattened device tree: fdt.h. */
 #include <arch/arch.h>
 #include <boot/boot.h>

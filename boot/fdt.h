@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A reader of flattened device trees (Devicetree Specification 0.4, chapter 5), for
  * ports whose firmware hands one over. Every read is checked against the tree's size,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Preconditions as code: assert.h. */
 #include <kernel/assert.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Preconditions as code: what a function's comment says of its caller's context
  * stands at its entry as one of these. spin_assert_held() and mutex_assert_held()

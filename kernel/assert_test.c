@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Proves that each kind of precondition is checked: a task that breaks it is killed,
  * and its fault says what was wrong. */
 #include <kernel/assert.h>

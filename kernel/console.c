@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The console: output whose lines stay whole, and input by interrupt. */
 #include <kernel/console.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The console: output whose lines stay whole, and input. */
 #ifndef KERNEL_CONSOLE_H
 #define KERNEL_CONSOLE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Errors, as in Linux: a function returns 0 or the negative of one. */
 #ifndef KERNEL_ERRNO_H
 #define KERNEL_ERRNO_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Hooks that other floors register to run at named points of the boot, so that
  * kernel_main() names none of them. Within a stage the order is link order.

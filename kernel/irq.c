@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What an interrupt does, whatever the port: count, handle, maybe switch. */
 #include <kernel/cpu/cpu.h>
 #include <kernel/event/event.h>

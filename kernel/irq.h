@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What a port calls when an interrupt or a fault arrives, and what for. */
 #ifndef KERNEL_IRQ_H
 #define KERNEL_IRQ_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* From boot_info to the first task: the boot order, in one place. */
 #include <boot/boot_info.h>
 #include <kernel/cpu/cpu.h>

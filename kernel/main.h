@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Where boot code enters the kernel. */
 #ifndef KERNEL_MAIN_H
 #define KERNEL_MAIN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The end of the machine, with a reason. */
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What a panic changes for the rest of the kernel. */
 #ifndef KERNEL_PANIC_H
 #define KERNEL_PANIC_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Kernel parameters: the command line taken apart. */
 #include <boot/boot_info.h>
 #include <kernel/errno.h>

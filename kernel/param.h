@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Kernel parameters: name=value words of the command line. */
 #ifndef KERNEL_PARAM_H
 #define KERNEL_PARAM_H

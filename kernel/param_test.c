@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Proves that the command line is taken apart as documented, by the parameter icount=,
  * which may be wrong for the time of a test.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The annotations of the patching path, as the running kernel sees them. */
 #include <kernel/patch_path.h>
 

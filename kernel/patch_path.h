@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What runs while text is being patched, while CPUs are stopped for it, or while the tracer
  * records, said for the build. It follows the linked image's call graph from here. A site that

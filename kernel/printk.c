@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Messages of the kernel: formatted, then to the console. */
 #include <kernel/printk.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Messages of the kernel, on the console. */
 #ifndef KERNEL_PRINTK_H
 #define KERNEL_PRINTK_H

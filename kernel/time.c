@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Nanoseconds and timers. Each CPU has one queue of timers and one one-shot
  * timer, set to the soonest of its queue and, while a task runs, the end of the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Time: nanoseconds since boot, timers, the tick. */
 #ifndef KERNEL_TIME_H
 #define KERNEL_TIME_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Proves that time is the same on every CPU and never goes back, that clock
  * conversion neither overflows nor drifts, and that timers fire in order, not

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A fault: what is said about it, and whom it ends. */
 #include <kernel/cpu/cpu.h>
 #include <kernel/irq.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Faults. */
 #ifndef KERNEL_TRAP_H
 #define KERNEL_TRAP_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Proves that a fault in an expendable task ends that task and nothing else, on every
  * CPU: wild accesses, stores to text, execution of data, and a stack that overflows

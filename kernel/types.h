@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Types that every file of the kernel uses, and the few GCC attributes. */
 #ifndef KERNEL_TYPES_H
 #define KERNEL_TYPES_H

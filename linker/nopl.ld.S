@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The one linker script, preprocessed with the port's layout.h. The tables that
  * tools/mksites makes from the linked image stand at the very end, so that the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """QEMU's gdb server, for tests that step a guest instruction by instruction."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What guests print, read line by line; and the guest itself, of tools/lib/guest.py."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The linked kernel as tests see it: a reading of its own, apart from tools/*.c,
 so that a mistake there is not repeated here."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """QEMU's machine protocol, as much of it as tests need."""
 
 import json

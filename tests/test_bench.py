@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """make bench: every figure that has a limit is there, on every architecture, and
 under it; the same twice, for they are counted, not timed."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The build and the tree: errors of one line, a README that is true,
 generic code that names no architecture."""
 

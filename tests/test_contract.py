@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The contract of arch/arch.h and arch/arch_trace.h: the porting guide names every
 function and datum of it, and each has a conformance test of its name."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Every folder says what is in it, and every code that the tree uses is explained."""
 
 import re

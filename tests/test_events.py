@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Events: their formats against the debugger's idea of the records, their text against
 their own print formats, their order against what the kernel does, and their number
 against an emulator that counts."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """build/host/extract: of rings that have run over, each format says what the guest's own text
 says, call by call; and each says what is missing, of which tasks, by which clock."""
 

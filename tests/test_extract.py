@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """build/host/extract: the trace of a guest that does not help, for other programs; what they
 say of it equals what the guest itself has said."""
 

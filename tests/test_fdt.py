@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The reader of device trees against damaged trees, on the host, under the compiler's
 sanitizers. The corpus is what QEMU itself hands over."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Every front end, byte order and recorder: what is claimed to work is made, boots,
 converts, traces and passes; what cannot be is refused with its reason; and the
 old way of recording is seen to be wrong where the linker relaxes."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Linux's own ftracetest on a guest: what happens is what tests/ftracetest.md says."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """tools/gdb/nopl.py: what gdb says of a guest equals what the guest says of itself."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """function_graph at the shell: Linux's header, lines that nest for every task
 while all CPUs are at work and after the ring has gone round, returns in plenty
 while tracers change, and errors. That each call is there as often as it was made

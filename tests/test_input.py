@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Bad input: one clear line that says what was wrong and what is accepted, and
 nothing changes."""
 

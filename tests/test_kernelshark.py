@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """KernelShark draws a guest's trace: CPUs and a task."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """make lab: every scheme of every architecture bears its claim out, each
 instruction boundary held; and a lab that is wrong on purpose is found out."""
 

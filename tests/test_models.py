@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The Promela models: of the strategies (every interleaving of three CPUs, one of which
 comes or goes, and a preempted task), of the trace buffer (a writer, a reader, and memory
 that reorders stores), and of retiring a tracer's ops. All states are gone through, and

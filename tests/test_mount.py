@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The guest's control files on this machine: tools/run --mount, tools/inside, and programs
 that know nothing of nopl."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """make mutations: a few of the porting mistakes that are planted, others for each
 commit; the whole campaign is run by hand."""
 

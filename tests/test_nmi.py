@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Non-maskable interrupts from outside, as many as QEMU gets in, while sites are
 switched endlessly with each strategy, on the machines that have them."""
 

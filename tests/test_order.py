@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The order log and its rules, from outside: what the kernel logs is held against
 the rules on the host (tools/patchcheck), as it is and with the code broken on
 purpose; and a log with a line taken out must not pass."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A port is arch/NAME and boot/NAME, and nothing else: nothing outside names one, a copy
 under another name works at once, and a wrong data file is named with its field."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Programs that know nothing of nopl take a mounted guest for this machine: trace-cmd, perf."""
 
 import os

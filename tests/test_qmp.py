@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Programs that ask a QEMU which does not answer: each wait ends, and says for what it was."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """trace_pipe_raw: trace-cmd reads nopl's binary pages, with nopl's own formats, and says
 what nopl's own text says, event by event."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """make report: the page shows what its inputs say, nothing stands on anything else, and it
 can be read in dark and in light, as a browser draws it."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """tools/run's verdicts: whatever is not a whole, passing report with the right
 exit status is never a pass. Most cases are consoles made up here; the last ones
 are machines that really end that way."""

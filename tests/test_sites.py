@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The site table: true to the text, and checked on every path by which it could
 become wrong: by mksites when it is built, by patchpath against the call graph,
 by the kernel at boot against the bytes in memory."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """tools/stale: an instruction-cache sanitizer outside the guest. It raises no alarm
 while nopl switches sites by each strategy, and names what a planted mistake does."""
 

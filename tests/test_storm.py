@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Storms: sites switched on and off endlessly, with each strategy, on four CPUs
 that go and come at random under load. Nothing gets lost."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The guest's stack walk against the truth, at every instruction.
 
 QEMU's gdb server steps a task instruction by instruction, interrupts included. The

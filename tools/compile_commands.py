@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Print compile_commands.json for the C files named on the command line.
 
 compile_commands.py 'COMPILER FLAGS' 'SITE FLAGS' FILE...: files of kernel/ are

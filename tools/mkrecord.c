@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * mkrecord: records sites the old way, as Linux's recordmcount did: in each
  * object file, before the link, by a base symbol of the section and the site's

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * mksites: finds every site and every function of the linked kernel, and writes
  * them as the tables that the second link adds; then proves that the second

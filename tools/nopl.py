@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """nopl for other people's tests.
 
     from nopl import Guest

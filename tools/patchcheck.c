@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * patchcheck: hold an order log, as the kernel's file patch_log shows it, against
  * the rules of tracer/patch/patch_check.h, on the host.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * patchpath: proves on the linked image that nothing that runs while text is
  * being patched, or while CPUs are stopped for it, can be switched, nor has a jump label. It

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The shell's `bench`: instructions of everything that has a limit, counted by
  * the machine under `-icount shift=0`, where they are the same in every run. One

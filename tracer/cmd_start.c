@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The shell's `trace start` and `trace reset`: what they mean for the control files. */
 #include <tracer/cmd_start.h>
 

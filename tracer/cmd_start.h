@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The shell's `trace start` and `trace reset`. */
 #ifndef TRACER_CMD_START_H
 #define TRACER_CMD_START_H

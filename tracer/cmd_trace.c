@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The shell's `trace`: trace-cmd's verbs over the control files, so that both
  * ways always mean the same. */
 #include <tracer/cmd_start.h>

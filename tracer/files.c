@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Control files that set the tracer up: /sys/kernel/tracing, Linux's names and
  * formats. Those that show events are in files_buffer.c. */
 #include <tracer/tracer.h>

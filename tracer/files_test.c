@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Proves of the control files: Linux's formats to the letter, the same bytes in
  * chunks of any size (H25), clear errors, and that every event shown is a call

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * set_ftrace_filter and the like: bitmaps of sites, changed by words
  * that name functions. A write is checked whole before it changes anything, and

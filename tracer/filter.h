@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* set_ftrace_filter, set_ftrace_notrace, set_graph_function, set_graph_notrace and
  * stack_trace_filter. */
 #ifndef TRACER_FILTER_H

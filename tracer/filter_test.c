@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Proves of set_ftrace_filter and set_ftrace_notrace that they take what Linux's
  * take: names, globs, numbers, `!`, `>` and `>>`; that a bad word changes

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Instances of the tracer: instance.h. */
 #include <tracer/instance.h>
 

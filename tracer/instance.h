@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Instances of the tracer: each has a buffer, a tracer, filters, events, options and a clock of
  * its own. The top level is the first one, and is always there. Users make the others with

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Proves of what an instance is told to do, beside recording: triggers, lists of pids, snapshots
  * and its error_log are its own, change nothing else, and are gone when it is removed.

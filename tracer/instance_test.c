@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Proves of instances: each records its own functions, events and markers, as often as the test
  * has made them happen, and nothing else; what is set in one changes no other; making, removing

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The owner of trace_ops, and the wait for tasks that have loaded it: ops.h. */
 #include <tracer/ops.h>
 

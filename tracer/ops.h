@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What live calls do: trace_ops (arch/arch_trace.h) and its one owner. The tracer
  * that is selected uses it; tests, the lab and measurements borrow it meanwhile,

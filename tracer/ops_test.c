@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Proves that trace_ops has one owner, and that ops are freed only when no task can
  * call them any more: a task is held at the instructions of the trampolines, its

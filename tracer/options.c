@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The trace options and their files: options.h. */
 #include <tracer/options.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Linux's options: how events are shown and what is recorded beside them. Each is a file in
  * options/; trace_options shows and takes them all. Writers hold trace_mutex.

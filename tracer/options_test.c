@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Proves of the trace options and of the lists of pids: what each changes, and nothing else. */
 #include <tracer/testing.h>
 #include <kernel/image/symbols.h>

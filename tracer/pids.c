@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Lists of pids, and their control files: pids.h. */
 #include <tracer/pids.h>
 

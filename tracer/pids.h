@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Whose calls an instance records, and whose events: set_ftrace_pid and set_event_pid, and the same
  * with notrace. */
 #ifndef TRACER_PIDS_H

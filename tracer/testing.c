@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What the tracer's tests have in common: testing.h. */
 #include <tracer/testing.h>
 

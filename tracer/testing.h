@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What the tracer's tests have in common. */
 #ifndef TRACER_TESTING_H
 #define TRACER_TESTING_H

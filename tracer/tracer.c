@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Selecting tracers, starting and stopping: from the state that users set to
  * what sites, trace_ops and rings must be. */
 #include <tracer/tracer.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The tracer's state: which tracer, on or off, on which CPUs, through which
  * filters; and what they make of the sites, trace_ops and the rings. All under

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Tasks that do not know of each other read and write the control files, in an order that no test
  * has thought of, while other tasks are traced. No write may end the kernel. And when all is put

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* traceoff_on_warning: warning.h. */
 #include <tracer/warning.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A warning of the kernel ends the recording, so that the trace shows what came before it:
  * traceoff_on_warning, a boot parameter and a file, as Linux has them. nopl warns of a lock

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What the tests of the contract share. A test is named arch.<function> without the
  * arch_, or arch_trace.<function>. A function that does not return, or that runs once

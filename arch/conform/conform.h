@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What the conformance tests have in common. */
 #ifndef ARCH_CONFORM_H
 #define ARCH_CONFORM_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Conformance of a port with the part of arch_trace.h that lets sites be switched
  * while others run them: that a unit, a tail and a word are stored as such and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Conformance of a port with arch.h: the console, and the machine's end. Section 2 of
  * the guide. */
 #include <arch/arch.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Conformance of a port with arch.h: the CPU's own register, its interrupts on and off,
  * its ways to wait. Section 3 of the guide. */
 #include <arch/arch.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Conformance of a port with arch.h: interrupts, the console's among them, and the idle
  * CPU that waits for one. Section 5 of the guide. */
 #include <arch/arch.h>

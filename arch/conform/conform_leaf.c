@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Proves that a function that keeps its return address in a register alone comes
  * back although it was interrupted, at the live call of its own site, and the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Conformance of a port with arch.h: memory. Section 4 of the guide. */
 #include <arch/arch.h>
 #include <arch/conform/conform.h>

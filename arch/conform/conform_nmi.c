@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Conformance of a port with what arch_trace.h says of NMIs. Code there survives a breakpoint: the
  * trap acts as the site's new state demands, comes back to the right place with the stack as it

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Conformance of a port with arch_trace.h: taking a function's return address and
  * giving it back. What a backtrace shows meanwhile is part of it (H20).

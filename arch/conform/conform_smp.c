@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Conformance of a port with arch.h: more CPUs, and CPUs that go and come back. Section 6
  * of the guide. */
 #include <arch/arch.h>

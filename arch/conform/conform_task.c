@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Conformance of a port with arch.h: traps and their frames, tasks, stack walks. Section 3
  * of the guide. */
 #include <arch/arch.h>

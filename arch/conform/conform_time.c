@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Conformance of a port with arch.h: the clock, the one-shot timer, and what counts
  * instructions. */
 #include <arch/arch.h>

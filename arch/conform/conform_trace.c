@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Conformance of a port with arch_trace.h: a test for every function there, by
  * its name. They show that a port recognises its sites and nothing else, that

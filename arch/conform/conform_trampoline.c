@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Conformance of a port's trampolines with arch_trace.h: each of them keeps every
  * register that may carry something there. conform_return.c has the tests of returns.

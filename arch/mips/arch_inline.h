@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The inline half of arch.h: CPU register, interrupts, clock, addresses. */
 #ifndef ARCH_INLINE_H
 #define ARCH_INLINE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The inline half of arch_trace.h; site.h has the site's table. */
 #ifndef ARCH_TRACE_INLINE_H
 #define ARCH_TRACE_INLINE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What differs between ports in how functions are compiled. */
 #ifndef ARCH_ATTRIBUTES_H
 #define ARCH_ATTRIBUTES_H

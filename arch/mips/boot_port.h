@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What only this port needs to know of the machine. */
 #ifndef ARCH_BOOT_PORT_H
 #define ARCH_BOOT_PORT_H

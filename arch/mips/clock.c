@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The clock's carry and its measurement, and the one-shot timer. The timer is each
  * CPU's own Count/Compare, also where the clock is the GIC's counter. QEMU's GIC has

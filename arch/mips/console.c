@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The console: malta's 16550 at ISA 0x3f8, IRQ 4 of the i8259s (irq.c). All of it
  * is byte accesses, so it is the same in both byte orders.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* CPUs and tasks: starting a VP, halting one, a new task's context. */
 #include <arch/arch.h>
 #include <boot/boot_info.h>

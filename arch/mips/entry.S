@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Exception vectors, the way in and out of a trap, task switch and idle.
  *

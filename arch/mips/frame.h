@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What a trap saves, and what a task keeps while it does not run: the structs,
  * and their offsets for assembly.

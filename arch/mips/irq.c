@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Interrupts: IP7 is the CPU's timer, Count/Compare. With a GIC two of its pins
  * are used: IP2 the i8259 (shared interrupt 3), IP3 the inter-processor

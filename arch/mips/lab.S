@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The lab's victims: arch/arch_lab.h. Every register holds a canary at the site but
  * for sp, gp, k0 and k1, and the canaries are odd addresses that nothing is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The lab's schemes on MIPS: tracer/lab/lab.h. What stands in the `jal`'s delay slot;
  * long calls; breakpoints.

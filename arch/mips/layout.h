@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Where the image lies. kseg0 is a fixed window on the first 512 MiB of
  * physical memory, cached and without a TLB: the kernel never needs another.

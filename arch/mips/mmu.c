@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Memory protection: none. The kernel lives in kseg0, which has no pages. */
 #include <arch/arch.h>
 #include <kernel/errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The sites of this kernel's front end (SITES=), one kind in a kernel: site.h has their
  * table. Each kind has one NOP.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # MIPS32r5, o32, in kseg0; read by the Makefile.
 
 CROSS_COMPILE ?= $(if $(filter big,$(ENDIAN)),mips,mipsel)-linux-gnu-

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The end: QEMU's semihosting exit, the UHI of MIPS document MD01069. */
 #include <arch/arch.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Registers of the CPU and of malta, for C and for assembly. CPU: "MIPS32
  * Privileged Resource Architecture" (PRA). GCR, CPC, GIC: the "MIPS32 P5600

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Where sites call. On entry: ra = the site + 8 (ip), at = the function's own
  * return address (parent), sp as the prologue left it. The way back is `jr ra`

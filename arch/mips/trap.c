@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* From an exception to the generic kernel, and frames in print. */
 #include <arch/arch_trace.h>
 #include <boot/boot_info.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* RISC-V: the inline half of arch/arch.h. */
 #ifndef ARCH_RISCV_ARCH_INLINE_H
 #define ARCH_RISCV_ARCH_INLINE_H

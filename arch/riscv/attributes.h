@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* notrace: no site in this function, whatever front end SITES= chose. */
 #ifndef ARCH_RISCV_ATTRIBUTES_H
 #define ARCH_RISCV_ATTRIBUTES_H

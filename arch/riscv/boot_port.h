@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What the device tree says about this machine besides struct boot_info. */
 #ifndef ARCH_RISCV_BOOT_PORT_H
 #define ARCH_RISCV_BOOT_PORT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The `time` register, and the one-shot timer: stimecmp (Sstc) or the SBI's. */
 #include <arch/arch.h>
 #include <boot/boot_info.h>

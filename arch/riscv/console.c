@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The console: an ns16550, or the firmware's before the device tree is read. */
 #include <arch/arch.h>
 #include <boot/boot_info.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* CPUs and tasks: start, idle, halt, first context. */
 #include <arch/arch.h>
 #include <boot/boot_info.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Trap entry and return, task switch, and reads of registers that may not be. */
 #include <arch/asm.h>
 #include <arch/cpu_head.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What a trap and a task switch save: offsets for entry.S and structs for C,
  * held together by the assertions below.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The PLIC, which brings the console's interrupt to the boot CPU, and the
  * inter-processor interrupt, which is the firmware's. (SiFive PLIC 1.0.0.)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The lab's victims: arch/arch_lab.h. Every register holds a canary at the site but
  * for sp, gp and tp, and the canaries are no addresses of Sv39: whatever reads,

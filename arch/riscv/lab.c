@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The lab's schemes on RISC-V: tracer/lab/lab.h. Calls of two words, toggled and
  * retargeted in every way; live words that are misaligned; breakpoints.

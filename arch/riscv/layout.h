@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Where the image lies; for the linker script, assembly and C. All physical
  * memory and all devices are mapped once, at KERNEL_OFFSET: the lowest address

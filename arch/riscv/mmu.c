@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Page tables (Sv39, all 4 KiB pages). Text is read-only and executable. Nothing else
  * is executable, and no mapping of the text is writable, except the private alias

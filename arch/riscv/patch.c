@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Sites, one kind in an image (SITES=): the table of each is in its site.h. In each,
  * one row differs between off and on: the live word, all that is written after boot.

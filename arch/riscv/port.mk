@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # RISC-V: QEMU `virt`, OpenSBI, rv64imac, Sv39. No floating point registers, so
 # that the compiler cannot move integers through them.
 CROSS_COMPILE ?= riscv64-linux-gnu-

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The end of the machine: QEMU's test device, else the firmware's shutdown. */
 #include <arch/arch.h>
 #include <boot/boot_info.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Supervisor registers and the calls to the firmware. Facts from the RISC-V
  * Privileged Architecture (20211203, chapters 4 and 5), its Sstc extension and

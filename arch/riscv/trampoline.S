@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Where live sites lead. The front end's site.h says which registers the site leaves
  * its return address and the function's in (IP, PARENT), and what the paths through C

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Traps: set-up on each CPU, and which of the kernel's entries each one is for. */
 #include <arch/arch_trace.h>
 #include <kernel/cpu/cpu.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The inline part of the contract in arch.h. */
 #ifndef X86_64_ARCH_INLINE_H
 #define X86_64_ARCH_INLINE_H

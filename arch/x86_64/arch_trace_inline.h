@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The inline part of the contract in arch_trace.h; the site's table is in
  * patch.c. */
 #ifndef X86_64_ARCH_TRACE_INLINE_H

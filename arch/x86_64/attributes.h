@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What differs between ports in how functions are compiled. */
 #ifndef X86_64_ATTRIBUTES_H
 #define X86_64_ATTRIBUTES_H

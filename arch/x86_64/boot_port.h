@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What firmware says about a PC and no other machine: part of boot_info. */
 #ifndef X86_64_BOOT_PORT_H
 #define X86_64_BOOT_PORT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The clock is the TSC, the one-shot timer the local APIC's. Their rates are
  * measured together against the ACPI timer, which firmware always describes.

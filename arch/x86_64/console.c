@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* COM1, a 16550: polled output, interrupt-driven input. */
 #include <arch/arch.h>
 #include <boot/boot_info.h>

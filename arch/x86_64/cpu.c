@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Starting, idling and stopping CPUs; the first stack of a task. */
 #include <arch/arch.h>
 #include <boot/boot_info.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Traps and interrupts, from the vector to trap_dispatch() and back; and the
  * switch between two tasks.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What assembly and C both know of a stack: the trap frame, the context of a
  * task that does not run, and the slot that a starting CPU reads.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Local APIC, I/O APIC, and the old PICs silenced. */
 #include <arch/arch.h>
 #include <boot/boot_info.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The lab's victims: arch/arch_lab.h. Every register holds a canary at the site,
  * but for rsp, and the canaries are addresses that are not canonical: no stray

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The lab's schemes on x86-64: tracer/lab/lab.h. NOPs of one instruction and of
  * several; calls that are torn, and what the breakpoint makes of it; lock

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Where the image lies, physically and virtually; read by the linker script,
  * by assembly and by C.

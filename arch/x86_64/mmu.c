@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Page tables. Every page of the direct map, and with it the image, has its
  * own 4 KiB entry: so guard pages and the image's borders need no splitting.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Sites on x86-64: 5 bytes in front of everything else in a function, all of
  * them the live instruction. SITES= says what GCC leaves there (sites/):

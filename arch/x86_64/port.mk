@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # x86-64: toolchain, flags, and the compiler front ends that make sites.
 
 CROSS_COMPILE ?= x86_64-linux-gnu-

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The end: QEMU's debug exit device, else ACPI. */
 #include <arch/arch.h>
 #include <boot/boot_info.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Registers of the processor and of the PC around it, as named in Intel's
  * Software Developer's Manual (SDM) and the ACPI specification; and the few

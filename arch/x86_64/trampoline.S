@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What sites call. On entry: [rsp] the return address into the traced function
  * (ip), [rsp+8] the traced function's own (parent). All registers but r11 may

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Descriptor tables, and what each vector means. */
 #include <arch/arch_trace.h>
 #include <kernel/cpu/cpu.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What the monitor hands over, and what the coherence manager's registers say,
  * into boot_info. The monitor's strings are checked before they are followed:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Where a VP that arch_cpu_start() runs leaves reset: at a 4 KiB boundary,
  * which CO_RESET_BASE asks for, with BEV and ERL set and perhaps in kseg1.

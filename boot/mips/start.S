@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The boot VP, from the monitor (QEMU's stand-in for YAMON): a0 argc, a1 argv,
  * a2 pairs of environment names and values, a3 bytes of memory; interrupts off,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The device tree into boot_info. Two passes over its nodes: the first learns the
  * harts, memory and /chosen, the second what refers to them (the interrupt

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A hart that arch_cpu_start() started: a0 hart id, a1 its struct cpu (linked
  * address), interrupts and paging off, this code at its physical address. To

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The boot hart, from OpenSBI: a0 hart id, a1 the device tree's physical
  * address, interrupts and paging off, this code at its physical address. To C

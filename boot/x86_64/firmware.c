@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Fills boot_info from the PVH start info and ACPI. All physical addresses
  * below 4 GiB are mapped where they are while this runs, and only then.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * How another CPU starts: in real mode at SECONDARY_PAGE, where arch_cpu_start()
  * puts a copy of the first few bytes; protected and long mode as the boot CPU;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * From the PVH entry (Xen's docs/misc/pvh.pandoc: 32-bit protected mode, no
  * paging, flat segments, ebx = physical address of the start info) to C in the

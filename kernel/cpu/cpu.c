@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* CPUs: their structs, interrupting one another, calls on all of them. */
 #include <arch/arch.h>
 #include <boot/boot_info.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* CPUs: their structs, their masks, calls between them. */
 #ifndef KERNEL_CPU_H
 #define KERNEL_CPU_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Proves that CPUs are what boot_info says, reach one another, and run calls. */
 #include <boot/boot_info.h>
 #include <kernel/cpu/cpu.h>

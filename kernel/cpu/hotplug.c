@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * CPUs come and go, one at a time, under `changing`. Boot brings its CPUs up in the
  * same way.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* CPUs come and go while the machine runs. */
 #ifndef KERNEL_HOTPLUG_H
 #define KERNEL_HOTPLUG_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* /sys/devices/system/cpu: online, present, possible, and cpuN/online. */
 #include <boot/boot_info.h>
 #include <kernel/ctl/ctl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Proves that calls, rendezvous and new tasks reach exactly the CPUs that are online
  * while CPUs go and come at random, and that a load of tasks loses none of them.

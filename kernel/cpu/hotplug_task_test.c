@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Proves that no task and no timer is lost with its CPU: tasks that run, sleep or
  * are blocked there move to another CPU and come back, and timers fire elsewhere.

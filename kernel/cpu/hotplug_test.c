@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Proves that a CPU goes and comes back, alone or with others, and that what cannot
  * be done is refused and changes nothing; through calls, through control files, and

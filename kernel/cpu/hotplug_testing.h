@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What the tests of hotplug share. */
 #ifndef KERNEL_HOTPLUG_TESTING_H
 #define KERNEL_HOTPLUG_TESTING_H

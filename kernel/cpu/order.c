@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Telling of the order between CPUs: order.h. */
 #include <kernel/cpu/order.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The order in which CPUs hold, wait for and release one another, told to the
  * tracer's order log, which proves something about it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The rendezvous. One CPU leads; the others are held in their IPI handler.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The rendezvous: every CPU held with interrupts off, in the middle of whatever
  * it runs, while one changes what none may see half-changed.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Proves that a rendezvous holds every CPU, runs sync on each one once, and
  * refuses where it could only hang. The functions that run inside have no sites,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The control-file layer: finds files by path, lists directories, hands a
  * file's records out in any chunk size, and collects a write until its close.

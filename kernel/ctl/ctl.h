@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Control files. Each is a path, a reader and a writer, registered in a linker
  * section. The shell's ls, cd, cat, echo, > and >> work on them. There is no other

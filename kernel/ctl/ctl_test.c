@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Proves of the control-file layer: any chunk size reads the same bytes (H25),
  * directories list what paths name, a write arrives once, whole, at close, and

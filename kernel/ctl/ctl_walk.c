@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* All paths of control files: ctl_walk.h. */
 #include <kernel/ctl/ctl_walk.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* All paths of control files, for the control-file layer alone. */
 #ifndef KERNEL_CTL_WALK_H
 #define KERNEL_CTL_WALK_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* /proc: uptime kallsyms interrupts meminfo cmdline, in Linux's formats. */
 #include <boot/boot_info.h>
 #include <kernel/cpu/cpu.h>

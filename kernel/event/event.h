@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Events: places in the kernel that can say what happens there. list.h has all of them.
  * trace_NAME(...) costs one instruction while the event NAME is off (arch/jump_label.h).

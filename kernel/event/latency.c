@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What the latency tracers hook into: latency.h. */
 #include <kernel/event/latency.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Where interrupts and preemption are turned off and on again, for the tracers irqsoff,
  * preemptoff and preemptirqsoff (tracer/latency/). While none of them runs, each such place

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * All events. Each is its fields and one EVENT():
  *

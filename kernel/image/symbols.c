@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Look-ups in the table that tools/mksites makes from the linked image. */
 #include <kernel/printk.h>
 #include <kernel/lib/string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The symbol table that tools/mksites makes from the linked image. */
 #ifndef KERNEL_SYMBOLS_H
 #define KERNEL_SYMBOLS_H

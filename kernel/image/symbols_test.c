@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Proves that the symbol table finds functions by name and by address, and that a
  * backtrace names the callers.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Stack walks by the table that tools/mksites makes: unwind.h. */
 #include <kernel/image/unwind.h>
 

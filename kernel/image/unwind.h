@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Stack walks by a table. The compiler describes at each instruction where the
  * function's stack frame ends and where its return address is. After the link,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Bits of a 32-bit word. No compiler builtins: where the CPU has no instruction
  * for them they call a library that not every toolchain can link here. */
 #ifndef KERNEL_BITS_H

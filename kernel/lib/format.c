@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* vsnprintf(): see kernel/printk.h for what it understands. */
 #include <kernel/printk.h>
 #include <kernel/lib/string.h>

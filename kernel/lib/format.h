@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Text from a format. */
 #ifndef KERNEL_FORMAT_H
 #define KERNEL_FORMAT_H

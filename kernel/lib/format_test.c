@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Proves that vsnprintf() writes what C says, and never past its buffer. */
 #include <kernel/test/ktest.h>
 #include <kernel/image/symbols.h>

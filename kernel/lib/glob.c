@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Shell-style patterns, as Linux's ftrace filters take them. */
 #include <kernel/lib/string.h>
 #include <kernel/lib/glob.h>

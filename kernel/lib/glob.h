@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Shell-style patterns. */
 #ifndef KERNEL_GLOB_H
 #define KERNEL_GLOB_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Circular doubly linked lists; a node that is on no list points to itself. */
 #ifndef KERNEL_LIST_H
 #define KERNEL_LIST_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Strings and memory. The mem* and strlen functions are what the compiler may
  * call from anywhere, the tracer and a stopped CPU included: they have no site.

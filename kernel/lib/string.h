@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The C library's part that a kernel needs; semantics as in C and POSIX. */
 #ifndef KERNEL_STRING_H
 #define KERNEL_STRING_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Proves the string functions, number parsing, and filter patterns. */
 #include <kernel/errno.h>
 #include <kernel/test/ktest.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Ticket spinlocks. A ticket is a place in the queue: CPUs get the lock in the order
  * in which they came, so none starves. A CPU that spins for too long prints once

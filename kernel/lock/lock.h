@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Spinlocks that know their holder. */
 #ifndef KERNEL_LOCK_H
 #define KERNEL_LOCK_H

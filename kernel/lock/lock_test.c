@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Proves that locks exclude, that a mutex sleeps and a spinlock does not, that
  * wait queues lose no wake-up, and that a lock held for too long is complained

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Mutexes: a sleeping lock whose owner is a task. */
 #include <kernel/assert.h>
 #include <kernel/irq.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Mutexes: locks that sleep. */
 #ifndef KERNEL_MUTEX_H
 #define KERNEL_MUTEX_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Wait queues. Lock order: the queue's lock, then a run queue's. A waiter sets
  * itself TASK_BLOCKED before it looks at its condition, a waker changes the

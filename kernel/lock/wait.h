@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Wait queues: tasks that sleep until a condition is true. */
 #ifndef KERNEL_WAIT_H
 #define KERNEL_WAIT_H

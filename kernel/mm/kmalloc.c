@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * kmalloc: objects of a few sizes, cut from pages. A slab is one page: a header with a
  * bit for each object, then the objects, all of one size. An object that is larger

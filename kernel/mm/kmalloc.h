@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Objects of any size, cut from pages. */
 #ifndef KERNEL_KMALLOC_H
 #define KERNEL_KMALLOC_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Between page.c and kmalloc.c. */
 #ifndef KERNEL_MM_INTERNAL_H
 #define KERNEL_MM_INTERNAL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Proves that pages and objects are aligned, disjoint and all given back, on all CPUs
  * at once, and that running out of memory is reported and does no harm.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Pages: a buddy allocator over all of boot_info's memory. A free block of 2^order
  * pages is aligned to its size, and holds its own list node. One byte for each page

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Pages. */
 #ifndef KERNEL_PAGE_H
 #define KERNEL_PAGE_H

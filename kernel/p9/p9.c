@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The 9P2000.L server: p9.h. */
 #include <kernel/p9/p9.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A server of the protocol 9P2000.L over the control files: what a program on the host does with
  * a file reaches ctl_open(), ctl_read() and ctl_write(), and their errors go back. A subset:

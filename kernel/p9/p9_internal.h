@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What the files of the 9P server share. */
 #ifndef KERNEL_P9_INTERNAL_H
 #define KERNEL_P9_INTERNAL_H

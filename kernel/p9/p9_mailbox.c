@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The way of 9P messages: two rings of bytes in the guest's memory, one for requests and one for
  * replies, which a program on the host maps (QEMU: memory-backend-file,share=on). It needs no

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The messages about names: walks, folders and what a path is. p9_internal.h. */
 #include <kernel/p9/p9_internal.h>
 

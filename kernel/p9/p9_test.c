@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Proves of the 9P server: each message does what the control files do, each error comes back as
  * Linux's number, a read that waits lets others pass, and messages that are cut, random or too

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Messages' bytes: p9_wire.h. */
 #include <kernel/p9/p9_wire.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The bytes of 9P2000.L messages: little endian, texts with their length before them. */
 #ifndef KERNEL_P9_WIRE_H
 #define KERNEL_P9_WIRE_H

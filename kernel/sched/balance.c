@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Which CPU runs which task. A task that becomes ready goes to an idle CPU if its
  * affinity allows, else to a CPU that runs a less urgent task. An idle CPU pulls a task

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Making tasks ready: which CPU they go to is decided in balance.c. */
 #ifndef KERNEL_BALANCE_H
 #define KERNEL_BALANCE_H

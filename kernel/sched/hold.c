@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Tasks that are taken off their CPU at a chosen instruction: hold.h. */
 #include <kernel/sched/balance.h>
 #include <kernel/sched/hold.h>

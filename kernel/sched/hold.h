@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Tasks that are taken off their CPU at a chosen instruction. */
 #ifndef KERNEL_HOLD_H
 #define KERNEL_HOLD_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Proves that a task which is moved to another CPU while it asks about its own preempt_count is
  * told its own, and not that of the CPU which it has left.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The scheduler's core. Each CPU has a run queue under one lock. A ready task is in
  * exactly one of these states, all decided under its queue's lock:

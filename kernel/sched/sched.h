@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The scheduler: fixed priorities, round robin within one, a queue per CPU. */
 #ifndef KERNEL_SCHED_H
 #define KERNEL_SCHED_H

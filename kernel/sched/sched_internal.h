@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What the scheduler offers to the kernel's own core, and to no other floor. */
 #ifndef KERNEL_SCHED_INTERNAL_H
 #define KERNEL_SCHED_INTERNAL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Proves the scheduler's rules: priorities, round robin, preemption by timer and
  * by wake-up, affinity, balancing, an idle CPU without a tick, and that no task

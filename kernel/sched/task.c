@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Tasks: made, ended, joined; their stacks and the list of them all. */
 #include <kernel/event/event.h>
 #include <kernel/event/latency.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Kernel tasks. */
 #ifndef KERNEL_TASK_H
 #define KERNEL_TASK_H

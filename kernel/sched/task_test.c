@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Proves that tasks begin, sleep, are told to stop, end, are joined or freed by
  * themselves, and can be held at an instruction and released.

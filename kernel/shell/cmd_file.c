@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Commands on control files: ls cd pwd mkdir rmdir echo, and cat. */
 #include <kernel/ctl/ctl.h>
 #include <kernel/errno.h>

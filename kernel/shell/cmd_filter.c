@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Filters: grep head tail wc xxd. */
 #include <kernel/ctl/ctl.h>
 #include <kernel/errno.h>

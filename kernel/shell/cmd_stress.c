@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * stress: keeps all CPUs busy in the background with tasks that preempt each other in
  * every way there is, for demonstrations and for tests. A set has one task of each

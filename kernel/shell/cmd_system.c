@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Commands on the machine and on the shell itself. */
 #include <arch/arch.h>
 #include <kernel/cpu/cpu.h>

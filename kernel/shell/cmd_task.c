@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What runs where: /proc/tasks, and the commands ps and cpus. All work on a
  * snapshot, because tasks may end while a line about them is printed.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The shell: pipelines of commands over control files, and its prompt. */
 #include <kernel/ctl/ctl.h>
 #include <kernel/errno.h>

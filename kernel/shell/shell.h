@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The shell on the console. Its commands are registered in a linker section, and work
  * on control files. In a pipeline the first command writes, each filter consumes the

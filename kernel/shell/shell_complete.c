@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Tab completion: over commands, control files and function names. */
 #include <kernel/ctl/ctl.h>
 #include <kernel/errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What the shell's own files share. */
 #ifndef KERNEL_SHELL_INTERNAL_H
 #define KERNEL_SHELL_INTERNAL_H

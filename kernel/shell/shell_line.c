@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The line editor: bytes typed in, what a terminal must be told out. It draws
  * with backspaces and "erase to the end of the line" only.

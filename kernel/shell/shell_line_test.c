@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Proves of the line editor. A terminal that obeys what the editor writes shows, after
  * every byte that is typed, exactly the prompt and the line, and its cursor is where the

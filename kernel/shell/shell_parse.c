@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The shell's parser: a line into stages, words unquoted. Runs nothing. */
 #include <kernel/errno.h>
 #include <kernel/printk.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Proves of the shell. Quotes, pipes and targets do what sh does. A bad line is one line
  * of error, and nothing of it is run. Filters stop a file that never ends. Completion

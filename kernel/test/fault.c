@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Mistakes on purpose: fault.h. */
 #include <kernel/test/fault.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Faults: mistakes that the kernel makes on purpose, so that a test can see that
  * the check for it notices. One list has them all: `cat /proc/faults`. A test plants

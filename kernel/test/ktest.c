@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The runner of in-kernel tests: KTAP on the console, a comparison of resources
  * around each test, and the verdict that `poweroff` ends the machine with.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * In-kernel tests. KTEST() registers one, `test [glob]` runs them, and the report is
  * KTAP. The runner compares resources (free pages, kmalloc objects, tasks, enabled

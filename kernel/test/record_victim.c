@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Functions for the run-time recorder to meet: record_victim.h. */
 #include <kernel/test/record_victim.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Functions that nothing calls but the tests of the run-time recorder
  * (RECORD=runtime), which need some that it has never met.

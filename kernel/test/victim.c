@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Functions to trace; victim.h says what each is for. */
 #include <kernel/test/victim.h>
 

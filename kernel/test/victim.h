@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Small functions that tests, conformance and bench trace. They stand in kernel/, so
  * they have sites. Each has a twin without a site, which shows what the site costs.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The kernel's reader of device trees (boot/fdt.c) on the host, with damaged trees. The
  * compiler's sanitizers see every byte that is read outside of the tree. A tree is read

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A TCG plugin: counts, from outside the guest, how often each of a list of
  * instructions was executed, on all CPUs together. What the tracer says that it

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * kernel/image/unwind.c for the host: the guest's own walker, compiled with the port's
  * own frame layout, over a stopped guest's table, stack and registers. The

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The calls of tasks: calls.h. */
 #include "calls.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The calls of a call graph, task by task. A return belongs to the call at which it says that its
  * function began, as in the guest's text: calls before it may have lost theirs.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The trace as Chrome's JSON, for Perfetto and chrome://tracing. */
 #include "calls.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The trace as folded stacks, for flame graphs. */
 #include "calls.h"
 

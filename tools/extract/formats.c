@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Events of the kernel: their fields, and their records as text (tracer/events/fields.h). */
 #include "trace.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A guest's memory: guest.h. */
 #include "guest.h"
 

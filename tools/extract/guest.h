@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A guest's memory, read from outside, without any help of the guest: where the kernel's
  * objects lie is what its ELF file says, symbols and DWARF. An error ends the program.

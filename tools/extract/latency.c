@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The latency format, as the guest prints it: tracer/latency/output_latency.c. */
 #include "latency.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The latency format: that of the latency tracers, and of others with option latency-format. */
 #ifndef EXTRACT_LATENCY_H
 #define EXTRACT_LATENCY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * extract: the trace of a guest, read from its memory, as a file for other programs. The
  * guest does not help: it may run, hang or have panicked.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* QEMU's machine protocol, as much of it as reads a machine's memory (QMP: docs/interop). */
 #include "guest.h"
 

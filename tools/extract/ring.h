@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * One CPU's ring in a guest's memory, entry by entry. tracer/ring/ring.h describes it.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The trace as text: what the guest's own `cat trace` prints (tracer/output). */
 #include "latency.h"
 

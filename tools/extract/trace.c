@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The trace in a guest's memory: trace.h. */
 #include "ring.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The trace in a guest's memory: an instance's rings, entry by entry, merged by time; and
  * what is needed to show them. tracer/ring/ring.h describes the rings.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The trace as trace.dat, version 6, for trace-cmd and KernelShark (trace-cmd.dat.v6(5)). Its
  * pages are those of Linux's ring buffer, as trace_pipe_raw gives them.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The trace as a folder for uftrace: its replay, report, graph and tui. */
 #include "calls.h"
 

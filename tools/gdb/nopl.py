@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """nopl for gdb: tasks and their calls, CPUs, sites, the trace.
 
   nopl-tasks            every task, and where it stands

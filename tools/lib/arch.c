@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Reading a port's machine.json: see arch.h. */
 #include "arch.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What the tools know of a port: arch/NAME/machine.json, its keys "code" and "sites".
  * arch/README.md says what each field means. The tools run in the project's folder.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Far calls of MIPS. With -mlong-calls a call is `lui R; addiu R,R; jalr R`, with
  * anything between, branches and loops too. So what each register holds, and each word

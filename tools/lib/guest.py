@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A nopl guest with a person at its console, played by pexpect."""
 
 import os

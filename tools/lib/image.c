@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Reading a linked image: see image.h. */
 #include "image.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A linked kernel image as the host tools see it: symbols and bytes through
  * libelf, instructions through objdump, which is the only disassembler that

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The disassembly of a linked image, and where each instruction goes: image.h. */
 #define _GNU_SOURCE /* asprintf, getline */
 #include "image.h"

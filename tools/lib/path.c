@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The closure of the call graph from where text is patched: see path.h. */
 #include "path.h"
 

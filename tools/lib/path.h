@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What runs while text is being patched, or while CPUs are stopped for it: the closure of
  * the linked image's call graph from the roots, computed by every build.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The ports, and what their data files say: arch/NAME/machine.json. arch/README.md
 explains each key; tools/lib/arch.c reads "code" and "sites" for the tools in C."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """How the programs of tools/ end, and what several of them accept as arguments."""
 
 import argparse

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Boot nopl in QEMU and judge what it says: the library under tools/run.
 
 A Machine knows one architecture's QEMU (arch/<port>/machine.json) and makes

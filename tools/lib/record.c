@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Records made before the link, and their comparison: see record.h. */
 #include "record.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Records of sites that somebody made before the final link (make RECORD=): the
  * compiler in a section of its own, or tools/mkrecord from the objects. A record

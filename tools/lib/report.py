@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The tests of a boot, as other programs want them: JUnit's XML, and one KTAP document."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The rules of the tree that say what may include what, where a function is declared,
 and who may turn interrupts off. Prints a line for each thing that is wrong; tools/check runs it."""
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Finding sites and lock prefixes in the disassembly: see scan.h. */
 #include "scan.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What the linked text of a kernel shows: its sites and its lock prefixes. The
  * truth that every record is compared with.

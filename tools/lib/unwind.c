@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Frame information into the kernel's unwind table: see unwind.h. */
 #include "unwind.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What the compiler says about stack frames (DWARF call frame information), as
  * the compact table that kernel/image/unwind.c walks with. libdw reads the DWARF.

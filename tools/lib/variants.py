@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The kernels that can be made: ARCH x SITES x ENDIAN x RECORD, what make says of
 each, and what one does when it boots. For tools/features and its test."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Does a test hang? What decides is the CPU time that QEMU has had, not the clock."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Why a QEMU ended, by what it says itself: a witness beside its exit status.
 
 QEMU ends with 0 when the machine resets (-no-reboot), when a signal or a monitor ends it,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A guest's code and its changes: changes.h. */
 #include "changes.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What is known of a guest's code: each store that changed it, and how many of these
  * changes each CPU has synchronised with. Places are offsets in the guest's RAM. All

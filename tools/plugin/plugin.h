@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * QEMU's plugin interface, version 1, as in QEMU 7.2: what the plugins here and in
  * tests/plugin use of it. Debian packages no qemu-plugin.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * stale: a QEMU plugin that finds instructions which a CPU could fetch stale. QEMU
  * itself always runs the newest bytes; a real CPU may run older ones, or a mixture,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Reading an architecture's rules, and knowing its synchronising instructions: target.h. */
 #include "target.h"
 

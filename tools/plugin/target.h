@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What an architecture's manual says of a CPU that fetches instructions which another
  * CPU stores: the object "fetch" of a port's machine.json, or of a file here for an

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Where things stand in the pictures of build/report.html: places and widths in percent of
 the picture, from the data alone. page.html draws them."""
 

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Pictures of what was measured, in one file: build/report.html (make report).
 
 It shows what earlier commands have left in build/: the lab of each port (ARCH/lab.json, of

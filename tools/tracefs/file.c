@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Open files: file.h. */
 #include "file.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Open files. A read waits here, not in a thread: its request stays in a list until the guest
  * answers, or until the program that reads is interrupted.

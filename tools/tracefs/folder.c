@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Folders: folder.h. */
 #include "folder.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The two rings: mailbox.h. */
 #include "mailbox.h"
 

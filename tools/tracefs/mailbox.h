@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The two rings in the guest's memory, one for requests and one for replies. The guest writes its
  * words as it likes: each is loaded once, and checked before it is used. A guest that has written

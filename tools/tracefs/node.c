@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Nodes, and requests about paths: node.h. */
 #define _GNU_SOURCE
 #include "node.h"

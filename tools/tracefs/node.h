@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Nodes: the files and folders that this machine's kernel knows. Each has its path; the guest
  * keeps nothing for one. And requests about a path, for which the guest takes it up for a moment.

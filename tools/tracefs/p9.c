@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A client of 9P2000.L: p9.h. The mailbox of its guest is in mailbox.c. */
 #include "p9.h"
 

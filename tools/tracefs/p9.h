@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A client of 9P2000.L through a guest's mailbox: two rings of bytes in the guest's memory, which
  * kernel/p9/p9_mailbox.c describes. kernel/p9/p9.h says which messages there are.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Calls that C code sees: calls.h. */
 #include <tracer/calls/calls.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Calls that C code must see before they are recorded, or instead: while there are triggers,
  * or while the stack tracer or the profiler runs. Else the trampolines record calls by themselves.

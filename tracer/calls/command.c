@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Commands of triggers: command.h. */
 #include <tracer/calls/command.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Commands of triggers: what is done when a function is called, or when an event happens.
  * COMMAND[:COUNT], where COMMAND is traceon, traceoff, stacktrace, snapshot,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The function profiler: profile.h. */
 #include <tracer/calls/profile.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The function profiler: how often each function was called, and how long it took until it
  * returned, on each CPU. Files: function_profile_enabled, trace_stat/functionN.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The profiler against calls that a test counts: as many hits, on every CPU together, and as
  * much time as the calls took by the clock; and it leaves what the tracer records as it is.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The stack tracer: stack.h. */
 #include <tracer/calls/stack.h>
 

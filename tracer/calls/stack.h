@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The stack tracer: the deepest stack that any function was called with since it began, and
  * who used it. Files: stack_max_size, stack_trace, stack_trace_filter, and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Proves of the stack tracer: that the depth it shows is the one that a function measures by
  * itself, that the lines add up and name the functions, and that its filter holds.

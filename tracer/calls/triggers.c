@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Triggers: triggers.h. */
 #include <tracer/calls/triggers.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Proves of triggers: that they act at their function and nowhere else, as often as their
  * count says and under each tracer; that what is recorded beside them stays right; that a

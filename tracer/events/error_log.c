@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Mistakes in filters: error_log.h. */
 #include <tracer/events/error_log.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The file error_log: mistakes in filters, with the place marked. Each instance has its own. */
 #ifndef TRACER_ERROR_LOG_H
 #define TRACER_ERROR_LOG_H

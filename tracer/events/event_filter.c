@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Filters of events: `prev_pid == 0 && (next_prio > 3 || next_comm ~ "ping*")`. A filter is
  * parsed as a whole before it is used, into a tree whose nodes stand in an array. It is

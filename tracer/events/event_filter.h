@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Filters of events: which records are kept. */
 #ifndef TRACER_EVENT_FILTER_H
 #define TRACER_EVENT_FILTER_H

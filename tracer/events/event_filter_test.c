@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Filters of events: what they let pass, and where they say that a mistake is. */
 #include <tracer/testing.h>
 

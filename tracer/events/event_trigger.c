@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Triggers of events: event_trigger.h. */
 #include <tracer/events/event_trigger.h>
 
@@ -100,7 +101,9 @@ bool event_triggers_any(void)
 	const struct event *e;
 
 	mutex_assert_held(&trace_mutex);
-	for_each_triggering(e) if (e->triggers) return true;
+	for_each_triggering (e)
+		if (e->triggers)
+			return true;
 	return false;
 }
 
@@ -109,9 +112,11 @@ bool event_triggers_apart(void)
 	const struct event *e;
 
 	mutex_assert_held(&trace_mutex);
-	for_each_triggering(
-		e) for (unsigned int i = 0; e->triggers && i < e->triggers->nr;
-			i++) if (e->triggers->t[i].command.in) return true;
+	for_each_triggering (e)
+		for (unsigned int i = 0; e->triggers && i < e->triggers->nr;
+		     i++)
+			if (e->triggers->t[i].command.in)
+				return true;
 	return false;
 }
 
@@ -130,13 +135,13 @@ bool event_triggers_switch(const struct event *e,
 	const struct event *by;
 
 	mutex_assert_held(&trace_mutex);
-	for_each_triggering(
-		by) for (unsigned int i = 0;
-			 by->triggers && i < by->triggers->nr;
-			 i++) if (by->triggers->t[i].command.event == e &&
-				  (!in ||
-				   by->triggers->t[i].command.in ==
-					   instance_number(in))) return true;
+	for_each_triggering (by)
+		for (unsigned int i = 0; by->triggers && i < by->triggers->nr;
+		     i++)
+			if (by->triggers->t[i].command.event == e &&
+			    (!in || by->triggers->t[i].command.in ==
+					    instance_number(in)))
+				return true;
 	return false;
 }
 

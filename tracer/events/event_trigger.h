@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Triggers of events: what is done when an event happens, whether it is recorded or not. They
  * are written to events/SYSTEM/EVENT/trigger as COMMAND[:COUNT] [if FILTER], and taken back

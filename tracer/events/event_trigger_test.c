@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Triggers of events, and those of functions that switch events: they act at their event
  * alone, where their filter passes, as often as their count says; and an event that waits for

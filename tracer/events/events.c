@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The events' functions, tables and keys, all of them made from kernel/event/list.h; and
  * switching them. The functions run where the event happens, in any context. Two of them

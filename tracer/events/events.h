@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Events while the machine runs: what kernel/event/list.h defines, switched by jump labels
  * and written into the trace buffer.

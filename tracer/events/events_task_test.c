@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Events of tasks against what the run queues count: switches, a task's life, whose event
  * it is, and the lists of pids.

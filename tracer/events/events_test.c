@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Events against what the kernel counts by itself: allocations that a test makes,
  * interrupts, timers, and the steps of a batch.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Fields of events: places, values, and how they are shown. */
 #include <tracer/events/fields.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The fields of events: what a field's kind means in C, in a record, and in the format
  * files, whose words are Linux's. A record is what follows Linux's common fields, which take

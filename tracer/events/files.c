@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The control files that switch events: events/, available_events, set_event, error_log. Those
  * that describe them are in files_format.c. */
 #include <tracer/events/files.h>

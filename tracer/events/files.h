@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What the control files of events share: a path of events/%s stands for each event. */
 #ifndef TRACER_EVENT_FILES_H
 #define TRACER_EVENT_FILES_H

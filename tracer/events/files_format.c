@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The control files that describe events and the trace buffer, in Linux's words: id, format,
  * header_page, header_event. */
 #include <tracer/events/files.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The control files of events: states, words, formats in pieces, and bad input. */
 #include <tracer/testing.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What tests of events share. */
 #include <tracer/events/testing.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What tests of events share. */
 #ifndef TRACER_EVENTS_TESTING_H
 #define TRACER_EVENTS_TESTING_H

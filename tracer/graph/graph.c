@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The tracer function_graph: an entry in the ring when a function is called and
  * another when it returns, with how long that took. The trampolines write most of them

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Which calls function_graph records: set_graph_function and the files beside it. */
 #ifndef TRACER_GRAPH_H
 #define TRACER_GRAPH_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Proves of the options that say what function_graph and the profiler record, each against
  * what the test itself counts or measures; that a call which returns on another CPU is told

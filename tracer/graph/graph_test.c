@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Proves of function_graph: that calls and returns come out as they were nested, with
  * times that fit into each other; that the counts add up, in the smallest ring and with

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Events as a call graph, in the format of Linux's function_graph:
  *

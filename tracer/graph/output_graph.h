@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Events as a call graph. */
 #ifndef TRACER_OUTPUT_GRAPH_H
 #define TRACER_OUTPUT_GRAPH_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Proves that the text of a call graph is Linux's to the letter. */
 #include <tracer/testing.h>
 #include <tracer/graph/output_graph.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Return addresses: taken when a function is called, given back when it returns.
  * Nothing is locked and interrupts stay as they were: returns_push().

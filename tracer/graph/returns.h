@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Function returns: ops whose entry is trace_entry_return take a function's return
  * address when it is called, have it return to trace_return, and hear of it then.

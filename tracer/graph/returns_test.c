@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Proves of taken returns that they stay balanced. However often the tracer and the
  * sites are switched under calls many levels deep, on tasks that are preempted and

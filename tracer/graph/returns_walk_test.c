@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Proves that a task that was preempted anywhere in functions whose return addresses
  * are taken, in the trampolines, or in what they call has the same backtrace as with no

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Proves that function_graph counts within one session: what a task has kept from an earlier one,
  * or an idle task from before its CPU went away, hides none of its calls and shows none too many.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Proves of everything that takes returns, or could take them for its own, that one can follow
  * another at any moment: a task is held in the trampolines with the ops of the first, and goes

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The command `lab`: which schemes there are, and running them. */
 #include <boot/boot_info.h>
 #include <kernel/cpu/cpu.h>

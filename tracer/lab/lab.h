@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The lab enumerates, on the running machine, every way of patching a site that the
  * ports use, and ways that history has tried and regretted. It holds a victim task at

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The hold sweep. A trial sets a one-shot timer a fixed time ahead, turns a loop
  * a counted number of times and runs the victim's site; under -icount each

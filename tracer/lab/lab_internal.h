@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Between the lab's own files: its tasks, its steps, its findings. */
 #ifndef TRACER_LAB_INTERNAL_H
 #define TRACER_LAB_INTERNAL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Jump labels in the lab: a task is held at each instruction of one, while each strategy
  * of the tracer switches the label on and off under it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The port's own sites in the lab, switched by each strategy of the tracer that
  * this machine has, in both directions: one that is traced when it is called, and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What a case of the lab showed: a row of the table, or a line of JSON. */
 #include <kernel/printk.h>
 #include <kernel/lib/string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The enumeration. For each state s that the text goes through, each boundary b
  * of that state, and each later state e: bring the text into s, hold a victim at

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * From a scheme to its states. The stores make steps. The text after each step is
  * known beforehand. So the lab can bring about any state at once while no task is

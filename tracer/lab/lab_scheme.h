@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* For the ports' schemes (lab.c): what most of them are made of. */
 #ifndef TRACER_LAB_SCHEME_H
 #define TRACER_LAB_SCHEME_H

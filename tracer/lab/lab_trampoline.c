@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The trampolines in the lab (H16), the way back included: a victim is held at each
  * boundary outside C, while the tracer is switched and the site with it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The breakpoint's vector in the lab (H14): the port's own site is switched on by
  * breakpoint, and the trap searches a vector of three with the tracer's own

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A latency that is kept has its beginning and its end in the trace, whatever keeps entries out of
  * the buffer. And the time for which a CPU is away is no latency.

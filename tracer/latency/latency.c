@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The latency tracers: latency.h. */
 #include <tracer/latency/latency.h>
 

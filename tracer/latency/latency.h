@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The latency tracers: irqsoff, preemptoff, preemptirqsoff, wakeup and wakeup_rt. Each measures
  * how long something takes: a section with interrupts or preemption off, or the way of a woken

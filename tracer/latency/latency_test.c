@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The latency tracers against sections that the test makes and measures itself. On a busy host
  * some other section may take longer than the test's; under -icount none does, and then all

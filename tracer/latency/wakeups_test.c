@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Two CPUs wake a task each, at almost the same time. One CPU keeps its wakeup, and has all CPUs
  * exchange their buffers. The other CPU begins the next wakeup at that moment: its beginning must

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * How a tracer's ops are retired, tracer/ops.c: nothing leads to them any more, then every
  * task has been seen where it cannot have them, then they are freed. A task that uses

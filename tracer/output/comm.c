@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Which name went with a pid: events hold pids only, and outlive their tasks. */
 #include <tracer/tracer.h>
 #include <tracer/output/comm.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Names of tasks by pid, also of those that are gone. */
 #ifndef TRACER_COMM_H
 #define TRACER_COMM_H

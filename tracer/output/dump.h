@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The trace on the console, for the command `dump` of a function's trigger. */
 #ifndef TRACER_OUTPUT_DUMP_H
 #define TRACER_OUTPUT_DUMP_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Control files that show what was recorded: trace, trace_pipe, per_cpu, and the
  * buffer's size. */
 #include <tracer/tracer.h>

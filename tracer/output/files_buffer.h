@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What control files that show a buffer as text have in common: trace and snapshot. */
 #ifndef TRACER_FILES_BUFFER_H
 #define TRACER_FILES_BUFFER_H

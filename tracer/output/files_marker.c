@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Control files that write into the trace: trace_marker, trace_marker_raw. */
 #include <tracer/output/files_marker.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The control files that write into the buffer. */
 #ifndef TRACER_FILES_MARKER_H
 #define TRACER_FILES_MARKER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Events as text: the merge over CPUs, and Linux's line format. */
 #include <tracer/output/files_marker.h>
 #include <tracer/output/output.h>

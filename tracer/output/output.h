@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Events as text, in Linux's format, merged over CPUs by time. */
 #ifndef TRACER_OUTPUT_H
 #define TRACER_OUTPUT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Entries as Linux's ring buffer has them: raw.h. */
 #include <tracer/output/raw.h>
 

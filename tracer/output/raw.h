@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Linux's binary ring pages, made of nopl's compact entries while they are read: what
  * trace_pipe_raw gives to trace-cmd. events/header_page and events/header_event describe

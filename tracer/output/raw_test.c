@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Pages of trace_pipe_raw, taken apart by the rules of header_page and header_event: every
  * entry is there once, in its order and at its time, whatever it is and however long.

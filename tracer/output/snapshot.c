@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Snapshots, and their control files: snapshot.h. */
 #include <tracer/output/snapshot.h>
 

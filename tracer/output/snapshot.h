@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Snapshots: what the rings hold is set aside, and recording goes on in other pages. That is
  * an exchange of pages, so it takes no longer for a full ring. Each CPU exchanges its own;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Snapshots: what is set aside is exactly what was there, and nothing is lost on the way. */
 #include <tracer/testing.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * tp_printk: each event of the top level on the console as well, as Linux writes it there. A
  * boot parameter, and the file tracepoint_printk.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Control files about patching: the strategy, the order log, what it shows. */
 #include <tracer/tracer.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Proves that a CPU that was away has missed nothing of the tracer's: settings,
  * sites and buffers are as if it had been there; and that endless switching of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Proves that NMIs, as many as there can be, on all CPUs, lose nothing while all sites
  * are switched endlessly (H12). Where a strategy stops no CPU, code in the NMI calls

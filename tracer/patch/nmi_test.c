@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Code in NMIs runs a site on every CPU while a strategy switches it. */
 #include <tracer/testing.h>
 

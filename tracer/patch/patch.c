@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Batches: verification, and the books about what is on. */
 #include <tracer/patch/patch_live.h>
 #include <tracer/patch/patch_log.h>

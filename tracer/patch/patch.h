@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Switching sites on and off while the machine runs, and jump labels likewise. A batch is
  * a set of them that change their state. All of it is verified against memory before a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Strategy `breakpoint`: it works whatever a store of the live instruction looks like
  * to a CPU that fetches it, and it stops no CPU. A live instruction is a first unit,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Strategy `breakpoint`: its chunks, which the strategy `word` and the lab use too. */
 #ifndef TRACER_PATCH_BREAK_H
 #define TRACER_PATCH_BREAK_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The rules of the order log: patch_check.h says what they are and why. */
 #include "patch_check.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The order log's entries, and the rules that they must keep. This is plain C without
  * the kernel, because the host's tools/patchcheck is compiled from it too.

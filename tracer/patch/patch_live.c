@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Steps of a strategy that stops no CPU: all CPUs synchronise after each. */
 #include <tracer/patch/patch_live.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What the strategies that stop no CPU share. Sites are switched in chunks, so
  * interrupts are never off for longer than one chunk takes, whatever the size of the

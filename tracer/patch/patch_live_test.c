@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Proves of the strategies that stop no CPU: a site acts as its new state from the
  * first breakpoint on, on every CPU, calls included (H13). The trap finds a batch in

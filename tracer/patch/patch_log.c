@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The order log: appending to it, and the hooks that tell it something. */
 #include <tracer/patch/patch_log.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The order log: in which order text was written, CPUs synchronised, were held,
  * waited for each other, came and went, and ran what was written. Emulators fetch

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Proves of the order log: what each strategy does keeps the rules of patch_check.h,
  * with CPUs that run the sites all the time and with one that goes and comes. The

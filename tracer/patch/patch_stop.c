@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Strategy `stop`: all CPUs held with interrupts off wherever they are, one
  * writes every live instruction of the batch, each synchronises its own fetch

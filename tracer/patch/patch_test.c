@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Proves of switching sites: that text which is not as it should be stops a
  * batch before its first byte is written, with the site and the bytes named;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Strategy `word`, for sites where one store replaces the live instruction as a whole
  * for every CPU that fetches it: that store, and then every CPU synchronises. Until a

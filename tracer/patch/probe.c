@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The probe, and its control file: probe.h. */
 #include <tracer/patch/probe.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The probe: on every CPU a task of the highest priority sleeps for short times and
  * notes how late it runs again. The strategies differ in that: `stop` keeps every task

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Proves of the probe that it sees what it is for: `stop` keeps the task at the highest
  * priority waiting for as long as the batch is, and the strategies that stop no CPU do

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The writer's half of the trace buffer: everything but the common case, which
  * is trace_entry_ring in the port's trampoline.S. */
 #include <tracer/ring/ring_internal.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The trace buffer: a ring of pages for each CPU.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Making, sizing, clearing and switching the trace buffer. Whatever touches a
  * ring's writing side runs on its CPU with interrupts off, so it is never in the
  * middle of an event (the trampoline keeps interrupts off as well). */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Making, sizing, clearing and switching the trace buffer. */
 #ifndef TRACER_RING_CONTROL_H
 #define TRACER_RING_CONTROL_H

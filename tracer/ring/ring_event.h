@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Writing an event's record into the trace buffer, where it will be read. Everything that is
  * usual is inline, because each event's function has its own copy. No site.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What the numbers in a page of the trace buffer mean, beside arch/ring_event.h. Macros
  * alone: tools/extract, a program of the host, reads the pages by them, too.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What ring_control.c and tracers in C ask of ring.c: on the ring's CPU,
  * interrupts off; the first three also for a CPU that is not online. */
 #ifndef TRACER_RING_INTERNAL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Markers, and entries that say more of a call: ring_more.h. */
 #include <tracer/ring/ring_more.h>
 

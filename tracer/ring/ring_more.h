@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Entries that are no calls: markers, and what says more of a call than that it happened: its
  * stack; how often it came again. */
 #ifndef TRACER_RING_MORE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The readers' half of the trace buffer; ring.h has the protocol. */
 #include <tracer/ring/ring_read.h>
 #include <tracer/ring/ring_control.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Reading the trace buffer, from any task, while it is being written. A cursor walks
  * the events of one CPU, the oldest first. struct trace_iter (output.h) merges cursors

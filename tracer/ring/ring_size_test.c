@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Proves of the trace buffer's size: that a resize keeps what fits, that resizing and clearing
  * lose nothing unsaid, and that page numbers may run over.

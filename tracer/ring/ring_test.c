@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Proves of the trace buffer: that its books add up, against counts kept
  * elsewhere, with readers and writers at work at once, in the smallest ring too;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Functions that cannot be traced, and why: the control file unpatchable_functions. */
 #include <tracer/sites/kept.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Sites of functions that run while text is patched, or that trampolines call: boot turns them
  * off for good. From build/<arch>/tables.S, made by tools/mksites.

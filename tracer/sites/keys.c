@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The keys of jump labels, and the batches that switch them. */
 #include <tracer/sites/keys.h>
 

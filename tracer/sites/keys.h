@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Switching jump labels (arch/jump_label.h): all labels of a key together. */
 #ifndef TRACER_SITES_KEYS_H
 #define TRACER_SITES_KEYS_H

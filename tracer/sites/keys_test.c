@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Jump labels while every CPU runs them: each call takes one of the two ways as a whole,
  * by every strategy, and all take the new one when the batch is done.

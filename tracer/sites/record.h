@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * RECORD=runtime: nothing was recorded at link time. Compiled calls reach
  * trace_stub, which hands the caller to site_seen(); once a second a daemon

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Proves of RECORD=runtime, under -icount: a task that is preempted at ANY instruction
  * boundary of a compiled call can be held there while the call is converted into a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Proves of the run-time recorder: that a call is recorded once and keeps what
  * it carries; that the daemon makes a site of it, which is traced and filtered

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The site table: look-ups, and the conversion of all sites at boot. */
 #include <tracer/sites/sites.h>
 #include <tracer/sites/kept.h>

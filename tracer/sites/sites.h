@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The site table and what is known of each site: 4 bytes a site for the table,
  * made by tools/mksites after the link, and one bit in each of four bitmaps. Jump labels

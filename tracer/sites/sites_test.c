@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Proves of the site table: that it is in order and small, that boot accounted
  * for every site and left each with the live instruction off, and that every

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * MIPS: the sites that GCC's -pg makes for o32 with a `jal`. They stand after the
  * prologue. +0 is the address that a site is recorded by. With -mmcount-ra-address

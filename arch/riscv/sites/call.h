@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * RISC-V: sites of -pg, which are calls of _mcount behind a function's prologue, through
  * ra. a0 holds the function's return address. Every other register that a call may change

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Strategy `breakpoint`, tracer/patch/patch_break.c: a breakpoint on the first unit,
  * then the tail, then the first unit, every CPU synchronised after each by an

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * CPUs, and the tasks that they run over a site, preempted anywhere on it and
  * resumed by any CPU.

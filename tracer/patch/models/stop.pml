@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Strategy `stop`: kernel/cpu/stop.c under tracer/patch/patch_stop.c, for an instruction
  * that takes two stores. Two batches, on and off again, so that what one leaves

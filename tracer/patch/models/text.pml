@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Text as the CPUs of the models may fetch it: weaker than any real machine's.
  * Until a CPU synchronises, each of its fetches may return any value that the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Strategy `word`, tracer/patch/patch_word.c: one store that all fetches see whole or
  * not at all, then every CPU synchronises. A site that is not aligned takes two

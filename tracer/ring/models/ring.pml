@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The trace buffer's protocol, tracer/ring/ring.h: a writer on its own CPU that fills
  * pages, and takes the oldest one back when there is no other; a reader on another CPU

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * MIPS, SITES=mcount-long: the sites that GCC's -pg -mlong-calls makes for o32, for code
  * that a `jal` does not reach. They stand after the prologue. +0 is the address that a

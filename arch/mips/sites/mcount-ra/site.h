@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* MIPS, SITES=mcount-ra: sites/jal.h has the table. */
 #ifndef ARCH_MIPS_SITE_H
 #define ARCH_MIPS_SITE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * RISC-V, SITES=mcount-far: a call of two words behind the prologue, where the linker
  * relaxes nothing.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * RISC-V, SITES=mcount: a call of one word behind the prologue, which the linker has
  * relaxed.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * RISC-V, SITES=patchable: four c.nop at a function's entry, or in an image without
  * compressed instructions (patchable-nc) two nop. t0 carries the return address,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* x86-64, SITES=fentry-nop: one NOP. patch.c has the table of sites. */
 #ifndef X86_64_SITE_H
 #define X86_64_SITE_H
