@@ -288,6 +288,12 @@ def test_inside_takes_rights_away(guest):
     assert done.stdout == ours, done.stderr
     assert m.inside("cat", "/proc/sys/kernel/osrelease").stdout == \
         open("/proc/sys/kernel/osrelease").read()
+    # All that the guest has is the guest's, also where this machine has no such file.
+    assert {"ftrace_enabled", "stack_tracer_enabled"} <= {*os.listdir(m.folder / "proc/sys/kernel")}
+    for file in (m.folder / "proc/sys/kernel").iterdir():
+        text = m.inside("sh", "-c", f"echo 1 > /proc/sys/kernel/{file.name}; "
+                        f"cat /proc/sys/kernel/{file.name}")
+        assert text.stdout == file.read_text() == "1\n", (file, text)
     if os.path.isdir("/sys/kernel/debug"):
         assert m.inside("cat", "/sys/kernel/debug/tracing/available_tracers").stdout == ours
     done = m.inside("perf", "stat", "-e", "sched:sched_switch", "true")
