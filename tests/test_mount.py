@@ -251,9 +251,16 @@ def test_copies(mounted):
     assert fails(errno.EPERM, os.unlink, top / "trace")
     assert fails(errno.EPERM, os.rename, top / "trace", top / "other")
     assert fails(errno.EINVAL, m.read, "trace_marker")
-    fd = os.open(top / "trace", os.O_RDONLY)
-    assert os.fstat(fd).st_size == os.lseek(fd, 0, os.SEEK_END) == 0
+    # What lowers the size that the kernel has: the end, another one's O_TRUNC, stat().
+    fd = os.open(top / "tracing_on", os.O_RDONLY)
+    assert fails(errno.EINVAL, os.lseek, fd, 0, os.SEEK_END)
+    with open(top / "tracing_on", "a", encoding="ascii"):
+        os.close(os.open(top / "tracing_on", os.O_WRONLY | os.O_TRUNC))
+        time.sleep(0.3)
+        assert (top / "tracing_on").stat().st_size == os.fstat(fd).st_size == 0
+        assert fails(errno.EINVAL, os.splice, fd, into, 4096)
     os.close(fd)
+    assert (top / "tracing_on").stat().st_size == 0
 
 
 def test_guest_ends(mounted):

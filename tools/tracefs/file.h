@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Open files. A read waits here, not in a thread: its request stays in a list until the guest
- * answers, or until the program that reads is interrupted.
- */
+/* Open files: opening, writing, closing. Their reads are in reads.h. */
 #ifndef TOOLS_FILE_H
 #define TOOLS_FILE_H
 
@@ -10,21 +7,44 @@
 
 #define FILES_MAX 1024
 
-struct file;
+struct read;
+
+struct file {
+	struct file *next_waiting; /* of those with a handle */
+	struct node *node;
+	uint32_t fid;
+	bool is_read; /* it was opened for reading */
+	enum {
+		TEXT,	 /* has places */
+		ENTRIES, /* trace_pipe: each read goes on */
+		PAGES,	 /* trace_pipe_raw */
+	} kind;
+	bool is_paged;
+	struct read *reads;
+	struct p9_call *reading; /* the guest has been asked for: */
+	uint32_t asked;
+	uint64_t asked_at;
+	/* What the guest has given last. A TEXT has it from place `offset` on. A reader of ENTRIES
+	 * or PAGES has taken the first `at` bytes. */
+	char *kept;
+	uint32_t len, at;
+	uint64_t offset;
+	uint64_t taken; /* bytes of a stream that the guest has given */
+	bool ends;	/* behind that */
+	bool fresh;	/* it is the answer to the first of `reads` */
+	bool early;	/* it was asked for with the open */
+	uint64_t early_until;
+	uint64_t early_changes; /* `changes` then */
+	int err;		/* for the next reader */
+	struct fuse_pollhandle
+		*handle; /* of a program that waits in poll(), or NULL */
+	bool polled;
+	uint64_t not_before; /* asking for PAGES again, in ns */
+};
 
 /* Operations, each of which answers its request, now or later. `info` is the request's own. */
 void file_open(fuse_req_t req, struct node *n, struct fuse_file_info *info);
-void file_read(fuse_req_t req, struct file *f, size_t size, off_t offset,
-	       const struct fuse_file_info *info);
 void file_write(fuse_req_t req, struct file *f, const char *data, size_t size);
-void file_poll(fuse_req_t req, struct file *f, struct fuse_pollhandle *handle);
 void file_release(fuse_req_t req, struct file *f);
-
-/* Does it give whole pages, so that splice() can have them? */
-bool file_gives_pages(const struct file *f);
-
-/* Ask for the pages that programs wait for in poll(), if it is time. In how many ns to look again;
- * -1: no program waits for a time. */
-int64_t file_look(void);
 
 #endif

@@ -182,7 +182,7 @@ struct change {
 	fuse_req_t req;
 	fuse_ino_t parent;
 	char *made;	    /* a name that has to be looked up then, or NULL */
-	struct node *sized; /* or a file that has another size now */
+	struct node *sized; /* or a file that was truncated */
 	int err;
 };
 
@@ -203,8 +203,8 @@ static void changed(void *arg, int err, struct p9_reply *r)
 	} else if (!err && c->sized) {
 		struct stat st = node_stat(c->sized);
 
-		c->sized->lowered = true;
-		fuse_reply_attr(c->req, &st, 0);
+		fuse_reply_attr(c->req, &st, node_stat_s(c->sized));
+		node_lower(c->sized);
 	} else {
 		fuse_reply_err(c->req, -err);
 	}

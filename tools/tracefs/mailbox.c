@@ -47,6 +47,14 @@ static void store(uint32_t *word, uint32_t v)
 	__atomic_store_n(word, v, __ATOMIC_RELEASE);
 }
 
+uint64_t mailbox_now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+
 uint32_t mailbox_alive(void)
 {
 	return load(&box->alive);
@@ -152,17 +160,9 @@ static bool is_mailbox(void *at, uint64_t left)
 	return true;
 }
 
-static time_t now_s(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec;
-}
-
 static const char *find_mailbox(int fd)
 {
-	time_t until = now_s() + 60;
+	uint64_t until = mailbox_now_ns() + 60000000000;
 	char *memory = NULL;
 	struct stat st;
 	off_t size = 0;
@@ -179,7 +179,7 @@ static const char *find_mailbox(int fd)
 		for (off_t at = 0; memory && at + PAGE <= size; at += PAGE)
 			if (is_mailbox(memory + at, size - at))
 				return broken;
-		if (now_s() > until || p9_has_ended())
+		if (mailbox_now_ns() > until || p9_has_ended())
 			return "no guest in it that was booted with p9=memory";
 		nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL);
 	}

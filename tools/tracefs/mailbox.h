@@ -29,4 +29,7 @@ void mailbox_publish(void);
 /* Take a whole reply of up to `size` bytes, at least 7. Its size; 0: there is none. */
 uint32_t mailbox_take(uint8_t *message, uint32_t size);
 
+/* This machine's clock, which only goes on, for the waits of this program. */
+uint64_t mailbox_now_ns(void);
+
 #endif

@@ -10,13 +10,19 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "mailbox.h"
+
 #define HASH 1024
 #define NAMES_MAX 16 /* of one walk */
-#define SIZE_AT_FIRST (1ull << 30)
-#define ENTRY_S 1.0 /* the kernel keeps a name for so long */
+#define ENDLESS (1ull << 50)
+#define RAISE_FIRST_NS 50000
+#define RAISE_LAST_NS 1000000000
+#define KEEP_S                                                                 \
+	1.0 /* the kernel keeps a name, and what stat() gives, for so long */
 
 const char *node_left_out;
-static struct node *nodes[HASH];
+struct fuse_session *node_session;
+static struct node *nodes[HASH], *lowered;
 static struct node root = {
 	.mode = S_IFDIR | 0755, .nlink = 2, .ino = 1, .path = ""
 };
@@ -52,7 +58,6 @@ static struct node *node_get(const char *path)
 	if (!n)
 		return NULL;
 	n->path = strcpy((char *)(n + 1), path);
-	n->size = SIZE_AT_FIRST;
 	n->next = *at;
 	*at = n;
 	return n;
@@ -70,6 +75,11 @@ void node_forget(struct node *n, uint64_t lookups)
 	while (*at != n)
 		at = &(*at)->next;
 	*at = n->next;
+	if (n->raise_again) {
+		for (at = &lowered; *at != n; at = &(*at)->next_lowered)
+			;
+		*at = n->next_lowered;
+	}
 	free(n);
 }
 
@@ -85,17 +95,64 @@ struct stat node_stat(const struct node *n)
 	};
 }
 
-void node_raise(struct fuse_session *session, struct node *n)
+double node_stat_s(const struct node *n)
 {
-	struct fuse_bufvec none = FUSE_BUFVEC_INIT(0);
+	return n->readers ? 0 : KEEP_S;
+}
 
-	if (!S_ISREG(n->mode))
+/* The kernel's size reaches behind a byte that is stored there. */
+void node_raise(struct node *n)
+{
+	struct fuse_bufvec bytes = FUSE_BUFVEC_INIT(1);
+	char byte = 0;
+
+	bytes.buf[0].mem = &byte;
+	if (n->readers)
+		fuse_lowlevel_notify_store(node_session, (uintptr_t)n,
+					   ENDLESS + n->raised++, &bytes,
+					   FUSE_BUF_NO_SPLICE);
+}
+
+void node_lower(struct node *n)
+{
+	if (!n->readers)
 		return;
-	n->size++;
-	n->lowered = false;
-	/* Nothing is stored there, but a file that reaches so far is as large. */
-	fuse_lowlevel_notify_store(session, (uintptr_t)n, n->size, &none,
-				   FUSE_BUF_NO_SPLICE);
+	if (!n->raise_again) {
+		n->next_lowered = lowered;
+		lowered = n;
+	}
+	n->raise_again = RAISE_FIRST_NS;
+	n->raise_at = mailbox_now_ns() + n->raise_again;
+}
+
+/* Raise it, if it is time. False: that was the last time. */
+static bool raise_again(struct node *n)
+{
+	if (n->raise_at > mailbox_now_ns())
+		return true;
+	node_raise(n);
+	n->raise_again *= 2;
+	n->raise_at += n->raise_again;
+	return n->readers && n->raise_again < RAISE_LAST_NS;
+}
+
+int64_t node_raise_lowered(void)
+{
+	struct node **at = &lowered, *n;
+	int64_t wait = -1, left;
+
+	while ((n = *at)) {
+		if (!raise_again(n)) {
+			n->raise_again = 0;
+			*at = n->next_lowered;
+			continue;
+		}
+		left = n->raise_at - mailbox_now_ns();
+		left = left > 0 ? left : 0;
+		wait = wait < 0 || left < wait ? left : wait;
+		at = &n->next_lowered;
+	}
+	return wait;
 }
 
 /* ---- Walks ---------------------------------------------------------------------------- */
@@ -211,7 +268,7 @@ static int take_attr(struct node *n, struct p9_reply *r)
 
 static void lookup_attr(void *arg, int err, struct p9_reply *r)
 {
-	struct fuse_entry_param e = { .entry_timeout = ENTRY_S };
+	struct fuse_entry_param e = { .entry_timeout = KEEP_S };
 	struct node read = { .mode = 0 }, *n;
 	struct lookup *l = arg;
 
@@ -227,12 +284,10 @@ static void lookup_attr(void *arg, int err, struct p9_reply *r)
 	n->mode = read.mode;
 	n->nlink = read.nlink;
 	n->lookups++;
-	n->lowered = false;
+	node_raise(n);
 	e.ino = (uintptr_t)n;
 	e.attr = node_stat(n);
-	/* Nothing shows this size: it is the kernel's own. */
-	e.attr.st_size = S_ISREG(n->mode) ? (off_t)n->size : 0;
-	e.attr_timeout = S_ISDIR(n->mode) ? ENTRY_S : 0;
+	e.attr_timeout = node_stat_s(n);
 	end_lookup(l, &e);
 }
 

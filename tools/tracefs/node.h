@@ -20,8 +20,12 @@ struct node {
 	uint64_t lookups;  /* that the kernel has not forgotten */
 	uint64_t ino;
 	uint32_t mode, nlink;
-	bool lowered; /* the kernel takes the file for empty: node_raise() */
-	uint64_t size;
+	uint32_t readers; /* open files that can be read */
+	/* The kernel may take the file for empty: node_lower(). When that is mended, and in how
+	 * many ns once more. */
+	struct node *next_lowered;
+	uint64_t raise_at, raise_again;
+	uint64_t raised; /* times: the kernel sees a raised size only in one that grows */
 	const char *path;
 };
 
@@ -35,17 +39,27 @@ struct node *node_of(fuse_ino_t ino);
 /* Forget n lookups of it. */
 void node_forget(struct node *n, uint64_t lookups);
 
-/* As stat() has it, but for the size, which is 0. */
+/* As stat() has it: the size is 0. And for how many seconds the kernel may keep that. */
 struct stat node_stat(const struct node *n);
+double node_stat_s(const struct node *n);
 
 /*
  * splice() gives nothing, and no error, behind the size that the kernel has for a file (since Linux
- * 6.5; mmap() always). No size is known here before a file is read. So the kernel gets a large one,
- * with which splice() asks this program, and has its error or its pages. stat() and SEEK_END still
- * give 0: a reply that is older than the kernel's own size does not replace that. Where the kernel
- * has lowered its size, the node is marked, and the next request for it raises that again.
+ * 6.5; mmap() always). No size is known here before a file is read. So the kernel gets an endless
+ * one while a reader has the file open: then splice() asks this program, and has its error or its
+ * pages. stat() still gives 0, for the kernel does not let an older reply replace its own size.
  */
-void node_raise(struct fuse_session *session, struct node *n);
+void node_raise(struct node *n);
+
+/*
+ * The kernel is about to lower its size, as behind O_TRUNC, after a reply that is sent now. Nothing
+ * tells when it has. So node_raise_lowered() raises the size soon, and a few times more. It gives
+ * the ns until it is to be called again, or -1.
+ */
+void node_lower(struct node *n);
+int64_t node_raise_lowered(void);
+
+extern struct fuse_session *node_session;
 
 /* The fid that a path is taken up under, for one request or a few. */
 #define PATH_FID 1

@@ -10,8 +10,9 @@
 #include "mailbox.h"
 
 #define TAGS 4096
-#define HEADER 7     /* size, type, tag */
-#define SILENCE_S 10 /* a guest that does not move for so long is dead */
+#define HEADER 7 /* size, type, tag */
+#define SILENCE_NS                                                             \
+	10000000000 /* a guest that does not move for so long is dead */
 
 /* ---- The bytes of messages --------------------------------------------------------- */
 
@@ -87,6 +88,7 @@ static struct p9_call *queue, **queue_end = &queue;
 static struct p9_call *sent[TAGS];
 static unsigned int sent_count, next_tag;
 static bool dead; /* the guest does not answer */
+static bool given_up;
 
 struct p9_call *p9_send(p9_taker *taker, void *arg)
 {
@@ -262,26 +264,18 @@ static bool receive_one(void)
 	return true;
 }
 
-static double now_s(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec + t.tv_nsec / 1e9;
-}
-
 /* All that waits for a dead guest fails. Replies that come yet are dropped. */
 static void look_whether_dead(void)
 {
-	static double moved;
+	static uint64_t moved;
 	static uint32_t alive;
 	uint32_t is = mailbox_alive();
-	double now = now_s();
+	uint64_t now = mailbox_now_ns();
 
 	if (is != alive || !moved)
 		moved = now;
 	alive = is;
-	dead = now - moved > SILENCE_S || mailbox_is_broken() || p9_has_ended();
+	dead = given_up || now - moved > SILENCE_NS || mailbox_is_broken();
 	for (unsigned int i = 0; dead && i < TAGS; i++) {
 		if (!sent[i])
 			continue;
@@ -301,6 +295,12 @@ bool p9_step(void)
 	while (receive_one())
 		moved = true;
 	return send_queued() || moved;
+}
+
+void p9_give_up(void)
+{
+	given_up = true;
+	p9_step();
 }
 
 bool p9_is_waiting(void)
@@ -336,13 +336,13 @@ static void sleep_ms(void)
 
 const char *p9_attach(const char *memory, pid_t pid)
 {
-	double until = now_s() + 60;
+	uint64_t until = mailbox_now_ns() + 60000000000;
 	bool attached = false;
 
 	wrong = mailbox_open(memory, pid);
 	while (!wrong && !mailbox_is_ready()) {
 		sleep_ms();
-		if (now_s() > until || p9_has_ended())
+		if (mailbox_now_ns() > until || p9_has_ended())
 			wrong = silent;
 	}
 	if (wrong)
@@ -361,7 +361,7 @@ const char *p9_attach(const char *memory, pid_t pid)
 	while (!attached) {
 		if (!p9_step())
 			sleep_ms();
-		if (dead || p9_has_ended() || now_s() > until)
+		if (dead || p9_has_ended() || mailbox_now_ns() > until)
 			return mailbox_is_broken() ? mailbox_is_broken() :
 						     silent;
 	}

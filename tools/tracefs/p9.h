@@ -79,6 +79,9 @@ void p9_forget(struct p9_call *call);
 /* Send what is queued, and give replies to their takers. True: something was moved. */
 bool p9_step(void);
 
+/* The guest has ended, or is not asked any more: all that waits fails. */
+void p9_give_up(void);
+
 /* Is a reply expected? */
 bool p9_is_waiting(void);
 

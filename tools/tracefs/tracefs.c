@@ -24,10 +24,12 @@
 
 #include "file.h"
 #include "folder.h"
-
-static struct fuse_session *session;
+#include "mailbox.h"
+#include "reads.h"
 
 /* ---- Operations that libfuse asks for ------------------------------------------------------ */
+
+#define SPIN_NS 50000 /* the loop does not sleep for so long behind a request */
 
 static struct file *file_of(const struct fuse_file_info *info)
 {
@@ -54,18 +56,25 @@ static void do_forget(fuse_req_t req, fuse_ino_t ino, uint64_t lookups)
 	fuse_reply_none(req);
 }
 
-/* stat(); and, of an open file, SEEK_END, for which the kernel takes the size from here. */
+/*
+ * stat(). An open file has a number only for SEEK_END, for which the kernel takes the size from
+ * here: none is known. A file that is only written has the end 0, for programs that append.
+ */
 static void do_getattr(fuse_req_t req, fuse_ino_t ino,
 		       struct fuse_file_info *info)
 {
 	struct node *n = node_of(ino);
 	struct stat st = node_stat(n);
 
+	if (info && file_of(info)->is_read) {
+		fuse_reply_err(req, EINVAL);
+		return;
+	}
+	if (!info)
+		node_raise(n);
+	fuse_reply_attr(req, &st, node_stat_s(n));
 	if (info)
-		n->lowered = true;
-	else
-		node_raise(session, n);
-	fuse_reply_attr(req, &st, S_ISDIR(n->mode) ? 1 : 0);
+		node_lower(n);
 }
 
 /* Programs set modes and times of what they have made; control files have none. */
@@ -76,20 +85,23 @@ static void do_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st,
 	struct stat is = node_stat(n);
 
 	(void)info;
+	reads_are_old();
 	if (which & FUSE_SET_ATTR_SIZE)
 		folder_truncate(req, n, st->st_size);
 	else
-		fuse_reply_attr(req, &is, 0);
+		fuse_reply_attr(req, &is, node_stat_s(n));
 }
 
 static void do_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name,
 		     mode_t mode)
 {
+	reads_are_old();
 	folder_make(req, parent, name, mode);
 }
 
 static void do_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
+	reads_are_old();
 	folder_remove(req, parent, name);
 }
 
@@ -114,11 +126,7 @@ static void do_releasedir(fuse_req_t req, fuse_ino_t ino,
 
 static void do_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *info)
 {
-	struct node *n = node_of(ino);
-
-	if (n->lowered)
-		node_raise(session, n);
-	file_open(req, n, info);
+	file_open(req, node_of(ino), info);
 }
 
 static void do_release(fuse_req_t req, fuse_ino_t ino,
@@ -136,29 +144,18 @@ static void do_release(fuse_req_t req, fuse_ino_t ino,
 static void do_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
 		    struct fuse_file_info *info)
 {
-	struct node *n = node_of(ino);
-
-	if (!info->lock_owner && !file_gives_pages(file_of(info))) {
+	(void)ino;
+	if (!info->lock_owner && !file_of(info)->is_paged) {
 		fuse_reply_err(req, EINVAL);
 		return;
 	}
-	while ((uint64_t)offset + size > n->size) {
-		n->size += 1 << 30;
-		n->lowered = true;
-	}
-	if (n->lowered)
-		node_raise(session, n);
-	file_read(req, file_of(info), size, offset, info);
+	reads_add(req, file_of(info), size, offset, info);
 }
 
 static void do_write(fuse_req_t req, fuse_ino_t ino, const char *data,
 		     size_t size, off_t offset, struct fuse_file_info *info)
 {
-	struct node *n = node_of(ino);
-
-	/* One with O_APPEND goes behind the size that the kernel has. */
-	if (offset + size > n->size)
-		n->size = offset + size;
+	(void)ino, (void)offset;
 	file_write(req, file_of(info), data, size);
 }
 
@@ -166,7 +163,7 @@ static void do_poll(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *info,
 		    struct fuse_pollhandle *handle)
 {
 	(void)ino;
-	file_poll(req, file_of(info), handle);
+	reads_poll(req, file_of(info), handle);
 }
 
 /* Names are the guest's: as in Linux's tracefs, none can be made but folders. */
@@ -238,66 +235,78 @@ static const struct fuse_lowlevel_ops operations = {
 
 /* ---- The loop ------------------------------------------------------------------------------- */
 
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
-}
-
 /* Take one request of this machine's kernel. False: there will be no more. */
 static bool take_request(void)
 {
 	static struct fuse_buf buf;
-	int n = fuse_session_receive_buf(session, &buf);
+	int n = fuse_session_receive_buf(node_session, &buf);
 
 	if (n > 0)
-		fuse_session_process_buf(session, &buf);
+		fuse_session_process_buf(node_session, &buf);
 	return n > 0 || n == -EINTR || n == -EAGAIN;
+}
+
+static uint64_t sooner(uint64_t nap, int64_t look)
+{
+	return look >= 0 && (uint64_t)look < nap ? (uint64_t)look : nap;
 }
 
 /*
  * How long to sleep, in ns, by the time since something has moved. Nothing tells of a reply of the
- * guest, so the loop looks often while one is expected soon.
+ * guest. Most come soon, so the loop does not sleep at first; then the longer, the longer a reply
+ * takes: a guest without a CPU gets none sooner because this program takes one.
  */
 static uint64_t nap(uint64_t quiet)
 {
-	const uint64_t tick = 100000000;
-	int64_t look = file_look();
-	uint64_t nap = !p9_is_waiting()	   ? tick :
-		       quiet < 20000000	   ? 20000 :
-		       quiet < 1000000000u ? 500000 :
-					     5000000;
+	uint64_t nap = quiet / 4;
 
-	return look >= 0 && (uint64_t)look < nap ? (uint64_t)look : nap;
+	if (!p9_is_waiting())
+		nap = 100000000;
+	else if (quiet < SPIN_NS)
+		nap = 0;
+	else if (nap < 20000)
+		nap = 20000;
+	else if (nap > 5000000)
+		nap = 5000000;
+	return sooner(sooner(nap, reads_look()), node_raise_lowered());
+}
+
+/* Say once why each request fails from now on. */
+static void say_broken(void)
+{
+	static bool said;
+
+	if (said || !mailbox_is_broken())
+		return;
+	said = true;
+	fprintf(stderr, "tracefs: %s: its files give errors from now on\n",
+		mailbox_is_broken());
 }
 
 static void serve(void)
 {
 	struct pollfd fds[] = {
-		{ .fd = fuse_session_fd(session), .events = POLLIN },
+		{ .fd = fuse_session_fd(node_session), .events = POLLIN },
 		{ .fd = p9_end_fd(), .events = POLLIN },
 	};
-	uint64_t moved = now_ns();
+	uint64_t moved = mailbox_now_ns();
 	bool more = true;
 
-	while (more && !fuse_session_exited(session) && !p9_has_ended()) {
-		uint64_t now, ns;
+	while (more && !fuse_session_exited(node_session) && !fds[1].revents) {
+		uint64_t now = mailbox_now_ns(), ns;
 
-		now = now_ns();
 		if (p9_step())
 			moved = now;
+		say_broken();
 		ns = nap(now - moved);
-		if (ppoll(fds, 2, &(struct timespec){ .tv_nsec = ns }, NULL) >
-			    0 &&
-		    fds[0].revents) {
+		ppoll(fds, 2, &(struct timespec){ .tv_nsec = ns }, NULL);
+		if (fds[0].revents) {
 			more = take_request();
-			moved = now;
+			moved = mailbox_now_ns();
 		}
 	}
 	/* Programs that wait get their error. */
-	p9_step();
+	p9_give_up();
 }
 
 /* ---- main ------------------------------------------------------------------------------ */
@@ -331,16 +340,16 @@ int main(int argc, char **argv)
 	wrong = p9_attach(argv[1], argc > 3 ? atoi(argv[3]) : 0);
 	if (wrong)
 		die("%s: %s", argv[1], wrong);
-	session =
+	node_session =
 		fuse_session_new(&args, &operations, sizeof(operations), NULL);
-	if (!session || fuse_session_mount(session, argv[2]))
+	if (!node_session || fuse_session_mount(node_session, argv[2]))
 		die("cannot mount on %s", argv[2]);
-	fuse_set_signal_handlers(session);
+	fuse_set_signal_handlers(node_session);
 	printf("tracefs: mounted on %s\n", argv[2]);
 	fflush(stdout);
 	/* The kernel would add 50 us to each nap. */
 	prctl(PR_SET_TIMERSLACK, 1);
 	serve();
-	fuse_session_unmount(session);
+	fuse_session_unmount(node_session);
 	return 0;
 }
