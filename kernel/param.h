@@ -23,7 +23,9 @@ struct kernel_param {
 int param_switch(const char *value, bool *on);
 #define PARAM_SWITCH "nothing, 1, on, 0 or off"
 
-/* Parse boot_info.cmdline; double quotes group; bad ones are said and skipped. */
+/* Parse boot_info.cmdline; double quotes group; bad ones are said and skipped. A line that refuses
+ * a parameter, here or where a later step of boot uses it, begins with "param: ": by that, programs
+ * of the host see that a boot is not the one that was asked for. */
 void param_parse(void);
 /* The same with a text, which is taken apart in place: values point into it. */
 void param_parse_text(char *text);

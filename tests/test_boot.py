@@ -92,7 +92,8 @@ def test_nop_of_the_cpu(arch, cpu, append, expected, guest):
 def test_nop_choice_runs(arch, guest, run_tool):
     """Every NOP that a port offers works: trace with it."""
     offered = re.search(r"accepted: (.*)|takes (.*)",
-                        guest(arch, append="nop=none-such").boot_text)
+                        guest(arch, append="nop=none-such",
+                              refused_parameters=True).boot_text)
     names = (offered[1] or offered[2]).replace(",", " ").split()
     assert names
     for name in names:

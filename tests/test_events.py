@@ -234,6 +234,9 @@ def test_from_the_shell(arch, guest):
     assert g.poweroff() == 0
 
 
+SILENT = "trace: tracing_cpumask is {}: nothing is recorded on CPU {}; -M -1 is all CPUs"
+
+
 def test_triggers_from_the_shell(arch, guest):
     """trace start -R and -M. What is wrong changes nothing; a further start begins without
     triggers; and reset takes all of it back."""
@@ -241,8 +244,9 @@ def test_triggers_from_the_shell(arch, guest):
     g.run(f"cd {TRACING}")
     show = "cat events/sched/sched_switch/trigger"
     none = g.lines(show)
-    assert g.run("trace start -M 1 -e sched_switch -f 'prev_pid != 0' -R 'stacktrace:2 if "
-                 "prev_pid > 1' -R 'traceoff if prev_pid == 1' -e sched_wakeup -R snapshot") == ""
+    assert g.error("trace start -M 1 -e sched_switch -f 'prev_pid != 0' -R 'stacktrace:2 if "
+                   "prev_pid > 1' -R 'traceoff if prev_pid == 1' -e sched_wakeup -R snapshot") \
+        == SILENT.format(1, 1)
     assert g.lines("cat tracing_cpumask") == ["1"]
     assert g.lines("cat events/sched/sched_wakeup/trigger") == ["snapshot:unlimited"]
     lines = g.lines(show)
@@ -251,7 +255,8 @@ def test_triggers_from_the_shell(arch, guest):
     g.run("sleep 0.05")
     for wrong in ("-e sched_switch -R explode", "-e sched -R traceoff", "-R traceoff",
                   "-e sched_switch -R !traceoff", "-e sched_switch -R 'traceoff if no == 1'",
-                  "-M 4 -e sched_switch", "-M all -e sched_switch"):
+                  "-M 4 -e sched_switch", "-M all -e sched_switch", "-M 0x1 -e sched_switch",
+                  "-M +1 -e sched_switch", "-M '' -e sched_switch"):
         g.error("trace start " + wrong)
         assert [x.split(":")[0] for x in g.lines(show)] == ["stacktrace", "traceoff"]
         assert g.lines("cat tracing_cpumask") == ["1"]
@@ -262,7 +267,12 @@ def test_triggers_from_the_shell(arch, guest):
     assert g.lines("cat events/sched/sched_switch/filter") == ["none"]
     assert g.lines("cat tracing_cpumask") == ["3"]
     assert sum("<stack trace>" in x for x in g.lines("trace show")) == 3
-    assert g.run("trace start -B a -M 2 -e sched_switch -R traceoff:1 -R stacktrace:1") == ""
+    assert g.error("trace start -M 0 -e sched_switch") == SILENT.format(0, "0 1")
+    # The mask stays, as with trace-cmd, and is said again.
+    assert g.error("trace start -e sched_switch") == SILENT.format(0, "0 1")
+    assert g.run("trace start -M 3 -e sched_switch") == ""
+    assert g.error("trace start -B a -M 2 -e sched_switch -R traceoff:1 -R stacktrace:1") \
+        == SILENT.format(2, 0)
     assert g.lines("cat instances/a/tracing_cpumask") == ["2"]
     g.run("sleep 0.05")
     assert g.lines("cat instances/a/tracing_on") == ["0"]

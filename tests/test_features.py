@@ -169,7 +169,8 @@ def test_runtime_recorder_with_each_nop(variant):
     """Every NOP that such a kernel offers: on x86-64 the 2-byte jump over the old
     operand, too, as in 2008."""
     made(variant)
-    with Guest(variant.arch, elf=variant.elf(), append="nop=none-such") as g:
+    with Guest(variant.arch, elf=variant.elf(), append="nop=none-such",
+               refused_parameters=True) as g:
         offered = re.search(r"accepted: (.*)|takes (.*)", g.boot_text)
     for name in (offered[1] or offered[2]).replace(",", " ").split():
         done = variants.boot(variant, "patch*", append=f"nop={name}")

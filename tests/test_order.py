@@ -157,12 +157,12 @@ def test_strategy_parameter(arch, guest):
     lists the choices."""
     word = FACTS[arch].get("word", {})
     file = "/sys/kernel/tracing/patch_strategy"
-    g = guest(arch, append="patch_strategy=word")
+    g = guest(arch, append="patch_strategy=word", refused_parameters="refused" in word)
     line = g.error(f"echo magic > {file}")
     refused = {"word"} if "refused" in word else set()
     assert all(s in line for s in set(STRATEGIES) - refused), line
     if "refused" in word:
-        assert re.search(r"^patch_strategy=word is not possible on this CPU: .*; "
+        assert re.search(r"^param: patch_strategy=word is not possible on this CPU: .*; "
                          r"stop it is\s*$", g.boot_text, re.M), g.boot_text
         assert re.search(r"^not word: ", g.run(f"cat {file}"), re.M)
         assert re.search("not possible here: .*" + word["refused"],
@@ -172,12 +172,12 @@ def test_strategy_parameter(arch, guest):
     if "append" in word:
         g = guest(arch, append="patch_strategy=word " + word["append"])
         assert "[word]" in g.run(f"cat {file}")
-    g = guest(arch, smp=2, append="patch_strategy=magic")
+    g = guest(arch, smp=2, append="patch_strategy=magic", refused_parameters=True)
     assert "it takes stop breakpoint word" in g.boot_text
 
 
 def test_off_and_bad_values(guest):
-    g = guest(ANY, append="patchlog=maybe")
+    g = guest(ANY, append="patchlog=maybe", refused_parameters=True)
     assert "it takes on or off" in g.boot_text
     g.run("cd /sys/kernel/tracing")
     assert "it is off" in g.lines("cat patch_log")[0]

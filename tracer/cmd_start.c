@@ -63,7 +63,7 @@ struct start {
 	char filter[LIST_MAX], left_out[LIST_MAX], graph[LIST_MAX];
 	char options[LIST_MAX], pids[LIST_MAX];
 	const char *depth;
-	char cpus[20]; /* tracing_cpumask; "": it stays */
+	char cpus[12]; /* tracing_cpumask; "": it stays */
 	char scratch[LIST_MAX];
 	struct ctl_handle errors;
 };
@@ -103,16 +103,14 @@ static int add_setting(struct start *st, const char *text, bool is_trigger)
 /* As trace-cmd has it, -1 is every CPU. */
 static int set_cpus(struct start *st, const char *text)
 {
-	cpumask_t all = cpus_present();
-	u64 mask = all;
+	cpumask_t all = cpus_present(), mask = all;
 
-	if (strcmp(text, "-1") &&
-	    (parse_in_base(text, 16, &mask) || mask & ~(u64)all))
+	if (strcmp(text, "-1") && (!*text || instance_cpus_parse(text, &mask)))
 		return shell_error(-EINVAL, "trace",
 				   "start -M '%.32s': a hexadecimal mask of "
 				   "CPUs within %x is accepted, or -1 for all",
 				   text, all);
-	snprintf(st->cpus, sizeof(st->cpus), "%llx", (unsigned long long)mask);
+	snprintf(st->cpus, sizeof(st->cpus), "%x", mask);
 	return 0;
 }
 
@@ -374,6 +372,32 @@ static int start_apply(struct start *st)
 	return err ? err : apply_settings(st, true);
 }
 
+/* The mask of an earlier start stays, and `-M 1` reads as if it were CPU 1's number: an empty
+ * trace alone would not say why it is empty. */
+static void say_silent_cpus(struct sink *out, const char *folder)
+{
+	const struct trace_instance *in;
+	cpumask_t silent = 0, mask = 0;
+
+	mutex_lock(&trace_mutex);
+	in = instance_at(folder);
+	if (in) {
+		mask = in->cpumask;
+		silent = cpus_present() & ~mask;
+	}
+	mutex_unlock(&trace_mutex);
+	if (!silent)
+		return;
+	sink_printf(out,
+		    "trace: tracing_cpumask is %x: nothing is recorded "
+		    "on CPU",
+		    mask);
+	for (unsigned int c = 0; c < MAX_CPUS; c++)
+		if (silent & 1u << c)
+			sink_printf(out, " %u", c);
+	sink_printf(out, "; -M -1 is all CPUs\n");
+}
+
 int cmd_start(struct sink *out, const char *folder, int argc, char **argv)
 {
 	struct start *st = kzalloc(sizeof(*st));
@@ -381,7 +405,6 @@ int cmd_start(struct sink *out, const char *folder, int argc, char **argv)
 	bool made = false;
 	int i, err = 0;
 
-	(void)out;
 	if (!st)
 		return shell_error(-ENOMEM, "trace", "out of memory");
 	strlcpy(st->folder, folder, sizeof(st->folder));
@@ -396,6 +419,8 @@ int cmd_start(struct sink *out, const char *folder, int argc, char **argv)
 	snprintf(path, sizeof(path), TRACING "%s", folder);
 	if (err && made)
 		ctl_rmdir(path, error, sizeof(error));
+	if (!err)
+		say_silent_cpus(out, folder);
 	kfree(st);
 	return err;
 }

@@ -92,20 +92,16 @@ static void tracing_cpumask_show(struct ctl_handle *h, struct seq *s)
 
 static int tracing_cpumask_write(struct ctl_handle *h, char *text)
 {
-	cpumask_t all = cpus_present();
-	u64 mask = 0;
+	cpumask_t mask;
 	int err;
 
 	text = ctl_strip(text);
-	/* Linux takes no text at all for a mask without CPUs. */
-	err = !*text	   ? 0 :
-	      *text == '+' ? -EINVAL :
-			     parse_in_base(text, 16, &mask);
-	if (err || mask & ~(u64)all)
-		return ctl_error(h, err == -EINVAL ? err : -EOVERFLOW,
+	err = instance_cpus_parse(text, &mask);
+	if (err)
+		return ctl_error(h, err,
 				 "'%.32s' is no "
 				 "hexadecimal mask of CPUs within %x",
-				 text, all);
+				 text, cpus_present());
 	instance_record(instance_of(h), instance_of(h)->on, mask);
 	return 0;
 }

@@ -103,6 +103,19 @@ unsigned int instances_users(unsigned int site)
 
 /* ---- Tracer, tracing_on, tracing_cpumask --------------------------------------- */
 
+int instance_cpus_parse(const char *text, cpumask_t *mask)
+{
+	u64 value = 0;
+	int err = !*text       ? 0 :
+		  *text == '+' ? -EINVAL :
+				 parse_in_base(text, 16, &value);
+
+	if (!err && value & ~(u64)cpus_present())
+		err = -EOVERFLOW;
+	*mask = value;
+	return err;
+}
+
 bool instance_has(const struct trace_instance *in, const struct tracer *tracer)
 {
 	return in == &trace_top || tracer == &tracer_nop ||

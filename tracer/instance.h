@@ -93,6 +93,9 @@ int instance_select(struct ctl_handle *h, struct trace_instance *in,
 /* May an instance have that tracer? */
 bool instance_has(const struct trace_instance *in, const struct tracer *tracer);
 
+/* A mask of CPUs, hexadecimal, as Linux's tracing_cpumask takes it: no text at all is none. 0;
+ * -EINVAL; -EOVERFLOW: more than the CPUs present. */
+int instance_cpus_parse(const char *text, cpumask_t *mask);
 /* Set tracing_on and tracing_cpumask: trace_record() for the top level. */
 void instance_record(struct trace_instance *in, bool on, cpumask_t mask);
 /* `pauses` has changed, or the rings have. */

@@ -310,8 +310,10 @@ static int set_depth(const char *value)
 {
 	u64 levels;
 
+	if (parse_in_base(value, 10, &levels))
+		return -EINVAL;
 	boot_depth = value;
-	return parse_in_base(value, 10, &levels);
+	return 0;
 }
 KERNEL_PARAM(ftrace_graph_max_depth, "ftrace_graph_max_depth",
 	     "levels of calls; 0 is all", set_depth);
@@ -346,7 +348,7 @@ static void boot_echo(const char *file, const char *value)
 		if (*p == ',')
 			*p = ' ';
 	if (ctl_echo(file, text, false, error, sizeof(error)))
-		printk("%s: %s\n", file, error);
+		printk("param: %s: %s\n", file, error);
 }
 
 /* "NAME,EVENT,EVENT" */
@@ -362,7 +364,7 @@ static void boot_make_instance(void)
 	snprintf(path, sizeof(path), TRACING "instances/%.*s", name,
 		 boot_instance);
 	if (ctl_mkdir(path, error, sizeof(error))) {
-		printk("%s: %s\n", path, error);
+		printk("param: %s: %s\n", path, error);
 		return;
 	}
 	snprintf(path, sizeof(path), TRACING "instances/%.*s/set_event", name,
@@ -376,8 +378,8 @@ static void tracer_start(void)
 		site_recorder.start();
 	sites_report();
 	if (ring_resize(rings, cpus_present(), boot_kb)) {
-		printk("trace buffer: no memory for %lu KiB a CPU; %lu "
-		       "instead\n",
+		printk("param: trace_buf_size: no memory for %lu KiB a CPU; "
+		       "%lu instead\n",
 		       boot_kb, RING_MIN_PAGES * PAGE_SIZE / 1024);
 		if (ring_resize(rings, cpus_present(), 0))
 			panic("no memory for the smallest trace buffer");

@@ -183,8 +183,10 @@ static bool wanted;
 
 static int set_p9(const char *value)
 {
-	wanted = !strcmp(value, "memory");
-	return wanted ? 0 : -EINVAL;
+	if (strcmp(value, "memory"))
+		return -EINVAL;
+	wanted = true;
+	return 0;
 }
 KERNEL_PARAM(p9, "p9",
 	     "memory: a program on the host reads and writes control files",

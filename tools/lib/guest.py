@@ -20,8 +20,8 @@ class Guest(fdspawn):
 
     def __init__(self, arch: str, *, smp: int = 1, append: str = "",
                  prompt: bool = True, timeout: float = 60,
-                 unknown_parameters: bool = False, **options):
-        """unknown_parameters: the kernel need not know each parameter in append."""
+                 refused_parameters: bool = False, **options):
+        """refused_parameters: the kernel need not take each parameter in append."""
         self.machine = qemu.Machine(arch)
         command = self.machine.command(
             smp=smp, append=append, for_input=True, **options)
@@ -41,10 +41,10 @@ class Guest(fdspawn):
                 self.close()
                 raise
             self.boot_text = self.text_before()
-            unknown = qemu.unknown_parameter(self.boot_text.splitlines())
-            if unknown and not unknown_parameters:
+            refused = qemu.refused_parameter(self.boot_text.splitlines())
+            if refused and not refused_parameters:
                 self.close()
-                raise qemu.UsageError(f"{unknown}; unknown_parameters=True takes it")
+                raise qemu.UsageError(f"{refused}; refused_parameters=True allows that")
 
     def __enter__(self) -> "Guest":
         return self

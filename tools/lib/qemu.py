@@ -395,25 +395,33 @@ def _has_ended(process: subprocess.Popen, seconds: float) -> bool:
     return True
 
 
-def unknown_parameter(lines: list[str]) -> str | None:
-    """The kernel's words on a parameter that it does not know, if these lines of its boot have
-    some."""
+def refused_parameter(lines: list[str]) -> str | None:
+    """The kernel's words on a boot parameter that it did not take as it stood (an unknown name, a
+    bad value, an open quote, a line cut short), if these lines of its boot have some."""
     for line in lines:
         if line == "KTAP version 1":  # a test may try one on purpose
             break
-        if line.startswith("param: unknown "):
+        if line.startswith("param: "):
             return line.partition(" (known:")[0]
     return None
 
 
 def judge(result: Boot, expect: tuple | list = (),
-          unknown_parameters: bool = False) -> tuple[Verdict, str]:
+          refused_parameters: bool = False) -> tuple[Verdict, str]:
     """The verdict and its reason, one line without a newline.
 
     Tests must have run, unless expect names regular expressions: then each
     must be found in a line, in that order, and tests may have run. A parameter that
-    the kernel does not know is a mistake of the caller's, unless unknown_parameters.
+    the kernel refuses is a mistake of the caller's, unless refused_parameters.
     """
+    verdict, reason = _judge(result, expect)
+    refused = refused_parameter(result.console.lines)
+    if not refused or refused_parameters:
+        return verdict, reason
+    return (Verdict.USAGE if verdict == Verdict.PASS else verdict), f"{reason}, but {refused}"
+
+
+def _judge(result: Boot, expect: tuple | list) -> tuple[Verdict, str]:
     console = result.console
     if not result.ran:
         return Verdict.USAGE, result.why
@@ -441,9 +449,6 @@ def judge(result: Boot, expect: tuple | list = (),
         panic = console.panic()
         return Verdict.BROKEN, (f"{done}, but {_ended(result)}"
                                 + (f": {panic}" if panic else ""))
-    unknown = unknown_parameter(console.lines)
-    if unknown and not unknown_parameters:
-        return Verdict.USAGE, f"{done}, but {unknown}"
     return Verdict.PASS, done
 
 

@@ -10,6 +10,7 @@
 #include <kernel/lock/mutex.h>
 #include <kernel/mm/kmalloc.h>
 #include <kernel/param.h>
+#include <kernel/printk.h>
 #include <kernel/sched/task.h>
 #include <tracer/filter.h>
 #include <tracer/ops.h>
@@ -228,15 +229,17 @@ static bool at_boot;
 
 static int set_stacktrace(const char *value)
 {
-	at_boot = true;
-	return *value ? -EINVAL : 0;
+	at_boot = !*value;
+	return at_boot ? 0 : -EINVAL;
 }
 KERNEL_PARAM(stacktrace, "stacktrace", "nothing", set_stacktrace);
 
 static void stack_start(void)
 {
-	if (at_boot)
-		ctl_echo("/proc/sys/kernel/stack_tracer_enabled", "1", false,
-			 NULL, 0);
+	char error[160];
+
+	if (at_boot && ctl_echo("/proc/sys/kernel/stack_tracer_enabled", "1",
+				false, error, sizeof(error)))
+		printk("param: stacktrace: %s\n", error);
 }
 INIT_HOOK(INIT_TASK, stack_start);

@@ -258,7 +258,7 @@ static void dump_start(void)
 {
 	mutex_lock(&trace_mutex);
 	if (want(at_boot))
-		printk("ftrace_dump_on_oops: out of memory\n");
+		printk("param: ftrace_dump_on_oops: out of memory\n");
 	mutex_unlock(&trace_mutex);
 }
 INIT_HOOK(INIT_TASK, dump_start);

@@ -132,7 +132,7 @@ static void printk_start(void)
 {
 	mutex_lock(&trace_mutex);
 	if (at_boot && start(0))
-		printk("tp_printk: out of memory\n");
+		printk("param: tp_printk: out of memory\n");
 	mutex_unlock(&trace_mutex);
 }
 INIT_HOOK(INIT_TASK, printk_start);

@@ -226,8 +226,8 @@ static void strategy_boot(void)
 
 	mutex_lock(&trace_mutex);
 	if (strategy_wanted && patch_strategy_set(strategy_wanted, &why))
-		printk("patch_strategy=%s is not possible on this CPU: %s; %s "
-		       "it is\n",
+		printk("param: patch_strategy=%s is not possible on this CPU: "
+		       "%s; %s it is\n",
 		       strategy_wanted, why, strategy->name);
 	mutex_unlock(&trace_mutex);
 }

@@ -156,8 +156,10 @@ void patch_log_stop(void)
 
 static int param_set(const char *value)
 {
+	if (strcmp(value, "on") && strcmp(value, "off"))
+		return -EINVAL;
 	kept_on = !strcmp(value, "on");
-	return kept_on || !strcmp(value, "off") ? 0 : -EINVAL;
+	return 0;
 }
 KERNEL_PARAM(patchlog, "patchlog", "on or off", param_set);
 
@@ -171,7 +173,7 @@ static void boot(void)
 	if (entries)
 		switch_on();
 	else
-		printk("patchlog: no memory for %lu entries\n",
+		printk("param: patchlog: no memory for %lu entries\n",
 		       (unsigned long)LOG_ENTRIES);
 }
 INIT_HOOK(INIT_SITES, boot);

@@ -234,7 +234,8 @@ static void sites_convert(void)
 
 	site_boot.nop = arch_nop_select(nop_wanted);
 	if (!site_boot.nop) {
-		printk("nop=%s does not work on this CPU; accepted: %s\n",
+		printk("param: nop=%s does not work on this CPU; accepted: "
+		       "%s\n",
 		       nop_wanted, arch_nop_names);
 		site_boot.nop = arch_nop_select(NULL);
 	}
