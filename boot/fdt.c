@@ -16,7 +16,7 @@ static u32 dt_size, dt_struct, dt_strings;
 struct fdt_node fdt_path[FDT_DEPTH];
 unsigned int fdt_depth;
 
-static u32 get32(const char *p)
+static u32 fdt_get32(const char *p)
 {
 	const u8 *b = (const u8 *)p;
 
@@ -28,7 +28,7 @@ static u32 dt_word(u32 at)
 	if (at > dt_size - 4)
 		boot_fail("device tree: structure ends outside its %u bytes",
 			  dt_size);
-	return get32(dt + at);
+	return fdt_get32(dt + at);
 }
 
 /* A string within the tree. */
@@ -85,7 +85,7 @@ u64 fdt_cells(const struct fdt_prop *p, u32 i, u32 cells)
 		boot_fail("device tree: node %s: property too short",
 			  fdt_path[fdt_depth].name);
 	while (cells--)
-		v = v << 32 | get32(p->data + 4 * i++);
+		v = v << 32 | fdt_get32(p->data + 4 * i++);
 	return v;
 }
 
@@ -196,20 +196,20 @@ void fdt_walk(void (*visit)(u32 boot_hart), u32 boot_hart)
 void fdt_open(u64 pa)
 {
 	dt = arch_phys_to_virt(pa);
-	if (!pa || pa % 8 || get32(dt) != FDT_MAGIC)
+	if (!pa || pa % 8 || fdt_get32(dt) != FDT_MAGIC)
 		boot_fail("no device tree at %#llx", (unsigned long long)pa);
-	dt_size = get32(dt + 4);
-	dt_struct = get32(dt + 8);
-	dt_strings = get32(dt + 12);
-	if (get32(dt + 24) > FDT_VERSION + 1 || dt_size < 40)
+	dt_size = fdt_get32(dt + 4);
+	dt_struct = fdt_get32(dt + 8);
+	dt_strings = fdt_get32(dt + 12);
+	if (fdt_get32(dt + 24) > FDT_VERSION + 1 || dt_size < 40)
 		boot_fail("device tree: version %u, %u bytes; known: up to %u",
-			  get32(dt + 24), dt_size, FDT_VERSION + 1);
+			  fdt_get32(dt + 24), dt_size, FDT_VERSION + 1);
 }
 
 void fdt_remove_reserved(void)
 {
 	u64 tree = arch_virt_to_phys(dt);
-	u32 at = get32(dt + 16);
+	u32 at = fdt_get32(dt + 16);
 
 	boot_remove_memory(tree, tree + dt_size);
 	for (;; at += 16) {

@@ -62,7 +62,7 @@ void irq_event(enum irq_kind kind)
 
 /* This may switch to another task. The interrupted task comes back to here later, maybe
  * on another CPU. */
-static void leave(struct trap_frame *f)
+static void irq_leave(struct trap_frame *f)
 {
 	struct cpu *cpu = arch_this_cpu();
 	struct task *t = cpu->head.current;
@@ -84,7 +84,7 @@ static void leave(struct trap_frame *f)
 /* The port then returns through the frame on the stack of the task that it has interrupted. */
 void irq_exit(struct trap_frame *f)
 {
-	leave(f);
+	irq_leave(f);
 	if (static_branch(&key_irqsoff))
 		latency_hooks->irqs_on(arch_frame_pc(f));
 	/* As a last call it would come from the port. */

@@ -51,7 +51,7 @@ static void init_main(void *arg)
 	shell_task(NULL);
 }
 
-static void banner(void)
+static void print_banner(void)
 {
 	printk("nopl %s %s: %u CPU%s, %llu MiB\n", NOPL_VERSION, arch_name,
 	       nr_cpus, nr_cpus == 1 ? "" : "s",
@@ -95,7 +95,7 @@ void kernel_main(void)
 	param_parse();
 	/* maxcpus= has been read; the banner says how many CPUs there are. */
 	cpu_count();
-	banner();
+	print_banner();
 	/* Before memory is touched that may not be there: faults are reported. */
 	arch_trap_init();
 	/* Page tables are made of pages. */

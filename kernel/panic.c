@@ -81,7 +81,7 @@ static noreturn void end_machine(void)
 	arch_cpu_halt();
 }
 
-static void say(const char *fmt, va_list ap)
+static void say_panic(const char *fmt, va_list ap)
 {
 	char text[256];
 
@@ -108,7 +108,7 @@ void panic(const char *fmt, ...)
 	if (first)
 		stop_others();
 	va_start(ap, fmt);
-	say(fmt, ap);
+	say_panic(fmt, ap);
 	va_end(ap);
 	/* A fault has shown where it was; a second panic shows no more. */
 	if (first && !arch_this_cpu()->in_fault)

@@ -32,7 +32,7 @@ static void say_unknown(const char *name)
 	printk(")\n");
 }
 
-static void param_set(const char *name, const char *value)
+static void set_param(const char *name, const char *value)
 {
 	const struct kernel_param *p;
 
@@ -51,7 +51,7 @@ static void param_set(const char *name, const char *value)
  * Cut the word at *at, quotes removed, NUL-terminated in place; *at moves past
  * it. Quotes group blanks and may stand around the value or the whole word.
  */
-static char *next_word(char **at)
+static char *next_param_word(char **at)
 {
 	char *from = *at, *to, *word;
 	bool quoted = false;
@@ -81,12 +81,12 @@ void param_parse_text(char *text)
 {
 	char *at = text, *word;
 
-	while ((word = next_word(&at))) {
+	while ((word = next_param_word(&at))) {
 		char *value = strchr(word, '=');
 
 		if (value)
 			*value++ = '\0';
-		param_set(word, value ? value : "");
+		set_param(word, value ? value : "");
 	}
 }
 

@@ -8,7 +8,7 @@
 #include <kernel/param.h>
 #include <kernel/lib/string.h>
 
-static bool after(const char *line)
+static bool icount_after(const char *line)
 {
 	static char text[64];
 
@@ -21,18 +21,18 @@ KTEST(param_words, "param.words")
 {
 	bool was = boot_info.icount;
 
-	KEXPECT(t, after("icount=1"));
-	KEXPECT(t, !after("  icount=0  "));
-	KEXPECT(t, after("icount=\"1\""));
-	KEXPECT(t, !after("\"icount=0\""));
-	KEXPECT(t, after("icount=0 icount=1"));
-	KEXPECT(t, after(""));
+	KEXPECT(t, icount_after("icount=1"));
+	KEXPECT(t, !icount_after("  icount=0  "));
+	KEXPECT(t, icount_after("icount=\"1\""));
+	KEXPECT(t, !icount_after("\"icount=0\""));
+	KEXPECT(t, icount_after("icount=0 icount=1"));
+	KEXPECT(t, icount_after(""));
 	/* Each of these errors is one line on the console, and changes nothing. */
-	KEXPECT(t, after("icount=2"));
-	KEXPECT(t, after("icount"));
-	KEXPECT(t, after("icount=\"0 \""));
-	KEXPECT(t, after("count=0 =0 ="));
+	KEXPECT(t, icount_after("icount=2"));
+	KEXPECT(t, icount_after("icount"));
+	KEXPECT(t, icount_after("icount=\"0 \""));
+	KEXPECT(t, icount_after("count=0 =0 ="));
 	/* The rest of the line is obeyed all the same. */
-	KEXPECT(t, !after("nonsense icount=x icount=0"));
+	KEXPECT(t, !icount_after("nonsense icount=x icount=0"));
 	boot_info.icount = was;
 }

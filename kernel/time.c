@@ -121,7 +121,7 @@ void timer_setup(struct timer *t, void (*fn)(struct timer *t))
 	t->armed = false;
 }
 
-static void insert(struct timer_queue *q, struct timer *t)
+static void insert_timer(struct timer_queue *q, struct timer *t)
 {
 	struct list *pos = &q->timers;
 
@@ -143,7 +143,7 @@ void timer_start(struct timer *t, u64 ns)
 	state = spin_lock(&cpu->timers.lock);
 	t->cpu = cpu->head.index;
 	t->deadline = ticks < NEVER - now ? now + ticks : NEVER - 1;
-	insert(&cpu->timers, t);
+	insert_timer(&cpu->timers, t);
 	trace_timer_start(t, t->cpu);
 	spin_unlock(&cpu->timers.lock, state);
 	time_program();
@@ -192,7 +192,7 @@ void time_take_over(unsigned int c)
 
 		list_del(&t->link);
 		WRITE_ONCE(t->cpu, me);
-		insert(to, t);
+		insert_timer(to, t);
 	}
 	spin_release(&from->lock);
 	spin_release(&to->lock);

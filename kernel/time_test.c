@@ -132,7 +132,7 @@ KTEST(time_timers, "time.timers")
 	task_set_affinity(current_task(), ~0u);
 }
 
-static void restart(struct timer *timer)
+static void restart_timer(struct timer *timer)
 {
 	if (++nr_fired < 10)
 		timer_start(timer, 100 * NSEC_PER_USEC);
@@ -143,7 +143,7 @@ KTEST(time_restart, "time.timer_restarts_itself")
 	static struct timer timer;
 
 	nr_fired = 0;
-	timer_setup(&timer, restart);
+	timer_setup(&timer, restart_timer);
 	timer_start(&timer, 0);
 	KEXPECT(t, KWAIT(READ_ONCE(nr_fired) == 10));
 	timer_cancel(&timer);

@@ -8,8 +8,8 @@
 #include <kernel/image/unwind.h>
 #include <kernel/trap.h>
 
-static void report(const struct trap_frame *f, const char *what,
-		   unsigned long addr)
+static void report_fault(const struct trap_frame *f, const char *what,
+			 unsigned long addr)
 {
 	printk("fault: %s, address 0x%lx, at %pS, CPU %u, task %s (%d)\n", what,
 	       addr, (void *)arch_frame_pc(f), cpu_index(),
@@ -26,8 +26,8 @@ static bool may_kill(const struct cpu *cpu)
 }
 
 /* True: the fault was expected, and its handler has put f right. */
-static bool note(struct task_fault *fault, struct trap_frame *f,
-		 const char *what, unsigned long addr)
+static bool note_fault(struct task_fault *fault, struct trap_frame *f,
+		       const char *what, unsigned long addr)
 {
 	struct unwind_regs regs;
 
@@ -56,12 +56,12 @@ void trap_fault(struct trap_frame *f, const char *what, unsigned long addr)
 	cpu->in_fault = true;
 	cpu->broken_at = arch_clock();
 	if (t->fault && may_kill(cpu)) {
-		if (note(t->fault, f, what, addr)) {
+		if (note_fault(t->fault, f, what, addr)) {
 			cpu->in_fault = false;
 			return;
 		}
 	} else {
-		report(f, what, addr);
+		report_fault(f, what, addr);
 		if (!may_kill(cpu))
 			panic("%s at %pS", what, (void *)arch_frame_pc(f));
 		printk("fault: task %s (%d) is expendable: killed\n", t->name,

@@ -17,19 +17,19 @@
 
 static unsigned int survived;
 
-static void store_to(void *arg)
+static void trap_store_to(void *arg)
 {
 	*(volatile u32 *)arg = 0;
 	WRITE_ONCE(survived, survived + 1);
 }
 
-static void load_from(void *arg)
+static void trap_load_from(void *arg)
 {
 	(void)*(volatile u32 *)arg;
 	WRITE_ONCE(survived, survived + 1);
 }
 
-static void run_at(void *arg)
+static void trap_run_at(void *arg)
 {
 	((void (*)(void))arg)();
 	WRITE_ONCE(survived, survived + 1);
@@ -49,10 +49,12 @@ KTEST(trap_null, "trap.kills_expendable")
 
 	survived = 0;
 	for_each_online_cpu (c) {
-		KEXPECT_EQ(t, run_expendable(store_to, NULL, 1u << c), -EFAULT);
-		KEXPECT_EQ(t, run_expendable(load_from, NULL, 1u << c),
+		KEXPECT_EQ(t, run_expendable(trap_store_to, NULL, 1u << c),
 			   -EFAULT);
-		KEXPECT_EQ(t, run_expendable(run_at, NULL, 1u << c), -EFAULT);
+		KEXPECT_EQ(t, run_expendable(trap_load_from, NULL, 1u << c),
+			   -EFAULT);
+		KEXPECT_EQ(t, run_expendable(trap_run_at, NULL, 1u << c),
+			   -EFAULT);
 	}
 	KEXPECT_EQ(t, survived, 0);
 }
@@ -65,29 +67,30 @@ KTEST(trap_wx, "trap.text_is_not_writable")
 	if (!arch_protects_text)
 		KSKIP(t, "text cannot be protected here");
 	survived = 0;
-	KEXPECT_EQ(t, run_expendable(store_to, _text, ~0u), -EFAULT);
-	KEXPECT_EQ(t, run_expendable(store_to, (void *)schedule, ~0u), -EFAULT);
-	KEXPECT_EQ(t, run_expendable(run_at, data, ~0u), -EFAULT);
-	KEXPECT_EQ(t, run_expendable(store_to, (void *)&symbol_count, ~0u),
+	KEXPECT_EQ(t, run_expendable(trap_store_to, _text, ~0u), -EFAULT);
+	KEXPECT_EQ(t, run_expendable(trap_store_to, (void *)schedule, ~0u),
+		   -EFAULT);
+	KEXPECT_EQ(t, run_expendable(trap_run_at, data, ~0u), -EFAULT);
+	KEXPECT_EQ(t, run_expendable(trap_store_to, (void *)&symbol_count, ~0u),
 		   -EFAULT);
 	KEXPECT_EQ(t, *(volatile u32 *)_text, before);
 	KEXPECT_EQ(t, survived, 0);
 }
 
 /* Each round uses a little stack; 40 KiB in all is more than any task has. */
-static noinline unsigned int recurse(unsigned int depth)
+static noinline unsigned int recurse_past_stack(unsigned int depth)
 {
 	volatile unsigned int pad[16];
 
 	for (unsigned int i = 0; i < ARRAY_SIZE(pad); i++)
 		pad[i] = depth;
-	return depth ? recurse(depth - 1) + pad[depth % 16] : pad[0];
+	return depth ? recurse_past_stack(depth - 1) + pad[depth % 16] : pad[0];
 }
 
 static void overflow_guard(void *arg)
 {
 	(void)arg;
-	recurse(40 * 1024 / (16 * 4));
+	recurse_past_stack(40 * 1024 / (16 * 4));
 	WRITE_ONCE(survived, survived + 1);
 }
 
@@ -131,7 +134,7 @@ static struct wait_queue never = WAIT_QUEUE_INIT(never);
 static void die_waiting(void *arg)
 {
 	wait_prepare(&never);
-	store_to(arg);
+	trap_store_to(arg);
 }
 
 KTEST(trap_waiting, "trap.killed_while_waiting")
@@ -143,17 +146,17 @@ KTEST(trap_waiting, "trap.killed_while_waiting")
 static void hold_then_store(void *arg)
 {
 	task_hold_self();
-	store_to(arg);
+	trap_store_to(arg);
 }
 
-static noreturn void mended(void)
+static noreturn void exit_mended(void)
 {
 	task_exit(7);
 }
 
-static bool mend(struct trap_frame *f)
+static bool mend_frame(struct trap_frame *f)
 {
-	arch_frame_set_pc(f, (unsigned long)mended);
+	arch_frame_set_pc(f, (unsigned long)exit_mended);
 	return true;
 }
 
@@ -178,11 +181,11 @@ KTEST(trap_expected, "trap.fault_is_written_down")
 	survived = 0;
 	KEXPECT_EQ(t, fault_expected(t, &fault), -EFAULT);
 	KASSERT(t, fault.what && symbol_at(fault.pc, &s));
-	KEXPECT(t, s.start == (unsigned long)store_to ||
+	KEXPECT(t, s.start == (unsigned long)trap_store_to ||
 			   s.start == (unsigned long)hold_then_store);
 	KEXPECT_EQ(t, fault.addr, 8);
 	KEXPECT(t, fault.sp);
-	fault = (struct task_fault){ .fix = mend };
+	fault = (struct task_fault){ .fix = mend_frame };
 	KEXPECT_EQ(t, fault_expected(t, &fault), 7);
 	KEXPECT(t, !fault.what);
 	KEXPECT_EQ(t, survived, 0);

@@ -115,7 +115,7 @@ def test_nothing_lost_under_stress(arch, guest):
     closing brace has its opening line."""
     g = guest(arch, smp=2, append="trace_buf_size=4M")
     g.run(f"cd {TRACING}")
-    g.run("echo 'irq_* *_interrupt task_sleep task_block task_wake wake' "
+    g.run("echo 'irq_* *_interrupt task_sleep task_block task_wake wake_from' "
           "> set_ftrace_filter")
     g.run("stress start 1")
     g.run("echo function_graph > current_tracer")

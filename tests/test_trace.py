@@ -482,7 +482,7 @@ def test_traceoff_on_warning(arch, guest):
     assert "has spun for" in g.run("test lock.spin_diagnosis")
     assert g.lines("cat tracing_on") == ["0"]
     lines = g.lines("cat trace")
-    assert any(": complain <-spin_slow" in line for line in lines[-5:]), lines[-5:]
+    assert any(": spin_complain <-spin_slow" in line for line in lines[-5:]), lines[-5:]
     g.run("ps")
     assert g.lines("cat trace") == lines
     g.run("echo 1 > tracing_on; ps")

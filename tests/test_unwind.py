@@ -27,7 +27,7 @@ INTERRUPT_EVERY = 4000  # steps
 LINES = ["test task.join; ps; ls /proc; cpus; help | wc; repeat 2 pwd; "
          "cat /proc/interrupts | grep -c a; test s[ty][rm]*; test param*; history",
          "cd /sys/kernel/tracing; echo a > trace_marker; cat trace | tail -1; "
-         "trace stat; echo wake > set_ftrace_filter; echo > set_ftrace_filter; "
+         "trace stat; echo wake_from > set_ftrace_filter; echo > set_ftrace_filter; "
          "echo function_graph > current_tracer; uptime",
          "cd /sys/kernel/tracing; echo 0 > options/funcgraph-irqs; "
          "echo function_graph > current_tracer; pwd"]

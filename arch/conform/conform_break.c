@@ -16,7 +16,7 @@
 
 static u8 buffer[64] __attribute__((aligned(16)));
 
-static void fill(u8 byte)
+static void fill_break_buffer(u8 byte)
 {
 	memset(buffer, byte, sizeof(buffer));
 }
@@ -77,7 +77,7 @@ KTEST(live_write_word, "arch_trace.arch_live_word.write")
 		if (!arch_live_word(l))
 			continue;
 		words++;
-		fill(0x5a);
+		fill_break_buffer(0x5a);
 		arch_live_write(l, 0, arch_live_bytes(l, true));
 		KEXPECT_EQ(t, arch_live_read(l), arch_live_bytes(l, true));
 		KEXPECT(t, filled_but(0x5a, 16 + i, 16 + i + arch_live_length));
@@ -129,7 +129,7 @@ KTEST(unit_write, "arch_trace.break_unit")
 {
 	struct live at = { (unsigned long)buffer + 16, LIVE_CALL };
 
-	fill(0x5a);
+	fill_break_buffer(0x5a);
 	patch_break_write_unit(at.at, arch_break_insn);
 	KEXPECT_EQ(t, patch_break_unit(arch_live_read(at)), arch_break_insn);
 	KEXPECT(t, filled_but(0x5a, 16, 16 + arch_break_length));
@@ -143,7 +143,7 @@ KTEST(tail_write, "arch_trace.break_tail")
 {
 	struct live at = { (unsigned long)buffer + 16, LIVE_CALL };
 
-	fill(0x5a);
+	fill_break_buffer(0x5a);
 	patch_break_write_tail(at, 0, arch_live_bytes(at, true));
 	KEXPECT(t, filled_but(0x5a, 16 + arch_break_length,
 			      16 + arch_live_length));
@@ -269,7 +269,7 @@ static unsigned long pc_after(struct trap_frame *f, struct live off)
 	return arch_frame_pc(f);
 }
 
-static bool look(struct trap_frame *f)
+static bool look_at_trap(struct trap_frame *f)
 {
 	unsigned long pc = arch_frame_pc(f);
 
@@ -285,10 +285,10 @@ static bool look(struct trap_frame *f)
 	    arch_frame_pc(f) == pc_after(f, trap.gone))
 		trap.late++;
 	arch_frame_set_pc(f, pc);
-	WRITE_ONCE(patch_trap_hook, look);
+	WRITE_ONCE(patch_trap_hook, look_at_trap);
 	return false;
 }
-PATCH_INDIRECT(patch_trap, look);
+PATCH_INDIRECT(patch_trap, look_at_trap);
 
 static void call_with_hook(enum patch_step step, bool synced)
 {
@@ -296,7 +296,7 @@ static void call_with_hook(enum patch_step step, bool synced)
 		return;
 	/* This CPU alone, because other CPUs would run into the hook's own changes. */
 	preempt_disable();
-	PATCH_HOOK_SET(patch_trap_hook, patch_trap, look);
+	PATCH_HOOK_SET(patch_trap_hook, patch_trap, look_at_trap);
 	victim_other(1);
 	WRITE_ONCE(patch_trap_hook, NULL);
 	preempt_enable();

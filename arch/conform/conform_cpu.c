@@ -268,7 +268,7 @@ KTEST(arch_cpu_relax_irqs_off, "arch.cpu_relax.irqs_off")
 #define PASSES 20
 static u32 ball;
 
-static void play(void *arg)
+static void play_ball(void *arg)
 {
 	u32 side = (unsigned long)arg;
 
@@ -289,14 +289,14 @@ KTEST(arch_cpu_relax_yields, "arch.cpu_relax.yields")
 	if (!boot_info.icount || !(cpus_online & 2))
 		KSKIP(t, "two CPUs in one thread, so icount, are needed");
 	ball = 0;
-	a = task_create("play-0", PRIO_LOW, 1, play, (void *)0);
-	b = task_create("play-1", PRIO_LOW, 2, play, (void *)1);
+	a = task_create("play-0", PRIO_LOW, 1, play_ball, (void *)0);
+	b = task_create("play-1", PRIO_LOW, 2, play_ball, (void *)1);
 	task_join(a);
 	task_join(b);
 	KEXPECT(t, time_ns() - start < 100 * NSEC_PER_MSEC);
 }
 
-static void spin(void *arg)
+static void spin_and_say_so(void *arg)
 {
 	bool *runs = arg;
 
@@ -319,7 +319,7 @@ KTEST(arch_cpu_relax_one_turn, "arch.cpu_relax.one_turn")
 		KSKIP(t, "two CPUs in one thread, so icount, are needed");
 	task_set_affinity(current_task(), 1);
 	runs = false;
-	other = task_create("other", PRIO_LOW, 2, spin, &runs);
+	other = task_create("other", PRIO_LOW, 2, spin_and_say_so, &runs);
 	KASSERT(t, other);
 	KEXPECT(t, KWAIT(READ_ONCE(runs)));
 	preempt_disable();

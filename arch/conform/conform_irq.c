@@ -9,7 +9,7 @@
 #include <kernel/test/ktest.h>
 #include <kernel/time.h>
 
-static void note_call(void *arg)
+static void note_call_cpu(void *arg)
 {
 	__atomic_fetch_or((u32 *)arg, 1u << cpu_index(), __ATOMIC_RELAXED);
 }
@@ -25,7 +25,7 @@ KTEST(arch_irq_init, "arch.irq_init")
 
 	for_each_online_cpu (c)
 		KEXPECT(t, cpus[c].irq_counts[IRQ_SPURIOUS] < 1000);
-	KEXPECT_EQ(t, cpu_call(~0u, note_call, &called), 0);
+	KEXPECT_EQ(t, cpu_call(~0u, note_call_cpu, &called), 0);
 	KEXPECT_EQ(t, called, cpus_online);
 }
 

@@ -55,7 +55,7 @@ static int switch_leaf(int site, bool on)
  * Hold the task at the live instruction in state `on`, and let it go on in the other
  * state.
  */
-static bool goes_on(struct ktest_run *t, int site, bool on)
+static bool leaf_goes_on(struct ktest_run *t, int site, bool on)
 {
 	struct live live = live_of_site(site_address(site));
 	bool held;
@@ -88,7 +88,7 @@ KTEST(leaf_returns, "arch_trace.leaf_keeps_return")
 		"leaf", PRIO_LOW, 1u << ktest_last_cpu(), call_leaf, NULL);
 	KASSERT(t, leaf.task);
 	for (unsigned int i = 0; good && i < ROUNDS; i++)
-		good = goes_on(t, site, i % 4 != 3);
+		good = leaf_goes_on(t, site, i % 4 != 3);
 	KEXPECT(t, good);
 	KEXPECT(t, !leaf.wrong);
 	if (!good) {

@@ -11,17 +11,17 @@
 #include <kernel/sched/task.h>
 #include <kernel/test/ktest.h>
 
-static void store_to(void *arg)
+static void mm_store_to(void *arg)
 {
 	*(volatile u32 *)arg = 0;
 }
 
-static void load_from(void *arg)
+static void mm_load_from(void *arg)
 {
 	(void)*(volatile u32 *)arg;
 }
 
-static void run_at(void *arg)
+static void mm_run_at(void *arg)
 {
 	((void (*)(void))arg)();
 	asm volatile(""); /* no tail call */
@@ -40,17 +40,19 @@ KTEST(arch_mmu_init, "arch.mmu_init")
 	/* A function that returns: only the protection can keep it from running. */
 	memcpy(data, (const void *)only_return, sizeof(data));
 	for_each_online_cpu (c) {
-		KEXPECT_EQ(t, conform_victim(load_from, NULL, c), -EFAULT);
+		KEXPECT_EQ(t, conform_victim(mm_load_from, NULL, c), -EFAULT);
 		if (!arch_protects_text)
 			continue;
-		KEXPECT_EQ(t, conform_victim(store_to, _text, c), -EFAULT);
-		KEXPECT_EQ(t, conform_victim(store_to, (void *)&arch_name, c),
+		KEXPECT_EQ(t, conform_victim(mm_store_to, _text, c), -EFAULT);
+		KEXPECT_EQ(t,
+			   conform_victim(mm_store_to, (void *)&arch_name, c),
 			   -EFAULT);
-		KEXPECT_EQ(t, conform_victim(run_at, data, c), -EFAULT);
+		KEXPECT_EQ(t, conform_victim(mm_run_at, data, c), -EFAULT);
 		/* The stack holds anything: if data runs, this test has failed. */
 		if (t->failures)
 			break;
-		KEXPECT_EQ(t, conform_victim(run_at, current_task()->stack, c),
+		KEXPECT_EQ(t,
+			   conform_victim(mm_run_at, current_task()->stack, c),
 			   -EFAULT);
 	}
 }
@@ -97,7 +99,7 @@ KTEST(arch_phys_to_virt, "arch.phys_to_virt")
 	page_free(page, 0);
 }
 
-static void use(void *word)
+static void use_word(void *word)
 {
 	(void)READ_ONCE(*(u32 *)word);
 }
@@ -118,14 +120,15 @@ KTEST(arch_guard_page, "arch.guard_page")
 	}
 	KEXPECT_EQ(t, err, 0);
 	for_each_online_cpu (c) {
-		KEXPECT_EQ(t, conform_victim(load_from, page, c), -EFAULT);
-		KEXPECT_EQ(t, conform_victim(store_to, above - 1, c), -EFAULT);
-		KEXPECT_EQ(t, conform_victim(load_from, above, c), 0);
+		KEXPECT_EQ(t, conform_victim(mm_load_from, page, c), -EFAULT);
+		KEXPECT_EQ(t, conform_victim(mm_store_to, above - 1, c),
+			   -EFAULT);
+		KEXPECT_EQ(t, conform_victim(mm_load_from, above, c), 0);
 	}
 	KEXPECT_EQ(t, arch_guard_page(page, false), 0);
 	KEXPECT_EQ(t, page[0], 77);
 	for_each_online_cpu (c)
-		KEXPECT_EQ(t, conform_victim(load_from, page, c), 0);
+		KEXPECT_EQ(t, conform_victim(mm_load_from, page, c), 0);
 	/*
 	 * A CPU that has just used the page has to forget it. This task stays on other CPUs,
 	 * because a new task's guard page may have its CPU forget all pages.
@@ -133,9 +136,9 @@ KTEST(arch_guard_page, "arch.guard_page")
 	for_each_online_cpu (c) {
 		task_set_affinity(current_task(),
 				  nr_cpus > 1 ? ~(1u << c) : ~0u);
-		cpu_call(1u << c, use, page);
+		cpu_call(1u << c, use_word, page);
 		KEXPECT_EQ(t, arch_guard_page(page, true), 0);
-		KEXPECT_EQ(t, conform_victim(load_from, page, c), -EFAULT);
+		KEXPECT_EQ(t, conform_victim(mm_load_from, page, c), -EFAULT);
 		KEXPECT_EQ(t, arch_guard_page(page, false), 0);
 	}
 	task_set_affinity(current_task(), ~0u);

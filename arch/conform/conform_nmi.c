@@ -24,16 +24,16 @@ static struct {
 	bool again; /* raise another from inside */
 } n;
 
-static void note_hit(unsigned long ip, unsigned long parent,
-		     struct trace_ops *ops)
+static void note_nmi_hit(unsigned long ip, unsigned long parent,
+			 struct trace_ops *ops)
 {
 	(void)ip, (void)parent, (void)ops;
 	n.hits++;
 }
 static struct trace_ops note_ops = { .entry = trace_entry_call,
-				     .func = note_hit };
+				     .func = note_nmi_hit };
 
-static bool resume(struct trap_frame *f)
+static bool resume_at_break(struct trap_frame *f)
 {
 	if (arch_frame_pc(f) != n.live.at)
 		return false;
@@ -41,7 +41,7 @@ static bool resume(struct trap_frame *f)
 	arch_break_resume(f, n.live, n.on);
 	return true;
 }
-PATCH_INDIRECT(patch_trap, resume);
+PATCH_INDIRECT(patch_trap, resume_at_break);
 
 static void in_nmi(void)
 {
@@ -73,7 +73,7 @@ static void write_unit(u64 bytes)
 }
 
 /* Raises NMIS times an NMI that raises the next one while it runs. */
-static void storm(bool on)
+static void send_nmi_storm(bool on)
 {
 	n.on = on;
 	for (unsigned int i = 0; i < NMIS; i++) {
@@ -94,7 +94,7 @@ static void with_breakpoint(bool on)
 	n.live = live_of_site(site_address(trace_test_site(victim_other)));
 	write_unit(arch_break_insn);
 	irq_nmi_hook = in_nmi;
-	storm(on);
+	send_nmi_storm(on);
 	irq_nmi_hook = NULL;
 	write_unit(arch_live_bytes(n.live, false));
 	arch_irq_restore(state);
@@ -108,7 +108,7 @@ KTEST(break_resume_nmi, "arch_trace.arch_break_resume.nmi")
 		memset(&n, 0, sizeof(n));
 		mutex_lock(&trace_mutex);
 		trace_test_ops(&note_ops);
-		PATCH_HOOK_SET(patch_trap_hook, patch_trap, resume);
+		PATCH_HOOK_SET(patch_trap_hook, patch_trap, resume_at_break);
 		with_breakpoint(on);
 		patch_trap_hook = NULL;
 		trace_test_ops(NULL);

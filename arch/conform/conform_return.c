@@ -29,7 +29,7 @@ static void use_registers(const struct task_return *r)
 	snprintf(text, sizeof(text), "%lx %lx %d", r->ip, r->ret, 12345);
 }
 
-static bool enter(struct task_return *r, unsigned int depth)
+static bool conform_return_enter(struct task_return *r, unsigned int depth)
 {
 	use_registers(r);
 	if (current_task() != subject)
@@ -39,7 +39,7 @@ static bool enter(struct task_return *r, unsigned int depth)
 	return true;
 }
 
-static void leave(struct task_return *r, unsigned int depth)
+static void conform_return_leave(struct task_return *r, unsigned int depth)
 {
 	use_registers(r);
 	out_of_order += r->clock != depth;
@@ -48,12 +48,12 @@ static void leave(struct task_return *r, unsigned int depth)
 
 static struct trace_ops return_ops = {
 	.entry = trace_entry_return,
-	.enter = enter,
-	.leave = leave,
+	.enter = conform_return_enter,
+	.leave = conform_return_leave,
 };
 
 /* Begins a test that calls victims whose returns are taken. */
-static void begin(struct ktest_run *t)
+static void begin_taking_returns(struct ktest_run *t)
 {
 	entered = left = out_of_order = 0;
 	subject = current_task();
@@ -63,7 +63,7 @@ static void begin(struct ktest_run *t)
 	KEXPECT_EQ(t, conform_switch_victims(true), 0);
 }
 
-static void end(struct ktest_run *t)
+static void end_taking_returns(struct ktest_run *t)
 {
 	KEXPECT_EQ(t, conform_switch_victims(false), 0);
 	trace_test_ops(NULL);
@@ -75,9 +75,9 @@ KTEST(entry_return, "arch_trace.trace_entry_return")
 {
 	u32 depth = current_task()->nr_returns;
 
-	begin(t);
+	begin_taking_returns(t);
 	conform_expect_kept(t);
-	end(t);
+	end_taking_returns(t);
 	KEXPECT(t, entered > CONFORM_ROUNDS * 6);
 	KEXPECT_EQ(t, entered, left);
 	KEXPECT_EQ(t, out_of_order, 0);
@@ -91,18 +91,18 @@ KTEST(entry_return, "arch_trace.trace_entry_return")
  */
 KTEST(link_below, "arch_trace.arch_link_below")
 {
-	begin(t);
+	begin_taking_returns(t);
 	conform_expect_values(t);
 	KEXPECT_EQ(t, victim_leaf(1), 2);
 	KEXPECT_EQ(t, current_task()->nr_returns, 0);
-	end(t);
+	end_taking_returns(t);
 	KEXPECT(t, entered > 6);
 	KEXPECT_EQ(t, entered, left);
 }
 
 static unsigned long callee_frame, taken_cfa;
 
-static noinline notrace void note_end(unsigned long x)
+static noinline notrace void note_callee_frame(unsigned long x)
 {
 	const struct task *me = current_task();
 	const struct task_return *r = &me->returns[me->nr_returns - 1];
@@ -117,16 +117,16 @@ KTEST(return_cfa, "returns.cfa")
 {
 	unsigned long mine = (unsigned long)__builtin_dwarf_cfa();
 
-	begin(t);
-	victim_callback(note_end, 1);
-	end(t);
+	begin_taking_returns(t);
+	victim_callback(note_callee_frame, 1);
+	end_taking_returns(t);
 	KEXPECT_EQ(t, entered, 1);
 	KEXPECT(t, taken_cfa >= callee_frame);
 	KEXPECT(t, taken_cfa <= mine);
 }
 
 /* What was taken comes back long after its tracer has gone. */
-static noinline notrace void switch_off(unsigned long x)
+static noinline notrace void switch_taker_off(unsigned long x)
 {
 	(void)x;
 	trace_test_ops(&trace_ops_off);
@@ -134,12 +134,12 @@ static noinline notrace void switch_off(unsigned long x)
 
 KTEST(trace_return, "arch_trace.trace_return")
 {
-	begin(t);
-	KEXPECT_EQ(t, victim_callback(switch_off, 5), 6);
-	KEXPECT_EQ(t, victim_callback(switch_off, 5), 6);
+	begin_taking_returns(t);
+	KEXPECT_EQ(t, victim_callback(switch_taker_off, 5), 6);
+	KEXPECT_EQ(t, victim_callback(switch_taker_off, 5), 6);
 	KEXPECT_EQ(t, entered, 1);
 	KEXPECT_EQ(t, left, 1);
-	end(t);
+	end_taking_returns(t);
 }
 
 /*
@@ -151,7 +151,7 @@ KTEST(take_return, "arch_trace.trace_take_return")
 	u32 missed = returns_missed, refused = returns_refused, depth;
 	irq_state_t state;
 
-	begin(t);
+	begin_taking_returns(t);
 	state = arch_irq_save();
 	depth = me->nr_returns;
 	me->nr_returns = TASK_RETURNS;
@@ -160,7 +160,7 @@ KTEST(take_return, "arch_trace.trace_take_return")
 	arch_irq_restore(state);
 	trace_take_return(0, (unsigned long)&state, &return_ops, 0);
 	trace_take_return(0, (unsigned long)_text, &return_ops, 0);
-	end(t);
+	end_taking_returns(t);
 	KEXPECT_EQ(t, entered, 0);
 	KEXPECT_EQ(t, returns_missed - missed, 2);
 	KEXPECT_EQ(t, returns_refused - refused, 2);
@@ -174,10 +174,10 @@ KTEST(returned, "arch_trace.trace_returned")
 {
 	u32 depth = current_task()->nr_returns;
 
-	begin(t);
+	begin_taking_returns(t);
 	for (unsigned int i = 0; i < 100; i++)
 		KEXPECT_EQ(t, victim_outer(i), i + 4);
-	end(t);
+	end_taking_returns(t);
 	KEXPECT_EQ(t, entered, 200);
 	KEXPECT_EQ(t, left, 200);
 	KEXPECT_EQ(t, out_of_order, 0);
@@ -437,7 +437,7 @@ static void leave_other(struct task_return *r, unsigned int depth)
 
 static struct trace_ops other_ops = {
 	.entry = trace_entry_return,
-	.enter = enter,
+	.enter = conform_return_enter,
 	.leave = leave_other,
 };
 
@@ -505,7 +505,7 @@ static struct {
 	unsigned int n;
 } seen[2], *seeing;
 
-static noinline notrace void look(unsigned long x)
+static noinline notrace void look_at_backtrace(unsigned long x)
 {
 	(void)x;
 	seeing->n = backtrace_get(NULL, NULL, seeing->pcs, DEPTH);
@@ -514,7 +514,7 @@ static noinline notrace void look(unsigned long x)
 static noinline void look_from_victim(bool on)
 {
 	seeing = &seen[on];
-	victim_callback(look, 1);
+	victim_callback(look_at_backtrace, 1);
 }
 
 static unsigned long function_of(unsigned long pc)
@@ -529,9 +529,9 @@ KTEST(unwind_taken, "unwind.taken_returns")
 	unsigned int same = 0;
 
 	look_from_victim(false);
-	begin(t);
+	begin_taking_returns(t);
 	look_from_victim(true);
-	end(t);
+	end_taking_returns(t);
 	KEXPECT_EQ(t, entered, 1);
 	KEXPECT(t, seen[0].n >= 4);
 	KEXPECT_EQ(t, seen[0].n, seen[1].n);

@@ -77,7 +77,7 @@ KTEST(arch_nmi_send, "arch.nmi_send")
 
 #define POISON 0x5a
 
-static bool poisoned(const char *stack)
+static bool stack_is_poisoned(const char *stack)
 {
 	for (size_t i = 0; i < TASK_STACK_SIZE; i++)
 		if (stack[i] != POISON)
@@ -113,9 +113,9 @@ KTEST(arch_cpu_park, "arch.cpu_park")
 		arch_ipi_send(c);
 		task_sleep(2 * TICK_NS);
 		KEXPECT_EQ(t, interrupts_of(cpu), before);
-		KEXPECT(t, poisoned(cpu->idle->stack));
+		KEXPECT(t, stack_is_poisoned(cpu->idle->stack));
 		KASSERT(t, !cpu_up(c));
-		KEXPECT(t, !poisoned(cpu->idle->stack));
+		KEXPECT(t, !stack_is_poisoned(cpu->idle->stack));
 	}
 }
 
@@ -138,7 +138,7 @@ KTEST(arch_cpu_parked, "arch.cpu_parked")
 static u32 counter;
 #define COUNTS 100000
 
-static void count(void *arg)
+static void count_shared(void *arg)
 {
 	(void)arg;
 	for (u32 i = 0; i < COUNTS; i++) {
@@ -158,7 +158,7 @@ static bool counts_right(void)
 	for_each_online_cpu (c)
 		for (int i = 0; i < 2; i++)
 			task[n++] = task_create("count", PRIO_LOW, 1u << c,
-						count, NULL);
+						count_shared, NULL);
 	for (unsigned int i = 0; i < n; i++)
 		task_join(task[i]);
 	return counter == n * COUNTS;

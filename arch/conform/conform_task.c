@@ -16,22 +16,22 @@
 #include <kernel/test/ktest.h>
 #include <kernel/time.h>
 
-static void store_to_null(void *arg)
+static void conform_store_to_null(void *arg)
 {
 	*(volatile u32 *)arg = 0;
 }
 
-static noinline unsigned int recurse(unsigned int depth)
+static noinline unsigned int recurse_with_pad(unsigned int depth)
 {
 	volatile unsigned int pad[32];
 
 	pad[depth % 32] = depth;
-	return depth ? recurse(depth - 1) + pad[depth % 32] : pad[0];
+	return depth ? recurse_with_pad(depth - 1) + pad[depth % 32] : pad[0];
 }
 
-static void overflow(void *arg)
+static void overflow_stack(void *arg)
 {
-	recurse((unsigned long)arg);
+	recurse_with_pad((unsigned long)arg);
 }
 
 /* A fault on any CPU reaches trap_fault(), stack overflow included. */
@@ -40,11 +40,12 @@ KTEST(arch_trap_init, "arch.trap_init")
 	unsigned int c;
 
 	for_each_online_cpu (c) {
-		KEXPECT_EQ(t, conform_victim(store_to_null, NULL, c), -EFAULT);
+		KEXPECT_EQ(t, conform_victim(conform_store_to_null, NULL, c),
+			   -EFAULT);
 		if (arch_protects_text)
 			KEXPECT_EQ(t,
 				   conform_victim(
-					   overflow,
+					   overflow_stack,
 					   (void *)(TASK_STACK_SIZE / 64), c),
 				   -EFAULT);
 	}
@@ -95,7 +96,7 @@ static void keep_registers(void *arg)
  * The keepers' CPU is interrupted, and switches to this task, at any instruction. On a slow host
  * every sleep may be over before a keeper has run: then it goes on until both have.
  */
-static void disturb(void *arg)
+static void disturb_keepers(void *arg)
 {
 	const struct keeper *k = arg;
 	u32 seed = 1;
@@ -122,7 +123,8 @@ KTEST(arch_trap_registers, "arch.trap_init.registers")
 			task[i] = task_create("keeper", PRIO_LOW, 1u << c,
 					      keep_registers, &k[i]);
 		}
-		third = task_create("third", PRIO_HIGH, 1u << c, disturb, k);
+		third = task_create("third", PRIO_HIGH, 1u << c,
+				    disturb_keepers, k);
 		task_join(third);
 		for (int i = 0; i < 2; i++) {
 			WRITE_ONCE(k[i].stop, true);
@@ -174,7 +176,7 @@ static bool lies_in(unsigned long pc, void (*fn)(void))
 	       a.start == b.start;
 }
 
-static void find_frame(struct timer *timer)
+static void find_spinning_frame(struct timer *timer)
 {
 	struct trap_frame *f = irq_frame();
 
@@ -195,7 +197,7 @@ static int interrupt_victim(struct ktest_run *t,
 	found = (struct found){ .look = look };
 	found.task = task_create_expendable("spinner", PRIO_LOW, 1, spin_outer,
 					    NULL);
-	timer_setup(&found.timer, find_frame);
+	timer_setup(&found.timer, find_spinning_frame);
 	timer_start(&found.timer, NSEC_PER_MSEC);
 	KEXPECT(t, KWAIT(READ_ONCE(found.done)));
 	timer_cancel(&found.timer);
@@ -231,14 +233,14 @@ static noreturn void come_out_here(void)
 	task_exit(arch_irqs_off() ? 1 : 99);
 }
 
-static void divert(struct trap_frame *f)
+static void divert_frame(struct trap_frame *f)
 {
 	arch_frame_set_pc(f, (unsigned long)come_out_here);
 }
 
 KTEST(arch_frame_set_pc, "arch.frame_set_pc")
 {
-	KEXPECT_EQ(t, interrupt_victim(t, divert), 99);
+	KEXPECT_EQ(t, interrupt_victim(t, divert_frame), 99);
 }
 
 KTEST(arch_frame_print, "arch.frame_print")

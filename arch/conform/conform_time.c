@@ -79,14 +79,14 @@ static void timer_give_back(void)
 	time_program();
 }
 
-/* Had the first deadline of shots() passed before the last one was set? The host was slow. */
+/* Had the first deadline of count_shots() passed before the last one was set? The host was slow. */
 static bool shots_slow;
 
 /*
  * Set the deadlines in turn, so many ticks ahead, and let interrupts in until
  * one has come or `wait` ticks have passed: how many timer interrupts came?
  */
-static u32 shots(const u64 *ahead, unsigned int n, u64 wait)
+static u32 count_shots(const u64 *ahead, unsigned int n, u64 wait)
 {
 	unsigned int me;
 	u32 before, came;
@@ -115,13 +115,13 @@ static u32 shots(const u64 *ahead, unsigned int n, u64 wait)
  * No interrupt comes. A port may need one for itself now and then, but not each time. A deadline
  * that had passed before it was replaced may have raised one: then it says nothing.
  */
-static bool quiet(const u64 *ahead, unsigned int n)
+static bool stays_quiet(const u64 *ahead, unsigned int n)
 {
 	u64 wait = ns_to_clock_delta(50 * NSEC_PER_USEC);
 
 	for (unsigned int tries = 0, fired = 0; fired < 2 && tries < 100;
 	     tries++) {
-		if (!shots(ahead, n, wait))
+		if (!count_shots(ahead, n, wait))
 			return true;
 		fired += !shots_slow;
 	}
@@ -129,9 +129,9 @@ static bool quiet(const u64 *ahead, unsigned int n)
 }
 
 /* One interrupt comes. The wait is long: only a timer that hangs uses it up. */
-static bool fires(const u64 *ahead, unsigned int n)
+static bool fires_once(const u64 *ahead, unsigned int n)
 {
-	return shots(ahead, n, ns_to_clock_delta(KWAIT_NS));
+	return count_shots(ahead, n, ns_to_clock_delta(KWAIT_NS));
 }
 
 static void check_timer(void *arg)
@@ -140,13 +140,13 @@ static void check_timer(void *arg)
 	u64 ms = ns_to_clock_delta(NSEC_PER_MSEC);
 	u64 near = ms / 50, far = 20000 * ms;
 
-	KEXPECT(t, quiet(&far, 1));
-	KEXPECT(t, fires(&near, 1));
+	KEXPECT(t, stays_quiet(&far, 1));
+	KEXPECT(t, fires_once(&near, 1));
 	/* Only the last request counts. */
-	KEXPECT(t, fires((u64[]){ far, near }, 2));
-	KEXPECT(t, quiet((u64[]){ near, far }, 2));
+	KEXPECT(t, fires_once((u64[]){ far, near }, 2));
+	KEXPECT(t, stays_quiet((u64[]){ near, far }, 2));
 	/* A deadline that has passed fires at once. */
-	KEXPECT(t, fires((u64[]){ far, -ms }, 2));
+	KEXPECT(t, fires_once((u64[]){ far, -ms }, 2));
 }
 
 KTEST(arch_timer_set, "arch.timer_set")
@@ -163,7 +163,7 @@ static void note_time(struct timer *timer)
 	WRITE_ONCE(fired_at, time_ns());
 }
 
-static void spin(void *arg)
+static void spin_without_calls(void *arg)
 {
 	(void)arg;
 	while (!task_should_stop())
@@ -188,7 +188,7 @@ KTEST(arch_timer_set_busy, "arch.timer_set.other_cpu_busy")
 		KSKIP(t, "needs -icount: else the host may hold up any CPU");
 	timer_setup(&timer, note_time);
 	task_set_affinity(current_task(), 1u << 0);
-	s = task_create("spin", PRIO_NORMAL, 1u << 1, spin, NULL);
+	s = task_create("spin", PRIO_NORMAL, 1u << 1, spin_without_calls, NULL);
 	KASSERT(t, s);
 	for (int i = 0; i < ROUNDS; i++) {
 		WRITE_ONCE(fired_at, 0);
@@ -260,7 +260,7 @@ static void init_timer_again(void *arg)
 	arch_timer_init();
 	timer_give_back();
 	arch_irq_enable();
-	KEXPECT(t, fires(&near, 1));
+	KEXPECT(t, fires_once(&near, 1));
 }
 
 KTEST(arch_timer_init, "arch.timer_init")

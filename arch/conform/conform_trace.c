@@ -19,12 +19,12 @@
 
 static u64 buffer[8];
 
-static void fill(u8 byte)
+static void fill_text_buffer(u8 byte)
 {
 	memset(buffer, byte, sizeof(buffer));
 }
 
-static bool filled(u8 byte, size_t from, size_t to)
+static bool buffer_is_filled(u8 byte, size_t from, size_t to)
 {
 	const u8 *b = (const u8 *)buffer;
 
@@ -90,9 +90,9 @@ KTEST(recognise, "arch_trace.arch_site_recognise")
 	unsigned int i, n = 0;
 	struct symbol s;
 
-	fill(0x00);
+	fill_text_buffer(0x00);
 	KEXPECT(t, !arch_site_recognise((unsigned long)(buffer + 4)));
-	fill(0xff);
+	fill_text_buffer(0xff);
 	KEXPECT(t, !arch_site_recognise((unsigned long)(buffer + 4)));
 	/* A prepared site is none as the linker left it, unless the compiler's
 	 * own bytes are what was chosen for "off": then all of them are. */
@@ -193,16 +193,16 @@ KTEST(prepare, "arch_trace.arch_site_prepare")
 
 	/* Boot has prepared each site, wherever it stands. */
 	KEXPECT_EQ(t, site_boot.failed, 0);
-	fill(0xa5);
+	fill_text_buffer(0xa5);
 	KEXPECT_EQ(t,
 		   arch_site_prepare((unsigned long)(buffer + 4), LIVE_CALL, 0),
 		   -EINVAL);
-	KEXPECT(t, filled(0xa5, 0, sizeof(buffer)));
+	KEXPECT(t, buffer_is_filled(0xa5, 0, sizeof(buffer)));
 	KEXPECT_EQ(t,
 		   arch_site_prepare((unsigned long)(buffer + 4),
 				     (unsigned long)(buffer + 6), 0),
 		   -EINVAL);
-	KEXPECT(t, filled(0xa5, 0, sizeof(buffer)));
+	KEXPECT(t, buffer_is_filled(0xa5, 0, sizeof(buffer)));
 	if (!arch_site_recognise(site_address(0)))
 		KEXPECT_EQ(t, arch_site_prepare(site_address(0), LIVE_CALL, 0),
 			   -EINVAL);
@@ -259,7 +259,7 @@ KTEST(live_read, "arch_trace.arch_live_read")
 {
 	struct live at = { (unsigned long)(buffer + 4), LIVE_CALL };
 
-	fill(0x00);
+	fill_text_buffer(0x00);
 	arch_live_write(at, 0, arch_live_bytes(at, true));
 	KEXPECT_EQ(t, arch_live_read(at), arch_live_bytes(at, true));
 	arch_live_write(at, 0, arch_live_bytes(at, false));
@@ -280,11 +280,12 @@ KTEST(live_write, "arch_trace.arch_live_write")
 	struct live at = { (unsigned long)(buffer + 4), LIVE_CALL };
 	size_t from = at.at - (unsigned long)buffer;
 
-	fill(0x5a);
+	fill_text_buffer(0x5a);
 	arch_live_write(at, 0, arch_live_bytes(at, true));
-	KEXPECT(t, filled(0x5a, 0, from));
-	KEXPECT(t, filled(0x5a, from + arch_live_length, sizeof(buffer)));
-	KEXPECT(t, !filled(0x5a, from, from + arch_live_length));
+	KEXPECT(t, buffer_is_filled(0x5a, 0, from));
+	KEXPECT(t, buffer_is_filled(0x5a, from + arch_live_length,
+				    sizeof(buffer)));
+	KEXPECT(t, !buffer_is_filled(0x5a, from, from + arch_live_length));
 }
 
 KTEST(live_length, "arch_trace.arch_live_length")
@@ -303,11 +304,11 @@ KTEST(jump_length, "arch_trace.arch_jump_length")
 	KEXPECT(t, arch_jump_length >= arch_break_length &&
 			   arch_jump_length <= sizeof(u64));
 	for (int on = 0; on < 2; on++) {
-		fill(0x5a);
+		fill_text_buffer(0x5a);
 		arch_live_write(l, 0, arch_live_bytes(l, on));
 		KEXPECT_EQ(t, arch_live_read(l), arch_live_bytes(l, on));
-		KEXPECT(t, filled(0x5a, 0, from));
-		KEXPECT(t, filled(0x5a, to, sizeof(buffer)));
+		KEXPECT(t, buffer_is_filled(0x5a, 0, from));
+		KEXPECT(t, buffer_is_filled(0x5a, to, sizeof(buffer)));
 	}
 }
 

@@ -10,7 +10,7 @@
 #include <kernel/lock/mutex.h>
 #include <tracer/ring/ring.h>
 
-u32 conform_hits; /* atomic: calls of hit() */
+u32 conform_hits; /* atomic: calls of hit_with_all_registers() */
 static struct {
 	unsigned long ip, parent;
 	bool irqs_off;
@@ -18,7 +18,8 @@ static struct {
 } last;
 
 /* Uses all registers that a called function may change. */
-static void hit(unsigned long ip, unsigned long parent, struct trace_ops *ops)
+static void hit_with_all_registers(unsigned long ip, unsigned long parent,
+				   struct trace_ops *ops)
 {
 	char text[40] __attribute__((aligned));
 	unsigned long at = (unsigned long)text;
@@ -39,7 +40,8 @@ static void hit(unsigned long ip, unsigned long parent, struct trace_ops *ops)
 	last.irqs_off = arch_irqs_off();
 	count_up(&conform_hits);
 }
-struct trace_ops conform_ops = { .entry = trace_entry_call, .func = hit };
+struct trace_ops conform_ops = { .entry = trace_entry_call,
+				 .func = hit_with_all_registers };
 
 /* Every site in kernel/test/victim.c, also that of its nested function. */
 static u32 want_victims(unsigned int w, const void *arg)
@@ -346,7 +348,7 @@ static void quick_call(unsigned long ip, unsigned long parent,
 	(void)ip, (void)parent, (void)ops;
 }
 static struct trace_ops choose_ops = { .entry = trace_entry_choose,
-				       .func = hit };
+				       .func = hit_with_all_registers };
 
 static void fill_in_c(u32 word)
 {
@@ -414,7 +416,7 @@ static struct trace_ops quick_ops = { .entry = trace_entry_call,
 				      .func = quick_call };
 
 /* The tracer is exchanged while a call is on its way through the trampoline. */
-static void exchange(struct timer *timer)
+static void exchange_ops(struct timer *timer)
 {
 	static struct trace_ops no_call = { .entry = trace_entry_off,
 					    .func = stray_call };
@@ -437,7 +439,7 @@ KTEST(one_load, "arch_trace.trace_ops.one_load")
 
 	KASSERT(t, site >= 0);
 	strays = 0;
-	timer_setup(&timer, exchange);
+	timer_setup(&timer, exchange_ops);
 	mutex_lock(&trace_mutex);
 	KEXPECT_EQ(t, patch_site(&b, site, true), 0);
 	for (unsigned int i = 0; i < EXCHANGES; i++) {

@@ -35,7 +35,7 @@ extern const char lab_count[], lab_count2[], lab_count_stub[];
 
 /* ---- what the forms are ---- */
 
-static void put_word(u8 *bytes, unsigned int at, u32 word)
+static void put_lab_word(u8 *bytes, unsigned int at, u32 word)
 {
 	memcpy(bytes + at, &word, 4);
 }
@@ -45,18 +45,18 @@ static void encode_nop(unsigned long site, unsigned int form, u8 *bytes)
 	const char *target = form == ON2 ? lab_count2 : lab_count;
 
 	(void)site;
-	put_word(bytes, 0,
-		 form == OFF ? INSN_NOP : insn_jal((unsigned long)target));
-	put_word(bytes, 4, INSN_NOP);
+	put_lab_word(bytes, 0,
+		     form == OFF ? INSN_NOP : insn_jal((unsigned long)target));
+	put_lab_word(bytes, 4, INSN_NOP);
 }
 
 static void encode_addiu(unsigned long site, unsigned int form, u8 *bytes)
 {
 	(void)site;
-	put_word(bytes, 0,
-		 form == OFF ? INSN_NOP :
-			       insn_jal((unsigned long)lab_count_stub));
-	put_word(bytes, 4, form == OFF ? INSN_NOP : INSN_ADDIU_SP_8);
+	put_lab_word(bytes, 0,
+		     form == OFF ? INSN_NOP :
+				   insn_jal((unsigned long)lab_count_stub));
+	put_lab_word(bytes, 4, form == OFF ? INSN_NOP : INSN_ADDIU_SP_8);
 }
 
 /*
@@ -87,18 +87,19 @@ static void encode_long(unsigned long site, unsigned int form, u8 *bytes)
 	unsigned long target = far_target();
 
 	(void)site;
-	put_word(bytes, 0, form == OFF ? INSN_BRANCH | 4 : insn_lui_v1(target));
-	put_word(bytes, 4, INSN_ADDIU_V1 | (target & 0xffff));
-	put_word(bytes, 8, INSN_MOVE_AT_RA);
-	put_word(bytes, 12, INSN_JALR_V1);
-	put_word(bytes, 16, INSN_NOP);
+	put_lab_word(bytes, 0,
+		     form == OFF ? INSN_BRANCH | 4 : insn_lui_v1(target));
+	put_lab_word(bytes, 4, INSN_ADDIU_V1 | (target & 0xffff));
+	put_lab_word(bytes, 8, INSN_MOVE_AT_RA);
+	put_lab_word(bytes, 12, INSN_JALR_V1);
+	put_lab_word(bytes, 16, INSN_NOP);
 }
 
 static void encode_long_both(unsigned long site, unsigned int form, u8 *bytes)
 {
 	encode_long(site, form, bytes);
 	if (form == OFF)
-		put_word(bytes, 4, INSN_NOP);
+		put_lab_word(bytes, 4, INSN_NOP);
 }
 
 #define JAL(scheme, origin, slot) AT(lab_jal, scheme, origin, slot)

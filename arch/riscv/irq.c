@@ -13,7 +13,7 @@
 #define PLIC_THRESHOLD(context) (0x200000ul + 0x1000ul * (context))
 #define PLIC_CLAIM(context) (PLIC_THRESHOLD(context) + 4)
 
-static u64 plic(u64 offset)
+static u64 plic_address(u64 offset)
 {
 	return (u64)arch_phys_to_virt(boot_info.port.plic) + offset;
 }
@@ -25,22 +25,22 @@ static u32 this_context(void)
 
 void arch_irq_init(void)
 {
-	mmio_write32(plic(PLIC_THRESHOLD(this_context())), 0);
+	mmio_write32(plic_address(PLIC_THRESHOLD(this_context())), 0);
 	csr_clear(sip, SIE_SSIE);
 	csr_set(sie, SIE_SSIE | SIE_SEIE);
 }
 
 void plic_enable(u32 irq)
 {
-	u64 reg = plic(PLIC_ENABLE(this_context()) + irq / 32 * 4);
+	u64 reg = plic_address(PLIC_ENABLE(this_context()) + irq / 32 * 4);
 
-	mmio_write32(plic(PLIC_PRIORITY(irq)), 1);
+	mmio_write32(plic_address(PLIC_PRIORITY(irq)), 1);
 	mmio_write32(reg, mmio_read32(reg) | 1u << irq % 32);
 }
 
 void plic_interrupt(void)
 {
-	u64 claim = plic(PLIC_CLAIM(this_context()));
+	u64 claim = plic_address(PLIC_CLAIM(this_context()));
 	u32 irq = mmio_read32(claim);
 
 	/* 0: another claimed it first, or the source fell silent. */

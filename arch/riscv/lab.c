@@ -34,8 +34,8 @@ static void put_words(u8 *bytes, u32 word0, u32 word1)
 	memcpy(bytes + 4, &word1, 4);
 }
 
-static void put_call(u8 *bytes, unsigned long site, const char *target,
-		     unsigned int link)
+static void put_lab_call(u8 *bytes, unsigned long site, const char *target,
+			 unsigned int link)
 {
 	long rounded = distance_rounded(site, target);
 
@@ -46,7 +46,8 @@ static void encode_auipc(unsigned long site, unsigned int form, u8 *bytes)
 {
 	const u32 nop = INSN_NOP;
 
-	put_call(bytes, site, form == ON2 ? lab_pair_near : lab_pair_a, REG_T0);
+	put_lab_call(bytes, site, form == ON2 ? lab_pair_near : lab_pair_a,
+		     REG_T0);
 	if (form == OFF)
 		memcpy(bytes + 4, &nop, 4);
 }
@@ -55,7 +56,8 @@ static void encode_jump(unsigned long site, unsigned int form, u8 *bytes)
 {
 	const u32 jump = INSN_JUMP_8;
 
-	put_call(bytes, site, form == ON2 ? lab_pair_b : lab_pair_a, REG_T0);
+	put_lab_call(bytes, site, form == ON2 ? lab_pair_b : lab_pair_a,
+		     REG_T0);
 	if (form == OFF)
 		memcpy(bytes, &jump, 4);
 }
@@ -65,14 +67,14 @@ static void encode_nops(unsigned long site, unsigned int form, u8 *bytes)
 	if (form == OFF)
 		put_words(bytes, INSN_NOP, INSN_NOP);
 	else
-		put_call(bytes, site, lab_pair_a, REG_T0);
+		put_lab_call(bytes, site, lab_pair_a, REG_T0);
 }
 
 static void encode_far(unsigned long site, unsigned int form, u8 *bytes)
 {
 	const u32 nop = INSN_NOP;
 
-	put_call(bytes, site, lab_call, REG_RA);
+	put_lab_call(bytes, site, lab_call, REG_RA);
 	if (form == OFF)
 		memcpy(bytes + 4, &nop, 4);
 }
@@ -82,7 +84,7 @@ static void encode_far_nops(unsigned long site, unsigned int form, u8 *bytes)
 	if (form == OFF)
 		put_words(bytes, INSN_NOP, INSN_NOP);
 	else
-		put_call(bytes, site, lab_call, REG_RA);
+		put_lab_call(bytes, site, lab_call, REG_RA);
 }
 
 static void encode_jal(unsigned long site, unsigned int form, u8 *bytes)

@@ -32,7 +32,7 @@ unsigned long riscv_site_live = 4;
  * Ticks that `turns` of the loop take: the least of several runs, because an interrupt
  * of the firmware or of the emulator's host can only add to it.
  */
-static u64 measure(const struct nop_choice *c, unsigned long turns)
+static u64 measure_nop(const struct nop_choice *c, unsigned long turns)
 {
 	u64 best = ~0ull;
 	unsigned int run;
@@ -54,10 +54,10 @@ static const struct nop_choice *choice_fastest(void)
 
 	if (ARRAY_SIZE(choices) == 1)
 		return best;
-	while (measure(best, turns) < 50 && turns < 1ul << 20)
+	while (measure_nop(best, turns) < 50 && turns < 1ul << 20)
 		turns *= 4;
 	for (unsigned int i = 1; i < ARRAY_SIZE(choices); i++)
-		if (measure(&choices[i], turns) < measure(best, turns))
+		if (measure_nop(&choices[i], turns) < measure_nop(best, turns))
 			best = &choices[i];
 	return best;
 }

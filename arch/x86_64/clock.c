@@ -83,7 +83,7 @@ static u64 tsc_hz(const struct sample *from, const struct sample *to)
  * The host may stop the machine in between for longer than the PM timer counts, or the APIC's. So
  * the CPU measures twice, until both measurements agree.
  */
-static void measure(struct sample *a, struct sample *b)
+static void measure_clocks(struct sample *a, struct sample *b)
 {
 	struct sample middle;
 	u64 first, second;
@@ -100,13 +100,13 @@ static void measure(struct sample *a, struct sample *b)
 	}
 }
 
-static void calibrate(void)
+static void calibrate_clocks(void)
 {
 	struct sample a, b;
 
 	lapic_write(LAPIC_TIMER_DIVIDE, TIMER_DIVIDE_BY_1);
 	lapic_write(LAPIC_LVT_TIMER, LVT_MASKED | VECTOR_TIMER);
-	measure(&a, &b);
+	measure_clocks(&a, &b);
 	lapic_write(LAPIC_TIMER_INITIAL, 0);
 	boot_info.clock_hz = tsc_hz(&a, &b);
 	apic_ticks_per_tsc_tick =
@@ -118,7 +118,7 @@ static void calibrate(void)
 u64 arch_clock_init(void)
 {
 	lapic_map();
-	calibrate();
+	calibrate_clocks();
 	tsc_deadline = cpuid(1).ecx & CPUID_TSC_DEADLINE;
 	clock_naps = cpu_is_virtual();
 	return boot_info.clock_hz;

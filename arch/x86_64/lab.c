@@ -43,7 +43,7 @@ static const u8 nop_lea64[] = { 0x90, 0x48, 0x8d, 0x76, 0x00 };
 static const u8 ds_lea[] = { 0x3e, 0x8d, 0x74, 0x26, 0x00 };
 
 /* The targets stand 0x170 and 0x168 before the site's end (lab.S). */
-static void call(u8 *bytes, unsigned int form)
+static void encode_call(u8 *bytes, unsigned int form)
 {
 	bytes[0] = 0xe8;
 	bytes[1] = form == ON2 ? 0x98 : 0x90;
@@ -59,7 +59,7 @@ static void call(u8 *bytes, unsigned int form)
 		if (form == OFF)                                               \
 			memcpy(bytes, off, sizeof(off));                       \
 		else                                                           \
-			call(bytes, form);                                     \
+			encode_call(bytes, form);                              \
 	}
 ENCODE(p6)
 ENCODE(k8)
@@ -260,7 +260,7 @@ struct adder {
 	u32 made; /* increments, by its own count */
 };
 
-static void add(void *arg)
+static void add_until_stopped(void *arg)
 {
 	struct adder *a = arg;
 
@@ -313,7 +313,8 @@ static u32 add_round(struct ktest_run *t, struct lab_case *c)
 		;
 	lab_sum = 0;
 	KEXPECT_EQ(t, c->set(c, 0), 0);
-	a.task = task_create("adder", PRIO_NORMAL, 1u << a.cpu, add, &a);
+	a.task = task_create("adder", PRIO_NORMAL, 1u << a.cpu,
+			     add_until_stopped, &a);
 	KEXPECT(t, a.task && hold_adder(&a, lab_adds.site + last));
 	KEXPECT_EQ(t, c->step(c, 0), 0);
 	return a.task ? add_both(&a) : 0;

@@ -132,7 +132,7 @@ int patch_word_last = -1;
  */
 const char *arch_word_refused;
 
-static const char *word_refused(void)
+static const char *refuse_word_here(void)
 {
 	if (!cpu_is_amd())
 		return "only AMD promises that others may fetch 8 aligned "
@@ -153,7 +153,7 @@ const char *arch_nop_select(const char *wanted)
 	if (!nop)
 		return NULL;
 	nop_choose(nop);
-	arch_word_refused = word_refused();
+	arch_word_refused = refuse_word_here();
 	patch_word_last = arch_word_refused ? -1 : 8 - SITE_LENGTH;
 	return nop_description;
 }

@@ -148,7 +148,7 @@ static const char *page_fault_name(const struct trap_frame *f)
 	return f->error & 2 ? "page fault (write)" : "page fault (read)";
 }
 
-static void exception(struct trap_frame *f, unsigned long cr2)
+static void trap_other(struct trap_frame *f, unsigned long cr2)
 {
 	const char *what = exception_names[f->vector];
 	unsigned long addr = 0;
@@ -173,7 +173,7 @@ static void exception(struct trap_frame *f, unsigned long cr2)
  * although interrupts are off, and tells a breakpoint's handler not to return by IRET
  * (entry.S).
  */
-static void nmi(struct cpu *cpu)
+static void trap_nmi(struct cpu *cpu)
 {
 	cpu->head.preempt_count |= PREEMPT_NMI;
 	cpu->irq_counts[IRQ_NMI]++;
@@ -182,13 +182,13 @@ static void nmi(struct cpu *cpu)
 }
 
 /* The tracer's first of all; rip is behind the int3. */
-static bool breakpoint(struct trap_frame *f)
+static bool trap_int3(struct trap_frame *f)
 {
 	f->rip--;
 	return patch_trap(f);
 }
 
-static void interrupt(struct trap_frame *f)
+static void trap_interrupt(struct trap_frame *f)
 {
 	unsigned int v = f->vector;
 
@@ -215,14 +215,14 @@ void trap_dispatch(struct trap_frame *f)
 	/* First: any further fault overwrites it. */
 	unsigned long cr2 = read_cr2();
 
-	if (f->vector == VECTOR_BREAKPOINT && breakpoint(f))
+	if (f->vector == VECTOR_BREAKPOINT && trap_int3(f))
 		return;
 	if (f->vector == VECTOR_NMI)
-		nmi(arch_this_cpu());
+		trap_nmi(arch_this_cpu());
 	else if (f->vector < NR_EXCEPTIONS)
-		exception(f, cr2);
+		trap_other(f, cr2);
 	else
-		interrupt(f);
+		trap_interrupt(f);
 }
 
 void arch_frame_print(const struct trap_frame *f)

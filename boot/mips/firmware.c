@@ -38,7 +38,7 @@ static const char *monitor_string(const char *what, u32 address)
 }
 
 /* The environment's value of name, or NULL. */
-static const char *environment(const u32 *env, const char *name)
+static const char *monitor_environment(const u32 *env, const char *name)
 {
 	for (int i = 0; i < MONITOR_WORDS && env[i]; i += 2)
 		if (!strcmp(monitor_string("environment", env[i]), name))
@@ -49,7 +49,7 @@ static const char *environment(const u32 *env, const char *name)
 /* A memory size in bytes from the environment; 0: there is none that makes sense. */
 static u64 memory_size(const u32 *env, const char *name)
 {
-	const char *text = environment(env, name);
+	const char *text = monitor_environment(env, name);
 	u64 size;
 
 	if (!text)

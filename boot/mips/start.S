@@ -27,7 +27,7 @@ FUNCTION(_start)
 	 * as well, and the firmware's stack and data are the first one's. */
 	mfc0	$t0, C0_EBASE
 	andi	$t0, $t0, EBASE_CPUNUM
-	bnez	$t0, park
+	bnez	$t0, park_cpu
 	nop
 	/* BEV until there are vectors; ERL off, or kuseg would be memory. */
 	li	$t0, STATUS_BEV
@@ -39,9 +39,9 @@ FUNCTION(_start)
 	addiu	$gp, %lo(cpus)
 	j	boot_main
 	move	$ra, $zero
-park:
+park_cpu:
 	wait
-	b	park
+	b	park_cpu
 	nop
 
 	/* Without the instructions that C was compiled to: the UART, polled. */

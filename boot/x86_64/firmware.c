@@ -75,7 +75,7 @@ enum {
 /* Called by start.S on the boot stack. */
 noreturn void firmware_main(u64 start_info);
 
-static const void *mapped(u64 pa, u64 size, const char *what)
+static const void *firmware_mapped(u64 pa, u64 size, const char *what)
 {
 	if (!pa || pa >= MAPPED_END || size > MAPPED_END - pa)
 		boot_fail("%s at %#llx: not below 4 GiB", what,
@@ -113,8 +113,9 @@ static void read_memory(const struct start_info *info)
 
 	if (info->version < 1 || !info->nr_memory_map)
 		boot_fail("PVH start info has no memory map");
-	map = mapped(info->memory_map, info->nr_memory_map * sizeof(*map),
-		     "PVH memory map");
+	map = firmware_mapped(info->memory_map,
+			      info->nr_memory_map * sizeof(*map),
+			      "PVH memory map");
 	for (u32 i = 0; i < info->nr_memory_map; i++)
 		if (map[i].type == MEMORY_RAM)
 			add_ram(map[i].start, map[i].start + map[i].size);
@@ -138,7 +139,7 @@ static void read_initrd(const struct start_info *info)
 
 	if (!info->nr_modules)
 		return;
-	m = mapped(info->modules, sizeof(*m), "PVH module list");
+	m = firmware_mapped(info->modules, sizeof(*m), "PVH module list");
 	if (m->start + m->size > DIRECT_MAP_SIZE)
 		boot_fail("initrd at %#llx is beyond 1 GiB; give the machine "
 			  "no more memory than that",
@@ -169,7 +170,7 @@ static const struct rsdp *rsdp_scan(void)
 	return NULL;
 }
 
-static u32 get32(const u8 *at, unsigned int offset)
+static u32 firmware_get32(const u8 *at, unsigned int offset)
 {
 	u32 v;
 
@@ -177,20 +178,21 @@ static u32 get32(const u8 *at, unsigned int offset)
 	return v;
 }
 
-static u64 get64(const u8 *at, unsigned int offset)
+static u64 firmware_get64(const u8 *at, unsigned int offset)
 {
-	return get32(at, offset) | (u64)get32(at, offset + 4) << 32;
+	return firmware_get32(at, offset) | (u64)firmware_get32(at, offset + 4)
+						    << 32;
 }
 
 /* The table at pa, checked, or NULL when its signature is another. */
 static const u8 *table_at(u64 pa, const char *signature, u32 min_length)
 {
-	const u8 *t = mapped(pa, TABLE_HEADER, "ACPI table");
-	u32 length = get32(t, TABLE_LENGTH);
+	const u8 *t = firmware_mapped(pa, TABLE_HEADER, "ACPI table");
+	u32 length = firmware_get32(t, TABLE_LENGTH);
 
 	if (memcmp(t, signature, 4))
 		return NULL;
-	mapped(pa, length, "ACPI table");
+	firmware_mapped(pa, length, "ACPI table");
 	if (length < min_length || !sums_to_zero(t, length))
 		boot_fail("ACPI table %s at %#llx: wrong length or checksum",
 			  signature, (unsigned long long)pa);
@@ -208,9 +210,10 @@ static const u8 *find_table(const struct rsdp *r, const char *signature,
 
 	if (!root)
 		boot_fail("ACPI has no table %s", root_name);
-	for (u32 at = TABLE_HEADER; at + width <= get32(root, TABLE_LENGTH);
-	     at += width) {
-		const u8 *t = table_at(wide ? get64(root, at) : get32(root, at),
+	for (u32 at = TABLE_HEADER;
+	     at + width <= firmware_get32(root, TABLE_LENGTH); at += width) {
+		const u8 *t = table_at(wide ? firmware_get64(root, at) :
+					      firmware_get32(root, at),
 				       signature, min_length);
 
 		if (t)
@@ -236,18 +239,18 @@ static void read_madt_entry(const u8 *e)
 
 	switch (e[0]) {
 	case ENTRY_LAPIC:
-		add_cpu(e[3], get32(e, 4));
+		add_cpu(e[3], firmware_get32(e, 4));
 		break;
 	case ENTRY_X2APIC:
-		add_cpu(get32(e, 4), get32(e, 8));
+		add_cpu(firmware_get32(e, 4), firmware_get32(e, 8));
 		break;
 	case ENTRY_LAPIC_ADDRESS:
-		port->lapic = get64(e, 4);
+		port->lapic = firmware_get64(e, 4);
 		break;
 	case ENTRY_OVERRIDE:
 		if (e[3] != ISA_CONSOLE_IRQ)
 			break;
-		port->console_gsi = get32(e, 4);
+		port->console_gsi = firmware_get32(e, 4);
 		port->console_low = (e[8] & OVERRIDE_LOW) == OVERRIDE_LOW;
 		port->console_level = (e[8] & OVERRIDE_LEVEL) == OVERRIDE_LEVEL;
 		break;
@@ -265,17 +268,17 @@ static void read_ioapic(const u8 *e)
 
 	if (e[0] != ENTRY_IOAPIC)
 		return;
-	gsi = get32(e, 8);
+	gsi = firmware_get32(e, 8);
 	if (gsi <= port->console_gsi &&
 	    (!port->ioapic || gsi >= port->ioapic_gsi)) {
-		port->ioapic = get32(e, 4);
+		port->ioapic = firmware_get32(e, 4);
 		port->ioapic_gsi = gsi;
 	}
 }
 
 static void for_each_madt_entry(const u8 *madt, void (*fn)(const u8 *e))
 {
-	const u8 *e, *end = madt + get32(madt, TABLE_LENGTH);
+	const u8 *e, *end = madt + firmware_get32(madt, TABLE_LENGTH);
 
 	for (e = madt + MADT_ENTRIES; end - e >= 2; e += e[1]) {
 		if (e[1] < 2 || e[1] > end - e)
@@ -290,7 +293,8 @@ static void read_acpi(const struct start_info *info)
 	const u8 *fadt, *madt;
 
 	if (info->rsdp)
-		r = rsdp_at((u64)mapped(info->rsdp, sizeof(*r), "ACPI RSDP"));
+		r = rsdp_at((u64)firmware_mapped(info->rsdp, sizeof(*r),
+						 "ACPI RSDP"));
 	if (!r)
 		r = rsdp_scan();
 	if (!r)
@@ -298,15 +302,15 @@ static void read_acpi(const struct start_info *info)
 			  "CPUs, interrupt controllers and timer");
 
 	fadt = find_table(r, "FACP", FADT_END);
-	boot_info.port.pm_timer = get32(fadt, FADT_PM_TIMER);
-	boot_info.port.pm_control = get32(fadt, FADT_PM1A_CONTROL);
+	boot_info.port.pm_timer = firmware_get32(fadt, FADT_PM_TIMER);
+	boot_info.port.pm_control = firmware_get32(fadt, FADT_PM1A_CONTROL);
 	if (!boot_info.port.pm_timer)
 		boot_fail("ACPI table FACP: no PM timer to measure clocks by");
 
 	madt = find_table(r, "APIC", MADT_ENTRIES);
 	boot_info.nr_cpus = 1;
 	boot_info.cpu_hwid[0].id = cpuid_apic_id();
-	boot_info.port.lapic = get32(madt, MADT_LAPIC);
+	boot_info.port.lapic = firmware_get32(madt, MADT_LAPIC);
 	boot_info.port.console_gsi = ISA_CONSOLE_IRQ;
 	for_each_madt_entry(madt, read_madt_entry);
 	for_each_madt_entry(madt, read_ioapic);
@@ -320,7 +324,7 @@ void firmware_main(u64 start_info)
 
 	set_this_cpu(&cpus[0]);
 	arch_console_init();
-	info = mapped(start_info, sizeof(*info), "PVH start info");
+	info = firmware_mapped(start_info, sizeof(*info), "PVH start info");
 	if (info->magic != START_INFO_MAGIC)
 		boot_fail("PVH start info at %#llx: magic %#x",
 			  (unsigned long long)start_info, info->magic);
@@ -329,7 +333,8 @@ void firmware_main(u64 start_info)
 	read_memory(info);
 	read_initrd(info);
 	if (info->cmdline)
-		boot_set_cmdline(mapped(info->cmdline, 1, "command line"),
+		boot_set_cmdline(firmware_mapped(info->cmdline, 1,
+						 "command line"),
 				 BOOT_CMDLINE * 4);
 	read_acpi(info);
 	kernel_main();

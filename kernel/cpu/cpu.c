@@ -94,7 +94,7 @@ void ipi_send(unsigned int cpu, enum ipi why)
 	arch_ipi_send(cpu);
 }
 
-static void call_here(void);
+static void run_call_here(void);
 
 static void ipi_handle(bool wanted, void (*handle)(void), const char *reason)
 {
@@ -115,7 +115,7 @@ void ipi_interrupt(void)
 	if (why & IPI_TRACE)
 		ipi_trace_hook();
 	ipi_handle(why & IPI_RESCHED, sched_need_resched, reason_resched);
-	ipi_handle(why & IPI_CALL, call_here, reason_call);
+	ipi_handle(why & IPI_CALL, run_call_here, reason_call);
 	ipi_handle(why & IPI_STOP, stop_hold, reason_stop);
 }
 
@@ -178,7 +178,7 @@ static struct {
 } call;
 
 /* Release: pairs with the acquire in cpu_call(). */
-static void call_here(void)
+static void run_call_here(void)
 {
 	call.fn(call.arg);
 	__atomic_fetch_and(&call.todo, ~(1u << cpu_index()), __ATOMIC_RELEASE);

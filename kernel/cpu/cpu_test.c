@@ -26,7 +26,7 @@ struct roll {
 	u32 wrong;
 };
 
-static void answer(void *arg)
+static void answer_roll(void *arg)
 {
 	struct roll *r = arg;
 
@@ -41,17 +41,17 @@ KTEST(cpu_call, "cpu.call")
 	unsigned int c;
 	int err;
 
-	KEXPECT_EQ(t, cpu_call(~0u, answer, &r), 0);
+	KEXPECT_EQ(t, cpu_call(~0u, answer_roll, &r), 0);
 	for_each_online_cpu (c) {
 		KEXPECT_EQ(t, r.calls[c], 1);
-		KEXPECT_EQ(t, cpu_call(1u << c, answer, &r), 0);
+		KEXPECT_EQ(t, cpu_call(1u << c, answer_roll, &r), 0);
 		KEXPECT_EQ(t, r.calls[c], 2);
 	}
 	KEXPECT_EQ(t, r.wrong, 0);
-	KEXPECT_EQ(t, cpu_call(0, answer, &r), 0);
-	KEXPECT_EQ(t, cpu_call(~cpus_online, answer, &r), 0);
+	KEXPECT_EQ(t, cpu_call(0, answer_roll, &r), 0);
+	KEXPECT_EQ(t, cpu_call(~cpus_online, answer_roll, &r), 0);
 	state = arch_irq_save();
-	err = cpu_call(~0u, answer, &r);
+	err = cpu_call(~0u, answer_roll, &r);
 	arch_irq_restore(state);
 	KEXPECT_EQ(t, err, -EDEADLK);
 	for_each_online_cpu (c)
@@ -60,10 +60,10 @@ KTEST(cpu_call, "cpu.call")
 
 #define ROUNDS 10
 
-static void call_all(void *arg)
+static void call_all_cpus(void *arg)
 {
 	for (int i = 0; i < ROUNDS; i++)
-		cpu_call(~0u, answer, arg);
+		cpu_call(~0u, answer_roll, arg);
 }
 
 /* Each CPU writes its own counts with its interrupts off, so no count gets lost. */
@@ -74,8 +74,8 @@ KTEST(cpu_call_concurrent, "cpu.call_concurrent")
 	unsigned int c, n = 0;
 
 	for_each_online_cpu (c)
-		task[n++] =
-			task_create("caller", PRIO_LOW, 1u << c, call_all, &r);
+		task[n++] = task_create("caller", PRIO_LOW, 1u << c,
+					call_all_cpus, &r);
 	for (unsigned int i = 0; i < n; i++)
 		task_join(task[i]);
 	for_each_online_cpu (c)

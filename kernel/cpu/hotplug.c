@@ -85,19 +85,19 @@ FAULT(cpu_park_late, "a CPU that leaves does not park");
 
 /* A CPU's release of its state pairs with the acquire of the CPU that reads it: the
  * reader sees everything that was done before the state changed. */
-static notrace enum cpu_state state_of(unsigned int c)
+static notrace enum cpu_state cpu_state_of(unsigned int c)
 {
 	return __atomic_load_n(&states[c], __ATOMIC_ACQUIRE);
 }
 
-static notrace void set_state(unsigned int c, enum cpu_state s)
+static notrace void cpu_set_state(unsigned int c, enum cpu_state s)
 {
 	__atomic_store_n(&states[c], s, __ATOMIC_RELEASE);
 }
 
-static notrace void wait_for(unsigned int c, enum cpu_state s)
+static notrace void wait_for_cpu_state(unsigned int c, enum cpu_state s)
 {
-	while (state_of(c) != s)
+	while (cpu_state_of(c) != s)
 		arch_cpu_relax();
 }
 
@@ -140,8 +140,8 @@ notrace void cpu_join(void)
 	       fault_happens(&fault_cpu_join_late))
 		arch_cpu_relax();
 	cpu->rq.switched_at = arch_clock();
-	set_state(c, CPU_READY);
-	wait_for(c, CPU_JOIN);
+	cpu_set_state(c, CPU_READY);
+	wait_for_cpu_state(c, CPU_JOIN);
 	__atomic_fetch_or(&cpus_online, 1u << c, __ATOMIC_SEQ_CST);
 	cpu_tell(c, CPU_EVENT_JOINED);
 	/* Pairs with the fence between stores to text and cpu_call(). */
@@ -150,7 +150,7 @@ notrace void cpu_join(void)
 		sync_text();
 		cpu_tell(c, CPU_EVENT_SYNCED);
 	}
-	set_state(c, CPU_ONLINE);
+	cpu_set_state(c, CPU_ONLINE);
 }
 PATCH_ROOT(cpu_join);
 
@@ -175,7 +175,7 @@ notrace void cpu_leave(void)
 	unsigned int c = arch_this_cpu()->head.index;
 
 	cpu_tell(c, CPU_EVENT_LEFT);
-	set_state(c, CPU_GONE);
+	cpu_set_state(c, CPU_GONE);
 	while (fault_happens(&fault_cpu_park_late))
 		arch_cpu_relax();
 	arch_cpu_park();
@@ -186,10 +186,10 @@ void cpu_idle_check(void)
 {
 	unsigned int c = cpu_index();
 
-	if (state_of(c) == CPU_DRAINING) {
-		set_state(c, CPU_QUIET);
+	if (cpu_state_of(c) == CPU_DRAINING) {
+		cpu_set_state(c, CPU_QUIET);
 		wake_all(&quiet_wait);
-	} else if (state_of(c) == CPU_LEAVE) {
+	} else if (cpu_state_of(c) == CPU_LEAVE) {
 		/* Else the time that the CPU is away would be the longest latency. */
 		irq_off_idly();
 		cpu_leave();
@@ -210,7 +210,7 @@ void cpus_read_unlock(void)
 }
 
 /* Neither a rendezvous nor a call is under way or begins. In this order. */
-static void take_turns(void)
+static void take_both_turns(void)
 {
 	stop_turn_take();
 	call_turn_take();
@@ -224,12 +224,12 @@ static void give_turns(void)
 
 static bool is_ready(unsigned int c)
 {
-	return state_of(c) == CPU_READY;
+	return cpu_state_of(c) == CPU_READY;
 }
 
 /* Sleep until it is so: longer and longer, that others may run. The sleeps are summed up, each as
  * long as it was meant to be at most (ktest.h). A task that is to stop hardly sleeps. */
-static bool becomes(bool (*so)(unsigned int c), unsigned int c)
+static bool cpu_becomes(bool (*so)(unsigned int c), unsigned int c)
 {
 	u64 slept = 0, ns = 20 * NSEC_PER_USEC, begin;
 
@@ -249,10 +249,10 @@ static bool becomes(bool (*so)(unsigned int c), unsigned int c)
  * is OFFLINE. One that was started and is late runs the kernel's atomics as soon as
  * it arrives, whether cpu_up() still waits for it or not.
  */
-static bool alone(void)
+static bool cpu_is_alone(void)
 {
 	for (unsigned int c = 1; c < nr_cpus; c++)
-		if (state_of(c) != CPU_OFFLINE)
+		if (cpu_state_of(c) != CPU_OFFLINE)
 			return false;
 	return true;
 }
@@ -268,7 +268,7 @@ static void set_atomics(bool smp)
 }
 
 /* As after a boot, whatever it was doing when it left. */
-static int prepare(unsigned int c)
+static int prepare_cpu(unsigned int c)
 {
 	struct cpu *cpu = &cpus[c];
 	int err = task_init_idle(c);
@@ -287,24 +287,24 @@ static int prepare(unsigned int c)
 
 static int start_cpu(unsigned int c)
 {
-	int err = prepare(c);
+	int err = prepare_cpu(c);
 
 	if (err)
 		return err;
 	set_atomics(true);
-	set_state(c, CPU_STARTING);
+	cpu_set_state(c, CPU_STARTING);
 	cpus[c].idle->on_cpu = true;
 	err = arch_cpu_start(c);
 	if (err)
-		set_state(c, CPU_OFFLINE);
+		cpu_set_state(c, CPU_OFFLINE);
 	return err;
 }
 
 static void let_in(unsigned int c)
 {
-	take_turns();
-	set_state(c, CPU_JOIN);
-	wait_for(c, CPU_ONLINE);
+	take_both_turns();
+	cpu_set_state(c, CPU_JOIN);
+	wait_for_cpu_state(c, CPU_ONLINE);
 	give_turns();
 	__atomic_fetch_or(&cpus_active, 1u << c, __ATOMIC_RELEASE);
 	sched_cpu_back(c);
@@ -316,7 +316,7 @@ static bool is_parked(unsigned int c)
 	if (!arch_cpu_parked(c))
 		return false;
 	cpus[c].idle->on_cpu = false;
-	set_state(c, CPU_OFFLINE);
+	cpu_set_state(c, CPU_OFFLINE);
 	return true;
 }
 
@@ -325,12 +325,12 @@ static int bring_up(unsigned int c)
 {
 	int err;
 
-	if (state_of(c) == CPU_GONE && !becomes(is_parked, c))
+	if (cpu_state_of(c) == CPU_GONE && !cpu_becomes(is_parked, c))
 		return -ETIMEDOUT;
-	err = state_of(c) == CPU_OFFLINE ? start_cpu(c) : 0;
+	err = cpu_state_of(c) == CPU_OFFLINE ? start_cpu(c) : 0;
 	if (err)
 		return err;
-	if (!becomes(is_ready, c))
+	if (!cpu_becomes(is_ready, c))
 		return -ETIMEDOUT;
 	let_in(c);
 	trace_cpu_up(c);
@@ -346,7 +346,7 @@ int cpu_up(unsigned int c)
 	cpus_read_lock();
 	if (!cpu_online(c))
 		err = bring_up(c);
-	if (alone())
+	if (cpu_is_alone())
 		set_atomics(false);
 	cpus_read_unlock();
 	return err;
@@ -355,11 +355,11 @@ int cpu_up(unsigned int c)
 /* From here on the CPU neither sends interrupts nor gets any. */
 static void let_out(unsigned int c)
 {
-	take_turns();
+	take_both_turns();
 	__atomic_fetch_and(&cpus_online, ~(1u << c), __ATOMIC_SEQ_CST);
-	set_state(c, CPU_LEAVE);
+	cpu_set_state(c, CPU_LEAVE);
 	cpu_kick(c);
-	wait_for(c, CPU_GONE);
+	wait_for_cpu_state(c, CPU_GONE);
 	time_take_over(c);
 	give_turns();
 }
@@ -368,14 +368,14 @@ static int bring_down(unsigned int c)
 {
 	__atomic_fetch_and(&cpus_active, ~(1u << c), __ATOMIC_RELEASE);
 	sched_cpu_drain(c);
-	set_state(c, CPU_DRAINING);
+	cpu_set_state(c, CPU_DRAINING);
 	cpu_kick(c);
-	wait_event(&quiet_wait, state_of(c) == CPU_QUIET);
+	wait_event(&quiet_wait, cpu_state_of(c) == CPU_QUIET);
 	let_out(c);
-	if (!becomes(is_parked, c))
+	if (!cpu_becomes(is_parked, c))
 		return -ETIMEDOUT;
 	trace_cpu_down(c);
-	if (alone())
+	if (cpu_is_alone())
 		set_atomics(false);
 	return 0;
 }
@@ -408,6 +408,6 @@ void cpu_start_others(void)
 			       "error %d\n",
 			       c, cpus[c].hwid.id, err);
 	}
-	if (alone())
+	if (cpu_is_alone())
 		set_atomics(false);
 }

@@ -54,7 +54,7 @@ static void cpu_show(struct ctl_handle *h, struct seq *s)
 	seq_printf(s, "%d\n", cpu_online(h->cpu));
 }
 
-static int explain(struct ctl_handle *h, int err)
+static int explain_hotplug(struct ctl_handle *h, int err)
 {
 	unsigned int c = h->cpu;
 
@@ -87,7 +87,7 @@ static int cpu_write(struct ctl_handle *h, char *text)
 
 	if (err)
 		return err;
-	return explain(h, on ? cpu_up(h->cpu) : cpu_down(h->cpu));
+	return explain_hotplug(h, on ? cpu_up(h->cpu) : cpu_down(h->cpu));
 }
 CTL_FILE(cpu_is_online, .path = CPU_DIR "cpu%u/online", .possible = true,
 	 .show = cpu_show, .write = cpu_write);

@@ -34,7 +34,7 @@ PATCH_INDIRECT(stop_lead, meet_change);
 PATCH_INDIRECT(stop_lead, meet_sync);
 PATCH_INDIRECT(stop_hold, meet_sync);
 
-static void meet(void *arg)
+static void meet_until_stopped(void *arg)
 {
 	struct meeting *m = arg;
 	struct stop_work w = { meet_change, meet_sync, m, 0 };
@@ -47,7 +47,7 @@ static void meet(void *arg)
 	}
 }
 
-static void count_call(void *arg)
+static void count_meeting_call(void *arg)
 {
 	struct meeting *m = arg;
 	cpumask_t online = READ_ONCE(cpus_online);
@@ -65,14 +65,14 @@ static void call_round(void *arg)
 
 	while (!task_should_stop()) {
 		m->came = m->members = 0;
-		m->wrong += cpu_call(~0u, count_call, m) ||
+		m->wrong += cpu_call(~0u, count_meeting_call, m) ||
 			    m->came != bit_count(m->members);
 		WRITE_ONCE(m->held, m->held + 1);
 		arch_cpu_relax();
 	}
 }
 
-static void breed(void *arg)
+static void breed_children(void *arg)
 {
 	struct meeting *m = arg;
 
@@ -90,7 +90,7 @@ static void breed(void *arg)
  * Take random CPUs down and up. At the end all are up. Returns how many changes were
  * made.
  */
-static u32 toggle_cpus(u32 seed, u32 rounds)
+static u32 toggle_random_cpus(u32 seed, u32 rounds)
 {
 	u32 done = 0;
 
@@ -110,7 +110,8 @@ static u32 toggle_cpus(u32 seed, u32 rounds)
 
 KTEST(hotplug_meetings, "hotplug.while_others_meet")
 {
-	static void (*const fn[])(void *) = { meet, call_round, breed };
+	static void (*const fn[])(void *) = { meet_until_stopped, call_round,
+					      breed_children };
 	static struct meeting m[ARRAY_SIZE(fn)];
 	struct task *task[ARRAY_SIZE(fn)];
 	cpumask_t all = cpus_online;
@@ -119,7 +120,7 @@ KTEST(hotplug_meetings, "hotplug.while_others_meet")
 	memset(m, 0, sizeof(m));
 	for (unsigned int i = 0; i < ARRAY_SIZE(fn); i++)
 		task[i] = task_create("meet", PRIO_LOW, ~0u, fn[i], &m[i]);
-	KEXPECT_EQ(t, toggle_cpus(1, TOGGLES), TOGGLES + nr_cpus - 1);
+	KEXPECT_EQ(t, toggle_random_cpus(1, TOGGLES), TOGGLES + nr_cpus - 1);
 	for (unsigned int i = 0; i < ARRAY_SIZE(fn); i++) {
 		KEXPECT(t, KWAIT(READ_ONCE(m[i].held) > 3));
 		task_stop(task[i]);
@@ -138,7 +139,7 @@ struct churn {
 	bool stays; /* does not change its own affinity */
 };
 
-static void churn(void *arg)
+static void churn_until_stopped(void *arg)
 {
 	struct churn *c = arg;
 
@@ -174,10 +175,10 @@ KTEST(hotplug_churn, "hotplug.under_load")
 	for (unsigned int i = 0; i < ARRAY_SIZE(churns); i++) {
 		churns[i] = (struct churn){ .seed = i * 7919 + 1 };
 		churns[i].task = task_create("churn", PRIO_LOW + i % 4, ~0u,
-					     churn, &churns[i]);
+					     churn_until_stopped, &churns[i]);
 		KASSERT(t, churns[i].task);
 	}
-	KEXPECT_EQ(t, toggle_cpus(2, TOGGLES), TOGGLES + nr_cpus - 1);
+	KEXPECT_EQ(t, toggle_random_cpus(2, TOGGLES), TOGGLES + nr_cpus - 1);
 	/* No task was forgotten on a CPU: all of them still make progress. */
 	for (unsigned int i = 0; i < ARRAY_SIZE(churns); i++)
 		before[i] = READ_ONCE(churns[i].rounds);
@@ -218,11 +219,12 @@ KTEST(hotplug_affinity, "hotplug.affinities_stay")
 
 	KNEED_TWO(t);
 	moved.changes = moved.undone = 0;
-	moved.task = task_create("moved", PRIO_LOW, ~0u, churn, &churned);
+	moved.task = task_create("moved", PRIO_LOW, ~0u, churn_until_stopped,
+				 &churned);
 	KASSERT(t, moved.task);
 	setter = task_create("setter", PRIO_LOW, ~0u, set_affinities, NULL);
 	KASSERT(t, setter);
-	KEXPECT_EQ(t, toggle_cpus(3, TOGGLES), TOGGLES + nr_cpus - 1);
+	KEXPECT_EQ(t, toggle_random_cpus(3, TOGGLES), TOGGLES + nr_cpus - 1);
 	KEXPECT(t, KWAIT(READ_ONCE(moved.changes) > 10));
 	task_stop(setter);
 	task_join(setter);

@@ -88,7 +88,7 @@ KTEST(hotplug_spread, "hotplug.tasks_spread")
 		end_runner(&r[i]);
 }
 
-static void saw(void *arg)
+static void take_own_cpu_down(void *arg)
 {
 	struct runner *r = arg;
 
@@ -103,7 +103,8 @@ KTEST(hotplug_self, "hotplug.by_its_own_task")
 	struct runner r;
 
 	KNEED_TWO(t);
-	task_join(task_create("saw", PRIO_NORMAL, 1u << c, saw, &r));
+	task_join(task_create("saw", PRIO_NORMAL, 1u << c, take_own_cpu_down,
+			      &r));
 	KEXPECT_EQ(t, r.rounds, 0);
 	KEXPECT(t, r.seen != c);
 	KEXPECT(t, !cpu_online(c));
@@ -156,7 +157,7 @@ struct bell {
 	u32 rung, rung_on;
 };
 
-static void strike(struct timer *timer)
+static void strike_bell(struct timer *timer)
 {
 	struct bell *b = container_of(timer, struct bell, timer);
 
@@ -179,8 +180,8 @@ KTEST(hotplug_timers, "hotplug.timers")
 	KNEED_TWO(t);
 	soon = (struct bell){ .ns = 50 * NSEC_PER_MSEC };
 	late = (struct bell){ .ns = 100 * NSEC_PER_SEC };
-	timer_setup(&soon.timer, strike);
-	timer_setup(&late.timer, strike);
+	timer_setup(&soon.timer, strike_bell);
+	timer_setup(&late.timer, strike_bell);
 	cpu_call(1u << c, set_bell, &late);
 	cpu_call(1u << c, set_bell, &soon);
 	KEXPECT_EQ(t, cpu_down(c), 0);

@@ -93,7 +93,7 @@ static bool file_says(const char *name, const char *want)
  * Writes the text to the CPU's `online`. Returns the error, if exactly one line
  * explains it.
  */
-static int refused(unsigned int c, const char *text)
+static int online_refused(unsigned int c, const char *text)
 {
 	char path[64], error[160] = "";
 	int err;
@@ -119,10 +119,10 @@ KTEST(hotplug_files, "hotplug.files")
 	KEXPECT(t, file_says("present", range));
 	KEXPECT(t, file_says("cpu0/online", "1\n"));
 	for (unsigned int i = 0; i < ARRAY_SIZE(wrong); i++)
-		KEXPECT_EQ(t, refused(nr_cpus - 1, wrong[i]), -EINVAL);
-	KEXPECT_EQ(t, refused(0, "0"), -EPERM);
+		KEXPECT_EQ(t, online_refused(nr_cpus - 1, wrong[i]), -EINVAL);
+	KEXPECT_EQ(t, online_refused(0, "0"), -EPERM);
 	if (nr_cpus < boot_info.nr_cpus)
-		KEXPECT_EQ(t, refused(nr_cpus, "1"), -ENODEV);
+		KEXPECT_EQ(t, online_refused(nr_cpus, "1"), -ENODEV);
 	KEXPECT_EQ(t, cpus_online, all);
 }
 

@@ -52,19 +52,19 @@ notrace bool stop_active(void)
 }
 
 /* Release: a CPU that acts on the new state sees what was done before it. Pairs
- * with the acquire in wait_for(). */
-static notrace void set_state(enum stop_state s)
+ * with the acquire in wait_for_word(). */
+static notrace void stop_set_state(enum stop_state s)
 {
 	__atomic_store_n(&stop.state, s, __ATOMIC_RELEASE);
 }
 
-static notrace void wait_for(const u32 *word, u32 value)
+static notrace void wait_for_word(const u32 *word, u32 value)
 {
 	while (__atomic_load_n(word, __ATOMIC_ACQUIRE) != value)
 		arch_cpu_relax();
 }
 
-/* From the IPI handler. The counts' releases pair with wait_for()'s acquire. */
+/* From the IPI handler. The counts' releases pair with wait_for_word()'s acquire. */
 notrace void stop_hold(void)
 {
 	struct cpu *cpu = arch_this_cpu();
@@ -73,7 +73,7 @@ notrace void stop_hold(void)
 	cpu->in_stop = true;
 	order_tell(ORDER_HELD, false);
 	__atomic_fetch_add(&stop.arrived, 1, __ATOMIC_RELEASE);
-	wait_for(&stop.state, STOP_SYNC);
+	wait_for_word(&stop.state, STOP_SYNC);
 	stop.work->sync(stop.work->arg);
 	order_tell(ORDER_FREE, false);
 	cpu->in_stop = false;
@@ -87,24 +87,24 @@ notrace void stop_lead(unsigned int others)
 	struct stop_work *w = stop.work;
 
 	order_tell(ORDER_HELD, true);
-	set_state(STOP_CHANGE);
+	stop_set_state(STOP_CHANGE);
 	w->change(w->arg);
-	set_state(STOP_SYNC);
+	stop_set_state(STOP_SYNC);
 	w->sync(w->arg);
 	order_tell(ORDER_FREE, true);
 	cpu->in_stop = false;
-	wait_for(&stop.left, others);
-	set_state(STOP_IDLE);
+	wait_for_word(&stop.left, others);
+	stop_set_state(STOP_IDLE);
 }
 
 /* Interrupts off. Returns how many others there are, all of them held. */
-static unsigned int gather(struct stop_work *w)
+static unsigned int gather_cpus(struct stop_work *w)
 {
 	unsigned int c, others = 0;
 
 	stop.work = w;
 	stop.arrived = stop.left = 0;
-	set_state(STOP_GATHER);
+	stop_set_state(STOP_GATHER);
 	for_each_online_cpu (c) {
 		stop.held[c] = 0;
 		if (c == cpu_index())
@@ -114,7 +114,7 @@ static unsigned int gather(struct stop_work *w)
 	}
 	order_tell(ORDER_WAIT, cpus_online & ~(1u << cpu_index()));
 	arch_this_cpu()->in_stop = true;
-	wait_for(&stop.arrived, others);
+	wait_for_word(&stop.arrived, others);
 	order_tell(ORDER_WAITED, 0);
 	return others;
 }
@@ -153,7 +153,7 @@ int stop_cpus(struct stop_work *w)
 	stop_turn_take();
 	irq_disable();
 	start = arch_clock();
-	stop_lead(gather(w));
+	stop_lead(gather_cpus(w));
 	stop.held[cpu_index()] = arch_clock() - start;
 	irq_enable();
 	w->held_ns = longest_hold();

@@ -158,17 +158,17 @@ KTEST(stop_concurrent, "stop.concurrent_callers")
 
 /* ---- refusals ---- */
 
-static notrace void do_nothing(void *arg)
+static notrace void sync_nothing(void *arg)
 {
 	(void)arg;
 }
 
-PATCH_INDIRECT(stop_lead, do_nothing);
-PATCH_INDIRECT(stop_hold, do_nothing);
+PATCH_INDIRECT(stop_lead, sync_nothing);
+PATCH_INDIRECT(stop_hold, sync_nothing);
 
 static void stop_again(void *arg)
 {
-	struct stop_work w = { do_nothing, do_nothing, NULL, 0 };
+	struct stop_work w = { sync_nothing, sync_nothing, NULL, 0 };
 
 	*(int *)arg = stop_cpus(&w);
 }
@@ -199,7 +199,7 @@ static void with_site(void *arg)
 
 static void stop_with(void *arg)
 {
-	struct stop_work w = { do_nothing, with_site, arg, 0 };
+	struct stop_work w = { sync_nothing, with_site, arg, 0 };
 
 	stop_cpus(&w);
 }
@@ -224,7 +224,7 @@ static void stop_in_interrupt(struct timer *timer)
 {
 	(void)timer;
 	stop_again(&from_irq.err);
-	from_irq.call_err = cpu_call(~0u, do_nothing, NULL);
+	from_irq.call_err = cpu_call(~0u, sync_nothing, NULL);
 	WRITE_ONCE(from_irq.done, true);
 }
 

@@ -345,7 +345,7 @@ void ctl_abandon(struct ctl_handle *h)
 	kfree(h);
 }
 
-static int carry_out(struct ctl_handle *h)
+static int carry_out_write(struct ctl_handle *h)
 {
 	size_t n = h->text_len;
 	char none[] = "";
@@ -371,7 +371,7 @@ int ctl_close(struct ctl_handle *h, char *err_text, size_t err_size)
 
 	if (h->writing) {
 		lock_file(h);
-		err = carry_out(h);
+		err = carry_out_write(h);
 		unlock_file(h);
 	}
 	if (err_text)

@@ -72,7 +72,7 @@ static char note[4096];
 static unsigned int note_writes;
 static struct mutex note_lock = MUTEX_INIT(note_lock);
 
-static int note_write(struct ctl_handle *h, char *text)
+static int ctl_note_write(struct ctl_handle *h, char *text)
 {
 	size_t n = h->truncate ? 0 : strlen(note);
 
@@ -89,14 +89,14 @@ static int note_write(struct ctl_handle *h, char *text)
 	return 0;
 }
 
-static void note_show(struct ctl_handle *h, struct seq *s)
+static void ctl_note_show(struct ctl_handle *h, struct seq *s)
 {
 	(void)h;
 	mutex_assert_held(&note_lock);
 	seq_printf(s, "%s\n", note);
 }
 CTL_FILE(selftest_note, .path = DIR "/note", .lock = &note_lock,
-	 .show = note_show, .write = note_write, .empties = true);
+	 .show = ctl_note_show, .write = ctl_note_write, .empties = true);
 
 static unsigned int sink_file_writes;
 
@@ -364,7 +364,7 @@ static void which_show(struct ctl_handle *h, struct seq *s)
 CTL_FILE(selftest_which, .path = ROOT "/which/%u", .folders = &selftest_rooms,
 	 .show = which_show);
 
-static bool reads(const char *path, const char *text)
+static bool file_reads(const char *path, const char *text)
 {
 	struct ctl_handle *h;
 	char got[32] = "";
@@ -377,7 +377,7 @@ static bool reads(const char *path, const char *text)
 }
 
 /* What ctl_next() lists of a directory, each name with a blank behind it. */
-static const char *listed(const char *dir)
+static const char *listed_names(const char *dir)
 {
 	static char text[100];
 	char name[32] = "";
@@ -395,16 +395,16 @@ KTEST(ctl_folders, "ctl.folders")
 	char err[160];
 
 	KEXPECT(t, ctl_is_dir(ROOT "/rooms") && ctl_is_dir(ROOT "/rooms/"));
-	KEXPECT(t, !strcmp(listed(ROOT "/rooms"), ""));
-	KEXPECT(t, strstr(listed(ROOT), "rooms/ "));
+	KEXPECT(t, !strcmp(listed_names(ROOT "/rooms"), ""));
+	KEXPECT(t, strstr(listed_names(ROOT), "rooms/ "));
 	KEXPECT_EQ(t, ctl_mkdir(ROOT "/rooms/b", err, sizeof(err)), 0);
 	KEXPECT_EQ(t, ctl_mkdir(ROOT "/rooms/a/", err, sizeof(err)), 0);
-	KEXPECT(t, !strcmp(listed(ROOT "/rooms"), "a/ b/ "));
+	KEXPECT(t, !strcmp(listed_names(ROOT "/rooms"), "a/ b/ "));
 	/* Only what says so stands there again. */
-	KEXPECT(t, !strcmp(listed(ROOT "/rooms/a"), "which/ "));
-	KEXPECT(t, reads(ROOT "/which/0", "folder 0, 0\n"));
-	KEXPECT(t, reads(ROOT "/rooms/b/which/0", "folder 1, 0\n"));
-	KEXPECT(t, reads(ROOT "/rooms/a/which/0", "folder 2, 0\n"));
+	KEXPECT(t, !strcmp(listed_names(ROOT "/rooms/a"), "which/ "));
+	KEXPECT(t, file_reads(ROOT "/which/0", "folder 0, 0\n"));
+	KEXPECT(t, file_reads(ROOT "/rooms/b/which/0", "folder 1, 0\n"));
+	KEXPECT(t, file_reads(ROOT "/rooms/a/which/0", "folder 2, 0\n"));
 	KEXPECT_EQ(t, ctl_mkdir(ROOT "/rooms/a", err, sizeof(err)), -EEXIST);
 	KEXPECT_EQ(t, ctl_mkdir(ROOT "/rooms/c", err, sizeof(err)), -ENOSPC);
 	KEXPECT(t, !strcmp(err, "at most 2"));
@@ -416,14 +416,14 @@ KTEST(ctl_folders, "ctl.folders")
 	ctl_close(h, NULL, 0);
 	KEXPECT_EQ(t, ctl_rmdir(ROOT "/rooms/a", err, sizeof(err)), 0);
 	KEXPECT_EQ(t, ctl_mode(ROOT "/rooms/a/which/0"), -ENOENT);
-	KEXPECT(t, !strcmp(listed(ROOT "/rooms"), "b/ "));
+	KEXPECT(t, !strcmp(listed_names(ROOT "/rooms"), "b/ "));
 	KEXPECT_EQ(t, ctl_mkdir(ROOT "/rooms/.", err, sizeof(err)), -EINVAL);
 	KEXPECT_EQ(t, ctl_mkdir(ROOT "/rooms/..", err, sizeof(err)), -EINVAL);
 	KEXPECT(t, !strcmp(err, ".. is no name"));
 	/* A name is no pattern. */
 	KEXPECT_EQ(t, ctl_mkdir(ROOT "/rooms/a%u", err, sizeof(err)), 0);
-	KEXPECT(t, !strcmp(listed(ROOT "/rooms"), "a%u/ b/ "));
-	KEXPECT(t, reads(ROOT "/rooms/a%u/which/0", "folder 2, 0\n"));
+	KEXPECT(t, !strcmp(listed_names(ROOT "/rooms"), "a%u/ b/ "));
+	KEXPECT(t, file_reads(ROOT "/rooms/a%u/which/0", "folder 2, 0\n"));
 	KEXPECT_EQ(t, ctl_mode(ROOT "/rooms/a/which/0"), -ENOENT);
 	KEXPECT_EQ(t, ctl_rmdir(ROOT "/rooms/a%u", err, sizeof(err)), 0);
 	new_name = "bb";

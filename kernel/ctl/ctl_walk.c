@@ -24,8 +24,8 @@ void ctl_walk_start(struct ctl_walk *w, const char *wanted)
 
 /* Can a path be wanted that has text at `at`, up to `stop` or its end? No calls: this is asked of
  * every file whenever one is opened. */
-static always_inline bool agrees(const struct ctl_walk *w, size_t at,
-				 const char *text, char stop)
+static always_inline bool walk_agrees(const struct ctl_walk *w, size_t at,
+				      const char *text, char stop)
 {
 	const char *end = w->wanted + w->wanted_len;
 	const char *wanted = w->wanted + min(at, w->wanted_len);
@@ -44,7 +44,7 @@ static always_inline const char *put_up_to(struct ctl_walk *w, size_t *at,
 {
 	size_t i = *at;
 
-	if (!agrees(w, i, text, stop))
+	if (!walk_agrees(w, i, text, stop))
 		return NULL;
 	while (*text && *text != stop && i < CTL_PATH - 1)
 		w->path[i++] = *text++;
@@ -54,8 +54,8 @@ static always_inline const char *put_up_to(struct ctl_walk *w, size_t *at,
 }
 
 /* Of a file's path; a % stands for what changes. */
-static always_inline const char *put(struct ctl_walk *w, size_t *at,
-				     const char *path)
+static always_inline const char *walk_put(struct ctl_walk *w, size_t *at,
+					  const char *path)
 {
 	return put_up_to(w, at, path, '%');
 }
@@ -68,8 +68,8 @@ static always_inline bool put_name(struct ctl_walk *w, size_t *at,
 }
 
 /* The number of a CPU, or a name; NULL: there are no more. */
-static const char *name_of(const struct ctl_file *file, unsigned int n,
-			   char *number, size_t size)
+static const char *walk_name_of(const struct ctl_file *file, unsigned int n,
+				char *number, size_t size)
 {
 	if (n == NO_MORE_NAMES)
 		return NULL;
@@ -93,7 +93,7 @@ static const char *put_folder(struct ctl_walk *w, size_t *at)
 	name = folders->name(w->folder);
 	if (!name || !*name)
 		return NULL;
-	if (!put(w, at, folders->path) || !put(w, at, "/") ||
+	if (!walk_put(w, at, folders->path) || !walk_put(w, at, "/") ||
 	    !put_name(w, at, name))
 		return NULL;
 	return w->file->path + strlen(folders->root);
@@ -107,16 +107,16 @@ static bool walk_names(struct ctl_walk *w)
 	size_t at = 0, end;
 
 	path = put_folder(w, &at);
-	path = path ? put(w, &at, path) : NULL;
+	path = path ? walk_put(w, &at, path) : NULL;
 	if (!path)
 		return false;
 	w->differs_at = at;
 	if (*path != '%')
 		return w->n == 0;
-	for (; (name = name_of(w->file, w->n, number, sizeof(number)));
+	for (; (name = walk_name_of(w->file, w->n, number, sizeof(number)));
 	     w->n++) {
 		end = at;
-		if (put_name(w, &end, name) && put(w, &end, path + 2))
+		if (put_name(w, &end, name) && walk_put(w, &end, path + 2))
 			return true;
 	}
 	return false;
@@ -128,7 +128,7 @@ static void walk_on(struct ctl_walk *w)
 	const struct ctl_folders *folders = w->file->folders;
 
 	w->n = 0;
-	if (folders && (w->folder || agrees(w, 0, folders->path, '\0')) &&
+	if (folders && (w->folder || walk_agrees(w, 0, folders->path, '\0')) &&
 	    folders->name(++w->folder))
 		return;
 	w->folder = 0;

@@ -12,7 +12,8 @@
 #include <kernel/image/unwind.h>
 
 /* Its entry in the table, not a pointer to it: nothing is inlined into these. */
-static noinline unsigned int innermost(unsigned long *pcs, unsigned int max)
+static noinline unsigned int innermost_function(unsigned long *pcs,
+						unsigned int max)
 {
 	unsigned int n = backtrace_get(NULL, NULL, pcs, max);
 
@@ -20,9 +21,10 @@ static noinline unsigned int innermost(unsigned long *pcs, unsigned int max)
 	return n;
 }
 
-static noinline unsigned int middle(unsigned long *pcs, unsigned int max)
+static noinline unsigned int middle_function(unsigned long *pcs,
+					     unsigned int max)
 {
-	unsigned int n = innermost(pcs, max);
+	unsigned int n = innermost_function(pcs, max);
 
 	asm volatile("" : "+r"(n));
 	return n;
@@ -30,11 +32,11 @@ static noinline unsigned int middle(unsigned long *pcs, unsigned int max)
 
 KTEST(symbols_lookup, "symbols.lookup")
 {
-	unsigned long middle_at = (unsigned long)middle;
+	unsigned long middle_at = (unsigned long)middle_function;
 	struct symbol s, by_name, next;
 
 	KASSERT(t, symbol_at(middle_at, &s));
-	KEXPECT(t, !strcmp(s.name, "middle"));
+	KEXPECT(t, !strcmp(s.name, "middle_function"));
 	KEXPECT_EQ(t, s.start, middle_at);
 	KASSERT(t, symbol_at(s.start + s.size - 1, &next));
 	KEXPECT_EQ(t, next.index, s.index);
@@ -73,15 +75,15 @@ static bool stands_in(unsigned long pc, const char *name)
 KTEST(symbols_backtrace, "symbols.backtrace")
 {
 	unsigned long pcs[16];
-	unsigned int n = middle(pcs, 16), i = 0;
+	unsigned int n = middle_function(pcs, 16), i = 0;
 
 	KASSERT(t, n >= 4);
-	while (i < n && !stands_in(pcs[i], "innermost"))
+	while (i < n && !stands_in(pcs[i], "innermost_function"))
 		i++;
 	KASSERT(t, i + 3 <= n);
-	KEXPECT(t, stands_in(pcs[i + 1], "middle"));
+	KEXPECT(t, stands_in(pcs[i + 1], "middle_function"));
 	KEXPECT(t, stands_in(pcs[i + 2], "ktest_symbols_backtrace"));
-	KEXPECT_EQ(t, middle(pcs, 2), 2);
+	KEXPECT_EQ(t, middle_function(pcs, 2), 2);
 }
 
 static void sleep_in(void *arg)

@@ -28,8 +28,8 @@ static void put_repeated(struct out *o, char c, int n)
 		put_char(o, c);
 }
 
-static void put_text(struct out *o, const struct spec *s, const char *text,
-		     int n)
+static void put_padded_text(struct out *o, const struct spec *s,
+			    const char *text, int n)
 {
 	if (!s->left)
 		put_repeated(o, ' ', s->width - n);
@@ -43,9 +43,9 @@ static void put_string(struct out *o, const struct spec *s, const char *text)
 {
 	if (!text)
 		text = "(null)";
-	put_text(o, s, text,
-		 strnlen(text, s->precision < 0 ? (size_t)-1 >> 1 :
-						  (size_t)s->precision));
+	put_padded_text(o, s, text,
+			strnlen(text, s->precision < 0 ? (size_t)-1 >> 1 :
+							 (size_t)s->precision));
 }
 
 /* Digits of v, backwards; returns how many: none for 0. */
@@ -213,7 +213,7 @@ static const char *put_spec(struct out *o, const char *f, va_list *ap)
 		break;
 	case 'c':
 		c = va_arg(*ap, int);
-		put_text(o, &s, &c, 1);
+		put_padded_text(o, &s, &c, 1);
 		break;
 	case 's':
 		put_string(o, &s, va_arg(*ap, const char *));

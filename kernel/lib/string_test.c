@@ -61,7 +61,7 @@ KTEST(string_text, "string.text")
 	KEXPECT_EQ(t, strlcpy(small, "x", 0), 1);
 }
 
-static long long parsed(const char *s)
+static long long parsed_u64(const char *s)
 {
 	u64 v = 0;
 	int err = parse_u64(s, &v);
@@ -73,25 +73,25 @@ KTEST(string_parse, "string.parse_u64")
 {
 	u64 v;
 
-	KEXPECT_EQ(t, parsed("0"), 0);
-	KEXPECT_EQ(t, parsed("1234"), 1234);
-	KEXPECT_EQ(t, parsed("0xfF"), 255);
-	KEXPECT_EQ(t, parsed("4K"), 4096);
-	KEXPECT_EQ(t, parsed("0x2m"), 2 << 20);
+	KEXPECT_EQ(t, parsed_u64("0"), 0);
+	KEXPECT_EQ(t, parsed_u64("1234"), 1234);
+	KEXPECT_EQ(t, parsed_u64("0xfF"), 255);
+	KEXPECT_EQ(t, parsed_u64("4K"), 4096);
+	KEXPECT_EQ(t, parsed_u64("0x2m"), 2 << 20);
 	KEXPECT_EQ(t, parse_u64("18446744073709551615", &v), 0);
 	KEXPECT(t, v == ~0ull);
-	KEXPECT_EQ(t, parsed("18446744073709551616"), -ERANGE);
-	KEXPECT_EQ(t, parsed("0x8000000000000000K"), -ERANGE);
-	KEXPECT_EQ(t, parsed(""), -EINVAL);
-	KEXPECT_EQ(t, parsed("0x"), -EINVAL);
-	KEXPECT_EQ(t, parsed("-1"), -EINVAL);
-	KEXPECT_EQ(t, parsed("12a"), -EINVAL);
-	KEXPECT_EQ(t, parsed("1 "), -EINVAL);
-	KEXPECT_EQ(t, parsed("1KK"), -EINVAL);
+	KEXPECT_EQ(t, parsed_u64("18446744073709551616"), -ERANGE);
+	KEXPECT_EQ(t, parsed_u64("0x8000000000000000K"), -ERANGE);
+	KEXPECT_EQ(t, parsed_u64(""), -EINVAL);
+	KEXPECT_EQ(t, parsed_u64("0x"), -EINVAL);
+	KEXPECT_EQ(t, parsed_u64("-1"), -EINVAL);
+	KEXPECT_EQ(t, parsed_u64("12a"), -EINVAL);
+	KEXPECT_EQ(t, parsed_u64("1 "), -EINVAL);
+	KEXPECT_EQ(t, parsed_u64("1KK"), -EINVAL);
 }
 
 /* A negative error, or the number. */
-static long long number(const char *s, unsigned int base)
+static long long parsed_in_base(const char *s, unsigned int base)
 {
 	u64 v = 0;
 	int err = parse_in_base(s, base, &v);
@@ -102,26 +102,26 @@ static long long number(const char *s, unsigned int base)
 /* As Linux 6.1 takes and refuses them in its files. */
 KTEST(string_number, "string.parse_in_base")
 {
-	KEXPECT_EQ(t, number("12", 10), 12);
-	KEXPECT_EQ(t, number("+1", 10), 1);
-	KEXPECT_EQ(t, number("010", 10), 10);
-	KEXPECT_EQ(t, number("08", 10), 8);
-	KEXPECT_EQ(t, number("010", 0), 8);
-	KEXPECT_EQ(t, number("08", 0), -EINVAL);
-	KEXPECT_EQ(t, number("0", 0), 0);
-	KEXPECT_EQ(t, number("0X1f", 0), 0x1f);
-	KEXPECT_EQ(t, number("1F", 16), 0x1f);
+	KEXPECT_EQ(t, parsed_in_base("12", 10), 12);
+	KEXPECT_EQ(t, parsed_in_base("+1", 10), 1);
+	KEXPECT_EQ(t, parsed_in_base("010", 10), 10);
+	KEXPECT_EQ(t, parsed_in_base("08", 10), 8);
+	KEXPECT_EQ(t, parsed_in_base("010", 0), 8);
+	KEXPECT_EQ(t, parsed_in_base("08", 0), -EINVAL);
+	KEXPECT_EQ(t, parsed_in_base("0", 0), 0);
+	KEXPECT_EQ(t, parsed_in_base("0X1f", 0), 0x1f);
+	KEXPECT_EQ(t, parsed_in_base("1F", 16), 0x1f);
 	/* Leading zeros do not count as digits, however many there are. */
-	KEXPECT_EQ(t, number("00000000000000001f", 16), 0x1f);
-	KEXPECT_EQ(t, number("10000000000000000", 16), -ERANGE);
-	KEXPECT_EQ(t, number("99999999999999999999", 10), -ERANGE);
+	KEXPECT_EQ(t, parsed_in_base("00000000000000001f", 16), 0x1f);
+	KEXPECT_EQ(t, parsed_in_base("10000000000000000", 16), -ERANGE);
+	KEXPECT_EQ(t, parsed_in_base("99999999999999999999", 10), -ERANGE);
 	static const char *const wrong[] = { "",   "+",	  "-1",	 " 1",	"1 ",
 					     "1k", "0x1", "1\n", "0b1", "one" };
 	for (unsigned int i = 0; i < ARRAY_SIZE(wrong); i++)
-		KEXPECT_EQ(t, number(wrong[i], 10), -EINVAL);
-	KEXPECT_EQ(t, number("0x", 0), -EINVAL);
-	KEXPECT_EQ(t, number("0x1", 16), -EINVAL);
-	KEXPECT_EQ(t, number("1g", 16), -EINVAL);
+		KEXPECT_EQ(t, parsed_in_base(wrong[i], 10), -EINVAL);
+	KEXPECT_EQ(t, parsed_in_base("0x", 0), -EINVAL);
+	KEXPECT_EQ(t, parsed_in_base("0x1", 16), -EINVAL);
+	KEXPECT_EQ(t, parsed_in_base("1g", 16), -EINVAL);
 }
 
 static const struct {

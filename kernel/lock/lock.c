@@ -44,7 +44,7 @@ static int next_cpu(const struct spinlock *l, u32 owner)
 	return -1;
 }
 
-static noinline void complain(struct spinlock *l, unsigned long pc)
+static noinline void spin_complain(struct spinlock *l, unsigned long pc)
 {
 	int holder = READ_ONCE(l->holder), next;
 	u32 *clears = READ_ONCE(spin_complain_clears);
@@ -99,7 +99,7 @@ static bool spun_too_long(struct spinlock *l, struct spin_wait *w,
 	if (!w->said &&
 	    clock_delta_to_ns(w->spun) > spin_complain_ms * NSEC_PER_MSEC) {
 		w->said = true;
-		complain(l, pc);
+		spin_complain(l, pc);
 	}
 	return false;
 }

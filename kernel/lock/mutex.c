@@ -17,7 +17,7 @@ void mutex_init(struct mutex *m, const char *name)
 }
 
 /* The running task is the owner, and goes on. */
-static void begin(struct mutex *m)
+static void mutex_begin(struct mutex *m)
 {
 	m->given = false;
 	if (!m->broken)
@@ -37,7 +37,7 @@ bool mutex_trylock(struct mutex *m)
 					 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 		return false;
 	list_add_before(&me->mutexes, &m->held);
-	begin(m);
+	mutex_begin(m);
 	return true;
 }
 
@@ -46,7 +46,7 @@ static bool was_given(struct mutex *m)
 	/* Acquire: pairs with the release in pass_on(). */
 	if (__atomic_load_n(&m->owner, __ATOMIC_ACQUIRE) != current_task())
 		return false;
-	begin(m);
+	mutex_begin(m);
 	return true;
 }
 

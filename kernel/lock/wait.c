@@ -28,7 +28,7 @@ void wait_prepare(struct wait_queue *w)
 	spin_unlock(&w->lock, state);
 }
 
-static void leave(struct wait_queue *w, struct task *t)
+static void wait_leave(struct wait_queue *w, struct task *t)
 {
 	irq_state_t state = spin_lock(&w->lock);
 
@@ -39,14 +39,14 @@ static void leave(struct wait_queue *w, struct task *t)
 
 void wait_finish(struct wait_queue *w)
 {
-	leave(w, current_task());
+	wait_leave(w, current_task());
 	sched_set_state(current_task(), TASK_READY);
 }
 
 void wait_forget(struct task *t)
 {
 	if (t->waiting_on)
-		leave(t->waiting_on, t);
+		wait_leave(t->waiting_on, t);
 }
 
 struct task *wait_first(struct wait_queue *w)

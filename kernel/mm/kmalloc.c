@@ -124,7 +124,7 @@ static void *alloc_large(size_t size, size_t *got)
 }
 
 /* For the function that calls: the event's call_site is its caller. */
-static always_inline void *allocate(size_t size)
+static always_inline void *allocate_object(size_t size)
 {
 	irq_state_t state;
 	size_t got = 0;
@@ -152,12 +152,12 @@ static always_inline void *allocate(size_t size)
 
 void *kmalloc(size_t size)
 {
-	return allocate(size);
+	return allocate_object(size);
 }
 
 void *kzalloc(size_t size)
 {
-	void *p = allocate(size);
+	void *p = allocate_object(size);
 
 	if (p)
 		memset(p, 0, size);

@@ -11,7 +11,7 @@
 #include <kernel/mm/page.h>
 #include <kernel/mm/kmalloc.h>
 
-static struct mm_stats stats(void)
+static struct mm_stats stats_now(void)
 {
 	struct mm_stats s;
 
@@ -21,7 +21,7 @@ static struct mm_stats stats(void)
 
 KTEST(mm_pages, "mm.pages")
 {
-	unsigned long before = stats().pages_free;
+	unsigned long before = stats_now().pages_free;
 	char *block[8];
 
 	for (unsigned int o = 0; o < 8; o++) {
@@ -30,7 +30,7 @@ KTEST(mm_pages, "mm.pages")
 		KEXPECT_EQ(t, (uintptr_t)block[o] % (PAGE_SIZE << o), 0);
 		memset(block[o], o + 1, PAGE_SIZE << o);
 	}
-	KEXPECT_EQ(t, before - stats().pages_free, 255);
+	KEXPECT_EQ(t, before - stats_now().pages_free, 255);
 	for (unsigned int o = 0; o < 8; o++) {
 		size_t size = PAGE_SIZE << o;
 
@@ -38,15 +38,15 @@ KTEST(mm_pages, "mm.pages")
 		KEXPECT(t, block[o][size - 1] == (char)(o + 1));
 		page_free(block[o], o);
 	}
-	KEXPECT_EQ(t, stats().pages_free, before);
+	KEXPECT_EQ(t, stats_now().pages_free, before);
 	KEXPECT(t, !page_alloc(31));
 }
 
 /* Takes all memory there is, as a list through the pages. Then no task can be made. */
 KTEST(mm_exhaust, "mm.exhaustion")
 {
-	unsigned long before = stats().pages_free, taken = 0;
-	unsigned long failures = stats().failures;
+	unsigned long before = stats_now().pages_free, taken = 0;
+	unsigned long failures = stats_now().failures;
 	void **list = NULL, **page;
 	struct task *none;
 	unsigned int order = 7;
@@ -66,12 +66,12 @@ KTEST(mm_exhaust, "mm.exhaustion")
 	none = task_create("no-memory", PRIO_LOW, ~0u, NULL, NULL);
 	KEXPECT(t, !none);
 	KEXPECT(t, !kmalloc(10000));
-	KEXPECT(t, stats().failures > failures);
+	KEXPECT(t, stats_now().failures > failures);
 	while ((page = list)) {
 		list = page[0];
 		page_free(page, (uintptr_t)page[1]);
 	}
-	KEXPECT_EQ(t, stats().pages_free, before);
+	KEXPECT_EQ(t, stats_now().pages_free, before);
 	page = page_alloc(7); /* joined again */
 	KEXPECT(t, page);
 	page_free(page, 7);
@@ -80,8 +80,8 @@ KTEST(mm_exhaust, "mm.exhaustion")
 KTEST(mm_kmalloc, "mm.kmalloc")
 {
 	static u8 *object[200];
-	unsigned long objects = stats().kmalloc_objects;
-	unsigned long pages = stats().pages_free;
+	unsigned long objects = stats_now().kmalloc_objects;
+	unsigned long pages = stats_now().pages_free;
 	size_t size;
 
 	for (size_t i = 0; i < ARRAY_SIZE(object); i++) {
@@ -91,14 +91,15 @@ KTEST(mm_kmalloc, "mm.kmalloc")
 		KEXPECT_EQ(t, (uintptr_t)object[i] % 16, 0);
 		memset(object[i], i, size);
 	}
-	KEXPECT_EQ(t, stats().kmalloc_objects - objects, ARRAY_SIZE(object));
+	KEXPECT_EQ(t, stats_now().kmalloc_objects - objects,
+		   ARRAY_SIZE(object));
 	for (size_t i = 0; i < ARRAY_SIZE(object); i++) {
 		size = 1 + i * i / 4;
 		KEXPECT(t, object[i][0] == i && object[i][size - 1] == i);
 		kfree(object[i]);
 	}
-	KEXPECT_EQ(t, stats().kmalloc_objects, objects);
-	KEXPECT_EQ(t, stats().pages_free, pages);
+	KEXPECT_EQ(t, stats_now().kmalloc_objects, objects);
+	KEXPECT_EQ(t, stats_now().pages_free, pages);
 	KEXPECT(t, !kmalloc(0));
 	KEXPECT(t, !kmalloc(~(size_t)0));
 	kfree(NULL);
@@ -131,7 +132,7 @@ static u32 next_random(u32 *seed)
 	return *seed >> 8;
 }
 
-static void replace(struct eater *e, u32 **slot)
+static void replace_object(struct eater *e, u32 **slot)
 {
 	u32 size = 8 + next_random(&e->seed) % 3000, n = size / 4;
 
@@ -152,13 +153,13 @@ static void replace(struct eater *e, u32 **slot)
 		(*slot)[1] = 1;
 }
 
-static void eat(void *arg)
+static void eat_memory(void *arg)
 {
 	struct eater *e = arg;
 	u32 *held[HELD] = { NULL };
 
 	for (int i = 0; i < 100; i++)
-		replace(e, &held[next_random(&e->seed) % HELD]);
+		replace_object(e, &held[next_random(&e->seed) % HELD]);
 	for (int i = 0; i < HELD; i++)
 		kfree(held[i]);
 }
@@ -170,7 +171,8 @@ KTEST(mm_concurrent, "mm.concurrent")
 
 	for (int i = 0; i < MAX_CPUS; i++) {
 		eater[i] = (struct eater){ .seed = i + 1 };
-		task[i] = task_create("eater", PRIO_LOW, ~0u, eat, &eater[i]);
+		task[i] = task_create("eater", PRIO_LOW, ~0u, eat_memory,
+				      &eater[i]);
 	}
 	for (int i = 0; i < MAX_CPUS; i++) {
 		task_join(task[i]);

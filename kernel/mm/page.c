@@ -38,20 +38,20 @@ static unsigned long pfn_of(const void *page)
 	return arch_virt_to_phys(page) >> PAGE_SHIFT;
 }
 
-static u8 *state_of(unsigned long pfn)
+static u8 *page_state_of(unsigned long pfn)
 {
 	return &page_state[pfn - first_pfn];
 }
 
 static void block_add(unsigned long pfn, unsigned int order)
 {
-	*state_of(pfn) = PAGE_FREE | order;
+	*page_state_of(pfn) = PAGE_FREE | order;
 	list_add_before(free_blocks[order].next, node_of(pfn));
 }
 
 static void block_del(unsigned long pfn)
 {
-	*state_of(pfn) = PAGE_INSIDE;
+	*page_state_of(pfn) = PAGE_INSIDE;
 	list_del(node_of(pfn));
 }
 
@@ -59,12 +59,12 @@ static void block_del(unsigned long pfn)
 static void block_free(unsigned long pfn, unsigned int order)
 {
 	pages_free += 1ul << order;
-	*state_of(pfn) = PAGE_INSIDE;
+	*page_state_of(pfn) = PAGE_INSIDE;
 	for (; order < NR_ORDERS - 1; order++) {
 		unsigned long buddy = pfn ^ (1ul << order);
 
 		if (buddy < first_pfn || buddy >= end_pfn ||
-		    *state_of(buddy) != (PAGE_FREE | order))
+		    *page_state_of(buddy) != (PAGE_FREE | order))
 			break;
 		block_del(buddy);
 		pfn &= ~(1ul << order);
@@ -86,7 +86,7 @@ static void *block_take(unsigned int order)
 	block_del(pfn);
 	while (o-- > order)
 		block_add(pfn + (1ul << o), o);
-	*state_of(pfn) = PAGE_USED | order;
+	*page_state_of(pfn) = PAGE_USED | order;
 	pages_free -= 1ul << order;
 	return node_of(pfn);
 }
@@ -107,9 +107,10 @@ unsigned int page_order(const void *page)
 	unsigned long pfn = pfn_of(page);
 
 	if (pfn < first_pfn || pfn >= end_pfn ||
-	    (unsigned long)page % PAGE_SIZE || !(*state_of(pfn) & PAGE_USED))
+	    (unsigned long)page % PAGE_SIZE ||
+	    !(*page_state_of(pfn) & PAGE_USED))
 		panic("%p is no allocated page", page);
-	return *state_of(pfn) & ~PAGE_USED;
+	return *page_state_of(pfn) & ~PAGE_USED;
 }
 
 void page_free(void *page, unsigned int order)

@@ -134,7 +134,7 @@ static int do_open(struct p9_session *s, struct p9_wire *in,
 }
 
 /* Put the reader where `offset` is. */
-static int seek(struct fid *f, u64 offset, u8 *scratch)
+static int seek_reader(struct fid *f, u64 offset, u8 *scratch)
 {
 	ssize_t got = 1;
 	int err = 0;
@@ -165,7 +165,7 @@ static int read_file(struct fid *f, u64 offset, u32 count, struct p9_wire *out)
 	int err;
 
 	count = min(count, (u32)(out->size - out->at - 4));
-	err = seek(f, offset, data);
+	err = seek_reader(f, offset, data);
 	if (err)
 		return err;
 	while (n < count && got > 0) {
@@ -313,8 +313,8 @@ static int do_flush(struct p9_session *s, struct p9_wire *in)
 	return 0;
 }
 
-static int dispatch(struct p9_session *s, u8 type, u16 tag, struct p9_wire *in,
-		    struct p9_wire *out)
+static int dispatch_request(struct p9_session *s, u8 type, u16 tag,
+			    struct p9_wire *in, struct p9_wire *out)
 {
 	if (!s->msize && type != P9_TVERSION)
 		return -EINVAL;
@@ -411,7 +411,7 @@ u32 p9_answer(struct p9_session *s, const u8 *message, u32 size, u8 *reply)
 	type = p9_get(&in, 1);
 	tag = p9_get(&in, 2);
 	out = begin_reply(s, reply, tag, type + 1);
-	err = dispatch(s, type, tag, &in, &out);
+	err = dispatch_request(s, type, tag, &in, &out);
 	/* A read that waits. One of a file that does not wait gets its error. */
 	for (struct waiting *w = s->waiting; err == -EAGAIN && w; w = w->next)
 		if (w->tag == tag)

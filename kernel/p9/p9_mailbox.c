@@ -42,21 +42,21 @@ static struct mailbox {
 } mailbox __attribute__((aligned(PAGE_SIZE)));
 
 /* A word of the mailbox, as it stands there or as this CPU has it. */
-static u32 little(u32 v)
+static u32 little_endian(u32 v)
 {
 	return __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? __builtin_bswap32(v) :
 							v;
 }
 
 /* Acquire and release: they order what the rings hold, between two programs. */
-static u32 load(const u32 *word)
+static u32 load_word(const u32 *word)
 {
-	return little(__atomic_load_n(word, __ATOMIC_ACQUIRE));
+	return little_endian(__atomic_load_n(word, __ATOMIC_ACQUIRE));
 }
 
-static void store(u32 *word, u32 v)
+static void store_word(u32 *word, u32 v)
 {
-	__atomic_store_n(word, little(v), __ATOMIC_RELEASE);
+	__atomic_store_n(word, little_endian(v), __ATOMIC_RELEASE);
 }
 
 struct server {
@@ -73,44 +73,44 @@ static u32 message_size(const u8 *m)
 }
 
 /* Move bytes of the request ring into the message, up to `want` of them. */
-static void receive(struct server *s, u32 want)
+static void receive_bytes(struct server *s, u32 want)
 {
-	u32 tail = load(&mailbox.request_tail), at = tail % P9_RING;
-	u32 n = load(&mailbox.request_head) - tail, first;
+	u32 tail = load_word(&mailbox.request_tail), at = tail % P9_RING;
+	u32 n = load_word(&mailbox.request_head) - tail, first;
 
 	n = min(n, want - s->got);
 	first = min(n, P9_RING - at);
 	memcpy(s->message + s->got, mailbox.request + at, first);
 	memcpy(s->message + s->got + first, mailbox.request, n - first);
 	s->got += n;
-	store(&mailbox.request_tail, tail + n);
+	store_word(&mailbox.request_tail, tail + n);
 }
 
 /* A client that begins with another epoch; or one whose messages make no sense. */
-static void begin_anew(struct server *s)
+static void begin_epoch(struct server *s)
 {
-	s->epoch = load(&mailbox.host_epoch);
+	s->epoch = load_word(&mailbox.host_epoch);
 	s->got = 0;
 	p9_reset(s->session);
-	store(&mailbox.request_tail, load(&mailbox.request_head));
-	store(&mailbox.reply_head, load(&mailbox.reply_tail));
-	store(&mailbox.guest_epoch, s->epoch);
+	store_word(&mailbox.request_tail, load_word(&mailbox.request_head));
+	store_word(&mailbox.reply_head, load_word(&mailbox.reply_tail));
+	store_word(&mailbox.guest_epoch, s->epoch);
 }
 
 /* Wait for room, as long as this client is there. */
-static void send(struct server *s, u32 size)
+static void send_reply(struct server *s, u32 size)
 {
-	u32 head = load(&mailbox.reply_head), at = head % P9_RING;
+	u32 head = load_word(&mailbox.reply_head), at = head % P9_RING;
 	u32 first = min(size, P9_RING - at);
 
-	while (P9_RING - (head - load(&mailbox.reply_tail)) < size) {
-		if (load(&mailbox.host_epoch) != s->epoch)
+	while (P9_RING - (head - load_word(&mailbox.reply_tail)) < size) {
+		if (load_word(&mailbox.host_epoch) != s->epoch)
 			return;
 		task_sleep(NSEC_PER_MSEC);
 	}
 	memcpy(mailbox.reply + at, s->out, first);
 	memcpy(mailbox.reply, s->out + first, size - first);
-	store(&mailbox.reply_head, head + size);
+	store_word(&mailbox.reply_head, head + size);
 }
 
 /* A whole message, if there is one: true. */
@@ -118,24 +118,24 @@ static bool serve_one(struct server *s)
 {
 	u32 size, n;
 
-	if (load(&mailbox.host_epoch) != s->epoch)
-		begin_anew(s);
+	if (load_word(&mailbox.host_epoch) != s->epoch)
+		begin_epoch(s);
 	if (s->got < 4)
-		receive(s, 4);
+		receive_bytes(s, 4);
 	if (s->got < 4)
 		return false;
 	size = message_size(s->message);
 	if (size < 7 || size > P9_MSIZE) {
-		begin_anew(s);
+		begin_epoch(s);
 		return false;
 	}
-	receive(s, size);
+	receive_bytes(s, size);
 	if (s->got < size)
 		return false;
 	s->got = 0;
 	n = p9_answer(s->session, s->message, size, s->out);
 	if (n)
-		send(s, n);
+		send_reply(s, n);
 	return true;
 }
 
@@ -151,31 +151,31 @@ static bool serve_waiting(struct server *s)
 	n = p9_later(s->session, s->out);
 	end = time_ns();
 	if (n)
-		send(s, n);
+		send_reply(s, n);
 	else
 		s->look_at = end + 8 * (end - begin);
 	return n;
 }
 
 /* How long the server sleeps before it looks again, by the time since the last message. */
-static u64 nap(u64 idle)
+static u64 nap_length(u64 idle)
 {
 	if (idle < 20 * NSEC_PER_MSEC)
 		return 50 * NSEC_PER_USEC;
 	return idle < NSEC_PER_SEC ? NSEC_PER_MSEC : 10 * NSEC_PER_MSEC;
 }
 
-static void serve(void *arg)
+static void serve_mailbox(void *arg)
 {
 	struct server *s = arg;
 	u64 last = 0;
 
 	for (;;) {
-		store(&mailbox.alive, load(&mailbox.alive) + 1);
+		store_word(&mailbox.alive, load_word(&mailbox.alive) + 1);
 		if (serve_one(s))
 			last = time_ns();
 		else if (!serve_waiting(s))
-			task_sleep(nap(time_ns() - last));
+			task_sleep(nap_length(time_ns() - last));
 	}
 }
 
@@ -201,9 +201,10 @@ static void p9_start(void)
 	s = kzalloc(sizeof(*s));
 	if (s)
 		s->session = p9_open();
-	if (!s || !s->session || !task_create("p9", PRIO_NORMAL, ~0u, serve, s))
+	if (!s || !s->session ||
+	    !task_create("p9", PRIO_NORMAL, ~0u, serve_mailbox, s))
 		panic("p9=memory: no memory for the server");
-	mailbox.ring_size = little(P9_RING);
+	mailbox.ring_size = little_endian(P9_RING);
 	/* Last: the host looks for it. */
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	memcpy(mailbox.magic, P9_MAGIC, sizeof(mailbox.magic));

@@ -33,7 +33,7 @@ void p9_put_qid(struct p9_wire *w, const char *path, bool is_dir)
 }
 
 /* Change path by one name of a walk. */
-static int step(char *path, const char *name)
+static int path_step(char *path, const char *name)
 {
 	size_t n = strlen(path);
 	char *slash;
@@ -78,7 +78,7 @@ int p9_walk(struct p9_session *s, struct p9_wire *in, struct p9_wire *out)
 		p9_get_text(in, name, sizeof(name));
 		if (in->bad)
 			return -EINVAL;
-		if (step(s->paths[i + 1], name))
+		if (path_step(s->paths[i + 1], name))
 			break;
 	}
 	there = names_there(s->paths, i, &is_dir);
@@ -167,7 +167,7 @@ int p9_readdir(struct p9_session *s, struct p9_wire *in, struct p9_wire *out)
 		if (out->size - out->at < 13 + 8 + 1 + 2 + n)
 			break;
 		strlcpy(path, f->path, sizeof(path));
-		if (step(path, name))
+		if (path_step(path, name))
 			continue;
 		p9_put_qid(out, path, is_dir);
 		p9_put(out, i + 1, 8);
@@ -189,7 +189,7 @@ int p9_change_folder(struct p9_session *s, struct p9_wire *in,
 	if (!f || in->bad || !strcmp(name, ".."))
 		return -EINVAL;
 	strlcpy(path, f->path, sizeof(path));
-	err = step(path, name);
+	err = path_step(path, name);
 	if (!err)
 		err = make ? ctl_mkdir(path, error, sizeof(error)) :
 			     ctl_rmdir(path, error, sizeof(error));

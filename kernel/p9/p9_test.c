@@ -18,13 +18,13 @@ static char note[64];
 static unsigned int notes_written;
 static int may_read; /* records that `slow` has */
 
-static void note_show(struct ctl_handle *h, struct seq *s)
+static void p9_note_show(struct ctl_handle *h, struct seq *s)
 {
 	(void)h;
 	seq_printf(s, "%s\n", note);
 }
 
-static int note_write(struct ctl_handle *h, char *text)
+static int p9_note_write(struct ctl_handle *h, char *text)
 {
 	if (!strcmp(text, "bad"))
 		return -ERANGE;
@@ -34,8 +34,8 @@ static int note_write(struct ctl_handle *h, char *text)
 	notes_written++;
 	return 0;
 }
-CTL_FILE(p9_note, .path = "/sys/test9p/note", .show = note_show,
-	 .write = note_write, .empties = true);
+CTL_FILE(p9_note, .path = "/sys/test9p/note", .show = p9_note_show,
+	 .write = p9_note_write, .empties = true);
 
 static int slow_read(struct ctl_handle *h, struct seq *s)
 {
@@ -56,7 +56,7 @@ static struct client {
 	u8 out[P9_MSIZE], in[P9_MSIZE];
 } * client;
 
-static void begin(u8 type, u16 tag)
+static void begin_request(u8 type, u16 tag)
 {
 	client->w = (struct p9_wire){ .buf = client->out, .size = P9_MSIZE };
 	p9_put(&client->w, 0, 4);
@@ -64,7 +64,7 @@ static void begin(u8 type, u16 tag)
 	p9_put(&client->w, tag, 2);
 }
 
-static void add(u64 value, unsigned int n)
+static void add_number(u64 value, unsigned int n)
 {
 	p9_put(&client->w, value, n);
 }
@@ -85,61 +85,61 @@ static int reply_of(u32 size)
 	return type == P9_RLERROR ? -(int)p9_get(&r, 4) : (int)type;
 }
 
-static int send(void)
+static int send_request(void)
 {
 	return reply_of(
 		p9_answer(client->s, client->out, client->w.at, client->in));
 }
 
-static int walk(u32 fid, const char *a, const char *b, const char *c)
+static int send_walk(u32 fid, const char *a, const char *b, const char *c)
 {
 	const char *names[] = { a, b, c };
 	unsigned int n = 0;
 
 	while (n < 3 && names[n])
 		n++;
-	begin(P9_TWALK, 1);
-	add(0, 4);
-	add(fid, 4);
-	add(n, 2);
+	begin_request(P9_TWALK, 1);
+	add_number(0, 4);
+	add_number(fid, 4);
+	add_number(n, 2);
 	for (unsigned int i = 0; i < n; i++)
 		p9_put_text(&client->w, names[i]);
-	return send();
+	return send_request();
 }
 
 static int open_fid(u32 fid, u32 flags)
 {
-	begin(P9_TLOPEN, 1);
-	add(fid, 4);
-	add(flags, 4);
-	return send();
+	begin_request(P9_TLOPEN, 1);
+	add_number(fid, 4);
+	add_number(flags, 4);
+	return send_request();
 }
 
 static int read_fid(u16 tag, u32 fid, u64 offset, u32 count)
 {
-	begin(P9_TREAD, tag);
-	add(fid, 4);
-	add(offset, 8);
-	add(count, 4);
-	return send();
+	begin_request(P9_TREAD, tag);
+	add_number(fid, 4);
+	add_number(offset, 8);
+	add_number(count, 4);
+	return send_request();
 }
 
 static int write_fid(u32 fid, const char *text, u32 count)
 {
-	begin(P9_TWRITE, 1);
-	add(fid, 4);
-	add(0, 8);
-	add(count, 4);
+	begin_request(P9_TWRITE, 1);
+	add_number(fid, 4);
+	add_number(0, 8);
+	add_number(count, 4);
 	memcpy(client->w.buf + client->w.at, text, strlen(text));
 	client->w.at += count;
-	return send();
+	return send_request();
 }
 
 static int on_fid(u8 type, u32 fid)
 {
-	begin(type, 1);
-	add(fid, 4);
-	return send();
+	begin_request(type, 1);
+	add_number(fid, 4);
+	return send_request();
 }
 
 /* Are the data of the read that was answered last this text? */
@@ -151,24 +151,24 @@ static bool data_is(const char *text)
 	       !memcmp(client->in + 11, text, n);
 }
 
-static bool start(void)
+static bool start_client(void)
 {
 	client = kzalloc(sizeof(*client));
 	client->s = client ? p9_open() : NULL;
 	if (!client || !client->s)
 		return false;
-	begin(P9_TVERSION, 0xffff);
-	add(P9_MSIZE, 4);
+	begin_request(P9_TVERSION, 0xffff);
+	add_number(P9_MSIZE, 4);
 	p9_put_text(&client->w, "9P2000.L");
-	if (send() != P9_TVERSION + 1)
+	if (send_request() != P9_TVERSION + 1)
 		return false;
-	begin(P9_TATTACH, 1);
-	add(0, 4);
-	add(~0u, 4);
-	return send() == P9_TATTACH + 1;
+	begin_request(P9_TATTACH, 1);
+	add_number(0, 4);
+	add_number(~0u, 4);
+	return send_request() == P9_TATTACH + 1;
 }
 
-static void finish(void)
+static void finish_client(void)
 {
 	p9_close(client->s);
 	kfree(client);
@@ -177,15 +177,15 @@ static void finish(void)
 
 KTEST(p9_files, "p9.files")
 {
-	KASSERT(t, start());
-	KEXPECT_EQ(t, walk(1, "sys", "test9p", "note"), P9_TWALK + 1);
+	KASSERT(t, start_client());
+	KEXPECT_EQ(t, send_walk(1, "sys", "test9p", "note"), P9_TWALK + 1);
 	KEXPECT_EQ(t, client->size, 7 + 2 + 3 * 13);
-	KEXPECT_EQ(t, walk(1, "sys", NULL, NULL), -EBUSY);
+	KEXPECT_EQ(t, send_walk(1, "sys", NULL, NULL), -EBUSY);
 	/* A walk that ends early says how far it came, and makes no fid. */
-	KEXPECT_EQ(t, walk(2, "sys", "test9p", "nosuch"), P9_TWALK + 1);
+	KEXPECT_EQ(t, send_walk(2, "sys", "test9p", "nosuch"), P9_TWALK + 1);
 	KEXPECT_EQ(t, client->in[7], 2);
 	KEXPECT_EQ(t, on_fid(P9_TGETATTR, 2), -EINVAL);
-	KEXPECT_EQ(t, walk(2, "nosuch", NULL, NULL), -ENOENT);
+	KEXPECT_EQ(t, send_walk(2, "nosuch", NULL, NULL), -ENOENT);
 	KEXPECT_EQ(t, open_fid(1, 2 | P9_TRUNC), P9_TLOPEN + 1);
 	notes_written = 0;
 	KEXPECT_EQ(t, write_fid(1, "first\n", 6), P9_TWRITE + 1);
@@ -207,19 +207,19 @@ KTEST(p9_files, "p9.files")
 	KEXPECT(t, data_is("d\n"));
 	KEXPECT_EQ(t, on_fid(P9_TCLUNK, 1), P9_TCLUNK + 1);
 	/* O_TRUNC alone clears; and a full message waits for the next one. */
-	KEXPECT_EQ(t, walk(1, "sys", "test9p", "note"), P9_TWALK + 1);
+	KEXPECT_EQ(t, send_walk(1, "sys", "test9p", "note"), P9_TWALK + 1);
 	KEXPECT_EQ(t, open_fid(1, P9_WRONLY | P9_TRUNC), P9_TLOPEN + 1);
 	KEXPECT_EQ(t, read_fid(1, 1, 0, 5), -EINVAL);
 	KEXPECT_EQ(t, on_fid(P9_TCLUNK, 1), P9_TCLUNK + 1);
 	KEXPECT(t, !strcmp(note, ""));
-	KEXPECT_EQ(t, walk(1, "sys", "test9p", "note"), P9_TWALK + 1);
+	KEXPECT_EQ(t, send_walk(1, "sys", "test9p", "note"), P9_TWALK + 1);
 	KEXPECT_EQ(t, open_fid(1, P9_WRONLY), P9_TLOPEN + 1);
 	notes_written = 0;
 	KEXPECT_EQ(t, write_fid(1, "long", P9_IOUNIT), P9_TWRITE + 1);
 	KEXPECT_EQ(t, notes_written, 0);
 	KEXPECT_EQ(t, on_fid(P9_TFSYNC, 1), P9_TFSYNC + 1);
 	KEXPECT_EQ(t, notes_written, 1);
-	finish();
+	finish_client();
 }
 
 /* However much is asked for, and however long a name is. */
@@ -227,43 +227,43 @@ KTEST(p9_bounds, "p9.bounds")
 {
 	static char name[1000];
 
-	KASSERT(t, start());
-	KEXPECT_EQ(t, walk(1, "proc", "kallsyms", NULL), P9_TWALK + 1);
+	KASSERT(t, start_client());
+	KEXPECT_EQ(t, send_walk(1, "proc", "kallsyms", NULL), P9_TWALK + 1);
 	KEXPECT_EQ(t, open_fid(1, 0), P9_TLOPEN + 1);
 	KEXPECT_EQ(t, read_fid(1, 1, 0, ~0u), P9_TREAD + 1);
 	KEXPECT(t, client->size > 40000 && client->size <= P9_MSIZE);
-	begin(P9_TVERSION, 0xffff);
-	add(512, 4);
+	begin_request(P9_TVERSION, 0xffff);
+	add_number(512, 4);
 	p9_put_text(&client->w, "9P2000.L");
-	KEXPECT_EQ(t, send(), P9_TVERSION + 1);
+	KEXPECT_EQ(t, send_request(), P9_TVERSION + 1);
 	/* Which has closed all files. */
 	KEXPECT_EQ(t, on_fid(P9_TGETATTR, 1), -EINVAL);
-	begin(P9_TATTACH, 1);
-	add(0, 4);
-	add(~0u, 4);
-	KEXPECT_EQ(t, send(), P9_TATTACH + 1);
-	KEXPECT_EQ(t, walk(1, "proc", "kallsyms", NULL), P9_TWALK + 1);
+	begin_request(P9_TATTACH, 1);
+	add_number(0, 4);
+	add_number(~0u, 4);
+	KEXPECT_EQ(t, send_request(), P9_TATTACH + 1);
+	KEXPECT_EQ(t, send_walk(1, "proc", "kallsyms", NULL), P9_TWALK + 1);
 	KEXPECT_EQ(t, open_fid(1, 0), P9_TLOPEN + 1);
 	KEXPECT_EQ(t, read_fid(1, 1, 0, 4000), P9_TREAD + 1);
 	KEXPECT_EQ(t, client->size, 512);
 	memset(name, 'x', sizeof(name) - 1);
-	KEXPECT_EQ(t, walk(2, name, NULL, NULL), -EINVAL);
+	KEXPECT_EQ(t, send_walk(2, name, NULL, NULL), -EINVAL);
 	name[127] = '\0';
-	KEXPECT_EQ(t, walk(2, name, NULL, NULL), -ENOENT);
+	KEXPECT_EQ(t, send_walk(2, name, NULL, NULL), -ENOENT);
 	KEXPECT_EQ(t, write_fid(1, "x", 1), -EINVAL);
-	finish();
+	finish_client();
 }
 
 KTEST(p9_waits, "p9.read_that_waits")
 {
-	KASSERT(t, start());
+	KASSERT(t, start_client());
 	may_read = 0;
-	KEXPECT_EQ(t, walk(1, "sys", "test9p", "slow"), P9_TWALK + 1);
+	KEXPECT_EQ(t, send_walk(1, "sys", "test9p", "slow"), P9_TWALK + 1);
 	KEXPECT_EQ(t, open_fid(1, 0), P9_TLOPEN + 1);
 	KEXPECT_EQ(t, read_fid(7, 1, 0, 2), 0);
 	KEXPECT_EQ(t, p9_later(client->s, client->in), 0);
 	/* Others go on meanwhile. */
-	KEXPECT_EQ(t, walk(2, "sys", "test9p", "note"), P9_TWALK + 1);
+	KEXPECT_EQ(t, send_walk(2, "sys", "test9p", "note"), P9_TWALK + 1);
 	may_read = 1;
 	KEXPECT_EQ(t, reply_of(p9_later(client->s, client->in)), P9_TREAD + 1);
 	KEXPECT(t, data_is("on") && client->in[5] == 7);
@@ -272,9 +272,9 @@ KTEST(p9_waits, "p9.read_that_waits")
 	KEXPECT(t, data_is("e\n"));
 	/* A flushed one is never answered. */
 	KEXPECT_EQ(t, read_fid(8, 1, 4, 9), 0);
-	begin(P9_TFLUSH, 9);
-	add(8, 2);
-	KEXPECT_EQ(t, send(), P9_TFLUSH + 1);
+	begin_request(P9_TFLUSH, 9);
+	add_number(8, 2);
+	KEXPECT_EQ(t, send_request(), P9_TFLUSH + 1);
 	may_read = 1;
 	KEXPECT_EQ(t, p9_later(client->s, client->in), 0);
 	may_read = 0;
@@ -284,49 +284,49 @@ KTEST(p9_waits, "p9.read_that_waits")
 	may_read = 1;
 	KEXPECT_EQ(t, p9_later(client->s, client->in), 0);
 	may_read = 0;
-	KEXPECT_EQ(t, walk(1, "sys", "test9p", "slow"), P9_TWALK + 1);
+	KEXPECT_EQ(t, send_walk(1, "sys", "test9p", "slow"), P9_TWALK + 1);
 	KEXPECT_EQ(t, open_fid(1, P9_NONBLOCK), P9_TLOPEN + 1);
 	KEXPECT_EQ(t, read_fid(8, 1, 0, 9), -EAGAIN);
-	finish();
+	finish_client();
 }
 
 KTEST(p9_folders, "p9.folders")
 {
 	unsigned int at = 11, names = 0;
 
-	KASSERT(t, start());
-	KEXPECT_EQ(t, walk(1, "sys", "test9p", NULL), P9_TWALK + 1);
+	KASSERT(t, start_client());
+	KEXPECT_EQ(t, send_walk(1, "sys", "test9p", NULL), P9_TWALK + 1);
 	KEXPECT_EQ(t, on_fid(P9_TGETATTR, 1), P9_TGETATTR + 1);
 	KEXPECT_EQ(t, client->in[28] | client->in[29] << 8, 040755);
 	KEXPECT_EQ(t, open_fid(1, P9_WRONLY), -EISDIR);
 	KEXPECT_EQ(t, open_fid(1, 0), P9_TLOPEN + 1);
-	begin(P9_TREADDIR, 1);
-	add(1, 4);
-	add(0, 8);
-	add(4000, 4);
-	KEXPECT_EQ(t, send(), P9_TREADDIR + 1);
+	begin_request(P9_TREADDIR, 1);
+	add_number(1, 4);
+	add_number(0, 8);
+	add_number(4000, 4);
+	KEXPECT_EQ(t, send_request(), P9_TREADDIR + 1);
 	for (; at + 24 <= client->size; names++)
 		at += 24 + client->in[at + 22];
 	KEXPECT_EQ(t, names, 2);
 	KEXPECT_EQ(t, at, client->size);
 	KEXPECT(t, !memcmp(client->in + 11 + 24, "note", 4));
 	/* From the second name on. */
-	begin(P9_TREADDIR, 1);
-	add(1, 4);
-	add(1, 8);
-	add(4000, 4);
-	KEXPECT_EQ(t, send(), P9_TREADDIR + 1);
+	begin_request(P9_TREADDIR, 1);
+	add_number(1, 4);
+	add_number(1, 8);
+	add_number(4000, 4);
+	KEXPECT_EQ(t, send_request(), P9_TREADDIR + 1);
 	KEXPECT(t, client->size == 11 + 24 + 4 &&
 			   !memcmp(client->in + 11 + 24, "slow", 4));
-	KEXPECT_EQ(t, walk(2, NULL, NULL, NULL), P9_TWALK + 1);
-	begin(P9_TMKDIR, 1);
-	add(2, 4);
+	KEXPECT_EQ(t, send_walk(2, NULL, NULL, NULL), P9_TWALK + 1);
+	begin_request(P9_TMKDIR, 1);
+	add_number(2, 4);
 	p9_put_text(&client->w, "nowhere");
-	add(0, 4);
-	add(0, 4);
-	KEXPECT_EQ(t, send(), -EPERM);
+	add_number(0, 4);
+	add_number(0, 4);
+	KEXPECT_EQ(t, send_request(), -EPERM);
 	KEXPECT_EQ(t, on_fid(99, 1), -ENOSYS);
-	finish();
+	finish_client();
 }
 
 /* Whatever comes, there is one reply or none, and nothing stays open: the test would leak. */
@@ -339,20 +339,21 @@ KTEST(p9_random, "p9.random_messages")
 	};
 	u32 seed = 9, size, got;
 
-	KASSERT(t, start());
+	KASSERT(t, start_client());
 	for (unsigned int i = 0; i < 4000; i++) {
-		begin(types[ktest_random(&seed) % sizeof(types)], i);
+		begin_request(types[ktest_random(&seed) % sizeof(types)], i);
 		size = 7 + ktest_random(&seed) % 60;
 		while (client->w.at < size)
-			add(ktest_random(&seed) % 4 ? ktest_random(&seed) % 3 :
-						      ktest_random(&seed),
-			    1);
+			add_number(ktest_random(&seed) % 4 ?
+					   ktest_random(&seed) % 3 :
+					   ktest_random(&seed),
+				   1);
 		/* Walks to files that may be opened and written. */
 		if (i % 5 == 0)
-			walk(ktest_random(&seed) % 80, "sys", "test9p",
-			     i % 2 ? "note" : "slow");
+			send_walk(ktest_random(&seed) % 80, "sys", "test9p",
+				  i % 2 ? "note" : "slow");
 		got = p9_answer(client->s, client->out, size, client->in);
 		KASSERT(t, got <= P9_MSIZE && (!got || reply_of(got) != 1));
 	}
-	finish();
+	finish_client();
 }

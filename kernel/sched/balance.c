@@ -54,7 +54,7 @@ static void unlock_two(unsigned int a, unsigned int b, irq_state_t state)
 }
 
 /* Hint only: the lower, the sooner t will run there. */
-static unsigned int crowding(const struct cpu *cpu, const struct task *t)
+static unsigned int cpu_crowding(const struct cpu *cpu, const struct task *t)
 {
 	int running = READ_ONCE(cpu->rq.running_prio);
 	unsigned int ready = READ_ONCE(cpu->rq.nr_ready);
@@ -86,7 +86,7 @@ static unsigned int select_cpu(const struct task *t)
 
 		if (!(allowed & (1u << c)))
 			continue;
-		crowd = crowding(&cpus[c], t);
+		crowd = cpu_crowding(&cpus[c], t);
 		if (best == MAX_CPUS || crowd < best_crowd) {
 			best = c;
 			best_crowd = crowd;
@@ -139,7 +139,7 @@ void sched_place(struct task *t)
 	}
 }
 
-static bool wake(struct task *t, enum task_state from)
+static bool wake_from(struct task *t, enum task_state from)
 {
 	irq_state_t state;
 	struct run_queue *rq = sched_lock_task(t, &state);
@@ -162,12 +162,12 @@ static bool wake(struct task *t, enum task_state from)
 
 bool task_wake(struct task *t)
 {
-	return wake(t, TASK_BLOCKED);
+	return wake_from(t, TASK_BLOCKED);
 }
 
 void task_release(struct task *t)
 {
-	wake(t, TASK_HELD);
+	wake_from(t, TASK_HELD);
 }
 
 /* Under the lock of t's queue, which this gives back: off a CPU that t may not run
@@ -260,7 +260,7 @@ static struct task *find_movable(struct run_queue *rq, unsigned int to,
 	return NULL;
 }
 
-static bool pull(unsigned int to, unsigned int from, int least)
+static bool pull_task(unsigned int to, unsigned int from, int least)
 {
 	irq_state_t state = lock_two(to, from);
 	struct task *t = find_movable(&cpus[from].rq, to, least);
@@ -281,7 +281,7 @@ void balance_idle(struct cpu *cpu)
 	for (unsigned int i = 1; i < MAX_CPUS; i++) {
 		unsigned int c = (me + i) % MAX_CPUS;
 
-		if (READ_ONCE(cpus[c].rq.ready) && pull(me, c, 1))
+		if (READ_ONCE(cpus[c].rq.ready) && pull_task(me, c, 1))
 			return;
 	}
 }
@@ -297,10 +297,10 @@ static void balance_busy(struct cpu *cpu)
 
 		if (c == me)
 			continue;
-		if (rq_top_prio(rq) > running && pull(me, c, running + 1))
+		if (rq_top_prio(rq) > running && pull_task(me, c, running + 1))
 			return;
 		if (READ_ONCE(rq->nr_ready) >= cpu->rq.nr_ready + 2 &&
-		    pull(me, c, running))
+		    pull_task(me, c, running))
 			return;
 	}
 }

@@ -30,7 +30,7 @@ static void interrupt_again(struct timer *timer)
 }
 
 /* The loop's length changes, so that the timer finds the task at every instruction. */
-static void ask(void *arg)
+static void ask_until_stopped(void *arg)
 {
 	(void)arg;
 	for (u32 i = 0; !task_should_stop(); i++) {
@@ -82,7 +82,8 @@ KTEST(sched_asks_moved, "sched.preempt_count_moved")
 	task_set_affinity(current_task(), HERE);
 	memset(&asker, 0, sizeof(asker));
 	timer_setup(&asker.timer, interrupt_again);
-	s = task_create_expendable("asker", PRIO_LOW, HERE, ask, NULL);
+	s = task_create_expendable("asker", PRIO_LOW, HERE, ask_until_stopped,
+				   NULL);
 	KASSERT(t, s);
 	for (unsigned int i = 0; i < ASKER_ROUNDS; i++)
 		KASSERT(t, asks_elsewhere(

@@ -134,7 +134,7 @@ int rq_top_prio(const struct run_queue *rq)
 	return ready ? (int)bit_highest(ready) : -1;
 }
 
-static struct task *pick(struct cpu *cpu)
+static struct task *pick_next_task(struct cpu *cpu)
 {
 	int p = rq_top_prio(&cpu->rq);
 	struct task *t;
@@ -151,7 +151,7 @@ static struct task *pick(struct cpu *cpu)
  * what is left of the slice. Were it given a whole one each time, a task that is
  * preempted more often than slices end would keep its equals from running.
  */
-static void requeue(struct cpu *cpu, struct task *prev)
+static void requeue_task(struct cpu *cpu, struct task *prev)
 {
 	u64 now = arch_clock();
 
@@ -177,8 +177,8 @@ static void begin_slice(struct run_queue *rq, const struct task *t)
 
 /* ---- the switch ---- */
 
-static void account(struct run_queue *rq, struct task *prev, struct task *next,
-		    u64 now)
+static void account_switch(struct run_queue *rq, struct task *prev,
+			   struct task *next, u64 now)
 {
 	prev->run_ticks += now - rq->switched_at;
 	next->switches++;
@@ -212,7 +212,7 @@ static void switch_to(struct cpu *cpu, struct task *prev, struct task *next)
 	void (*hook)(struct task *, struct task *) =
 		READ_ONCE(sched_switch_hook);
 
-	account(&cpu->rq, prev, next, arch_clock());
+	account_switch(&cpu->rq, prev, next, arch_clock());
 	trace_sched_switch(prev, next);
 	if (hook)
 		hook(prev, next);
@@ -240,8 +240,8 @@ noinline void schedule(void)
 		balance_idle(cpu);
 	spin_acquire(&cpu->rq.lock);
 	cpu->head.preempt_count &= ~PREEMPT_RESCHED;
-	requeue(cpu, prev);
-	next = pick(cpu);
+	requeue_task(cpu, prev);
+	next = pick_next_task(cpu);
 	if (next != prev || cpu->rq.expired)
 		begin_slice(&cpu->rq, next);
 	if (next != prev)

@@ -21,14 +21,14 @@ static void pin_here(void)
 	task_set_affinity(current_task(), HERE);
 }
 
-static void unpin(void)
+static void unpin_task(void)
 {
 	task_set_affinity(current_task(), ~0u);
 }
 
 static unsigned int order[3], nr_order;
 
-static void log_order(void *arg)
+static void log_turn(void *arg)
 {
 	order[nr_order++] = (unsigned long)arg;
 }
@@ -39,9 +39,9 @@ KTEST(sched_priority, "sched.priority")
 
 	nr_order = 0;
 	pin_here();
-	a = task_create("prio-4", 4, HERE, log_order, (void *)4);
-	b = task_create("prio-6", 6, HERE, log_order, (void *)6);
-	c = task_create("prio-5", 5, HERE, log_order, (void *)5);
+	a = task_create("prio-4", 4, HERE, log_turn, (void *)4);
+	b = task_create("prio-6", 6, HERE, log_turn, (void *)6);
+	c = task_create("prio-5", 5, HERE, log_turn, (void *)5);
 	/* This task has priority 8, so none of the others has run yet. */
 	KEXPECT_EQ(t, nr_order, 0);
 	task_join(a);
@@ -49,7 +49,7 @@ KTEST(sched_priority, "sched.priority")
 	task_join(c);
 	KEXPECT_EQ(t, nr_order, 3);
 	KEXPECT(t, order[0] == 6 && order[1] == 5 && order[2] == 4);
-	unpin();
+	unpin_task();
 }
 
 /* ---- round robin ---- */
@@ -57,7 +57,7 @@ KTEST(sched_priority, "sched.priority")
 static u32 last_turn, turns[3];
 
 /* Counts how often another task ran since this one last looked. */
-static void take_turns(void *arg)
+static void count_turns(void *arg)
 {
 	u32 me = (unsigned long)arg;
 
@@ -80,7 +80,7 @@ KTEST(sched_round_robin, "sched.round_robin")
 	pin_here();
 	for (unsigned long i = 0; i < 3; i++) {
 		turns[i] = 0;
-		task[i] = task_create("turns", PRIO_LOW, HERE, take_turns,
+		task[i] = task_create("turns", PRIO_LOW, HERE, count_turns,
 				      (void *)i);
 	}
 	KEXPECT(t, KWAIT(READ_ONCE(turns[0]) >= 4 && READ_ONCE(turns[1]) >= 4 &&
@@ -97,7 +97,7 @@ KTEST(sched_round_robin, "sched.round_robin")
 	 */
 	for (int i = 0; boot_info.icount && i < 3; i++)
 		KEXPECT(t, seen[i] + 1 >= seen[0] && seen[i] <= seen[0] + 1);
-	unpin();
+	unpin_task();
 }
 
 static void wake_often(void *arg)
@@ -117,7 +117,7 @@ KTEST(sched_slice, "sched.slice_survives_preemption")
 	last_turn = ~0u;
 	for (unsigned long i = 0; i < 2; i++) {
 		turns[i] = 0;
-		task[i] = task_create("turns", PRIO_LOW, HERE, take_turns,
+		task[i] = task_create("turns", PRIO_LOW, HERE, count_turns,
 				      (void *)i);
 	}
 	KEXPECT(t, KWAIT(READ_ONCE(turns[0]) >= 4 && READ_ONCE(turns[1]) >= 4));
@@ -175,7 +175,7 @@ KTEST(sched_preempt_wake, "sched.preempt_wake")
 	/* The woken task has run before the wake-up returned. */
 	KEXPECT(t, w.ran);
 	task_join(high);
-	unpin();
+	unpin_task();
 }
 
 KTEST(sched_preempt_disabled, "sched.preempt_disabled")
@@ -199,7 +199,7 @@ KTEST(sched_preempt_disabled, "sched.preempt_disabled")
 	KEXPECT(t, w.ran);
 	KEXPECT(t, may_sleep());
 	task_join(high);
-	unpin();
+	unpin_task();
 }
 
 /* A wake-up by interrupt takes the CPU from a task that never gives it up. */
@@ -217,7 +217,7 @@ KTEST(sched_preempt_timer, "sched.preempt_timer")
 	KEXPECT(t, task_pc(spinner) == arch_frame_pc(spinner->frame));
 	task_stop(spinner);
 	task_join(spinner);
-	unpin();
+	unpin_task();
 }
 
 KTEST(sched_yield, "sched.yield")
@@ -226,11 +226,11 @@ KTEST(sched_yield, "sched.yield")
 
 	pin_here();
 	nr_order = 0;
-	peer = task_create("peer", current_task()->prio, HERE, log_order, NULL);
+	peer = task_create("peer", current_task()->prio, HERE, log_turn, NULL);
 	sched_yield();
 	KEXPECT_EQ(t, nr_order, 1);
 	task_join(peer);
-	unpin();
+	unpin_task();
 }
 
 /* ---- affinity ---- */
@@ -302,7 +302,7 @@ KTEST(sched_move, "sched.affinity_moves")
 	}
 	KEXPECT_EQ(t, task_set_affinity(m, 0), -EINVAL);
 	KEXPECT_EQ(t, task_set_affinity(m, ~cpus_online), -EINVAL);
-	unpin();
+	unpin_task();
 	task_stop(m);
 	task_join(m);
 }
@@ -367,7 +367,7 @@ KTEST(sched_tickless, "sched.idle_has_no_tick")
 		if (c != cpu_index())
 			idle = c;
 	if (idle == MAX_CPUS) {
-		unpin();
+		unpin_task();
 		KSKIP(t, "one CPU");
 	}
 	task_sleep(20 * NSEC_PER_MSEC);
@@ -380,7 +380,7 @@ KTEST(sched_tickless, "sched.idle_has_no_tick")
 	 */
 	if (cpus[idle].rq.switches == switches)
 		KEXPECT(t, cpus[idle].irq_counts[IRQ_TIMER] - ticks < 5);
-	unpin();
+	unpin_task();
 }
 
 /* ---- everything at once ---- */
@@ -392,7 +392,7 @@ struct churn {
 
 #define CHURN_ROUNDS 40
 
-static void churn(void *arg)
+static void churn_rounds(void *arg)
 {
 	struct churn *c = arg;
 
@@ -422,7 +422,7 @@ KTEST(sched_churn, "sched.none_lost")
 	for (unsigned int i = 0; i < ARRAY_SIZE(churns); i++) {
 		churns[i].seed = i * 7919 + 1;
 		churns[i].task = task_create("churn", PRIO_LOW + i % 6, ~0u,
-					     churn, &churns[i]);
+					     churn_rounds, &churns[i]);
 		KASSERT(t, churns[i].task);
 	}
 	/* This task moves them meanwhile. */

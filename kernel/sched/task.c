@@ -184,8 +184,8 @@ int task_init_idle(unsigned int cpu)
 void (*task_fork_hook)(struct task *parent, struct task *child);
 
 /* A task that is not yet started; NULL: none of its CPUs is online, or there is no memory. */
-static struct task *prepare(const char *name, int prio, cpumask_t affinity,
-			    void (*fn)(void *arg), void *arg)
+static struct task *prepare_task(const char *name, int prio, cpumask_t affinity,
+				 void (*fn)(void *arg), void *arg)
 {
 	struct task *t;
 
@@ -224,7 +224,7 @@ static noinline struct task *kernel_clone(struct task *t, bool expendable,
 struct task *task_create(const char *name, int prio, cpumask_t affinity,
 			 void (*fn)(void *arg), void *arg)
 {
-	return kernel_clone(prepare(name, prio, affinity, fn, arg), false,
+	return kernel_clone(prepare_task(name, prio, affinity, fn, arg), false,
 			    NULL);
 }
 
@@ -232,14 +232,15 @@ struct task *task_create_expendable(const char *name, int prio,
 				    cpumask_t affinity, void (*fn)(void *arg),
 				    void *arg)
 {
-	return kernel_clone(prepare(name, prio, affinity, fn, arg), true, NULL);
+	return kernel_clone(prepare_task(name, prio, affinity, fn, arg), true,
+			    NULL);
 }
 
 struct task *task_create_watched(const char *name, void (*fn)(void *arg),
 				 struct task_fault *fault)
 {
-	return kernel_clone(prepare(name, PRIO_NORMAL, 1u << cpu_index(), fn,
-				    NULL),
+	return kernel_clone(prepare_task(name, PRIO_NORMAL, 1u << cpu_index(),
+					 fn, NULL),
 			    true, fault);
 }
 

@@ -17,7 +17,7 @@ static void exit_with(void *arg)
 	task_exit((unsigned long)arg);
 }
 
-static void do_nothing(void *arg)
+static void return_at_once(void *arg)
 {
 	(void)arg;
 }
@@ -27,7 +27,7 @@ KTEST(task_join, "task.join")
 	struct task *a =
 		task_create("exit-42", PRIO_LOW, ~0u, exit_with, (void *)42);
 	struct task *b =
-		task_create("returns", PRIO_HIGH, ~0u, do_nothing, NULL);
+		task_create("returns", PRIO_HIGH, ~0u, return_at_once, NULL);
 
 	KASSERT(t, a && b);
 	KEXPECT(t, a->pid > 0 && b->pid > a->pid);
@@ -63,7 +63,7 @@ KTEST(task_detach, "task.detach")
 	struct task *a =
 		task_create("detached", PRIO_HIGH, ~0u, sleep_long, NULL);
 	struct task *b =
-		task_create("was-dead", PRIO_HIGH, ~0u, do_nothing, NULL);
+		task_create("was-dead", PRIO_HIGH, ~0u, return_at_once, NULL);
 
 	KEXPECT(t, KWAIT(READ_ONCE(b->state) == TASK_DEAD));
 	task_detach(b);

@@ -76,7 +76,7 @@ struct grep {
 	u32 places[GREP_WORDS], next[GREP_WORDS];
 };
 
-static char fold(const struct grep *g, char c)
+static char fold_case(const struct grep *g, char c)
 {
 	return g->flags & GREP_NOCASE && c >= 'A' && c <= 'Z' ? c + 'a' - 'A' :
 								c;
@@ -93,8 +93,8 @@ static bool atom_match(const struct grep *g, const char *re, char c)
 	if (!c)
 		return false;
 	if (atom_len(re) == 2)
-		return fold(g, re[1]) == fold(g, c);
-	return re[0] == '.' || fold(g, re[0]) == fold(g, c);
+		return fold_case(g, re[1]) == fold_case(g, c);
+	return re[0] == '.' || fold_case(g, re[0]) == fold_case(g, c);
 }
 
 static bool is_starred(const char *re)
@@ -132,7 +132,7 @@ static bool step_from(struct grep *g, size_t i, char c)
 }
 
 /* All places at once. So a line takes no more steps than its length times the pattern's. */
-static bool step(struct grep *g, char c)
+static bool grep_step(struct grep *g, char c)
 {
 	memset(g->next, 0, g->words * sizeof(u32));
 	for (unsigned int w = 0; w < g->words; w++)
@@ -143,13 +143,13 @@ static bool step(struct grep *g, char c)
 	return false;
 }
 
-static bool match(struct grep *g, const char *text)
+static bool grep_matches(struct grep *g, const char *text)
 {
 	bool anchored = g->pattern[0] == '^';
 
 	memset(g->places, 0, g->words * sizeof(u32));
 	lead_to(g, g->places, anchored);
-	while (!step(g, *text)) {
+	while (!grep_step(g, *text)) {
 		if (!*text++)
 			return false;
 		if (!anchored)
@@ -166,7 +166,7 @@ static int grep_line(struct line_filter *l, const char *text, size_t len)
 
 	l->buf[len] = '\0';
 	g->lines++;
-	if (match(g, text) == !!(g->flags & GREP_INVERT))
+	if (grep_matches(g, text) == !!(g->flags & GREP_INVERT))
 		return 0;
 	g->matches++;
 	if (g->flags & GREP_COUNT)

@@ -66,7 +66,7 @@ static void sort_by_pid(struct task_rows *s)
 }
 
 /* All tasks now, by pid; NULL when out of memory. Freed with kfree(). */
-static struct task_rows *snapshot(void)
+static struct task_rows *snapshot_tasks(void)
 {
 	unsigned int max = task_count() + 8; /* some may be born meanwhile */
 	struct task_rows *s = kzalloc(sizeof(*s) + max * sizeof(s->row[0]));
@@ -95,7 +95,7 @@ static const char *state_name(const struct task_row *r)
 	}
 }
 
-static const char *mark(const struct task_row *r)
+static const char *preempted_mark(const struct task_row *r)
 {
 	if (!r->preempted)
 		return "";
@@ -111,12 +111,12 @@ static void print_row(struct seq *s, const struct task_row *r)
 		symbol_format(where, sizeof(where), r->pc, false);
 	seq_printf(s, "%5d %-15s %4d %-8s %3u %10llu %s%s\n", r->pid, r->name,
 		   r->prio, state_name(r), r->cpu,
-		   (unsigned long long)r->switches, where, mark(r));
+		   (unsigned long long)r->switches, where, preempted_mark(r));
 }
 
 static int tasks_open(struct ctl_handle *h)
 {
-	h->priv = snapshot();
+	h->priv = snapshot_tasks();
 	return h->priv ? 0 : -ENOMEM;
 }
 
@@ -195,7 +195,7 @@ static int cmd_cpus(struct sink *out, int argc, char **argv)
 	if (argc > 1)
 		return shell_error(-EINVAL, "cpus", "%s: takes no arguments",
 				   argv[1]);
-	rows = snapshot();
+	rows = snapshot_tasks();
 	if (!rows)
 		return shell_error(-ENOMEM, "cpus", "out of memory");
 	err = sink_printf(out, "CPU  HWID STATE   RUNNING         READY   "

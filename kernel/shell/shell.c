@@ -385,7 +385,7 @@ static int run_pipeline(struct sink *out, struct shell_stage *stage,
 }
 
 /* Every $? of a word becomes the status in digits, the last one first: they move what follows. */
-static void put_status(const struct shell_script *p, char *word, int status)
+static void fill_in_status(const struct shell_script *p, char *word, int status)
 {
 	char digits[SHELL_STATUS_DIGITS + 1], *at, *end;
 	size_t len;
@@ -417,7 +417,7 @@ static int run_script(struct sink *out, struct shell_script *p)
 			continue;
 		for (unsigned int s = i; s < i + n; s++)
 			for (int a = 0; a < p->stages[s].argc; a++)
-				put_status(p, p->stages[s].argv[a], -err);
+				fill_in_status(p, p->stages[s].argv[a], -err);
 		err = run_pipeline(out, &p->stages[i], n);
 		if (err == -EINTR)
 			break;

@@ -42,7 +42,7 @@ static void begin_word(struct position *p, size_t at)
 	p->in_word = true;
 }
 
-static void unquoted(struct position *p, char c, size_t at)
+static void pass_unquoted(struct position *p, char c, size_t at)
 {
 	if (c == '\'' || c == '"') {
 		begin_word(p, at + 1);
@@ -67,14 +67,14 @@ static void find_position(struct position *p, const char *line, size_t pos)
 		if (p->quote && line[i] == p->quote)
 			p->quote = 0;
 		else if (!p->quote)
-			unquoted(p, line[i], i);
+			pass_unquoted(p, line[i], i);
 	}
 	if (!p->in_word)
 		p->start = pos;
 }
 
 /* Keep the names sorted; the greatest go when there are too many. */
-static void keep(struct completion *c, const char *name)
+static void keep_name(struct completion *c, const char *name)
 {
 	unsigned int i = c->nr_names;
 
@@ -89,7 +89,7 @@ static void keep(struct completion *c, const char *name)
 	strlcpy(c->names[i], name, COMPLETION_NAME);
 }
 
-static bool kept(const struct completion *c, const char *name)
+static bool name_is_kept(const struct completion *c, const char *name)
 {
 	for (unsigned int i = 0; i < c->nr_names; i++)
 		if (!strcmp(c->names[i], name))
@@ -98,7 +98,7 @@ static bool kept(const struct completion *c, const char *name)
 }
 
 /* A name longer than COMPLETION_NAME is completed as far as that goes. */
-static void offer(struct completion *c, const char *full)
+static void offer_name(struct completion *c, const char *full)
 {
 	char name[COMPLETION_NAME];
 	size_t same = 0;
@@ -108,7 +108,7 @@ static void offer(struct completion *c, const char *full)
 	strlcpy(name, full, sizeof(name));
 	if (c->dirs_only && name[strlen(name) - 1] != '/')
 		return;
-	if (kept(c, name))
+	if (name_is_kept(c, name))
 		return; /* two static functions of one name */
 	if (c->count) {
 		while (same < c->common_len && name[same] == c->names[0][same])
@@ -118,7 +118,7 @@ static void offer(struct completion *c, const char *full)
 		c->common_len = strlen(name);
 	}
 	c->count++;
-	keep(c, name);
+	keep_name(c, name);
 }
 
 static void offer_commands(struct completion *c)
@@ -126,7 +126,7 @@ static void offer_commands(struct completion *c)
 	const struct shell_cmd *cmd;
 
 	for_each_registered (cmd, shell_cmds)
-		offer(c, cmd->name);
+		offer_name(c, cmd->name);
 }
 
 static void offer_functions(struct completion *c)
@@ -140,7 +140,7 @@ static void offer_functions(struct completion *c)
 	if (!c->prefix_len)
 		return;
 	for (unsigned int i = 0; symbol_get(i, &s); i++)
-		offer(c, s.name);
+		offer_name(c, s.name);
 }
 
 static void offer_paths(struct completion *c)
@@ -160,7 +160,7 @@ static void offer_paths(struct completion *c)
 	c->prefix_len -= n;
 	name[0] = '\0';
 	while (!ctl_next(abs, name, sizeof(name)))
-		offer(c, name);
+		offer_name(c, name);
 }
 
 static const struct shell_cmd *command_of(const struct position *p,
@@ -193,7 +193,7 @@ static void offer_following(struct completion *c, const struct shell_cmd *cmd,
 
 	word_before(line, start, before, sizeof(before));
 	for (unsigned int i = 0; (word = cmd->follow(before, i)); i++)
-		offer(c, word);
+		offer_name(c, word);
 }
 
 static void offer_arguments(struct completion *c, const char *usage)
@@ -251,7 +251,7 @@ static void list_names(struct line_edit *e, const struct completion *c)
 	line_redraw(e);
 }
 
-static bool extend(struct line_edit *e, const struct completion *c)
+static bool extend_line(struct line_edit *e, const struct completion *c)
 {
 	char text[COMPLETION_NAME + 4];
 	size_t n = c->common_len - min(c->prefix_len, c->common_len);
@@ -277,7 +277,7 @@ bool shell_complete(struct line_edit *e, bool again)
 	if (!c)
 		return false;
 	completion_find(c, e->buf, e->pos);
-	done = extend(e, c);
+	done = extend_line(e, c);
 	if (!done && again && c->count)
 		list_names(e, c);
 	kfree(c);

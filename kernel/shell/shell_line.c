@@ -11,15 +11,15 @@
 
 #define CTRL(c) ((c)&0x1f)
 
-static void put_text(struct line_edit *e, const char *text, size_t len)
+static void line_put_text(struct line_edit *e, const char *text, size_t len)
 {
 	if (len)
 		e->out->write(e->out, text, len);
 }
 
-static void beep(struct line_edit *e)
+static void line_beep(struct line_edit *e)
 {
-	put_text(e, "\a", 1);
+	line_put_text(e, "\a", 1);
 }
 
 /* UTF-8: a character is one byte below 0x80, or a byte from 0xc2 on and its followers. */
@@ -54,9 +54,9 @@ static void move_cursor(struct line_edit *e, size_t to)
 	while (e->pos > to) {
 		e->pos--;
 		if (!is_follower(e->buf[e->pos]))
-			put_text(e, "\b", 1);
+			line_put_text(e, "\b", 1);
 	}
-	put_text(e, e->buf + e->pos, to - e->pos);
+	line_put_text(e, e->buf + e->pos, to - e->pos);
 	e->pos = to;
 }
 
@@ -66,7 +66,7 @@ static void draw_rest(struct line_edit *e)
 	size_t pos = e->pos;
 
 	move_cursor(e, e->len);
-	put_text(e, "\033[K", 3);
+	line_put_text(e, "\033[K", 3);
 	move_cursor(e, pos);
 }
 
@@ -74,7 +74,7 @@ void line_insert(struct line_edit *e, const char *text, size_t len)
 {
 	if (e->len + len > SHELL_LINE_MAX) {
 		if (!e->too_long)
-			beep(e);
+			line_beep(e);
 		e->too_long = true;
 		return;
 	}
@@ -87,7 +87,7 @@ void line_insert(struct line_edit *e, const char *text, size_t len)
 }
 
 /* Delete the bytes [from, to). The cursor is at `from` afterwards. */
-static void erase(struct line_edit *e, size_t from, size_t to)
+static void erase_bytes(struct line_edit *e, size_t from, size_t to)
 {
 	if (from == to)
 		return;
@@ -104,14 +104,14 @@ static void set_line(struct line_edit *e, const char *text)
 	e->len = strlcpy(e->buf, text, sizeof(e->buf));
 	e->too_long = false;
 	move_cursor(e, e->len);
-	put_text(e, "\033[K", 3);
+	line_put_text(e, "\033[K", 3);
 }
 
 void line_redraw(struct line_edit *e)
 {
 	size_t pos = e->pos;
 
-	put_text(e, e->prompt, strlen(e->prompt));
+	line_put_text(e, e->prompt, strlen(e->prompt));
 	e->pos = 0;
 	draw_rest(e);
 	move_cursor(e, pos);
@@ -125,7 +125,7 @@ void line_start(struct line_edit *e)
 	e->utf8_len = 0;
 	e->history_at = e->nr_history;
 	e->draft[0] = '\0';
-	put_text(e, e->prompt, strlen(e->prompt));
+	line_put_text(e, e->prompt, strlen(e->prompt));
 }
 
 /* ---- history ---- */
@@ -202,22 +202,22 @@ static void key_down(struct line_edit *e)
 
 static void key_backspace(struct line_edit *e)
 {
-	erase(e, left_of(e, e->pos), e->pos);
+	erase_bytes(e, left_of(e, e->pos), e->pos);
 }
 
 static void key_delete(struct line_edit *e)
 {
-	erase(e, e->pos, right_of(e, e->pos));
+	erase_bytes(e, e->pos, right_of(e, e->pos));
 }
 
 static void key_kill_right(struct line_edit *e)
 {
-	erase(e, e->pos, e->len);
+	erase_bytes(e, e->pos, e->len);
 }
 
 static void key_kill_left(struct line_edit *e)
 {
-	erase(e, 0, e->pos);
+	erase_bytes(e, 0, e->pos);
 }
 
 static void key_kill_word(struct line_edit *e)
@@ -228,12 +228,12 @@ static void key_kill_word(struct line_edit *e)
 		from--;
 	while (from && e->buf[from - 1] != ' ')
 		from--;
-	erase(e, from, e->pos);
+	erase_bytes(e, from, e->pos);
 }
 
 static void key_clear_screen(struct line_edit *e)
 {
-	put_text(e, "\033[H\033[2J", 7);
+	line_put_text(e, "\033[H\033[2J", 7);
 	line_redraw(e);
 }
 
@@ -261,8 +261,8 @@ static const struct key escape_keys[] = {
 };
 
 /* A key that means nothing is ignored. */
-static void press(struct line_edit *e, const struct key *keys, size_t n,
-		  unsigned int code)
+static void press_key(struct line_edit *e, const struct key *keys, size_t n,
+		      unsigned int code)
 {
 	for (size_t i = 0; i < n; i++)
 		if (keys[i].code == code)
@@ -280,8 +280,8 @@ static void escape_byte(struct line_edit *e, int byte)
 		return;
 	}
 	e->escape = ESC_NONE;
-	press(e, escape_keys, ARRAY_SIZE(escape_keys),
-	      byte == '~' ? e->escape_param : (unsigned int)byte);
+	press_key(e, escape_keys, ARRAY_SIZE(escape_keys),
+		  byte == '~' ? e->escape_param : (unsigned int)byte);
 }
 
 static void key_tab(struct line_edit *e)
@@ -293,13 +293,13 @@ static void key_tab(struct line_edit *e)
 	e->buf[e->len] = '\0';
 	e->tabbed = !e->complete(e, again);
 	if (e->tabbed && !again)
-		beep(e);
+		line_beep(e);
 }
 
 static enum line_event end_line(struct line_edit *e)
 {
 	key_end(e);
-	put_text(e, "\n", 1);
+	line_put_text(e, "\n", 1);
 	e->buf[e->len] = '\0';
 	if (e->too_long)
 		return LINE_TOO_LONG;
@@ -307,10 +307,10 @@ static enum line_event end_line(struct line_edit *e)
 	return LINE_DONE;
 }
 
-static enum line_event cancel(struct line_edit *e)
+static enum line_event cancel_line(struct line_edit *e)
 {
 	key_end(e);
-	put_text(e, "^C\n", 3);
+	line_put_text(e, "^C\n", 3);
 	return LINE_CANCELLED;
 }
 
@@ -350,7 +350,7 @@ static void plain_byte(struct line_edit *e, int byte)
 	else if (byte >= ' ' && byte < 0x7f)
 		line_insert(e, &c, 1);
 	else
-		press(e, control_keys, ARRAY_SIZE(control_keys), byte);
+		press_key(e, control_keys, ARRAY_SIZE(control_keys), byte);
 }
 
 enum line_event line_feed(struct line_edit *e, int byte)
@@ -363,7 +363,7 @@ enum line_event line_feed(struct line_edit *e, int byte)
 	if (byte == '\r' || byte == '\n')
 		return end_line(e);
 	if (byte == CTRL('C'))
-		return cancel(e);
+		return cancel_line(e);
 	if (e->escape == ESC_PARAM) {
 		escape_byte(e, byte);
 	} else if (e->escape == ESC_SEEN && (byte == '[' || byte == 'O')) {

@@ -93,7 +93,7 @@ static void bench_free(struct bench *b)
 }
 
 /* As the terminal would show text on an empty row. */
-static void show(struct terminal *m, const char *text, size_t len)
+static void show_expected(struct terminal *m, const char *text, size_t len)
 {
 	m->at = m->len = m->escape = 0;
 	terminal_write(&m->sink, PROMPT, sizeof(PROMPT) - 1);
@@ -107,15 +107,15 @@ static bool screen_right(const struct bench *b)
 	const struct line_edit *e = &b->edit;
 	size_t at;
 
-	show(&want, e->buf, e->pos);
+	show_expected(&want, e->buf, e->pos);
 	at = want.at;
-	show(&want, e->buf, e->len);
+	show_expected(&want, e->buf, e->len);
 	return m->at == at && m->len == want.len &&
 	       !memcmp(m->row, want.row, want.len * sizeof(want.row[0]));
 }
 
 /* Types all of text, and returns the event of its last byte. */
-static enum line_event type(struct bench *b, const char *text)
+static enum line_event type_text(struct bench *b, const char *text)
 {
 	enum line_event event = LINE_MORE;
 
@@ -186,7 +186,7 @@ KTEST(line_keys, "shell.line_keys")
 	for (unsigned int i = 0; i < ARRAY_SIZE(cases); i++) {
 		b = bench_new();
 		KASSERT(t, b);
-		type(b, cases[i][0]);
+		type_text(b, cases[i][0]);
 		line_is(t, b, cases[i][0], cases[i][1]);
 		bench_free(b);
 	}
@@ -197,14 +197,14 @@ KTEST(line_enter, "shell.line_enter")
 	struct bench *b = bench_new();
 
 	KASSERT(t, b);
-	KEXPECT_EQ(t, type(b, "ls\r"), LINE_DONE);
+	KEXPECT_EQ(t, type_text(b, "ls\r"), LINE_DONE);
 	KEXPECT(t, !strcmp(b->edit.buf, "ls"));
-	KEXPECT_EQ(t, type(b, "\n"), LINE_MORE); /* the \n of that \r */
-	KEXPECT_EQ(t, type(b, "ps\n"), LINE_DONE);
-	KEXPECT_EQ(t, type(b, "\n"), LINE_DONE);
-	KEXPECT_EQ(t, type(b, "ab\033[D\n"), LINE_DONE);
+	KEXPECT_EQ(t, type_text(b, "\n"), LINE_MORE); /* the \n of that \r */
+	KEXPECT_EQ(t, type_text(b, "ps\n"), LINE_DONE);
+	KEXPECT_EQ(t, type_text(b, "\n"), LINE_DONE);
+	KEXPECT_EQ(t, type_text(b, "ab\033[D\n"), LINE_DONE);
 	KEXPECT(t, !strcmp(b->edit.buf, "ab"));
-	KEXPECT_EQ(t, type(b, "half\003"), LINE_CANCELLED);
+	KEXPECT_EQ(t, type_text(b, "half\003"), LINE_CANCELLED);
 	KEXPECT_EQ(t, b->edit.len, 0);
 	KEXPECT_EQ(t, b->term.rows, 5);
 	KEXPECT_EQ(t, b->edit.nr_history, 3);
@@ -217,22 +217,22 @@ KTEST(line_history, "shell.line_history")
 	char line[8];
 
 	KASSERT(t, b);
-	type(b, "one\ntwo\ntwo\n\nthree\ndraft");
+	type_text(b, "one\ntwo\ntwo\n\nthree\ndraft");
 	KEXPECT_EQ(t, b->edit.nr_history, 3);
-	type(b, "\033[A\033[A");
+	type_text(b, "\033[A\033[A");
 	line_is(t, b, "up up", "two|");
-	type(b, "\033[A\033[A\033[A");
+	type_text(b, "\033[A\033[A\033[A");
 	line_is(t, b, "up to the first", "one|");
-	type(b, "\033[B\020\016\016");
+	type_text(b, "\033[B\020\016\016");
 	line_is(t, b, "down, ^P ^N ^N", "three|");
-	type(b, "\033[B\033[B");
+	type_text(b, "\033[B\033[B");
 	line_is(t, b, "down to the draft", "draft|");
-	type(b, "\033[A\033[A+\n");
+	type_text(b, "\033[A\033[A+\n");
 	KEXPECT(t, !strcmp(b->edit.history[3], "two+"));
 	KEXPECT(t, !strcmp(b->edit.history[1], "two"));
 	for (int i = 0; i < 2 * SHELL_HISTORY; i++) {
 		snprintf(line, sizeof(line), "%d\n", i);
-		type(b, line);
+		type_text(b, line);
 	}
 	KEXPECT_EQ(t, b->edit.nr_history, SHELL_HISTORY);
 	KEXPECT(t, !strcmp(b->edit.history[SHELL_HISTORY - 1], "63"));
@@ -246,13 +246,13 @@ KTEST(line_too_long, "shell.line_too_long")
 
 	KASSERT(t, b);
 	for (int i = 0; i < SHELL_LINE_MAX; i++)
-		type(b, "x");
+		type_text(b, "x");
 	KEXPECT_EQ(t, b->edit.len, SHELL_LINE_MAX);
 	KEXPECT_EQ(t, b->term.beeps, 0);
-	type(b, "yy");
+	type_text(b, "yy");
 	KEXPECT_EQ(t, b->edit.len, SHELL_LINE_MAX);
 	KEXPECT_EQ(t, b->term.beeps, 1);
-	KEXPECT_EQ(t, type(b, "\n"), LINE_TOO_LONG);
+	KEXPECT_EQ(t, type_text(b, "\n"), LINE_TOO_LONG);
 	KEXPECT_EQ(t, b->edit.nr_history, 0);
 	KEXPECT(t, !b->wrong);
 	bench_free(b);
@@ -264,19 +264,19 @@ KTEST(line_tab, "shell.line_tab")
 
 	KASSERT(t, b);
 	b->edit.complete = shell_complete;
-	type(b, "powe\t");
+	type_text(b, "powe\t");
 	line_is(t, b, "powe Tab", "poweroff |");
-	type(b, "\025cat /sys/kernel/self\tno\t");
+	type_text(b, "\025cat /sys/kernel/self\tno\t");
 	line_is(t, b, "path Tab", "cat /sys/kernel/selftest/note |");
-	type(b, "\025echo '!shell_run_li\t>");
+	type_text(b, "\025echo '!shell_run_li\t>");
 	line_is(t, b, "quote Tab", "echo '!shell_run_line' >|");
-	type(b, "\025cat /sys/kernel/selftest/\t");
+	type_text(b, "\025cat /sys/kernel/selftest/\t");
 	KEXPECT_EQ(t, b->term.beeps, 1);
 	KEXPECT_EQ(t, b->term.rows, 0);
-	type(b, "\t"); /* lists, and shows the line again */
+	type_text(b, "\t"); /* lists, and shows the line again */
 	KEXPECT(t, b->term.rows > 1);
 	line_is(t, b, "Tab Tab", "cat /sys/kernel/selftest/|");
-	type(b, "\025nosuch\t\t");
+	type_text(b, "\025nosuch\t\t");
 	line_is(t, b, "nothing fits", "nosuch|");
 	KEXPECT_EQ(t, b->term.beeps, 2);
 	bench_free(b);

@@ -39,17 +39,17 @@ const struct shell_cmd *shell_find(const char *name)
 	return NULL;
 }
 
-static enum token bad(struct parser *s, const char *text)
+static enum token bad_token(struct parser *s, const char *text)
 {
 	strlcpy(s->p->error, text, sizeof(s->p->error));
 	return T_BAD;
 }
 
 /* $?: room for its digits, which are known when the command runs. */
-static enum token put_status(struct parser *s)
+static enum token reserve_status(struct parser *s)
 {
 	if (s->p->nr_status == SHELL_STATUS_MAX)
-		return bad(s, "more than 8 $? in one line");
+		return bad_token(s, "more than 8 $? in one line");
 	s->p->status[s->p->nr_status++] = s->fill;
 	memset(s->fill, '0', SHELL_STATUS_DIGITS);
 	s->fill += SHELL_STATUS_DIGITS;
@@ -71,7 +71,7 @@ static int hex_digit(char c)
 }
 
 /* The byte that stands behind a \ in $'...', at the letter; -1: none does. */
-static int escaped(struct parser *s)
+static int escaped_byte(struct parser *s)
 {
 	static const char letters[] = "n\nt\tr\re\033\\\\''\"\"";
 	int high, low;
@@ -99,13 +99,15 @@ static enum token quoted_bytes(struct parser *s)
 		byte = (u8)*s->at;
 		if (byte == '\\') {
 			s->at++;
-			byte = escaped(s);
+			byte = escaped_byte(s);
 		}
 		if (byte < 0)
-			return bad(s, "in $'' these stand behind a \\: n t r e "
-				      "\\ ' \" and xHH, but not x00");
+			return bad_token(
+				s, "in $'' these stand behind a \\: n t r e "
+				   "\\ ' \" and xHH, but not x00");
 		if (!byte)
-			return bad(s, "a $' is not closed; \\' stands for '");
+			return bad_token(
+				s, "a $' is not closed; \\' stands for '");
 		*s->fill++ = byte;
 	}
 	s->at++;
@@ -113,13 +115,13 @@ static enum token quoted_bytes(struct parser *s)
 }
 
 /* A quoted part, at its opening quote. */
-static enum token quoted(struct parser *s)
+static enum token parse_quoted(struct parser *s)
 {
 	char quote = *s->at++;
 
 	for (; *s->at != quote; s->at++) {
 		if (quote == '"' && is_status(s->at)) {
-			if (put_status(s) == T_BAD)
+			if (reserve_status(s) == T_BAD)
 				return T_BAD;
 			s->at--;
 			continue;
@@ -128,22 +130,23 @@ static enum token quoted(struct parser *s)
 		    (s->at[1] == '"' || s->at[1] == '\\'))
 			s->at++;
 		if (!*s->at)
-			return bad(s, quote == '"' ? "a \" is not closed; \\\" "
-						     "stands for one" :
-						     "a ' is not closed; \"'\" "
-						     "stands for one");
+			return bad_token(s, quote == '"' ?
+						    "a \" is not closed; \\\" "
+						    "stands for one" :
+						    "a ' is not closed; \"'\" "
+						    "stands for one");
 		*s->fill++ = *s->at;
 	}
 	s->at++;
 	return T_WORD;
 }
 
-static enum token word(struct parser *s)
+static enum token parse_one_word(struct parser *s)
 {
 	s->word = s->fill;
 	while (*s->at && !strchr(" \t\n;|><&", *s->at)) {
 		if (*s->at == '\'' || *s->at == '"') {
-			if (quoted(s) == T_BAD)
+			if (parse_quoted(s) == T_BAD)
 				return T_BAD;
 			continue;
 		}
@@ -153,20 +156,20 @@ static enum token word(struct parser *s)
 			continue;
 		}
 		if (is_status(s->at)) {
-			if (put_status(s) == T_BAD)
+			if (reserve_status(s) == T_BAD)
 				return T_BAD;
 			continue;
 		}
 		if (*s->at == '\\' && !*++s->at)
-			return bad(s, "a \\ at the end of the line; "
-				      "\\\\ stands for one");
+			return bad_token(s, "a \\ at the end of the line; "
+					    "\\\\ stands for one");
 		*s->fill++ = *s->at++;
 	}
 	*s->fill++ = '\0';
 	return T_WORD;
 }
 
-static enum token next(struct parser *s)
+static enum token next_token(struct parser *s)
 {
 	while (*s->at && strchr(" \t\n", *s->at))
 		s->at++;
@@ -196,10 +199,11 @@ static enum token next(struct parser *s)
 		}
 		/* fall through */
 	case '<':
-		return bad(s, "no < or & here; accepted are ; && || | > >> "
-			      "and quotes");
+		return bad_token(s,
+				 "no < or & here; accepted are ; && || | > >> "
+				 "and quotes");
 	default:
-		return word(s);
+		return parse_one_word(s);
 	}
 }
 
@@ -210,7 +214,7 @@ static enum token begin_stage(struct parser *s)
 	if (s->stage)
 		return T_WORD;
 	if (p->nr_stages == SHELL_STAGES)
-		return bad(s, "more than 32 commands in one line");
+		return bad_token(s, "more than 32 commands in one line");
 	s->stage = &p->stages[p->nr_stages++];
 	memset(s->stage, 0, sizeof(*s->stage));
 	s->stage->argv = &p->words[s->slot];
@@ -218,12 +222,12 @@ static enum token begin_stage(struct parser *s)
 	return T_WORD;
 }
 
-static enum token add_word(struct parser *s)
+static enum token add_parsed_word(struct parser *s)
 {
 	if (begin_stage(s) == T_BAD)
 		return T_BAD;
 	if (s->p->nr_words == SHELL_WORDS)
-		return bad(s, "more than 128 words in one line");
+		return bad_token(s, "more than 128 words in one line");
 	s->p->nr_words++;
 	s->p->words[s->slot++] = s->word;
 	s->stage->argc++;
@@ -237,12 +241,13 @@ static enum token add_target(struct parser *s, bool append)
 	if (begin_stage(s) == T_BAD)
 		return T_BAD;
 	if (s->stage->target)
-		return bad(s, "more than one > in one command");
-	t = next(s);
+		return bad_token(s, "more than one > in one command");
+	t = next_token(s);
 	if (t == T_BAD)
 		return t;
 	if (t != T_WORD || !*s->word)
-		return bad(s, "no file after >; a control file is accepted");
+		return bad_token(s,
+				 "no file after >; a control file is accepted");
 	s->stage->target = s->word;
 	s->stage->append = append;
 	return T_WORD;
@@ -259,7 +264,7 @@ static enum token check_command(struct parser *s)
 	struct shell_stage *g = s->stage;
 
 	if (!g->argc && reads_pipe(s))
-		return bad(s, "no command after |");
+		return bad_token(s, "no command after |");
 	if (!g->argc)
 		return T_WORD;
 	g->cmd = shell_find(g->argv[0]);
@@ -286,24 +291,26 @@ static enum token end_stage(struct parser *s, enum token by)
 	if (!g) {
 		/* `;;` is harmless, but the others need both their ends. */
 		if (by == T_PIPE)
-			return bad(s, "no command before |");
+			return bad_token(s, "no command before |");
 		if (p->nr_stages && p->stages[p->nr_stages - 1].piped)
-			return bad(s, "no command after |");
+			return bad_token(s, "no command after |");
 		if (s->when != SHELL_ALWAYS)
-			return bad(s, s->when == SHELL_IF_OK ?
-					      "no command after &&" :
-					      "no command after ||");
+			return bad_token(s, s->when == SHELL_IF_OK ?
+						    "no command after &&" :
+						    "no command after ||");
 		if (by == T_AND || by == T_OR)
-			return bad(s, by == T_AND ? "no command before &&" :
+			return bad_token(s, by == T_AND ?
+						    "no command before &&" :
 						    "no command before ||");
 		return by;
 	}
 	p->words[s->slot++] = NULL;
 	if (by == T_PIPE && g->target)
-		return bad(s, "> stands before |; it is accepted after the "
-			      "last command of a pipe");
+		return bad_token(s,
+				 "> stands before |; it is accepted after the "
+				 "last command of a pipe");
 	if (by == T_PIPE && !g->argc)
-		return bad(s, "no command before |");
+		return bad_token(s, "no command before |");
 	if (check_command(s) == T_BAD)
 		return T_BAD;
 	g->piped = by == T_PIPE;
@@ -314,13 +321,13 @@ static enum token end_stage(struct parser *s, enum token by)
 	return by;
 }
 
-static enum token step(struct parser *s)
+static enum token parse_step(struct parser *s)
 {
-	enum token t = next(s);
+	enum token t = next_token(s);
 
 	switch (t) {
 	case T_WORD:
-		return add_word(s);
+		return add_parsed_word(s);
 	case T_TO:
 	case T_APPEND:
 		return add_target(s, t == T_APPEND);
@@ -339,11 +346,11 @@ int shell_parse(struct shell_script *p, const char *line)
 	p->nr_stages = p->nr_words = p->nr_status = 0;
 	p->error[0] = '\0';
 	if (strlen(line) > SHELL_LINE_MAX) {
-		bad(&s, "the line is longer than 1024 bytes");
+		bad_token(&s, "the line is longer than 1024 bytes");
 		return -EINVAL;
 	}
 	do
-		t = step(&s);
+		t = parse_step(&s);
 	while (t != T_END && t != T_BAD);
 	return t == T_BAD ? -EINVAL : 0;
 }

@@ -43,7 +43,7 @@ static void capture_clear(struct capture *c)
 }
 
 /* Run a line; its output and error lines are then in output and errors. */
-static int run(const char *line)
+static int run_captured(const char *line)
 {
 	struct sink *before = shell_errors;
 	int err;
@@ -65,65 +65,67 @@ static void expect_text(struct ktest_run *t, const char *line, const char *what,
 	ktest_fail(t, __FILE__, __LINE__, what);
 }
 
-static void prints(struct ktest_run *t, const char *line, const char *want)
+static void line_prints(struct ktest_run *t, const char *line, const char *want)
 {
-	KEXPECT_EQ(t, run(line), 0);
+	KEXPECT_EQ(t, run_captured(line), 0);
 	expect_text(t, line, "output", output.text, want);
 	expect_text(t, line, "error", errors.text, "");
 }
 
-static void fails(struct ktest_run *t, const char *line, const char *why)
+static void line_fails(struct ktest_run *t, const char *line, const char *why)
 {
-	KEXPECT(t, run(line) < 0);
+	KEXPECT(t, run_captured(line) < 0);
 	expect_text(t, line, "output", output.text, "");
 	expect_text(t, line, "error", errors.text, why);
 }
 
 static void note_is(struct ktest_run *t, const char *line, const char *want)
 {
-	run("cat " NOTE);
+	run_captured("cat " NOTE);
 	expect_text(t, line, "note", output.text, want);
 }
 
 KTEST(shell_words, "shell.words")
 {
-	prints(t, "echo a  b\tc", "a b c\n");
-	prints(t, "echo 'a  b' \"c  d\"", "a  b c  d\n");
-	prints(t, "echo a'b c'd\"e\"", "ab cde\n");
-	prints(t, "echo '\"' \"'\" \"\\\"\\\\\\n\"", "\" ' \"\\\\n\n");
-	prints(t, "echo a\\ b \\; \\| \\> \\# \\'", "a b ; | > # '\n");
-	prints(t, "echo '' x", " x\n");
-	prints(t, "echo one;echo two ; echo three;", "one\ntwo\nthree\n");
-	prints(t, "echo a#b # comment ' | ;", "a#b\n");
-	prints(t, "# nothing at all", "");
-	prints(t, " ;; ", "");
-	prints(t, "", "");
-	prints(t, "echo sched_* *", "sched_* *\n");
-	prints(t, "echo -n x; echo", "x\n");
+	line_prints(t, "echo a  b\tc", "a b c\n");
+	line_prints(t, "echo 'a  b' \"c  d\"", "a  b c  d\n");
+	line_prints(t, "echo a'b c'd\"e\"", "ab cde\n");
+	line_prints(t, "echo '\"' \"'\" \"\\\"\\\\\\n\"", "\" ' \"\\\\n\n");
+	line_prints(t, "echo a\\ b \\; \\| \\> \\# \\'", "a b ; | > # '\n");
+	line_prints(t, "echo '' x", " x\n");
+	line_prints(t, "echo one;echo two ; echo three;", "one\ntwo\nthree\n");
+	line_prints(t, "echo a#b # comment ' | ;", "a#b\n");
+	line_prints(t, "# nothing at all", "");
+	line_prints(t, " ;; ", "");
+	line_prints(t, "", "");
+	line_prints(t, "echo sched_* *", "sched_* *\n");
+	line_prints(t, "echo -n x; echo", "x\n");
 }
 
 KTEST(shell_pipes, "shell.pipes")
 {
-	prints(t, "echo one | cat | cat", "one\n");
-	prints(t, "cat " DIR "/lines | head -n 2 | tail -1", "1:  x\n");
-	prints(t, "cat " DIR "/lines | grep ^1 | wc -l", "11\n");
-	prints(t, "cat " DIR "/lines | grep -vc x", "2\n");
-	prints(t, "grep -n again " DIR "/lines", "9:8 again\n");
-	prints(t, "grep AGAIN " DIR "/lines", "");
-	prints(t, "grep -i AGAIN " DIR "/lines " NOTE, DIR "/lines:8 again\n");
-	prints(t, "echo -n a b | wc", "      0       2       3\n");
-	prints(t, "head -1 " DIR "/lines", "0:x\n");
-	prints(t, "echo a; echo b | tail -n 0", "a\n");
+	line_prints(t, "echo one | cat | cat", "one\n");
+	line_prints(t, "cat " DIR "/lines | head -n 2 | tail -1", "1:  x\n");
+	line_prints(t, "cat " DIR "/lines | grep ^1 | wc -l", "11\n");
+	line_prints(t, "cat " DIR "/lines | grep -vc x", "2\n");
+	line_prints(t, "grep -n again " DIR "/lines", "9:8 again\n");
+	line_prints(t, "grep AGAIN " DIR "/lines", "");
+	line_prints(t, "grep -i AGAIN " DIR "/lines " NOTE,
+		    DIR "/lines:8 again\n");
+	line_prints(t, "echo -n a b | wc", "      0       2       3\n");
+	line_prints(t, "head -1 " DIR "/lines", "0:x\n");
+	line_prints(t, "echo a; echo b | tail -n 0", "a\n");
 }
 
 KTEST(shell_endless, "shell.endless")
 {
-	prints(t, "cat " DIR "/endless | head -3", "0\n1\n2\n");
-	prints(t, "head -2 " DIR "/endless", "0\n1\n");
-	prints(t, "grep 5 " DIR "/endless | head -2 | wc -l", "2\n");
-	prints(t, "cat " DIR "/endless | head -4 | tail -1", "3\n");
-	fails(t, "cat " DIR "/endless > " NOTE,
-	      "cat: " NOTE ": more than 1048576 bytes; nothing was written\n");
+	line_prints(t, "cat " DIR "/endless | head -3", "0\n1\n2\n");
+	line_prints(t, "head -2 " DIR "/endless", "0\n1\n");
+	line_prints(t, "grep 5 " DIR "/endless | head -2 | wc -l", "2\n");
+	line_prints(t, "cat " DIR "/endless | head -4 | tail -1", "3\n");
+	line_fails(t, "cat " DIR "/endless > " NOTE,
+		   "cat: " NOTE
+		   ": more than 1048576 bytes; nothing was written\n");
 }
 
 KTEST(shell_grep_patterns, "shell.grep_patterns")
@@ -148,13 +150,13 @@ KTEST(shell_grep_patterns, "shell.grep_patterns")
 	for (unsigned int i = 0; i < ARRAY_SIZE(cases); i++) {
 		snprintf(line, sizeof(line), "echo '%s' | grep -c '%s'",
 			 cases[i].text, cases[i].pattern);
-		prints(t, line, cases[i].match ? "1\n" : "0\n");
+		line_prints(t, line, cases[i].match ? "1\n" : "0\n");
 	}
 	/* The places of this pattern do not fit one word of bits. */
-	prints(t,
-	       "echo 0123456789abcdefghijklmnopqrstuvwx-yz | "
-	       "grep -c 0123456789abcdefghijklmnopqrstuvwxyz",
-	       "0\n");
+	line_prints(t,
+		    "echo 0123456789abcdefghijklmnopqrstuvwx-yz | "
+		    "grep -c 0123456789abcdefghijklmnopqrstuvwxyz",
+		    "0\n");
 }
 
 /* Tried one after the other, the ways to share 400 letters between nine stars take years, and
@@ -168,66 +170,67 @@ KTEST(shell_grep_stars, "shell.grep_stars")
 	for (int i = 0; i < 480; i++, end += 2)
 		memcpy(end, "a*", 2);
 	strlcpy(end, "'", 2);
-	prints(t, line, "1\n");
+	line_prints(t, line, "1\n");
 	end = line + snprintf(line, sizeof(line), "echo ");
 	memset(end, 'a', 400);
 	strlcpy(end + 400, " | grep -c 'a*a*a*a*a*a*a*a*a*b'", 100);
-	prints(t, line, "0\n");
+	line_prints(t, line, "0\n");
 }
 
 /* What sh does; and $? is the error's number, as errno has it. */
 KTEST(shell_status, "shell.status")
 {
-	prints(t, "echo a && echo b", "a\nb\n");
-	prints(t, "echo a || echo b", "a\n");
-	prints(t, "echo a || echo b && echo c", "a\nc\n");
-	prints(t, "echo a; echo $?\"$?\"'$?'x$?", "a\n00$?x0\n");
-	run("cat /no && echo b");
-	run(" # a line without a command");
-	prints(t, "echo $?", "2\n");
-	prints(t, "echo $?$?", "00\n");
-	run("cat /no; echo then $?");
+	line_prints(t, "echo a && echo b", "a\nb\n");
+	line_prints(t, "echo a || echo b", "a\n");
+	line_prints(t, "echo a || echo b && echo c", "a\nc\n");
+	line_prints(t, "echo a; echo $?\"$?\"'$?'x$?", "a\n00$?x0\n");
+	run_captured("cat /no && echo b");
+	run_captured(" # a line without a command");
+	line_prints(t, "echo $?", "2\n");
+	line_prints(t, "echo $?$?", "00\n");
+	run_captured("cat /no; echo then $?");
 	expect_text(t, "cat /no; echo then $?", "output", output.text,
 		    "then 2\n");
-	run("cat /no && echo b || echo c $?; echo d");
+	run_captured("cat /no && echo b || echo c $?; echo d");
 	expect_text(t, "&& and ||", "output", output.text, "c 2\nd\n");
-	run("cat /no | wc -l || echo failed; echo $?");
+	run_captured("cat /no | wc -l || echo failed; echo $?");
 	expect_text(t, "a pipe", "output", output.text, "0\nfailed\n0\n");
-	run("echo '");
-	prints(t, "echo $?", "22\n");
-	prints(t, "echo $'a\\tb\\x41\\'\\\\'\"$x\"$", "a\tbA'\\$x$\n");
-	prints(t, "echo $'\\x01\\xff\\n' | xxd -p", "01ff0a0a\n");
+	run_captured("echo '");
+	line_prints(t, "echo $?", "22\n");
+	line_prints(t, "echo $'a\\tb\\x41\\'\\\\'\"$x\"$", "a\tbA'\\$x$\n");
+	line_prints(t, "echo $'\\x01\\xff\\n' | xxd -p", "01ff0a0a\n");
 }
 
 KTEST(shell_targets, "shell.targets")
 {
-	prints(t, "echo one two > " NOTE "; cat " NOTE, "one two\n");
-	prints(t, "echo three >>" NOTE "; cat " NOTE, "one two+three\n");
-	prints(t, "echo a > " NOTE " b; cat " NOTE, "a b\n");
-	prints(t, "cat " DIR "/lines | head -1 > " NOTE "; cat " NOTE, "0:x\n");
-	prints(t, "echo > " NOTE "; cat " NOTE, "\n");
-	run("echo full > " NOTE);
-	prints(t, "> " NOTE "; cat " NOTE, "\n");
+	line_prints(t, "echo one two > " NOTE "; cat " NOTE, "one two\n");
+	line_prints(t, "echo three >>" NOTE "; cat " NOTE, "one two+three\n");
+	line_prints(t, "echo a > " NOTE " b; cat " NOTE, "a b\n");
+	line_prints(t, "cat " DIR "/lines | head -1 > " NOTE "; cat " NOTE,
+		    "0:x\n");
+	line_prints(t, "echo > " NOTE "; cat " NOTE, "\n");
+	run_captured("echo full > " NOTE);
+	line_prints(t, "> " NOTE "; cat " NOTE, "\n");
 }
 
 KTEST(shell_target_errors, "shell.target_errors")
 {
-	run("echo kept > " NOTE);
-	fails(t, "echo bad > " NOTE,
-	      "echo: " NOTE ": bad: not good; good is accepted\n");
-	fails(t, "echo x > " DIR "/lines",
-	      "echo: " DIR "/lines: cannot be written\n");
-	fails(t, "echo x > " DIR, "echo: " DIR ": is a directory\n");
-	fails(t, "echo x > /no",
-	      "echo: /no: no such file, and none can be made; "
-	      "ls lists the control files\n");
-	fails(t, "cat /no > " NOTE, "cat: /no: no such file\n");
-	fails(t, "cat /no | wc > " NOTE, "cat: /no: no such file\n");
-	fails(t, "cat " DIR "/writeonly",
-	      "cat: " DIR "/writeonly: cannot be read\n");
-	fails(t, "cat /sys", "cat: /sys: is a directory\n");
-	fails(t, "ls /no", "ls: /no: no such file\n");
-	fails(t, "cd " NOTE, "cd: " NOTE ": is not a directory\n");
+	run_captured("echo kept > " NOTE);
+	line_fails(t, "echo bad > " NOTE,
+		   "echo: " NOTE ": bad: not good; good is accepted\n");
+	line_fails(t, "echo x > " DIR "/lines",
+		   "echo: " DIR "/lines: cannot be written\n");
+	line_fails(t, "echo x > " DIR, "echo: " DIR ": is a directory\n");
+	line_fails(t, "echo x > /no",
+		   "echo: /no: no such file, and none can be made; "
+		   "ls lists the control files\n");
+	line_fails(t, "cat /no > " NOTE, "cat: /no: no such file\n");
+	line_fails(t, "cat /no | wc > " NOTE, "cat: /no: no such file\n");
+	line_fails(t, "cat " DIR "/writeonly",
+		   "cat: " DIR "/writeonly: cannot be read\n");
+	line_fails(t, "cat /sys", "cat: /sys: is a directory\n");
+	line_fails(t, "ls /no", "ls: /no: no such file\n");
+	line_fails(t, "cd " NOTE, "cd: " NOTE ": is not a directory\n");
 	note_is(t, "errors", "kept\n");
 }
 
@@ -275,12 +278,12 @@ KTEST(shell_bad_lines, "shell.bad_lines")
 	};
 	char line[160], why[160];
 
-	run("echo kept > " NOTE);
+	run_captured("echo kept > " NOTE);
 	for (unsigned int i = 0; i < ARRAY_SIZE(bad); i++) {
 		snprintf(line, sizeof(line), "echo lost > " NOTE "; %s",
 			 bad[i].rest);
 		snprintf(why, sizeof(why), "nopl: %s\n", bad[i].why);
-		fails(t, line, why);
+		line_fails(t, line, why);
 		note_is(t, line, "kept\n");
 	}
 }
@@ -292,45 +295,50 @@ KTEST(shell_too_much, "shell.too_much")
 	KASSERT(t, line);
 	memset(line, ' ', 2 * SHELL_LINE_MAX);
 	line[SHELL_LINE_MAX + 1] = '\0';
-	fails(t, line, "nopl: the line is longer than 1024 bytes\n");
+	line_fails(t, line, "nopl: the line is longer than 1024 bytes\n");
 	line[SHELL_LINE_MAX] = '\0';
-	prints(t, line, "");
+	line_prints(t, line, "");
 	memcpy(line, "echo", 4);
 	for (int i = 0; i < SHELL_WORDS; i++)
 		line[5 + 2 * i] = 'w';
-	fails(t, line, "nopl: more than 128 words in one line\n");
+	line_fails(t, line, "nopl: more than 128 words in one line\n");
 	memset(line, ';', SHELL_LINE_MAX);
 	for (int i = 0; i < SHELL_STAGES + 1; i++)
 		memcpy(line + 4 * i, "pwd", 3);
-	fails(t, line, "nopl: more than 32 commands in one line\n");
+	line_fails(t, line, "nopl: more than 32 commands in one line\n");
 	kfree(line);
 }
 
 KTEST(shell_bad_arguments, "shell.bad_arguments")
 {
-	fails(t, "grep",
-	      "grep: no PATTERN; accepted are text, . and * and \\, "
-	      "^ and $ at the ends\n");
-	fails(t, "grep -x y " NOTE,
-	      "grep: -x: unknown; -v -c -i -n are accepted\n");
-	fails(t, "wc", "wc: no FILE; usage: wc [-l] [FILE]\n");
-	fails(t, "head -n", "head: (nothing): not a number from 0 to 100000\n");
-	fails(t, "head -x " NOTE, "head: x: not a number from 0 to 100000\n");
-	fails(t, "head " NOTE " " NOTE,
-	      "head: takes one FILE; usage: head [-n N | -N] [FILE]\n");
-	fails(t, "echo x | wc " NOTE,
-	      "wc: " NOTE ": no FILE is accepted after |\n");
-	fails(t, "poweroff 111", "poweroff: 111: not a number from 0 to 110\n");
-	fails(t, "poweroff now", "poweroff: now: not a number from 0 to 110\n");
-	fails(t, "sleep x",
-	      "sleep: takes one number of seconds, 0 to 86400, "
-	      "such as 2 or 0.25\n");
-	fails(t, "stress up",
-	      "stress: accepts start [N] [KIND...] [cpus] and stop\n");
-	fails(t, "test no.such.test",
-	      "test: no.such.test: no test has such a "
-	      "name; without a GLOB all are run\n");
-	fails(t, "help foo", "help: foo: unknown command; help lists them\n");
+	line_fails(t, "grep",
+		   "grep: no PATTERN; accepted are text, . and * and \\, "
+		   "^ and $ at the ends\n");
+	line_fails(t, "grep -x y " NOTE,
+		   "grep: -x: unknown; -v -c -i -n are accepted\n");
+	line_fails(t, "wc", "wc: no FILE; usage: wc [-l] [FILE]\n");
+	line_fails(t, "head -n",
+		   "head: (nothing): not a number from 0 to 100000\n");
+	line_fails(t, "head -x " NOTE,
+		   "head: x: not a number from 0 to 100000\n");
+	line_fails(t, "head " NOTE " " NOTE,
+		   "head: takes one FILE; usage: head [-n N | -N] [FILE]\n");
+	line_fails(t, "echo x | wc " NOTE,
+		   "wc: " NOTE ": no FILE is accepted after |\n");
+	line_fails(t, "poweroff 111",
+		   "poweroff: 111: not a number from 0 to 110\n");
+	line_fails(t, "poweroff now",
+		   "poweroff: now: not a number from 0 to 110\n");
+	line_fails(t, "sleep x",
+		   "sleep: takes one number of seconds, 0 to 86400, "
+		   "such as 2 or 0.25\n");
+	line_fails(t, "stress up",
+		   "stress: accepts start [N] [KIND...] [cpus] and stop\n");
+	line_fails(t, "test no.such.test",
+		   "test: no.such.test: no test has such a "
+		   "name; without a GLOB all are run\n");
+	line_fails(t, "help foo",
+		   "help: foo: unknown command; help lists them\n");
 }
 
 KTEST(shell_paths, "shell.paths")
@@ -348,33 +356,34 @@ KTEST(shell_paths, "shell.paths")
 	char saved[SHELL_PATH], abs[SHELL_PATH], small[8];
 
 	strlcpy(saved, shell_cwd, sizeof(saved));
-	prints(t, "cd " DIR "; pwd", DIR "\n");
+	line_prints(t, "cd " DIR "; pwd", DIR "\n");
 	for (unsigned int i = 0; i < ARRAY_SIZE(cases); i++) {
 		KEXPECT_EQ(t, shell_resolve(cases[i][0], abs, sizeof(abs)), 0);
 		expect_text(t, cases[i][0], "path", abs, cases[i][1]);
 	}
 	KEXPECT_EQ(t, shell_resolve("x", small, sizeof(small)), -ERANGE);
 	KEXPECT_EQ(t, shell_resolve("/1234567", small, sizeof(small)), -ERANGE);
-	prints(t, "ls -l note lines",
-	       "-rw------- " NOTE "\n-r-------- " DIR "/lines\n");
-	prints(t, "ls cpu0", "index\n");
-	fails(t, "cd nowhere", "cd: nowhere: no such directory\n");
-	prints(t, "cd; pwd", "/\n");
+	line_prints(t, "ls -l note lines",
+		    "-rw------- " NOTE "\n-r-------- " DIR "/lines\n");
+	line_prints(t, "ls cpu0", "index\n");
+	line_fails(t, "cd nowhere", "cd: nowhere: no such directory\n");
+	line_prints(t, "cd; pwd", "/\n");
 	strlcpy(shell_cwd, saved, sizeof(shell_cwd));
 }
 
 KTEST(shell_repeat, "shell.repeat")
 {
-	prints(t, "repeat 3 'echo -n x; echo y | cat'", "xy\nxy\nxy\n");
-	fails(t, "repeat 3 'foo'",
-	      "nopl: foo: unknown command; help lists them\n");
-	fails(t, "repeat 3 a b", "repeat: takes N and a LINE in quotes\n");
+	line_prints(t, "repeat 3 'echo -n x; echo y | cat'", "xy\nxy\nxy\n");
+	line_fails(t, "repeat 3 'foo'",
+		   "nopl: foo: unknown command; help lists them\n");
+	line_fails(t, "repeat 3 a b", "repeat: takes N and a LINE in quotes\n");
 }
 
 /* ---- completion ---- */
 
-static void completes(struct ktest_run *t, struct completion *c,
-		      const char *line, unsigned int count, const char *common)
+static void line_completes(struct ktest_run *t, struct completion *c,
+			   const char *line, unsigned int count,
+			   const char *common)
 {
 	char got[COMPLETION_NAME] = "";
 
@@ -391,31 +400,33 @@ KTEST(shell_completion, "shell.completion")
 	struct completion *c = kmalloc(sizeof(*c));
 
 	KASSERT(t, c);
-	completes(t, c, "pow", 1, "poweroff");
-	completes(t, c, "ls; pow", 1, "poweroff");
-	completes(t, c, "cat x | gr", 1, "grep");
-	completes(t, c, "help hist", 1, "history");
-	completes(t, c, "nosuch", 0, "");
+	line_completes(t, c, "pow", 1, "poweroff");
+	line_completes(t, c, "ls; pow", 1, "poweroff");
+	line_completes(t, c, "cat x | gr", 1, "grep");
+	line_completes(t, c, "help hist", 1, "history");
+	line_completes(t, c, "nosuch", 0, "");
 	KEXPECT_EQ(t, c->count, 0);
-	completes(t, c, "cat /sys/kernel/selft", 1, "selftest/");
-	completes(t, c, "cat " DIR "/no", 1, "note");
-	completes(t, c, "echo x >" DIR "/no", 1, "note");
-	completes(t, c, "cat '" DIR "/no", 1, "note");
+	line_completes(t, c, "cat /sys/kernel/selft", 1, "selftest/");
+	line_completes(t, c, "cat " DIR "/no", 1, "note");
+	line_completes(t, c, "echo x >" DIR "/no", 1, "note");
+	line_completes(t, c, "cat '" DIR "/no", 1, "note");
 	KEXPECT_EQ(t, c->quote, '\'');
-	completes(t, c, "cd " DIR "/cp", nr_cpus,
-		  nr_cpus > 1 ? "cpu" : "cpu0/");
-	completes(t, c, "echo shell_run_li", 1, "shell_run_line");
-	completes(t, c, "echo '!shell_run_li", 1, "shell_run_line");
-	completes(t, c, "grep shell_run_li", 1, "shell_run_line");
-	completes(t, c, "cat /sys/kernel/nothing/shell_run_li", 0, "");
+	line_completes(t, c, "cd " DIR "/cp", nr_cpus,
+		       nr_cpus > 1 ? "cpu" : "cpu0/");
+	line_completes(t, c, "echo shell_run_li", 1, "shell_run_line");
+	line_completes(t, c, "echo '!shell_run_li", 1, "shell_run_line");
+	line_completes(t, c, "grep shell_run_li", 1, "shell_run_line");
+	line_completes(t, c, "cat /sys/kernel/nothing/shell_run_li", 0, "");
 	KEXPECT_EQ(t, c->count, 0);
 	/* What a command itself says may follow. */
-	completes(t, c, "trace sto", 1, "stop");
-	completes(t, c, "ls; trace start -p function_", 1, "function_graph");
-	completes(t, c, "trace start -p nop -O sym-o", 1, "sym-offset");
-	completes(t, c, "trace start --max", 1, "--max-graph-depth");
-	completes(t, c, "trace start -l shell_run_li", 1, "shell_run_line");
-	completes(t, c, "echo sche", 0, "sched");
+	line_completes(t, c, "trace sto", 1, "stop");
+	line_completes(t, c, "ls; trace start -p function_", 1,
+		       "function_graph");
+	line_completes(t, c, "trace start -p nop -O sym-o", 1, "sym-offset");
+	line_completes(t, c, "trace start --max", 1, "--max-graph-depth");
+	line_completes(t, c, "trace start -l shell_run_li", 1,
+		       "shell_run_line");
+	line_completes(t, c, "echo sche", 0, "sched");
 	KEXPECT(t, c->count > 1);
 	kfree(c);
 }
@@ -427,47 +438,49 @@ KTEST(shell_system_files, "shell.system_files")
 	char line[32];
 
 	/* As many lines as ps has tasks and a header; this task runs. */
-	KEXPECT_EQ(t, run("ps | grep -c ' running '"), 0);
+	KEXPECT_EQ(t, run_captured("ps | grep -c ' running '"), 0);
 	KEXPECT(t, strcmp(output.text, "0\n"));
 	snprintf(line, sizeof(line), "%u\n", task_count() + 1);
-	prints(t, "ps | wc -l", line);
-	prints(t, "grep -c '^[0-9a-f]*' /proc/cmdline", "0\n");
-	prints(t, "head -1 /proc/meminfo | grep -c '^MemTotal: *. *kB$'",
-	       "0\n");
-	prints(t, "grep -c '^MemTotal:  .* kB$' /proc/meminfo", "1\n");
-	prints(t, "grep -c ' T shell_run_line$' /proc/kallsyms", "1\n");
-	prints(t, "tail -1 /proc/kallsyms | grep -c ' T _etext$'", "1\n");
-	prints(t, "head -1 /proc/interrupts | grep -c '^  *CPU0'", "1\n");
-	prints(t, "grep -c '^.*\\.[0-9]* ' /proc/uptime", "0\n");
-	prints(t, "grep -c '^.*\\... .*\\...$' /proc/uptime", "1\n");
+	line_prints(t, "ps | wc -l", line);
+	line_prints(t, "grep -c '^[0-9a-f]*' /proc/cmdline", "0\n");
+	line_prints(t, "head -1 /proc/meminfo | grep -c '^MemTotal: *. *kB$'",
+		    "0\n");
+	line_prints(t, "grep -c '^MemTotal:  .* kB$' /proc/meminfo", "1\n");
+	line_prints(t, "grep -c ' T shell_run_line$' /proc/kallsyms", "1\n");
+	line_prints(t, "tail -1 /proc/kallsyms | grep -c ' T _etext$'", "1\n");
+	line_prints(t, "head -1 /proc/interrupts | grep -c '^  *CPU0'", "1\n");
+	line_prints(t, "grep -c '^.*\\.[0-9]* ' /proc/uptime", "0\n");
+	line_prints(t, "grep -c '^.*\\... .*\\...$' /proc/uptime", "1\n");
 	/* Usage that is too long for a line. */
-	prints(t, "help | grep -c '^trace  *\\.\\.\\.  *trace'", "1\n");
-	prints(t, "help | grep -c '^cd  *.DIR.  *change'", "1\n");
-	prints(t, "help trace | grep -c '^trace start .* | stop | '", "1\n");
+	line_prints(t, "help | grep -c '^trace  *\\.\\.\\.  *trace'", "1\n");
+	line_prints(t, "help | grep -c '^cd  *.DIR.  *change'", "1\n");
+	line_prints(t, "help trace | grep -c '^trace start .* | stop | '",
+		    "1\n");
 }
 
 KTEST(shell_stress, "shell.stress")
 {
 	char want[64];
 
-	if (run("stress start 1"))
+	if (run_captured("stress start 1"))
 		KSKIP(t, "stress is running already");
 	task_sleep(30 * NSEC_PER_MSEC);
-	fails(t, "stress start",
-	      "stress: is running already; stress stop ends it\n");
-	KEXPECT_EQ(t, run("stress stop | tail -1"), 0);
+	line_fails(t, "stress start",
+		   "stress: is running already; stress stop ends it\n");
+	KEXPECT_EQ(t, run_captured("stress stop | tail -1"), 0);
 	snprintf(want, sizeof(want), "stress: 8 tasks joined, none lost\n");
 	expect_text(t, "stress stop", "output", output.text, want);
-	fails(t, "stress stop",
-	      "stress: is not running; stress start [N] starts it\n");
+	line_fails(t, "stress stop",
+		   "stress: is not running; stress start [N] starts it\n");
 	/* Kinds that are named, and no others. */
-	KEXPECT_EQ(t, run("stress start 2 sleep fork"), 0);
+	KEXPECT_EQ(t, run_captured("stress start 2 sleep fork"), 0);
 	task_sleep(10 * NSEC_PER_MSEC);
-	KEXPECT_EQ(t, run("stress stop | grep -v loops"), 0);
+	KEXPECT_EQ(t, run_captured("stress stop | grep -v loops"), 0);
 	snprintf(want, sizeof(want), "stress: 4 tasks joined, none lost\n");
 	expect_text(t, "stress stop", "output", output.text, want);
-	fails(t, "stress start 1 sleep doze",
-	      "stress: no kind is called doze; there are spin, yield, mutex-a, "
-	      "mutex-b, ping, "
-	      "pong, fork, sleep, and cpus at the end\n");
+	line_fails(t, "stress start 1 sleep doze",
+		   "stress: no kind is called doze; there are spin, yield, "
+		   "mutex-a, "
+		   "mutex-b, ping, "
+		   "pong, fork, sleep, and cpus at the end\n");
 }

@@ -72,7 +72,7 @@ static void count_all(unsigned long *counts)
 			counts[r - __start_ktest_resources] = r->count();
 }
 
-static bool settled(const unsigned long *before, unsigned long *after)
+static bool resources_settled(const unsigned long *before, unsigned long *after)
 {
 	u64 end = time_ns() + SETTLE_NS;
 	unsigned int n = __stop_ktest_resources - __start_ktest_resources;
@@ -88,12 +88,12 @@ static bool settled(const unsigned long *before, unsigned long *after)
 	}
 }
 
-static void compare(struct ktest_run *t, const unsigned long *before)
+static void compare_resources(struct ktest_run *t, const unsigned long *before)
 {
 	unsigned long after[RESOURCES_MAX] = { 0 };
 	const struct ktest_resource *r;
 
-	if (settled(before, after))
+	if (resources_settled(before, after))
 		return;
 	for_each_registered (r, ktest_resources) {
 		unsigned int i = r - __start_ktest_resources;
@@ -134,7 +134,7 @@ struct totals {
 	unsigned int run, passed, failed, skipped;
 };
 
-static void report(const struct ktest_run *t, struct totals *sum)
+static void report_test(const struct ktest_run *t, struct totals *sum)
 {
 	sum->run++;
 	if (t->failures) {
@@ -161,12 +161,12 @@ static void run_one(const struct ktest *test, struct totals *sum)
 		ktest_begin_hook();
 	count_all(before);
 	test->fn(&t);
-	compare(&t, before);
+	compare_resources(&t, before);
 	WRITE_ONCE(ktest_running, NULL);
-	report(&t, sum);
+	report_test(&t, sum);
 }
 
-static bool name_matches(const struct ktest *test, const char *glob)
+static bool test_name_matches(const struct ktest *test, const char *glob)
 {
 	return !glob || glob_match(glob, test->name);
 }
@@ -178,12 +178,12 @@ int ktest_run_all(const char *glob)
 	unsigned int plan = 0;
 
 	for_each_registered (test, ktests)
-		plan += name_matches(test, glob);
+		plan += test_name_matches(test, glob);
 	if (!plan)
 		return -ENOENT;
 	printk("KTAP version 1\n1..%u\n", plan);
 	for_each_registered (test, ktests)
-		if (name_matches(test, glob))
+		if (test_name_matches(test, glob))
 			run_one(test, &sum);
 	printk("# nopl tests: %u passed, %u failed, %u skipped\n", sum.passed,
 	       sum.failed, sum.skipped);

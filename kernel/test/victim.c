@@ -4,7 +4,7 @@
 
 #include <stdarg.h>
 
-static noinline notrace unsigned long leaf(unsigned long x)
+static noinline notrace unsigned long victim_last_call(unsigned long x)
 {
 	asm volatile("" : "+r"(x));
 	return x + 1;
@@ -12,7 +12,7 @@ static noinline notrace unsigned long leaf(unsigned long x)
 
 noinline unsigned long victim_call(unsigned long x)
 {
-	return leaf(x) + 2;
+	return victim_last_call(x) + 2;
 }
 
 noinline unsigned long victim_leaf(unsigned long x)
@@ -23,12 +23,12 @@ noinline unsigned long victim_leaf(unsigned long x)
 
 noinline unsigned long victim_call_notrace(unsigned long x)
 {
-	return leaf(x) + 2;
+	return victim_last_call(x) + 2;
 }
 
 noinline unsigned long victim_other(unsigned long x)
 {
-	return leaf(x + 1) + 1;
+	return victim_last_call(x + 1) + 1;
 }
 
 noinline unsigned long victim_callback(void (*fn)(unsigned long x),
@@ -70,8 +70,9 @@ noinline unsigned long victim_labels(unsigned long x)
 	return x;
 }
 
-static always_inline u64 weigh(u32 a, u64 b, u32 c, unsigned long d, u16 e,
-			       u64 f, u32 g, u64 h, unsigned long i, u8 j)
+static always_inline u64 weigh_arguments(u32 a, u64 b, u32 c, unsigned long d,
+					 u16 e, u64 f, u32 g, u64 h,
+					 unsigned long i, u8 j)
 {
 	return a + 3 * b + 5ull * c + 7ull * d + 11ull * e + 13 * f +
 	       17ull * g + 19 * h + 23ull * i + 29ull * j;
@@ -80,19 +81,19 @@ static always_inline u64 weigh(u32 a, u64 b, u32 c, unsigned long d, u16 e,
 noinline u64 victim_arguments(u32 a, u64 b, u32 c, unsigned long d, u16 e,
 			      u64 f, u32 g, u64 h, unsigned long i, u8 j)
 {
-	return weigh(a, b, c, d, e, f, g, h, i, j);
+	return weigh_arguments(a, b, c, d, e, f, g, h, i, j);
 }
 
 noinline u64 victim_arguments_notrace(u32 a, u64 b, u32 c, unsigned long d,
 				      u16 e, u64 f, u32 g, u64 h,
 				      unsigned long i, u8 j)
 {
-	return weigh(a, b, c, d, e, f, g, h, i, j);
+	return weigh_arguments(a, b, c, d, e, f, g, h, i, j);
 }
 
 noinline struct victim_two victim_two(unsigned long x)
 {
-	return (struct victim_two){ leaf(x), ~x };
+	return (struct victim_two){ victim_last_call(x), ~x };
 }
 
 noinline struct victim_pair victim_struct(unsigned long x)

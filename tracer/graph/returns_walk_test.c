@@ -133,9 +133,8 @@ static noinline void walk_main(void *arg)
 
 /* Innermost first: a task inside one of these has all that follow as its callers. */
 static const char *const chain[] = {
-	"leaf",	       "victim_call",	  "victim_outer",
-	"walk_middle", "victim_callback", "walk_trial",
-	"walk_main",   "task_start",
+	"victim_last_call", "victim_call", "victim_outer", "walk_middle",
+	"victim_callback",  "walk_trial",  "walk_main",	   "task_start",
 };
 
 static int link_of(unsigned long pc)
