@@ -226,7 +226,7 @@ struct trace_ops {
 };
 /*
  * Data that a port's trampolines read beside trace_ops may stand here. All of it is in one block
- * of 16 bytes, aligned to that, so that one register can be the base of each load.
+ * of 32 bytes, aligned to that, so that one register can be the base of each load.
  */
 #define DATA_ENTRY __attribute__((section(".data.entry")))
 extern struct trace_ops *trace_ops;

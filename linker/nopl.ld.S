@@ -68,10 +68,10 @@ SECTIONS
 	_data = .;
 	.data : AT(ADDR(.data) - KERNEL_OFFSET) {
 		*(.data.page_aligned)
-		. = ALIGN(16);
+		. = ALIGN(32);
 		_data_entry = .;
 		*(.data.entry)
-		ASSERT(. - _data_entry <= 16, "DATA_ENTRY: more than 16 bytes");
+		ASSERT(. - _data_entry <= 32, "DATA_ENTRY: more than 32 bytes");
 		*(.data .data.*)
 		. = ALIGN(16);
 		REGISTRY(static_keys)

@@ -17,11 +17,12 @@ static_assert(offsetof(struct arch_context, s[8]) == CONTEXT_S(8), "asm");
 static_assert(offsetof(struct arch_context, sp) == CONTEXT_SP, "asm");
 static_assert(offsetof(struct arch_context, ra) == CONTEXT_RA, "asm");
 
+/* The register itself, so that a field of the CPU's costs one load from it and no copy. */
 static inline struct cpu *arch_this_cpu(void)
 {
-	struct cpu *cpu;
+	register struct cpu *cpu asm("$28");
 
-	asm volatile("move %0, $28" : "=r"(cpu));
+	asm volatile("" : "=r"(cpu));
 	return cpu;
 }
 
@@ -76,21 +77,25 @@ static inline bool arch_irqs_off(void)
  * every CPU's timer makes it (clock.c). While the host stops the machine no CPU does. Then the
  * clock may lack whole turns, but it does not go back.
  */
-extern volatile u32 *arch_clock_counter; /* NULL: Count */
-extern u32 arch_clock_high;
-/*
- * The low word that a CPU has read last. The host may stop the whole machine for longer than half a
- * turn, and no CPU looks meanwhile. A low word that is less, in the same half, shows that. The
- * trampolines do not store theirs.
- */
-extern u32 arch_clock_seen;
+struct clock_words {
+	u32 high;
+	/*
+	 * The low word that a CPU has read last. The host may stop the whole machine for longer
+	 * than half a turn, and no CPU looks meanwhile. A low word that is less, in the same half,
+	 * shows that. The trampolines do not store theirs.
+	 */
+	u32 seen;
+	volatile u32 *counter; /* NULL: Count */
+};
+/* One struct, so that the compiler needs one base for all that a reading loads and stores. */
+extern struct clock_words arch_clock_words;
 
 /* The clock where the high word is out of date: stores the new one. Any context. */
 u64 arch_clock_carry(void);
 
 static inline u32 arch_clock_low(void)
 {
-	volatile u32 *counter = arch_clock_counter;
+	volatile u32 *counter = arch_clock_words.counter;
 
 	return counter ? *counter : read_c0(C0_COUNT);
 }
@@ -98,14 +103,16 @@ static inline u32 arch_clock_low(void)
 static inline u64 arch_clock(void)
 {
 	/* In this order: the low word is later than the one that was seen. */
-	u32 seen = READ_ONCE(arch_clock_seen);
-	u32 high = READ_ONCE(arch_clock_high);
+	u32 seen = READ_ONCE(arch_clock_words.seen);
+	u32 high = READ_ONCE(arch_clock_words.high);
 	u32 low = arch_clock_low();
+	u32 turns = high & 0x7fffffff;
 
-	if ((s32)(high ^ low) < 0 || low < seen)
+	/* Either sign: another half than that of the high word, or less than a CPU has seen. */
+	if (__builtin_expect((s32)((high ^ low) | (low - seen)) < 0, 0))
 		return arch_clock_carry();
-	WRITE_ONCE(arch_clock_seen, low);
-	return (u64)(high & 0x7fffffff) << 32 | low;
+	WRITE_ONCE(arch_clock_words.seen, low);
+	return (u64)turns << 32 | low;
 }
 
 extern u32 arch_ns_per_tick; /* a whole number; set by boot/mips */
@@ -129,7 +136,7 @@ static inline u64 arch_instructions(void)
 		     : "=&r"(a), "=&r"(b), "=&r"(c), "=&r"(d), "=&r"(e),
 		       "=&r"(f));
 	ticks = arch_clock();
-	if (arch_clock_counter)
+	if (arch_clock_words.counter)
 		return ticks * arch_ns_per_tick;
 	ticks -= (u32)ticks - a;
 	return (ticks + 1) * arch_ns_per_tick - 1 - (a == b) - (a == c) -

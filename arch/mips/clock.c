@@ -33,9 +33,8 @@
 #define NAP 4000u /* ticks of the clock: 24 to 40 us */
 #define SPINS_A_NAP 4
 
-volatile u32 *arch_clock_counter;
-u32 arch_clock_high DATA_ENTRY;
-u32 arch_clock_seen;
+struct clock_words arch_clock_words DATA_ENTRY;
+static_assert(offsetof(struct clock_words, high) == 0, "asm");
 /* A bare lock: a CPU stores the high word. */
 static u32 carrying;
 u32 arch_ns_per_tick;
@@ -79,19 +78,20 @@ u64 arch_clock_carry(void)
 
 	while (__atomic_exchange_n(&carrying, 1, __ATOMIC_ACQUIRE))
 		;
-	seen = READ_ONCE(arch_clock_seen);
+	seen = READ_ONCE(arch_clock_words.seen);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	next = high = READ_ONCE(arch_clock_high);
+	next = high = READ_ONCE(arch_clock_words.high);
 	low = arch_clock_low();
 	if ((s32)(high ^ low) < 0)
 		next = half_after(high);
 	else if ((s32)(seen ^ low) >= 0 && low < seen)
 		next = half_after(half_after(high));
 	if (next != high) {
-		__atomic_store_n(&arch_clock_high, next, __ATOMIC_RELAXED);
+		__atomic_store_n(&arch_clock_words.high, next,
+				 __ATOMIC_RELAXED);
 		gic_compare_put_off(low);
 	}
-	__atomic_store_n(&arch_clock_seen, low, __ATOMIC_RELEASE);
+	__atomic_store_n(&arch_clock_words.seen, low, __ATOMIC_RELEASE);
 	__atomic_store_n(&carrying, 0, __ATOMIC_RELEASE);
 	arch_irq_restore(state);
 	return (u64)(next & 0x7fffffff) << 32 | low;
@@ -245,7 +245,7 @@ void arch_timer_init(void)
 	timer_deadline[cpu_index()] = NEVER;
 	timer_program(NEVER);
 	arch_this_cpu()->head.scratch[SCRATCH_COUNTER] =
-		(unsigned long)arch_clock_counter;
+		(unsigned long)arch_clock_words.counter;
 }
 
 void arch_timer_set(u64 deadline)

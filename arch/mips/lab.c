@@ -281,7 +281,7 @@ static bool event_is_of_another_turn(void)
 	at = &arch_this_cpu()->head.ring;
 	at->base -= 1ull << 32;
 	base = at->base;
-	arch_clock_high = (arch_clock_high - 1) | 0x80000000;
+	arch_clock_words.high = (arch_clock_words.high - 1) | 0x80000000;
 	victim_call(1);
 	other = at->base != base;
 	arch_irq_restore(state);
@@ -303,7 +303,7 @@ KTEST(clock_paused, "arch.clock.host_paused")
 		task_sleep(100 * NSEC_PER_MSEC);
 	state = arch_irq_save();
 	before = arch_clock() + ahead;
-	WRITE_ONCE(arch_clock_seen, (u32)before);
+	WRITE_ONCE(arch_clock_words.seen, (u32)before);
 	now = arch_clock();
 	arch_irq_restore(state);
 	KEXPECT(t, now >= before);

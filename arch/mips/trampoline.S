@@ -120,7 +120,7 @@ END(trace_entry_off)
 /*
  * One event, interrupts off: t1 = Status before, t2 = the slot. The clock is
  * read as arch_clock() does. Two cases are left to C: a carry is due, or the clock's
- * high word is not the page's any more. Otherwise the high word (arch_clock_high) differs
+ * high word is not the page's any more. Otherwise the high word (arch_clock_words) differs
  * from that of the page's base in bit 31 alone, which is the low word's.
  */
 TRAMPOLINE(trace_entry_ring)
@@ -130,7 +130,7 @@ TRAMPOLINE(trace_entry_ring)
 	lw	$t3, CPU_HEAD_RING_END($gp)
 	sltu	$t3, $t2, $t3
 	beqz	$t3, trace_ring_full
-	lw	$t6, %lo(arch_clock_high)($t9)	/* [15] */
+	lw	$t6, %lo(arch_clock_words)($t9)	/* [15] */
 	beqz	$t4, 2f				/* no GIC: Count */
 	lw	$t8, (CPU_HEAD_RING_BASE + LOW)($gp)
 	lw	$t5, 0($t4)
@@ -264,7 +264,7 @@ TRAMPOLINE(trace_entry_graph)
 	sll	$t3, $t5, RETURN_SHIFT
 	addu	$t3, $t3, $t6
 	beqz	$t4, 3f				/* no GIC: Count */
-	lw	$t8, %lo(arch_clock_high)($t9)
+	lw	$t8, %lo(arch_clock_words)($t9)
 	lw	$t4, 0($t4)
 2:	lw	$t9, (CPU_HEAD_RING_BASE + HIGH)($gp)
 	sw	$t4, CLOCK(LOW)
@@ -342,7 +342,7 @@ FUNCTION(trace_return)
 	bne	$t4, $t8, 4f			/* other ops must hear of it */
 	lw	$t4, CPU_HEAD_COUNTER($gp)
 	beqz	$t4, 3f				/* no GIC: Count */
-	lw	$t8, %lo(arch_clock_high)($t9)
+	lw	$t8, %lo(arch_clock_words)($t9)
 	lw	$t4, 0($t4)
 2:	lw	$t9, (CPU_HEAD_RING_BASE + HIGH)($gp)
 	lw	$a0, CLOCK(LOW)

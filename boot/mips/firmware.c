@@ -159,7 +159,7 @@ static void find_gic(void)
 			  port->gic_sources, 2 * MAX_CPUS);
 	/* Its low word is used, as 32 bits is all that QEMU's counter has. */
 	reg_write(port->gic, GIC_CONFIG, config & ~GIC_CONFIG_COUNTSTOP);
-	arch_clock_counter = (volatile u32 *)(port->gic + GIC_COUNTER_LO);
+	arch_clock_words.counter = (volatile u32 *)(port->gic + GIC_COUNTER_LO);
 }
 
 /*

@@ -37,6 +37,7 @@ static always_inline void *ring_event_begin(bool *irqs_off, u32 size,
 	struct ring_event *e;
 	char *end;
 	u64 delta;
+	u32 rare;
 
 	*irqs_off = arch_irqs_off();
 	if (!*irqs_off)
@@ -48,9 +49,9 @@ static always_inline void *ring_event_begin(bool *irqs_off, u32 size,
 	e = (struct ring_event *)head->ring.cur;
 	/* 4 bytes for the alignment; a slot is left for a mark of the time. */
 	end = (char *)(e + 2 + RING_MORE_SLOTS(size + 4));
-	if (__builtin_expect(end > head->ring.end || delta >> 32 ||
-				     (head->preempt_count & PREEMPT_NMI),
-			     0)) {
+	/* Two reasons in one word cost one branch. */
+	rare = delta >> 32 | (head->preempt_count & PREEMPT_NMI);
+	if (__builtin_expect(end > head->ring.end || rare, 0)) {
 		e = ring_event_slow(*irqs_off, size);
 		*recorded = e;
 		return e;
@@ -70,11 +71,11 @@ static always_inline void ring_event_publish(bool irqs_off, unsigned int id,
 		(struct ring_page *)ALIGN_DOWN((uintptr_t)e, PAGE_SIZE);
 	/* With 4 bytes for the alignment, so that it is a constant for most events. */
 	u32 len = size + 4, more = RING_MORE_SLOTS(len);
+	/* 16 bits, and bit 14, which is RING_IRQS_OFF in the flags, is 0: arch/cpu_head.h. */
 	u32 context = head->preempt_count;
 
 	e->ip = RING_EVENT(id) << 8 | (context & 0xff);
-	e->parent = len << 8 | (context >> 8 & 0xff & ~RING_IRQS_OFF) |
-		    (irqs_off ? RING_IRQS_OFF : 0);
+	e->parent = len << 8 | context >> 8 | (irqs_off ? RING_IRQS_OFF : 0);
 	p->inner += more;
 	/* Pairs with the acquire of ring.cur in ring_read.c. */
 	__atomic_store_n(&head->ring.cur, (char *)(e + 1 + more),
