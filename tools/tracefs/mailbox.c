@@ -65,6 +65,11 @@ const char *mailbox_is_broken(void)
 	return broken;
 }
 
+void mailbox_give_up(const char *why)
+{
+	broken = why;
+}
+
 /* Bytes between two positions of a ring, the first of which is the guest's. */
 static uint32_t bytes_between(uint32_t from, uint32_t to)
 {

@@ -20,6 +20,7 @@ bool mailbox_is_ready(void);
 /* Goes on as long as the guest serves; and the nonsense that it has written, or NULL. */
 uint32_t mailbox_alive(void);
 const char *mailbox_is_broken(void);
+void mailbox_give_up(const char *why); /* it is nonsense, as this line says */
 
 /* Bytes that the ring of requests has room for; put a request there; let the guest see all. */
 uint32_t mailbox_room(void);

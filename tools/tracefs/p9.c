@@ -75,7 +75,7 @@ uint64_t p9_get(struct p9_reply *r, unsigned int n)
 /* ---- Requests --------------------------------------------------------------------- */
 
 struct p9_call {
-	struct p9_call *next; /* in the queue */
+	struct p9_call *next; /* in the queue, or of those that are sent */
 	p9_taker *taker;
 	void *arg;
 	int tag; /* -1: it is queued */
@@ -87,6 +87,12 @@ struct p9_call {
 static struct p9_call *queue, **queue_end = &queue;
 static struct p9_call *sent[TAGS];
 static unsigned int sent_count, next_tag;
+/*
+ * Of those that are sent, all but reads: the guest answers them in their order, on which takers
+ * rely that share data. And when the guest answered such a request last.
+ */
+static struct p9_call *prompt, **prompt_end = &prompt;
+static uint64_t answered_at;
 static bool dead; /* the guest does not answer */
 static bool given_up;
 
@@ -120,11 +126,31 @@ void p9_forget(struct p9_call *call)
 	call->taker = NULL;
 }
 
+static bool is_prompt(const struct p9_call *call)
+{
+	return call->message[4] != P9_TREAD;
+}
+
+static void add_prompt(struct p9_call *call)
+{
+	if (!prompt)
+		answered_at = mailbox_now_ns();
+	call->next = NULL;
+	*prompt_end = call;
+	prompt_end = &call->next;
+}
+
 /* The request of this tag has its reply, or never will. */
 static void end_call(struct p9_call *call, int err, struct p9_reply *reply)
 {
 	sent[call->tag] = NULL;
 	sent_count--;
+	if (is_prompt(call)) {
+		prompt = call->next;
+		if (!prompt)
+			prompt_end = &prompt;
+		answered_at = mailbox_now_ns();
+	}
 	take(call, err, reply);
 	free(call);
 }
@@ -219,6 +245,8 @@ static bool send_queued(void)
 		put_at(call->message + 5, call->tag, 2);
 		sent[call->tag] = call;
 		sent_count++;
+		if (is_prompt(call))
+			add_prompt(call);
 		mailbox_put(call->message, call->size);
 		if (call->flushed) {
 			call->flushed = false;
@@ -257,11 +285,19 @@ static bool receive_one(void)
 	r.at = 5;
 	tag = p9_get(&r, 2);
 	call = tag < TAGS ? sent[tag] : NULL;
-	if (call) {
+	if (call && is_prompt(call) && call != prompt) {
+		mailbox_give_up("the guest has answered out of order");
+	} else if (call) {
 		err = error_of(&r, call->message[4] + 1);
 		end_call(call, err, err ? NULL : &r);
 	}
 	return true;
+}
+
+/* A guest that goes on, and answers none of the requests that never wait, is as good as dead. */
+static bool owes_an_answer(uint64_t now)
+{
+	return prompt && now - answered_at > SILENCE_NS;
 }
 
 /* All that waits for a dead guest fails. Replies that come yet are dropped. */
@@ -275,13 +311,16 @@ static void look_whether_dead(void)
 	if (is != alive || !moved)
 		moved = now;
 	alive = is;
-	dead = given_up || now - moved > SILENCE_NS || mailbox_is_broken();
+	dead = given_up || now - moved > SILENCE_NS || owes_an_answer(now) ||
+	       mailbox_is_broken();
+	for (struct p9_call *call = dead ? prompt : NULL; call;
+	     call = call->next)
+		take(call, -EIO, NULL);
 	for (unsigned int i = 0; dead && i < TAGS; i++) {
-		if (!sent[i])
+		if (!sent[i] || is_prompt(sent[i]))
 			continue;
 		/* A guest that comes back shall not answer it any more. */
-		if (sent[i]->message[4] == P9_TREAD)
-			p9_flush(sent[i]);
+		p9_flush(sent[i]);
 		take(sent[i], -EIO, NULL);
 	}
 }
@@ -292,7 +331,8 @@ bool p9_step(void)
 
 	look_whether_dead();
 	moved |= send_queued();
-	while (receive_one())
+	/* A guest that sends without end keeps this program from nothing else. */
+	for (unsigned int i = 0; i < TAGS && receive_one(); i++)
 		moved = true;
 	return send_queued() || moved;
 }
