@@ -102,8 +102,7 @@ SRCS += $(patsubst %,arch/conform/conform%.c,_console _cpu _task _mm _time _irq 
 SRCS += $(wildcard boot/$(ARCH)/*.[cS] \
 	arch/$(ARCH)/*.[cS] tracer/*.c tracer/*/*.c kernel/*.c kernel/*/*.c)
 ifneq ($(RECORD),runtime)
-SRCS := $(filter-out %/record.c %/record_test.c %/record_sweep_test.c \
-	%/record_victim.c,$(SRCS))
+SRCS := $(filter-out tracer/record/%,$(SRCS))
 endif
 OWN_OBJS := $(patsubst %,$(O)/%.o,$(filter $(own_srcs),$(SRCS)))
 # All functions have sites but those of the tracer's own tests, which trampolines call.
@@ -111,7 +110,8 @@ no_sites := $(filter arch/conform/%,$(SRCS)) $(filter tracer/%_test.c %/testing.
 # Most of these do not know the bytes of a site either: arch_trace.h leaves its inline half
 # out (NO_LAYOUT). So their objects are the same for all front ends, and stand once.
 no_layout := $(filter-out $(patsubst %,arch/conform/conform_%.c,trace trampoline return leaf \
-	break nmi) tracer/patch/% tracer/sites/% %/testing.c,$(no_sites))
+	break nmi) tracer/patch/% tracer/sites/% tracer/record/% %/probe_test.c %/testing.c,\
+	$(no_sites))
 by_any_front_end := $(if $(filter file,$(origin O)),build/$(ARCH)$(\
 	)$(if $(filter big,$(ENDIAN)),-big)$(\
 	)$(patsubst %,-%,$(filter $(SITES),$(SITES_APART))),$(O))

@@ -4,7 +4,7 @@
  * static_branch(&key) stands, the compiler leaves an instruction that does nothing. When
  * the key is on, a jump stands there instead. tools/mksites finds all of these places
  * after the link, and the tracer switches them as it switches sites
- * (tracer/sites/keys.h).
+ * (tracer/patch/keys.h).
  */
 #ifndef ARCH_JUMP_LABEL_H
 #define ARCH_JUMP_LABEL_H

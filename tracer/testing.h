@@ -9,10 +9,10 @@
 #include <kernel/lib/string.h>
 #include <kernel/sched/task.h>
 #include <kernel/test/victim.h>
-#include <tracer/output/output.h>
+#include <tracer/show/output.h>
 #include <tracer/patch/patch.h>
-#include <tracer/ops.h>
-#include <tracer/tracer.h>
+#include <tracer/core/ops.h>
+#include <tracer/core/tracer.h>
 
 /* Bring the tracer into the state after boot: tracer nop, no filters, recording on all
  * CPUs, the buffer empty. */

@@ -12,7 +12,7 @@
 #include <kernel/lock/mutex.h>
 #include <tracer/patch/patch_break.h>
 #include <tracer/patch/patch_live.h>
-#include <tracer/sites/keys.h>
+#include <tracer/patch/keys.h>
 
 static u8 buffer[64] __attribute__((aligned(16)));
 

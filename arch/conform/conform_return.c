@@ -12,11 +12,11 @@
 #include <kernel/image/unwind.h>
 #include <kernel/lock/mutex.h>
 #include <tracer/graph/graph.h>
-#include <tracer/graph/returns.h>
+#include <tracer/core/returns.h>
 #include <tracer/ring/ring_control.h>
 #include <tracer/sites/sites.h>
 #include <tracer/testing.h>
-#include <tracer/tracer.h>
+#include <tracer/core/tracer.h>
 
 static u32 entered, left, out_of_order;
 static struct task *subject;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The trace as text: what the guest's own `cat trace` prints (tracer/output). */
+/* The trace as text: what the guest's own `cat trace` prints (tracer/show). */
 #include "latency.h"
 
 #include <stdlib.h>

@@ -76,7 +76,7 @@ static void begin(struct bytes *b, const struct trace_entry *e, u32 type)
 	put(b, (u32)e->pid, 4);
 }
 
-/* Programs name an address by the function that it lies in: tracer/output/raw.c. */
+/* Programs name an address by the function that it lies in: tracer/show/raw.c. */
 static u64 nameable(const struct image *im, u64 ret)
 {
 	const struct symbol *s = image_symbol_at(im, ret);

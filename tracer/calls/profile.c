@@ -9,13 +9,13 @@
 #include <kernel/lock/mutex.h>
 #include <kernel/mm/kmalloc.h>
 #include <kernel/time.h>
-#include <tracer/filter.h>
-#include <tracer/graph/returns.h>
-#include <tracer/ops.h>
-#include <tracer/options.h>
-#include <tracer/output/output.h>
+#include <tracer/core/filter.h>
+#include <tracer/core/returns.h>
+#include <tracer/core/ops.h>
+#include <tracer/core/options.h>
+#include <tracer/show/output.h>
 #include <tracer/sites/sites.h>
-#include <tracer/tracer.h>
+#include <tracer/core/tracer.h>
 
 /* Of one function on one CPU, which alone writes it. */
 struct count {

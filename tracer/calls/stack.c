@@ -12,10 +12,10 @@
 #include <kernel/param.h>
 #include <kernel/printk.h>
 #include <kernel/sched/task.h>
-#include <tracer/filter.h>
-#include <tracer/ops.h>
+#include <tracer/core/filter.h>
+#include <tracer/core/ops.h>
 #include <tracer/sites/sites.h>
-#include <tracer/tracer.h>
+#include <tracer/core/tracer.h>
 
 #define LEVELS 48
 

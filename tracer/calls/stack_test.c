@@ -6,7 +6,7 @@
 #include <tracer/testing.h>
 #include <kernel/lib/string.h>
 #include <kernel/mm/kmalloc.h>
-#include <tracer/filter.h>
+#include <tracer/core/filter.h>
 
 #define TEXT 4096
 #define ENABLED "/proc/sys/kernel/stack_tracer_enabled"

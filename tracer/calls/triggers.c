@@ -8,10 +8,10 @@
 #include <kernel/lock/mutex.h>
 #include <kernel/image/symbols.h>
 #include <kernel/mm/kmalloc.h>
-#include <tracer/calls/command.h>
+#include <tracer/core/command.h>
 #include <tracer/events/events.h>
-#include <tracer/filter.h>
-#include <tracer/ops.h>
+#include <tracer/core/filter.h>
+#include <tracer/core/ops.h>
 #include <tracer/sites/sites.h>
 
 struct trigger {

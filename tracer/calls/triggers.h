@@ -7,8 +7,8 @@
 #define TRACER_TRIGGERS_H
 
 #include <kernel/ctl/ctl.h>
-#include <tracer/instance.h>
-#include <tracer/tracer.h>
+#include <tracer/core/instances.h>
+#include <tracer/core/tracer.h>
 
 struct event;
 struct trigger;

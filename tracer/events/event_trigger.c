@@ -7,9 +7,9 @@
 #include <kernel/lib/string.h>
 #include <kernel/lock/mutex.h>
 #include <kernel/mm/kmalloc.h>
-#include <tracer/calls/command.h>
+#include <tracer/core/command.h>
 #include <tracer/events/event_filter.h>
-#include <tracer/tracer.h>
+#include <tracer/core/tracer.h>
 
 #define TRIGGERS_MAX 8 /* of one event */
 

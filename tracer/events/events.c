@@ -21,13 +21,13 @@
 #include <kernel/lock/mutex.h>
 #include <kernel/sched/task.h>
 #include <kernel/time.h>
-#include <tracer/options.h>
-#include <tracer/pids.h>
+#include <tracer/core/options.h>
+#include <tracer/core/pids.h>
 #include <tracer/ring/ring_event.h>
 #include <tracer/ring/ring_internal.h>
 #include <tracer/ring/ring_more.h>
-#include <tracer/sites/keys.h>
-#include <tracer/tracer.h>
+#include <tracer/patch/keys.h>
+#include <tracer/core/tracer.h>
 
 /* ---- What fills records ------------------------------------------------------------ */
 

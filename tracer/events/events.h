@@ -9,7 +9,7 @@
 #include <arch/jump_label.h>
 #include <kernel/ctl/ctl.h>
 #include <tracer/events/fields.h>
-#include <tracer/instance.h>
+#include <tracer/core/instances.h>
 
 struct event_filter;
 struct event_triggers;

@@ -10,7 +10,7 @@
 #include <kernel/mm/kmalloc.h>
 #include <kernel/time.h>
 #include <tracer/events/events.h>
-#include <tracer/sites/keys.h>
+#include <tracer/patch/keys.h>
 
 /* ---- Labels ------------------------------------------------------------------------ */
 

@@ -6,7 +6,7 @@
 #include <kernel/image/symbols.h>
 #include <kernel/lib/format.h>
 #include <kernel/lib/string.h>
-#include <tracer/output/output.h>
+#include <tracer/show/output.h>
 
 /* The numbers of Linux's task states, and their letters. */
 static const struct {

@@ -2,8 +2,8 @@
 /* The control files that switch events: events/, available_events, set_event, error_log. Those
  * that describe them are in files_format.c. */
 #include <tracer/events/files.h>
-#include <tracer/calls/command.h>
-#include <tracer/events/error_log.h>
+#include <tracer/core/command.h>
+#include <tracer/core/error_log.h>
 #include <tracer/events/event_filter.h>
 #include <tracer/events/event_trigger.h>
 
@@ -11,7 +11,7 @@
 #include <kernel/errno.h>
 #include <kernel/lib/string.h>
 #include <kernel/lock/mutex.h>
-#include <tracer/tracer.h>
+#include <tracer/core/tracer.h>
 
 struct event *event_at(unsigned int i)
 {

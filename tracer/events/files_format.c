@@ -6,7 +6,7 @@
 #include <kernel/lib/string.h>
 #include <kernel/mm/page.h>
 #include <tracer/ring/ring_format.h>
-#include <tracer/tracer.h>
+#include <tracer/core/tracer.h>
 
 static void event_id_show(struct ctl_handle *h, struct seq *s)
 {

@@ -4,7 +4,7 @@
 #define TRACER_EVENTS_TESTING_H
 
 #include <kernel/test/ktest.h>
-#include <tracer/output/output.h>
+#include <tracer/show/output.h>
 
 /* Field @field of the event that @r holds. The event must have that field. */
 s64 event_test_value(const struct ring_entry *r, const char *field);

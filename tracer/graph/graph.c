@@ -7,12 +7,12 @@
  */
 #include <tracer/ring/ring_internal.h>
 #include <tracer/graph/graph.h>
-#include <tracer/graph/returns.h>
+#include <tracer/core/returns.h>
 #include <tracer/calls/profile.h>
-#include <tracer/filter.h>
-#include <tracer/options.h>
+#include <tracer/core/filter.h>
+#include <tracer/core/options.h>
 #include <tracer/sites/sites.h>
-#include <tracer/tracer.h>
+#include <tracer/core/tracer.h>
 
 #include <kernel/cpu/cpu.h>
 #include <kernel/irq.h>

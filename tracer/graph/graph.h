@@ -28,7 +28,7 @@ void graph_session_end(void);
  * Interrupts off. No site. */
 bool graph_session_runs(struct task *t);
 
-/* What function_graph does at a call, and at its return (graph/returns.h). Interrupts are off
+/* What function_graph does at a call, and at its return (core/returns.h). Interrupts are off
  * for the first; irqs_off says whether they were off at the call. */
 struct task_return;
 bool graph_record(struct task_return *r, bool irqs_off);

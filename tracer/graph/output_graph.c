@@ -7,7 +7,7 @@
  *	 1)   0.281 us    |    inner();
  *	 1) + 12.080 us   |  }
  */
-#include <tracer/output/output.h>
+#include <tracer/show/output.h>
 
 #include <kernel/cpu/cpu.h>
 #include <kernel/image/symbols.h>
@@ -15,9 +15,9 @@
 #include <kernel/printk.h>
 #include <kernel/lib/string.h>
 #include <kernel/time.h>
-#include <tracer/tracer.h>
-#include <tracer/output/comm.h>
-#include <tracer/options.h>
+#include <tracer/core/tracer.h>
+#include <tracer/show/comm.h>
+#include <tracer/core/options.h>
 #include <tracer/graph/output_graph.h>
 
 #define INDENT 2      /* a call deeper */

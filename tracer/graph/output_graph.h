@@ -3,7 +3,7 @@
 #ifndef TRACER_OUTPUT_GRAPH_H
 #define TRACER_OUTPUT_GRAPH_H
 
-#include <tracer/output/output.h>
+#include <tracer/show/output.h>
 
 /* The same for function_graph (output_graph.c). flags: with the latency format's column. */
 void trace_graph_header(struct seq *s, bool flags);

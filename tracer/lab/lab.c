@@ -11,7 +11,7 @@
 #include <kernel/lib/glob.h>
 #include <tracer/lab/lab_internal.h>
 #include <tracer/patch/patch.h>
-#include <tracer/tracer.h>
+#include <tracer/core/tracer.h>
 
 FAULT(lab_claim, "the lab turns each scheme's claim round");
 FAULT(lab_boundary, "the lab never holds a task at the first boundary");

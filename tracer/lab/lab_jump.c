@@ -5,8 +5,8 @@
  */
 #include <kernel/lock/mutex.h>
 #include <tracer/lab/lab_internal.h>
-#include <tracer/sites/keys.h>
-#include <tracer/tracer.h>
+#include <tracer/patch/keys.h>
+#include <tracer/core/tracer.h>
 
 /* The key of lab_victim_jump, which stands in the port's lab.S. */
 STATIC_KEY(lab_jump);

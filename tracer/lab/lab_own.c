@@ -13,11 +13,11 @@
 #include <tracer/lab/lab_internal.h>
 #include <tracer/patch/patch.h>
 #include <tracer/graph/graph.h>
-#include <tracer/graph/returns.h>
-#include <tracer/ops.h>
+#include <tracer/core/returns.h>
+#include <tracer/core/ops.h>
 #include <tracer/ring/ring_internal.h>
 #include <tracer/sites/sites.h>
-#include <tracer/tracer.h>
+#include <tracer/core/tracer.h>
 
 static const char *strategy_before;
 

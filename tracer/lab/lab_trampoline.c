@@ -9,9 +9,9 @@
 #include <kernel/lib/string.h>
 #include <kernel/lock/mutex.h>
 #include <tracer/lab/lab_internal.h>
-#include <tracer/ops.h>
+#include <tracer/core/ops.h>
 #include <tracer/ring/ring.h>
-#include <tracer/tracer.h>
+#include <tracer/core/tracer.h>
 #include <tracer/ring/ring_control.h>
 
 extern const u16 trampoline_insns[]; /* tools/mksites; 0xffff ends */

@@ -9,7 +9,7 @@
 #include <kernel/event/latency.h>
 #include <kernel/time.h>
 #include <tracer/latency/output_latency.h>
-#include <tracer/output/snapshot.h>
+#include <tracer/show/snapshot.h>
 #include <tracer/ring/ring_control.h>
 
 #define GATE_NS (2 * NSEC_PER_MSEC)

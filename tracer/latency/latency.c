@@ -16,9 +16,9 @@
 #include <tracer/graph/graph.h>
 #include <tracer/ring/ring_control.h>
 #include <tracer/ring/ring_internal.h>
-#include <tracer/sites/keys.h>
-#include <tracer/output/snapshot.h>
-#include <tracer/tracer.h>
+#include <tracer/patch/keys.h>
+#include <tracer/show/snapshot.h>
+#include <tracer/core/tracer.h>
 
 #define TRACER_LATENCY(ident, kinds)                                           \
 	TRACER(ident, .name = #ident, .ops = &trace_ops_ring,                  \

@@ -3,7 +3,7 @@
  * The latency tracers: irqsoff, preemptoff, preemptirqsoff, wakeup and wakeup_rt. Each measures
  * how long something takes: a section with interrupts or preemption off, or the way of a woken
  * task to its CPU. When one has taken longer than any before, the buffer is set aside as a
- * snapshot is (tracer/output/snapshot.h), and `trace` shows what happened in that time.
+ * snapshot is (tracer/show/snapshot.h), and `trace` shows what happened in that time.
  *
  * Sections begin and end in the kernel's own calls (kernel/event/latency.h). Nothing is recorded
  * apart from the section's first and last call, and what the other tracers would record.

@@ -14,10 +14,10 @@
 #include <kernel/mm/page.h>
 #include <kernel/time.h>
 #include <tracer/latency/output_latency.h>
-#include <tracer/output/output.h>
+#include <tracer/show/output.h>
 #include <tracer/ring/ring_control.h>
-#include <tracer/sites/keys.h>
-#include <tracer/output/snapshot.h>
+#include <tracer/patch/keys.h>
+#include <tracer/show/snapshot.h>
 
 #define LONG_NS (3 * NSEC_PER_MSEC)
 

@@ -12,9 +12,9 @@
 #include <kernel/lib/string.h>
 #include <kernel/printk.h>
 #include <kernel/time.h>
-#include <tracer/output/comm.h>
-#include <tracer/options.h>
-#include <tracer/tracer.h>
+#include <tracer/show/comm.h>
+#include <tracer/core/options.h>
+#include <tracer/core/tracer.h>
 
 /* clang-format off */
 static const char legend[] =

@@ -4,7 +4,7 @@
 #define TRACER_OUTPUT_LATENCY_H
 
 #include <kernel/ctl/ctl.h>
-#include <tracer/output/output.h>
+#include <tracer/show/output.h>
 
 /*
  * Note in a new iterator what this format needs, if it is in use. True: the iterator shows the

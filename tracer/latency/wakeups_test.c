@@ -10,7 +10,7 @@
 #include <kernel/lock/wait.h>
 #include <kernel/time.h>
 #include <tracer/latency/output_latency.h>
-#include <tracer/output/snapshot.h>
+#include <tracer/show/snapshot.h>
 #include <tracer/ring/ring.h>
 
 struct wakeup {

@@ -2,7 +2,7 @@
 /* Batches: verification, and the books about what is on. */
 #include <tracer/patch/patch_live.h>
 #include <tracer/patch/patch_log.h>
-#include <tracer/tracer.h>
+#include <tracer/base/instance.h>
 #include <tracer/patch/patch_break.h>
 
 #include <kernel/lib/bits.h>

@@ -16,7 +16,7 @@
 #include <kernel/mm/page.h>
 #include <kernel/mm/kmalloc.h>
 #include <tracer/patch/patch.h>
-#include <tracer/tracer.h>
+#include <tracer/base/instance.h>
 
 static_assert(PATCH_CHECK_CPUS == MAX_CPUS, "patch_check.h has its own");
 static_assert(sizeof(struct patch_log_entry) == 24,

@@ -5,10 +5,10 @@
 #include <tracer/ring/ring_event.h>
 
 #include <arch/arch_trace.h>
-#include <tracer/options.h>
+#include <tracer/core/options.h>
 #include <tracer/events/fields.h>
-#include <tracer/pids.h>
-#include <tracer/tracer.h>
+#include <tracer/core/pids.h>
+#include <tracer/base/instance.h>
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
 #include <kernel/patch_path.h>

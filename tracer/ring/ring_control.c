@@ -4,8 +4,8 @@
  * middle of an event (the trampoline keeps interrupts off as well). */
 #include <tracer/ring/ring_internal.h>
 #include <tracer/ring/ring_control.h>
-#include <tracer/instance.h>
-#include <tracer/pids.h>
+#include <tracer/base/instance.h>
+#include <tracer/core/pids.h>
 
 #include <kernel/cpu/hotplug.h>
 #include <kernel/errno.h>

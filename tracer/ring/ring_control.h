@@ -5,12 +5,12 @@
 
 #include <tracer/ring/ring.h>
 
-/* Context of all: a task, trace_mutex held (tracer/tracer.h). */
+/* Context of all: a task, trace_mutex held (tracer/core/tracer.h). */
 
 /*
  * Give the CPUs of mask a ring of kb KiB in the set, rounded up to pages; and a spare one if the
  * instance has spare ones. The newest events that fit stay. 0; -ENOMEM: the old rings stay as they
- * are. Interrupts on; spare rings are held (tracer/output/snapshot.h).
+ * are. Interrupts on; spare rings are held (tracer/show/snapshot.h).
  */
 int ring_resize(struct ring *set, cpumask_t mask, unsigned long kb);
 unsigned long ring_kb(const struct ring *set, unsigned int cpu);

@@ -8,7 +8,7 @@
 #include <kernel/image/unwind.h>
 #include <kernel/sched/task.h>
 #include <tracer/ring/ring_internal.h>
-#include <tracer/tracer.h>
+#include <tracer/base/instance.h>
 
 int ring_mark_as(struct ring *set, u32 type, const void *bytes, size_t len)
 {

@@ -4,7 +4,7 @@
 
 #include <kernel/ctl/ctl.h>
 #include <tracer/sites/sites.h>
-#include <tracer/tracer.h>
+#include <tracer/base/instance.h>
 
 bool site_is_kept(unsigned long site)
 {

@@ -10,6 +10,7 @@
 #include <arch/arch_trace.h>
 #include <kernel/image/symbols.h>
 #include <kernel/types.h>
+#include <tracer/base/instance.h>
 
 /*
  * From build/<arch>/tables.S: the sites' offsets from _text, ascending, which live_calls.table
@@ -49,7 +50,7 @@ extern const u8 jump_key_number[];
 /*
  * The live instructions of one kind, which a batch may switch together. Of bitmaps, bit
  * i % 32 of word i / 32 belongs to entry i. `patchable` stands from boot on. `enabled`
- * changes under trace_mutex (tracer/tracer.h).
+ * changes under trace_mutex (tracer/base/instance.h).
  */
 struct live_set {
 	const u32 *table;
@@ -91,8 +92,6 @@ static inline struct live jump_live(unsigned int i)
  */
 #define LIVE_BY_KIND(set, fn, ...)                                             \
 	((set)->distance ? fn(__VA_ARGS__, true) : fn(__VA_ARGS__, false))
-
-#define INSTANCES 9 /* of the tracer: the top level, and 8 that users make */
 
 /* What users choose of the sites: bitmaps likewise, which change under trace_mutex. */
 struct site_bits {

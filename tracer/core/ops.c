@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+/* The owner of trace_ops, and the wait for tasks that have loaded it: ops.h. */
+#include <tracer/core/ops.h>
+
+#include <kernel/cpu/cpu.h>
+#include <kernel/errno.h>
+#include <kernel/irq.h>
+#include <kernel/patch_path.h>
+#include <kernel/sched/task.h>
+#include <kernel/time.h>
+#include <kernel/image/unwind.h>
+#include <kernel/lock/mutex.h>
+#include <tracer/core/returns.h>
+#include <tracer/core/tracer.h>
+
+/* What a site that is on leads to runs at every call: a site there would lead to it again. */
+PATCH_ROOT(trace_entry);
+PATCH_ROOT(trace_return);
+PATCH_INDIRECT(trace_entry, trace_entry_off);
+PATCH_INDIRECT(trace_entry, trace_entry_ring);
+PATCH_INDIRECT(trace_entry, trace_entry_call);
+PATCH_INDIRECT(trace_entry, trace_entry_choose);
+PATCH_INDIRECT(trace_entry, trace_entry_return);
+PATCH_INDIRECT(trace_entry, trace_entry_graph);
+
+struct trace_ops trace_ops_off = { .entry = trace_entry_off };
+
+/* One pointer to a pair, so that no call ever sees one tracer's function with
+ * another's data (H24). Trampolines load it once. */
+struct trace_ops *trace_ops DATA_ENTRY = &trace_ops_off;
+u32 graph_session DATA_ENTRY;
+
+static bool borrowed; /* under trace_mutex */
+
+/* Release: the pair behind the pointer is complete. */
+static void store(struct trace_ops *ops)
+{
+	__atomic_store_n(&trace_ops, ops, __ATOMIC_RELEASE);
+}
+
+void trace_ops_set(struct trace_ops *ops)
+{
+	mutex_assert_held(&trace_mutex);
+	patch_path_check(trace_entry, ops->entry);
+	patch_path_check(trace_entry_call, ops->func);
+	patch_path_check(trace_take_return, ops->enter);
+	patch_path_check(trace_returned, ops->leave);
+	if (!borrowed)
+		store(ops);
+}
+
+int trace_ops_borrow(struct trace_ops *ops)
+{
+	mutex_assert_held(&trace_mutex);
+	if (!borrowed && trace_ops != &trace_ops_off)
+		return -EBUSY;
+	borrowed = true;
+	store(ops);
+	return 0;
+}
+
+bool trace_ops_borrowed(void)
+{
+	return borrowed;
+}
+
+int trace_ops_refuse(struct ctl_handle *h)
+{
+	mutex_assert_held(&trace_mutex);
+	if (!borrowed)
+		return 0;
+	return ctl_error(h, -EBUSY,
+			 "the lab or a test uses the trampolines now");
+}
+
+void trace_ops_give_back(void)
+{
+	mutex_assert_held(&trace_mutex);
+	if (borrowed)
+		store(&trace_ops_off);
+	borrowed = false;
+}
+
+/* ---- The quiesce ----------------------------------------------------------- */
+
+/* One wait: its number, which tasks that were seen outside are marked with. */
+static struct {
+	const struct trace_ops *ops;
+	u32 number;
+	u32 left; /* tasks that are not marked; of one round */
+} quiesce;
+static struct mutex quiesce_mutex = MUTEX_INIT(quiesce_mutex);
+
+static bool in_trampoline(unsigned long pc)
+{
+	return pc >= (unsigned long)trace_entry &&
+	       pc < (unsigned long)trampoline_end;
+}
+
+/* t does not run, or is what f has interrupted on this CPU. */
+static bool is_outside(const struct task *t, const struct trap_frame *f)
+{
+	u32 n = min(READ_ONCE(t->nr_returns), (u32)TASK_RETURNS);
+	struct unwind u;
+
+	for (u32 i = 0; i < n; i++)
+		if (t->returns[i].ops == quiesce.ops)
+			return false;
+	for (unwind_start(&u, f, t); unwind_next(&u);)
+		if (in_trampoline(u.regs.pc))
+			return false;
+	return true;
+}
+
+/* On each CPU, from its IPI: the task that the IPI has interrupted. */
+static void look_here(void *arg)
+{
+	struct task *t = current_task();
+
+	(void)arg;
+	/* The CPU that asks runs the waiting task itself. */
+	if (!irq_frame() || is_outside(t, irq_frame()))
+		t->quiesced = quiesce.number;
+}
+
+/* A task that has ended goes on nowhere, though it may stand in a trampoline until it is joined. */
+static void look_at_rest(struct task *t, void *arg)
+{
+	(void)arg;
+	if (t->state == TASK_DEAD ||
+	    is_outside(t, t->preempted ? t->frame : NULL))
+		t->quiesced = quiesce.number;
+}
+
+/* The idle task of a CPU that is not online is behind its last site, or before its first one
+ * (kernel/cpu/hotplug.c), whether the CPU has parked or arrived by now or not. */
+static bool is_away(const struct task *t)
+{
+	return t == cpus[t->cpu].idle && !cpu_online(t->cpu);
+}
+
+static bool look_at_task(struct task *t, void *arg)
+{
+	(void)arg;
+	if (is_away(t))
+		t->quiesced = quiesce.number;
+	if (t->quiesced != quiesce.number)
+		task_inspect(t, look_at_rest, NULL);
+	quiesce.left += t->quiesced != quiesce.number;
+	return true;
+}
+
+void trace_quiesce(const struct trace_ops *ops)
+{
+	u64 ns = NSEC_PER_MSEC / 8;
+
+	mutex_lock(&quiesce_mutex);
+	quiesce.ops = ops;
+	quiesce.number++;
+	for (;;) {
+		quiesce.left = 0;
+		cpu_call(~0u, look_here, NULL);
+		/* With the turn, no CPU comes or goes. */
+		call_turn_take();
+		task_for_each(look_at_task, NULL);
+		call_turn_give();
+		if (!quiesce.left)
+			break;
+		task_sleep(ns);
+		ns = min(2 * ns, 4 * TICK_NS);
+	}
+	mutex_unlock(&quiesce_mutex);
+}

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: MIT */
+/* Lists of pids, and their control files: pids.h. */
+#include <tracer/core/pids.h>
+
+#include <kernel/cpu/cpu.h>
+#include <kernel/errno.h>
+#include <kernel/init.h>
+#include <kernel/lib/string.h>
+#include <kernel/lock/mutex.h>
+#include <kernel/mm/kmalloc.h>
+#include <kernel/printk.h>
+#include <kernel/sched/task.h>
+#include <tracer/events/events.h>
+#include <tracer/core/options.h>
+#include <tracer/core/tracer.h>
+
+/* Sorted. A list never changes: a write makes another. */
+struct pids {
+	unsigned int nr;
+	s32 pid[];
+};
+
+/* Each NULL: empty. Written under trace_mutex; read with interrupts off. */
+struct both {
+	struct pids *yes, *no;
+};
+static struct both calls[INSTANCES], events[INSTANCES];
+
+static bool holds(const struct pids *list, s32 pid)
+{
+	unsigned int lo = 0, hi = list->nr;
+
+	while (lo < hi) {
+		unsigned int mid = (lo + hi) / 2;
+
+		if (list->pid[mid] < pid)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < list->nr && list->pid[lo] == pid;
+}
+
+static always_inline bool passes(const struct both *lists, s32 pid)
+{
+	const struct pids *yes = __atomic_load_n(&lists->yes, __ATOMIC_ACQUIRE);
+	const struct pids *no = __atomic_load_n(&lists->no, __ATOMIC_ACQUIRE);
+
+	return (!yes || holds(yes, pid)) && (!no || !holds(no, pid));
+}
+
+bool pid_is_traced(const struct trace_instance *in, s32 pid)
+{
+	return passes(&calls[instance_number(in)], pid);
+}
+
+bool pid_has_events(const struct trace_instance *in, s32 pid)
+{
+	return passes(&events[instance_number(in)], pid);
+}
+
+static bool any(const struct both *lists)
+{
+	mutex_assert_held(&trace_mutex);
+	return lists->yes || lists->no;
+}
+
+bool pids_are_listed(const struct trace_instance *in)
+{
+	return any(&calls[instance_number(in)]);
+}
+
+bool event_pids_are_listed(const struct trace_instance *in)
+{
+	return any(&events[instance_number(in)]);
+}
+
+static void forget(struct both *lists)
+{
+	kfree(lists->yes);
+	kfree(lists->no);
+	*lists = (struct both){ 0 };
+}
+
+void pids_forget(const struct trace_instance *in)
+{
+	mutex_assert_held(&trace_mutex);
+	forget(&calls[instance_number(in)]);
+	forget(&events[instance_number(in)]);
+}
+
+static void insert(struct pids *list, s32 pid)
+{
+	unsigned int i;
+
+	if (holds(list, pid))
+		return;
+	for (i = list->nr++; i && list->pid[i - 1] > pid; i--)
+		list->pid[i] = list->pid[i - 1];
+	list->pid[i] = pid;
+}
+
+/* ---- Options function-fork and event-fork ---------------------------------------- */
+
+/* Is the pid another one than *arg? Else *arg becomes -1. */
+static bool is_other(struct task *t, void *arg)
+{
+	s32 *pid = arg;
+
+	if (t->pid != *pid)
+		return true;
+	*pid = -1;
+	return false;
+}
+
+/* Has there been a task of that pid, and is there none now? */
+static bool has_ended(s32 pid)
+{
+	s32 searched = pid;
+
+	task_for_each(is_other, &searched);
+	return searched >= 0 && pid <= task_last_pid();
+}
+
+/* If the list has the parent, another one that has the child as well, and lacks tasks that have
+ * ended. The old one, which no CPU must read any more when it is freed; or NULL. */
+static struct pids *inherit(struct pids **list, const struct task *parent,
+			    const struct task *child)
+{
+	struct pids *old = *list, *new;
+
+	if (!old || !holds(old, parent->pid))
+		return NULL;
+	new = kzalloc(sizeof(*new) + (old->nr + 1) * sizeof(s32));
+	if (!new) {
+		printk("%s-%d: out of memory; it is not traced with %s-%d\n",
+		       child->name, child->pid, parent->name, parent->pid);
+		return NULL;
+	}
+	for (unsigned int i = 0; i < old->nr; i++)
+		if (!has_ended(old->pid[i]))
+			insert(new, old->pid[i]);
+	insert(new, child->pid);
+	__atomic_store_n(list, new, __ATOMIC_RELEASE);
+	return old;
+}
+
+/* The lists that no CPU must read any more, once trace_refresh() has been called. */
+struct gone {
+	struct pids *list[4 * INSTANCES];
+	unsigned int nr;
+};
+
+static void inherit_both(struct both *lists, const struct task *parent,
+			 const struct task *child, struct gone *gone)
+{
+	struct pids *old[] = { inherit(&lists->yes, parent, child),
+			       inherit(&lists->no, parent, child) };
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(old); i++)
+		if (old[i])
+			gone->list[gone->nr++] = old[i];
+}
+
+static void inherit_all(const struct task *parent, const struct task *child)
+{
+	struct gone gone = { .nr = 0 };
+
+	for (unsigned int i = 0; i < INSTANCES; i++) {
+		const struct trace_instance *in = &trace_instances[i];
+
+		if (instance_option(in, OPT_FUNCTION_FORK))
+			inherit_both(&calls[i], parent, child, &gone);
+		if (instance_option(in, OPT_EVENT_FORK))
+			inherit_both(&events[i], parent, child, &gone);
+	}
+	if (gone.nr)
+		trace_refresh();
+	while (gone.nr)
+		kfree(gone.list[--gone.nr]);
+}
+
+/* A task that makes another may hold trace_mutex: tests do. */
+static void forked(struct task *parent, struct task *child)
+{
+	u32 options = 0;
+	bool held;
+
+	for (unsigned int i = 0; i < INSTANCES; i++)
+		options |= READ_ONCE(trace_instances[i].options);
+	if (!(options & (1u << OPT_FUNCTION_FORK | 1u << OPT_EVENT_FORK)))
+		return;
+	held = mutex_is_held(&trace_mutex);
+	if (!held)
+		mutex_lock(&trace_mutex);
+	inherit_all(parent, child);
+	if (!held)
+		mutex_unlock(&trace_mutex);
+}
+
+static void pids_start(void)
+{
+	task_fork_hook = forked;
+}
+INIT_HOOK(INIT_TASK, pids_start);
+
+/* ---- Control files ---------------------------------------------------------- */
+
+static struct pids **list_of(const struct ctl_handle *h)
+{
+	struct both *lists = strstr(h->file->path, "event") ?
+				     &events[h->folder] :
+				     &calls[h->folder];
+
+	return strstr(h->file->path, "notrace") ? &lists->no : &lists->yes;
+}
+
+/* The pids of `text`, and with >> those of `old`; *list is NULL if there are none, or after an
+ * error. */
+static int parse(struct ctl_handle *h, const struct pids *old, char *text,
+		 struct pids **list)
+{
+	unsigned int most = strlen(text) / 2 + 1 + (old ? old->nr : 0);
+	char *word;
+	u64 pid;
+
+	*list = kzalloc(sizeof(**list) + most * sizeof(s32));
+	if (!*list)
+		return ctl_error(h, -ENOMEM, "out of memory");
+	for (unsigned int i = 0; old && i < old->nr; i++)
+		insert(*list, old->pid[i]);
+	while ((word = ctl_word(&text))) {
+		if (parse_in_base(word, 0, &pid) || pid >> 31) {
+			kfree(*list);
+			*list = NULL;
+			return ctl_error(h, -EINVAL,
+					 "'%.32s' is no pid; ps shows them",
+					 word);
+		}
+		insert(*list, pid);
+	}
+	if ((*list)->nr)
+		return 0;
+	kfree(*list);
+	*list = NULL;
+	return 0;
+}
+
+static int pids_write(struct ctl_handle *h, char *text)
+{
+	struct pids **list = list_of(h), *old, *new;
+	int err;
+
+	old = *list;
+	err = parse(h, h->truncate ? NULL : old, text, &new);
+	/* As in Linux, the list is empty from the file's opening with > on. */
+	if (!err || (h->truncate && old)) {
+		__atomic_store_n(list, new, __ATOMIC_RELEASE);
+		events_update(h); /* each looks at pids */
+		trace_refresh();  /* after this no CPU reads the old list */
+		kfree(old);
+	}
+	return err;
+}
+
+static unsigned int option_of(const struct ctl_handle *h)
+{
+	return strstr(h->file->path, "event") ? OPT_EVENT_FORK :
+						OPT_FUNCTION_FORK;
+}
+
+static int pids_read(struct ctl_handle *h, struct seq *s)
+{
+	const struct pids *list;
+	unsigned long i = h->pos++;
+	int found;
+
+	list = *list_of(h);
+	/* With the option, a task that has ended is in no list. */
+	while (instance_option(instance_of(h), option_of(h)) && list &&
+	       i < list->nr && has_ended(list->pid[i]))
+		i = h->pos++;
+	found = list ? i < list->nr : !i && option_of(h) == OPT_FUNCTION_FORK;
+	if (found && list)
+		seq_printf(s, "%d\n", list->pid[i]);
+	else if (found)
+		seq_printf(s, "no pid\n"); /* in Linux's files of calls alone */
+	return found;
+}
+
+#define PIDS_FILE(ident)                                                       \
+	TRACE_FILE(ident, .path = TRACING #ident, .folders = &trace_folders,   \
+		   .read = pids_read, .write = pids_write, .empties = true)
+PIDS_FILE(set_ftrace_pid);
+PIDS_FILE(set_ftrace_notrace_pid);
+PIDS_FILE(set_event_pid);
+PIDS_FILE(set_event_notrace_pid);

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: MIT */
+/* Selecting tracers, starting and stopping: from the state that users set to
+ * what sites, trace_ops and rings must be. */
+#include <tracer/core/tracer.h>
+
+#include <boot/boot_info.h>
+#include <tracer/core/ops.h>
+#include <kernel/cpu/cpu.h>
+#include <kernel/errno.h>
+#include <kernel/init.h>
+#include <kernel/param.h>
+#include <kernel/patch_path.h>
+#include <kernel/printk.h>
+#include <kernel/lib/string.h>
+#include <kernel/sched/task.h>
+#include <kernel/lock/mutex.h>
+#include <tracer/patch/patch.h>
+#include <tracer/ring/ring.h>
+#include <tracer/ring/ring_control.h>
+#include <tracer/core/filter.h>
+#include <tracer/graph/graph.h>
+#include <tracer/show/comm.h>
+#include <tracer/core/pids.h>
+#include <tracer/core/calls.h>
+#include <tracer/calls/profile.h>
+#include <tracer/latency/latency.h>
+#include <tracer/core/options.h>
+#include <tracer/show/snapshot.h>
+#include <tracer/core/warning.h>
+#include <tracer/events/event_trigger.h>
+#include <tracer/events/events.h>
+#include <tracer/show/output.h>
+
+struct trace_ops trace_ops_ring = { .entry = trace_entry_ring };
+
+TRACER(function, .name = "function", .ops = &trace_ops_ring);
+
+static void on_switch(struct task *prev, struct task *next)
+{
+	graph_switched(prev, next);
+	comm_switched(next);
+	latency_switched(prev, next,
+			 (unsigned long)__builtin_return_address(0));
+	ring_task(prev, next, pid_is_traced(&trace_top, next->pid));
+}
+PATCH_ROOT(on_switch); /* as the latency tracers' hooks */
+
+struct trace_ops *trace_wants(const struct tracer *tracer)
+{
+	return tracer->latency && !trace_option(OPT_FUNCTION_TRACE) ?
+		       NULL :
+		       tracer->ops;
+}
+
+/*
+ * Starting: the hook first, so that ring_record() marks each CPU's task when no
+ * switch can be missed any more; live calls last. Stopping, or changing over to
+ * another tracer in an empty buffer: live calls first. A task that was preempted
+ * inside a trampoline comes out of it with the old ops much later; ring.end, or
+ * which tracer runs, tells it then whether to record. The hook goes last: until
+ * ring_record() has told a CPU, the CPU records the returns of all its tasks.
+ *
+ * A session of function_graph ends before the CPUs are interrupted, and begins behind that.
+ * Its trampolines look at ring.graph alone. It is open only while trace_ops
+ * is function_graph's: otherwise calls would be left out whose callers' returns are
+ * recorded. C code, which goes by the session, does their work while that changes.
+ */
+static void apply(bool clear)
+{
+	struct trace_ops *ops = calls_ops(trace_top.tracer);
+	/* C code looks at tracing_on itself, for a trigger or a warning may change it. */
+	bool triggers = event_triggers_any() || warning_ends_trace();
+	bool apart = events_apart();
+	bool in_c = calls_all_in_c(ops);
+	bool on = (trace_top.on || in_c || triggers) && !trace_top.pauses;
+	struct trace_ops *wanted = trace_wants(trace_top.tracer);
+	bool calls = ops || (on && wanted), watch, graph;
+
+	WRITE_ONCE(ring_gated, in_c || triggers || pids_are_listed(&trace_top));
+	WRITE_ONCE(ring_by_c, in_c || triggers || apart);
+	WRITE_ONCE(ring_triggers, triggers);
+	/* Pairs with ring_event_slow()'s acquire. */
+	__atomic_store_n(&ring_apart, apart, __ATOMIC_RELEASE);
+	graph = !ops && calls && trace_top.tracer->graph && !graph_limits.any;
+	if (ring_graph && !graph)
+		ring_let_graph(false);
+	if (!ops)
+		ops = calls ? wanted : &trace_ops_off;
+	/* Meanwhile triggers, the profiler and other instances miss nothing. */
+	if (!calls || clear)
+		trace_ops_set(calls_ops(&tracer_nop) ?: &trace_ops_off);
+	/* Events need the names of tasks, too. */
+	watch = calls || events_are_on() || trace_top.tracer->latency;
+	if (watch) {
+		comm_save_all();
+		WRITE_ONCE(sched_switch_hook, on_switch);
+	}
+	if (clear)
+		graph_session_end();
+	ring_record(rings, on ? trace_top.cpumask : 0, clear);
+	if (!watch)
+		WRITE_ONCE(sched_switch_hook, NULL);
+	if (clear && trace_top.tracer->graph)
+		graph_session_begin();
+	trace_ops_set(ops);
+	if (graph && !ring_graph)
+		ring_let_graph(true);
+}
+
+void trace_record(bool on, cpumask_t mask)
+{
+	mutex_assert_held(&trace_mutex);
+	trace_top.on = on;
+	trace_top.cpumask = mask;
+	apply(false);
+}
+
+void trace_count_pipes(struct trace_instance *in, int by)
+{
+	mutex_lock(&trace_mutex);
+	in->pipes += by;
+	mutex_unlock(&trace_mutex);
+}
+
+void trace_refresh(void)
+{
+	mutex_assert_held(&trace_mutex);
+	apply(false);
+}
+
+static u32 want_calls(unsigned int w, const void *arg)
+{
+	(void)arg;
+	return calls_want(w);
+}
+
+static u32 want_filtered(unsigned int w, const void *arg)
+{
+	(void)arg;
+	return instance_takes_word(&trace_top, w) | calls_want(w);
+}
+
+int trace_patch_error(struct ctl_handle *h, const struct patch_batch *b,
+		      int err)
+{
+	char text[120];
+
+	if (err != -EIO)
+		return ctl_error(h, err, "cannot hold the CPUs from here");
+	patch_explain(b, text, sizeof(text));
+	return ctl_error(h, err, "%s", text);
+}
+
+int trace_update(struct ctl_handle *h, unsigned int lo, unsigned int hi)
+{
+	bool active = trace_wants(trace_top.tracer);
+	struct patch_batch b;
+	int err;
+
+	mutex_assert_held(&trace_mutex);
+	calls_before_update();
+	err = patch_apply(&b, lo, hi, active ? want_filtered : want_calls,
+			  NULL);
+	if (err)
+		return trace_patch_error(h, &b, err);
+	calls_after_update();
+	return 0;
+}
+
+const struct tracer *trace_find(const char *name)
+{
+	const struct tracer *t;
+
+	for_each_registered (t, tracers)
+		if (!strcmp(t->name, name))
+			return t;
+	return NULL;
+}
+
+int trace_unknown(struct ctl_handle *h, const struct trace_instance *in,
+		  const char *name)
+{
+	const struct tracer *t;
+	char names[80];
+	size_t n = 0;
+
+	for_each_registered (t, tracers)
+		if (instance_has(in, t))
+			n += scnprintf(names + n, sizeof(names) - n, " %s",
+				       t->name);
+	return ctl_error(h, -EINVAL, "no tracer '%.32s'; there are:%s", name,
+			 names);
+}
+
+/* From the tracer `old`, whose calls were on or not, to trace_top.tracer. */
+static int switch_calls(struct ctl_handle *h, bool were_on)
+{
+	bool some = trace_top.filter.count;
+
+	if (were_on == !!trace_wants(trace_top.tracer))
+		return 0;
+	/* Outside the filter's words nothing is or becomes "on". */
+	return trace_update(h, some ? trace_top.filter.lo : 0,
+			    some ? trace_top.filter.hi : site_words);
+}
+
+int trace_wants_changed(struct ctl_handle *h, bool were_on)
+{
+	int err = switch_calls(h, were_on);
+
+	if (!err)
+		apply(false);
+	return err;
+}
+
+/*
+ * What a latency tracer needs before it runs: the snapshot's memory, which is empty, and its
+ * jump labels. After this nothing is measured.
+ */
+static int prepare_latency(struct ctl_handle *h, const struct tracer *t)
+{
+	int err = t->latency ? snapshot_make(h, &trace_top) : 0;
+
+	if (!err)
+		err = latency_prepare(h, t->latency);
+	if (err)
+		return err;
+	latency_measure(0);
+	if (t->latency)
+		latency_forget(~0u);
+	return 0;
+}
+
+int trace_select(struct ctl_handle *h, const char *name)
+{
+	const struct tracer *t = trace_find(name), *old = trace_top.tracer;
+	int err;
+
+	mutex_assert_held(&trace_mutex);
+	if (!t)
+		return trace_unknown(h, &trace_top, name);
+	if (t == old)
+		return 0;
+	if (trace_top.pipes)
+		return ctl_error(h, -EBUSY, "trace_pipe is being read");
+	if (trace_wants(t) && trace_ops_refuse(h))
+		return -EBUSY;
+	if (t->graph && profile_is_on())
+		return ctl_error(h, -EBUSY,
+				 "function_profile_enabled is 1, and takes "
+				 "the returns that function_graph needs");
+	err = prepare_latency(h, t);
+	if (err)
+		return err;
+	trace_top.tracer = t;
+	err = switch_calls(h, trace_wants(old));
+	if (err) {
+		trace_top.tracer = t = old;
+		prepare_latency(h, old);
+	} else {
+		apply(true);
+	}
+	latency_measure(t->latency);
+	if (old->latency && !t->latency)
+		snapshot_free(&trace_top);
+	return err;
+}

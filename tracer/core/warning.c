@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/* traceoff_on_warning: warning.h. */
+#include <tracer/core/warning.h>
+
+#include <kernel/errno.h>
+#include <kernel/lock/lock.h>
+#include <kernel/lock/mutex.h>
+#include <kernel/param.h>
+#include <tracer/events/events.h>
+#include <tracer/core/tracer.h>
+
+bool warning_ends_trace(void)
+{
+	mutex_assert_held(&trace_mutex);
+	return spin_complain_clears;
+}
+
+static void want(bool on)
+{
+	WRITE_ONCE(spin_complain_clears, on ? &trace_top.on : NULL);
+}
+
+static void warning_show(struct ctl_handle *h, struct seq *s)
+{
+	(void)h;
+	seq_printf(s, "%d\n", !!READ_ONCE(spin_complain_clears));
+}
+
+static int warning_write(struct ctl_handle *h, char *text)
+{
+	bool before;
+	int on, err = ctl_int(h, text, CTL_SWITCH, &on);
+
+	if (err)
+		return err;
+	before = warning_ends_trace();
+	want(on);
+	err = events_update(h);
+	if (err) {
+		want(before);
+		events_update(h);
+	}
+	return err;
+}
+TRACE_FILE(traceoff_on_warning, .path = "/proc/sys/kernel/traceoff_on_warning",
+	   .show = warning_show, .write = warning_write);
+
+/* Early, before anything is recorded. */
+static int set_warning(const char *value)
+{
+	bool on;
+	int err = param_switch(value, &on);
+
+	if (!err)
+		want(on);
+	return err;
+}
+KERNEL_PARAM(traceoff_on_warning, "traceoff_on_warning", PARAM_SWITCH,
+	     set_warning);

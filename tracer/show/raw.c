@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: MIT */
+/* Entries as Linux's ring buffer has them: raw.h. */
+#include <tracer/show/raw.h>
+
+#include <kernel/console.h>
+#include <kernel/cpu/cpu.h>
+#include <kernel/ctl/ctl.h>
+#include <kernel/errno.h>
+#include <kernel/image/symbols.h>
+#include <kernel/lib/string.h>
+#include <kernel/lock/mutex.h>
+#include <kernel/mm/kmalloc.h>
+#include <kernel/time.h>
+#include <tracer/events/fields.h>
+#include <tracer/ring/ring_internal.h>
+#include <tracer/show/files_marker.h>
+#include <tracer/show/output.h>
+#include <tracer/show/snapshot.h>
+#include <tracer/core/tracer.h>
+
+/* Numbers of Linux's own entries: events/files.c describes their fields. */
+enum {
+	RAW_FUNCTION = 1,
+	RAW_STACK = 4,
+	RAW_PRINT = 5,
+	RAW_RETURN = 10,
+	RAW_CALL = 11,
+	RAW_DATA_ENTRY = 18,
+	RAW_REPEATS = 19
+};
+
+/* Of an entry's header, a u32: what it is, and the time since the last one. */
+#define TYPE_EXTEND 30
+#define TYPE_MAX 28 /* words; longer data have their length in the next word */
+#define DELTA_BITS 27
+
+struct common {
+	u16 type;
+	u8 flags, preempt_count;
+	s32 pid;
+};
+
+/* The longest: a marker, with its ip, a newline and a NUL. */
+#define PAYLOAD_MAX (sizeof(struct common) + sizeof(long) + RING_MARK_MAX + 8)
+
+struct payload {
+	u32 len;
+	union {
+		struct common common;
+		char bytes[PAYLOAD_MAX];
+	};
+};
+
+static void add(struct payload *p, const void *bytes, size_t n)
+{
+	memcpy(p->bytes + p->len, bytes, n);
+	p->len += n;
+}
+
+static void begin(struct payload *p, const struct ring_entry *e, u16 type)
+{
+	u32 c = e->context;
+
+	p->common = (struct common){
+		.type = type,
+		.flags = event_common_flags(c),
+		.preempt_count = c & PREEMPT_DEPTH_MASK,
+		.pid = e->pid,
+	};
+	p->len = sizeof(p->common);
+}
+
+/*
+ * Programs name an address by the function that it lies in. Behind a call that does not return,
+ * the next function may begin. Then the caller's name is that of the address before. What was
+ * found out is kept: an offset from _text, and whether a function begins there, in one word.
+ */
+static unsigned long nameable(unsigned long ret)
+{
+	static u32 known[256];
+	u32 offset = ret - (unsigned long)_text;
+	u32 *place = &known[offset / 4 % ARRAY_SIZE(known)];
+	u32 found = READ_ONCE(*place);
+	struct symbol s;
+
+	if (found >> 1 != offset) {
+		found = offset << 1 | (symbol_at(ret, &s) && s.start == ret);
+		WRITE_ONCE(*place, found);
+	}
+	return ret - (found & 1);
+}
+
+static void put_call(struct payload *p, const struct ring_entry *e)
+{
+	struct {
+		unsigned long ip, parent;
+	} call = { e->ip, nameable(e->parent) };
+
+	begin(p, e, RAW_FUNCTION);
+	add(p, &call, sizeof(call));
+}
+
+/* Linux has the time since the last of them, in nanoseconds, in two parts. */
+static void put_repeats(struct payload *p, const struct ring_entry *e)
+{
+	u64 since = clock_to_ns(e->clock) - clock_to_ns(e->last);
+	struct {
+		unsigned long ip, parent;
+		u16 count, top;
+		u32 bottom;
+	} repeats = { e->ip, nameable(e->parent), e->repeats, since >> 32,
+		      since };
+
+	begin(p, e, RAW_REPEATS);
+	add(p, &repeats, sizeof(repeats));
+}
+
+static void put_entry(struct payload *p, const struct ring_entry *e)
+{
+	struct {
+		unsigned long func;
+		s32 depth;
+	} entry = { e->ip, e->depth };
+
+	begin(p, e, RAW_CALL);
+	add(p, &entry, offsetof(__typeof__(entry), depth) + sizeof(s32));
+}
+
+static void put_return(struct payload *p, const struct ring_entry *e)
+{
+	struct {
+		unsigned long func;
+		s32 depth;
+		u32 overrun;
+		u64 call, ret __attribute__((aligned(8)));
+	} ret = { e->ip, e->depth, e->missed, clock_to_ns(e->clock - e->ticks),
+		  clock_to_ns(e->clock) };
+
+	begin(p, e, RAW_RETURN);
+	add(p, &ret, sizeof(ret));
+}
+
+/* Linux ends a marker with a newline, and the text with a NUL. */
+static void put_marker(struct payload *p, const struct ring_entry *e)
+{
+	unsigned long ip = (unsigned long)tracing_mark_write;
+
+	if (e->raw) {
+		begin(p, e, RAW_DATA_ENTRY);
+		add(p, e->text, e->len);
+		return;
+	}
+	begin(p, e, RAW_PRINT);
+	add(p, &ip, sizeof(ip));
+	add(p, e->text, e->len);
+	add(p, "\n", 2);
+}
+
+#define STACK_CALLERS 8 /* of Linux's format */
+
+static void put_stack(struct payload *p, const struct ring_entry *e)
+{
+	unsigned int n = min(e->len / 4, STACK_CALLERS + 0u);
+	struct {
+		s32 size;
+		unsigned long caller[STACK_CALLERS];
+	} stack = { n, { 0 } };
+
+	for (unsigned int i = 0; i < n; i++)
+		stack.caller[i] = nameable((unsigned long)_text + e->stack[i]);
+	begin(p, e, RAW_STACK);
+	add(p, &stack, sizeof(stack));
+}
+
+/* The ring has 4 bytes more, for its alignment. */
+static void put_event(struct payload *p, const struct ring_entry *e)
+{
+	begin(p, e, e->event);
+	add(p, e->record, e->len - 4);
+}
+
+static void encode(struct payload *p, const struct ring_entry *e)
+{
+	memset(p->bytes, 0, 8);
+	if (e->event)
+		put_event(p, e);
+	else if (e->text)
+		put_marker(p, e);
+	else if (e->stack)
+		put_stack(p, e);
+	else if (e->repeats)
+		put_repeats(p, e);
+	else if (e->graph == RING_GRAPH_ENTRY)
+		put_entry(p, e);
+	else if (e->graph == RING_GRAPH_RETURN)
+		put_return(p, e);
+	else
+		put_call(p, e);
+	while (p->len % 4)
+		p->bytes[p->len++] = 0;
+}
+
+/* ---- Pages -------------------------------------------------------------------------- */
+
+static u32 head_word(u32 type, u32 delta)
+{
+	return __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ?
+		       type | delta << 5 :
+		       type << DELTA_BITS | delta;
+}
+
+static char *put_word(char *to, u32 word)
+{
+	memcpy(to, &word, sizeof(word));
+	return to + sizeof(word);
+}
+
+/* Bytes that an entry takes: a time that is far ahead has an entry of its own. */
+static u32 size_of(const struct payload *p, u64 delta)
+{
+	return p->len + (p->len > 4 * TYPE_MAX ? 8 : 4) +
+	       (delta >> DELTA_BITS ? 8 : 0);
+}
+
+static char *put(char *to, const struct payload *p, u64 delta)
+{
+	bool far = delta >> DELTA_BITS, is_long = p->len > 4 * TYPE_MAX;
+
+	if (far) {
+		to = put_word(to, head_word(TYPE_EXTEND,
+					    delta & ((1u << DELTA_BITS) - 1)));
+		to = put_word(to, delta >> DELTA_BITS);
+		delta = 0;
+	}
+	to = put_word(to, head_word(is_long ? 0 : p->len / 4, delta));
+	if (is_long)
+		to = put_word(to, p->len + 4); /* counts itself */
+	memcpy(to, p->bytes, p->len);
+	return to + p->len;
+}
+
+static void put_head(char *page, u64 time, u32 used, u64 lost)
+{
+	unsigned long commit = used, count = lost;
+
+	if (lost) {
+		commit |= RAW_LOST;
+		if (used + sizeof(count) <= RAW_DATA) {
+			commit |= RAW_LOST_COUNT;
+			memcpy(page + RAW_HEAD + used, &count, sizeof(count));
+		}
+	}
+	memcpy(page, &time, sizeof(time));
+	memcpy(page + sizeof(time), &commit, sizeof(commit));
+}
+
+unsigned int raw_page_fill(struct ring_cursor *c, void *page)
+{
+	char *data = (char *)page + RAW_HEAD, *to = data;
+	struct payload *p = kmalloc(sizeof(*p));
+	u64 first = 0, last = 0, time, lost = 0;
+	unsigned int n = 0;
+
+	memset(page, 0, PAGE_SIZE);
+	ring_cursor_begin(c);
+	while (p && ring_cursor_peek(c)) {
+		/* What was lost is said at a page's beginning. */
+		if (n && c->lost)
+			break;
+		time = clock_to_ns(c->entry.clock);
+		encode(p, &c->entry);
+		if (to + size_of(p, n ? time - last : 0) > data + RAW_DATA)
+			break;
+		if (!ring_cursor_take(c))
+			continue;
+		lost += c->lost;
+		c->lost = 0;
+		if (!n++)
+			first = last = time;
+		to = put(to, p, time - last);
+		last = time;
+	}
+	ring_cursor_end(c);
+	put_head(page, first, to - data, lost);
+	kfree(p);
+	return n;
+}
+
+/* ---- per_cpu/cpuN/trace_pipe_raw, snapshot_raw, buffer_percent ----------------------------- */
+
+#define WAIT_NS (20 * NSEC_PER_MSEC)
+
+struct raw {
+	struct ring_cursor cursor;
+	bool waited; /* since the last page, there was too little to read */
+	u32 given; /* bytes of the page; all of them: the next is to be made */
+	char page[PAGE_SIZE];
+};
+
+static int open_on(struct ctl_handle *h, const struct ring *set)
+{
+	struct raw *raw = kmalloc(sizeof(*raw));
+
+	if (!raw || ring_cursor_open(&raw->cursor, set, h->cpu, false)) {
+		kfree(raw);
+		return -ENOMEM;
+	}
+	raw->waited = false;
+	raw->given = PAGE_SIZE;
+	h->priv = raw;
+	return 0;
+}
+
+static void close_raw(struct ctl_handle *h)
+{
+	struct raw *raw = h->priv;
+
+	ring_cursor_close(&raw->cursor);
+	kfree(raw);
+}
+
+static int raw_open(struct ctl_handle *h)
+{
+	int err = open_on(h, instance_of(h)->rings);
+
+	if (!err)
+		trace_count_pipes(instance_of(h), 1);
+	return err;
+}
+
+static void raw_release(struct ctl_handle *h)
+{
+	trace_count_pipes(instance_of(h), -1);
+	close_raw(h);
+}
+
+/*
+ * As Linux: a reader gets whole pages at once. Where there is none, it waits until the ring is
+ * buffer_percent full. The page that is being written counts, since it is never among the full.
+ */
+static bool is_enough(const struct trace_instance *in, struct raw *raw)
+{
+	u32 full = ring_cursor_pages(&raw->cursor);
+
+	return (full && !raw->waited) ||
+	       (full + 1) * 100ull >= (u64)READ_ONCE(in->buffer_percent) *
+					      READ_ONCE(raw->cursor.ring->nr);
+}
+
+/* Is there a page for the reader? While tracing is off, or for a reader that does not wait, one
+ * entry makes a page. */
+static bool fill_page(const struct ctl_handle *h, struct raw *raw, bool on)
+{
+	return ring_cursor_peek(&raw->cursor) &&
+	       (!on || h->nonblock || is_enough(instance_of(h), raw)) &&
+	       raw_page_fill(&raw->cursor, raw->page);
+}
+
+/* As trace_pipe, it waits for entries, and ends when tracing is off and all are read. */
+static int raw_next_page(const struct ctl_handle *h, struct raw *raw)
+{
+	bool on = READ_ONCE(instance_of(h)->on);
+
+	while (!fill_page(h, raw, on)) {
+		if (!on)
+			return 0;
+		if (h->nonblock)
+			return -EAGAIN;
+		if (console_interrupted() || task_should_stop())
+			return -EINTR;
+		raw->waited = true;
+		task_sleep(WAIT_NS);
+		on = READ_ONCE(instance_of(h)->on);
+	}
+	raw->waited = false;
+	raw->given = 0;
+	return 1;
+}
+
+/* A page is handed out in records. */
+static int hand_out(struct raw *raw, struct seq *s)
+{
+	s->len = min(sizeof(s->buf), PAGE_SIZE - raw->given);
+	memcpy(s->buf, raw->page + raw->given, s->len);
+	raw->given += s->len;
+	return 1;
+}
+
+static int raw_read(struct ctl_handle *h, struct seq *s)
+{
+	struct raw *raw = h->priv;
+	int err;
+
+	if (raw->given == PAGE_SIZE) {
+		err = raw_next_page(h, raw);
+		if (err <= 0)
+			return err;
+	}
+	return hand_out(raw, s);
+}
+CTL_FILE(trace_pipe_raw, .path = TRACING "per_cpu/cpu%u/trace_pipe_raw",
+	 .folders = &trace_folders, .open = raw_open, .release = raw_release,
+	 .read = raw_read);
+
+/* While it is open, no snapshot is taken. What is read is gone from the snapshot. */
+static int snapshot_raw_open(struct ctl_handle *h)
+{
+	struct trace_instance *in = instance_of(h);
+	int err = snapshot_check(h);
+
+	if (err)
+		return err;
+	snapshot_hold(in);
+	err = open_on(h, in->spares);
+	if (err)
+		snapshot_release(in);
+	return err;
+}
+
+static void snapshot_raw_release(struct ctl_handle *h)
+{
+	close_raw(h);
+	snapshot_release(instance_of(h));
+}
+
+static int snapshot_raw_read(struct ctl_handle *h, struct seq *s)
+{
+	struct raw *raw = h->priv;
+
+	if (raw->given == PAGE_SIZE) {
+		if (!(snapshot_cpus(instance_of(h)) >> h->cpu & 1) ||
+		    !raw_page_fill(&raw->cursor, raw->page))
+			return 0;
+		raw->given = 0;
+	}
+	return hand_out(raw, s);
+}
+CTL_FILE(snapshot_raw, .path = TRACING "per_cpu/cpu%u/snapshot_raw",
+	 .folders = &trace_folders, .open = snapshot_raw_open,
+	 .release = snapshot_raw_release, .read = snapshot_raw_read);
+
+static void buffer_percent_show(struct ctl_handle *h, struct seq *s)
+{
+	seq_printf(s, "%u\n", READ_ONCE(instance_of(h)->buffer_percent));
+}
+
+static int buffer_percent_write(struct ctl_handle *h, char *text)
+{
+	u64 percent = 0;
+	int err = ctl_number(h, text, ~0ull, "number from 0 to 100", &percent);
+
+	if (!err && percent > 100)
+		err = ctl_error(h, -EINVAL, "it is a number from 0 to 100");
+	if (!err)
+		WRITE_ONCE(instance_of(h)->buffer_percent, percent);
+	return err;
+}
+CTL_FILE(buffer_percent, .path = TRACING "buffer_percent",
+	 .folders = &trace_folders, .show = buffer_percent_show,
+	 .write = buffer_percent_write);

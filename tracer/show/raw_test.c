@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Pages of trace_pipe_raw, taken apart by the rules of header_page and header_event: every
+ * entry is there once, in its order and at its time, whatever it is and however long.
+ */
+#include <tracer/testing.h>
+
+#include <kernel/lib/format.h>
+#include <kernel/mm/kmalloc.h>
+#include <kernel/mm/page.h>
+#include <kernel/time.h>
+#include <tracer/show/files_marker.h>
+#include <tracer/show/raw.h>
+#include <tracer/show/snapshot.h>
+#include <tracer/ring/ring_control.h>
+#include <tracer/ring/ring_more.h>
+
+static struct {
+	const char *at, *end;
+	u64 time;
+	u32 len;
+	const char *payload;
+} next;
+
+static u32 word_at(const char *p)
+{
+	u32 word;
+
+	memcpy(&word, p, sizeof(word));
+	return word;
+}
+
+/* Go to the next entry of the page; false: there is no more. */
+static bool step(struct ktest_run *t)
+{
+	const bool little = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
+	u32 word, type, delta;
+
+	if (next.at == next.end)
+		return false;
+	word = word_at(next.at);
+	type = little ? word & 31 : word >> 27;
+	delta = little ? word >> 5 : word & ((1u << 27) - 1);
+	next.at += 4;
+	if (type == 30) {
+		next.time += delta + ((u64)word_at(next.at) << 27);
+		next.at += 4;
+		return step(t);
+	}
+	next.time += delta;
+	KEXPECT(t, type <= 28);
+	next.len = type ? 4 * type : word_at(next.at) - 4;
+	next.payload = next.at + (type ? 0 : 4);
+	next.at = next.payload + next.len;
+	KEXPECT(t, next.at <= next.end);
+	return next.at <= next.end;
+}
+
+static u64 begin_page(struct ktest_run *t, const char *page)
+{
+	unsigned long commit;
+
+	memcpy(&next.time, page, 8);
+	memcpy(&commit, page + 8, sizeof(commit));
+	next.at = page + RAW_HEAD;
+	next.end = next.at + (commit & 0xfff);
+	KEXPECT(t, next.end <= page + PAGE_SIZE);
+	if (!(commit & RAW_LOST))
+		return 0;
+	KEXPECT(t, commit & RAW_LOST_COUNT);
+	memcpy(&commit, next.end, sizeof(commit));
+	return commit;
+}
+
+/* Markers of every length up to the longest; the text says which one it is. */
+KTEST(raw_markers, "raw.markers_of_any_length")
+{
+	char *page = page_alloc(0), *text = kzalloc(RING_MARK_MAX + 1);
+	struct ring_cursor c;
+	unsigned int len = 1, n;
+	u64 last = 0;
+
+	KASSERT(t, page && text);
+	trace_test_reset();
+	trace_test_size(2048);
+	preempt_disable();
+	for (unsigned int i = 1; i <= RING_MARK_MAX; i++) {
+		memset(text, 'a' + i % 26, i);
+		KEXPECT_EQ(t, ring_mark(rings, text, i), 0);
+	}
+	preempt_enable();
+	trace_test_put("tracing_on", "0");
+	for (unsigned int cpu = 0; cpu < nr_cpus; cpu++) {
+		KASSERT(t, !ring_cursor_open(&c, rings, cpu, false));
+		while ((n = raw_page_fill(&c, page))) {
+			KEXPECT_EQ(t, begin_page(t, page), 0);
+			while (n-- && step(t)) {
+				const char *said =
+					next.payload + 8 + sizeof(long);
+
+				unsigned long ip;
+
+				memcpy(&ip, next.payload + 8, sizeof(ip));
+				KEXPECT(t, ip == (unsigned long)
+							   tracing_mark_write);
+				KEXPECT_EQ(t, said[0], 'a' + len % 26);
+				KEXPECT_EQ(t, strlen(said), len + 1);
+				KEXPECT_EQ(t, said[len], '\n');
+				KEXPECT(t, next.time >= last);
+				last = next.time;
+				len++;
+			}
+			KEXPECT(t, next.at == next.end);
+		}
+		ring_cursor_close(&c);
+	}
+	KEXPECT_EQ(t, len, RING_MARK_MAX + 1);
+	kfree(text);
+	page_free(page, 0);
+	trace_test_size(RING_DEFAULT_KB);
+	trace_test_reset();
+}
+
+/* Bytes that a marker of so many takes in a page, where its time is near the last one's. */
+static u32 marker_size(u32 len)
+{
+	u32 payload = ALIGN_UP(8 + sizeof(long) + len + 2, 4ul);
+
+	return payload + (payload > 112 ? 8 : 4);
+}
+
+/* An entry that fits into a page, but not together with a time that is far ahead. */
+KTEST(raw_far, "raw.far_time_needs_room")
+{
+	char *page = page_alloc(1), *text = kzalloc(RING_MARK_MAX + 1);
+	u32 left = RAW_DATA, most = marker_size(RING_MARK_MAX), len = 1;
+	struct ring_cursor c;
+
+	KASSERT(t, page && text);
+	memset(text, 'x', RING_MARK_MAX);
+	memset(page + PAGE_SIZE, 0x5a, PAGE_SIZE);
+	trace_test_reset();
+	task_set_affinity(current_task(), 1);
+	for (; left > 2 * most; left -= most)
+		KEXPECT_EQ(t, ring_mark(rings, text, RING_MARK_MAX), 0);
+	/* Two more, so that a marker of one byte and 4 bytes are left. */
+	left -= marker_size(1) + 4;
+	KEXPECT_EQ(t, ring_mark(rings, text, RING_MARK_MAX), 0);
+	left -= most;
+	while (marker_size(len) < left)
+		len++;
+	KEXPECT_EQ(t, marker_size(len), left);
+	KEXPECT_EQ(t, ring_mark(rings, text, len), 0);
+	task_sleep(150 * NSEC_PER_MSEC); /* more than 2^27 ns */
+	KEXPECT_EQ(t, ring_mark(rings, text, 1), 0);
+	trace_test_put("tracing_on", "0");
+	KASSERT(t, !ring_cursor_open(&c, rings, 0, false));
+	KEXPECT(t, raw_page_fill(&c, page) > 3);
+	begin_page(t, page);
+	KEXPECT_EQ(t, next.end - page, PAGE_SIZE - marker_size(1) - 4);
+	KEXPECT_EQ(t, raw_page_fill(&c, page), 1);
+	for (unsigned int i = 0; i < PAGE_SIZE; i++)
+		KEXPECT_EQ(t, (u8)page[PAGE_SIZE + i], 0x5a);
+	ring_cursor_close(&c);
+	task_set_affinity(current_task(), ~0u);
+	kfree(text);
+	page_free(page, 1);
+	trace_test_reset();
+}
+
+static u64 entries_and_lost(struct ktest_run *t, struct ring_cursor *c,
+			    char *page, u64 *lost)
+{
+	unsigned int n;
+	u64 read = 0;
+
+	while ((n = raw_page_fill(c, page))) {
+		*lost += begin_page(t, page);
+		read += n;
+	}
+	return read + *lost;
+}
+
+static void call_victim(unsigned int times)
+{
+	for (unsigned int i = 0; i < times; i++)
+		victim_call(i);
+}
+
+/* What the ring has lost before a page is said in the page: also before the first page, and
+ * since the ring was cleared. */
+KTEST(raw_lost, "raw.lost_entries_are_counted")
+{
+	char *page = page_alloc(0);
+	struct ring_cursor c;
+	struct ring_stats sum;
+	u64 lost = 0;
+	unsigned int n;
+
+	KASSERT(t, page);
+	KEXPECT_EQ(t, trace_test_victim(), 0);
+	trace_test_size(8);
+	task_set_affinity(current_task(), 1);
+	/* The ring goes round several times before there is a reader, and before its first page. */
+	call_victim(2000);
+	KASSERT(t, !ring_cursor_open(&c, rings, 0, false));
+	call_victim(3000);
+	trace_test_put("tracing_on", "0");
+	KEXPECT_EQ(t, entries_and_lost(t, &c, page, &lost), 5000);
+	KEXPECT(t, lost > 3000);
+	trace_test_put("tracing_on", "1");
+	call_victim(100);
+	n = raw_page_fill(&c, page);
+	KEXPECT(t, n > 50 && !begin_page(t, page));
+	/* Again, before the next one. */
+	call_victim(5000);
+	trace_test_put("tracing_on", "0");
+	lost = 0;
+	KEXPECT_EQ(t, n + entries_and_lost(t, &c, page, &lost), 5100);
+	KEXPECT(t, lost > 3000);
+	/* The cursor stands at 10,100 entries; now they count from 0. */
+	trace_test_put("trace", "");
+	trace_test_put("tracing_on", "1");
+	call_victim(4000);
+	trace_test_put("tracing_on", "0");
+	lost = 0;
+	KEXPECT_EQ(t, entries_and_lost(t, &c, page, &lost), 4000);
+	KEXPECT(t, lost > 2000);
+	KEXPECT(t, trace_test_books(&sum));
+	ring_cursor_close(&c);
+	/* What one reader was told of, another one is not. */
+	KASSERT(t, !ring_cursor_open(&c, rings, 0, false));
+	trace_test_put("tracing_on", "1");
+	call_victim(10);
+	trace_test_put("tracing_on", "0");
+	KEXPECT_EQ(t, raw_page_fill(&c, page), 10);
+	KEXPECT_EQ(t, begin_page(t, page), 0);
+	ring_cursor_close(&c);
+	task_set_affinity(current_task(), ~0u);
+	page_free(page, 0);
+	trace_test_size(RING_DEFAULT_KB);
+	trace_test_reset();
+}
+
+/* Entries in the next pages of a binary file, up to its end or to where a reader must wait. */
+static unsigned int count_raw(struct ktest_run *t, struct ctl_handle *h)
+{
+	static char page[PAGE_SIZE];
+	unsigned int entries = 0;
+	size_t len = 0;
+	ssize_t n;
+
+	while ((n = ctl_read(h, page + len, PAGE_SIZE - len)) > 0) {
+		len += n;
+		if (len < PAGE_SIZE)
+			continue;
+		for (begin_page(t, page); step(t); entries++)
+			;
+		len = 0;
+	}
+	KEXPECT_EQ(t, len, 0);
+	return entries;
+}
+
+static struct ctl_handle *open_raw(struct ktest_run *t, const char *file)
+{
+	struct ctl_handle *h = NULL;
+	char path[64];
+
+	snprintf(path, sizeof(path), TRACING "per_cpu/cpu0/%s", file);
+	KEXPECT_EQ(t, ctl_open(path, false, false, &h), 0);
+	return h;
+}
+
+/* A snapshot is read once, as far as it goes, whether tracing is on or off; it stays meanwhile. */
+KTEST(raw_snapshot, "raw.snapshot")
+{
+	struct ctl_handle *h;
+
+	KEXPECT_EQ(t, trace_test_victim(), 0);
+	task_set_affinity(current_task(), 1);
+	h = open_raw(t, "snapshot_raw");
+	KASSERT(t, h);
+	KEXPECT_EQ(t, count_raw(t, h), 0);
+	ctl_abandon(h);
+	call_victim(1000);
+	KEXPECT_EQ(t, trace_test_put("snapshot", "1"), 0);
+	call_victim(10);
+	h = open_raw(t, "snapshot_raw");
+	KASSERT(t, h);
+	KEXPECT_EQ(t, trace_test_put("snapshot", "1"), -EBUSY);
+	KEXPECT_EQ(t, count_raw(t, h), 1000);
+	KEXPECT_EQ(t, count_raw(t, h), 0);
+	ctl_abandon(h);
+	/* Its memory may go between two pages. */
+	KEXPECT_EQ(t, trace_test_put("snapshot", "1"), 0);
+	call_victim(1000);
+	KEXPECT_EQ(t, trace_test_put("snapshot", "1"), 0);
+	h = open_raw(t, "snapshot_raw");
+	KASSERT(t, h);
+	for (unsigned int i = 0; i < PAGE_SIZE; i++)
+		KEXPECT_EQ(t, ctl_read(h, &(char){ 0 }, 1), 1);
+	KEXPECT_EQ(t, trace_test_put("snapshot", "0"), 0);
+	count_raw(t, h);
+	ctl_abandon(h);
+	KEXPECT_EQ(t, trace_test_put("current_tracer", "irqsoff"), 0);
+	KEXPECT_EQ(t,
+		   ctl_open(TRACING "per_cpu/cpu0/snapshot_raw", false, false,
+			    &h),
+		   -EBUSY);
+	task_set_affinity(current_task(), ~0u);
+	trace_test_reset();
+}
+
+static struct ctl_handle *waiting;
+static ssize_t woken_with; /* what the read returned; 0: it waits */
+
+static void wait_for_page(void *arg)
+{
+	char byte;
+
+	(void)arg;
+	WRITE_ONCE(woken_with, ctl_read(waiting, &byte, 1));
+}
+
+/* Does a reader that waits go on, within a tenth of a second? */
+static bool goes_on(void)
+{
+	task_sleep(100 * NSEC_PER_MSEC);
+	return READ_ONCE(woken_with);
+}
+
+#define PAGES 16u
+
+static void wait_at(struct ktest_run *t, const char *percent, unsigned int less,
+		    unsigned int enough)
+{
+	struct task *reader;
+
+	KEXPECT_EQ(t, trace_test_victim(), 0);
+	KEXPECT_EQ(t, trace_test_put("buffer_percent", percent), 0);
+	woken_with = 0;
+	waiting = open_raw(t, "trace_pipe_raw");
+	KASSERT(t, waiting);
+	reader = task_create("reader", PRIO_NORMAL, ~0u, wait_for_page, NULL);
+	KASSERT(t, reader);
+	KEXPECT(t, !goes_on());
+	call_victim(less);
+	KEXPECT(t, !less || !goes_on());
+	call_victim(enough - less);
+	KEXPECT(t, goes_on());
+	trace_test_put("tracing_on", "0");
+	task_join(reader);
+	KEXPECT_EQ(t, woken_with, 1);
+	ctl_abandon(waiting);
+}
+
+/* A reader that waits goes on when its ring is full to that part; one that does not wait gets
+ * each entry at once, and so does each reader when tracing ends. */
+KTEST(raw_percent, "raw.buffer_percent")
+{
+	struct ctl_handle *h;
+
+	KEXPECT(t, trace_test_says("buffer_percent", "50\n"));
+	KEXPECT_EQ(t, trace_test_put("buffer_percent", "101"), -EINVAL);
+	KEXPECT(t, strstr(trace_test_error, "from 0 to 100"));
+	KEXPECT(t, trace_test_says("buffer_percent", "50\n"));
+	task_set_affinity(current_task(), 1);
+	trace_test_size(4 * PAGES);
+	wait_at(t, "0", 0, 1);
+	wait_at(t, "50", 6 * RING_SLOTS, 8 * RING_SLOTS);
+	wait_at(t, "100", 14 * RING_SLOTS, 16 * RING_SLOTS);
+	KEXPECT_EQ(t, trace_test_victim(), 0);
+	h = open_raw(t, "trace_pipe_raw");
+	KASSERT(t, h);
+	h->nonblock = true;
+	call_victim(3);
+	KEXPECT_EQ(t, count_raw(t, h), 3);
+	h->nonblock = false;
+	call_victim(4);
+	trace_test_put("tracing_on", "0");
+	KEXPECT_EQ(t, count_raw(t, h), 4);
+	ctl_abandon(h);
+	trace_test_put("buffer_percent", "50");
+	task_set_affinity(current_task(), ~0u);
+	trace_test_size(RING_DEFAULT_KB);
+	trace_test_reset();
+}

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The shell's `bench`: instructions of everything that has a limit, counted by
+ * the machine under `-icount shift=0`, where they are the same in every run. One
+ * line a figure, for tools/bench:
+ *
+ *	bench: NAME VALUE UNIT LIMIT
+ */
+#include <boot/boot_info.h>
+#include <tracer/core/tracer.h>
+
+#include <kernel/errno.h>
+#include <kernel/test/ktest.h>
+#include <kernel/printk.h>
+#include <kernel/shell/shell.h>
+#include <kernel/lib/string.h>
+#include <kernel/time.h>
+#include <kernel/test/victim.h>
+#include <kernel/lock/mutex.h>
+#include <tracer/patch/patch.h>
+#include <kernel/event/event.h>
+#include <tracer/user/probe.h>
+#include <tracer/ring/ring_control.h>
+#include <tracer/ring/ring_internal.h>
+#include <tracer/sites/kept.h>
+#include <tracer/sites/sites.h>
+#include <tracer/core/calls.h>
+#include <tracer/core/filter.h>
+
+#define CALLS 10000u
+#define TURNS 8
+
+/* The tracer's functions write here when something is wrong. Nothing reads it. */
+static struct ctl_handle errors;
+
+/* All figures are kept in tenths; limit 0: none. */
+static int put_figure(struct sink *out, const char *name, u64 tenths,
+		      const char *unit, unsigned int limit)
+{
+	char text[12] = "-";
+
+	if (limit)
+		snprintf(text, sizeof(text), "%u", limit);
+	return sink_printf(out, "bench: %s %llu.%llu %s %s\n", name,
+			   (unsigned long long)tenths / 10,
+			   (unsigned long long)tenths % 10, unit, text);
+}
+
+/* Instructions of CALLS calls, interrupts off. */
+static noinline u64 count_calls(unsigned long (*fn)(unsigned long x))
+{
+	irq_state_t state = arch_irq_save();
+	unsigned long x = 0;
+	unsigned int i;
+	u64 start;
+
+	fn(0);
+	start = arch_instructions();
+	for (i = 0; i < CALLS; i++)
+		x = fn(x);
+	start = arch_instructions() - start;
+	arch_irq_restore(state);
+	return start;
+}
+
+/* What the site, and all that it calls, adds to a call. */
+static u64 cost_of_site(void)
+{
+	u64 with = count_calls(victim_call);
+	u64 without = count_calls(victim_call_notrace);
+
+	/* Rounded: where an instruction counter ticks more coarsely, a whole
+	 * number may come out one short. */
+	return ((with - without) * 10 + CALLS / 2) / CALLS;
+}
+
+static u64 cost_with(bool recording)
+{
+	u64 cost;
+
+	trace_record(recording, trace_top.cpumask);
+	cost = cost_of_site();
+	trace_record(true, trace_top.cpumask);
+	return cost;
+}
+
+/* What a call and its return take of the buffer. */
+static u64 bytes_of_graph_call(void)
+{
+	irq_state_t state = arch_irq_save();
+	const char *const *cur =
+		(const char *const *)&arch_this_cpu()->head.ring.cur;
+	const char *before;
+	u64 tenths;
+
+	ring_restart(&rings[cpu_index()]);
+	before = *cur;
+	for (unsigned int i = 0; i < TURNS; i++)
+		victim_call(i);
+	tenths = (*cur - before) * 10 / TURNS;
+	arch_irq_restore(state);
+	return tenths;
+}
+
+/* A jump label that is off, against the same function without it. */
+static u64 cost_of_label(void)
+{
+	u64 with = count_calls(victim_label);
+	u64 without = count_calls(victim_no_label);
+
+	return ((with - without) * 10 + CALLS / 2) / CALLS;
+}
+
+/* An event that is on, from its jump label to the next instruction: sched_switch has one of
+ * the longest records. */
+static u64 cost_of_switch_event(void)
+{
+	const struct task *t = arch_current();
+	irq_state_t state = arch_irq_save();
+	unsigned int i;
+	u64 start, loop;
+
+	event_sched_switch(t, t);
+	start = arch_instructions();
+	for (i = 0; i < CALLS; i++)
+		asm volatile("");
+	loop = arch_instructions() - start;
+	start = arch_instructions();
+	for (i = 0; i < CALLS; i++)
+		event_sched_switch(t, t);
+	start = arch_instructions() - start - loop;
+	arch_irq_restore(state);
+	ring_clear(rings, ~0u);
+	return (start * 10 + CALLS / 2) / CALLS;
+}
+
+static u64 count_batch(bool on)
+{
+	struct patch_batch b;
+	u64 start = arch_instructions();
+
+	patch_apply(&b, 0, site_words, on ? patch_want_on : patch_want_off,
+		    NULL);
+	return arch_instructions() - start;
+}
+
+/* Batches of every site: the least of some, which the tick did not interrupt. */
+static void cost_of_batches(u64 *enable, u64 *disable)
+{
+	unsigned int i, sites = max(site_boot.patched, 1u);
+
+	*enable = *disable = ~0ull;
+	for (i = 0; i < TURNS; i++) {
+		*enable = min(*enable, count_batch(true));
+		*disable = min(*disable, count_batch(false));
+	}
+	*enable = *enable * 10 / sites;
+	*disable = *disable * 10 / sites;
+}
+
+/* A function by name, added to those traced, while the tracer runs. */
+static u64 cost_of_name(void)
+{
+	u64 start, least = ~0ull;
+	unsigned int i;
+
+	for (i = 0; i < TURNS; i++) {
+		char add[] = "victim_other", drop[] = "!victim_other";
+
+		start = arch_instructions();
+		filter_write(&errors, &trace_top.filter, add, true);
+		start = arch_instructions() - start;
+		filter_write(&errors, &trace_top.filter, drop, true);
+		least = min(least, start);
+	}
+	return least * 10;
+}
+
+static int put_sites(struct sink *out)
+{
+	/* One instruction is one nanosecond: the clock had no rate yet then,
+	 * and arch_instructions() need not work that early. */
+	put_figure(out, "boot_conversion",
+		   clock_delta_to_ns(site_boot.clock) * 10 /
+			   (site_count + kept_count + jump_count),
+		   "instructions/site", 60);
+	put_figure(out, "site_table", site_bytes() * 10 / max(site_count, 1u),
+		   "bytes/site", 5);
+	return put_figure(out, "jump_table", jump_bytes() * 10 / jump_count,
+			  "bytes/label", 8);
+}
+
+/* ---- Strategies ------------------------------------------------------------ */
+
+/*
+ * Linux, for comparison, instructions a site to enable everything: 4,473 to 5,312
+ * with breakpoints on x86-64, 544 on RISC-V, 669 on MIPS. The stall is the
+ * longest that a task at the highest priority was kept from running, waking it
+ * included.
+ */
+static void put_strategy(struct sink *out, const char *name, unsigned int limit)
+{
+	char what[40];
+	u64 enable, disable, stall;
+
+	cost_of_batches(&enable, &disable);
+	snprintf(what, sizeof(what), "%s_enable_all", name);
+	put_figure(out, what, enable, "instructions/site", limit);
+	snprintf(what, sizeof(what), "%s_disable_all", name);
+	put_figure(out, what, disable, "instructions/site", limit);
+	snprintf(what, sizeof(what), "%s_longest_stall", name);
+	if (!probe_measure(site_count, &stall))
+		put_figure(out, what, stall * 10, "ns", 0);
+}
+
+/* Every strategy that this CPU does not refuse. */
+static void put_strategies(struct sink *out)
+{
+	const char *before = patch_strategy_name(), *why;
+	const struct patch_strategy *s;
+
+	for_each_registered (s, patch_strategies) {
+		if (patch_strategy_set(s->name, &why))
+			continue;
+		put_strategy(out, s->name,
+			     strcmp(s->name, "breakpoint") ? 60 : 200);
+	}
+	patch_strategy_set(before, &why);
+}
+
+/* Write a control file, which takes trace_mutex itself. */
+static void put(const char *file, const char *text)
+{
+	char error[160];
+
+	mutex_unlock(&trace_mutex);
+	if (ctl_echo(file, text, false, error, sizeof(error)))
+		printk("bench: %s: %s\n", file, error);
+	mutex_lock(&trace_mutex);
+}
+
+#define BESIDE TRACING "instances/bench"
+
+/* What a call costs that is recorded while another instance traces another function. */
+static u64 cost_beside(void)
+{
+	char error[160];
+	u64 cost = 0;
+
+	mutex_unlock(&trace_mutex);
+	if (ctl_mkdir(BESIDE, error, sizeof(error)))
+		printk("bench: %s: %s\n", BESIDE, error);
+	mutex_lock(&trace_mutex);
+	put(BESIDE "/set_ftrace_filter", "victim_other");
+	put(BESIDE "/current_tracer", "function");
+	cost = cost_with(true);
+	mutex_unlock(&trace_mutex);
+	ctl_rmdir(BESIDE, error, sizeof(error));
+	mutex_lock(&trace_mutex);
+	return cost;
+}
+
+/* And one that is not recorded, because its task is not in set_ftrace_pid. */
+static u64 cost_filtered(void)
+{
+	u64 cost;
+
+	put(TRACING "set_ftrace_pid", "2147483647");
+	cost = cost_with(true);
+	put(TRACING "set_ftrace_pid", "");
+	return cost;
+}
+
+/* A trigger on victim_call() that has nothing to do; `>>` leaves those of other functions. */
+static void put_trigger(const char *text)
+{
+	char error[160];
+
+	mutex_unlock(&trace_mutex);
+	if (ctl_echo(TRACING "set_ftrace_filter", text, true, error,
+		     sizeof(error)))
+		printk("bench: %s: %s\n", text, error);
+	mutex_lock(&trace_mutex);
+}
+
+/* What the first trigger of a function, and a further one, add to a call that C records, while
+ * other functions have over 64. */
+static void put_triggers(struct sink *out)
+{
+	u64 none, one, two;
+
+	put_trigger("s*:traceon s*:enable_event:sched:sched_switch");
+	put(TRACING "set_event", "sched:sched_switch");
+	none = cost_with(true);
+	put_trigger("victim_call:traceon");
+	one = cost_with(true);
+	put_trigger("victim_call:enable_event:sched:sched_switch");
+	two = cost_with(true);
+	put(TRACING "set_event", "");
+	put_trigger("!*:traceon !*:enable_event:sched:sched_switch");
+	put_figure(out, "call_beside_triggers", none, "instructions", 0);
+	put_figure(out, "first_trigger", one - none, "instructions", 60);
+	put_figure(out, "further_trigger", two - one, "instructions", 20);
+}
+
+static int put_calls(struct sink *out)
+{
+	char filter[] = "victim_call";
+	int err;
+
+	/* As much as the longest port may; tools/bench knows each port's. */
+	put_figure(out, "disabled_site", cost_of_site(), "instructions", 3);
+	put_figure(out, "disabled_label", cost_of_label(), "instructions", 2);
+	put_figure(out, "sched_switch_event", cost_of_switch_event(),
+		   "instructions", 120);
+	err = filter_write(&errors, &trace_top.filter, filter, false);
+	if (!err)
+		err = trace_select(&errors, "function");
+	if (err)
+		return shell_error(err, "bench", "%s", errors.error);
+	put_figure(out, "function_event", cost_with(true), "instructions", 45);
+	put_figure(out, "tracing_off", cost_with(false), "instructions", 10);
+	put_figure(out, "filtered_by_pid", cost_filtered(), "instructions", 30);
+	put_figure(out, "beside_an_instance", cost_beside(), "instructions",
+		   65);
+	put_triggers(out);
+	trace_select(&errors, "function_graph");
+	put_figure(out, "graph_call", cost_with(true), "instructions", 140);
+	put_figure(out, "graph_bytes", bytes_of_graph_call(), "bytes", 24);
+	trace_select(&errors, "function");
+	return put_figure(out, "enable_one_name", cost_of_name(),
+			  "instructions", 5000);
+}
+
+/* Instructions that it takes to find that there is no such control file, for which all are
+ * looked at; and one name of a listing. */
+static void put_files(struct sink *out)
+{
+	char name[40] = "trace_clock";
+	irq_state_t state = arch_irq_save();
+	u64 start = arch_instructions(), found, listed;
+
+	ctl_mode(TRACING "no_such_file");
+	found = arch_instructions() - start;
+	start = arch_instructions();
+	ctl_next(TRACING, name, sizeof(name));
+	listed = arch_instructions() - start;
+	arch_irq_restore(state);
+	put_figure(out, "find_file", found * 10, "instructions", 80000);
+	put_figure(out, "list_name", listed * 10, "instructions", 300000);
+}
+
+static int measure(struct sink *out)
+{
+	char none[] = "";
+	int err;
+
+	if (trace_top.tracer->ops || calls_ops(trace_top.tracer) ||
+	    trace_top.filter.count || trace_top.left_out.count)
+		return shell_error(-EBUSY, "bench",
+				   "the tracer is in use; "
+				   "`trace reset` first");
+	put_sites(out);
+	put_files(out);
+	put_strategies(out);
+	err = put_calls(out);
+	trace_select(&errors, "nop");
+	filter_write(&errors, &trace_top.filter, none, false);
+	return err;
+}
+
+static int cmd_bench(struct sink *out, int argc, char **argv)
+{
+	int err;
+
+	(void)argv;
+	if (argc > 1)
+		return shell_error(-EINVAL, "bench", "takes no arguments");
+	if (!boot_info.icount)
+		return shell_error(-EINVAL, "bench",
+				   "counts instructions, "
+				   "which needs -icount: use `make bench`");
+	mutex_lock(&trace_mutex);
+	err = measure(out);
+	mutex_unlock(&trace_mutex);
+	return err;
+}
+SHELL_CMD(bench, "bench", "", "instructions of everything that has a limit",
+	  cmd_bench);

@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: MIT */
+/* Control files that set the tracer up: /sys/kernel/tracing, Linux's names and
+ * formats. Those that show events are in files_buffer.c. */
+#include <tracer/core/tracer.h>
+
+#include <kernel/cpu/cpu.h>
+#include <kernel/errno.h>
+#include <kernel/lib/string.h>
+#include <kernel/time.h>
+#include <kernel/lock/mutex.h>
+#include <tracer/show/output.h>
+#include <tracer/patch/patch.h>
+#include <tracer/graph/graph.h>
+#include <tracer/core/returns.h>
+#include <tracer/core/filter.h>
+#include <tracer/core/calls.h>
+#include <tracer/calls/triggers.h>
+#include <kernel/mm/kmalloc.h>
+#include <tracer/ring/ring_control.h>
+
+/* ---- Tracers ------------------------------------------------------------------ */
+
+/* As in Linux, nop is the last: libtracefs takes the last name with its newline, and asks for
+ * nop without a look at this list. */
+static void available_tracers_show(struct ctl_handle *h, struct seq *s)
+{
+	const struct tracer *t;
+
+	for_each_registered (t, tracers)
+		if (t != &tracer_nop && instance_has(instance_of(h), t))
+			seq_printf(s, "%s ", t->name);
+	seq_printf(s, "%s\n", tracer_nop.name);
+}
+CTL_FILE(available_tracers, .path = TRACING "available_tracers",
+	 .folders = &trace_folders, .show = available_tracers_show);
+
+static void current_tracer_show(struct ctl_handle *h, struct seq *s)
+{
+	seq_printf(s, "%s\n", READ_ONCE(instance_of(h)->tracer)->name);
+}
+
+static int current_tracer_write(struct ctl_handle *h, char *text)
+{
+	return instance_select(h, instance_of(h), ctl_strip(text));
+}
+TRACE_FILE(current_tracer, .path = TRACING "current_tracer",
+	   .folders = &trace_folders, .show = current_tracer_show,
+	   .write = current_tracer_write);
+
+/* trace-cmd writes 1 before it selects a tracer. */
+static void ftrace_enabled_show(struct ctl_handle *h, struct seq *s)
+{
+	(void)h;
+	seq_printf(s, "1\n");
+}
+
+static int ftrace_enabled_write(struct ctl_handle *h, char *text)
+{
+	int on, err = ctl_int(h, text, CTL_SWITCH, &on);
+
+	if (err || on)
+		return err;
+	return ctl_error(h, -EINVAL,
+			 "functions are traced as current_tracer says; nop "
+			 "traces none");
+}
+CTL_FILE(ftrace_enabled, .path = "/proc/sys/kernel/ftrace_enabled",
+	 .show = ftrace_enabled_show, .write = ftrace_enabled_write);
+
+static void tracing_on_show(struct ctl_handle *h, struct seq *s)
+{
+	seq_printf(s, "%d\n", READ_ONCE(instance_of(h)->on));
+}
+
+static int tracing_on_write(struct ctl_handle *h, char *text)
+{
+	u64 on;
+	int err = ctl_number(h, text, ~0ull, CTL_SWITCH, &on);
+
+	if (!err)
+		instance_record(instance_of(h), on != 0,
+				instance_of(h)->cpumask);
+	return err;
+}
+TRACE_FILE(tracing_on, .path = TRACING "tracing_on", .folders = &trace_folders,
+	   .show = tracing_on_show, .write = tracing_on_write);
+
+static void tracing_cpumask_show(struct ctl_handle *h, struct seq *s)
+{
+	seq_printf(s, "%x\n", READ_ONCE(instance_of(h)->cpumask));
+}
+
+static int tracing_cpumask_write(struct ctl_handle *h, char *text)
+{
+	cpumask_t mask;
+	int err;
+
+	text = ctl_strip(text);
+	err = instance_cpus_parse(text, &mask);
+	if (err)
+		return ctl_error(h, err,
+				 "'%.32s' is no "
+				 "hexadecimal mask of CPUs within %x",
+				 text, cpus_present());
+	instance_record(instance_of(h), instance_of(h)->on, mask);
+	return 0;
+}
+TRACE_FILE(tracing_cpumask, .path = TRACING "tracing_cpumask",
+	   .folders = &trace_folders, .show = tracing_cpumask_show,
+	   .write = tracing_cpumask_write);
+
+static void clock_show(struct ctl_handle *h, struct seq *s)
+{
+	trace_clock_show(s, instance_of(h));
+}
+
+static int trace_clock_write(struct ctl_handle *h, char *text)
+{
+	int err = trace_clock_select(instance_of(h), ctl_strip(text));
+
+	if (!err)
+		ring_clear(instance_of(h)->rings, cpus_present());
+	return err ? ctl_error(h, err, "'%.32s' is none of: %s", text,
+			       trace_clock_names) :
+		     0;
+}
+TRACE_FILE(trace_clock, .path = TRACING "trace_clock",
+	   .folders = &trace_folders, .show = clock_show,
+	   .write = trace_clock_write);
+
+/* ---- Limits of the call graph --------------------------------------------------- */
+
+static void graph_depth_show(struct ctl_handle *h, struct seq *s)
+{
+	(void)h;
+	seq_printf(s, "%u\n", READ_ONCE(graph_limits.depth));
+}
+
+static int graph_depth_write(struct ctl_handle *h, char *text)
+{
+	u64 v;
+	int err = ctl_number(h, text, ~0u, "number of levels; 0 is all", &v);
+
+	if (err)
+		return err;
+	WRITE_ONCE(graph_limits.depth, v);
+	graph_limits_changed();
+	return 0;
+}
+TRACE_FILE(max_graph_depth, .path = TRACING "max_graph_depth",
+	   .show = graph_depth_show, .write = graph_depth_write);
+
+static void thresh_show(struct ctl_handle *h, struct seq *s)
+{
+	(void)h;
+	seq_printf(s, "%llu\n", (unsigned long long)graph_limits.thresh_us);
+}
+
+/* Linux's unit is the microsecond, too. */
+static int thresh_write(struct ctl_handle *h, char *text)
+{
+	u64 us;
+	int err =
+		ctl_number(h, text, ~0ull / NSEC_PER_USEC,
+			   "number of microseconds; 0 records every call", &us);
+
+	if (err)
+		return err;
+	graph_limits.thresh_us = us;
+	/* No wait is shorter than a tick, so 0 must not be converted. */
+	graph_limits.thresh = us ? ns_to_clock_delta(us * NSEC_PER_USEC) : 0;
+	graph_limits_changed();
+	return 0;
+}
+TRACE_FILE(tracing_thresh, .path = TRACING "tracing_thresh",
+	   .show = thresh_show, .write = thresh_write);
+
+/* ---- Filters, and lists of functions -------------------------------------------- */
+
+/* One record a site whose bit is set; h->pos is the site to look at next. */
+static bool next_site(struct ctl_handle *h, const u32 *bits)
+{
+	while (h->pos < site_count && !site_test(bits, h->pos))
+		h->pos++;
+	return h->pos < site_count;
+}
+
+static int list_sites(struct ctl_handle *h, struct seq *s, const u32 *bits,
+		      const char *format)
+{
+	if (!next_site(h, bits))
+		return 0;
+	seq_printf(s, format, site_function(h->pos));
+	h->pos++;
+	return 1;
+}
+
+static struct site_filter *filter_of(const struct ctl_handle *h)
+{
+	struct trace_instance *in = instance_of(h);
+	struct site_filter *const filters[] = {
+		&in->filter,	      &in->left_out, &filter_graph,
+		&filter_graph_hidden, &filter_stack,
+	};
+	const char *name = strrchr(h->file->path, '/') + 1;
+	unsigned int i = 0;
+
+	while (strcmp(filters[i]->name, name))
+		i++;
+	return filters[i];
+}
+
+/* A write may give the bits' memory back, but not meanwhile. */
+static int filter_read(struct ctl_handle *h, struct seq *s)
+{
+	const struct site_filter *f = filter_of(h);
+	unsigned long i = f->count ? site_count : 1, before;
+
+	if (f->count && list_sites(h, s, *f->bits, "%s\n"))
+		return 1;
+	if (!f->count && !h->pos) {
+		h->pos++;
+		seq_printf(s, "%s\n", f->empty);
+		return 1;
+	}
+	i = h->pos++ - i;
+	if (filter_show_module(s, f, &i))
+		return 1;
+	if (f != &instance_of(h)->filter)
+		return 0;
+	before = i;
+	if (!triggers_show(s, instance_of(h), &i))
+		return 0;
+	h->pos += i - before - 1;
+	return 1;
+}
+
+/* Takes the triggers out of text, and returns them; NULL: out of memory. */
+static char *part_triggers(char *text)
+{
+	char *triggers = kzalloc(strlen(text) + 1), *found = triggers;
+	char *rest = text, *kept = text, *word, **to;
+
+	while (triggers && (word = ctl_word(&rest))) {
+		to = trigger_is_one(word) ? &found : &kept;
+		if (*to != triggers && *to != text)
+			*(*to)++ = ' ';
+		memmove(*to, word, strlen(word) + 1);
+		*to += strlen(*to);
+	}
+	if (triggers)
+		*kept = '\0';
+	return triggers;
+}
+
+/* Functions and triggers in one write. A wrong one of either kind changes nothing. */
+static int trace_filter_write(struct ctl_handle *h, char *text)
+{
+	struct site_filter *f = &instance_of(h)->filter;
+	char *commands = part_triggers(text), *copy;
+	int err = commands ? 0 : ctl_error(h, -ENOMEM, "out of memory");
+
+	if (!err && *commands) {
+		copy = kmalloc(strlen(text) + 1);
+		if (!copy)
+			err = ctl_error(h, -ENOMEM, "out of memory");
+		if (copy)
+			strlcpy(copy, text, strlen(text) + 1);
+		if (!err)
+			err = filter_check(h, f, copy, !h->truncate);
+		kfree(copy);
+		if (!err)
+			err = triggers_write(h, commands);
+	}
+	kfree(commands);
+	return err ? err : filter_write(h, f, text, !h->truncate);
+}
+
+static int filter_file_write(struct ctl_handle *h, char *text)
+{
+	int err = filter_of(h) == &instance_of(h)->filter ?
+			  trace_filter_write(h, text) :
+			  filter_write(h, filter_of(h), text, !h->truncate);
+
+	if (!err)
+		graph_limits_changed();
+	return err;
+}
+
+#define FILTER_FILE(ident, ...)                                                \
+	TRACE_FILE(ident, .path = TRACING #ident, .read = filter_read,         \
+		   .write = filter_file_write, .empties = true, __VA_ARGS__)
+FILTER_FILE(set_ftrace_filter, .folders = &trace_folders);
+FILTER_FILE(set_ftrace_notrace, .folders = &trace_folders);
+FILTER_FILE(set_graph_function);
+FILTER_FILE(set_graph_notrace);
+FILTER_FILE(stack_trace_filter);
+
+static int available_functions_read(struct ctl_handle *h, struct seq *s)
+{
+	return list_sites(h, s, live_calls.patchable, "%s\n");
+}
+CTL_FILE(available_functions, .path = TRACING "available_filter_functions",
+	 .read = available_functions_read);
+
+static int available_addrs_read(struct ctl_handle *h, struct seq *s)
+{
+	if (!next_site(h, live_calls.patchable))
+		return 0;
+	seq_printf(s, "%lx %s\n", site_address(h->pos), site_function(h->pos));
+	h->pos++;
+	return 1;
+}
+CTL_FILE(available_addrs, .path = TRACING "available_filter_functions_addrs",
+	 .read = available_addrs_read);
+
+/* How many are told of its calls; and where they lead, if they do: as Linux shows it. */
+static void put_use(struct seq *s, unsigned int site)
+{
+	unsigned long entry = (unsigned long)calls_entry(site);
+	struct symbol sym;
+
+	seq_printf(s, "%s (%u)", site_function(site), calls_users(site));
+	if (site_test(live_calls.enabled, site) && symbol_at(entry, &sym))
+		seq_printf(s, "\ttramp: %s+0x0/0x%lx", sym.name, sym.size);
+	seq_printf(s, "\n");
+}
+
+static int list_uses(struct ctl_handle *h, struct seq *s, const u32 *bits)
+{
+	if (!next_site(h, bits))
+		return 0;
+	put_use(s, h->pos++);
+	return 1;
+}
+
+static int enabled_functions_read(struct ctl_handle *h, struct seq *s)
+{
+	return list_uses(h, s, live_calls.enabled);
+}
+TRACE_FILE(enabled_functions, .path = TRACING "enabled_functions",
+	   .read = enabled_functions_read);
+
+static int touched_functions_read(struct ctl_handle *h, struct seq *s)
+{
+	return list_uses(h, s, live_calls.touched);
+}
+TRACE_FILE(touched_functions, .path = TRACING "touched_functions",
+	   .read = touched_functions_read);
+
+static void total_info_show(struct ctl_handle *h, struct seq *s)
+{
+	struct patch_stats p;
+
+	(void)h;
+	patch_stats(&p);
+	seq_printf(s, "%u pages:%lu groups: 1\n", site_boot.patched,
+		   (site_bytes() + PAGE_SIZE - 1) / PAGE_SIZE);
+	seq_printf(s, "ftrace boot update time = %llu (ns)\n",
+		   (unsigned long long)clock_delta_to_ns(site_boot.clock));
+	seq_printf(s,
+		   "patch strategy: %s, batches: %u, sites written: %llu, by "
+		   "breakpoint instead: %llu\n",
+		   p.strategy, p.batches, (unsigned long long)p.sites_written,
+		   (unsigned long long)p.fallback);
+	seq_printf(s, "breakpoints hit: %u, late: %u\n", p.traps, p.late);
+	seq_printf(s, "longest time a CPU was held = %llu (ns)\n",
+		   (unsigned long long)p.held_ns_max);
+	seq_printf(s, "longest write with interrupts off = %llu (ns)\n",
+		   (unsigned long long)p.window_ns_max);
+	seq_printf(s, "returns not taken: %u too deep, %u without an address\n",
+		   returns_missed, returns_refused);
+}
+CTL_FILE(dyn_ftrace_total_info, .path = TRACING "dyn_ftrace_total_info",
+	 .show = total_info_show);
+
+/* clang-format off */
+static const char readme[] =
+"  available_tracers   what current_tracer takes; nop is off\n"
+"  available_events    what set_event takes: SYSTEM:NAME\n"
+"  set_event           events to record; > replaces, >> adds, !event removes;\n"
+"                      sched:* and * match; empty is none\n"
+"  events/             the same, 0 or 1: enable, SYSTEM/enable,\n"
+"                      SYSTEM/NAME/enable; format and id of each; filter:\n"
+"                      prev_pid == 0 && (next_prio > 3 || next_comm ~ p*)\n"
+"                      trigger: COMMAND[:COUNT] [if FILTER], with ! taken back:\n"
+"                      traceon traceoff stacktrace snapshot\n"
+"                      enable_event:SYSTEM:NAME disable_event:SYSTEM:NAME\n"
+"  set_event_pid       tasks whose events are recorded; empty is all\n"
+"  set_event_notrace_pid  tasks whose events are not\n"
+"  error_log           mistakes in filters, with the place marked\n"
+"  tracing_on          0 stops recording, sites stay as they are\n"
+"  trace               what was recorded; > clears it\n"
+"  snapshot            1 sets aside what trace holds, 0 frees it, 2 clears it\n"
+"  trace_pipe          the same, consuming, waits for more\n"
+"  set_ftrace_filter   functions to trace; > replaces, >> adds, !name\n"
+"                      removes; * ? [a-z] match; a number is a line of\n"
+"                      available_filter_functions; empty is all\n"
+"                      FUNC:traceon FUNC:traceoff FUNC:stacktrace FUNC:snapshot\n"
+"                      FUNC:dump (to the console, and tracing_on becomes 0)\n"
+"                      FUNC:enable_event:SYSTEM:NAME FUNC:disable_event:...,\n"
+"                      with :COUNT or without: done when FUNC is called\n"
+"  set_ftrace_notrace  functions never to trace\n"
+"  set_ftrace_pid      tasks whose calls are recorded; empty is all\n"
+"  set_ftrace_notrace_pid  tasks whose calls are not\n"
+"  stack_trace         the deepest stack, while stack_tracer_enabled in\n"
+"                      /proc/sys/kernel is 1; echo 0 > stack_max_size\n"
+"                      begins anew, stack_trace_filter names functions\n"
+"  function_profile_enabled  1 counts calls and their time, for functions of\n"
+"                      set_ftrace_filter: trace_stat/functionN shows them\n"
+"  set_graph_function  function_graph: only calls that begin in these\n"
+"  set_graph_notrace   function_graph: neither these nor what they call\n"
+"  max_graph_depth     function_graph: levels that are recorded; 0 is all\n"
+"  tracing_thresh      function_graph: only returns of calls that took as\n"
+"                      many microseconds; 0 is all; latency tracers: keep\n"
+"                      the last that took as long, and not the longest\n"
+"  tracing_max_latency microseconds of the longest that a latency tracer has\n"
+"                      seen; only what takes longer is kept; trace shows it\n"
+"  trace_options       what is shown: NAME or noNAME; or options/NAME, 1 or 0\n"
+"  enabled_functions   functions whose call is on now, how many are told of it,\n"
+"                      and where it leads; touched_functions: has ever been on\n"
+"  buffer_size_kb      KiB of buffer a CPU\n"
+"  buffer_percent      how full a buffer is when a reader of trace_pipe_raw\n"
+"                      that waits goes on; 0 is at the first event\n"
+"  patch_strategy      how sites are switched: stop breakpoint word\n"
+"  patch_log           in which order text was written and CPUs synchronised\n"
+"  patch_log_check     whether that order is right\n"
+"  patch_probe         1 starts tasks that note how long they are kept from\n"
+"                      running; shows the longest, by strategy and CPU\n"
+"  trace_clock         local global counter uptime mono boot; clears\n"
+"  tracing_cpumask     CPUs that record, hexadecimal\n"
+"  trace_marker        text to put into the trace; trace_marker_raw: a number of\n"
+"                      4 bytes and any bytes behind it\n"
+"  saved_cmdlines      the names of tasks, by pid\n"
+"  per_cpu/cpuN/       trace, trace_pipe and stats of one CPU\n"
+"  instances/          mkdir instances/NAME makes another buffer, with a tracer,\n"
+"                      filters, events, options and a clock of its own; rmdir\n";
+/* clang-format on */
+
+/* A line each time: a record has no room for all of them. */
+static int readme_read(struct ctl_handle *h, struct seq *s)
+{
+	const char *line = readme + h->pos, *end = strchr(line, '\n');
+
+	if (!end)
+		return 0;
+	h->pos += end + 1 - line;
+	seq_printf(s, "%.*s", (int)(end + 1 - line), line);
+	return 1;
+}
+CTL_FILE(readme, .path = TRACING "README", .read = readme_read);

@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: MIT */
+/* Control files that show what was recorded: trace, trace_pipe, per_cpu, and the
+ * buffer's size. */
+#include <tracer/core/tracer.h>
+
+#include <kernel/cpu/cpu.h>
+#include <kernel/errno.h>
+#include <kernel/lib/bits.h>
+#include <kernel/printk.h>
+#include <kernel/lib/string.h>
+#include <kernel/sched/task.h>
+#include <kernel/lock/mutex.h>
+#include <kernel/console.h>
+#include <kernel/event/event.h>
+#include <tracer/user/files_buffer.h>
+#include <tracer/show/output.h>
+#include <tracer/patch/patch.h>
+#include <tracer/ring/ring_control.h>
+#include <tracer/core/options.h>
+#include <tracer/show/snapshot.h>
+#include <tracer/latency/latency.h>
+#include <tracer/latency/output_latency.h>
+
+#define PIPE_WAIT_NS (20 * NSEC_PER_MSEC)
+
+/* ---- trace: a look that leaves everything where it is ----------------------- */
+
+/* With option pause-on-trace nothing is recorded while a reader has it open. */
+static void pause(struct trace_iter *it, struct trace_instance *in, bool on)
+{
+	if (it->set == in->spares || it->pauses == on)
+		return;
+	it->pauses = on;
+	mutex_lock(&trace_mutex);
+	in->pauses += on ? 1 : -1;
+	instance_refresh(in);
+	mutex_unlock(&trace_mutex);
+}
+
+int trace_show_open(struct ctl_handle *h, const struct ring *set,
+		    cpumask_t mask)
+{
+	struct trace_instance *in = instance_of(h);
+
+	if (set == in->spares) {
+		snapshot_hold(in);
+		mask &= snapshot_cpus(in);
+	}
+	h->priv = trace_iter_open(set, mask, true);
+	if (h->priv) {
+		pause(h->priv, in, instance_option(in, OPT_PAUSE_ON_TRACE));
+		return 0;
+	}
+	if (set == in->spares)
+		snapshot_release(in);
+	return -ENOMEM;
+}
+
+void trace_show_release(struct ctl_handle *h)
+{
+	struct trace_instance *in = instance_of(h);
+	struct trace_iter *it = h->priv;
+
+	if (it->set == in->spares)
+		snapshot_release(in);
+	pause(it, in, false);
+	trace_iter_close(it);
+}
+
+bool trace_show_is_empty(struct ctl_handle *h)
+{
+	return !h->pos && !trace_iter_peek(h->priv);
+}
+
+static void put_lost(struct seq *s, unsigned int cpu, u64 lost)
+{
+	if (lost)
+		seq_printf(s, "CPU:%u [LOST %llu EVENTS]\n", cpu,
+			   (unsigned long long)lost);
+}
+
+/* At the end: what the header has announced and writers have overwritten since,
+ * unless a line has said so. */
+static int put_missing(struct seq *s, struct trace_iter *it)
+{
+	u64 missing = it->announced > it->shown ? it->announced - it->shown : 0;
+
+	it->announced = 0;
+	if (missing)
+		seq_printf(s,
+			   "# %llu of these entries were overwritten while "
+			   "they were read; echo 0 > tracing_on keeps them\n",
+			   (unsigned long long)missing);
+	return missing != 0;
+}
+
+/* Of an iterator that is used for nothing else any more. */
+static u64 count_entries(struct trace_iter *it)
+{
+	u64 n = 0;
+
+	latency_window(it);
+	for (; trace_iter_peek(it); n++)
+		trace_iter_next(it);
+	return n;
+}
+
+/*
+ * The header, and an iteration that begins now: counted first, so that entries
+ * which are written from now on are not announced.
+ */
+static int read_header(struct ctl_handle *h, struct seq *s)
+{
+	struct trace_iter *old = h->priv, *it;
+	u64 announced, written;
+
+	trace_count(old->set, old->mask, &announced, &written);
+	it = trace_iter_open(old->set, old->mask, true);
+	if (!it)
+		return -ENOMEM;
+	if (latency_window(it))
+		announced = written = count_entries(old);
+	it->pauses = old->pauses;
+	trace_iter_close(old);
+	h->priv = it;
+	it->announced = announced;
+	it->written = written;
+	trace_header(s, it);
+	/* A line of a call graph is about more than one entry. */
+	if (READ_ONCE(it->in->tracer)->graph || it->latency_format)
+		it->announced = 0;
+	else if (written > announced && instance_option(it->in, OPT_ANNOTATE))
+		it->annotate = it->mask;
+	return 1;
+}
+
+/*
+ * As Linux: where old events were overwritten, a CPU's first line says that earlier lines are
+ * other CPUs' alone.
+ */
+static void put_started(struct seq *s, struct trace_iter *it, unsigned int cpu)
+{
+	cpumask_t bit = 1u << cpu;
+
+	if ((it->annotate & bit) && it->shown)
+		seq_printf(s, "##### CPU %u buffer started ####\n", cpu);
+	it->annotate &= ~bit;
+}
+
+int trace_show_read(struct ctl_handle *h, struct seq *s)
+{
+	struct trace_iter *it = h->priv;
+	const struct ring_entry *e;
+	u64 lost, clock;
+
+	if (!h->pos++)
+		return read_header(h, s);
+	e = trace_iter_peek_line(it);
+	if (!e)
+		return put_missing(s, it);
+	put_started(s, it, e->cpu);
+	lost = trace_iter_lost(it);
+	it->shown += 1 + lost;
+	put_lost(s, e->cpu, lost);
+	trace_line(s, it, e);
+	clock = e->clock;
+	trace_iter_next(it);
+	latency_mark(s, it, clock);
+	return 1;
+}
+
+static int clear(struct ctl_handle *h, cpumask_t mask)
+{
+	if (!h->truncate)
+		return 0;
+	mutex_lock(&trace_mutex);
+	if (instance_of(h)->tracer->latency)
+		latency_forget(mask);
+	else
+		ring_clear(instance_of(h)->rings, mask);
+	mutex_unlock(&trace_mutex);
+	return 0;
+}
+
+/* A latency tracer's result is what it has set aside. */
+static const struct ring *shown_rings(const struct trace_instance *in)
+{
+	return READ_ONCE(in->tracer)->latency ? in->spares : in->rings;
+}
+
+static int trace_open(struct ctl_handle *h)
+{
+	return trace_show_open(h, shown_rings(instance_of(h)), cpus_present());
+}
+
+static int trace_write(struct ctl_handle *h, char *text)
+{
+	(void)text;
+	return clear(h, cpus_present());
+}
+CTL_FILE(trace, .path = TRACING "trace", .folders = &trace_folders,
+	 .open = trace_open, .release = trace_show_release,
+	 .read = trace_show_read, .write = trace_write, .empties = true);
+
+static int cpu_trace_open(struct ctl_handle *h)
+{
+	return trace_show_open(h, shown_rings(instance_of(h)), 1u << h->cpu);
+}
+
+static int cpu_trace_write(struct ctl_handle *h, char *text)
+{
+	(void)text;
+	return clear(h, 1u << h->cpu);
+}
+CTL_FILE(cpu_trace, .path = TRACING "per_cpu/cpu%u/trace",
+	 .folders = &trace_folders, .open = cpu_trace_open,
+	 .release = trace_show_release, .read = trace_show_read,
+	 .write = cpu_trace_write, .empties = true);
+
+static void put_stat_time(struct seq *s, const struct trace_instance *in,
+			  const char *name, u64 clock)
+{
+	seq_printf(s, "%s: ", name);
+	trace_time(s, in, clock);
+	seq_printf(s, "\n");
+}
+
+static void cpu_stats_show(struct ctl_handle *h, struct seq *s)
+{
+	struct ring_stats r;
+
+	ring_stats(instance_of(h)->rings, h->cpu, &r);
+	seq_printf(s, "entries: %llu\n", (unsigned long long)r.held);
+	seq_printf(s, "overrun: %llu\n", (unsigned long long)r.overwritten);
+	seq_printf(s, "commit overrun: 0\n");
+	seq_printf(s, "bytes: %llu\n", (unsigned long long)r.bytes);
+	put_stat_time(s, instance_of(h), "oldest event ts", r.oldest);
+	put_stat_time(s, instance_of(h), "now ts", arch_clock());
+	seq_printf(s, "dropped events: %llu\n", (unsigned long long)r.dropped);
+	seq_printf(s, "read events: %llu\n", (unsigned long long)r.read);
+	/* = entries + overrun + dropped events + read events */
+	seq_printf(s, "written: %llu\n", (unsigned long long)r.written);
+}
+CTL_FILE(cpu_stats, .path = TRACING "per_cpu/cpu%u/stats",
+	 .folders = &trace_folders, .show = cpu_stats_show);
+
+/* ---- trace_pipe: consumes, and waits for more --------------------------------- */
+
+static int pipe_open_on(struct ctl_handle *h, cpumask_t mask)
+{
+	h->priv = trace_iter_open(instance_of(h)->rings, mask, false);
+	if (!h->priv)
+		return -ENOMEM;
+	trace_count_pipes(instance_of(h), 1);
+	return 0;
+}
+
+static void pipe_release(struct ctl_handle *h)
+{
+	trace_count_pipes(instance_of(h), -1);
+	trace_iter_close(h->priv);
+}
+
+static int pipe_open(struct ctl_handle *h)
+{
+	return pipe_open_on(h, cpus_present());
+}
+
+/*
+ * Nothing wakes a reader: a wake-up from inside a traced function would be a
+ * hazard of its own. As in Linux, the end comes when tracing has been turned off
+ * and everything has been read.
+ */
+static int pipe_wait(struct ctl_handle *h)
+{
+	if (h->pos && !READ_ONCE(instance_of(h)->on))
+		return -EPIPE;
+	if (h->nonblock)
+		return -EAGAIN;
+	if (console_interrupted() || task_should_stop())
+		return -EINTR;
+	task_sleep(PIPE_WAIT_NS);
+	return 0;
+}
+
+static int pipe_read(struct ctl_handle *h, struct seq *s)
+{
+	struct trace_iter *it = h->priv;
+	const struct ring_entry *e;
+	struct ring_entry entry;
+	int err;
+
+	for (;;) {
+		e = trace_iter_peek_line(it);
+		if (e) {
+			entry = *e;
+			put_lost(s, entry.cpu, trace_iter_lost(it));
+			if (trace_iter_consume(it))
+				break;
+			continue;
+		}
+		err = pipe_wait(h);
+		if (err)
+			return err == -EPIPE ? 0 : err;
+	}
+	trace_line(s, it, &entry);
+	h->pos++;
+	return 1;
+}
+CTL_FILE(trace_pipe, .path = TRACING "trace_pipe", .folders = &trace_folders,
+	 .open = pipe_open, .release = pipe_release, .read = pipe_read);
+
+static int cpu_pipe_open(struct ctl_handle *h)
+{
+	return pipe_open_on(h, 1u << h->cpu);
+}
+CTL_FILE(cpu_trace_pipe, .path = TRACING "per_cpu/cpu%u/trace_pipe",
+	 .folders = &trace_folders, .open = cpu_pipe_open,
+	 .release = pipe_release, .read = pipe_read);
+
+/* ---- Size --------------------------------------------------------- */
+
+static void buffer_size_show(struct ctl_handle *h, struct seq *s)
+{
+	const struct ring *set = instance_of(h)->rings;
+	bool same = true;
+
+	for (unsigned int cpu = 1; cpu < nr_cpus; cpu++)
+		same &= ring_kb(set, cpu) == ring_kb(set, 0);
+	if (same)
+		seq_printf(s, "%lu\n", ring_kb(set, 0));
+	else
+		seq_printf(s, "X\n"); /* as Linux shows it */
+}
+
+static void cpu_buffer_size_show(struct ctl_handle *h, struct seq *s)
+{
+	seq_printf(s, "%lu\n", ring_kb(instance_of(h)->rings, h->cpu));
+}
+
+static int set_size(struct ctl_handle *h, const char *text, cpumask_t mask)
+{
+	struct trace_instance *in = instance_of(h);
+	u64 kb = 0;
+	int err = ctl_number(h, text, ~0ull, "number of KiB", &kb);
+
+	if (err || !kb)
+		return err ?: ctl_error(h, -EINVAL, "it has 1 KiB at least");
+	snapshot_hold(in);
+	if (ring_resize(in->rings, mask, kb))
+		err = ctl_error(
+			h, -ENOMEM,
+			"no memory for "
+			"%llu KiB on each of %u CPUs; it stays as it is",
+			(unsigned long long)kb, bit_count(mask));
+	snapshot_release(in);
+	return err;
+}
+
+static int buffer_size_write(struct ctl_handle *h, char *text)
+{
+	return set_size(h, text, cpus_present());
+}
+TRACE_FILE(buffer_size_kb, .path = TRACING "buffer_size_kb",
+	   .folders = &trace_folders, .show = buffer_size_show,
+	   .write = buffer_size_write);
+
+static int cpu_buffer_size_write(struct ctl_handle *h, char *text)
+{
+	return set_size(h, text, 1u << h->cpu);
+}
+TRACE_FILE(cpu_buffer_size_kb, .path = TRACING "per_cpu/cpu%u/buffer_size_kb",
+	   .folders = &trace_folders, .show = cpu_buffer_size_show,
+	   .write = cpu_buffer_size_write);
+
+static void buffer_total_show(struct ctl_handle *h, struct seq *s)
+{
+	unsigned long kb = 0;
+
+	for (unsigned int cpu = 0; cpu < nr_cpus; cpu++)
+		kb += ring_kb(instance_of(h)->rings, cpu);
+	seq_printf(s, "%lu\n", kb);
+}
+CTL_FILE(buffer_total_size_kb, .path = TRACING "buffer_total_size_kb",
+	 .folders = &trace_folders, .show = buffer_total_show);
+
+/* ---- What Linux has besides ------------------------------------------------------ */
+
+/* The texts that binary records point to: there is no trace_printk(), so no formats. */
+static int printk_formats_read(struct ctl_handle *h, struct seq *s)
+{
+	unsigned int words = __stop_event_words - __start_event_words;
+	const struct patch_strategy *strategy = __start_patch_strategies;
+	const char *word;
+
+	if (h->pos < words)
+		word = __start_event_words[h->pos];
+	else if (strategy + (h->pos - words) < __stop_patch_strategies)
+		word = strategy[h->pos - words].name;
+	else
+		return 0;
+	h->pos++;
+	seq_printf(s, "0x%lx : \"%s\"\n", (unsigned long)word, word);
+	return 1;
+}
+CTL_FILE(printk_formats, .path = TRACING "printk_formats",
+	 .folders = &trace_folders, .read = printk_formats_read);
+
+/* Stop, and give the memory of the buffer back, but for the least that a ring has. A latency tracer
+ * keeps as much for the longest latency that is still to come. */
+static int free_buffer_write(struct ctl_handle *h, char *text)
+{
+	struct trace_instance *in = instance_of(h);
+	int err;
+
+	(void)text;
+	instance_record(in, false, in->cpumask);
+	if (in->tracer->latency)
+		latency_forget(~0u);
+	else
+		snapshot_free(in);
+	snapshot_hold(in);
+	err = ring_resize(in->rings, cpus_present(), 0);
+	snapshot_release(in);
+	return err;
+}
+TRACE_FILE(free_buffer, .path = TRACING "free_buffer",
+	   .folders = &trace_folders, .write = free_buffer_write,
+	   .empties = true);
