@@ -6,6 +6,8 @@ import re
 import subprocess
 from pathlib import Path
 
+from floors import check_floors
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 FILES = [Path(n) for n in subprocess.run(
     ["git", "ls-files", "-co", "--exclude-standard", "arch", "boot", "kernel",
@@ -134,5 +136,5 @@ def watched() -> list[str]:
 
 
 if __name__ == "__main__":
-    for line in floors() + owners() + twice() + watched():
+    for line in floors() + owners() + twice() + watched() + check_floors():
         print(line)
