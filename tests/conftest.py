@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,17 @@ def program(*args, **options):
         except BaseException:
             process.kill()
             raise
+
+
+def qemu_of(runner: subprocess.Popen) -> int:
+    """The process that is the runner's QEMU, once there is one."""
+    deadline = time.monotonic() + 60
+    while not (found := subprocess.run(
+            ["pgrep", "-P", str(runner.pid), "qemu"], text=True, check=False,
+            capture_output=True).stdout.split()):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return int(found[0])
 
 
 def make(*args: str, check: bool = True) -> subprocess.CompletedProcess:

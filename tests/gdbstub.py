@@ -3,13 +3,10 @@
 
 import re
 import socket
-import subprocess
 import tempfile
-import time
-from pathlib import Path
 
 from lib import qemu
-from lib.witness import end_with_parent
+from lib.stopped import Stopped
 
 
 PACKET = re.compile(rb"[^$]*\$([^#]*)#..", re.S)
@@ -24,27 +21,10 @@ class Stub:
     """A stopped guest, under the remote serial protocol of GDB."""
 
     def __init__(self, arch: str, **options):
-        self.folder = tempfile.TemporaryDirectory()
-        path = Path(self.folder.name) / "gdb"
-        machine = qemu.Machine(arch)
-        command = machine.command(extra=[
-            "-S", "-chardev", f"socket,id=gdb,path={path},server=on,wait=off",
-            "-gdb", "chardev:gdb"], **options)
-        command = qemu.replace_option(
-            command, "-serial", f"file:{self.folder.name}/console")
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-            preexec_fn=end_with_parent)
+        self.log = tempfile.NamedTemporaryFile("r", errors="replace")
+        self.guest = Stopped(qemu.Machine(arch).command(**options), self.log.name)
         self.socket = socket.socket(socket.AF_UNIX)
-        end = time.monotonic() + 20
-        while True:
-            try:
-                self.socket.connect(str(path))
-                break
-            except OSError:
-                assert self.process.poll() is None, "QEMU ended"
-                assert time.monotonic() < end, "QEMU has not opened gdb's socket"
-                time.sleep(0.02)
+        self.socket.connect(self.guest.socket)
         self.socket.settimeout(20)
         self.buffer = b""
         self.call("qSupported:hwbreak+")
@@ -54,13 +34,13 @@ class Stub:
     def close(self) -> None:
         """End the guest."""
         self.socket.close()
-        self.process.kill()
-        self.process.wait()
-        self.folder.cleanup()
+        self.guest.close()
+        self.log.close()
 
     def console(self) -> str:
         """What the guest has printed."""
-        return Path(self.folder.name, "console").read_text("utf-8", "replace")
+        self.log.seek(0)
+        return self.log.read()
 
     def _receive(self) -> None:
         try:

@@ -11,7 +11,7 @@ import pytest
 
 from conftest import EVERY_KERNEL
 from guest import graph_events
-from qmp import Qmp
+from lib.qmp import socket_args
 from test_extract import LOST, TRACING, extract, guest, shown, text_of  # noqa: F401
 
 
@@ -86,7 +86,7 @@ def test_all_formats_agree(arch, image, guest, tmp_path, depth):  # noqa: F811
     """Of four CPUs' rings that have run over, and of calls that C code writes: all formats have
     the guest's calls, each with the guest's time, and what was lost."""
     qmp = tmp_path / "qmp"
-    g = guest(arch, smp=4, extra=Qmp.args(qmp))
+    g = guest(arch, smp=4, extra=socket_args(qmp))
     run_over(g, f"echo {depth} > max_graph_depth")
     text = shown(g)
     assert text_of(image, qmp) == text
@@ -129,7 +129,7 @@ def test_all_formats_agree(arch, image, guest, tmp_path, depth):  # noqa: F811
 def test_uftrace_names_tasks(arch, image, guest, tmp_path):  # noqa: F811
     """By the names that the guest's text has; an idle task with its CPU's number."""
     qmp = tmp_path / "qmp"
-    g = guest(arch, smp=2, extra=Qmp.args(qmp))
+    g = guest(arch, smp=2, extra=socket_args(qmp))
     run_over(g)
     text = shown(g)
     extract(image, "--qmp", qmp, "--format", "uftrace", "-o", tmp_path / "u")

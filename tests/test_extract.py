@@ -15,7 +15,7 @@ import pytest
 from conftest import ANY, ARCHES, EVERY_KERNEL, FACTS, ROOT, make
 from guest import function_events, graph_events
 from lib import qemu
-from qmp import Qmp
+from lib.qmp import socket_args
 
 TRACING = "/sys/kernel/tracing"
 EXTRACT = ROOT / "build/host/extract"
@@ -67,7 +67,7 @@ def record(g, tracer: str, events: str = "sched") -> None:
 def test_text_equals_the_guests(arch, image, guest, tmp_path, tracer):
     """Byte for byte, whatever the options; of overwritten rings, too."""
     qmp = tmp_path / "qmp"
-    g = guest(arch, smp=4, extra=Qmp.args(qmp))
+    g = guest(arch, smp=4, extra=socket_args(qmp))
     # Every field of every event, then as many calls as fit.
     g.run(f"echo 16 > {TRACING}/buffer_size_kb")
     g.run(f"echo 1 > {TRACING}/events/enable")
@@ -95,7 +95,7 @@ def test_text_equals_the_guests(arch, image, guest, tmp_path, tracer):
 def test_text_of_stacks_repeats_and_an_instance(arch, image, guest, tmp_path):
     """What is recorded beside calls; clocks; the trace of an instance."""
     qmp = tmp_path / "qmp"
-    g = guest(arch, smp=2, extra=Qmp.args(qmp))
+    g = guest(arch, smp=2, extra=socket_args(qmp))
     g.run(f"mkdir {TRACING}/instances/one; echo 1 > {TRACING}/instances/one/events/enable")
     g.run(f"echo func_stack_trace func-no-repeats > {TRACING}/trace_options")
     g.run(f"echo 'task_*' 'sched_*' > {TRACING}/set_ftrace_filter")
@@ -118,7 +118,7 @@ def test_text_of_stacks_repeats_and_an_instance(arch, image, guest, tmp_path):
 def test_text_of_latencies(arch, image, guest, tmp_path):
     """The longest latency, of each tracer; other tracers in that format."""
     qmp = tmp_path / "qmp"
-    g = guest(arch, smp=2, extra=Qmp.args(qmp))
+    g = guest(arch, smp=2, extra=socket_args(qmp))
     for tracer in ("irqsoff", "preemptoff", "wakeup"):
         g.run(f"echo {tracer} > {TRACING}/current_tracer; echo 1 > {TRACING}/tracing_on; ps; ps; "
               f"sleep 0.1; echo 0 > {TRACING}/tracing_on")
@@ -144,7 +144,7 @@ def test_text_of_latencies(arch, image, guest, tmp_path):
 def test_text_of_a_latency_has_its_own_cpus(arch, image, guest, tmp_path):
     """The spare pages of the other CPU hold an earlier latency, which may overlap this one."""
     qmp = tmp_path / "qmp"
-    g = guest(arch, smp=2, extra=Qmp.args(qmp))
+    g = guest(arch, smp=2, extra=socket_args(qmp))
     # Every section is kept that is longer than this.
     g.run(f"echo 1 > {TRACING}/tracing_thresh; echo irqsoff > {TRACING}/current_tracer")
     for _ in range(12):
@@ -160,7 +160,7 @@ def test_text_of_a_latency_has_its_own_cpus(arch, image, guest, tmp_path):
 def test_trace_cmd_says_the_same(arch, image, guest, tmp_path):
     """trace.dat: every call, event and marker, in the order of the guest's own text."""
     qmp, file = tmp_path / "qmp", tmp_path / "trace.dat"
-    g = guest(arch, smp=4, extra=Qmp.args(qmp))
+    g = guest(arch, smp=4, extra=socket_args(qmp))
     record(g, "function", "irq")
     extract(image, "--qmp", qmp, "-o", file)
     said = subprocess.run(["trace-cmd", "report", "-O", "parent", file], text=True,
@@ -187,7 +187,7 @@ def test_trace_cmd_says_the_same(arch, image, guest, tmp_path):
 def test_raw_marker(arch, image, guest, tmp_path):
     """Bytes of trace_marker_raw: the guest's text, trace-cmd's, and Chrome's JSON."""
     qmp, file = tmp_path / "qmp", tmp_path / "trace.dat"
-    g = guest(arch, extra=Qmp.args(qmp))
+    g = guest(arch, extra=socket_args(qmp))
     number, = struct.unpack(f"{image.order}I", b"\1\2\3\4")
     for tracer in ("function_graph", "nop"):
         g.run(f"echo {tracer} > {TRACING}/current_tracer")
@@ -212,7 +212,7 @@ def test_uftrace_and_the_others_say_the_same(arch, image, guest, tmp_path):
     """A call graph: uftrace replays each task's calls in the guest's order; Chrome's JSON
     has each call with its time; the flame graph's times add up to those of the calls."""
     qmp = tmp_path / "qmp"
-    g = guest(arch, smp=2, extra=Qmp.args(qmp))
+    g = guest(arch, smp=2, extra=socket_args(qmp))
     g.run(f"echo shell_run > {TRACING}/set_graph_function")
     g.run(f"echo nofuncgraph-irqs funcgraph-tail > {TRACING}/trace_options")
     g.run(f"echo function_graph > {TRACING}/current_tracer")
@@ -262,7 +262,7 @@ def wedge(image, g, folder) -> None:
 def test_a_guest_that_hangs_or_has_panicked(arch, image, guest, tmp_path):
     """Nothing of the guest runs any more; its trace is read all the same."""
     qmp = tmp_path / "qmp"
-    g = guest(arch, smp=2, extra=[*Qmp.args(qmp), "-chardev",
+    g = guest(arch, smp=2, extra=[*socket_args(qmp), "-chardev",
                                   f"socket,id=gdb,path={tmp_path}/gdb,server=on,wait=off",
                                   "-gdb", "chardev:gdb"])
     record(g, "function")
@@ -270,7 +270,7 @@ def test_a_guest_that_hangs_or_has_panicked(arch, image, guest, tmp_path):
     wedge(image, g, tmp_path)
     assert text_of(image, qmp) == text
     g = guest(arch, smp=2, append="panic=halt",
-              extra=Qmp.args(tmp_path / "second"))
+              extra=socket_args(tmp_path / "second"))
     record(g, "function")
     text = shown(g)
     g.send("panic oh no\r")
@@ -366,7 +366,7 @@ def test_bad_input(arch, image, guest, tmp_path):
     empty.touch()
     assert "it is empty" in refused("--memory", empty, "-o", out)
     qmp = tmp_path / "qmp"
-    g = guest(arch, smp=1, extra=Qmp.args(qmp))
+    g = guest(arch, smp=1, extra=socket_args(qmp))
     assert "no instance 'none'" in refused("--qmp", qmp, "--instance", "none", "-o", out)
     # No room for the symbols: nothing is left of the folder.
     full = tmp_path / "full"

@@ -10,7 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 from conftest import ROOT, built, make
-from qmp import Qmp
+from lib.qmp import socket_args
 
 TRACING = "/sys/kernel/tracing"
 # Where KernelShark 2.2 draws the plots in its first window; they are black on white without
@@ -77,7 +77,7 @@ def test_plots(arch, guest, tmp_path):
     home.chmod(0o777)
     try:
         qmp = tmp_path / "qmp"
-        g = guest(arch, smp=2, extra=Qmp.args(qmp))
+        g = guest(arch, smp=2, extra=socket_args(qmp))
         g.run(f"echo 1 > {TRACING}/events/sched/enable; stress start 6; ps; stress stop; "
               f"echo 0 > {TRACING}/tracing_on", timeout=120)
         subprocess.run([ROOT / "build/host/extract", "--elf", g.machine.elf, "--qmp", qmp,

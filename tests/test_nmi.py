@@ -7,7 +7,7 @@ import threading
 
 import pytest
 from conftest import ARCHES, FACTS
-from qmp import Qmp
+from lib.qmp import Qmp, socket_args
 from test_storm import choose, off_for
 
 TRACING = "/sys/kernel/tracing"
@@ -19,7 +19,7 @@ class Injector:
     """Sends NMIs to all CPUs of a guest until told to stop."""
 
     def __init__(self, path):
-        self.qmp = Qmp(path)
+        self.qmp = Qmp.connect(path)
         self.sent = 0
         self.stop = threading.Event()
         self.thread = threading.Thread(target=self.run)
@@ -52,7 +52,7 @@ def test_storm(arch, guest, alone, tmp_path, strategy):
     """All sites go on and off under load, until each CPU has had 100 NMIs. Nothing is
     lost. Several NMIs may arrive as one, so a CPU sees at most what was sent."""
     path = tmp_path / "qmp"
-    g = guest(arch, smp=4, timeout=180, extra=Qmp.args(path),
+    g = guest(arch, smp=4, timeout=180, extra=socket_args(path),
               append=off_for(arch, strategy))
     g.run(f"cd {TRACING}")
     choose(g, strategy)
@@ -76,7 +76,7 @@ def test_calls_from_nmi(arch, guest, alone, tmp_path):
     """Functions that NMIs call are traced, each call once, while sites are switched.
     The kernel sends itself some NMIs in between."""
     path = tmp_path / "qmp"
-    g = guest(arch, smp=4, timeout=180, extra=Qmp.args(path))
+    g = guest(arch, smp=4, timeout=180, extra=socket_args(path))
     with Injector(path) as storm:
         while storm.sent <= 100:
             assert "ok 1 nmi.storm" in g.run("test nmi.storm")
@@ -87,7 +87,7 @@ def test_calls_from_nmi(arch, guest, alone, tmp_path):
 def test_cpus_go(arch, guest, alone, tmp_path):
     """A CPU that is parked, or on its way in or out, survives NMIs too."""
     path = tmp_path / "qmp"
-    g = guest(arch, smp=4, timeout=180, extra=Qmp.args(path))
+    g = guest(arch, smp=4, timeout=180, extra=socket_args(path))
     with Injector(path):
         g.run("stress start 1 cpus")
         g.run("sleep 3")

@@ -7,7 +7,7 @@ import signal
 import subprocess
 
 from conftest import ANY, ROOT, built, make
-from qmp import Qmp
+from lib.qmp import socket_args
 
 PROGRAMS = 5  # more than QEMU's socket keeps waiting
 
@@ -18,7 +18,7 @@ def test_extract_of_a_stopped_qemu(guest, tmp_path):
     built(ANY)
     make("build/host/extract")
     qmp = tmp_path / "qmp"
-    g = guest(ANY, extra=Qmp.args(qmp))
+    g = guest(ANY, extra=socket_args(qmp))
     command = [ROOT / "build/host/extract", "--elf", g.machine.elf, "--qmp", qmp, "--format",
                "text", "-o", "-"]
     os.kill(g.pid, signal.SIGSTOP)

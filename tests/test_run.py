@@ -3,8 +3,10 @@
 exit status is never a pass. Most cases are consoles made up here; the last ones
 are machines that really end that way."""
 
+import json
 import os
 import re
+import shutil
 import signal
 import struct
 import subprocess
@@ -14,11 +16,12 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pytest
-from conftest import ANY, ARCHES, FACTS, ROOT, built, program
+from conftest import ANY, ARCHES, FACTS, ROOT, built, program, qemu_of
+from gdbstub import Stub
 from lib import qemu, report, watchdog
 from lib.guest import Guest
 from lib.qemu import Verdict
-from qmp import Qmp
+from lib.qmp import Qmp
 
 GOOD = """SBI noise
 KTAP version 1
@@ -148,7 +151,7 @@ def test_ended_from_outside_is_broken(arch, tmp_path, by, said):
         while runner.stdout.readline() != "hello\n":
             assert runner.poll() is None
         if isinstance(by, str):
-            Qmp(qmp).command(by)
+            Qmp.connect(qmp).command(by)
         else:
             os.kill(qemu_of(runner), by)
         *_, verdict = runner.stdout.read().splitlines()
@@ -170,16 +173,52 @@ def test_arguments_that_qemu_refuses(arch, run_tool, args):
         Guest(arch, elf=built(arch).path, extra=["-nosuchopt"])
 
 
-def test_guest_says_why_it_ended(arch):
-    """A person at the console is not only told that there is no prompt."""
-    with Guest(arch, elf=built(arch).path) as guest:
-        with pytest.raises(AssertionError, match="the kernel ended with status 3"):
-            guest.run("poweroff 3")
-    with Guest(arch, elf=built(arch).path) as guest:
-        os.kill(guest.pid, signal.SIGTERM)
-        with pytest.raises(AssertionError, match="a signal ended QEMU: terminating"):
-            guest.run("uptime")
-        assert guest.poweroff() is None
+@pytest.fixture
+def refusing(tmp_path, monkeypatch):
+    """A QEMU of each port comes first in PATH that has one argument too many."""
+    for name in {qemu.Machine(arch).info["qemu"] for arch in ARCHES}:
+        path = tmp_path / name
+        path.write_text(f'#!/bin/sh\nexec {shutil.which(name)} -nosuchopt "$@"\n')
+        path.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+
+
+@pytest.mark.parametrize("tool", ["lab", "bench", "stale", "run --debug", "report"])
+def test_qemu_refuses_each_tools_arguments(arch, refusing, tool, tmp_path):
+    """Each says so, in QEMU's own words."""
+    tool, *args = tool.split()
+    if tool == "report":
+        for file, key in (("bench.json", "bench"), ("features.json", "features")):
+            (tmp_path / file).write_text(json.dumps({key: []}))
+        (tmp_path / arch).mkdir()
+        (tmp_path / arch / "lab.json").write_text('{"schemes": [], "summary": ""}')
+        command = [sys.executable, "tools/report/report.py", "--input", tmp_path, "--output",
+                   tmp_path / "report.html", arch]
+    else:
+        command = [f"tools/{tool}", *args, *([] if tool == "bench" else ["--arch"]), arch]
+    if tool in ("lab", "bench"):
+        command += ["--output", tmp_path / "out.json" if tool == "bench" else tmp_path]
+    done = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, check=False,
+                          stdin=subprocess.DEVNULL, timeout=60)
+    assert re.search("QEMU refused its arguments: -nosuchopt: invalid option; no kernel ran",
+                     done.stdout + done.stderr), done
+    assert done.returncode == Verdict.USAGE and "Traceback" not in done.stderr
+
+
+def test_gdb_stub_is_refused(arch, refusing):
+    """A test's stub, too."""
+    with pytest.raises(qemu.UsageError, match="QEMU refused its arguments: -nosuchopt: "):
+        Stub(arch)
+
+
+def test_qemu_ends_under_gdb(arch, run_tool):
+    """make debug: a QEMU that has been killed is named."""
+    done = subprocess.run(
+        [str(ROOT / "tools" / "run"), "--arch", arch, "--debug"], text=True, check=False,
+        input="shell kill -KILL $(pgrep -P $(ps -o ppid= -p $PPID) qemu)\ncontinue\n",
+        capture_output=True, timeout=60)
+    assert "tools/run: a signal ended QEMU: Killed" in done.stderr
+    assert done.returncode == Verdict.BROKEN
 
 
 def test_real_hang(arch, run_tool):
@@ -384,60 +423,6 @@ def test_reports_of_a_guest(arch, run_tool, tmp_path):
     assert "No such file or directory" in done.stderr
 
 
-def qemus() -> int:
-    """How many of our children are QEMU, and run."""
-    return len(subprocess.run(["pgrep", "-P", str(os.getpid()), "-r", "RSDT", "qemu"],
-                              capture_output=True, check=False).stdout.splitlines())
-
-
-def test_guest_without_a_prompt_ends():
-    """Its caller gets no object that could be closed."""
-    before = qemus()
-    with pytest.raises(AssertionError, match="no prompt"):
-        Guest(ANY, elf=built(ANY).path, append='run="sleep 60"', timeout=2)
-    assert qemus() == before
-
-
-def test_somebody_elses_tests(tmp_path):
-    """Tests in another folder, that know of nopl by PYTHONPATH alone."""
-    built(ANY)
-    (tmp_path / "test_theirs.py").write_text(f"""
-from nopl import Guest, Machine, Verdict, boot, judge
-
-
-def test_hello():
-    with Guest("{ANY}", smp=2) as guest:
-        assert guest.run("echo hello") == "hello\\n"
-        assert guest.poweroff() == 0
-
-
-def test_fixture(nopl_guest):
-    assert "1 passed" in nopl_guest("{ANY}").run("test shell.words")
-
-
-def test_without_a_person():
-    machine = Machine("{ANY}")
-    done = boot(machine, machine.command(append='run="test shell.words; poweroff"'), 60)
-    assert judge(done) == (Verdict.PASS, "1 passed, 0 failed, 0 skipped")
-""")
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "nopl", "-p", "no:cacheprovider"],
-        cwd=tmp_path, text=True, capture_output=True, check=False, timeout=300,
-        env=os.environ | {"PYTHONPATH": str(ROOT / "tools")})
-    assert "3 passed" in done.stdout, done.stdout + done.stderr
-
-
-def test_typing_under_icount(arch, tmp_path):
-    """Whatever an idle guest's time does, QEMU reads the console, and answers on its own."""
-    built(arch)
-    with Guest(arch, smp=2, icount=0, timeout=20,
-               extra=Qmp.args(tmp_path / "qmp")) as guest:
-        qmp = Qmp(tmp_path / "qmp")
-        for i in range(4):
-            assert guest.run(f"echo hello {i}") == f"hello {i}\n"
-            assert qmp.command("query-status")["running"]
-
-
 def test_accelerators(run_tool):
     """kvm is used, or refused in one line with the reason; it never just fails."""
     built(ANY)
@@ -452,17 +437,6 @@ def test_accelerators(run_tool):
             assert command[command.index("-accel") + 1] == "kvm"
         except qemu.UsageError as error:
             assert re.match(r"--accel kvm: .+", str(error)) and "\n" not in str(error)
-
-
-def qemu_of(runner: subprocess.Popen) -> int:
-    """The process that is the runner's QEMU, once there is one."""
-    deadline = time.monotonic() + 60
-    while not (found := subprocess.run(
-            ["pgrep", "-P", str(runner.pid), "qemu"], text=True, check=False,
-            capture_output=True).stdout.split()):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    return int(found[0])
 
 
 def test_qemu_is_killed():

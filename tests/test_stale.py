@@ -3,12 +3,16 @@
 while nopl switches sites by each strategy, and names what a planted mistake does."""
 
 import json
+import os
 import re
+import signal
 import subprocess
 
 import pytest
-from conftest import ANY, ARCHES, FACTS, ROOT, built
+from conftest import ANY, ARCHES, FACTS, ROOT, built, program, qemu_of
 from image import INFO
+from lib import qemu
+from lib.qemu import Verdict
 
 # All strategies under load, CPUs that come and go, NMIs, return addresses.
 CLEAN = ("arch*", "patch.t*", "patch.every*", "hotplug*", "returns.t*", "nmi*")
@@ -48,6 +52,25 @@ def test_planted_mistake_is_named(arch, fault, rules):
     assert re.search(r"^hazard: CPU \d runs [0-9a-f]+ at \w+\+0x[0-9a-f]+; it may have "
                      r"missed \d+ stores?:\n"
                      r"  #\d+ CPU \d in stop_change\+0x[0-9a-f]+: ", done.stdout, re.M)
+
+
+def test_another_kernel_that_qemu_ends(arch):
+    """QEMU's 0 is no kernel's word: a signal gives it, too. The other kernel is nopl."""
+    machine = qemu.Machine(arch)
+    command = machine.command(smp=2, append='run="test patch.t*; echo ready; sleep 3000"')
+    with program([ROOT / "tools" / "stale", "--symbols", machine.elf, "--timeout", "200", "--",
+                  *command], text=True, stdout=subprocess.PIPE) as runner:
+        while runner.stdout.readline().strip() != "ready":
+            assert runner.poll() is None
+        os.kill(qemu_of(runner), signal.SIGTERM)
+        *_, why, last = runner.stdout.read().splitlines()
+    assert runner.returncode == Verdict.BROKEN
+    assert why == "stale: a signal ended QEMU"
+    assert re.match(r"stale: \d{4,} stores changed code; 0 kinds of hazard, ", last)
+    done = subprocess.run([ROOT / "tools" / "stale", "--symbols", machine.elf, "--", *command,
+                           "-nosuch"], text=True, capture_output=True, check=False)
+    assert done.returncode == Verdict.USAGE
+    assert "stale: QEMU refused its arguments; no kernel ran" in done.stdout
 
 
 def test_bad_input(tmp_path):

@@ -13,7 +13,6 @@ import pytest
 from conftest import EVERY_KERNEL, FACTS, ROOT
 from guest import PROMPT, function_events, graph_events, graph_nesting, trace_stats
 from image import INFO
-from qmp import Qmp
 
 TRACING = "/sys/kernel/tracing"
 
@@ -202,15 +201,21 @@ def full_pages(qmp, image, cpus: int, folder) -> list[tuple[int, int]]:
     pointer = "Q" if word == 8 else "I"
     size = image.size_of("rings") // MAX_CPUS
     events = []
-    rings = qmp.read(image.symbols["rings"], cpus * size, folder)
+
+    def read(addr: int, size: int) -> bytes:
+        out = folder / "memory"
+        qmp.command("memsave", val=addr - (addr >> 63 << 64), size=size, filename=str(out))
+        return out.read_bytes()
+
+    rings = read(image.symbols["rings"], cpus * size)
     for cpu in range(cpus):
         at = cpu * size
         pages, = image.unpack(pointer, rings, at)
         count, head, tail = image.unpack("III", rings, at + word)
-        table = qmp.read(pages, count * word, folder)
+        table = read(pages, count * word)
         for seq in range(tail, head):
             page, = image.unpack(pointer, table, seq % count * word)
-            data = qmp.read(page, 4096, folder)
+            data = read(page, 4096)
             used, _inner, _pid, its_seq = image.unpack("HHiI", data, 20)
             assert its_seq == seq
             for slot in range(used):
@@ -224,16 +229,15 @@ def full_pages(qmp, image, cpus: int, folder) -> list[tuple[int, int]]:
 def test_events_against_disassembly(arch, image, guest, tmp_path):
     """Every event: its ip is the return address of a site's live call, and the
     instruction before its parent is a call that leads to that function."""
-    g = guest(arch, smp=4, extra=Qmp.args(tmp_path / "qmp"))
-    qmp = Qmp(tmp_path / "qmp")
+    g = guest(arch, smp=4)
     g.run(f"cd {TRACING}")
     g.run("echo function > current_tracer")
     g.run("stress start 1")
     g.run("sleep 0.05")
     g.run("echo 0 > tracing_on")
     assert "none lost" in g.run("stress stop")
-    qmp.command("stop")
-    pairs = set(full_pages(qmp, image, 4, tmp_path))
+    g.qmp.command("stop")
+    pairs = set(full_pages(g.qmp, image, 4, tmp_path))
     assert len(pairs) > 40
     text = image.symbols["_text"]
     sites = {s + live_return(image): image.function_at(s) for s in image.sites}

@@ -9,6 +9,7 @@ import pexpect
 from pexpect.fdpexpect import fdspawn
 
 from lib import qemu
+from lib.stacks import NONE, stacks
 from lib.witness import Witness
 
 PROMPT = r"nopl:(/[^#\s]*)# "
@@ -26,12 +27,14 @@ class Guest(fdspawn):
         command = self.machine.command(
             smp=smp, append=append, for_input=True, **options)
         self.witness = Witness(command)
+        self.qmp = self.witness.qmp
         self.process = self.witness.start(
             stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, start_new_session=True)
         self.pid = self.process.pid
         super().__init__(self.process.stdout, timeout=timeout, encoding="utf-8",
                          codec_errors="replace", maxread=65536)
+        self.command = command
         self.cwd_shown = None
         self.boot_text = ""
         if prompt:
@@ -80,13 +83,33 @@ class Guest(fdspawn):
 
     def expect_prompt(self, timeout: float = -1) -> None:
         """Wait for the prompt."""
-        try:
-            self.expect(PROMPT, timeout=timeout)
-        except (pexpect.EOF, pexpect.TIMEOUT) as error:
-            raise AssertionError(
-                f"no prompt ({self.why(error, timeout)}); the console ended:\n"
-                + self.text_before()[-3000:]) from None
+        self.expect_or_tell(PROMPT, "prompt", timeout)
         self.cwd_shown = self.match[1]
+
+    def expect_or_tell(self, pattern, name: str, timeout: float) -> None:
+        """Wait for the pattern. AssertionError: it does not come, why, what stands on the console,
+        and if time is up, where each CPU and each task stands."""
+        try:
+            self.expect(pattern, timeout=timeout)
+        except (pexpect.EOF, pexpect.TIMEOUT) as error:
+            late = isinstance(error, pexpect.TIMEOUT)
+            raise AssertionError("\n".join([
+                f"no {name} ({self.why(error, timeout)}); the console ended:",
+                self.text_before()[-3000:], *(self.where() if late else [])])) from None
+
+    def where(self) -> list[str]:
+        """Where each CPU and each task stands, a line each, by gdb: the guest notices nothing.
+        If gdb cannot say, the guest's own list of tasks, after Ctrl-C."""
+        lines = stacks(self.machine, self.command, self.qmp)
+        if lines[0].startswith(NONE):
+            try:
+                for typed in ("\x03", "ps\r"):
+                    self.send(typed)
+                    self.expect(PROMPT, timeout=5)
+                lines += self.text_before().splitlines()
+            except (pexpect.EOF, pexpect.TIMEOUT):
+                lines.append("the guest does not answer Ctrl-C")
+        return lines
 
     def why(self, error: Exception, timeout: float) -> str:
         """Why there is nothing more to read: time is up, or QEMU has ended, and then why."""
@@ -98,16 +121,19 @@ class Guest(fdspawn):
             return f"the kernel ended with status {kernel}"
         return self.witness.ended(status, self.text_before().splitlines())[1]
 
-    def run(self, line: str, timeout: float = -1) -> str:
-        """Type a line; what it printed, without the echo."""
+    def run(self, line: str, timeout: float = -1, check: bool = False) -> str:
+        """Type a line; what it printed, without the echo. check: AssertionError if the line's last
+        command has failed, by the guest's own $?, which is 0 from then on."""
         self.send(line + "\r")
         self.expect_prompt(timeout)
         _echo, _, output = self.text_before().partition("\n")
+        if check and (status := self.run("echo $?").strip()) != "0":
+            raise AssertionError(f"{line!r} has failed with {status}: {output.strip()}")
         return output
 
-    def lines(self, line: str, timeout: float = -1) -> list[str]:
+    def lines(self, line: str, timeout: float = -1, check: bool = False) -> list[str]:
         """Type a line; what it printed, as lines."""
-        return self.run(line, timeout).splitlines()
+        return self.run(line, timeout, check).splitlines()
 
     def error(self, line: str) -> str:
         """Type a line that must fail with exactly one line; that line."""
@@ -118,5 +144,5 @@ class Guest(fdspawn):
     def poweroff(self) -> int | None:
         """Type poweroff; the kernel's exit status, or None if it gave none."""
         self.send("poweroff\r")
-        self.expect(pexpect.EOF, timeout=20)
+        self.expect_or_tell(pexpect.EOF, "end", 20)
         return qemu.kernel_status(self.process.wait(timeout=20))

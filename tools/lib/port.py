@@ -4,6 +4,7 @@ explains each key; tools/lib/arch.c reads "code" and "sites" for the tools in C.
 
 import json
 import platform
+import shutil
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -72,6 +73,16 @@ def packages() -> dict[str, str]:
     for arch in architectures():
         found |= read(arch)["packages"]
     return found
+
+
+def find_program(name: str) -> str:
+    """Path of a program, or an error that names its Debian package."""
+    path = shutil.which(name)
+    if not path:
+        package = {proof: p for p, proof in packages().items()}
+        raise UsageError(f"{name} is missing: "
+                         f"apt-get install {package.get(name, name)}")
+    return path
 
 
 if __name__ == "__main__":  # for tools/setup

@@ -14,16 +14,15 @@ import os
 import platform
 import re
 import selectors
-import shutil
 import subprocess
-import tempfile
 import time
 from pathlib import Path
 
 from lib import port
-from lib.port import ROOT, UsageError, architectures
+from lib.port import ROOT, UsageError, architectures, find_program  # noqa: F401
+from lib.stacks import stacks
 from lib.watchdog import Watchdog
-from lib.witness import Witness
+from lib.witness import Witness, console_args
 
 # Seconds between two looks at a console. QEMU writes one byte at a time, and each of them
 # would wake a reader that waits.
@@ -50,16 +49,6 @@ class Verdict(enum.IntEnum):
     USAGE = 2
     BROKEN = 3
     TIMEOUT = 4
-
-
-def find_program(name: str) -> str:
-    """Path of a program, or an error that names its Debian package."""
-    path = shutil.which(name)
-    if not path:
-        package = {proof: p for p, proof in port.packages().items()}
-        raise UsageError(f"{name} is missing: "
-                         f"apt-get install {package.get(name, name)}")
-    return path
 
 
 class Machine:
@@ -101,7 +90,7 @@ class Machine:
         args += self.accelerator(accel or "tcg", args, icount is not None)
         return [find_program(program), *args,
                 "-smp", str(smp), "-m", memory, "-no-reboot",
-                "-display", "none", "-serial", "mon:stdio",
+                "-display", "none", *console_args(),
                 "-kernel", str(elf), "-append", append.strip(), *extra]
 
     def accelerator(self, accel: str, args: list[str], icount: bool) -> list[str]:
@@ -289,36 +278,6 @@ class Boot:
 ENDED, HANGS, LATE = "ended", "hangs", "late"  # how reading a console ends
 
 
-def stacks(machine: Machine, command: list[str], socket: str) -> list[str]:
-    """The calls that each CPU of a running guest stands in, then each task, by gdb: its own
-    walk, which ends where a trap began, and nopl-bt's."""
-    elf = command[command.index("-kernel") + 1]
-    commands = [*machine.info.get("gdb", []), "set print frame-arguments none",
-                f"source {ROOT}/tools/gdb/nopl.py", f"target remote {socket}",
-                "thread apply all -q backtrace 12", "nopl-bt"]
-    try:
-        text = subprocess.run(
-            [find_program("gdb-multiarch"), "-nx", "-q", "-batch", elf,
-             *(word for c in commands for word in ("-ex", c))],
-            text=True, capture_output=True, timeout=30, check=False).stdout
-    except subprocess.TimeoutExpired:
-        return ["gdb shows no stacks: QEMU has not answered it for 30 s"]
-    except UsageError as error:
-        return [f"gdb shows no stacks: {error}"]
-    found: list[list[str]] = []
-    tasks = [f"task {line}" for line in text.split("\n")
-             if re.match(r"\S+ \(\d+\)(?: on CPU \d+)?: ", line)]
-    for line in text.split("\n"):
-        if match := re.match(r"#(\d+) .*?([\w.?]+) \(.*?(?: at (\S+))?$"
-                             r"|#(\d+) +<signal handler called>", line):
-            if "0" in (match[1], match[4]):
-                found.append([])
-            found[-1].append((match[2] or "a trap") + (f" ({match[3]})" if match[3] else ""))
-    # gdb shows the last thread first.
-    return [*(f"CPU {i}: " + " <- ".join(calls) for i, calls in enumerate(reversed(found))),
-            *tasks] or ["gdb shows no stacks"]
-
-
 def boot(machine: Machine, command: list[str], timeout: float | None = None,
          log: Path | str | None = None, on_line=None, on_start=None,
          on_failure=None, on_hang=None) -> Boot:
@@ -331,30 +290,25 @@ def boot(machine: Machine, command: list[str], timeout: float | None = None,
     tests = 'run="test' in " ".join(command)
     timeout = timeout or (1500 if tests else 120)
     where: list[str] = []
-    with tempfile.TemporaryDirectory() as folder:
-        socket = f"{folder}/gdb"
-        command = [*command, "-chardev",
-                   f"socket,id=stacks,path={socket},server=on,wait=off",
-                   "-gdb", "chardev:stacks"]
-        witness = Witness(command)
-        with witness.start(stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                           stderr=subprocess.STDOUT) as process:
-            if on_start:
-                on_start(process.pid)
-            sink = open(log, "wb") if log else None
-            watchdog = Watchdog(process.pid, console, tests,
-                                bool({"-icount", "-plugin"} & {*command}))
-            try:
-                how = _collect(process, console, start + timeout, sink, watchdog)
-                if how == HANGS and on_hang:
-                    on_hang(watchdog.test)
-                if how != ENDED:
-                    where = stacks(machine, command, socket)
-            finally:
-                if process.poll() is None:
-                    process.kill()
-                if sink:
-                    sink.close()
+    witness = Witness(command)
+    with witness.start(stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                       stderr=subprocess.STDOUT) as process:
+        if on_start:
+            on_start(process.pid)
+        sink = open(log, "wb") if log else None
+        watchdog = Watchdog(process.pid, console, tests,
+                            bool({"-icount", "-plugin"} & {*command}))
+        try:
+            how = _collect(process, console, start + timeout, sink, watchdog)
+            if how == HANGS and on_hang:
+                on_hang(watchdog.test)
+            if how != ENDED:
+                where = stacks(machine, command, witness.qmp)
+        finally:
+            if process.poll() is None:
+                process.kill()
+            if sink:
+                sink.close()
     console.close()
     done = Boot(console, None, None, time.monotonic() - start, where, how == HANGS)
     if how == ENDED:

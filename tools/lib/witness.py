@@ -6,10 +6,16 @@ and with 1 when it cannot begin. Its machine protocol (QMP) tells these apart.
 """
 
 import ctypes
-import json
+import os
 import signal
 import socket
 import subprocess
+
+from lib.port import ROOT
+from lib.qmp import Qmp
+
+# What the guest that was started last has printed, whoever started it.
+LOG = ROOT / "build" / "console.log"
 
 # Reasons of QMP's event SHUTDOWN with which no kernel has given a status.
 REASONS = {
@@ -31,6 +37,14 @@ def end_with_parent() -> None:
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
+def console_args() -> list[str]:
+    """QEMU's arguments for a console on its standard input and output, and in LOG."""
+    stdio = "stdio,id=console,mux=on,signal=off"
+    if os.access(LOG.parent, os.W_OK):
+        stdio += ",logfile=" + str(LOG).replace(",", ",,")
+    return ["-chardev", stdio, "-serial", "chardev:console", "-mon", "chardev=console"]
+
+
 class Witness:
     """A monitor of one QEMU. It stands on two sockets that exist before QEMU does, with the
     first command in them, so that nothing is missed however soon QEMU ends."""
@@ -39,34 +53,24 @@ class Witness:
         self.command = command
         self.program = command[0].rpartition("/")[2]
         self.reason: str | None = None  # QMP's word, once QEMU has ended
-        self.socket, self.theirs = socket.socketpair()
-        self.socket.sendall(b'{"execute": "qmp_capabilities"}\n')
-        self.socket.setblocking(False)
+        ours, self.theirs = socket.socketpair()
+        self.qmp = Qmp(ours)
 
     def start(self, **options) -> subprocess.Popen:
         """Run QEMU, as subprocess.Popen() would. It ends with this program."""
         fd = self.theirs.fileno()
+        if os.access(LOG.parent, os.W_OK):  # a guest that still runs keeps its own
+            LOG.unlink(missing_ok=True)
         with self.theirs:
             return subprocess.Popen(
                 [*self.command, "-chardev", f"socket,id=witness,fd={fd}",
                  "-mon", "chardev=witness,mode=control"],
                 pass_fds=[fd], preexec_fn=end_with_parent, **options)
 
-    def read(self) -> list[dict]:
-        """What QEMU has said until now, and was not read yet. Does not wait."""
-        data = b""
-        try:
-            while more := self.socket.recv(65536):
-                data += more
-        except OSError:  # there is no more yet, or QEMU was killed
-            pass
-        return [json.loads(line) for line in data.split(b"\r\n")[:-1]]
-
     def ended(self, status: int, lines: list[str]) -> tuple[bool, str]:
         """QEMU has ended with `status`, which is no kernel's, and `lines` stand on the console.
         Has it run a kernel? Why has it ended, in words?"""
-        answers = self.read()
-        self.socket.close()
+        answers = self.qmp.drain()
         self.reason = next((x["data"]["reason"] for x in answers
                             if x.get("event") == "SHUTDOWN"), None)
         own = [x.partition(": ")[2] for x in lines if x.startswith(f"{self.program}: ")]

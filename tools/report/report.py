@@ -23,6 +23,7 @@ import layout  # noqa: E402
 from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: E402
 from lib import port, program, qemu  # noqa: E402
 from lib.guest import Guest  # noqa: E402
+from lib.qmp import socket_args  # noqa: E402
 
 # The calls of a boot, without the time that a task sleeps.
 BOOT = ("ftrace=function_graph trace_buf_size=8M trace_options=nosleep-time "
@@ -44,7 +45,7 @@ def boot(arch: str) -> dict:
     with tempfile.TemporaryDirectory() as folder:
         qmp = f"{folder}/qmp"
         with Guest(arch, smp=4, icount=0, append=BOOT,
-                   extra=["-qmp", f"unix:{qmp},server=on,wait=off"]) as guest:
+                   extra=socket_args(qmp)) as guest:
             said = [line.strip() for line in guest.boot_text.splitlines()
                     if line.startswith(("nopl ", "sites: "))]
 
@@ -100,9 +101,11 @@ def main() -> int:
     parser.add_argument("-o", "--output", metavar="FILE", type=Path,
                         default=qemu.ROOT / "build" / "report.html")
     args = parser.parse_args()
-    text = page(args.input, args.arch or port.architectures())
     try:
+        text = page(args.input, args.arch or port.architectures())
         args.output.write_text(text)
+    except AssertionError as error:  # a guest's, with its console behind the first line
+        raise qemu.UsageError(str(error).splitlines()[0]) from None
     except OSError as error:
         raise qemu.UsageError(f"{args.output}: {error.strerror}") from None
     print(f"report: {args.output}")
