@@ -59,7 +59,7 @@ static void close_calls(struct task *task, u32 depth)
 
 /*
  * Is the return that of the call? It says to the tick when its call began, unless the guest left
- * sleep out of its time, or its clock counts entries. Then it is, where nothing was lost since.
+ * sleep out of its time. Then it is, where nothing was lost since.
  */
 static bool is_return_of(const struct trace *t, const struct trace_entry *e,
 			 const struct call *call)
@@ -67,8 +67,7 @@ static bool is_return_of(const struct trace *t, const struct trace_entry *e,
 	if (call->ip != e->ip || !call->clock)
 		return false;
 	return call->clock == e->clock - e->ticks ||
-	       ((!t->sleep_time || trace_counts(t)) &&
-		call->clock >= t->whole_from);
+	       (!t->sleep_time && call->clock >= t->whole_from);
 }
 
 /* The difference of two times that are cut to nanoseconds: so the times of calls nest. */

@@ -117,7 +117,7 @@ void write_chrome(struct trace *t, FILE *f)
 		"\"traceEvents\":[\n"
 		"{\"ph\":\"M\",\"pid\":0,\"name\":\"process_name\","
 		"\"args\":{\"name\":\"nopl\"}}",
-		t->tracer, trace_clock(t));
+		t->tracer, t->clock_name);
 	while ((e = trace_next(t)))
 		put_entry(t, e, f);
 	for (size_t i = 0; i < nr_tasks; i++) {

@@ -99,6 +99,7 @@ static void begin_page(const struct trace *t, struct cursor *c)
 		return;
 	before = in_page(t, c, "before");
 	c->base = in_page(t, c, "base");
+	c->number = 0;
 	c->pid = in_page(t, c, "pid");
 	if (!c->fresh && before > c->position) {
 		c->lost += before - c->position;
@@ -155,9 +156,11 @@ static int decode(const struct trace *t, struct cursor *c)
 	u64 lost = e->lost;
 	u32 skip;
 
-	if (ip == RING_TIME || ip == RING_TASK) {
+	if (ip == RING_TIME || ip == RING_TASK || ip == RING_COUNT) {
 		if (ip == RING_TIME)
 			c->base = (u64)w2 << 32 | delta;
+		else if (ip == RING_COUNT)
+			c->number = (u64)w2 << 32 | delta;
 		else
 			c->pid = w2;
 		c->at++;
@@ -166,6 +169,7 @@ static int decode(const struct trace *t, struct cursor *c)
 	*e = (struct trace_entry){
 		.kind = kind_of(ip, w2),
 		.clock = c->base + delta,
+		.number = c->number,
 		.cpu = c->cpu,
 		.pid = c->pid,
 		.context = (w1 & 0xff) | (w2 & 0xff) << 8,
@@ -279,7 +283,7 @@ static bool is_arrival(const struct trace *t, const uint8_t *p, s32 pid)
 void cursor_join(const struct trace *t, struct cursor *c)
 {
 	struct trace_entry entry = c->entry;
-	u64 base = c->base, position = c->position;
+	u64 base = c->base, position = c->position, number = c->number;
 	u32 at = c->at;
 	s32 pid = c->pid;
 	bool moved = false;
@@ -298,6 +302,7 @@ void cursor_join(const struct trace *t, struct cursor *c)
 	} else {
 		c->at = at;
 		c->base = base;
+		c->number = number;
 		c->position = position;
 		c->pid = pid;
 	}

@@ -34,18 +34,15 @@ static void read_options(const struct trace *t)
 
 /* ---- Parts of lines -------------------------------------------------------------- */
 
-static void put_time(const struct trace *t, u64 clock, FILE *f)
+static void put_time(const struct trace *t, u64 when, FILE *f)
 {
-	u64 ns = trace_ns(t, clock);
+	unsigned long long stamp = trace_stamp(t, when);
 
-	if (t->clock == 2) /* counter */
-		fprintf(f, "%12llu", (unsigned long long)clock);
-	else if (t->clock == 3) /* uptime: hundredths of a second */
-		fprintf(f, "%12llu", (unsigned long long)(ns / 10000000));
+	if (trace_is_in_ns(t))
+		fprintf(f, "%5llu.%06llu", stamp / 1000000000,
+			stamp / 1000 % 1000000);
 	else
-		fprintf(f, "%5llu.%06llu",
-			(unsigned long long)(ns / 1000000000),
-			(unsigned long long)(ns / 1000 % 1000000));
+		fprintf(f, "%12llu", stamp);
 }
 
 static void put_flags(u32 c, FILE *f)
@@ -163,7 +160,7 @@ static void put_line(const struct trace *t, const struct trace_entry *e,
 			e->cpu);
 		if (opt.irq)
 			put_flags(e->context, f);
-		put_time(t, e->clock, f);
+		put_time(t, trace_when(e), f);
 		fputs(": ", f);
 	}
 	if (e->kind == STACK) {
@@ -265,7 +262,7 @@ static void put_context(const struct trace *t, const struct trace_entry *e,
 			FILE *f)
 {
 	if (shows(opt.abstime)) {
-		put_time(t, e->clock, f);
+		put_time(t, trace_when(e), f);
 		fputs(" |  ", f);
 	}
 	if (shows(opt.cpu))

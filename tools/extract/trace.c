@@ -20,20 +20,19 @@ u64 trace_ns(const struct trace *t, u64 clock)
 	return (s64)since < 0 ? 0 : trace_delta_ns(t, since);
 }
 
-const char *trace_clock(const struct trace *t)
+#define UPTIME_NS 10000000
+
+bool trace_is_in_ns(const struct trace *t)
 {
-	return t->clock_name;
+	return strcmp(t->clock_name, "counter") &&
+	       strcmp(t->clock_name, "uptime");
 }
 
-u64 trace_stamp(const struct trace *t, const struct trace_entry *e)
+u64 trace_stamp(const struct trace *t, u64 when)
 {
-	return strcmp(t->clock_name, "counter") ? e->ns : e->clock;
-}
-
-bool trace_counts(const struct trace *t)
-{
-	(void)t;
-	return false;
+	if (!strcmp(t->clock_name, "counter"))
+		return when;
+	return trace_ns(t, when) / (trace_is_in_ns(t) ? 1 : UPTIME_NS);
 }
 
 /* The word of trace_clock_names that the instance's clock has. */
@@ -127,7 +126,8 @@ static struct cursor *first(struct trace *t)
 
 	for (c = t->cursors; c < t->cursors + t->nr_cursors; c++)
 		if (cursor_peek(t, c) &&
-		    (!found || c->entry.clock < found->entry.clock))
+		    (!found ||
+		     trace_when(&c->entry) < trace_when(&found->entry)))
 			found = c;
 	return found;
 }

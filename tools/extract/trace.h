@@ -36,6 +36,7 @@ enum kind {
 struct trace_entry {
 	enum kind kind;
 	u64 clock, ns; /* the guest's arch_clock(), and nanoseconds */
+	u64 number;    /* if its clock counts entries; else 0 */
 	unsigned int cpu;
 	s32 pid;
 	u32 context;	/* as in arch/ring_event.h */
@@ -43,8 +44,8 @@ struct trace_entry {
 	u32 depth, missed;
 	u64 ticks; /* of arch_clock(), until it returned */
 	u32 repeats;
-	u64 last;	      /* arch_clock() of the last repeat */
-	u32 id;		      /* of an event */
+	u64 last; /* of the last repeat: arch_clock(), or a number */
+	u32 id;	  /* of an event */
 	const uint8_t *bytes; /* text, stack or record, */
 	u32 len;	      /* and how many */
 	/* Entries that were lost before this one on its CPU: since the one before it. And of the
@@ -77,7 +78,7 @@ struct cursor {
 	u64 overwritten, dropped, entries; /* entries: not consumed, in all */
 	uint8_t page[PAGE_BYTES];
 	u32 used, consumed, at; /* slots of the page */
-	u64 base, position;
+	u64 base, position, number;
 	s32 pid;
 	bool fresh, has; /* no page has been copied; `entry` is the next one */
 	bool begun;	 /* an entry has been taken */
@@ -121,11 +122,15 @@ void trace_say_lost(const struct trace *t);
 u64 trace_ns(const struct trace *t, u64 clock);
 u64 trace_delta_ns(const struct trace *t, u64 ticks);
 
-/* The name of the instance's clock. Does it count entries, so that no time is known? */
-const char *trace_clock(const struct trace *t);
-/* The time of an entry, as that clock has it: nanoseconds, or a count. */
-u64 trace_stamp(const struct trace *t, const struct trace_entry *e);
-bool trace_counts(const struct trace *t);
+/* The time of an entry by the instance's clock: arch_clock(), or a number. */
+static inline u64 trace_when(const struct trace_entry *e)
+{
+	return e->number ? e->number : e->clock;
+}
+/* And as that clock has it: nanoseconds, hundredths of a second, or a number. */
+u64 trace_stamp(const struct trace *t, u64 when);
+/* Is it in nanoseconds? */
+bool trace_is_in_ns(const struct trace *t);
 
 /* A task's name, as the kernel's trace shows it. */
 const char *trace_comm(const struct trace *t, s32 pid);

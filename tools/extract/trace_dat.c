@@ -114,7 +114,8 @@ static void encode_return(struct bytes *b, const struct trace_entry *e)
 
 static void encode_call(struct bytes *b, const struct trace_entry *e)
 {
-	u64 since = e->ns - trace_ns(b->t, e->last);
+	u64 since =
+		trace_stamp(b->t, trace_when(e)) - trace_stamp(b->t, e->last);
 
 	put(b, nameable(&b->t->g->im, e->parent), b->t->g->im.pointer_size);
 	if (!e->repeats)
@@ -223,7 +224,7 @@ static void write_cpu(struct trace *t, struct cursor *c, FILE *f)
 		if (e->kind == UNKNOWN)
 			continue;
 		encode(&b, e);
-		now = trace_stamp(t, e);
+		now = trace_stamp(t, trace_when(e));
 		delta = page.len == head ? 0 : now - last;
 		need = b.len + (b.len > 4 * TYPE_MAX ? 8 : 4) +
 		       (delta >> DELTA_BITS ? 8 : 0);

@@ -129,7 +129,7 @@ static void write_info(const struct trace *t)
 	little(GRAPH_DEPTHS, 2, f);
 	little(0, 6, f);
 	fprintf(f, "exename:" EXE "\ncmdline:" EXE ", tracer %s, clock %s",
-		t->tracer, trace_clock(t));
+		t->tracer, t->clock_name);
 	for (unsigned int i = 0; i < t->nr_cursors; i++)
 		if (cursor_lost(&t->cursors[i]))
 			fprintf(f, ", CPU:%u [%llu EVENTS DROPPED]", i,

@@ -283,7 +283,9 @@ bool events_apart(void)
 	for_each_event (e)
 		if (READ_ONCE(e->on) & ~1u)
 			return true;
-	return event_triggers_apart() || triggers_switch_apart();
+	/* Where entries have numbers, a record that a filter refuses must not have one. */
+	return event_triggers_apart() || triggers_switch_apart() ||
+	       instance_counts(&trace_top);
 }
 
 /*

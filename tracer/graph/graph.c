@@ -135,7 +135,7 @@ bool graph_record(struct task_return *r, bool irqs_off)
 {
 	struct task *t = current_task();
 	enum verdict verdict = RECORD;
-	u64 clock = 0;
+	u64 clock = RING_NOW;
 
 	if (!graph_session_runs(t))
 		return false;
@@ -153,7 +153,7 @@ bool graph_record(struct task_return *r, bool irqs_off)
 			   ring_context(irqs_off), NULL, &clock))
 		return false;
 	/* To the tick: so readers know the return of the call, as the trampolines' ones. */
-	r->clock = clock ?: arch_clock();
+	r->clock = clock == RING_NOW ? arch_clock() : clock;
 	t->graph_depth++;
 	return true;
 }

@@ -180,7 +180,7 @@ static void put_comment(struct seq *s, const struct trace_graph *g,
 static void put_context(struct seq *s, const struct ring_entry *e, bool flags)
 {
 	if (shows(OPT_GRAPH_ABSTIME)) {
-		trace_time(s, &trace_top, e->clock);
+		trace_time(s, &trace_top, ring_when(e));
 		seq_printf(s, " |  ");
 	}
 	if (shows(OPT_GRAPH_CPU))

@@ -322,7 +322,7 @@ void latency_forget(cpumask_t mask)
 {
 	mutex_assert_held(&trace_mutex);
 	snapshot_hold(&trace_top);
-	ring_spares_clear(&trace_top, mask);
+	snapshot_forget(&trace_top, mask);
 	longest = (struct latency){ 0 };
 	snapshot_release(&trace_top);
 }

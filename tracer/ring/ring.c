@@ -133,6 +133,23 @@ static void next_page(struct ring *r, u64 now)
 	}
 }
 
+static u64 counted;
+static u32 counting; /* a CPU reads or writes `counted` */
+
+/* Not every CPU can add to 64 bits at once. */
+u64 ring_count(unsigned int more)
+{
+	irq_state_t state = arch_irq_save();
+	u64 number;
+
+	while (__atomic_exchange_n(&counting, 1, __ATOMIC_ACQUIRE))
+		arch_cpu_relax();
+	number = counted += more;
+	__atomic_store_n(&counting, 0, __ATOMIC_RELEASE);
+	arch_irq_restore(state);
+	return number;
+}
+
 static inline void publish(const struct ring *r, u32 slots)
 {
 	struct ring_place *at = r->at;
@@ -235,18 +252,34 @@ void ring_task(struct task *prev, struct task *next, bool traced)
 	open_page(r);
 }
 
+/* Say which number the entry has that comes next, and for which there is room. Its first slot. */
+static struct ring_event *put_number(struct ring *r, struct ring_event *e)
+{
+	u64 number = ring_count(1);
+
+	e->delta = number;
+	e->ip = RING_COUNT << 8;
+	e->parent = number >> 32;
+	current_page(r)->inner++;
+	publish(r, 1);
+	return e + 1;
+}
+
 /* An entry's first slot; `more` are there for the caller to fill and publish. NULL: there is no
  * room, and the entry has been counted as dropped. */
 static struct ring_event *begin_entry(struct ring *r, u32 ip, u32 parent,
 				      u32 context, u32 more, u64 now)
 {
+	bool counts = instance_counts(r->in);
 	u32 delta;
-	struct ring_event *e = reserve(r, 1 + more, now, &delta);
+	struct ring_event *e = reserve(r, counts + 1 + more, now, &delta);
 
 	if (!e) {
 		r->dropped++;
 		return NULL;
 	}
+	if (counts)
+		e = put_number(r, e);
 	e->delta = delta;
 	e->ip = ip << 8 | (context & 0xff);
 	e->parent = parent << 8 | (context >> 8 & 0xff);
@@ -283,7 +316,8 @@ bool ring_write_at(u32 ip, u32 parent, u32 context,
 		return false;
 	if (r->unmarked)
 		mark_task(r, head->current->pid, 0);
-	e = begin_entry(r, ip, parent, context, !!more, *clock ?: arch_clock());
+	e = begin_entry(r, ip, parent, context, !!more,
+			*clock == RING_NOW ? arch_clock() : *clock);
 	if (!e)
 		return false;
 	*clock = r->at->base + e->delta;

@@ -35,10 +35,10 @@
 #include <kernel/lock/mutex.h>
 #include <tracer/ring/ring_format.h>
 
-/* A call that came again, only counted: offsets from _text; arch_clock() at the last time, low
+/* A call that came again, only counted: offsets from _text; the last time by the ring's clock, low
  * word first. */
 struct ring_repeats {
-	u32 ip, parent, count, clock[2];
+	u32 ip, parent, count, last[2];
 };
 
 /* A CPU goes over from a task to the next; or the task that runs wakes the next, which will run
@@ -127,6 +127,10 @@ void ring_leave(irq_state_t state);
 /* For ring_event_begin() (ring_event.h), what is rare. Interrupts are off; irqs_off: they
  * were before. Room for a record, or NULL, and then they are as before. No site. */
 void *ring_event_slow(bool irqs_off, u32 size);
+
+/* trace_clock counter: count `more` entries, of all instances, and return the last one's number.
+ * Any context but NMI. */
+u64 ring_count(unsigned int more);
 
 /* The scheduler's hook calls it: `next` runs now instead of `prev`, and its calls are recorded
  * or not. Interrupts off. */

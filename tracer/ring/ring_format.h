@@ -14,7 +14,10 @@
 	1u /* the task has run on no other CPU since it left this one */
 #define RING_TIME                                                              \
 	((u32)RING_TYPE(1)) /* delta and parent: new base, low and high */
-/* Behind these, numbers are Linux's own of its entries. */
+/* delta and parent: the number, low and high, that a clock which counts entries gives the next one.
+ * The ring has the time of each entry besides. */
+#define RING_COUNT ((u32)RING_TYPE(9))
+/* Behind RING_TIME, numbers are Linux's own of its entries. */
 #define RING_SWITCH 2u
 #define RING_WAKEUP 3u
 #define RING_STATES "RSDTtXZ" /* of a task, Linux's letters */

@@ -38,14 +38,16 @@ void ring_switch(struct ring *r, s32 pid, bool on, bool traced);
  * Write an entry: ip and parent as in arch/ring_event.h, 24 bits each, and a
  * second slot if there is one (else NULL). False: not recorded; from an NMI, or in
  * the middle of the tracer's code, counted as dropped. *clock: arch_clock() when it
- * happened, or 0 for now; it becomes the time that the entry has. No site.
+ * happened, or RING_NOW. It becomes the time that the entry has. No site.
  */
+#define RING_NOW                                                               \
+	0ull /* the ring reads the clock itself; no entry has this time */
 bool ring_write_at(u32 ip, u32 parent, u32 context,
 		   const struct ring_event *more, u64 *clock);
 static inline bool ring_write(u32 ip, u32 parent, u32 context,
 			      const struct ring_event *more)
 {
-	u64 clock = 0;
+	u64 clock = RING_NOW;
 
 	return ring_write_at(ip, parent, context, more, &clock);
 }

@@ -58,8 +58,8 @@ void ring_stack(const struct trace_instance *in, unsigned long ip, bool behind,
 static struct last_call {
 	unsigned long ip, parent;
 	s32 pid;
-	u32 count; /* how often it has come again since */
-	u64 clock; /* when it came last */
+	u32 count;	 /* how often it has come again since */
+	u64 clock, when; /* when it came last, and by the ring's clock */
 } last_calls[MAX_CPUS];
 
 /* Of Linux's format, which has 16 bits. */
@@ -72,7 +72,7 @@ static void put_count(struct ring *r, const struct last_call *last,
 		.ip = last->ip - (unsigned long)_text,
 		.parent = last->parent - (unsigned long)_text,
 		.count = last->count,
-		.clock = { last->clock, last->clock >> 32 },
+		.last = { last->when, last->when >> 32 },
 	};
 	irq_state_t state;
 
@@ -81,6 +81,13 @@ static void put_count(struct ring *r, const struct last_call *last,
 	ring_put_bytes(r, RING_REPEATS, ring_context(irqs_off), &repeats,
 		       sizeof(repeats));
 	ring_leave(state);
+}
+
+/* This is the last time that the call has come. */
+static void note_time(struct last_call *last, const struct ring *r)
+{
+	last->clock = arch_clock();
+	last->when = instance_counts(r->in) ? ring_count(1) : last->clock;
 }
 
 bool ring_repeats(unsigned long ip, unsigned long parent, bool irqs_off)
@@ -97,11 +104,11 @@ bool ring_repeats(unsigned long ip, unsigned long parent, bool irqs_off)
 	if (known && last->ip == ip && last->parent == parent &&
 	    last->pid == pid && last->count < REPEATS_MAX) {
 		last->count++;
-		last->clock = arch_clock();
+		note_time(last, r);
 		return true;
 	}
 	if (known && last->count)
 		put_count(r, last, irqs_off);
-	*last = (struct last_call){ ip, parent, pid, 0, arch_clock() };
+	*last = (struct last_call){ ip, parent, pid, .clock = arch_clock() };
 	return false;
 }

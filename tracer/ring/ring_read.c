@@ -2,6 +2,7 @@
 /* The readers' half of the trace buffer; ring.h has the protocol. */
 #include <tracer/ring/ring_read.h>
 #include <tracer/ring/ring_control.h>
+#include <tracer/base/instance.h>
 
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
@@ -77,6 +78,7 @@ static void begin_copy(struct ring_cursor *c)
 {
 	c->at = c->after = c->entries = 0;
 	c->base = c->copy->base;
+	c->number = 0;
 	c->pid = c->copy->pid;
 	/* They count from the last clear: which was behind that position, if there are fewer. */
 	if (!c->fresh)
@@ -157,7 +159,7 @@ static void decode_repeats(struct ring_entry *entry,
 	entry->ip = (unsigned long)_text + r->ip;
 	entry->parent = (unsigned long)_text + r->parent;
 	entry->repeats = r->count;
-	entry->last = (u64)r->clock[1] << 32 | r->clock[0];
+	entry->last = (u64)r->last[1] << 32 | r->last[0];
 }
 
 /* Decode the slot at c->at; true if it is an entry, then in c->entry. */
@@ -174,8 +176,13 @@ static bool decode(struct ring_cursor *c)
 		c->pid = e->parent;
 		return false;
 	}
+	if (ip == RING_COUNT) {
+		c->number = (u64)e->parent << 32 | e->delta;
+		return false;
+	}
 	c->entry = (struct ring_entry){
 		.clock = c->base + e->delta,
+		.number = c->number,
 		.cpu = c->cpu,
 		.pid = c->pid,
 		.context = (e->ip & 0xff) | (e->parent & 0xff) << 8,
@@ -414,6 +421,19 @@ void ring_cursor_close(struct ring_cursor *c)
 	c->copy = NULL;
 }
 
+/* The number of a page's first entry, before which there are marks alone; 0: there is none. */
+static u64 first_number(const struct ring_page *p, u32 used)
+{
+	const struct ring_event *e = p->slots;
+
+	while (e < p->slots + used &&
+	       (e->ip >> 8 == RING_TASK || e->ip >> 8 == RING_TIME))
+		e++;
+	return e < p->slots + used && e->ip >> 8 == RING_COUNT ?
+		       (u64)e->parent << 32 | e->delta :
+		       0;
+}
+
 struct collection {
 	const struct ring *set;
 	struct ring_stats *stats;
@@ -430,6 +450,9 @@ static void collect(unsigned int cpu, void *arg)
 	s->overwritten = r->overwritten;
 	s->dropped = r->dropped;
 	s->oldest = r->pages[seq % r->nr]->base;
+	if (instance_counts(r->in))
+		s->oldest = first_number(r->pages[seq % r->nr],
+					 slots_of(r, r->pages[seq % r->nr]));
 	for (;; seq++) {
 		const struct ring_page *p = r->pages[seq % r->nr];
 		u32 used = slots_of(r, p);

@@ -19,7 +19,8 @@ enum ring_graph {
 };
 
 struct ring_entry {
-	u64 clock; /* arch_clock() */
+	u64 clock;  /* arch_clock() */
+	u64 number; /* of a ring whose clock counts entries; else 0 */
 	unsigned int cpu;
 	s32 pid;
 	u32 context;		  /* as in arch/ring_event.h, 16 bits */
@@ -29,7 +30,7 @@ struct ring_entry {
 	u64 ticks;		  /* arch_clock()'s, until it returned */
 	u32 missed; /* calls of the task that were too deep, modulo 2^24 */
 	u32 repeats; /* of a function event: it stands for so many, the last at: */
-	u64 last;    /* arch_clock() */
+	u64 last;    /* arch_clock(), or a number */
 	const char *text;   /* the marker's, not NUL-terminated */
 	bool raw;	    /* of trace_marker_raw: a u32, and then any bytes */
 	const u32 *stack;   /* or offsets from _text, the innermost first */
@@ -38,10 +39,16 @@ struct ring_entry {
 	u32 len;
 };
 
+/* By the ring's clock: a time, or a number. */
+static inline u64 ring_when(const struct ring_entry *e)
+{
+	return e->number ?: e->clock;
+}
+
 struct ring_stats {
 	u64 written, read, overwritten, dropped, held;
-	u64 bytes;  /* of what is held */
-	u64 oldest; /* arch_clock() at which the oldest page begins */
+	u64 bytes; /* of what is held */
+	u64 oldest; /* arch_clock() at which the oldest page begins, or its first number */
 };
 
 struct ring_cursor {
@@ -53,7 +60,7 @@ struct ring_cursor {
 	u32 after;   /* slot after the entry in `entry`; 0: none is there */
 	u32 first;   /* slot after the first of two that were joined */
 	u32 entries; /* entries of the page up to `after` */
-	u64 base;
+	u64 base, number;
 	s32 pid;
 	u64 position; /* entries since the last clear, up to here */
 	u64 lost;     /* entries overwritten before the cursor reached them */

@@ -98,7 +98,8 @@ const struct ring_entry *trace_iter_peek(struct trace_iter *it)
 		struct ring_cursor *c = &it->cursors[i];
 
 		if (peek(it, c) &&
-		    (!it->next || c->entry.clock < it->next->entry.clock))
+		    (!it->next ||
+		     ring_when(&c->entry) < ring_when(&it->next->entry)))
 			it->next = c;
 	}
 	return it->next ? &it->next->entry : NULL;
@@ -135,13 +136,12 @@ u64 trace_iter_lost(struct trace_iter *it)
 
 /*
  * There is one clock for all CPUs, which counts from boot and never sleeps. So local,
- * global, mono and boot are the same, in nanoseconds. counter shows that clock's ticks,
- * unconverted, and uptime hundredths of a second.
+ * global, mono and boot are the same, in nanoseconds; uptime is in hundredths of a second.
+ * counter gives each entry of any instance the next number.
  */
 const char trace_clock_names[] = "local global counter uptime mono boot";
 static const char *const clocks[] = { "local",	"global", "counter",
 				      "uptime", "mono",	  "boot" };
-#define CLOCK_COUNTER 2
 #define CLOCK_UPTIME 3
 #define UPTIME_NS (10 * NSEC_PER_MSEC)
 
@@ -167,20 +167,27 @@ int trace_clock_select(struct trace_instance *in, const char *name)
 	return -EINVAL;
 }
 
-void trace_time(struct seq *s, const struct trace_instance *in, u64 clock)
+static bool is_in_ns(const struct trace_instance *in)
 {
-	unsigned int used = READ_ONCE(in->clock);
-	u64 us = clock_to_ns(clock) / NSEC_PER_USEC;
+	return !instance_counts(in) && READ_ONCE(in->clock) != CLOCK_UPTIME;
+}
 
-	if (used == CLOCK_COUNTER)
-		seq_printf(s, "%12llu", (unsigned long long)clock);
-	else if (used == CLOCK_UPTIME)
-		seq_printf(
-			s, "%12llu",
-			(unsigned long long)(clock_to_ns(clock) / UPTIME_NS));
-	else
+u64 trace_stamp(const struct trace_instance *in, u64 when)
+{
+	if (instance_counts(in))
+		return when;
+	return clock_to_ns(when) / (is_in_ns(in) ? 1 : UPTIME_NS);
+}
+
+void trace_time(struct seq *s, const struct trace_instance *in, u64 when)
+{
+	u64 stamp = trace_stamp(in, when), us = stamp / NSEC_PER_USEC;
+
+	if (is_in_ns(in))
 		seq_printf(s, "%5lu.%06lu", (unsigned long)(us / 1000000),
 			   (unsigned long)(us % 1000000));
+	else
+		seq_printf(s, "%12llu", (unsigned long long)stamp);
 }
 
 char trace_mark(u64 ns)
@@ -410,7 +417,7 @@ void trace_line(struct seq *s, struct trace_iter *it,
 		seq_printf(s, "%16s-%-7d [%03u] ", comm, e->pid, e->cpu);
 		if (instance_option(it->in, OPT_IRQ_INFO))
 			trace_flags(s, e->context);
-		trace_time(s, it->in, e->clock);
+		trace_time(s, it->in, ring_when(e));
 		seq_printf(s, ": ");
 	}
 	if (e->stack) {

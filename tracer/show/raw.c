@@ -100,10 +100,11 @@ static void put_call(struct payload *p, const struct ring_entry *e)
 	add(p, &call, sizeof(call));
 }
 
-/* Linux has the time since the last of them, in nanoseconds, in two parts. */
-static void put_repeats(struct payload *p, const struct ring_entry *e)
+/* Linux has the time since the last of them, by the instance's clock, in two parts. */
+static void put_repeats(struct payload *p, const struct trace_instance *in,
+			const struct ring_entry *e)
 {
-	u64 since = clock_to_ns(e->clock) - clock_to_ns(e->last);
+	u64 since = trace_stamp(in, ring_when(e)) - trace_stamp(in, e->last);
 	struct {
 		unsigned long ip, parent;
 		u16 count, top;
@@ -179,7 +180,8 @@ static void put_event(struct payload *p, const struct ring_entry *e)
 	add(p, e->record, e->len - 4);
 }
 
-static void encode(struct payload *p, const struct ring_entry *e)
+static void encode(struct payload *p, const struct trace_instance *in,
+		   const struct ring_entry *e)
 {
 	memset(p->bytes, 0, 8);
 	if (e->event)
@@ -189,7 +191,7 @@ static void encode(struct payload *p, const struct ring_entry *e)
 	else if (e->stack)
 		put_stack(p, e);
 	else if (e->repeats)
-		put_repeats(p, e);
+		put_repeats(p, in, e);
 	else if (e->graph == RING_GRAPH_ENTRY)
 		put_entry(p, e);
 	else if (e->graph == RING_GRAPH_RETURN)
@@ -257,6 +259,7 @@ static void put_head(char *page, u64 time, u32 used, u64 lost)
 unsigned int raw_page_fill(struct ring_cursor *c, void *page)
 {
 	char *data = (char *)page + RAW_HEAD, *to = data;
+	const struct trace_instance *in = c->ring->in;
 	struct payload *p = kmalloc(sizeof(*p));
 	u64 first = 0, last = 0, time, lost = 0;
 	unsigned int n = 0;
@@ -267,8 +270,8 @@ unsigned int raw_page_fill(struct ring_cursor *c, void *page)
 		/* What was lost is said at a page's beginning. */
 		if (n && c->lost)
 			break;
-		time = clock_to_ns(c->entry.clock);
-		encode(p, &c->entry);
+		time = trace_stamp(in, ring_when(&c->entry));
+		encode(p, in, &c->entry);
 		if (to + size_of(p, n ? time - last : 0) > data + RAW_DATA)
 			break;
 		if (!ring_cursor_take(c))

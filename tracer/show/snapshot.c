@@ -114,17 +114,19 @@ int snapshot_make(struct ctl_handle *h, struct trace_instance *in)
 			 "buffer_total_size_kb says");
 }
 
-static void forget(struct trace_instance *in, cpumask_t mask)
+void snapshot_forget(struct trace_instance *in, cpumask_t mask)
 {
+	snapshot_hold(in);
 	ring_spares_clear(in, mask);
 	__atomic_fetch_and(&snapshot_of(in)->taken, ~mask, __ATOMIC_RELAXED);
+	snapshot_release(in);
 }
 
 void snapshot_free(struct trace_instance *in)
 {
 	mutex_assert_held(&trace_mutex);
 	snapshot_hold(in);
-	forget(in, ~0u);
+	snapshot_forget(in, ~0u);
 	ring_free(in->spares);
 	snapshot_release(in);
 }
@@ -225,7 +227,7 @@ static int write_on(struct ctl_handle *h, char *text, cpumask_t mask)
 		err = take(h, mask & cpus_present());
 	} else if (v) {
 		snapshot_hold(in);
-		forget(in, mask);
+		snapshot_forget(in, mask);
 		snapshot_release(in);
 	} else {
 		snapshot_free(in);

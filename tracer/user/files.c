@@ -8,7 +8,10 @@
 #include <kernel/lib/string.h>
 #include <kernel/time.h>
 #include <kernel/lock/mutex.h>
+#include <tracer/events/events.h>
+#include <tracer/latency/latency.h>
 #include <tracer/show/output.h>
+#include <tracer/show/snapshot.h>
 #include <tracer/patch/patch.h>
 #include <tracer/graph/graph.h>
 #include <tracer/core/returns.h>
@@ -116,13 +119,26 @@ static void clock_show(struct ctl_handle *h, struct seq *s)
 
 static int trace_clock_write(struct ctl_handle *h, char *text)
 {
-	int err = trace_clock_select(instance_of(h), ctl_strip(text));
+	struct trace_instance *in = instance_of(h);
+	unsigned int before = in->clock;
+	int err = trace_clock_select(in, ctl_strip(text));
 
-	if (!err)
-		ring_clear(instance_of(h)->rings, cpus_present());
-	return err ? ctl_error(h, err, "'%.32s' is none of: %s", text,
-			       trace_clock_names) :
-		     0;
+	if (err)
+		return ctl_error(h, err, "'%.32s' is none of: %s", text,
+				 trace_clock_names);
+	/* C code alone gives numbers: trampolines and events learn of it before the rings are
+	 * cleared. */
+	err = events_update(h);
+	if (err) {
+		in->clock = before;
+		events_update(h);
+	}
+	ring_clear(in->rings, cpus_present());
+	if (in->tracer->latency)
+		latency_forget(cpus_present());
+	else
+		snapshot_forget(in, cpus_present());
+	return err;
 }
 TRACE_FILE(trace_clock, .path = TRACING "trace_clock",
 	   .folders = &trace_folders, .show = clock_show,

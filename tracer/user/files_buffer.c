@@ -227,15 +227,17 @@ static void put_stat_time(struct seq *s, const struct trace_instance *in,
 
 static void cpu_stats_show(struct ctl_handle *h, struct seq *s)
 {
+	const struct trace_instance *in = instance_of(h);
 	struct ring_stats r;
 
-	ring_stats(instance_of(h)->rings, h->cpu, &r);
+	ring_stats(in->rings, h->cpu, &r);
 	seq_printf(s, "entries: %llu\n", (unsigned long long)r.held);
 	seq_printf(s, "overrun: %llu\n", (unsigned long long)r.overwritten);
 	seq_printf(s, "commit overrun: 0\n");
 	seq_printf(s, "bytes: %llu\n", (unsigned long long)r.bytes);
-	put_stat_time(s, instance_of(h), "oldest event ts", r.oldest);
-	put_stat_time(s, instance_of(h), "now ts", arch_clock());
+	put_stat_time(s, in, "oldest event ts", r.oldest);
+	put_stat_time(s, in, "now ts",
+		      instance_counts(in) ? ring_count(0) : arch_clock());
 	seq_printf(s, "dropped events: %llu\n", (unsigned long long)r.dropped);
 	seq_printf(s, "read events: %llu\n", (unsigned long long)r.read);
 	/* = entries + overrun + dropped events + read events */
