@@ -5,6 +5,7 @@ say of it equals what the guest itself has said."""
 import functools
 import json
 import mmap
+import random
 import re
 import struct
 import subprocess
@@ -119,7 +120,7 @@ def test_clocks(arch, image, guest, tmp_path):
     """A clock that is no nanoseconds: the guest's text, extract's and trace-cmd's of trace.dat
     have the same numbers; of the counter, one an entry."""
     qmp, file = tmp_path / "qmp", tmp_path / "trace.dat"
-    g = guest(arch, smp=2, extra=Qmp.args(qmp))
+    g = guest(arch, smp=2, extra=socket_args(qmp))
     g.run(f"echo 1 > {TRACING}/events/sched/enable")
     for clock in ("counter", "uptime"):
         g.run(f"echo {clock} > {TRACING}/trace_clock; echo function > {TRACING}/current_tracer; "
@@ -365,6 +366,72 @@ def test_pages_that_make_no_sense(arch, image, guest, tmp_path):
     assert done.returncode == 0
     assert LOST.sub("", done.stderr) == "extract: CPU 0: its ring makes no sense; skipped\n"
     assert not calls_of(done.stdout)
+
+
+def formats_of(data: bytes, order: str) -> list[bytes]:
+    """The format files in a trace.dat: sizes of 8 bytes, and so many bytes of text."""
+    return [data[at:at + struct.unpack(order + "Q", data[at - 8:at])[0]]
+            for at in (m.start() for m in re.finditer(rb"name: \w+\nID: ", data))]
+
+
+def test_formats_equal_the_guests(arch, image, guest, tmp_path):
+    """The format of each event, and of each of Linux's own entries, is the guest's own file."""
+    qmp, file = tmp_path / "qmp", tmp_path / "trace.dat"
+    g = guest(arch, smp=1, extra=socket_args(qmp))
+    extract(image, "--qmp", qmp, "-o", file)
+    formats = [x.decode() for x in formats_of(file.read_bytes(), image.order)]
+    names = [f"ftrace/{x}" for x in g.run(f"ls {TRACING}/events/ftrace").split()]
+    names += g.run(f"cat {TRACING}/available_events").replace(":", "/").split()
+    own = [g.run(f"cat {TRACING}/events/{x.strip('/')}/format") for x in names
+           if "/enable" not in x and "/filter" not in x]
+    assert len(formats) == len(own) > 30
+    assert {x.strip() for x in formats} == {x.strip() for x in own}
+
+
+def test_damaged_memory(arch, image, guest, tmp_path):
+    """Words of the kernel's data and of its ring have any value: extract ends by itself, with
+    a line for what makes no sense, whatever it writes."""
+    memory = tmp_path / "memory"
+    g = guest(arch, smp=2, extra=[
+        "-object", f"memory-backend-file,id=ram,size=64M,share=on,mem-path={memory}",
+        "-machine", "memory-backend=ram"])
+    record(g, "function_graph")
+    g.run(f"echo 1 > {TRACING}/events/enable")
+    g.close()
+    numbers = random.Random(arch)
+    values = (0, 1, 0x7f, 0xff, 0x7fffffff, 0x80000000, 0xffffffff)
+    make("build/host/extract")
+    ends = set()
+    with open(memory, "r+b") as file, mmap.mmap(file.fileno(), 0) as ram:
+        base = image.symbols["symbol_names"] - ram.find(image.read(image.symbols["symbol_names"],
+                                                                   256))
+        pointer = {32: "I", 64: "Q"}[image.bits]
+        pages, = image.unpack(pointer, ram, image.symbols["rings"] - base)
+        page, = image.unpack(pointer, ram, pages - base)
+        # What extract reads, each with so many words of it.
+        places = [(image.symbols[name] - base, words) for name, words in (
+            ("trace_instances", 40), ("rings", 40), ("__start_events", 200), ("comms", 200),
+            ("to_ns", 6), ("clock_base", 2), ("nr_cpus", 1), ("longest", 16))
+            if name in image.symbols]
+        places += [(page - base, 1024), (pages - base, 8)]
+        for i in range(60):
+            at = [place + 4 * numbers.randrange(words) for place, words in
+                  numbers.choices(places, k=numbers.choice((1, 1, 4)))]
+            before = [(a, ram[a:a + 4]) for a in at]
+            for a in at:
+                ram[a:a + 4] = struct.pack("<I", numbers.choice(
+                    (*values, numbers.getrandbits(32))))
+            out = tmp_path / f"out{i}"
+            kind = ("text", "trace.dat", "chrome", "folded", "uftrace")[i % 5]
+            done = subprocess.run([EXTRACT, "--elf", image.path, "--memory", memory, "--format",
+                                   kind, "-o", out], text=True, capture_output=True,
+                                  errors="replace", check=False, timeout=60)
+            assert done.returncode in (0, 1), (kind, [*map(hex, at)], done)
+            assert done.returncode == 0 or done.stderr.startswith("extract: ")
+            ends.add(done.returncode)
+            for a, was in before:
+                ram[a:a + 4] = was
+    assert 0 in ends
 
 
 def test_bad_input(arch, image, guest, tmp_path):
