@@ -9,14 +9,17 @@ import subprocess
 import pytest
 from conftest import ANY, ARCHES, ROOT, built, make
 from lib import port
+from lib.qmp import socket_args
 
 HOST = ROOT / "build" / "host"
-DAMAGES = 60
+# Damaged files for each tool; two of them let objdump read the whole file first.
+DAMAGES = {"extract": 60, "mkrecord": 60, "mksites": 12, "patchpath": 12}
+DEBUG = 2048  # bytes of each section of debug information that are damaged
 
 
 def spots(data: bytes) -> list[int]:
-    """Offsets of the ELF header, of the section headers, and of the first names' offsets in the
-    symbol table, of a file for a machine of 32 or 64 bits."""
+    """Offsets of the ELF header, of the section headers, of the first names' offsets in the
+    symbol table, and of the first debug information, of a file for a machine of 32 or 64 bits."""
     order = ">" if data[5] == 2 else "<"
     wide = data[4] == 2
     at, = struct.unpack_from(order + ("Q" if wide else "I"), data, 40 if wide else 32)
@@ -31,52 +34,91 @@ def spots(data: bytes) -> list[int]:
     return found
 
 
-def commands(arch: str, elf, tmp_path) -> list[list]:
-    """The tools that read an ELF file."""
+def debug_spots(data: bytes) -> list[int]:
+    """Offsets of the first debug information in each of its sections."""
+    order = ">" if data[5] == 2 else "<"
+    word, fields = ("Q", 64) if data[4] == 2 else ("I", 40)
+    at, = struct.unpack_from(order + word, data, 40 if word == "Q" else 32)
+    count, = struct.unpack_from(f"{order}H", data, 60 if word == "Q" else 48)
+    found = []
+    for i in range(count):
+        _name, kind, flags, _addr, start, size = struct.unpack_from(
+            f"{order}II4{word}", data, at + i * fields)
+        if kind == 1 and not flags & 2:  # SHT_PROGBITS, and not SHF_ALLOC
+            found += range(start, start + min(size, DEBUG))
+    return found
+
+
+def command(tool: str, arch: str, elf, tmp_path) -> tuple[list, str]:
+    """The tools that read an ELF file; the file that each of them reads in a build."""
     empty = tmp_path / "empty"
     empty.touch()
-    return [[HOST / "extract", "--elf", elf, "--memory", empty, "-o", "-"],
-            [HOST / "mkrecord", "--arch", arch, "--sites", "FORMAT", "-o", tmp_path / "out", elf]]
+    info = port.read(arch)
+    which = ["--arch", arch, "--sites", next(iter(info["sites"]))]
+    kernel = [*which, "--objdump", info["objdump"][0]]
+    return {
+        "extract": (["--elf", elf, "--memory", empty, "-o", "-"], "nopl.elf"),
+        "mkrecord": ([*which, "-o", tmp_path / "out", elf], "string.c.o"),
+        "mksites": ([*kernel, "--record", "link", elf, "-o", tmp_path / "out"], "first.elf"),
+        "patchpath": ([*kernel, elf], "nopl.elf")}[tool]
 
 
+@pytest.mark.parametrize("tool", DAMAGES)
 @pytest.mark.parametrize("arch", [ARCHES[0], ARCHES[-1]])
-def test_damaged(arch, tmp_path):
-    """Each tool ends by itself, with a line of its own."""
-    image = built(arch)
-    make("build/host/extract", "build/host/mkrecord")
-    objects = next((ROOT / "build" / arch).rglob("string.c.o"))
-    site = next(iter(port.read(arch)["sites"]))
+def test_damaged(arch, tool, tmp_path):
+    """Each tool ends by itself, with a line of its own; before it, only those of binutils."""
+    built(arch)
+    make(f"build/host/{tool}")
+    bad = tmp_path / "bad.elf"
+    args, name = command(tool, arch, bad, tmp_path)
+    data = next((ROOT / "build" / arch).rglob(name)).read_bytes()
+    places = [spots(data), debug_spots(data)]
     chance = random.Random(35)
-    for source, which in ((image.path, 0), (objects, 1)):
-        data = source.read_bytes()
-        where = spots(data)
-        bad = tmp_path / "bad.elf"
-        for _ in range(DAMAGES):
-            spoilt = bytearray(data)
-            for _ in range(chance.randint(1, 4)):
-                spoilt[chance.choice(where)] = chance.choice((0, 1, 0x7f, 0xff))
-            bad.write_bytes(spoilt)
-            command = [str(x).replace("FORMAT", site)
-                       for x in commands(arch, bad, tmp_path)[which]]
-            done = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, timeout=60)
-            assert 0 <= done.returncode <= 2, (done, chance.getstate()[1][:2])
-            assert done.returncode == 0 or re.match(r"(extract|mkrecord): .+", done.stderr), done
+    for _ in range(DAMAGES[tool]):
+        spoilt = bytearray(data)
+        where = chance.choice(places)
+        for _ in range(chance.randint(1, 4)):
+            spoilt[chance.choice(where)] = chance.choice((0, 1, 0x7f, 0xff))
+        bad.write_bytes(spoilt)
+        done = subprocess.run([HOST / tool, *args], cwd=ROOT, text=True, capture_output=True,
+                              timeout=120, errors="replace")
+        assert 0 <= done.returncode <= 2, (done, chance.getstate()[1][:2])
+        lines = done.stderr.splitlines()
+        assert done.returncode == 0 or re.match(rf"({tool}|patchpath): .+", lines[-1]), done
+        # mksites looks at the patching path, too.
+        other = [x for x in lines
+                 if not re.match(rf"{tool}: |patchpath: |\S*(objdump|strip): ", x)]
+        assert not other, other
 
 
-@pytest.mark.parametrize("tool", ["extract", "patchpath"])
+@pytest.mark.parametrize("tool", ["extract", "mksites", "patchpath"])
 def test_bad_string(tool, tmp_path):
     """A symbol whose name lies outside of its section: the line names file and section."""
     image = built(ANY)
     make(f"build/host/{tool}")
-    data = bytearray(image.path.read_bytes())
+    bad = tmp_path / "bad.elf"
+    args, name = command(tool, ANY, bad, tmp_path)
+    data = bytearray((image.path.parent / name).read_bytes())
     table = spots(bytes(data))[-24 * 16]
     data[table + 16:table + 20] = b"\xf0" * 4  # a 32-bit symbol's name, the second's
-    bad = tmp_path / "bad.elf"
     bad.write_bytes(data)
-    site = next(iter(port.read(ANY)["sites"]))
-    more = ["--elf", bad, "--memory", bad, "-o", "-"] if tool == "extract" else \
-        ["--arch", ANY, "--sites", site, "--objdump", "true", bad]
-    done = subprocess.run([HOST / tool, *more], cwd=ROOT, text=True, capture_output=True)
+    done = subprocess.run([HOST / tool, *args], cwd=ROOT, text=True, capture_output=True)
     assert done.returncode == 1
     assert re.fullmatch(rf"{tool}: {bad}: section \d+: it has no string at 0xf0f0f0f0\n",
                         done.stderr), done
+
+
+def test_types_without_a_size(guest, tmp_path):
+    """extract walks arrays in steps of a type's size: 0 would be no step."""
+    make("build/host/extract")
+    qmp, bad = tmp_path / "qmp", tmp_path / "bad.elf"
+    g = guest(ANY, extra=socket_args(qmp))
+    # In .debug_abbrev: a structure with children and a name, and its DW_AT_byte_size.
+    data, count = re.subn(rb"(\x13\x01\x03[\x08\x0e\x1f])\x0b", lambda m: m[1] + b"\x0c",
+                          g.machine.elf.read_bytes())
+    assert count
+    bad.write_bytes(data)
+    done = subprocess.run([HOST / "extract", "--elf", bad, "--qmp", qmp, "--format", "text", "-o",
+                           tmp_path / "out"], text=True, capture_output=True, timeout=60)
+    assert done.returncode == 1
+    assert re.fullmatch(rf"extract: {bad}: struct \w+ has no size\n", done.stderr), done

@@ -77,19 +77,29 @@ static Dwarf_Die *find_type(const struct guest *g, int tag, const char *name)
 	return &(*t)->die;
 }
 
-static u64 number_of(Dwarf_Die *die, unsigned int attribute)
+/* An attribute that is not there is 0: a union's member is at no offset. */
+static u64 number_of(const struct guest *g, Dwarf_Die *die,
+		     unsigned int attribute)
 {
 	Dwarf_Attribute attr;
 	Dwarf_Word value = 0;
 
-	dwarf_formudata(dwarf_attr_integrate(die, attribute, &attr), &value);
+	if (dwarf_attr_integrate(die, attribute, &attr) &&
+	    dwarf_formudata(&attr, &value))
+		errx(1, "%s: debug information: %s", g->im.path,
+		     dwarf_errmsg(-1));
 	return value;
 }
 
+/* Never 0: the callers walk arrays in steps of it. */
 u64 guest_size(const struct guest *g, const char *type)
 {
-	return number_of(find_type(g, DW_TAG_structure_type, type),
-			 DW_AT_byte_size);
+	u64 size = number_of(g, find_type(g, DW_TAG_structure_type, type),
+			     DW_AT_byte_size);
+
+	if (!size)
+		errx(1, "%s: struct %s has no size", g->im.path, type);
+	return size;
 }
 
 /* The type of a member, without typedefs and qualifiers. */
@@ -130,7 +140,7 @@ struct member guest_member(const struct guest *g, const char *type,
 		if (!find_member(&outer, name, len, &inner))
 			errx(1, "%s: struct %s has no '%s'", g->im.path, type,
 			     name);
-		m.at += number_of(&inner, DW_AT_data_member_location);
+		m.at += number_of(g, &inner, DW_AT_data_member_location);
 		if (!type_of(&inner, &outer) ||
 		    dwarf_aggregate_size(&outer, &size))
 			errx(1, "%s: struct %s: '%s' has no size", g->im.path,

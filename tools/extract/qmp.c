@@ -63,7 +63,8 @@ static json_t *command(struct qmp *q, const char *name, json_t *arguments)
 				 arguments);
 	const char *wrong;
 
-	json_dumpf(root, q->to, 0);
+	if (!root || json_dumpf(root, q->to, 0))
+		errx(1, "%s: %s cannot be said in JSON", q->path, name);
 	fputc('\n', q->to);
 	if (fflush(q->to))
 		errx(1, "%s: QEMU has gone", q->path);
@@ -102,8 +103,11 @@ struct qmp *qmp_stop(const char *path)
 	if (fd < 0)
 		err(1, "%s", path);
 	/* The second is connect()'s, too, which waits while others wait for QEMU. */
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience,
+		       sizeof(patience)) ||
+	    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience,
+		       sizeof(patience)))
+		err(1, "%s", path);
 	q->path = path;
 	if (connect(fd, (struct sockaddr *)&at, sizeof(at))) {
 		if (errno == EAGAIN)
@@ -119,7 +123,8 @@ struct qmp *qmp_stop(const char *path)
 	json_decref(root);
 	json_decref(command(q, "qmp_capabilities", NULL));
 	root = command(q, "query-status", NULL);
-	json_unpack(root, "{s:{s:b}}", "return", "running", &running);
+	if (json_unpack(root, "{s:{s:b}}", "return", "running", &running))
+		errx(1, "%s: QEMU does not say whether it runs", path);
 	json_decref(root);
 	if (running) {
 		json_decref(command(q, "stop", NULL));

@@ -386,6 +386,9 @@ class Sites(Command):
         print(f"{shown} sites and jump labels, {wrong} of them not as the books say")
 
 
+EXTRACT_WAIT = 120  # seconds
+
+
 class Trace(Command):
     """The last lines of the trace, of all CPUs (default 20)."""
 
@@ -402,9 +405,12 @@ class Trace(Command):
             memory = os.path.join(folder, "memory")
             gdb.execute(f'monitor pmemsave {start:#x} {end - start:#x} "{memory}"',
                         to_string=True)
-            done = subprocess.run(
-                [tool, "--elf", kernel(), "--memory", memory, "--format", "text", "-o", "-"],
-                text=True, capture_output=True, check=False)
+            try:
+                done = subprocess.run(
+                    [tool, "--elf", kernel(), "--memory", memory, "--format", "text", "-o", "-"],
+                    text=True, capture_output=True, check=False, timeout=EXTRACT_WAIT)
+            except subprocess.TimeoutExpired:
+                raise gdb.GdbError(f"{tool} has not ended for {EXTRACT_WAIT} s") from None
         if done.returncode:
             raise gdb.GdbError(done.stderr.strip())
         print("\n".join(done.stdout.splitlines()[-int(lines):]))

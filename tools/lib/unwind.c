@@ -139,6 +139,8 @@ static const char *make_rule(Dwarf_Frame *frame, struct unwind_rule *r,
 	int column = dwarf_frame_info(frame, &from, &to, &signal);
 
 	memset(r, 0, sizeof(*r));
+	if (column < 0 || to <= from)
+		return "its frame information cannot be read";
 	*end = to;
 	if (dwarf_frame_cfa(frame, &op, &n) || n != 1 ||
 	    op[0].atom != DW_OP_bregx || (int)op[0].number != port->sp)
