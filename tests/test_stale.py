@@ -2,6 +2,8 @@
 """tools/stale: an instruction-cache sanitizer outside the guest. It raises no alarm
 while nopl switches sites by each strategy, and names what a planted mistake does."""
 
+import importlib.machinery
+import importlib.util
 import json
 import os
 import re
@@ -28,6 +30,19 @@ def stale(arch: str, append: str, *args: str) -> subprocess.CompletedProcess:
     return subprocess.run(
         [str(ROOT / "tools" / "stale"), "--arch", arch, "--append", append, *args],
         text=True, capture_output=True)
+
+
+def test_findings_that_are_cut_off(tmp_path, capsys):
+    """QEMU was ended while the plugin wrote: one line says it, and nothing was counted."""
+    loader = importlib.machinery.SourceFileLoader("stale", str(ROOT / "tools" / "stale"))
+    program_of = importlib.util.module_from_spec(
+        importlib.util.spec_from_loader("stale", loader))
+    loader.exec_module(program_of)
+    file = tmp_path / "findings"
+    file.write_text('{"total": {"changes": 5}}\n{"hazard": tru')
+    assert program_of.read_findings(file) == ([], {})
+    assert capsys.readouterr().err == "stale: the plugin's line is not whole: " \
+        '{"hazard": tru\n'
 
 
 @pytest.mark.parametrize("arch", ARCHES)

@@ -198,9 +198,15 @@ static struct piece read_piece(const struct event *e, const char **text)
 	const char *p = *text + 1;
 	size_t n = strcspn(p, "}:-[");
 
+	if (!strchr(p, '}'))
+		errx(1, "event %s: its text '%s' makes no sense", e->name,
+		     e->text);
 	piece.field = find_field(e, p, n);
 	p += n;
 	if (*p == '[') {
+		if (strncmp(p + 2, "]", 1) || !strchr(p + 3, '}'))
+			errx(1, "event %s: its text '%s' makes no sense",
+			     e->name, e->text);
 		piece.index = p[1];
 		p += 3;
 	}
@@ -210,7 +216,7 @@ static struct piece read_piece(const struct event *e, const char **text)
 		p += n;
 	}
 	n = strcspn(p, "}");
-	if (n)
+	if (n && *p == ':')
 		snprintf(piece.format, sizeof(piece.format), "%.*s", (int)n - 1,
 			 p + 1);
 	*text = p + n + 1;
@@ -394,7 +400,7 @@ static void put_value(const struct piece *p, FILE *f)
 	} else {
 		/* `value` has one %s, for the name. */
 		fprintf(f, ", %.*s%s%s", (int)strcspn(v, "%"), v, name,
-			strchr(v, '%') ? strchr(v, '%') + 2 : "");
+			strstr(v, "%s") ? strstr(v, "%s") + 2 : "");
 	}
 }
 

@@ -58,6 +58,11 @@ static void read_clock(struct trace *t)
 
 	t->mult = guest_get(t->g, at, "ratio", "mult");
 	t->shift = guest_get(t->g, at, "ratio", "shift");
+	if (t->shift > 63)
+		errx(1,
+		     "the guest's clock makes no sense: it is shifted by "
+		     "%llu bits",
+		     (unsigned long long)t->shift);
 	at = guest_symbol(t->g, "time.c", "clock_base");
 	t->clock_base = guest_number(t->g, at, 8);
 }
@@ -83,10 +88,13 @@ const char *trace_saved(const struct trace *t, unsigned int i, s32 *pid)
 {
 	u64 at = t->comms + i * t->comm_size;
 
+	const char *name = guest_text(t->g, at + t->comm_name);
+
 	if (i >= COMM_SLOTS)
 		return NULL;
 	*pid = guest_number(t->g, at, 4);
-	return guest_text(t->g, at + t->comm_name);
+	/* A name that does not end in its place is none. */
+	return strlen(name) < t->comm_size - t->comm_name ? name : "<...>";
 }
 
 const char *trace_comm(const struct trace *t, s32 pid)
@@ -200,18 +208,17 @@ void trace_say_lost(const struct trace *t)
 
 static u64 find_instance(const struct trace *t, const char *name)
 {
-	u64 at = guest_symbol(t->g, NULL, "trace_instances"), rings;
+	u64 at = guest_symbol(t->g, NULL, "trace_instances"), rings, end;
 	u64 size = guest_size(t->g, "trace_instance");
 	struct member n = guest_member(t->g, "trace_instance", "name");
 
 	if (!name)
 		return at;
-	for (unsigned int i = 1; i <= 8; i++) {
-		rings = guest_get(t->g, at + i * size, "trace_instance",
-				  "rings");
-		if (rings &&
-		    !strcmp(guest_text(t->g, at + i * size + n.at), name))
-			return at + i * size;
+	end = at + image_size(&t->g->im, "trace_instances");
+	for (at += size; at < end; at += size) {
+		rings = guest_get(t->g, at, "trace_instance", "rings");
+		if (rings && !strcmp(guest_text(t->g, at + n.at), name))
+			return at;
 	}
 	errx(1, "the guest has no instance '%s'", name);
 }

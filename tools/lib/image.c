@@ -153,7 +153,7 @@ struct wanted {
 	const char *name;
 	const char *file; /* that has the local symbol; NULL: any symbol */
 	bool here;	  /* the symbols seen now are that file's */
-	uint64_t value;
+	uint64_t value, size;
 };
 
 static bool is_wanted(const char *name, const GElf_Sym *sym, void *arg)
@@ -167,6 +167,7 @@ static bool is_wanted(const char *name, const GElf_Sym *sym, void *arg)
 		w->here = !strcmp(name, w->file) ||
 			  (base && !strcmp(base + 1, w->file));
 	w->value = sym->st_value;
+	w->size = sym->st_size;
 	return sym->st_shndx != SHN_UNDEF && !strcmp(name, w->name) &&
 	       (!w->file || w->here);
 }
@@ -185,6 +186,13 @@ bool image_value_in(const struct image *im, const char *file, const char *name,
 		return false;
 	*value = w.value;
 	return true;
+}
+
+uint64_t image_size(const struct image *im, const char *name)
+{
+	struct wanted w = { .name = name };
+
+	return for_each_symbol(im, is_wanted, &w) ? w.size : 0;
 }
 
 static bool add_function(const char *name, const GElf_Sym *sym, void *arg)

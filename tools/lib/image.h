@@ -67,6 +67,8 @@ bool image_value(const struct image *im, const char *name, uint64_t *value);
 /* The same, but the symbol of a source file; NULL: of any. */
 bool image_value_in(const struct image *im, const char *file, const char *name,
 		    uint64_t *value);
+/* How many bytes an object of that name has; 0 if there is none. */
+uint64_t image_size(const struct image *im, const char *name);
 /* Index of the instruction at exactly addr, or of the first after it. */
 size_t image_insn(const struct image *im, uint64_t addr);
 /* len bytes at a loaded address, NULL if the file has none. */

@@ -111,7 +111,7 @@ int instance_cpus_parse(const char *text, cpumask_t *mask)
 		  *text == '+' ? -EINVAL :
 				 parse_in_base(text, 16, &value);
 
-	if (!err && value & ~(u64)cpus_present())
+	if (err == -ERANGE || (!err && value & ~(u64)cpus_present()))
 		err = -EOVERFLOW;
 	*mask = value;
 	return err;

@@ -272,7 +272,12 @@ static struct ctl_handle *open_raw(struct ktest_run *t, const char *file)
 	return h;
 }
 
-/* A snapshot is read once, as far as it goes, whether tracing is on or off; it stays meanwhile. */
+/*
+ * snapshot_raw has the entries of the snapshot, not those behind it. A reader that has read an
+ * entry has consumed it. While the file is open, nothing takes another snapshot, because that
+ * would exchange the pages under the reader. Giving its memory back ends the reader instead. A
+ * latency tracer keeps its record there, and the file is refused.
+ */
 KTEST(raw_snapshot, "raw.snapshot")
 {
 	struct ctl_handle *h;

@@ -144,6 +144,15 @@ TRACE_FILE(trace_clock, .path = TRACING "trace_clock",
 	   .folders = &trace_folders, .show = clock_show,
 	   .write = trace_clock_write);
 
+/* An entry of a binary page says how long after the one before it came. */
+static void timestamp_mode_show(struct ctl_handle *h, struct seq *s)
+{
+	(void)h;
+	seq_printf(s, "[delta] absolute\n");
+}
+CTL_FILE(timestamp_mode, .path = TRACING "timestamp_mode",
+	 .folders = &trace_folders, .show = timestamp_mode_show);
+
 /* ---- Limits of the call graph --------------------------------------------------- */
 
 static void graph_depth_show(struct ctl_handle *h, struct seq *s)

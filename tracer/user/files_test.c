@@ -345,6 +345,8 @@ KTEST(files_small, "tracefs.small_files")
 	KEXPECT_EQ(t, trace_test_put("trace_clock", "counter"), 0);
 	trace_test_read("trace_clock", text, sizeof(text), 64);
 	KEXPECT(t, !strcmp(text, "local global [counter] uptime mono boot\n"));
+	KEXPECT(t, trace_test_says("timestamp_mode", "[delta] absolute\n"));
+	KEXPECT_EQ(t, trace_test_put("timestamp_mode", "absolute"), -EPERM);
 	KEXPECT_EQ(t, trace_test_put("trace_clock", "sundial"), -EINVAL);
 	KEXPECT(t, strstr(trace_test_error, "local global counter"));
 	KEXPECT_EQ(t, trace_test_put("trace_marker", "of the old clock"), 0);
