@@ -163,6 +163,16 @@ def test_text_of_latencies(arch, image, guest, tmp_path):
         assert "latency trace" in text and len(text.splitlines()) > 100
         assert text_of(image, qmp) == text
         g.run(f"echo funcgraph-abstime funcgraph-proc > {TRACING}/trace_options")
+    # An instance has an option of its own.
+    one = "instances/one"
+    g.run(f"mkdir {TRACING}/{one}; echo hello > {TRACING}/{one}/trace_marker")
+    for option in (0, 1):
+        g.run(f"echo {1 - option} > {TRACING}/options/latency-format; "
+              f"echo {option} > {TRACING}/{one}/options/latency-format")
+        text = shown(g, f"{one}/trace")
+        assert ("latency trace" in text) == option and "hello" in text
+        assert extract(image, "--qmp", qmp, "--format", "text", "--instance", "one", "-o",
+                       "-").stdout == text
 
 
 def test_text_of_a_latency_has_its_own_cpus(arch, image, guest, tmp_path):

@@ -217,7 +217,7 @@ INSTANCE_OPTION_FILE(overwrite, "overwrite");
 INSTANCE_OPTION_FILE(pause_on_trace, "pause-on-trace");
 OPTION_FILE(func_stack_trace, "func_stack_trace");
 OPTION_FILE(func_no_repeats, "func-no-repeats");
-OPTION_FILE(latency_format, "latency-format");
+INSTANCE_OPTION_FILE(latency_format, "latency-format");
 OPTION_FILE(function_trace, "function-trace");
 INSTANCE_OPTION_FILE(stacktrace, "stacktrace");
 INSTANCE_OPTION_FILE(function_fork, "function-fork");

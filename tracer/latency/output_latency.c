@@ -34,7 +34,8 @@ bool latency_window(struct trace_iter *it)
 	bool longest = READ_ONCE(trace_top.tracer)->latency &&
 		       it->set == trace_top.spares;
 
-	it->latency_format = longest || trace_option(OPT_LATENCY_FORMAT);
+	it->latency_format =
+		longest || instance_option(it->in, OPT_LATENCY_FORMAT);
 	if (!longest)
 		return false;
 	it->latency = latency_longest();
@@ -59,7 +60,7 @@ void latency_header(struct seq *s, const struct trace_iter *it,
 
 	comm_find(l->pid, comm, sizeof(comm));
 	seq_printf(s, "# %s latency trace v1.1.5 on nopl\n",
-		   READ_ONCE(trace_top.tracer)->name);
+		   READ_ONCE(it->in->tracer)->name);
 	seq_printf(s, "# ----------------------------------------------------"
 		      "----------------\n");
 	seq_printf(s,
