@@ -31,17 +31,13 @@
  * Guest time until something is given up as hanging: for a job of many trials,
  * and for the rest of one. A job may go over a boundary for a few hundred times.
  */
-#define JOB_NS (1500 * NSEC_PER_MSEC)
+#define JOB_NS (400 * NSEC_PER_MSEC)
 #define REST_NS (8 * NSEC_PER_MSEC)
 #define CATCH_NS (100 * NSEC_PER_MSEC)
 
 #define AHEAD_INSTRUCTIONS 1500 /* about: setting a timer costs some itself */
 #define DELAY_MAX 60000
-/*
- * A clock of coarse ticks leaves an instruction's play or two: a sweep misses one address in
- * four, at random. So many sweeps miss none.
- */
-#define SWEEPS 16
+#define SWEEPS 6 /* a clock of coarse ticks leaves a few instructions' play */
 #define DELAY_BYTES 16 /* the loop that makes a delay is shorter */
 #define DELAY_SEEN 48  /* interrupts in it, one after the other, end a sweep */
 #define DITHER 24      /* delays around the one that was right in the sweep */
@@ -86,28 +82,25 @@ static unsigned long trial(struct lab_task *l, unsigned int delay)
 	return READ_ONCE(me->interrupted_pc);
 }
 
-/* The timer's interrupt comes before the victim's end. An interrupt of another kind may come, too,
- * but not twice. */
-static bool comes_in_time(struct lab_task *l, unsigned int delay)
+/* With no delay at all the interrupt must come behind the victim. An interrupt of another kind
+ * may come before, but not twice: each trial would take twice as long from then on. */
+static bool too_soon(struct lab_task *l, unsigned int delay)
 {
-	return trial(l, delay) && trial(l, delay);
+	return trial(l, delay) && trial(l, delay) && ahead < ~0ull / 4;
 }
 
-/*
- * The fewest instructions of delay with which the interrupt comes before the victim's end. With no
- * delay at all it must come behind the victim: each trial takes twice as long until it does.
- */
+/* The fewest instructions of delay with which the interrupt comes before the victim's end. */
 static unsigned int find_first(struct lab_task *l)
 {
 	unsigned int lo = 2, hi = 128, mid;
 
-	while (comes_in_time(l, lo) && ahead < ~0ull / 4)
+	while (too_soon(l, lo))
 		ahead *= 2;
-	while (!comes_in_time(l, hi) && hi < DELAY_MAX / 2)
+	while (!trial(l, hi) && hi < DELAY_MAX / 2)
 		hi *= 2;
 	while (lo + 1 < hi) {
 		mid = (lo + hi) / 2;
-		if (comes_in_time(l, mid))
+		if (trial(l, mid))
 			hi = mid;
 		else
 			lo = mid;
