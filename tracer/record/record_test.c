@@ -10,6 +10,9 @@
 
 #include <kernel/test/record_victim.h>
 #include <kernel/lock/mutex.h>
+#include <kernel/patch_path.h>
+#include <kernel/sched/task.h>
+#include <tracer/core/ops.h>
 #include <tracer/record/record.h>
 
 static bool known(unsigned int victim)
@@ -35,6 +38,15 @@ static void call(struct ktest_run *t, unsigned int lo, unsigned int hi)
 	for (; lo < hi; lo++)
 		KEXPECT_EQ(t, record_victim[lo](5), 5 + lo);
 }
+
+static void no_call(unsigned long ip, unsigned long parent,
+		    struct trace_ops *ops)
+{
+	(void)ip, (void)parent, (void)ops;
+}
+PATCH_INDIRECT(trace_entry_call, no_call);
+static struct trace_ops none_ops = { .entry = trace_entry_call,
+				     .func = no_call };
 
 static struct record_stats stats(void)
 {
@@ -120,6 +132,37 @@ KTEST(record_daemon, "record.daemon_makes_sites")
 	call(t, 8, 24);
 	trace_test_books(&sum);
 	KEXPECT_EQ(t, sum.written, 3);
+	trace_test_reset();
+}
+
+/* A site that the lab has switched on stays on, though no tracer asks for it. */
+KTEST(record_borrowed, "record.no_turn_under_a_borrower")
+{
+	struct patch_batch b;
+	u32 turns;
+	int site;
+
+	if (known(7))
+		KSKIP(t, "already met in this boot");
+	trace_test_reset();
+	call(t, 6, 7);
+	KASSERT(t, daemon_converts(6, 7));
+	site = trace_test_site(record_victim[6]);
+	mutex_lock(&trace_mutex);
+	trace_test_ops(&none_ops);
+	KEXPECT_EQ(t, patch_site(&b, site, true), 0);
+	mutex_unlock(&trace_mutex);
+	turns = stats().turns;
+	call(t, 7, 8); /* the daemon has something to do */
+	fault_plant(&fault_record_in_tests, 1);
+	task_sleep(2 * NSEC_PER_SEC + NSEC_PER_SEC / 2); /* two of its turns */
+	KEXPECT_EQ(t, stats().turns, turns);
+	KEXPECT(t, site_test(live_calls.enabled, site));
+	mutex_lock(&trace_mutex);
+	trace_test_ops(NULL);
+	mutex_unlock(&trace_mutex);
+	KEXPECT(t, KWAIT(converted(7, 8) == 1)); /* now it does that */
+	fault_plant(&fault_record_in_tests, 0);
 	trace_test_reset();
 }
 
