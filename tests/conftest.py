@@ -4,6 +4,7 @@
 import contextlib
 import fcntl
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -175,3 +176,13 @@ def run_tool():
         return subprocess.run([str(ROOT / "tools" / "run"), *args], text=True,
                               capture_output=True)
     return run
+
+
+@pytest.fixture
+def refusing(tmp_path, monkeypatch):
+    """A QEMU of each port comes first in PATH that has one argument too many."""
+    for name in {port.read(arch)["qemu"] for arch in ARCHES}:
+        path = tmp_path / name
+        path.write_text(f'#!/bin/sh\nexec {shutil.which(name)} -nosuchopt "$@"\n')
+        path.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")

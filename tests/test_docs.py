@@ -33,6 +33,7 @@ def test_folder_is_explained(folder):
         assert len(readme.splitlines()) <= 45
     names = listed(readme)
     missing = []
+    assert len(SOURCES) > 300 and any(f.parent == folder for f in SOURCES)
     for f in SOURCES:
         if f.parent != folder:
             continue

@@ -285,10 +285,11 @@ def wedge(image, g, folder) -> None:
     done = subprocess.run(
         ["gdb-multiarch", "-nx", "-q", "-batch", image.path,
          *(w for c in [*qemu.Machine(image.arch).info.get("gdb", []),
-                       f"target remote {folder}/gdb", *stores, "detach"]
+                       f"target remote {folder}/gdb", *stores, f"x/{len(loop)}xb {address:#x}", "detach"]
            for w in ("-ex", c))],
         text=True, capture_output=True, check=True, timeout=60)
-    assert "Error" not in done.stderr
+    shown_bytes = re.findall(r"\t0x(\w\w)", done.stdout)
+    assert shown_bytes == [f"{b:02x}" for b in loop], done
     g.send("\r")
     assert g.expect(["nopl:", pexpect.TIMEOUT], timeout=2) == 1
 

@@ -13,6 +13,7 @@ from html.parser import HTMLParser
 
 import pytest
 from conftest import ANY, ROOT, built, make
+from lib import port
 
 # All in one of xdist's workers: the lab and the figures are made once.
 pytestmark = pytest.mark.xdist_group("report")
@@ -106,6 +107,7 @@ def test_lab(page, inputs):
     rows = page.all("tr", table)[1:]
     assert len(rows) == len(schemes) > 20
     assert {s["claim"] for s in schemes} == {"safe", "unsafe"}
+    harms = looked_at = 0
     for row, scheme in zip(rows, schemes):
         cells = [e["text"] for e in page.all("td", row)]
         assert cells[2] == scheme["transition"].replace("->", " → ")
@@ -116,6 +118,7 @@ def test_lab(page, inputs):
         assert all("bad" in b["classes"] for b in others)
         harmed = {f"held at {at:+d}:" for f in scheme["findings"] for at in f["held"]}
         assert {b["title"].split(":")[0] + ":" for b in boxes if "bad" in b["classes"]} == harmed
+        harms += len(harmed)
         first = scheme["forms"][0]
         if first["insns"]:
             texts = [b["text"].replace(" ", "\t", 1) for b in boxes if "own" not in b["classes"]]
@@ -123,6 +126,8 @@ def test_lab(page, inputs):
             assert len(boxes) == len(texts) + 4 <= scheme["boundaries"]
             for text in texts:
                 assert text.replace("\t", " ") in " ".join(first["text"]).replace("\t", " ")
+            looked_at += len(texts)
+    assert harms > 0 and looked_at > 20
 
 
 def test_figures(page, inputs):
@@ -130,7 +135,8 @@ def test_figures(page, inputs):
     figures = json.loads((inputs / "bench.json").read_text())["bench"]
     groups = page.all("figure")
     assert len(groups) == len(figures) > 10
-    linux = json.loads((ROOT / "arch" / ANY / "machine.json").read_text())["linux"]
+    linux = port.read(ANY)["linux"]
+    assert {*linux} & {figure["name"] for figure in figures}
     for group, figure in zip(groups, figures):
         values = [float(e["text"]) for e in page.all("value", group)]
         widths = [float(re.search(r"[\d.]+", e["style"])[0]) for e in page.all("i", group)]
@@ -267,6 +273,8 @@ def test_in_a_browser(html, tmp_path):
     (lambda d: (d / ANY / "lab.json").unlink(), rf"lab.json: No such .*make lab ARCH={ANY}"),
     (lambda d: (d / "bench.json").write_text("{"), r"bench.json: not what make bench writes"),
     (lambda d: (d / "features.json").write_text("[]"), r"features.json: not what make features"),
+    (lambda d: (d / ANY / "lab.json").write_text('{"schemes": [], "summary": ""}'),
+     rf"lab.json: schemes is empty: make lab ARCH={ANY} has not come to its end"),
     (lambda d: (d / "report.html").mkdir(), r"report.html: Is a directory")])
 def test_bad_input(inputs, tmp_path, spoil, said):
     """One line that names the file and the command, status 2, and no report."""
@@ -277,3 +285,10 @@ def test_bad_input(inputs, tmp_path, spoil, said):
     assert done.returncode == 2 and len(done.stderr.splitlines()) == 1
     assert re.search(said, done.stderr)
     assert not (copied / "report.html").is_file()
+
+
+def test_qemu_refuses(inputs, tmp_path, refusing):
+    """One line, in QEMU's own words."""
+    done = report(inputs, tmp_path / "report.html")
+    assert done.returncode == 2 and len(done.stderr.splitlines()) == 1
+    assert "QEMU refused its arguments: -nosuchopt: invalid option; no kernel ran" in done.stderr

@@ -428,7 +428,7 @@ def test_dump_of_one_cpu_and_bad_input(arch, run_tool):
     done = run_tool("--arch", arch, "-v", "--append",
                     'ftrace_dump_on_oops=all run="panic"')
     assert "bad value 'all' for ftrace_dump_on_oops" in done.stdout
-    assert "Dumping" not in done.stdout
+    assert re.search("^panic: ", done.stdout, re.M) and "Dumping" not in done.stdout
 
 
 # In a line of the trace, and alone; of all tasks but the one that prints them.

@@ -33,11 +33,14 @@ BOOT = ("ftrace=function_graph trace_buf_size=8M trace_options=nosleep-time "
 def read(path: Path, command: str, key: str):
     """What an earlier command has written."""
     try:
-        return json.loads(path.read_text())[key]
+        value = json.loads(path.read_text())[key]
     except OSError as error:
         raise qemu.UsageError(f"{path}: {error.strerror}; it is made by: {command}") from None
     except (ValueError, KeyError, TypeError) as error:
         raise qemu.UsageError(f"{path}: not what {command} writes: {error!r}") from None
+    if not value:  # a picture of nothing would look like one of no harm
+        raise qemu.UsageError(f"{path}: {key} is empty: {command} has not come to its end")
+    return value
 
 
 def boot(arch: str) -> dict:
