@@ -8,6 +8,7 @@
 #define EINTR 4
 #define EIO 5
 #define E2BIG 7
+#define EBADF 9
 #define EAGAIN 11
 #define ENOMEM 12
 #define EFAULT 14

@@ -21,7 +21,7 @@ extern struct mutex trace_mutex;
 #define TRACE_FILE(ident, ...)                                                 \
 	CTL_FILE(ident, .lock = &trace_mutex, __VA_ARGS__)
 
-#define INSTANCES 9 /* the top level, and 8 that users make */
+#define INSTANCES 32 /* the top level, and 31 that users make: a bit for each in a word */
 
 struct tracer;
 struct ring;

@@ -34,6 +34,12 @@ const struct tracer tracer_nop REGISTER(tracers) = { .name = "nop" };
 	.left_out = FILTER(i, excluded, "set_ftrace_notrace",                  \
 			   "#### no functions disabled ####")
 
+#define FOUR_FROM(i)                                                           \
+	{ FILTERS(i) }, { FILTERS(i + 1) }, { FILTERS(i + 2) },                \
+	{                                                                      \
+		FILTERS(i + 3)                                                 \
+	}
+
 struct trace_instance trace_instances[INSTANCES] = {
 	{
 		.tracer = &tracer_nop,
@@ -47,12 +53,15 @@ struct trace_instance trace_instances[INSTANCES] = {
 	{ FILTERS(1) },
 	{ FILTERS(2) },
 	{ FILTERS(3) },
-	{ FILTERS(4) },
-	{ FILTERS(5) },
-	{ FILTERS(6) },
-	{ FILTERS(7) },
-	{ FILTERS(8) },
+	FOUR_FROM(4),
+	FOUR_FROM(8),
+	FOUR_FROM(12),
+	FOUR_FROM(16),
+	FOUR_FROM(20),
+	FOUR_FROM(24),
+	FOUR_FROM(28),
 };
+_Static_assert(INSTANCES == 32, "the list above");
 
 /* Those beside the top level that trace functions: a bit for each. Written under trace_mutex. */
 static u32 instances_tracing;

@@ -369,7 +369,7 @@ KTEST(ring_marks, "ring.markers")
 	KEXPECT_EQ(t, s.written, 3); /* two parts, and an empty one */
 	KEXPECT_EQ(t, trace_test_walk(true), 3);
 	trace_test_put("tracing_on", "0");
-	KEXPECT_EQ(t, trace_test_put("trace_marker", "late"), -EBUSY);
+	KEXPECT_EQ(t, trace_test_put("trace_marker", "late"), -EBADF);
 	trace_test_reset();
 }
 

@@ -45,8 +45,8 @@ static int put_mark(struct ctl_handle *h, u32 type, const void *bytes,
 		return ctl_error(h, err,
 				 "not recorded: the buffer is full, and "
 				 "options/overwrite is 0");
-	if (err)
-		return ctl_error(h, err,
+	if (err) /* as Linux has it */
+		return ctl_error(h, -EBADF,
 				 "not recorded: tracing_on is 0, or "
 				 "tracing_cpumask excludes this CPU");
 	return 0;

@@ -386,8 +386,8 @@ KTEST(raw_percent, "raw.buffer_percent")
 	trace_test_put("tracing_on", "0");
 	KEXPECT_EQ(t, count_raw(t, h), 4);
 	ctl_abandon(h);
-	trace_test_put("buffer_percent", "50");
 	task_set_affinity(current_task(), ~0u);
 	trace_test_size(RING_DEFAULT_KB);
 	trace_test_reset();
+	KEXPECT(t, trace_test_says("buffer_percent", "50\n"));
 }

@@ -437,6 +437,7 @@ static const struct {
 	{ "set_event_notrace_pid", "" },  { "set_graph_function", "" },
 	{ "set_graph_notrace", "" },	  { "max_graph_depth", "0" },
 	{ "tracing_thresh", "0" },	  { "snapshot", "0" },
+	{ "buffer_percent", "50" },
 };
 
 /* The first error of several steps, each of which is done whatever became of the others. */
