@@ -98,7 +98,7 @@ HOSTCFLAGS := -std=gnu11 -O2 -g -Wall -Wextra
 SRCS := boot/boot.c $(BOOT_SRCS) arch/conform/conform.c
 # In the order of the porting guide: tests run in the order of linking.
 SRCS += $(patsubst %,arch/conform/conform%.c,_console _cpu _task _mm _time _irq _smp \
-	_trace _trampoline _return _leaf _break _nmi)
+	_trace _trampoline _return _graph _leaf _break _nmi)
 SRCS += $(wildcard boot/$(ARCH)/*.[cS] \
 	arch/$(ARCH)/*.[cS] tracer/*.c tracer/*/*.c kernel/*.c kernel/*/*.c)
 ifneq ($(RECORD),runtime)
@@ -109,8 +109,8 @@ OWN_OBJS := $(patsubst %,$(O)/%.o,$(filter $(own_srcs),$(SRCS)))
 no_sites := $(filter arch/conform/%,$(SRCS)) $(filter tracer/%_test.c %/testing.c,$(SRCS))
 # Most of these do not know the bytes of a site either: arch_trace.h leaves its inline half
 # out (NO_LAYOUT). So their objects are the same for all front ends, and stand once.
-no_layout := $(filter-out $(patsubst %,arch/conform/conform_%.c,trace trampoline return leaf \
-	break nmi) tracer/patch/% tracer/sites/% tracer/record/% %/probe_test.c %/testing.c,\
+no_layout := $(filter-out $(patsubst %,arch/conform/conform_%.c,trace trampoline return graph \
+	leaf break nmi) tracer/patch/% tracer/sites/% tracer/record/% %/probe_test.c %/testing.c,\
 	$(no_sites))
 by_any_front_end := $(if $(filter file,$(origin O)),build/$(ARCH)$(\
 	)$(if $(filter big,$(ENDIAN)),-big)$(\

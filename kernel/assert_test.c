@@ -57,6 +57,14 @@ static void queue_not_locked(void *arg)
 	rq_add(&cpus[0].rq, current_task(), false);
 }
 
+/* The order of locks: the hook of a task that is made takes a mutex. */
+static void task_under_mutex(void *arg)
+{
+	(void)arg;
+	mutex_lock(&mutex);
+	task_create("child", PRIO_LOW, ~0u, irqs_on, NULL);
+}
+
 static const struct {
 	void (*fn)(void *arg);
 	const char *what;
@@ -68,6 +76,7 @@ static const struct {
 	{ spin_not_held, "spinlock is not held" },
 	{ mutex_not_held, "mutex is not held" },
 	{ queue_not_locked, "spinlock is not held" },
+	{ task_under_mutex, "made under a mutex" },
 };
 
 KTEST(assert_fires, "assert.each_fires")

@@ -48,11 +48,11 @@ static void write_locked(const char *text, size_t len)
 
 void console_write_urgent(const char *text, size_t len)
 {
-	u64 start = arch_clock();
+	struct spin_limit limit = spin_limit_begin(URGENT_NS);
 	irq_state_t state;
 
 	while (spin_trylock(&output_lock, &state)) {
-		if (clock_delta_to_ns(arch_clock() - start) > URGENT_NS ||
+		if (spin_limit_over(&limit) ||
 		    output_lock.holder == (int)cpu_index() + 1) {
 			write_locked(text, len);
 			return;

@@ -56,7 +56,7 @@ void panic_check(void)
 static void stop_others(void)
 {
 	cpumask_t others;
-	u64 start = arch_clock();
+	struct spin_limit limit = spin_limit_begin(PANIC_STOP_NS);
 	unsigned int c;
 
 	__atomic_thread_fence(__ATOMIC_SEQ_CST); /* pairs with panic_check() */
@@ -69,7 +69,7 @@ static void stop_others(void)
 		arch_ipi_send(c);
 	}
 	while ((READ_ONCE(panic_stopped) & others) != others &&
-	       clock_delta_to_ns(arch_clock() - start) < PANIC_STOP_NS)
+	       !spin_limit_over(&limit))
 		arch_cpu_relax();
 }
 

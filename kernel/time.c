@@ -69,6 +69,21 @@ notrace u64 time_ns(void)
 	return clock_to_ns(arch_clock());
 }
 
+notrace struct spin_limit spin_limit_begin(u64 ns)
+{
+	return (struct spin_limit){ arch_clock(), ns_to_clock_delta(ns) };
+}
+
+notrace bool spin_limit_over(struct spin_limit *l)
+{
+	u64 now = arch_clock();
+	u64 passed = min(now - l->seen, ns_to_clock_delta(SPIN_LOOK_NS));
+
+	l->seen = now;
+	l->left -= min(passed, l->left);
+	return !l->left;
+}
+
 void time_init(void)
 {
 	u64 hz = arch_clock_init();
@@ -121,10 +136,10 @@ void timer_setup(struct timer *t, void (*fn)(struct timer *t))
 	t->armed = false;
 }
 
-static void insert_timer(struct timer_queue *q, struct timer *t)
+/* Behind all that are not due later, and before pos: all from there on are due later. */
+static void insert_timer(struct timer_queue *q, struct timer *t,
+			 struct list *pos)
 {
-	struct list *pos = &q->timers;
-
 	while (pos->prev != &q->timers &&
 	       list_entry(pos->prev, struct timer, link)->deadline >
 		       t->deadline)
@@ -143,7 +158,7 @@ void timer_start(struct timer *t, u64 ns)
 	state = spin_lock(&cpu->timers.lock);
 	t->cpu = cpu->head.index;
 	t->deadline = ticks < NEVER - now ? now + ticks : NEVER - 1;
-	insert_timer(&cpu->timers, t);
+	insert_timer(&cpu->timers, t, &cpu->timers.timers);
 	trace_timer_start(t, t->cpu);
 	spin_unlock(&cpu->timers.lock, state);
 	time_program();
@@ -182,17 +197,21 @@ void time_take_over(unsigned int c)
 	struct timer_queue *from = &cpus[c].timers, *to;
 	irq_state_t state = irq_save();
 	unsigned int me = cpu_index();
+	struct list *pos;
 
 	to = &cpus[me].timers;
 	spin_acquire(&cpus[min(c, me)].timers.lock);
 	spin_acquire(&cpus[max(c, me)].timers.lock);
+	pos = &to->timers;
+	/* From the last on, so that the two queues are passed through once, however long. */
 	while (!list_empty(&from->timers)) {
 		struct timer *t =
-			list_entry(from->timers.next, struct timer, link);
+			list_entry(from->timers.prev, struct timer, link);
 
 		list_del(&t->link);
 		WRITE_ONCE(t->cpu, me);
-		insert_timer(to, t);
+		insert_timer(to, t, pos);
+		pos = &t->link;
 	}
 	spin_release(&from->lock);
 	spin_release(&to->lock);

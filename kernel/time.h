@@ -19,6 +19,17 @@ u64 clock_to_ns(u64 clock);
 u64 clock_delta_to_ns(u64 ticks);
 u64 ns_to_clock_delta(u64 ns);
 
+/*
+ * How long a CPU spins for another one. Of the time between two looks SPIN_LOOK_NS count at most,
+ * because the host may stop the machine in between. Any context.
+ */
+#define SPIN_LOOK_NS NSEC_PER_MSEC
+struct spin_limit {
+	u64 seen, left; /* arch_clock() at the last look; ticks of it */
+};
+struct spin_limit spin_limit_begin(u64 ns);
+bool spin_limit_over(struct spin_limit *l);
+
 struct timer {
 	struct list link;
 	u64 deadline;		     /* arch_clock() */

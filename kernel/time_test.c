@@ -177,3 +177,17 @@ KTEST(time_cancel, "time.cancel_from_elsewhere")
 	}
 	task_set_affinity(current_task(), ~0u);
 }
+
+/* The host's pause between two looks is no time that a CPU has spun. */
+KTEST(time_spin_limit, "time.spin_limit")
+{
+	const u64 ns = 3 * NSEC_PER_MSEC;
+	u64 start = time_ns();
+	struct spin_limit l = spin_limit_begin(ns);
+
+	l.seen -= ns_to_clock_delta(1000 * ns);
+	KEXPECT(t, !spin_limit_over(&l));
+	while (!spin_limit_over(&l))
+		;
+	KEXPECT(t, time_ns() - start >= ns - SPIN_LOOK_NS);
+}

@@ -33,6 +33,13 @@ def test_kernel_tests_icount(arch, smp, run_tool):
     assert done.returncode == 0, done.stdout
 
 
+def test_cpus_that_never_arrive(arch, run_tool):
+    """Started at boot, and away for ever: waits for all tasks pass their idle tasks over."""
+    done = run_tool("--arch", arch, "--smp", "2", "--append",
+                    'fault=cpu_join_late run="test ops*; poweroff"')
+    assert done.returncode == 0, done.stdout
+
+
 @pytest.mark.parametrize("smp", [1, 8])
 def test_boot_lines(arch, smp, image, guest):
     g = guest(arch, smp=smp)

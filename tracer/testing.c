@@ -10,6 +10,8 @@
 #include <kernel/mm/page.h>
 #include <kernel/sched/hold.h>
 #include <kernel/time.h>
+#include <tracer/latency/output_latency.h>
+#include <tracer/show/snapshot.h>
 
 char trace_test_error[160];
 
@@ -418,4 +420,19 @@ unsigned long trace_workers_join(struct trace_worker *w)
 		sum += w[cpu].done;
 	}
 	return sum;
+}
+
+unsigned int trace_test_kept_lines(void)
+{
+	struct trace_iter *it;
+	unsigned int n = 0;
+
+	snapshot_hold(&trace_top);
+	it = trace_iter_open(ring_spares, snapshot_cpus(&trace_top), true);
+	latency_window(it);
+	for (; it && trace_iter_peek(it); n++)
+		trace_iter_next(it);
+	trace_iter_close(it);
+	snapshot_release(&trace_top);
+	return n;
 }

@@ -84,6 +84,8 @@ unsigned int trace_test_count_off(void);
 void trace_test_size(unsigned long kb);
 /* Entries written since the last clear; all ones if the books do not add up. */
 u64 trace_test_written(void);
+/* Entries of the latency that is kept, for each of which `trace` has a line. */
+unsigned int trace_test_kept_lines(void);
 /* Entries that a look through the whole buffer finds, and consumes or not. */
 u64 trace_test_walk(bool consume);
 

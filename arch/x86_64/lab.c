@@ -275,14 +275,13 @@ static void add_until_stopped(void *arg)
 /* Interrupt it until that is there: it may be anywhere in its loop. */
 static bool hold_adder(struct adder *a, unsigned long pc)
 {
-	u64 end = time_ns() + KWAIT_NS;
-	bool held;
+	bool held = false;
 
 	task_hold(a->task, pc, pc + 1);
-	do {
+	for (u64 ns = 0; !held && ns < KWAIT_NS; ns += KICK_NS) {
 		cpu_kick(a->cpu);
 		held = task_wait_held(a->task, KICK_NS);
-	} while (!held && time_ns() < end);
+	}
 	task_hold(a->task, 0, 0);
 	if (held)
 		a->from = arch_frame_pc(a->task->frame);

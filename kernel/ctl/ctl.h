@@ -7,18 +7,11 @@
 #ifndef KERNEL_CTL_H
 #define KERNEL_CTL_H
 
+#include <kernel/ctl/ctl_text.h>
 #include <kernel/types.h>
 
 struct ctl_handle;
 struct mutex;
-
-/* Collects the text of one record. What is longer than CTL_RECORD is cut. */
-#define CTL_RECORD 1280 /* a line with the longest marker */
-struct seq {
-	size_t len;
-	char buf[CTL_RECORD];
-};
-void seq_printf(struct seq *s, const char *fmt, ...) printf_like(2, 3);
 
 /*
  * Folders that users make with mkdir, all in one folder. Some files of another folder stand in
@@ -103,30 +96,6 @@ struct ctl_handle {
 	static const struct ctl_file ctl_file_##ident REGISTER(                \
 		ctl_files) = { __VA_ARGS__ }
 
-/* For writers of one word: text without the blanks at its ends, which it loses. */
-char *ctl_strip(char *text);
-
-/* For writers of a decimal number up to `most`, as Linux's files take it. 0 or parse_in_base()'s
- * error, explained in h: "'text' is no `kind`". */
-int ctl_number(struct ctl_handle *h, const char *text, u64 most,
-	       const char *kind, u64 *value);
-
-#define CTL_SWITCH "number; 0 is off, any other on" /* a kind */
-
-/* Likewise of 0 or 1, and no other number: which it is. */
-int ctl_bool(struct ctl_handle *h, const char *text, bool *value);
-
-/* For writers in /proc/sys, as Linux's take a number: an int, negative or not, in base 0 of
- * parse_in_base(), with blanks at both ends. 0; -EINVAL, explained in h as by ctl_number(). */
-int ctl_int(struct ctl_handle *h, char *text, const char *kind, int *value);
-
-/* The next word of text, separated by blanks, or NULL; *text goes behind it. */
-char *ctl_word(char **text);
-
-/* Set the line that explains an error, and return the error. */
-int ctl_error(struct ctl_handle *h, int err, const char *fmt, ...)
-	printf_like(3, 4);
-
 /* Open a file by its absolute path, for writing if `write`, else for reading. 0;
  * -ENOENT; -EISDIR; -EPERM: it cannot be read, or written; -ENOMEM. */
 int ctl_open(const char *path, bool write, bool truncate,
@@ -161,8 +130,5 @@ int ctl_rmdir(const char *path, char *err_text, size_t err_size);
 #define CTL_READ 4
 #define CTL_WRITE 2
 int ctl_mode(const char *path);
-
-/* The words for an error that a file did not explain itself. */
-const char *ctl_error_text(int err);
 
 #endif

@@ -15,9 +15,11 @@ struct timer;
 
 /*
  * A text that a REASON field may point to. Readers of binary records find it by its address,
- * in printk_formats.
+ * in printk_formats. Filters look at it with interrupts off, so it is short.
  */
+#define EVENT_WORD_MAX 32 /* the NUL included */
 #define EVENT_WORD(ident, text)                                                \
+	static_assert(sizeof(text) <= EVENT_WORD_MAX, "EVENT_WORD_MAX");       \
 	static const char ident[] = text;                                      \
 	static const char *const event_word_##ident REGISTER(event_words) =    \
 		ident

@@ -30,8 +30,13 @@ static notrace const char *match_class(const char *p, char c, bool *matched)
 	return p + 1;
 }
 
-/* One pattern element against one character: the pattern's rest, or NULL. */
-static notrace const char *match_one(const char *p, char c)
+/*
+ * One pattern element against one character: the pattern's rest, or NULL. *unclosed is the first
+ * '[' that has turned out to have no ']', or NULL. None behind it has one either, and looking for
+ * it each time would let the time grow with the square of the lengths.
+ */
+static notrace const char *match_one(const char *p, char c,
+				     const char **unclosed)
 {
 	const char *rest;
 	bool matched;
@@ -40,9 +45,12 @@ static notrace const char *match_one(const char *p, char c)
 	case '?':
 		return p + 1;
 	case '[':
+		if (*unclosed && p >= *unclosed)
+			break;
 		rest = match_class(p + 1, c, &matched);
 		if (rest)
 			return matched ? rest : NULL;
+		*unclosed = p;
 		break;
 	case '\\':
 		if (p[1])
@@ -56,7 +64,7 @@ static notrace const char *match_one(const char *p, char c)
  * of events call it, on the patching path too. */
 notrace bool glob_match(const char *pattern, const char *text)
 {
-	const char *star = NULL, *star_text = NULL;
+	const char *star = NULL, *star_text = NULL, *unclosed = NULL;
 
 	while (*text) {
 		const char *rest = NULL;
@@ -67,7 +75,7 @@ notrace bool glob_match(const char *pattern, const char *text)
 			continue;
 		}
 		if (*pattern)
-			rest = match_one(pattern, *text);
+			rest = match_one(pattern, *text, &unclosed);
 		if (rest) {
 			pattern = rest;
 			text++;

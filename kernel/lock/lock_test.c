@@ -22,7 +22,8 @@
 #define ROUNDS 40
 
 static struct spinlock spin = SPINLOCK_INIT("test");
-static struct mutex mutex = MUTEX_INIT(mutex);
+/* The test makes tasks that wait for it. */
+static struct mutex mutex = MUTEX_INIT_AROUND_TASKS(mutex);
 static u32 counter;
 
 /*

@@ -11,7 +11,7 @@ void mutex_init(struct mutex *m, const char *name)
 {
 	m->owner = NULL;
 	m->name = name;
-	m->broken = m->given = false;
+	m->broken = m->given = m->around_tasks = false;
 	list_init(&m->held);
 	wait_init(&m->waiters);
 }
@@ -105,4 +105,14 @@ void mutex_assert_held(const struct mutex *m)
 {
 	if (!mutex_is_held(m))
 		assert_failed("a mutex is not held that must be");
+}
+
+void mutex_assert_around_tasks(void)
+{
+	struct mutex *m;
+
+	list_for_each (m, &current_task()->mutexes, held)
+		if (!m->around_tasks)
+			assert_failed("a task is made under a mutex that is "
+				      "not for that");
 }

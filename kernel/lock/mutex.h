@@ -16,12 +16,19 @@ struct mutex {
 	struct list held; /* in the owner's struct task.mutexes */
 	bool broken;	  /* by the owner: the last one was killed in between */
 	bool given; /* by the owner: it got the lock while it slept, and has not run since */
+	bool around_tasks; /* a task may be made under it: mutex_assert_around_tasks() */
 };
 
 #define MUTEX_INIT(m)                                                          \
 	{                                                                      \
 		NULL, WAIT_QUEUE_INIT((m).waiters), #m, LIST_INIT((m).held),   \
-			false, false                                           \
+			false, false, false                                    \
+	}
+/* For the mutex that task_fork_hook takes, and for a mutex that a task only takes before it. */
+#define MUTEX_INIT_AROUND_TASKS(m)                                             \
+	{                                                                      \
+		NULL, WAIT_QUEUE_INIT((m).waiters), #m, LIST_INIT((m).held),   \
+			false, false, true                                     \
 	}
 
 /* Make a mutex usable; its name is for messages, and not copied. */
@@ -42,5 +49,12 @@ bool mutex_is_held(const struct mutex *m);
 
 /* The running task holds m. For functions that need it held; kernel/assert.h. */
 void mutex_assert_held(const struct mutex *m);
+
+/*
+ * Each mutex that the running task holds is one that a task may be made under. task_create() calls
+ * task_fork_hook, which takes a mutex. If the owner of that mutex waits for another mutex of the
+ * running task, both sleep for ever.
+ */
+void mutex_assert_around_tasks(void);
 
 #endif

@@ -9,6 +9,7 @@
  * once it holds the locks.
  */
 #include <kernel/event/event.h>
+#include <kernel/sched/task_list.h>
 #include <kernel/event/latency.h>
 #include <kernel/printk.h>
 #include <kernel/sched/sched_internal.h>

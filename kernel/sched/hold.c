@@ -58,16 +58,18 @@ static bool held_or_dead(const struct task *t)
 bool task_wait_held(struct task *t, u64 ns)
 {
 	struct task *me = current_task();
-	u64 end = time_ns() + ns;
 
+	/* In steps, of which each counts as long as it is at most: the host may stop the machine
+	 * for a while. */
 	for (;;) {
-		u64 now = time_ns();
+		u64 step = min(ns, TICK_NS + 0ull), begin = time_ns();
 
 		wait_prepare(&hold_wait);
-		if (held_or_dead(t) || now >= end)
+		if (held_or_dead(t) || !ns)
 			break;
-		timer_start(&me->timer, end - now);
+		timer_start(&me->timer, step);
 		task_block();
+		ns -= min(time_ns() - begin, step);
 	}
 	wait_finish(&hold_wait);
 	timer_cancel(&me->timer);

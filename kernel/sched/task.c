@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tasks: made, ended, joined; their stacks and the list of them all. */
+/* Tasks: made, ended, joined; their stacks. */
 #include <kernel/event/event.h>
 #include <kernel/event/latency.h>
 #include <kernel/assert.h>
@@ -9,6 +9,7 @@
 #include <kernel/sched/sched_internal.h>
 #include <kernel/lib/string.h>
 #include <kernel/sched/task.h>
+#include <kernel/sched/task_list.h>
 #include <kernel/image/symbols.h>
 #include <kernel/image/unwind.h>
 #include <kernel/lock/wait.h>
@@ -19,12 +20,6 @@
 #include <kernel/mm/kmalloc.h>
 
 bool (*task_on_site)(unsigned long pc);
-
-static struct spinlock list_lock = SPINLOCK_INIT("tasks");
-/* under list_lock: */
-static struct list tasks = LIST_INIT(tasks);
-static unsigned int nr_tasks;
-static int last_pid;
 
 /* What the boot CPU runs before it has tasks: nothing ever switches to it. */
 static struct task boot_task;
@@ -107,16 +102,6 @@ static void sleep_over(struct timer *timer)
 	task_wake(container_of(timer, struct task, timer));
 }
 
-static void list_task(struct task *t, bool idle)
-{
-	irq_state_t state = spin_lock(&list_lock);
-
-	t->pid = idle ? 0 : ++last_pid;
-	list_add_before(&tasks, &t->all_link);
-	nr_tasks++;
-	spin_unlock(&list_lock, state);
-}
-
 static struct task *task_new(const char *name, int prio, void (*fn)(void *arg),
 			     void *arg)
 {
@@ -177,7 +162,7 @@ int task_init_idle(unsigned int cpu)
 	t->cpu = cpu;
 	t->affinity = 1u << cpu;
 	cpus[cpu].idle = t;
-	list_task(t, true);
+	task_list_add(t, true);
 	return 0;
 }
 
@@ -189,6 +174,7 @@ static struct task *prepare_task(const char *name, int prio, cpumask_t affinity,
 {
 	struct task *t;
 
+	mutex_assert_around_tasks();
 	if (prio <= PRIO_IDLE || prio > PRIO_MAX)
 		panic("task %s: priority %d is not 1..%d", name, prio,
 		      PRIO_MAX);
@@ -213,7 +199,7 @@ static noinline struct task *kernel_clone(struct task *t, bool expendable,
 		return NULL;
 	t->expendable = expendable;
 	t->fault = fault;
-	list_task(t, false);
+	task_list_add(t, false);
 	trace_sched_process_fork(current_task(), t);
 	if (task_fork_hook)
 		task_fork_hook(current_task(), t);
@@ -261,11 +247,7 @@ void task_start(void)
 
 static void task_free(struct task *t)
 {
-	irq_state_t state = spin_lock(&list_lock);
-
-	list_del(&t->all_link);
-	nr_tasks--;
-	spin_unlock(&list_lock, state);
+	task_list_remove(t);
 	stack_free(t);
 	kfree(t);
 }
@@ -450,27 +432,6 @@ void task_sleep(u64 ns)
 }
 
 /* ---- looking at tasks ---- */
-
-void task_for_each(bool (*fn)(struct task *t, void *arg), void *arg)
-{
-	irq_state_t state = spin_lock(&list_lock);
-	struct task *t;
-
-	list_for_each (t, &tasks, all_link)
-		if (!fn(t, arg))
-			break;
-	spin_unlock(&list_lock, state);
-}
-
-int task_last_pid(void)
-{
-	return READ_ONCE(last_pid);
-}
-
-unsigned int task_count(void)
-{
-	return READ_ONCE(nr_tasks);
-}
 
 bool task_inspect(struct task *t, void (*fn)(struct task *t, void *arg),
 		  void *arg)

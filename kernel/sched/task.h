@@ -106,7 +106,7 @@ struct task {
 	struct wait_queue *waiting_on;
 	struct list wait_link;
 
-	struct list all_link; /* of all tasks; under task.c's list_lock */
+	struct list all_link; /* of all tasks; under task_list.c's lock */
 
 	/* Written by the task itself alone, while it runs. */
 	struct list mutexes;	      /* that it holds */
@@ -142,7 +142,8 @@ static inline struct task *current_task(void)
 /*
  * Make a task that runs fn(arg) and then exits with 0. prio is 1 to 31. affinity
  * names at least one online CPU. The task runs from now on. NULL when out of memory,
- * which is printed. The creator must join the task, or detach it.
+ * which is printed. The creator must join the task, or detach it. The
+ * mutexes that the creator holds are such that mutex_assert_around_tasks() accepts them.
  */
 struct task *task_create(const char *name, int prio, cpumask_t affinity,
 			 void (*fn)(void *arg), void *arg);
@@ -173,18 +174,6 @@ void task_sleep(u64 ns);
 
 /* End a held task where it stands, as a fault would. It must be joined as usual. */
 void task_bury(struct task *t);
-
-/*
- * Call fn for every task, idle ones included, with the task list locked and
- * interrupts off, until it returns false.
- */
-void task_for_each(bool (*fn)(struct task *t, void *arg), void *arg);
-
-/* The pid of the task that was made last; pids ascend, and none is used again. Any context. */
-int task_last_pid(void);
-
-/* How many tasks exist, idle ones included. */
-unsigned int task_count(void);
 
 /*
  * Call fn(t, arg) while t can neither run nor move, so that its stack, its context

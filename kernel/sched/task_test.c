@@ -9,6 +9,7 @@
 #include <kernel/image/symbols.h>
 #include <kernel/sched/hold.h>
 #include <kernel/sched/task.h>
+#include <kernel/sched/task_list.h>
 #include <kernel/time.h>
 #include <kernel/sched/balance.h>
 

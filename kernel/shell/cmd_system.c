@@ -8,6 +8,7 @@
 #include <kernel/shell/shell_internal.h>
 #include <kernel/lib/string.h>
 #include <kernel/sched/task.h>
+#include <kernel/sched/task_list.h>
 #include <kernel/time.h>
 #include <kernel/console.h>
 

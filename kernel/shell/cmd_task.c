@@ -10,6 +10,7 @@
 #include <kernel/lib/string.h>
 #include <kernel/image/symbols.h>
 #include <kernel/sched/task.h>
+#include <kernel/sched/task_list.h>
 #include <kernel/mm/kmalloc.h>
 
 struct task_row {

@@ -11,6 +11,7 @@
 #include <kernel/shell/shell_internal.h>
 #include <kernel/lib/string.h>
 #include <kernel/sched/task.h>
+#include <kernel/sched/task_list.h>
 #include <kernel/mm/kmalloc.h>
 
 #define DIR "/sys/kernel/selftest"

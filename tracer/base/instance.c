@@ -2,4 +2,4 @@
 /* The tracer's mutex: instance.h. */
 #include <tracer/base/instance.h>
 
-struct mutex trace_mutex = MUTEX_INIT(trace_mutex);
+struct mutex trace_mutex = MUTEX_INIT_AROUND_TASKS(trace_mutex);

@@ -48,16 +48,21 @@ static void spin(unsigned long us)
 		arch_cpu_relax();
 }
 
-KTEST(profile_counts, "profile.hits_and_time")
+static void choose_victims(struct ktest_run *t)
 {
-	unsigned int cpu, cpus_used = 0;
-	u64 us, began;
-
 	trace_test_reset();
 	KEXPECT_EQ(t,
 		   trace_test_put("set_ftrace_filter",
 				  "victim_leaf victim_callback"),
 		   0);
+}
+
+KTEST(profile_counts, "profile.hits_and_time")
+{
+	unsigned int cpu, cpus_used = 0;
+	u64 us, began;
+
+	choose_victims(t);
 	KEXPECT_EQ(t, trace_test_put("function_profile_enabled", "1"), 0);
 	for_each_online_cpu (cpu) {
 		task_set_affinity(current_task(), 1u << cpu);
@@ -117,11 +122,7 @@ KTEST(profile_across, "profile.call_across_two")
 {
 	u64 us;
 
-	trace_test_reset();
-	KEXPECT_EQ(t,
-		   trace_test_put("set_ftrace_filter",
-				  "victim_leaf victim_callback"),
-		   0);
+	choose_victims(t);
 	KEXPECT_EQ(t, trace_test_put("function_profile_enabled", "1"), 0);
 	victim_callback(profile_anew, 1);
 	KEXPECT_EQ(t, trace_test_put("function_profile_enabled", "0"), 0);

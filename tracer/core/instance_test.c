@@ -12,6 +12,7 @@
 #include <tracer/events/events.h>
 #include <tracer/core/instances.h>
 #include <tracer/core/options.h>
+#include <tracer/ring/ring_more.h>
 #include <tracer/ring/ring_control.h>
 
 #define CALLS 500

@@ -7,6 +7,7 @@
 #include <kernel/irq.h>
 #include <kernel/patch_path.h>
 #include <kernel/sched/task.h>
+#include <kernel/sched/task_list.h>
 #include <kernel/time.h>
 #include <kernel/image/unwind.h>
 #include <kernel/lock/mutex.h>

@@ -10,6 +10,7 @@
 #include <kernel/mm/kmalloc.h>
 #include <kernel/printk.h>
 #include <kernel/sched/task.h>
+#include <kernel/sched/task_list.h>
 #include <tracer/events/events.h>
 #include <tracer/core/options.h>
 #include <tracer/core/tracer.h>

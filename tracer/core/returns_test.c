@@ -7,6 +7,7 @@
  * tasks and CPUs come and go. A task with no room left calls as if it were not traced.
  */
 #include <boot/boot_info.h>
+#include <kernel/sched/task_list.h>
 #include <arch/conform/conform.h>
 #include <kernel/lib/bits.h>
 #include <kernel/cpu/hotplug.h>

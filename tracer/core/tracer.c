@@ -89,8 +89,10 @@ static void apply(bool clear)
 	/* Meanwhile triggers, the profiler and other instances miss nothing. */
 	if (!calls || clear)
 		trace_ops_set(calls_ops(&tracer_nop) ?: &trace_ops_off);
-	/* Events need the names of tasks, too. */
-	watch = calls || events_are_on() || trace_top.tracer->latency;
+	/* Events need the names of tasks, too. And a call that is in the buffer may return after
+	 * the next start: then the time counts that its task has slept since. */
+	watch = calls || events_are_on() || trace_top.tracer->latency ||
+		(trace_top.tracer->graph && !trace_option(OPT_SLEEP_TIME));
 	if (watch) {
 		comm_save_all();
 		WRITE_ONCE(sched_switch_hook, on_switch);

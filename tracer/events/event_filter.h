@@ -24,8 +24,9 @@ const char *event_filter_text(const struct event_filter *f);
 
 /*
  * Does the event's record pass? irqs_off: interrupts were off where it happened. A filter may take
- * long: its time is FILTER_NODES times the length of the texts that it looks at. So only texts of
- * EVENT_MAX bytes at most are looked at with interrupts off. Any context. No site.
+ * long: its time is FILTER_NODES times that of one pattern, which grows with the length of its text
+ * times that of the pattern. The texts of events have EVENT_WORD_MAX bytes at most. A longer text
+ * is looked at with interrupts on. Any context. No site.
  */
 bool event_filter_matches(const struct event_filter *f, const struct event *e,
 			  const void *record, bool irqs_off);

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Filters of events: what they let pass, and where they say that a mistake is. */
+/* Filters of events: what they let pass, where they say that a mistake is, and how long the worst
+ * one keeps interrupts off. */
 #include <tracer/testing.h>
 
+#include <boot/boot_info.h>
+#include <kernel/event/event.h>
 #include <tracer/events/event_filter.h>
 #include <tracer/events/events.h>
 
@@ -252,4 +255,54 @@ KTEST(filter_formats, "event_filter.every_field_of_a_format")
 	KEXPECT(t, event_filter_matches(filter, __start_events, NULL, true));
 	KEXPECT(t, !event_filter_matches(filter, __start_events, NULL, false));
 	event_filter_free(filter);
+}
+
+/* The terms are as many as a filter takes, and each looks at all of its text again and again. */
+#define TERMS 32
+#define TERM_LENGTH 61
+#define WORST_INSTRUCTIONS 400000u
+
+/* Instructions of one filter whose terms are all `reason ~ "*CCC...z"`, with a text of C alone. */
+static u64 cost_of_worst(struct ktest_run *t, char c)
+{
+	static char text[TERMS * (TERM_LENGTH + 20)], reason[EVENT_WORD_MAX];
+	struct record r = the_record();
+	struct event_filter *filter;
+	const char *error = "";
+	irq_state_t state;
+	unsigned int at;
+	size_t n = 0;
+	u64 cost;
+
+	for (unsigned int i = 0; i < TERMS; i++) {
+		n += scnprintf(text + n, sizeof(text) - n, "%sreason ~ \"*",
+			       i ? " || " : "");
+		memset(text + n, c, TERM_LENGTH - 2);
+		n += TERM_LENGTH - 2;
+		n += scnprintf(text + n, sizeof(text) - n, "z\"");
+	}
+	memset(reason, c, sizeof(reason) - 1);
+	r.reason = reason;
+	filter = event_filter_parse(&event, text, &error, &at);
+	KEXPECT(t, filter);
+	if (!filter)
+		return 0;
+	state = arch_irq_save();
+	cost = arch_instructions();
+	KEXPECT(t, !event_filter_matches(filter, &event, &r, false));
+	cost = arch_instructions() - cost;
+	arch_irq_restore(state);
+	event_filter_free(filter);
+	printk("# '%c': %llu instructions\n", c, (unsigned long long)cost);
+	return cost;
+}
+
+/* kernel/LATENCY.md has the bound. */
+KTEST(filter_worst, "event_filter.worst_time")
+{
+	if (!boot_info.icount)
+		KSKIP(t, "instructions are counted under -icount");
+	KEXPECT(t, cost_of_worst(t, 'x') < WORST_INSTRUCTIONS);
+	KEXPECT(t, cost_of_worst(t, '[') < WORST_INSTRUCTIONS);
+	KEXPECT(t, cost_of_worst(t, '?') < WORST_INSTRUCTIONS);
 }

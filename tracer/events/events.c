@@ -37,6 +37,7 @@ struct event_more {
 	u32 used; /* a multiple of 4 */
 };
 #define MORE_MAX (2 * EVENT_NAME)
+static_assert(MORE_MAX <= EVENT_WORD_MAX, "what filters look at");
 
 /* Add n bytes; what the field that leads to them must be. */
 static always_inline u32 more_add(struct event_more *d, size_t fields, size_t n)

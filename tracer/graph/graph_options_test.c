@@ -38,9 +38,9 @@ static notrace void sleep_on(unsigned long x)
 	slept = arch_clock() - began;
 }
 
-/* The time of one call of victim_callback(sleep_on), as function_graph has it. 0: it has none.
- * *real is what the caller sees. */
-static u64 time_asleep(u64 *real)
+/* The time of one call of victim_callback(fn), as function_graph has it. 0: it has none. *real is
+ * what the caller sees. */
+static u64 time_of_call(void (*fn)(unsigned long x), u64 *real)
 {
 	struct trace_iter *it;
 	const struct ring_entry *e;
@@ -48,7 +48,7 @@ static u64 time_asleep(u64 *real)
 
 	trace_test_put("trace", "");
 	*real = arch_clock();
-	victim_callback(sleep_on, 1);
+	victim_callback(fn, 1);
 	*real = arch_clock() - *real;
 	it = trace_iter_open(rings, cpus_present(), true);
 	while (it && (e = trace_iter_peek(it))) {
@@ -71,10 +71,10 @@ KTEST(graph_sleep_time, "graph.sleep_time")
 	u64 real, ticks;
 
 	KEXPECT_EQ(t, begin("victim_callback"), 0);
-	ticks = time_asleep(&real);
+	ticks = time_of_call(sleep_on, &real);
 	KEXPECT(t, ticks >= ns_to_clock_delta(SLEEP_NS) && ticks <= real);
 	KEXPECT_EQ(t, trace_test_put("options/sleep-time", "0"), 0);
-	ticks = time_asleep(&real);
+	ticks = time_of_call(sleep_on, &real);
 	KEXPECT(t, ticks && ticks <= real);
 	/* Elsewhere the host may keep the CPU from falling asleep in time, or take so long that
 	 * another task comes in between. */
@@ -86,8 +86,73 @@ KTEST(graph_sleep_time, "graph.sleep_time")
 	victim_callback(clear_and_sleep, 1);
 	KEXPECT_EQ(t, trace_test_written(), 0);
 	KEXPECT_EQ(t, trace_test_put("options/sleep-time", "1"), 0);
-	ticks = time_asleep(&real);
+	ticks = time_of_call(sleep_on, &real);
 	KEXPECT(t, ticks >= ns_to_clock_delta(SLEEP_NS) && ticks <= real);
+	trace_test_reset();
+}
+
+/* ---- Option sleep-time 0, while tracing is off for a time ---- */
+
+static struct mutex gates[2] = {
+	MUTEX_INIT_AROUND_TASKS(gates[0]),
+	MUTEX_INIT_AROUND_TASKS(gates[1]),
+};
+static bool gates_closed;
+static u64 awake; /* clock ticks between the gates */
+
+static bool waits_at(struct mutex *gate)
+{
+	irq_state_t state = spin_lock(&gate->waiters.lock);
+	bool waits = !list_empty(&gate->waiters.tasks);
+
+	spin_unlock(&gate->waiters.lock, state);
+	return waits;
+}
+
+/* The caller sleeps at the first gate when tracing ends, and at the second when it goes on. */
+static void keep_gates(void *arg)
+{
+	(void)arg;
+	mutex_lock(&gates[0]);
+	mutex_lock(&gates[1]);
+	WRITE_ONCE(gates_closed, true);
+	for (unsigned int i = 0; i < 2; i++) {
+		if (KWAIT(waits_at(&gates[i])))
+			trace_test_put("tracing_on", i ? "1" : "0");
+		mutex_unlock(&gates[i]);
+	}
+}
+
+static notrace void pass_gates(unsigned long x)
+{
+	u64 began;
+
+	(void)x;
+	mutex_lock(&gates[0]);
+	began = arch_clock();
+	while (arch_clock() - began < ns_to_clock_delta(SLEEP_NS))
+		;
+	awake = arch_clock() - began;
+	mutex_lock(&gates[1]);
+	mutex_unlock(&gates[1]);
+	mutex_unlock(&gates[0]);
+}
+
+KTEST(graph_sleep_stopped, "graph.sleep_time_while_off")
+{
+	struct task *keeper;
+	u64 real, ticks;
+
+	gates_closed = false;
+	KEXPECT_EQ(t, begin("victim_callback"), 0);
+	KEXPECT_EQ(t, trace_test_put("options/sleep-time", "0"), 0);
+	keeper = task_create("keeper", PRIO_NORMAL, ~0u, keep_gates, NULL);
+	KASSERT(t, keeper);
+	KASSERT(t, KWAIT(READ_ONCE(gates_closed)));
+	ticks = time_of_call(pass_gates, &real);
+	KEXPECT(t, ticks >= awake && ticks <= real);
+	task_join(keeper);
+	KEXPECT_EQ(t, trace_test_put("options/sleep-time", "1"), 0);
 	trace_test_reset();
 }
 

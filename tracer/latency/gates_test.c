@@ -9,7 +9,6 @@
 #include <kernel/event/latency.h>
 #include <kernel/time.h>
 #include <tracer/latency/output_latency.h>
-#include <tracer/show/snapshot.h>
 #include <tracer/ring/ring_control.h>
 
 #define GATE_NS (2 * NSEC_PER_MSEC)
@@ -22,22 +21,6 @@ static void irqs_off_for(u64 ns)
 	while (arch_clock() < end)
 		;
 	irq_restore(state);
-}
-
-/* Entries of the latency that is kept. */
-static unsigned int kept_lines(void)
-{
-	struct trace_iter *it;
-	unsigned int n = 0;
-
-	snapshot_hold(&trace_top);
-	it = trace_iter_open(ring_spares, snapshot_cpus(&trace_top), true);
-	latency_window(it);
-	for (; it && trace_iter_peek(it); n++)
-		trace_iter_next(it);
-	trace_iter_close(it);
-	snapshot_release(&trace_top);
-	return n;
 }
 
 /* The kept latency, in nanoseconds. */
@@ -59,7 +42,7 @@ static void expect_whole(struct ktest_run *t, bool kept)
 	if (kept)
 		KEXPECT(t, latency_longest().since != since);
 	if (latency_longest().until)
-		KEXPECT(t, kept_lines() >= 2);
+		KEXPECT(t, trace_test_kept_lines() >= 2);
 }
 
 KTEST(latency_full, "latency.gates.overwrite")
@@ -102,7 +85,7 @@ KTEST(latency_masked, "latency.gates.cpumask_and_pid")
 		expect_whole(t, false);
 		KEXPECT(t, !latency_longest().until ||
 				   latency_longest().cpu != 0 ||
-				   kept_lines() >= 2);
+				   trace_test_kept_lines() >= 2);
 	}
 	task_set_affinity(current_task(), ~0u);
 	trace_test_reset();
@@ -177,7 +160,7 @@ KTEST(latency_late, "latency.cpu_is_late")
 		KEXPECT_EQ(t, cpu_up(1), 0);
 		KEXPECT_EQ(t, trace_test_put("tracing_on", "0"), 0);
 		KEXPECT(t, trace_test_books(&sum));
-		KEXPECT(t, kept_lines() >= 2);
+		KEXPECT(t, trace_test_kept_lines() >= 2);
 	}
 	trace_test_size(RING_DEFAULT_KB);
 	trace_test_reset();

@@ -17,7 +17,6 @@
 #include <tracer/show/output.h>
 #include <tracer/ring/ring_control.h>
 #include <tracer/patch/keys.h>
-#include <tracer/show/snapshot.h>
 
 #define LONG_NS (3 * NSEC_PER_MSEC)
 
@@ -103,22 +102,6 @@ static bool is_ours(const struct latency *l, bool ours, u64 ticks, u64 ns)
 	return ours && l->ticks <= ticks && l->ticks >= ns_to_clock_delta(ns);
 }
 
-/* Entries that `trace` has a line for. */
-static unsigned int lines(void)
-{
-	struct trace_iter *it;
-	unsigned int n = 0;
-
-	snapshot_hold(&trace_top);
-	it = trace_iter_open(ring_spares, snapshot_cpus(&trace_top), true);
-	latency_window(it);
-	for (; it && trace_iter_peek(it); n++)
-		trace_iter_next(it);
-	trace_iter_close(it);
-	snapshot_release(&trace_top);
-	return n;
-}
-
 /* No calls, so that a section is as long as it is without a tracer. */
 static void begin(struct ktest_run *t, const char *tracer)
 {
@@ -142,7 +125,7 @@ static void expect_section(struct ktest_run *t, const char *tracer,
 			   ticks, ns));
 	/* The section's first call and its last, which `trace` shows, and no other. */
 	if (boot_info.icount)
-		KEXPECT_EQ(t, lines(), 2);
+		KEXPECT_EQ(t, trace_test_kept_lines(), 2);
 	trace_test_reset();
 }
 
@@ -267,7 +250,7 @@ KTEST(latency_wakeup, "latency.wakeup")
 		KEXPECT_EQ(t, l.began, 0);
 		/* The wake-up and the switch, and the call of each. */
 		if (how[i].measured && boot_info.icount)
-			KEXPECT_EQ(t, lines(), 4);
+			KEXPECT_EQ(t, trace_test_kept_lines(), 4);
 	}
 	trace_test_reset();
 }
@@ -311,9 +294,9 @@ KTEST(latency_limits, "latency.limits")
 		KEXPECT(t, latency_longest().ticks <
 				   ns_to_clock_delta(2 * LONG_NS));
 	/* > trace forgets it. */
-	KEXPECT(t, lines() > 0);
+	KEXPECT(t, trace_test_kept_lines() > 0);
 	KEXPECT_EQ(t, trace_test_put("trace", ""), 0);
-	KEXPECT_EQ(t, lines(), 0);
+	KEXPECT_EQ(t, trace_test_kept_lines(), 0);
 	trace_test_reset();
 }
 

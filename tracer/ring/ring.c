@@ -360,34 +360,6 @@ bool ring_put_call(struct ring *r, unsigned long ip, unsigned long parent,
 	return true;
 }
 
-bool ring_enter(irq_state_t *state)
-{
-	const struct cpu_head *head;
-	struct ring *r;
-
-	*state = arch_irq_save();
-	head = &arch_this_cpu()->head;
-	r = &rings[head->index];
-	/* An NMI may have come while the ring was being written. */
-	if (r->busy || (head->preempt_count & PREEMPT_NMI)) {
-		r->dropped++;
-		arch_irq_restore(*state);
-		return false;
-	}
-	r->busy = true;
-	r->at->end = r->at->graph = NULL;
-	return true;
-}
-
-void ring_leave(irq_state_t state)
-{
-	struct ring *r = &rings[cpu_index()];
-
-	r->busy = false;
-	open_page(r);
-	arch_irq_restore(state);
-}
-
 int ring_put_bytes(struct ring *r, u32 type, u32 context, const void *text,
 		   size_t len)
 {

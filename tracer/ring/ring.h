@@ -115,15 +115,6 @@ extern struct mutex ring_readers;
 
 /* ---- Writing: any context but NMI --------------------------------------- */
 
-/*
- * The tracer's own code that may call traced functions stands between these two. The
- * events that it causes on this CPU are dropped and counted, and interrupts are off.
- * ring_enter() returns false in an NMI, and when the CPU is between them already: the event
- * has been counted as dropped, and ring_leave() must not be called.
- */
-bool ring_enter(irq_state_t *state);
-void ring_leave(irq_state_t state);
-
 /* For ring_event_begin() (ring_event.h), what is rare. Interrupts are off; irqs_off: they
  * were before. Room for a record, or NULL, and then they are as before. No site. */
 void *ring_event_slow(bool irqs_off, u32 size);

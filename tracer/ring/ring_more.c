@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Markers, and entries that say more of a call: ring_more.h. */
+/* Code that writes entries which are no calls, and those entries: ring_more.h. */
 #include <tracer/ring/ring_more.h>
 
 #include <kernel/cpu/cpu.h>
@@ -9,6 +9,34 @@
 #include <kernel/sched/task.h>
 #include <tracer/ring/ring_internal.h>
 #include <tracer/base/instance.h>
+
+bool ring_enter(irq_state_t *state)
+{
+	const struct cpu_head *head;
+	struct ring *r;
+
+	*state = arch_irq_save();
+	head = &arch_this_cpu()->head;
+	r = &rings[head->index];
+	/* An NMI may have come while the ring was being written. */
+	if (r->busy || (head->preempt_count & PREEMPT_NMI)) {
+		r->dropped++;
+		arch_irq_restore(*state);
+		return false;
+	}
+	r->busy = true;
+	r->at->end = r->at->graph = NULL;
+	return true;
+}
+
+void ring_leave(irq_state_t state)
+{
+	struct ring *r = &rings[cpu_index()];
+
+	r->busy = false;
+	ring_reopen(r);
+	arch_irq_restore(state);
+}
 
 int ring_mark_as(struct ring *set, u32 type, const void *bytes, size_t len)
 {

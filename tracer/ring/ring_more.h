@@ -1,10 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* Entries that are no calls: markers, and what says more of a call than that it happened: its
- * stack; how often it came again. */
+/* The tracer's own code that writes; and entries that are no calls: markers, and what says more of
+ * a call than that it happened: its stack; how often it came again. */
 #ifndef TRACER_RING_MORE_H
 #define TRACER_RING_MORE_H
 
 #include <tracer/ring/ring.h>
+
+/*
+ * The tracer's own code that may call traced functions stands between these two. The
+ * events that it causes on this CPU are dropped and counted, and interrupts are off.
+ * ring_enter() returns false in an NMI, and when the CPU is between them already: the event
+ * has been counted as dropped, and ring_leave() must not be called.
+ */
+bool ring_enter(irq_state_t *state);
+void ring_leave(irq_state_t state);
 
 /* A marker of at most RING_MARK_MAX bytes, RING_MARK or RING_RAW, into the rings of a set. 0;
  * -EBUSY: this CPU does not record; -ENOSPC: its ring is full, and keeps what it has. */

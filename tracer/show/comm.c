@@ -8,6 +8,7 @@
 #include <kernel/printk.h>
 #include <kernel/lib/string.h>
 #include <kernel/sched/task.h>
+#include <kernel/sched/task_list.h>
 
 #define COMM_SLOTS 256
 

@@ -26,6 +26,7 @@
 #include <kernel/time.h>
 #include <tracer/calls/triggers.h>
 #include <tracer/core/instances.h>
+#include <tracer/ring/ring_more.h>
 #include <tracer/show/output.h>
 #include <tracer/core/tracer.h>
 

@@ -66,11 +66,27 @@ unsigned int site_lower_bound(unsigned long addr)
 	return lower_bound(live_calls.table, site_count, addr);
 }
 
+/* Where addresses were found last, by some of their bits: C code looks for the same few functions
+ * at each call. Any CPU writes it at any time. A stale place is noticed by its address. */
+static u32 found_last[256];
+
+static bool site_is_at(unsigned int i, unsigned long addr)
+{
+	return i < site_count && site_address(i) == addr;
+}
+
 int site_find(unsigned long addr)
 {
-	unsigned int i = site_lower_bound(addr);
+	u32 *last = &found_last[addr / 16 % ARRAY_SIZE(found_last)];
+	unsigned int i = READ_ONCE(*last);
 
-	return i < site_count && site_address(i) == addr ? (int)i : -1;
+	if (site_is_at(i, addr))
+		return i;
+	i = site_lower_bound(addr);
+	if (!site_is_at(i, addr))
+		return -1;
+	WRITE_ONCE(*last, i);
+	return i;
 }
 
 int jump_find(unsigned long addr)

@@ -298,7 +298,7 @@ static void put_triggers(struct sink *out)
 	two = cost_with(true);
 	put(TRACING "set_event", "");
 	put_trigger("!*:traceon !*:enable_event:sched:sched_switch");
-	put_figure(out, "call_beside_triggers", none, "instructions", 0);
+	put_figure(out, "call_beside_triggers", none, "instructions", 500);
 	put_figure(out, "first_trigger", one - none, "instructions", 60);
 	put_figure(out, "further_trigger", two - one, "instructions", 20);
 }

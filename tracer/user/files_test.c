@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Proves of the control files: Linux's formats to the letter, the same bytes in
- * chunks of any size (H25), clear errors, and that every event shown is a call
- * of a function that was on.
+ * Proves of the control files: Linux's formats to the letter, and that every event shown is a
+ * call of a function that was on.
  */
 #include <tracer/testing.h>
 #include <kernel/ctl/ctl.h>
@@ -152,113 +151,6 @@ KTEST(files_overwritten, "tracefs.trace_says_what_is_missing")
 	task_set_affinity(current_task(), ~0u);
 	trace_test_size(kb);
 	trace_test_reset();
-}
-
-/* Reading these takes entries away and may wait, or shows the time. */
-static bool reads_differ(const char *name)
-{
-	return !strncmp(name, "trace_pipe", 10) || !strcmp(name, "stats");
-}
-
-struct texts {
-	unsigned int files;
-	char one[TEXT], two[TEXT];
-};
-
-/* test(path) for all files below a directory, whose name ends with "/". */
-static void for_all_files(struct ktest_run *t, struct texts *texts,
-			  const char *dir,
-			  bool (*test)(struct texts *texts, const char *path,
-				       const char *name))
-{
-	char name[64] = "", path[128];
-
-	while (!ctl_next(dir, name, sizeof(name))) {
-		snprintf(path, sizeof(path), "%s%s", dir, name);
-		if (name[strlen(name) - 1] == '/') {
-			for_all_files(t, texts, path, test);
-		} else if (!test(texts, path, name)) {
-			printk("# %s\n", path);
-			KEXPECT(t, false);
-		}
-	}
-}
-
-/* The same for the tracer's files, those of an instance, too. At least so many of them are
- * tested. */
-static void test_all_files(struct ktest_run *t, unsigned int least,
-			   bool (*test)(struct texts *texts, const char *path,
-					const char *name))
-{
-	struct texts *texts = kmalloc(sizeof(*texts));
-
-	KASSERT(t, texts);
-	texts->files = 0;
-	trace_test_reset();
-	trace_test_put("set_ftrace_filter", "victim_* mutex_*");
-	trace_test_put("current_tracer", "function");
-	for (unsigned int i = 0; i < 100; i++)
-		victim_outer(i);
-	trace_test_put("tracing_on", "0");
-	KEXPECT_EQ(t, ctl_mkdir(TRACING "instances/all", NULL, 0), 0);
-	for_all_files(t, texts, TRACING, test);
-	for_all_files(t, texts, "/proc/sys/kernel/", test);
-	KEXPECT_EQ(t, ctl_rmdir(TRACING "instances/all", NULL, 0), 0);
-	KEXPECT(t, texts->files >= least);
-	kfree(texts);
-	trace_test_reset();
-}
-
-static bool same_in_pieces(struct texts *texts, const char *path,
-			   const char *name)
-{
-	static const size_t pieces[] = { 1, 7, 100 };
-	bool same;
-
-	if (!(ctl_mode(path) & CTL_READ) || reads_differ(name))
-		return true;
-	texts->files++;
-	same = trace_test_read_path(path, texts->one, TEXT, 4096) >= 0;
-	for (unsigned int i = 0; i < ARRAY_SIZE(pieces); i++) {
-		trace_test_read_path(path, texts->two, TEXT, pieces[i]);
-		same &= !strcmp(texts->one, texts->two);
-	}
-	return same;
-}
-
-KTEST(files_chunks, "tracefs.any_chunk_size")
-{
-	test_all_files(t, 300, same_in_pieces);
-}
-
-/* What is written to these may be anything. */
-static bool takes_all(const char *name)
-{
-	return !strcmp(name, "trace") || !strcmp(name, "trace_marker") ||
-	       !strcmp(name, "trace_marker_raw") ||
-	       !strcmp(name, "error_log") || !strcmp(name, "free_buffer");
-}
-
-/* One line says what is wrong, and the file has the same text as before. */
-static bool refuses_nonsense(struct texts *texts, const char *path,
-			     const char *name)
-{
-	char error[160] = "";
-	int err;
-
-	if (!(ctl_mode(path) & CTL_WRITE) || takes_all(name))
-		return true;
-	texts->files++;
-	trace_test_read_path(path, texts->one, TEXT, 4096);
-	err = ctl_echo(path, "n0nsense ?!", false, error, sizeof(error));
-	trace_test_read_path(path, texts->two, TEXT, 4096);
-	return err < 0 && error[0] && !strchr(error, '\n') &&
-	       !strcmp(texts->one, texts->two);
-}
-
-KTEST(files_nonsense, "tracefs.any_file_refuses_nonsense")
-{
-	test_all_files(t, 200, refuses_nonsense);
 }
 
 static u64 number_after(const char *text, const char *name)
