@@ -14,7 +14,7 @@
 #define TASKS 60u
 #define LOOK_NS (100 * NSEC_PER_USEC)
 
-static void stay(void *arg)
+static void stay_alive(void *arg)
 {
 	(void)arg;
 	while (!task_should_stop())
@@ -28,7 +28,8 @@ static bool make_stayers(void)
 	bool all = true;
 
 	for (unsigned int i = 0; i < TASKS; i++) {
-		stayers[i] = task_create("stay", PRIO_LOW, ~0u, stay, NULL);
+		stayers[i] =
+			task_create("stay", PRIO_LOW, ~0u, stay_alive, NULL);
 		all &= !!stayers[i];
 	}
 	return all;
@@ -56,7 +57,7 @@ static void begin_pulse(void)
 	timer_start(&pulse.timer, LOOK_NS);
 }
 
-static void beat(struct timer *timer)
+static void pulse_beat(struct timer *timer)
 {
 	(void)timer;
 	pulse.latest = max(pulse.latest, time_ns() - pulse.due);
@@ -87,7 +88,7 @@ KTEST(task_list_interrupts, "task_list.interrupts_between_tasks")
 	if (!boot_info.icount)
 		KSKIP(t, "the host may keep an interrupt from coming");
 	KASSERT(t, make_stayers());
-	timer_setup(&pulse.timer, beat);
+	timer_setup(&pulse.timer, pulse_beat);
 	task_set_affinity(current_task(), 1u << cpu_index());
 	pulse.latest = 0;
 	begin_pulse();
