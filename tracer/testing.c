@@ -35,7 +35,7 @@ int trace_test_add(const char *file, const char *text)
 	return write_file(file, text, true);
 }
 
-static int site_of(unsigned long (*fn)(unsigned long x))
+static int site_of_function(unsigned long (*fn)(unsigned long x))
 {
 	unsigned int i = site_lower_bound((unsigned long)fn);
 	struct symbol s;
@@ -46,7 +46,7 @@ static int site_of(unsigned long (*fn)(unsigned long x))
 	return i;
 }
 
-static void ignore(unsigned long x)
+static void ignore_value(unsigned long x)
 {
 	(void)x;
 }
@@ -57,7 +57,7 @@ static void ignore(unsigned long x)
  */
 static void meet_victims(void)
 {
-	if (!site_recorder.learn || site_of(victim_call) >= 0)
+	if (!site_recorder.learn || site_of_function(victim_call) >= 0)
 		return;
 	victim_other(victim_outer(victim_leaf(1)));
 	victim_arguments(1, 2, 3, 4, 5, 6, 7, 8, 9, 10);
@@ -65,7 +65,7 @@ static void meet_victims(void)
 	victim_struct(1);
 	victim_varargs(1, 2);
 	victim_nested(1);
-	victim_callback(ignore, 1);
+	victim_callback(ignore_value, 1);
 	site_recorder.learn();
 }
 
@@ -103,7 +103,7 @@ ssize_t trace_test_read(const char *file, char *text, size_t size, size_t chunk)
 	return trace_test_read_path(path, text, size, chunk);
 }
 
-static void do_nothing(void *arg)
+static void end_test_task(void *arg)
 {
 	(void)arg;
 }
@@ -118,7 +118,7 @@ bool trace_test_wait_held(struct task *task)
 			       ktest_random(&seed) % (50 * NSEC_PER_USEC))) {
 		if (time_ns() >= end)
 			return false;
-		cpu_call(task->affinity, do_nothing, NULL);
+		cpu_call(task->affinity, end_test_task, NULL);
 	}
 	return true;
 }
@@ -206,9 +206,9 @@ const unsigned int trace_test_site_length = arch_site_length;
 
 int trace_test_site(unsigned long (*fn)(unsigned long x))
 {
-	if (site_of(fn) < 0)
+	if (site_of_function(fn) < 0)
 		meet_victims();
-	return site_of(fn);
+	return site_of_function(fn);
 }
 
 bool trace_test_books(struct ring_stats *sum)
@@ -374,7 +374,7 @@ void trace_witness_end(struct trace_witness *w, struct ktest_run *t)
 
 /* ---- workers ---- */
 
-static void work(void *arg)
+static void trace_work(void *arg)
 {
 	struct trace_worker *w = arg;
 	unsigned long x;
@@ -399,8 +399,8 @@ bool trace_workers_start(struct trace_worker *w, unsigned int calls)
 	memset(w, 0, MAX_CPUS * sizeof(*w));
 	for_each_online_cpu (cpu) {
 		w[cpu].calls = calls;
-		w[cpu].task = task_create_expendable("worker", PRIO_LOW,
-						     1u << cpu, work, &w[cpu]);
+		w[cpu].task = task_create_expendable(
+			"worker", PRIO_LOW, 1u << cpu, trace_work, &w[cpu]);
 		all &= !!w[cpu].task;
 	}
 	return all;

@@ -116,12 +116,12 @@ noinline unsigned int victim_varargs(unsigned int n, ...)
 unsigned long victim_nested(unsigned long x)
 {
 	/* Called directly, so that no trampoline on the stack is made. */
-	noinline unsigned long inner(unsigned long y)
+	noinline unsigned long inner_function(unsigned long y)
 	{
 		x += 5;
 		return x + y;
 	}
-	unsigned long first = inner(1);
+	unsigned long first = inner_function(1);
 
-	return first + inner(2);
+	return first + inner_function(2);
 }

@@ -48,7 +48,7 @@ static struct count *count_here(unsigned long ip)
 					  NULL;
 }
 
-/* Acquire: pairs with the release in change(). */
+/* Acquire: pairs with the release in change_counts(). */
 static bool is_counting(void)
 {
 	return __atomic_load_n(&counting, __ATOMIC_ACQUIRE);
@@ -102,7 +102,7 @@ u32 profile_want(unsigned int w)
 }
 
 /* Replace what was counted, and switch. The memory of `new` belongs to this function. */
-static int change(struct ctl_handle *h, bool to, struct count *new)
+static int change_counts(struct ctl_handle *h, bool to, struct count *new)
 {
 	struct count *old = counts;
 	bool before = on;
@@ -132,7 +132,7 @@ static int change(struct ctl_handle *h, bool to, struct count *new)
 	return 0;
 }
 
-static int enable(struct ctl_handle *h, bool to)
+static int profile_enable(struct ctl_handle *h, bool to)
 {
 	struct count *new = counts;
 
@@ -149,32 +149,32 @@ static int enable(struct ctl_handle *h, bool to)
 		if (!new)
 			return ctl_error(h, -ENOMEM, "out of memory");
 	}
-	return change(h, to, new);
+	return change_counts(h, to, new);
 }
 
 int profile_reset(struct ctl_handle *h)
 {
 	mutex_assert_held(&trace_mutex);
-	return counts ? change(h, false, NULL) : 0;
+	return counts ? change_counts(h, false, NULL) : 0;
 }
 
 /* ---- Control files ----------------------------------------------------------------- */
 
-static void enabled_show(struct ctl_handle *h, struct seq *s)
+static void profile_enabled_show(struct ctl_handle *h, struct seq *s)
 {
 	(void)h;
 	seq_printf(s, "%d\n", READ_ONCE(on));
 }
 
-static int enabled_write(struct ctl_handle *h, char *text)
+static int profile_enabled_write(struct ctl_handle *h, char *text)
 {
 	bool to;
 	int err = ctl_bool(h, text, &to);
 
-	return err ?: enable(h, to);
+	return err ?: profile_enable(h, to);
 }
 TRACE_FILE(function_profile_enabled, .path = TRACING "function_profile_enabled",
-	   .show = enabled_show, .write = enabled_write);
+	   .show = profile_enabled_show, .write = profile_enabled_write);
 
 /* A row of the table, copied when the file is opened. */
 struct row {
@@ -188,7 +188,7 @@ struct table {
 };
 
 /* The one that took longest first. Shell's sort: a few hundred rows. */
-static void sort(struct table *t)
+static void sort_rows(struct table *t)
 {
 	for (unsigned int gap = t->nr / 2; gap; gap /= 2)
 		for (unsigned int i = gap; i < t->nr; i++) {
@@ -219,7 +219,7 @@ static int stat_open(struct ctl_handle *h)
 			t->row[t->nr++] = (struct row){ i, c };
 	}
 	mutex_unlock(&trace_mutex);
-	sort(t);
+	sort_rows(t);
 	h->priv = t;
 	return 0;
 }
@@ -236,7 +236,7 @@ static void put_us(struct seq *s, u64 ns)
 }
 
 /* The variance of a call's microseconds, as Linux computes it. */
-static u64 variance(const struct count *c)
+static u64 call_variance(const struct count *c)
 {
 	u64 us = c->ns / NSEC_PER_USEC;
 
@@ -267,7 +267,7 @@ static int stat_read(struct ctl_handle *h, struct seq *s)
 		   (unsigned long long)row->count.hits);
 	put_us(s, row->count.ns);
 	put_us(s, row->count.ns / max(row->count.hits, 1ull));
-	put_us(s, variance(&row->count) * NSEC_PER_USEC);
+	put_us(s, call_variance(&row->count) * NSEC_PER_USEC);
 	seq_printf(s, "\n");
 	return 1;
 }

@@ -12,7 +12,7 @@
 #define ROWS 2000
 
 /* The hits of a function on all CPUs, and in *us the time. */
-static unsigned long hits(const char *name, u64 *us)
+static unsigned long profile_hits(const char *name, u64 *us)
 {
 	char file[40], *text = kmalloc(ROWS), *row;
 	unsigned long sum = 0, whole = 0;
@@ -40,7 +40,7 @@ static unsigned long hits(const char *name, u64 *us)
 	return sum;
 }
 
-static void spin(unsigned long us)
+static void spin_for_us(unsigned long us)
 {
 	u64 end = time_ns() + us * NSEC_PER_USEC;
 
@@ -73,20 +73,20 @@ KTEST(profile_counts, "profile.hits_and_time")
 	task_set_affinity(current_task(), ~0u);
 	began = time_ns();
 	for (unsigned int i = 0; i < 10; i++)
-		victim_callback(spin, 2000);
+		victim_callback(spin_for_us, 2000);
 	began = (time_ns() - began) / NSEC_PER_USEC;
 	victim_call(1);
 	KEXPECT_EQ(t, trace_test_put("function_profile_enabled", "0"), 0);
 	victim_leaf(1);
-	KEXPECT_EQ(t, hits("victim_leaf ", &us), 1000 * cpus_used);
-	KEXPECT_EQ(t, hits("victim_callback ", &us), 10);
+	KEXPECT_EQ(t, profile_hits("victim_leaf ", &us), 1000 * cpus_used);
+	KEXPECT_EQ(t, profile_hits("victim_callback ", &us), 10);
 	KEXPECT(t, us >= 20000 - 10 && us <= began);
-	KEXPECT_EQ(t, hits("victim_call ", &us), 0);
+	KEXPECT_EQ(t, profile_hits("victim_call ", &us), 0);
 	/* With the tracer nop nothing is in the buffer. */
 	KEXPECT_EQ(t, trace_test_written(), 0);
 	/* Beginning again begins at 0. */
 	KEXPECT_EQ(t, trace_test_put("function_profile_enabled", "1"), 0);
-	KEXPECT_EQ(t, hits("victim_leaf ", &us), 0);
+	KEXPECT_EQ(t, profile_hits("victim_leaf ", &us), 0);
 	trace_test_reset();
 }
 
@@ -99,7 +99,7 @@ KTEST(profile_beside, "profile.beside_the_function_tracer")
 	for (unsigned int i = 0; i < 50; i++)
 		victim_call(i);
 	KEXPECT_EQ(t, trace_test_written(), 50);
-	KEXPECT_EQ(t, hits("victim_call ", &us), 50);
+	KEXPECT_EQ(t, profile_hits("victim_call ", &us), 50);
 	/* The two take returns in different ways. */
 	KEXPECT_EQ(t, trace_test_put("current_tracer", "function_graph"),
 		   -EBUSY);
@@ -126,14 +126,14 @@ KTEST(profile_across, "profile.call_across_two")
 	KEXPECT_EQ(t, trace_test_put("function_profile_enabled", "1"), 0);
 	victim_callback(profile_anew, 1);
 	KEXPECT_EQ(t, trace_test_put("function_profile_enabled", "0"), 0);
-	KEXPECT_EQ(t, hits("victim_leaf ", &us), 1);
-	KEXPECT_EQ(t, hits("victim_callback ", &us), 0);
+	KEXPECT_EQ(t, profile_hits("victim_leaf ", &us), 1);
+	KEXPECT_EQ(t, profile_hits("victim_callback ", &us), 0);
 	KEXPECT_EQ(t, us, 0);
 	trace_test_reset();
 }
 
 /* Is the function's site on, and as many in all? */
-static bool is_on(const char *line, unsigned int all)
+static bool function_is_on(const char *line, unsigned int all)
 {
 	char text[400];
 	unsigned int lines = 0;
@@ -155,22 +155,22 @@ KTEST(profile_filters, "profile.follows_the_filters")
 				  "victim_leaf victim_call"),
 		   0);
 	KEXPECT_EQ(t, trace_test_put("function_profile_enabled", "1"), 0);
-	KEXPECT(t, is_on("victim_call (1)", 2));
+	KEXPECT(t, function_is_on("victim_call (1)", 2));
 	KEXPECT_EQ(t, trace_test_put("set_ftrace_filter", "victim_other"), 0);
-	KEXPECT(t, is_on("victim_other (1)", 1));
+	KEXPECT(t, function_is_on("victim_other (1)", 1));
 	victim_leaf(1);
 	victim_other(1);
 	KEXPECT_EQ(t, trace_test_put("set_ftrace_notrace", "victim_other"), 0);
-	KEXPECT(t, is_on("", 0));
+	KEXPECT(t, function_is_on("", 0));
 	victim_other(1);
-	KEXPECT_EQ(t, hits("victim_leaf ", &us), 0);
-	KEXPECT_EQ(t, hits("victim_other ", &us), 1);
+	KEXPECT_EQ(t, profile_hits("victim_leaf ", &us), 0);
+	KEXPECT_EQ(t, profile_hits("victim_other ", &us), 1);
 	trace_test_reset();
 }
 
 static void call_spinner(unsigned long us)
 {
-	victim_callback(spin, us);
+	victim_callback(spin_for_us, us);
 }
 
 /* Of two calls, one in the other, which both take as long, without the time of the inner. */
@@ -184,7 +184,7 @@ KTEST(profile_graph_time, "profile.graph_time")
 	KEXPECT_EQ(t, trace_test_put("function_profile_enabled", "1"), 0);
 	victim_callback(call_spinner, 2000);
 	KEXPECT_EQ(t, trace_test_put("function_profile_enabled", "0"), 0);
-	KEXPECT_EQ(t, hits("victim_callback ", &us), 2);
+	KEXPECT_EQ(t, profile_hits("victim_callback ", &us), 2);
 	KEXPECT(t, us >= 2 * 2000 - 2);
 	KEXPECT_EQ(t, trace_test_put("options/graph-time", "0"), 0);
 	KEXPECT_EQ(t, trace_test_put("function_profile_enabled", "1"), 0);
@@ -192,7 +192,7 @@ KTEST(profile_graph_time, "profile.graph_time")
 	victim_callback(call_spinner, 2000);
 	real = time_ns() - real;
 	KEXPECT_EQ(t, trace_test_put("function_profile_enabled", "0"), 0);
-	KEXPECT_EQ(t, hits("victim_callback ", &us), 2);
+	KEXPECT_EQ(t, profile_hits("victim_callback ", &us), 2);
 	KEXPECT(t, us >= 2000 - 2 && us <= real / NSEC_PER_USEC);
 	trace_test_reset();
 }

@@ -34,18 +34,18 @@ static struct deepest {
 static u32 busy;
 
 /* Nobody waits for it with a function of his own to measure: that one is passed over. */
-static bool try_lock(void)
+static bool stack_try_lock(void)
 {
 	return !__atomic_exchange_n(&busy, 1, __ATOMIC_ACQUIRE);
 }
 
-static void unlock(void)
+static void stack_unlock(void)
 {
 	__atomic_store_n(&busy, 0, __ATOMIC_RELEASE);
 }
 
 /* Walks from here, and keeps what is at and above the function that ip is in. */
-static void note(unsigned long ip, unsigned long top)
+static void note_deepest(unsigned long ip, unsigned long top)
 {
 	struct unwind u;
 
@@ -78,13 +78,13 @@ void stack_check(unsigned int site, unsigned long ip)
 
 	if (!READ_ONCE(enabled) || sp <= bottom || sp > top ||
 	    top - sp <= READ_ONCE(deepest.here) || is_left_out(site) ||
-	    (preempt_count() & PREEMPT_NMI) || !try_lock())
+	    (preempt_count() & PREEMPT_NMI) || !stack_try_lock())
 		return;
 	if (top - sp > deepest.here) {
 		WRITE_ONCE(deepest.here, top - sp);
-		note(ip, top);
+		note_deepest(ip, top);
 	}
-	unlock();
+	stack_unlock();
 }
 
 bool stack_is_traced(void)
@@ -103,28 +103,28 @@ u32 stack_want(unsigned int w)
 /* ---- Control files ----------------------------------------------------------- */
 
 /* A copy that no CPU changes; NULL: all of it to 0. */
-static void take(struct deepest *copy)
+static void copy_deepest(struct deepest *copy)
 {
 	irq_state_t state = arch_irq_save();
 
-	while (!try_lock())
+	while (!stack_try_lock())
 		arch_cpu_relax();
 	if (copy)
 		*copy = deepest;
 	else
 		memset(&deepest, 0, sizeof(deepest));
-	unlock();
+	stack_unlock();
 	arch_irq_restore(state);
 }
 
-static void max_show(struct ctl_handle *h, struct seq *s)
+static void stack_max_show(struct ctl_handle *h, struct seq *s)
 {
 	(void)h;
 	seq_printf(s, "%lu\n", READ_ONCE(deepest.size));
 }
 
 /* Linux takes any number as the size to exceed; 0 begins anew. */
-static int max_write(struct ctl_handle *h, char *text)
+static int stack_max_write(struct ctl_handle *h, char *text)
 {
 	u64 v;
 	int err = ctl_number(h, text, ~0ul, "number", &v);
@@ -133,11 +133,11 @@ static int max_write(struct ctl_handle *h, char *text)
 		err = ctl_error(h, -EINVAL, "%llu is not 0, which begins anew",
 				(unsigned long long)v);
 	if (!err)
-		take(NULL);
+		copy_deepest(NULL);
 	return err;
 }
-CTL_FILE(stack_max_size, .path = TRACING "stack_max_size", .show = max_show,
-	 .write = max_write);
+CTL_FILE(stack_max_size, .path = TRACING "stack_max_size",
+	 .show = stack_max_show, .write = stack_max_write);
 
 static const char disabled[] =
 	"#\n"
@@ -171,12 +171,12 @@ static int trace_read(struct ctl_handle *h, struct seq *s)
 	return 1;
 }
 
-static int trace_open(struct ctl_handle *h)
+static int stack_trace_open(struct ctl_handle *h)
 {
 	h->priv = kmalloc(sizeof(struct deepest));
 	if (!h->priv)
 		return -ENOMEM;
-	take(h->priv);
+	copy_deepest(h->priv);
 	return 0;
 }
 
@@ -184,11 +184,11 @@ static void trace_release(struct ctl_handle *h)
 {
 	kfree(h->priv);
 }
-CTL_FILE(stack_trace, .path = TRACING "stack_trace", .open = trace_open,
+CTL_FILE(stack_trace, .path = TRACING "stack_trace", .open = stack_trace_open,
 	 .release = trace_release, .read = trace_read);
 
 /* 0 or patch_apply()'s error. Context: trace_mutex held. */
-static int enable(struct ctl_handle *h, bool on)
+static int stack_enable(struct ctl_handle *h, bool on)
 {
 	bool before = enabled;
 	int err;
@@ -209,21 +209,21 @@ static int enable(struct ctl_handle *h, bool on)
 	return err;
 }
 
-static void enabled_show(struct ctl_handle *h, struct seq *s)
+static void stack_enabled_show(struct ctl_handle *h, struct seq *s)
 {
 	(void)h;
 	seq_printf(s, "%d\n", READ_ONCE(enabled));
 }
 
-static int enabled_write(struct ctl_handle *h, char *text)
+static int stack_enabled_write(struct ctl_handle *h, char *text)
 {
 	int on, err = ctl_int(h, text, CTL_SWITCH, &on);
 
-	return err ?: enable(h, on);
+	return err ?: stack_enable(h, on);
 }
 TRACE_FILE(stack_tracer_enabled,
 	   .path = "/proc/sys/kernel/stack_tracer_enabled",
-	   .show = enabled_show, .write = enabled_write);
+	   .show = stack_enabled_show, .write = stack_enabled_write);
 
 static bool at_boot;
 

@@ -12,10 +12,10 @@
 #define ENABLED "/proc/sys/kernel/stack_tracer_enabled"
 #define LEVELS 6
 
-static unsigned long deepest; /* that measure() has seen */
+static unsigned long deepest; /* that measure_depth() has seen */
 
 /* A leaf, so that the stack pointer is its caller's, less its own frame. */
-static notrace noinline void measure(unsigned long x)
+static notrace noinline void measure_depth(unsigned long x)
 {
 	volatile char here;
 	unsigned long top =
@@ -25,15 +25,15 @@ static notrace noinline void measure(unsigned long x)
 	deepest = max(deepest, top - (unsigned long)&here);
 }
 
-static notrace void dive(unsigned long x)
+static notrace void dive_levels(unsigned long x)
 {
 	if (x)
-		victim_callback(dive, x - 1);
+		victim_callback(dive_levels, x - 1);
 	else
-		victim_callback(measure, x);
+		victim_callback(measure_depth, x);
 }
 
-static unsigned long number(const char **at)
+static unsigned long parse_column(const char **at)
 {
 	unsigned long n = 0;
 
@@ -52,8 +52,8 @@ static unsigned long check_lines(struct ktest_run *t, const char *text)
 
 	for (unsigned int i = 0; (line = strchr(line, ')')); i++) {
 		line++;
-		depth = number(&line);
-		size = number(&line);
+		depth = parse_column(&line);
+		size = parse_column(&line);
 		if (i > 1)
 			KEXPECT_EQ(t, depth, expected);
 		if (i == 1)
@@ -79,14 +79,15 @@ KTEST(stack_depth, "stack_tracer.depth")
 	KEXPECT_EQ(t, ctl_echo(ENABLED, "1", false, NULL, 0), 0);
 	KEXPECT_EQ(t, site_weight(live_calls.enabled), 1);
 	KEXPECT_EQ(t, trace_test_put("stack_max_size", "0"), 0);
-	victim_callback(measure, 1);
-	dive(LEVELS);
-	victim_callback(measure, 1); /* is no deeper, and changes nothing */
+	victim_callback(measure_depth, 1);
+	dive_levels(LEVELS);
+	victim_callback(measure_depth,
+			1); /* is no deeper, and changes nothing */
 	KEXPECT_EQ(t, ctl_echo(ENABLED, "0", false, NULL, 0), 0);
 	KEXPECT_EQ(t, site_weight(live_calls.enabled), 0);
 	KEXPECT(t, trace_test_read("stack_trace", text, TEXT, 7) > 0);
 	shown = check_lines(t, text);
-	/* measure() is called from there, and has a frame of its own. */
+	/* measure_depth() is called from there, and has a frame of its own. */
 	KEXPECT(t, shown > 0 && shown <= deepest && deepest - shown < 256);
 	snprintf(want, sizeof(want), "%lu\n", shown);
 	trace_test_read("stack_max_size", text, TEXT, 64);

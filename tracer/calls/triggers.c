@@ -134,7 +134,7 @@ static int parse_word(struct ctl_handle *h, char *text, struct word *w)
 	return command_parse(h, command, w->remove, &w->c);
 }
 
-static void drop(struct triggers *list)
+static void triggers_drop(struct triggers *list)
 {
 	if (!list)
 		return;
@@ -161,12 +161,12 @@ static struct triggers *list_new(unsigned int nr)
 	list->t[0].site = NO_SITE;
 	if (list->sites && list->first && list->switches)
 		return list;
-	drop(list);
+	triggers_drop(list);
 	return NULL;
 }
 
 /* Put a trigger in its place among those of its site, which is the last that has any. */
-static void put(struct triggers *list, const struct trigger *t)
+static void triggers_put(struct triggers *list, const struct trigger *t)
 {
 	unsigned int i = list->nr++;
 
@@ -189,14 +189,14 @@ static int put_new(struct triggers *list, unsigned int site,
 	int err = command_count_make(&t.c);
 
 	if (!err)
-		put(list, &t);
+		triggers_put(list, &t);
 	return err;
 }
 
 static void put_shared(struct triggers *list, const struct trigger *t)
 {
 	command_share(&t->c);
-	put(list, t);
+	triggers_put(list, t);
 }
 
 /* Does the word replace the trigger of a site that it names, or take it back? */
@@ -208,8 +208,9 @@ static bool word_ends(const struct word *w, const struct trigger *t)
 
 /* Make of `old` (NULL: an empty list) in `new` what it is after a word that names the sites of
  * a bitmap. *taken: how many triggers of old are not in it. 0 or -ENOMEM. */
-static int merge(struct triggers *new, const struct triggers *old,
-		 const struct word *w, const u32 *named, unsigned int *taken)
+static int triggers_merge(struct triggers *new, const struct triggers *old,
+			  const struct word *w, const u32 *named,
+			  unsigned int *taken)
 {
 	const struct trigger *t = old ? old->t : NULL;
 	int err = 0;
@@ -261,17 +262,17 @@ static int change_named(struct ctl_handle *h, struct change *c,
 				 w->functions);
 	new = list_new((c->list ? c->list->nr : 0) +
 		       (w->remove ? 0 : functions));
-	err = new ? merge(new, c->list, w, named, &taken) : -ENOMEM;
+	err = new ? triggers_merge(new, c->list, w, named, &taken) : -ENOMEM;
 	if (!err && w->remove && !taken)
 		err = ctl_error(h, -ENODEV,
 				"%.64s has no such trigger; cat "
 				"set_ftrace_filter shows them",
 				w->functions);
 	if (err) {
-		drop(new);
+		triggers_drop(new);
 		return err;
 	}
-	drop(c->list);
+	triggers_drop(c->list);
 	c->list = new;
 	if (!w->remove)
 		c->kinds |= 1u << w->c.kind;
@@ -332,14 +333,14 @@ void triggers_sites_moved(void)
 	index_list(triggers);
 }
 
-static int install(struct ctl_handle *h, struct triggers *new)
+static int triggers_install(struct ctl_handle *h, struct triggers *new)
 {
 	struct triggers *old = triggers;
 	int err;
 
 	index_list(new);
 	if (!new->nr) {
-		drop(new);
+		triggers_drop(new);
 		new = NULL;
 	}
 	__atomic_store_n(&triggers, new, __ATOMIC_RELEASE);
@@ -353,7 +354,7 @@ static int install(struct ctl_handle *h, struct triggers *new)
 		events_update(h);
 	}
 	trace_refresh(); /* after this no CPU reads the old list */
-	drop(err ? new : old);
+	triggers_drop(err ? new : old);
 	return err;
 }
 
@@ -377,8 +378,8 @@ int triggers_write(struct ctl_handle *h, char *text)
 		if (c.kinds >> kind & 1)
 			err = command_prepare(h, kind);
 	if (!err)
-		return install(h, c.list);
-	drop(c.list);
+		return triggers_install(h, c.list);
+	triggers_drop(c.list);
 	return err;
 }
 
@@ -390,7 +391,8 @@ int triggers_clear(struct ctl_handle *h, const struct trace_instance *in)
 	if (!triggers)
 		return 0;
 	rest = copy_but(triggers, in);
-	return rest ? install(h, rest) : ctl_error(h, -ENOMEM, "out of memory");
+	return rest ? triggers_install(h, rest) :
+		      ctl_error(h, -ENOMEM, "out of memory");
 }
 
 bool triggers_show(struct seq *s, const struct trace_instance *in,

@@ -12,7 +12,7 @@
 
 #define TEXT 4096
 
-static int add(const char *text)
+static int add_function_trigger(const char *text)
 {
 	return trace_test_add("set_ftrace_filter", text);
 }
@@ -22,7 +22,7 @@ KTEST(triggers_off, "triggers.traceoff_and_traceon")
 {
 	KEXPECT_EQ(t, trace_test_victim(), 0);
 	trace_test_put("set_ftrace_filter", "victim_call victim_leaf");
-	KEXPECT_EQ(t, add("victim_leaf:traceoff"), 0);
+	KEXPECT_EQ(t, add_function_trigger("victim_leaf:traceoff"), 0);
 	trace_test_put("trace", "");
 	victim_call(1);
 	KEXPECT_EQ(t, trace_test_written(), 1);
@@ -34,7 +34,7 @@ KTEST(triggers_off, "triggers.traceoff_and_traceon")
 	KEXPECT_EQ(t, trace_test_written(), 2);
 	KEXPECT_EQ(t, trace_test_put("trace_marker", "late"), -EBADF);
 	/* A function that is not in the filter may have a trigger, too. */
-	KEXPECT_EQ(t, add("victim_other:traceon"), 0);
+	KEXPECT_EQ(t, add_function_trigger("victim_other:traceon"), 0);
 	victim_other(1);
 	KEXPECT(t, trace_test_says("tracing_on", "1\n"));
 	KEXPECT_EQ(t, trace_test_written(), 2);
@@ -43,7 +43,10 @@ KTEST(triggers_off, "triggers.traceoff_and_traceon")
 	/* Without triggers tracing_on stays as they left it. */
 	victim_leaf(1);
 	KEXPECT_EQ(t, trace_test_written(), 4);
-	KEXPECT_EQ(t, add("!victim_leaf:traceoff !victim_other:traceon"), 0);
+	KEXPECT_EQ(t,
+		   add_function_trigger(
+			   "!victim_leaf:traceoff !victim_other:traceon"),
+		   0);
 	KEXPECT(t, trace_test_says("tracing_on", "0\n"));
 	victim_call(1);
 	KEXPECT_EQ(t, trace_test_written(), 4);
@@ -54,7 +57,7 @@ KTEST(triggers_off, "triggers.traceoff_and_traceon")
 	trace_test_reset();
 }
 
-static u64 held(void)
+static u64 entries_held(void)
 {
 	struct ring_stats s;
 	u64 n = 0;
@@ -93,14 +96,17 @@ KTEST(triggers_ring_stays, "triggers.ring_stays_after_traceoff")
 	task_set_affinity(current_task(), 1u << cpu);
 	trace_test_size(8);
 	trace_test_put("set_ftrace_filter", "victim_call victim_leaf");
-	KEXPECT_EQ(t, add("victim_leaf:traceoff victim_other:traceon"), 0);
+	KEXPECT_EQ(t,
+		   add_function_trigger(
+			   "victim_leaf:traceoff victim_other:traceon"),
+		   0);
 	trace_test_put("trace", "");
 	for (unsigned int i = 0; i < 100; i++)
 		victim_call(i);
 	victim_leaf(1);
-	KEXPECT_EQ(t, held(), 101);
+	KEXPECT_EQ(t, entries_held(), 101);
 	switch_tasks();
-	KEXPECT_EQ(t, held(), 101);
+	KEXPECT_EQ(t, entries_held(), 101);
 	task_join(task_create("other", PRIO_NORMAL, 1u << cpu, go_on, &pid));
 	it = trace_iter_open(rings, 1u << cpu, true);
 	for (; it && (e = trace_iter_peek(it)); trace_iter_next(it))
@@ -108,7 +114,7 @@ KTEST(triggers_ring_stays, "triggers.ring_stays_after_traceoff")
 	trace_iter_close(it);
 	KEXPECT(t, pid > 0);
 	KEXPECT_EQ(t, last, pid);
-	KEXPECT_EQ(t, held(), 102);
+	KEXPECT_EQ(t, entries_held(), 102);
 	trace_test_reset();
 	/* The same of an event's trigger. */
 	trace_test_size(8);
@@ -117,10 +123,10 @@ KTEST(triggers_ring_stays, "triggers.ring_stays_after_traceoff")
 	trace_test_put("events/sched/sched_switch/trigger", "traceoff");
 	task_sleep(1);
 	KEXPECT(t, trace_test_says("tracing_on", "0\n"));
-	n = held();
+	n = entries_held();
 	KEXPECT(t, n > 50);
 	switch_tasks();
-	KEXPECT_EQ(t, held(), n);
+	KEXPECT_EQ(t, entries_held(), n);
 	trace_test_put("events/sched/sched_switch/trigger", "!traceoff");
 	task_set_affinity(current_task(), ~0u);
 	trace_test_size(RING_DEFAULT_KB);
@@ -134,7 +140,7 @@ KTEST(triggers_count, "triggers.count")
 
 	KASSERT(t, text);
 	trace_test_reset();
-	KEXPECT_EQ(t, add("victim_call:stacktrace:3"), 0);
+	KEXPECT_EQ(t, add_function_trigger("victim_call:stacktrace:3"), 0);
 	KEXPECT(t, trace_test_says("set_ftrace_filter",
 				   "#### all functions enabled ####\n"
 				   "victim_call:stacktrace:count=3\n"));
@@ -152,13 +158,14 @@ KTEST(triggers_count, "triggers.count")
 	KEXPECT(t, trace_test_read("trace", text, TEXT, 4096) > 0);
 	KEXPECT(t, strstr(text, ": <stack trace>\n => victim_call\n"
 				" => victim_outer\n => ktest_"));
-	KEXPECT_EQ(t, add("victim_call:stacktrace"), 0); /* another */
+	KEXPECT_EQ(t, add_function_trigger("victim_call:stacktrace"),
+		   0); /* another */
 	victim_call(1);
 	KEXPECT_EQ(t, trace_test_written(), 4);
-	KEXPECT_EQ(t, add("!victim_call:stacktrace"), 0);
+	KEXPECT_EQ(t, add_function_trigger("!victim_call:stacktrace"), 0);
 	KEXPECT_EQ(t, site_weight(live_calls.enabled), 0);
 	/* What is so already costs no turn. The file's own line takes it back. */
-	KEXPECT_EQ(t, add("victim_call:traceon:1"), 0);
+	KEXPECT_EQ(t, add_function_trigger("victim_call:traceon:1"), 0);
 	victim_call(1);
 	KEXPECT_EQ(t, trace_test_put("tracing_on", "0"), 0);
 	victim_call(2);
@@ -166,8 +173,8 @@ KTEST(triggers_count, "triggers.count")
 	KEXPECT_EQ(t, trace_test_put("tracing_on", "0"), 0);
 	victim_call(3);
 	KEXPECT(t, trace_test_says("tracing_on", "0\n"));
-	KEXPECT_EQ(t, add("!victim_call:traceon"), -ENODEV);
-	KEXPECT_EQ(t, add("!victim_call:traceon:count=0"), 0);
+	KEXPECT_EQ(t, add_function_trigger("!victim_call:traceon"), -ENODEV);
+	KEXPECT_EQ(t, add_function_trigger("!victim_call:traceon:count=0"), 0);
 	trace_test_reset();
 	kfree(text);
 }
@@ -177,7 +184,10 @@ KTEST(triggers_graph, "triggers.function_graph")
 	trace_test_reset();
 	trace_test_put("set_ftrace_filter", "victim_outer victim_call");
 	trace_test_put("current_tracer", "function_graph");
-	KEXPECT_EQ(t, add("victim_call:stacktrace victim_other:traceoff"), 0);
+	KEXPECT_EQ(t,
+		   add_function_trigger(
+			   "victim_call:stacktrace victim_other:traceoff"),
+		   0);
 	trace_test_put("trace", "");
 	KEXPECT_EQ(t, victim_outer(1), 5);
 	KEXPECT_EQ(t, trace_test_written(),
@@ -213,9 +223,10 @@ KTEST(triggers_refused, "triggers.wrong_words_change_nothing")
 
 	trace_test_reset();
 	trace_test_put("set_ftrace_filter", "victim_outer");
-	KEXPECT_EQ(t, add("victim_other:stacktrace"), 0);
+	KEXPECT_EQ(t, add_function_trigger("victim_other:stacktrace"), 0);
 	for (unsigned int i = 0; i < ARRAY_SIZE(wrong); i++) {
-		KEXPECT_EQ(t, add(wrong[i].text), wrong[i].err);
+		KEXPECT_EQ(t, add_function_trigger(wrong[i].text),
+			   wrong[i].err);
 		KEXPECT(t, *trace_test_error);
 		KEXPECT(t,
 			trace_test_says("set_ftrace_filter",
@@ -240,18 +251,19 @@ PATCH_TEST(triggers_load, "triggers.come_and_go")
 	for (unsigned int i = 0; i < 20; i++) {
 		task_sleep(NSEC_PER_MSEC / 10); /* one CPU: they run now */
 		KEXPECT_EQ(t,
-			   add("victim_call:stacktrace:5 "
-			       "victim_call:traceon"),
+			   add_function_trigger("victim_call:stacktrace:5 "
+						"victim_call:traceon"),
 			   0);
 		KEXPECT_EQ(t,
 			   trace_test_put("current_tracer",
 					  i % 2 ? "nop" : "function_graph"),
 			   0);
 		KEXPECT_EQ(t,
-			   add(i % 3 ? "!victim_call:stacktrace:0 "
-				       "!victim_call:traceon" :
-				       "!victim_*:traceon "
-				       "!victim_call:stacktrace:0"),
+			   add_function_trigger(
+				   i % 3 ? "!victim_call:stacktrace:0 "
+					   "!victim_call:traceon" :
+					   "!victim_*:traceon "
+					   "!victim_call:stacktrace:0"),
 			   0);
 	}
 	calls = trace_workers_join(w);
@@ -260,7 +272,7 @@ PATCH_TEST(triggers_load, "triggers.come_and_go")
 		KEXPECT_EQ(t, w[cpu].task ? w[cpu].wrong : 0, 0);
 	/* And every call is recorded once, as before. */
 	trace_test_put("current_tracer", "function");
-	KEXPECT_EQ(t, add("victim_other:stacktrace"), 0);
+	KEXPECT_EQ(t, add_function_trigger("victim_other:stacktrace"), 0);
 	before = trace_test_written();
 	KASSERT(t, trace_workers_start(w, 100));
 	calls = trace_workers_join(w);
@@ -275,17 +287,17 @@ KTEST(triggers_count_kept, "triggers.count_is_kept_while_others_change")
 	struct trace_worker w[MAX_CPUS];
 
 	trace_test_reset();
-	KEXPECT_EQ(t, add("victim_call:stacktrace:500"), 0);
+	KEXPECT_EQ(t, add_function_trigger("victim_call:stacktrace:500"), 0);
 	KASSERT(t, trace_workers_start(w, 300));
 	for (unsigned int i = 0; i < 20; i++) {
-		KEXPECT_EQ(t, add("victim_other:traceon"), 0);
-		KEXPECT_EQ(t, add("!victim_other:traceon"), 0);
+		KEXPECT_EQ(t, add_function_trigger("victim_other:traceon"), 0);
+		KEXPECT_EQ(t, add_function_trigger("!victim_other:traceon"), 0);
 	}
 	trace_workers_join(w);
 	for (unsigned int i = 0; i < 500; i++)
 		victim_call(i);
 	KEXPECT_EQ(t, trace_test_written(), 500);
-	KEXPECT_EQ(t, add("!victim_call:stacktrace:0"), 0);
+	KEXPECT_EQ(t, add_function_trigger("!victim_call:stacktrace:0"), 0);
 	trace_test_reset();
 }
 
@@ -294,7 +306,7 @@ KTEST(triggers_reset, "triggers.reset_ends_with_recording_on")
 {
 	trace_test_reset();
 	for (unsigned int i = 0; i < 3; i++) {
-		KEXPECT_EQ(t, add("mutex_lock:traceoff"), 0);
+		KEXPECT_EQ(t, add_function_trigger("mutex_lock:traceoff"), 0);
 		trace_test_reset();
 		KEXPECT(t, trace_test_says("tracing_on", "1\n"));
 		KEXPECT_EQ(t,
@@ -314,10 +326,14 @@ KTEST(triggers_many, "triggers.many_stand_on_many_functions")
 	KASSERT(t, text);
 	trace_test_reset();
 	KEXPECT_EQ(t,
-		   add("victim_c*:stacktrace:7 victim_*:traceon "
-		       "victim_call:enable_event:kmem:kmalloc"),
+		   add_function_trigger(
+			   "victim_c*:stacktrace:7 victim_*:traceon "
+			   "victim_call:enable_event:kmem:kmalloc"),
 		   0);
-	KEXPECT_EQ(t, add("!victim_call:traceon victim_other:stacktrace"), 0);
+	KEXPECT_EQ(t,
+		   add_function_trigger(
+			   "!victim_call:traceon victim_other:stacktrace"),
+		   0);
 	KEXPECT(t, trace_test_read("set_ftrace_filter", text, TEXT, 64) > 0);
 	KEXPECT(t, strstr(text, "victim_call:enable_event:kmem:kmalloc:"
 				"unlimited\nvictim_call:stacktrace:count=7\n"));

@@ -27,7 +27,8 @@ struct call {
 };
 
 /* What comes before the call is recorded. */
-static always_inline struct call begin(unsigned long ip, unsigned long parent)
+static always_inline struct call begin_call(unsigned long ip,
+					    unsigned long parent)
 {
 	irq_state_t state = arch_irq_save();
 	struct call c = {
@@ -45,8 +46,8 @@ static always_inline struct call begin(unsigned long ip, unsigned long parent)
 	return c;
 }
 
-static always_inline bool record(unsigned long ip, unsigned long parent,
-				 bool irqs_off)
+static always_inline bool record_in_ring(unsigned long ip, unsigned long parent,
+					 bool irqs_off)
 {
 	return ring_write(ip - (unsigned long)_text,
 			  parent - (unsigned long)_text, ring_context(irqs_off),
@@ -54,19 +55,19 @@ static always_inline bool record(unsigned long ip, unsigned long parent,
 }
 
 /* What comes behind it. */
-static always_inline void finish(const struct call *c)
+static always_inline void finish_call(const struct call *c)
 {
 	if (c->triggers)
 		triggers_after(c->triggers, c->irqs_off);
 }
 
-static void called(unsigned long ip, unsigned long parent,
-		   struct trace_ops *ops);
+static void function_called(unsigned long ip, unsigned long parent,
+			    struct trace_ops *ops);
 static struct trace_ops call_ops = { .entry = trace_entry_call,
-				     .func = called };
+				     .func = function_called };
 /* The same, where the tracer function can record by itself what no other client wants. */
 static struct trace_ops choose_ops = { .entry = trace_entry_choose,
-				       .func = called };
+				       .func = function_called };
 
 #define MORE_OF_A_CALL (1u << OPT_FUNC_STACK | 1u << OPT_FUNC_NO_REPEATS)
 
@@ -76,7 +77,8 @@ static noinline void record_more(unsigned long ip, unsigned long parent,
 	if (trace_option(OPT_FUNC_NO_REPEATS) &&
 	    ring_repeats(ip, parent, irqs_off))
 		return;
-	if (record(ip, parent, irqs_off) && trace_option(OPT_FUNC_STACK))
+	if (record_in_ring(ip, parent, irqs_off) &&
+	    trace_option(OPT_FUNC_STACK))
 		ring_stack(&trace_top, ip, false, irqs_off);
 }
 
@@ -94,52 +96,52 @@ static always_inline void record_call(const struct call *c, unsigned long ip,
 	if (READ_ONCE(trace_top.options) & MORE_OF_A_CALL)
 		record_more(ip, parent, c->irqs_off);
 	else
-		record(ip, parent, c->irqs_off);
+		record_in_ring(ip, parent, c->irqs_off);
 }
 
-static void called(unsigned long ip, unsigned long parent,
-		   struct trace_ops *ops)
+static void function_called(unsigned long ip, unsigned long parent,
+			    struct trace_ops *ops)
 {
-	struct call c = begin(ip, parent);
+	struct call c = begin_call(ip, parent);
 
 	(void)ops;
 	record_call(&c, ip, parent);
-	finish(&c);
+	finish_call(&c);
 	arch_irq_restore(c.state);
 }
-PATCH_INDIRECT(trace_entry_call, called);
+PATCH_INDIRECT(trace_entry_call, function_called);
 
-static bool entered(struct task_return *r, unsigned int depth)
+static bool function_entered(struct task_return *r, unsigned int depth)
 {
-	struct call c = begin(r->ip, r->ret);
+	struct call c = begin_call(r->ip, r->ret);
 	bool taken = c.recorded && graph_record(r, c.irqs_off);
 
 	(void)depth;
-	finish(&c);
+	finish_call(&c);
 	arch_irq_restore(c.state);
 	return taken;
 }
-PATCH_INDIRECT(trace_take_return, entered);
+PATCH_INDIRECT(trace_take_return, function_entered);
 
 static struct trace_ops graph_ops = {
 	.entry = trace_entry_return,
-	.enter = entered,
+	.enter = function_entered,
 	.leave = graph_leave,
 };
 
-static bool profiled(struct task_return *r, unsigned int depth)
+static bool function_profiled(struct task_return *r, unsigned int depth)
 {
-	struct call c = begin(r->ip, r->ret);
+	struct call c = begin_call(r->ip, r->ret);
 	bool taken;
 
 	(void)depth;
 	record_call(&c, r->ip, r->ret);
-	finish(&c);
+	finish_call(&c);
 	taken = c.recorded && profile_enter(r);
 	arch_irq_restore(c.state);
 	return taken;
 }
-PATCH_INDIRECT(trace_take_return, profiled);
+PATCH_INDIRECT(trace_take_return, function_profiled);
 
 static void profile_returned(struct task_return *r, unsigned int depth)
 {
@@ -153,7 +155,7 @@ PATCH_INDIRECT(trace_returned, profile_returned);
 /* While the profiler runs, whatever else does. */
 static struct trace_ops profile_ops = {
 	.entry = trace_entry_return,
-	.enter = profiled,
+	.enter = function_profiled,
 	.leave = profile_returned,
 };
 

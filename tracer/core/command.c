@@ -160,7 +160,7 @@ void command_show(struct seq *s, const struct command *c)
 }
 
 /* One of its turns, if it has any left. */
-static bool take_turn(const struct command *c)
+static bool take_command_turn(const struct command *c)
 {
 	u32 left = c->count ? READ_ONCE(c->count->left) : 0;
 
@@ -177,7 +177,7 @@ void command_act(const struct command *c, unsigned long ip, bool behind,
 {
 	struct trace_instance *in = &trace_instances[c->in];
 
-	if (!take_turn(c))
+	if (!take_command_turn(c))
 		return;
 	switch (c->kind) {
 	case COMMAND_TRACEON:

@@ -54,7 +54,7 @@ static void match_site(struct match *m, unsigned int site)
 	m->fn(m, site);
 }
 
-static void widen(struct match *m, unsigned int lo, unsigned int hi)
+static void widen_match(struct match *m, unsigned int lo, unsigned int hi)
 {
 	if (lo >= hi)
 		return;
@@ -64,7 +64,7 @@ static void widen(struct match *m, unsigned int lo, unsigned int hi)
 
 static void note_words(struct match *m, unsigned int site)
 {
-	widen(m, site / 32, site / 32 + 1);
+	widen_match(m, site / 32, site / 32 + 1);
 }
 
 static void change_bit(struct match *m, unsigned int site)
@@ -163,7 +163,7 @@ static void match_word(struct match *m, const char *word)
 }
 
 /* Cut text into words, each NUL-terminated; returns where it ends. */
-static char *cut(char *text)
+static char *cut_words(char *text)
 {
 	for (; *text; text++)
 		if (*text == ' ' || *text == '\t' || *text == '\n')
@@ -171,7 +171,7 @@ static char *cut(char *text)
 	return text;
 }
 
-static char *next_word(char *p, const char *end)
+static char *next_filter_word(char *p, const char *end)
 {
 	while (p < end && !*p)
 		p++;
@@ -191,7 +191,7 @@ static int check_words(struct ctl_handle *h, struct match *m, char *text,
 	struct symbol f;
 
 	m->fn = note_words;
-	for (; (word = next_word(word, end)); word += strlen(word)) {
+	for (; (word = next_filter_word(word, end)); word += strlen(word)) {
 		if (of_module(m, word)) {
 			m->module_words++;
 			continue;
@@ -212,7 +212,8 @@ static int check_words(struct ctl_handle *h, struct match *m, char *text,
 	return 0;
 }
 
-static void carry_out(struct match *m, char *text, const char *end, bool append)
+static void carry_out_words(struct match *m, char *text, const char *end,
+			    bool append)
 {
 	struct site_filter *f = m->f;
 	char *word = text;
@@ -229,11 +230,11 @@ static void carry_out(struct match *m, char *text, const char *end, bool append)
 		end = text;
 	}
 	m->fn = change_bit;
-	for (; (word = next_word(word, end)); word += strlen(word))
+	for (; (word = next_filter_word(word, end)); word += strlen(word))
 		if (!of_module(m, word))
 			match_word(m, word);
 	/* m's range is what check_words() noted. */
-	widen(m, f->lo, f->hi);
+	widen_match(m, f->lo, f->hi);
 	f->lo = f->count ? m->lo : 0;
 	f->hi = f->count ? m->hi : 0;
 }
@@ -262,7 +263,7 @@ bool filter_show_module(struct seq *s, const struct site_filter *f,
 	return false;
 }
 
-static unsigned int count_lines(const char *lines)
+static unsigned int count_newlines(const char *lines)
 {
 	unsigned int n = 0;
 
@@ -296,7 +297,8 @@ static int copy_modules(struct ctl_handle *h, const struct match *m, char *text,
 	if (!*lines)
 		return ctl_error(h, -ENOMEM, "out of memory");
 	strlcpy(*lines, old, size);
-	for (word = text; (word = next_word(word, end)); word += strlen(word)) {
+	for (word = text; (word = next_filter_word(word, end));
+	     word += strlen(word)) {
 		if (!of_module(m, word))
 			continue;
 		line = find_line(*lines, word + (*word == '!'));
@@ -326,7 +328,7 @@ int filter_check(struct ctl_handle *h, struct site_filter *f, char *text,
 		 bool append)
 {
 	struct match m = { .f = f };
-	const char *end = cut(text);
+	const char *end = cut_words(text);
 	char *modules = NULL;
 	int err = check_words(h, &m, text, end);
 
@@ -372,7 +374,7 @@ int filter_write(struct ctl_handle *h, struct site_filter *f, char *text,
 {
 	struct site_filter old = *f;
 	struct match words = { .f = f }, all;
-	const char *end = cut(text);
+	const char *end = cut_words(text);
 	u32 few[8], *saved = few, *bits;
 	char *modules = NULL;
 	int err = check_words(h, &words, text, end);
@@ -388,7 +390,7 @@ int filter_write(struct ctl_handle *h, struct site_filter *f, char *text,
 		return words.words ? ctl_error(h, -ENOMEM, "out of memory") : 0;
 	all = words;
 	if (!append)
-		widen(&all, f->lo, f->hi);
+		widen_match(&all, f->lo, f->hi);
 	if (all.lo >= all.hi && !f->modules && !words.module_words)
 		return 0;
 	if (all.hi - all.lo > ARRAY_SIZE(few))
@@ -398,10 +400,10 @@ int filter_write(struct ctl_handle *h, struct site_filter *f, char *text,
 	if (err)
 		goto out;
 	memcpy(saved, bits + all.lo, (all.hi - all.lo) * sizeof(u32));
-	carry_out(&words, text, end, append);
+	carry_out_words(&words, text, end, append);
 	f->modules = modules;
-	f->count +=
-		count_lines(modules) - (append ? count_lines(old.modules) : 0);
+	f->count += count_newlines(modules) -
+		    (append ? count_newlines(old.modules) : 0);
 	err = update_sites(h, &all, &old);
 	if (err) {
 		memcpy(bits + all.lo, saved, (all.hi - all.lo) * sizeof(u32));

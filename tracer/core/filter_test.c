@@ -11,7 +11,7 @@
 #define TEXT 32768
 
 /* Does the file hold exactly `what`? */
-static bool holds(const char *file, const char *what)
+static bool filter_file_holds(const char *file, const char *what)
 {
 	char text[512];
 
@@ -21,7 +21,7 @@ static bool holds(const char *file, const char *what)
 
 static bool filter_is(const char *what)
 {
-	return holds("set_ftrace_filter", what);
+	return filter_file_holds("set_ftrace_filter", what);
 }
 
 #define NONE "#### all functions enabled ####\n"
@@ -31,8 +31,8 @@ KTEST(filter_words, "filter.names_globs_removal")
 {
 	trace_test_reset();
 	KEXPECT(t, filter_is(NONE));
-	KEXPECT(t, holds("set_ftrace_notrace",
-			 "#### no functions disabled ####\n"));
+	KEXPECT(t, filter_file_holds("set_ftrace_notrace",
+				     "#### no functions disabled ####\n"));
 	KEXPECT_EQ(t, trace_test_put("set_ftrace_filter", "victim_call"), 0);
 	KEXPECT(t, filter_is("victim_call\n"));
 	KEXPECT_EQ(t, trace_test_add("set_ftrace_filter", "victim_other"), 0);
@@ -96,12 +96,12 @@ KTEST(filter_errors, "filter.errors_change_nothing")
 			   -EINVAL);
 		KEXPECT(t, filter_is("victim_other\n"));
 	}
-	KEXPECT(t, holds("set_ftrace_notrace",
-			 "#### no functions disabled ####\n"));
+	KEXPECT(t, filter_file_holds("set_ftrace_notrace",
+				     "#### no functions disabled ####\n"));
 	KEXPECT_EQ(t, trace_test_put("current_tracer", "functions"), -EINVAL);
 	KEXPECT(t, strstr(trace_test_error, " function"));
 	KEXPECT(t, strstr(trace_test_error, " nop"));
-	KEXPECT(t, holds("current_tracer", "nop\n"));
+	KEXPECT(t, filter_file_holds("current_tracer", "nop\n"));
 	trace_test_reset();
 }
 
@@ -147,11 +147,11 @@ KTEST(filter_modules, "filter.functions_of_modules")
 	KEXPECT(t, filter_is(NONE));
 	KEXPECT(t, site_weight(live_calls.enabled) > 100);
 	KEXPECT_EQ(t, trace_test_put("set_ftrace_notrace", "*:mod:b"), 0);
-	KEXPECT(t, holds("set_ftrace_notrace", "*:mod:b\n"));
+	KEXPECT(t, filter_file_holds("set_ftrace_notrace", "*:mod:b\n"));
 	KEXPECT(t, site_weight(live_calls.enabled) > 100);
 	KEXPECT_EQ(t, trace_test_put("set_ftrace_notrace", ""), 0);
-	KEXPECT(t, holds("set_ftrace_notrace",
-			 "#### no functions disabled ####\n"));
+	KEXPECT(t, filter_file_holds("set_ftrace_notrace",
+				     "#### no functions disabled ####\n"));
 	KEXPECT_EQ(t, trace_test_put("set_graph_function", "*:mod:b"), -EINVAL);
 	trace_test_reset();
 }
@@ -218,7 +218,7 @@ KTEST(filter_live, "filter.applies_at_once")
 	KEXPECT_EQ(t, site_weight(live_calls.enabled), all);
 	KEXPECT_EQ(t, trace_test_put("set_ftrace_filter", "victim_other"), 0);
 	KEXPECT_EQ(t, trace_test_put("current_tracer", "nop"), 0);
-	KEXPECT(t, holds("enabled_functions", ""));
+	KEXPECT(t, filter_file_holds("enabled_functions", ""));
 	KEXPECT_EQ(t, trace_test_put("current_tracer", "function"), 0);
 	KEXPECT(t, enabled_is("victim_other"));
 	trace_test_reset();

@@ -19,7 +19,7 @@
 
 static char error[160];
 
-static int make(const char *name)
+static int add_instance(const char *name)
 {
 	char path[80];
 
@@ -27,7 +27,7 @@ static int make(const char *name)
 	return ctl_mkdir(path, error, sizeof(error));
 }
 
-static int drop(const char *name)
+static int remove_instance(const char *name)
 {
 	char path[80];
 
@@ -36,7 +36,7 @@ static int drop(const char *name)
 }
 
 /* Entries written in an instance; all ones if the books do not add up. */
-static u64 written(const char *name)
+static u64 entries_written_in(const char *name)
 {
 	struct trace_instance *in = instance_find(name);
 	struct ring_stats s;
@@ -67,15 +67,16 @@ KTEST(instances_folders, "instances.make_and_remove")
 	trace_test_reset();
 	for (unsigned int i = 1; i < INSTANCES; i++) {
 		snprintf(name, sizeof(name), "i%u", i);
-		KEXPECT_EQ(t, make(name), 0);
+		KEXPECT_EQ(t, add_instance(name), 0);
 	}
-	KEXPECT_EQ(t, make("more"), -ENOSPC);
+	KEXPECT_EQ(t, add_instance("more"), -ENOSPC);
 	KEXPECT(t, !strcmp(error, "there are 31 instances already"));
-	KEXPECT_EQ(t, make("i1"), -EEXIST);
-	KEXPECT_EQ(t, make("a_name_that_is_longer_than_31_bytes"), -EINVAL);
-	KEXPECT_EQ(t, drop("more"), -ENOENT);
-	KEXPECT_EQ(t, drop("i2"), 0);
-	KEXPECT_EQ(t, make("again"), 0);
+	KEXPECT_EQ(t, add_instance("i1"), -EEXIST);
+	KEXPECT_EQ(t, add_instance("a_name_that_is_longer_than_31_bytes"),
+		   -EINVAL);
+	KEXPECT_EQ(t, remove_instance("more"), -ENOENT);
+	KEXPECT_EQ(t, remove_instance("i2"), 0);
+	KEXPECT_EQ(t, add_instance("again"), 0);
 	KEXPECT(t, trace_test_read("instances/again/trace", text, sizeof(text),
 				   7) > 0);
 	KEXPECT(t, !strncmp(text, "# tracer: nop\n#\n# entries-in-buffer", 34));
@@ -94,13 +95,13 @@ KTEST(instances_folders, "instances.make_and_remove")
 				  "any:mod:any"),
 		   0);
 	KASSERT(t, !ctl_open(TRACING "instances/i3/trace", false, false, &h));
-	KEXPECT_EQ(t, drop("i3"), -EBUSY);
+	KEXPECT_EQ(t, remove_instance("i3"), -EBUSY);
 	KEXPECT(t, !strcmp(error, "a file in it is open"));
 	ctl_close(h, NULL, 0);
-	KEXPECT_EQ(t, drop("again"), 0);
+	KEXPECT_EQ(t, remove_instance("again"), 0);
 	for (unsigned int i = 1; i < INSTANCES; i++) {
 		snprintf(name, sizeof(name), "i%u", i);
-		KEXPECT_EQ(t, drop(name), i == 2 ? -ENOENT : 0);
+		KEXPECT_EQ(t, remove_instance(name), i == 2 ? -ENOENT : 0);
 	}
 	for (unsigned int i = 1; i < INSTANCES; i++)
 		KEXPECT(t, !trace_instances[i].rings && !site_bits.filter[i] &&
@@ -119,7 +120,7 @@ static unsigned long run_workers(struct ktest_run *t)
 }
 
 /* Is the function in touched_functions, with no user? */
-static bool touched(unsigned long (*fn)(unsigned long x))
+static bool function_is_touched(unsigned long (*fn)(unsigned long x))
 {
 	char *text = kmalloc(65536), line[60];
 	bool found;
@@ -151,8 +152,8 @@ KTEST(instances_functions, "instances.functions")
 	irq_state_t state;
 
 	trace_test_reset();
-	KEXPECT_EQ(t, make("a"), 0);
-	KEXPECT_EQ(t, make("b"), 0);
+	KEXPECT_EQ(t, add_instance("a"), 0);
+	KEXPECT_EQ(t, add_instance("b"), 0);
 	KEXPECT_EQ(t,
 		   trace_test_put("instances/a/set_ftrace_filter",
 				  "victim_call"),
@@ -184,8 +185,8 @@ KTEST(instances_functions, "instances.functions")
 	calls = run_workers(t);
 	victim_other(1);
 	KEXPECT_EQ(t, calls, CALLS * bit_count(cpus_online));
-	KEXPECT_EQ(t, written("a"), calls);
-	KEXPECT_EQ(t, written("b"), 1);
+	KEXPECT_EQ(t, entries_written_in("a"), calls);
+	KEXPECT_EQ(t, entries_written_in("b"), 1);
 	KEXPECT_EQ(t, trace_test_written(), 0);
 	victim_call(1);
 	calls++;
@@ -197,12 +198,12 @@ KTEST(instances_functions, "instances.functions")
 	victim_leaf(1);
 	victim_other(1);
 	KEXPECT_EQ(t, trace_test_written(), 1);
-	KEXPECT_EQ(t, written("b"), 2);
+	KEXPECT_EQ(t, entries_written_in("b"), 2);
 	KEXPECT_EQ(t, trace_test_put("current_tracer", "function_graph"), 0);
 	victim_leaf(1);
 	victim_other(1);
 	KEXPECT_EQ(t, trace_test_written(), 2);
-	KEXPECT_EQ(t, written("b"), 3);
+	KEXPECT_EQ(t, entries_written_in("b"), 3);
 	/* tracing_on and tracing_cpumask are each one's own. */
 	KEXPECT_EQ(t, trace_test_put("tracing_on", "0"), 0);
 	KEXPECT_EQ(t, trace_test_put("instances/a/tracing_cpumask", "0"), 0);
@@ -210,8 +211,8 @@ KTEST(instances_functions, "instances.functions")
 	victim_other(1);
 	victim_leaf(1);
 	KEXPECT_EQ(t, trace_test_written(), 2);
-	KEXPECT_EQ(t, written("a"), calls);
-	KEXPECT_EQ(t, written("b"), 4);
+	KEXPECT_EQ(t, entries_written_in("a"), calls);
+	KEXPECT_EQ(t, entries_written_in("b"), 4);
 	KEXPECT_EQ(t, trace_test_put("tracing_on", "1"), 0);
 	KEXPECT_EQ(t, trace_test_put("instances/a/tracing_cpumask", "1"), 0);
 	KEXPECT_EQ(t, trace_test_put("instances/b/tracing_on", "0"), 0);
@@ -219,25 +220,26 @@ KTEST(instances_functions, "instances.functions")
 	victim_other(1);
 	calls += run_workers(t) / bit_count(cpus_online); /* CPU 0's */
 	KEXPECT_EQ(t, trace_test_written(), 4);
-	KEXPECT_EQ(t, written("a"), calls);
-	KEXPECT_EQ(t, written("b"), 4);
+	KEXPECT_EQ(t, entries_written_in("a"), calls);
+	KEXPECT_EQ(t, entries_written_in("b"), 4);
 	/* A call from within the tracer is counted as lost, in each. */
 	KEXPECT_EQ(t, trace_test_put("instances/b/tracing_on", "1"), 0);
 	KASSERT(t, ring_enter(&state));
 	victim_other(1);
 	ring_leave(state);
-	KEXPECT_EQ(t, written("b"), 5);
+	KEXPECT_EQ(t, entries_written_in("b"), 5);
 	KASSERT(t, trace_test_books_of(instance_find("b")->rings, &s));
 	KEXPECT_EQ(t, s.dropped, 1);
 	/* One gone, its functions are off, and the others stay. */
-	KEXPECT_EQ(t, drop("b"), 0);
+	KEXPECT_EQ(t, remove_instance("b"), 0);
 	KEXPECT(t, trace_test_says("enabled_functions", "") == false);
 	KEXPECT_EQ(t, trace_test_put("current_tracer", "nop"), 0);
 	KEXPECT_EQ(t, site_weight(live_calls.enabled), 1);
-	KEXPECT_EQ(t, drop("a"), 0);
+	KEXPECT_EQ(t, remove_instance("a"), 0);
 	KEXPECT_EQ(t, site_weight(live_calls.enabled), 0);
-	KEXPECT(t, touched(victim_call) && touched(victim_other));
-	KEXPECT(t, touched(victim_leaf));
+	KEXPECT(t, function_is_touched(victim_call) &&
+			   function_is_touched(victim_other));
+	KEXPECT(t, function_is_touched(victim_leaf));
 	trace_test_reset();
 }
 
@@ -251,7 +253,7 @@ KTEST(instances_choose, "instances.choose")
 	unsigned long calls;
 
 	trace_test_reset();
-	KEXPECT_EQ(t, make("a"), 0);
+	KEXPECT_EQ(t, add_instance("a"), 0);
 	trace_test_put("instances/a/set_ftrace_filter", "victim_other");
 	trace_test_put("instances/a/current_tracer", "function");
 	trace_test_put("set_ftrace_filter", "victim_call victim_other");
@@ -261,13 +263,13 @@ KTEST(instances_choose, "instances.choose")
 	victim_call(1);
 	victim_other(1);
 	KEXPECT_EQ(t, trace_test_written(), 2);
-	KEXPECT_EQ(t, written("a"), 1);
+	KEXPECT_EQ(t, entries_written_in("a"), 1);
 	/* As if another function had the same bit. */
 	memset(trace_in_c, 0xff, sizeof(trace_in_c));
 	KEXPECT(t, enabled_has("victim_call (1)" CALL_TRAMP));
 	victim_call(1);
 	KEXPECT_EQ(t, trace_test_written(), 3);
-	KEXPECT_EQ(t, written("a"), 1);
+	KEXPECT_EQ(t, entries_written_in("a"), 1);
 	KEXPECT_EQ(t, trace_test_put("options/func_stack_trace", "1"), 0);
 	KEXPECT(t, enabled_has("victim_call (1)" CALL_TRAMP));
 	KEXPECT_EQ(t, trace_test_put("options/func_stack_trace", "0"), 0);
@@ -281,15 +283,15 @@ KTEST(instances_choose, "instances.choose")
 	calls = trace_workers_join(w);
 	KEXPECT(t, enabled_has("victim_call (1)" RING_TRAMP));
 	KEXPECT_EQ(t, trace_test_written(), calls);
-	KEXPECT(t, written("a") <= calls + 1);
+	KEXPECT(t, entries_written_in("a") <= calls + 1);
 	/* The instance records on where the top level does not. */
 	KEXPECT_EQ(t, trace_test_put("tracing_on", "0"), 0);
 	victim_call(1);
-	calls = written("a");
+	calls = entries_written_in("a");
 	victim_other(1);
 	KEXPECT_EQ(t, trace_test_written(), CALLS * bit_count(cpus_online));
-	KEXPECT_EQ(t, written("a"), calls + 1);
-	KEXPECT_EQ(t, drop("a"), 0);
+	KEXPECT_EQ(t, entries_written_in("a"), calls + 1);
+	KEXPECT_EQ(t, remove_instance("a"), 0);
 	KEXPECT(t, enabled_has("victim_call (1)\ttramp: trace_entry_off"));
 	trace_test_reset();
 }
@@ -298,7 +300,7 @@ KTEST(instances_choose, "instances.choose")
 KTEST(instances_beside, "instances.beside_triggers")
 {
 	trace_test_reset();
-	KEXPECT_EQ(t, make("a"), 0);
+	KEXPECT_EQ(t, add_instance("a"), 0);
 	KEXPECT_EQ(t,
 		   trace_test_put("instances/a/set_ftrace_filter",
 				  "victim_call"),
@@ -312,20 +314,20 @@ KTEST(instances_beside, "instances.beside_triggers")
 	victim_other(1);
 	victim_call(2);
 	KEXPECT(t, trace_test_says("tracing_on", "0\n"));
-	KEXPECT_EQ(t, written("a"), 2);
+	KEXPECT_EQ(t, entries_written_in("a"), 2);
 	KEXPECT_EQ(t,
 		   trace_test_put("set_ftrace_filter",
 				  "!victim_other:traceoff"),
 		   0);
 	KEXPECT_EQ(t, trace_test_put("function_profile_enabled", "1"), 0);
 	victim_call(3);
-	KEXPECT_EQ(t, written("a"), 3);
-	KEXPECT_EQ(t, drop("a"), 0);
+	KEXPECT_EQ(t, entries_written_in("a"), 3);
+	KEXPECT_EQ(t, remove_instance("a"), 0);
 	victim_call(4);
 	trace_test_reset();
 }
 
-static void allocate(unsigned int times)
+static void allocate_times(unsigned int times)
 {
 	while (times--)
 		kfree(kmalloc(64));
@@ -338,7 +340,7 @@ static unsigned int lines_of_ten(void)
 	unsigned int n = 0;
 
 	trace_test_put("trace", "");
-	allocate(10);
+	allocate_times(10);
 	trace_test_put("tracing_on", "0");
 	if (text && trace_test_read("trace", text, 65536, 4096) > 0)
 		for (char *at = text; (at = strstr(at, " bytes_req=64 ")); at++)
@@ -353,8 +355,8 @@ KTEST(instances_events, "instances.events")
 	char filter[60];
 
 	trace_test_reset();
-	KEXPECT_EQ(t, make("a"), 0);
-	KEXPECT_EQ(t, make("b"), 0);
+	KEXPECT_EQ(t, add_instance("a"), 0);
+	KEXPECT_EQ(t, add_instance("b"), 0);
 	snprintf(filter, sizeof(filter), "common_pid == %d",
 		 current_task()->pid);
 	KEXPECT_EQ(t,
@@ -368,10 +370,11 @@ KTEST(instances_events, "instances.events")
 	KEXPECT(t, trace_test_says("events/kmem/kmalloc/enable", "0\n"));
 	KEXPECT(t, trace_test_says("events/kmem/kmalloc/filter", "none\n"));
 	trace_test_put("instances/a/trace", "");
-	allocate(10);
+	allocate_times(10);
 	trace_test_put("instances/a/tracing_on", "0");
-	KEXPECT(t, written("a") >= 10 && written("a") < 20);
-	KEXPECT_EQ(t, written("b"), 0);
+	KEXPECT(t,
+		entries_written_in("a") >= 10 && entries_written_in("a") < 20);
+	KEXPECT_EQ(t, entries_written_in("b"), 0);
 	KEXPECT_EQ(t, trace_test_written(), 0);
 	/* With the top level and another filter; each counts for itself. */
 	snprintf(filter, sizeof(filter), "common_pid != %d",
@@ -381,10 +384,10 @@ KTEST(instances_events, "instances.events")
 	KEXPECT_EQ(t, trace_test_put("instances/b/set_event", "kmem:kfree"), 0);
 	KEXPECT(t, trace_test_says("instances/b/set_event", "kmem:kfree\n"));
 	KEXPECT(t, trace_test_says("set_event", "kmem:kmalloc\n"));
-	allocate(10);
+	allocate_times(10);
 	trace_test_put("instances/b/tracing_on", "0");
-	KEXPECT(t, written("b") >= 10);
-	KEXPECT(t, written("a") < 20);
+	KEXPECT(t, entries_written_in("b") >= 10);
+	KEXPECT(t, entries_written_in("a") < 20);
 	KEXPECT_EQ(t, own_entries(rings), 0);
 	KEXPECT_EQ(t,
 		   trace_test_put("events/kmem/kmalloc/filter",
@@ -397,9 +400,9 @@ KTEST(instances_events, "instances.events")
 	/* The last one off: records begin in the ring again. */
 	KEXPECT_EQ(t, trace_test_put("instances/b/set_event", ""), 0);
 	KEXPECT(t, ring_apart);
-	KEXPECT_EQ(t, drop("a"), 0);
+	KEXPECT_EQ(t, remove_instance("a"), 0);
 	KEXPECT(t, !ring_apart);
-	KEXPECT_EQ(t, drop("b"), 0);
+	KEXPECT_EQ(t, remove_instance("b"), 0);
 	trace_test_reset();
 }
 
@@ -409,11 +412,11 @@ KTEST(instances_own, "instances.options_clock_and_markers")
 	char text[500];
 
 	trace_test_reset();
-	KEXPECT_EQ(t, make("a"), 0);
+	KEXPECT_EQ(t, add_instance("a"), 0);
 	KEXPECT_EQ(t, trace_test_put("instances/a/trace_marker", "for a"), 0);
 	KEXPECT_EQ(t, trace_test_put("trace_marker", "for the top"), 0);
 	KEXPECT_EQ(t, trace_test_written(), 1);
-	KEXPECT_EQ(t, written("a"), 1);
+	KEXPECT_EQ(t, entries_written_in("a"), 1);
 	KEXPECT_EQ(t, trace_test_put("instances/a/options/context-info", "0"),
 		   0);
 	KEXPECT(t, trace_option(OPT_CONTEXT_INFO));
@@ -426,7 +429,7 @@ KTEST(instances_own, "instances.options_clock_and_markers")
 	KEXPECT(t,
 		trace_test_says("trace_clock",
 				"[local] global counter uptime mono boot\n"));
-	KEXPECT_EQ(t, written("a"), 0);
+	KEXPECT_EQ(t, entries_written_in("a"), 0);
 	KEXPECT_EQ(t, trace_test_written(), 1);
 	/* Its size, and what it keeps when it is full. */
 	KEXPECT_EQ(t, trace_test_put("instances/a/buffer_size_kb", "8"), 0);
@@ -449,7 +452,7 @@ KTEST(instances_own, "instances.options_clock_and_markers")
 			100);
 	KEXPECT(t, strstr(text, "\noverrun: 0\n"));
 	KEXPECT(t, strstr(text, "\nwritten: 5000\n"));
-	KEXPECT_EQ(t, drop("a"), 0);
+	KEXPECT_EQ(t, remove_instance("a"), 0);
 	trace_test_reset();
 }
 
@@ -459,10 +462,10 @@ KTEST(instances_memory, "instances.out_of_memory")
 {
 	trace_test_reset();
 	trace_test_memory_take(KEPT);
-	KEXPECT_EQ(t, make("a"), -ENOMEM);
+	KEXPECT_EQ(t, add_instance("a"), -ENOMEM);
 	KEXPECT(t, strstr(error, "no memory for another buffer"));
 	KEXPECT(t, !instance_find("a"));
 	trace_test_memory_give();
-	KEXPECT_EQ(t, make("a"), 0);
-	KEXPECT_EQ(t, drop("a"), 0);
+	KEXPECT_EQ(t, add_instance("a"), 0);
+	KEXPECT_EQ(t, remove_instance("a"), 0);
 }

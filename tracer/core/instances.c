@@ -238,7 +238,7 @@ static void show_folder(struct trace_instance *in, const char *name)
 }
 
 /* Nothing uses it any more. */
-static void drop(struct trace_instance *in)
+static void drop_instance(struct trace_instance *in)
 {
 	unsigned int i = instance_number(in);
 
@@ -275,7 +275,7 @@ static int make_in(struct ctl_handle *h, struct trace_instance *in)
 	in->buffer_percent = BUFFER_PERCENT_AT_BOOT;
 	if (!in->rings || !site_bits.filter[i] || !site_bits.excluded[i] ||
 	    ring_resize(in->rings, cpus_present(), RING_DEFAULT_KB)) {
-		drop(in);
+		drop_instance(in);
 		return ctl_error(h, -ENOMEM,
 				 "no memory for another buffer of %u KiB on "
 				 "each of %u CPUs",
@@ -341,7 +341,8 @@ static int remove_in(struct ctl_handle *h, struct trace_instance *in,
 	if (!err)
 		err = events_reset(h, in);
 	if (!err) {
-		drop(in); /* since events_reset() no CPU writes there */
+		drop_instance(
+			in); /* since events_reset() no CPU writes there */
 		return 0;
 	}
 	WRITE_ONCE(in->options, options);

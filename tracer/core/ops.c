@@ -34,7 +34,7 @@ u32 graph_session DATA_ENTRY;
 static bool borrowed; /* under trace_mutex */
 
 /* Release: the pair behind the pointer is complete. */
-static void store(struct trace_ops *ops)
+static void store_ops(struct trace_ops *ops)
 {
 	__atomic_store_n(&trace_ops, ops, __ATOMIC_RELEASE);
 }
@@ -47,7 +47,7 @@ void trace_ops_set(struct trace_ops *ops)
 	patch_path_check(trace_take_return, ops->enter);
 	patch_path_check(trace_returned, ops->leave);
 	if (!borrowed)
-		store(ops);
+		store_ops(ops);
 }
 
 int trace_ops_borrow(struct trace_ops *ops)
@@ -56,7 +56,7 @@ int trace_ops_borrow(struct trace_ops *ops)
 	if (!borrowed && trace_ops != &trace_ops_off)
 		return -EBUSY;
 	borrowed = true;
-	store(ops);
+	store_ops(ops);
 	return 0;
 }
 
@@ -78,7 +78,7 @@ void trace_ops_give_back(void)
 {
 	mutex_assert_held(&trace_mutex);
 	if (borrowed)
-		store(&trace_ops_off);
+		store_ops(&trace_ops_off);
 	borrowed = false;
 }
 

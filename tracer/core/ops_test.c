@@ -23,27 +23,28 @@
 static u32 called, called_late;
 
 /* Retired ops are made to call this: no call may come. */
-static void poisoned(unsigned long ip, unsigned long parent,
-		     struct trace_ops *ops)
+static void call_poisoned(unsigned long ip, unsigned long parent,
+			  struct trace_ops *ops)
 {
 	(void)ip, (void)parent, (void)ops;
 	count_up(&called_late);
 }
 
-static void count(unsigned long ip, unsigned long parent, struct trace_ops *ops)
+static void count_ops_call(unsigned long ip, unsigned long parent,
+			   struct trace_ops *ops)
 {
 	(void)ip, (void)parent, (void)ops;
 	count_up(&called);
 }
 
-static bool enter(struct task_return *r, unsigned int depth)
+static bool ops_test_enter(struct task_return *r, unsigned int depth)
 {
 	(void)r, (void)depth;
 	count_up(&called);
 	return true;
 }
 
-static void leave(struct task_return *r, unsigned int depth)
+static void ops_test_leave(struct task_return *r, unsigned int depth)
 {
 	(void)r, (void)depth;
 }
@@ -54,7 +55,7 @@ static void leave_poisoned(struct task_return *r, unsigned int depth)
 	count_up(&called_late);
 }
 
-static void call_often(void *arg)
+static void call_until_stopped(void *arg)
 {
 	u32 *wrong = arg, seed = 3;
 
@@ -76,11 +77,11 @@ static struct {
 	u32 done;
 } retiring;
 
-static void retire(void *arg)
+static void retire_ops(void *arg)
 {
 	(void)arg;
 	trace_quiesce(retiring.ops);
-	retiring.ops->func = poisoned;
+	retiring.ops->func = call_poisoned;
 	retiring.ops->leave = leave_poisoned;
 	__atomic_store_n(&retiring.done, 1, __ATOMIC_RELEASE);
 }
@@ -108,9 +109,9 @@ static bool try_once(struct ktest_run *t, struct task *v, bool returns)
 
 	*ops = (struct trace_ops){
 		.entry = returns ? trace_entry_return : trace_entry_call,
-		.func = count,
-		.enter = enter,
-		.leave = leave,
+		.func = count_ops_call,
+		.enter = ops_test_enter,
+		.leave = ops_test_leave,
 	};
 	mutex_lock(&trace_mutex);
 	trace_test_ops(ops);
@@ -127,7 +128,7 @@ static bool try_once(struct ktest_run *t, struct task *v, bool returns)
 	mutex_unlock(&trace_mutex);
 	retiring.ops = ops;
 	retiring.done = 0;
-	r = task_create("retire", PRIO_NORMAL, ~0u, retire, NULL);
+	r = task_create("retire", PRIO_NORMAL, ~0u, retire_ops, NULL);
 	task_sleep(STAYS_NS);
 	seen.held++;
 	seen.early += READ_ONCE(retiring.done);
@@ -145,7 +146,7 @@ static void retire_often(struct ktest_run *t, bool returns)
 	memset(&seen, 0, sizeof(seen));
 	called = called_late = 0;
 	v = task_create_expendable("caller", PRIO_LOW, 1u << ktest_last_cpu(),
-				   call_often, &seen.wrong);
+				   call_until_stopped, &seen.wrong);
 	KASSERT(t, v);
 	mutex_lock(&trace_mutex);
 	KEXPECT_EQ(t, conform_switch_victims(true), 0);

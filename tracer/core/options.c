@@ -43,7 +43,8 @@ static const char *const names[NR_OPTIONS] = {
 /* clang-format on */
 
 /* Has the instance the option? Then it has its file. */
-static bool has(const struct trace_instance *in, unsigned int option)
+static bool instance_has_option(const struct trace_instance *in,
+				unsigned int option)
 {
 	char path[128];
 
@@ -59,7 +60,7 @@ bool instance_overwrites(const struct trace_instance *in)
 }
 
 /* What its file shows. */
-static bool is_on(const struct trace_instance *in, unsigned int option)
+static bool option_is_on(const struct trace_instance *in, unsigned int option)
 {
 	return option == OPT_OVERWRITE ? instance_overwrites(in) :
 					 instance_option(in, option);
@@ -76,7 +77,7 @@ static int refuse_off(struct ctl_handle *h, unsigned int option)
 			 tracer->name);
 }
 
-static u32 with(u32 options, unsigned int option, bool on)
+static u32 options_with(u32 options, unsigned int option, bool on)
 {
 	u32 bit = 1u << option;
 
@@ -104,7 +105,7 @@ static int set_all(struct ctl_handle *h, u32 options)
 }
 
 /* The option of that name, or NR_OPTIONS. */
-static unsigned int find(const char *name)
+static unsigned int find_option(const char *name)
 {
 	unsigned int i = 0;
 
@@ -120,7 +121,7 @@ const char *trace_option_name(unsigned int i)
 
 bool trace_option_exists(const char *name)
 {
-	return find(name + 2 * !strncmp(name, "no", 2)) < NR_OPTIONS;
+	return find_option(name + 2 * !strncmp(name, "no", 2)) < NR_OPTIONS;
 }
 
 void trace_options_reset(void)
@@ -135,11 +136,11 @@ static int options_read(struct ctl_handle *h, struct seq *s)
 	const struct trace_instance *in = instance_of(h);
 	unsigned int i;
 
-	while ((i = h->pos++) < NR_OPTIONS && !has(in, i))
+	while ((i = h->pos++) < NR_OPTIONS && !instance_has_option(in, i))
 		;
 	if (i >= NR_OPTIONS)
 		return 0;
-	seq_printf(s, "%s%s\n", is_on(in, i) ? "" : "no", names[i]);
+	seq_printf(s, "%s%s\n", option_is_on(in, i) ? "" : "no", names[i]);
 	return 1;
 }
 
@@ -153,15 +154,16 @@ static int parse_words(struct ctl_handle *h, char *text, u32 *options)
 
 	while (!err && (word = ctl_word(&text))) {
 		off = !strncmp(word, "no", 2);
-		option = find(word + 2 * off);
-		if (option == NR_OPTIONS || !has(instance_of(h), option))
+		option = find_option(word + 2 * off);
+		if (option == NR_OPTIONS ||
+		    !instance_has_option(instance_of(h), option))
 			return ctl_error(h, -EINVAL,
 					 "'%.32s' is no option; cat "
 					 "trace_options lists them",
 					 word);
 		if (off)
 			err = refuse_off(h, option);
-		*options = with(*options, option, !off);
+		*options = options_with(*options, option, !off);
 	}
 	return err;
 }
@@ -177,14 +179,14 @@ TRACE_FILE(trace_options, .path = TRACING "trace_options",
 	   .folders = &trace_folders, .read = options_read,
 	   .write = options_write);
 
-static unsigned int option_of(const struct ctl_handle *h)
+static unsigned int option_of_file(const struct ctl_handle *h)
 {
-	return find(strrchr(h->file->path, '/') + 1);
+	return find_option(strrchr(h->file->path, '/') + 1);
 }
 
 static void option_show(struct ctl_handle *h, struct seq *s)
 {
-	seq_printf(s, "%d\n", is_on(instance_of(h), option_of(h)));
+	seq_printf(s, "%d\n", option_is_on(instance_of(h), option_of_file(h)));
 }
 
 static int option_write(struct ctl_handle *h, char *text)
@@ -193,10 +195,10 @@ static int option_write(struct ctl_handle *h, char *text)
 	int err = ctl_bool(h, text, &on);
 
 	if (!err && !on)
-		err = refuse_off(h, option_of(h));
+		err = refuse_off(h, option_of_file(h));
 	return err   ?:
-		       set_all(h,
-			       with(instance_of(h)->options, option_of(h), on));
+		       set_all(h, options_with(instance_of(h)->options,
+					       option_of_file(h), on));
 }
 
 #define OPTION_FILE(ident, name, ...)                                          \

@@ -132,15 +132,16 @@ static struct task *generation[GENERATIONS];
 static bool may_begin;
 
 /* Each task calls victim_call(), and makes the next one before it does. */
-static void live(void *arg)
+static void live_one_generation(void *arg)
 {
 	unsigned long n = (unsigned long)arg;
 
 	while (!READ_ONCE(may_begin))
 		sched_yield();
 	if (n + 1 < GENERATIONS)
-		generation[n + 1] = task_create("heir", PRIO_NORMAL, ~0u, live,
-						(void *)(n + 1));
+		generation[n + 1] =
+			task_create("heir", PRIO_NORMAL, ~0u,
+				    live_one_generation, (void *)(n + 1));
 	for (unsigned int i = 0; i < FORK_CALLS; i++)
 		victim_call(i);
 	if (n + 1 < GENERATIONS)
@@ -153,7 +154,8 @@ static u64 entries_of_heirs(const char *file)
 	char pid[12];
 
 	WRITE_ONCE(may_begin, false);
-	generation[0] = task_create("ancestor", PRIO_NORMAL, ~0u, live, NULL);
+	generation[0] = task_create("ancestor", PRIO_NORMAL, ~0u,
+				    live_one_generation, NULL);
 	snprintf(pid, sizeof(pid), "%d", generation[0]->pid);
 	trace_test_put(file, pid);
 	trace_test_put("trace", "");
@@ -182,7 +184,7 @@ KTEST(options_fork, "options.function_fork")
 	trace_test_reset();
 }
 
-static void call_victim(void *arg)
+static void call_victim_in_child(void *arg)
 {
 	(void)arg;
 	victim_call(1);
@@ -196,10 +198,11 @@ static void make_three(void *arg)
 	(void)arg;
 	while (!READ_ONCE(may_begin))
 		sched_yield();
-	task_join(task_create("child", PRIO_NORMAL, ~0u, call_victim, NULL));
-	task_join(task_create_expendable("child", PRIO_NORMAL, ~0u, call_victim,
-					 NULL));
-	task_join(task_create_watched("child", call_victim, &fault));
+	task_join(task_create("child", PRIO_NORMAL, ~0u, call_victim_in_child,
+			      NULL));
+	task_join(task_create_expendable("child", PRIO_NORMAL, ~0u,
+					 call_victim_in_child, NULL));
+	task_join(task_create_watched("child", call_victim_in_child, &fault));
 }
 
 /* The list does not grow with every task that ever was. */
@@ -273,7 +276,7 @@ KTEST(options_stack, "options.func_stack_trace")
 }
 
 /* Each from one place: a call that comes again has the same return address. */
-static noinline notrace void call_often(unsigned int n)
+static noinline notrace void call_victim_in_loop(unsigned int n)
 {
 	asm volatile("" : "+r"(n)); /* one loop, whatever n is */
 	while (n--)
@@ -287,7 +290,7 @@ static noinline notrace void call_others(unsigned int n)
 		victim_other(n);
 }
 
-static void call_once(void *arg)
+static void call_others_once(void *arg)
 {
 	(void)arg;
 	call_others(1);
@@ -302,7 +305,7 @@ static bool last_is_right(void)
 	u64 before, after;
 
 	before = arch_clock();
-	call_often(2);
+	call_victim_in_loop(2);
 	after = arch_clock();
 	call_others(1);
 	it = trace_iter_open(rings, cpus_present(), true);
@@ -331,19 +334,21 @@ KTEST(options_repeats, "options.func_no_repeats")
 	KEXPECT_EQ(t, trace_test_put("options/func-no-repeats", "1"), 0);
 	KEXPECT_EQ(t, trace_test_put("current_tracer", "function"), 0);
 	state = arch_irq_save(); /* all of it on one CPU */
-	call_often(50);
+	call_victim_in_loop(50);
 	call_others(1);
-	call_often(3);
+	call_victim_in_loop(3);
 	call_others(2);
 	arch_irq_restore(state);
 	/* 50 calls, 1, 3, 2: the last one is not yet said. */
 	KEXPECT_EQ(t, trace_test_written(), 2 + 1 + 2 + 1);
 	KEXPECT(t, trace_test_read("trace", text, TEXT, 4096) > 0);
-	first = strstr(text, ": victim_call <-call_often\n");
-	count = strstr(text, ": victim_call <-call_often (repeats: 49, "
-			     "last_ts:  ");
+	first = strstr(text, ": victim_call <-call_victim_in_loop\n");
+	count = strstr(text,
+		       ": victim_call <-call_victim_in_loop (repeats: 49, "
+		       "last_ts:  ");
 	other = strstr(text, ": victim_other <-call_others\n");
-	again = strstr(text, ": victim_call <-call_often (repeats: 2, ");
+	again = strstr(text,
+		       ": victim_call <-call_victim_in_loop (repeats: 2, ");
 	KEXPECT(t, first && first < count && count < other && other < again);
 	/* What was cleared does not come again. */
 	trace_test_put("trace", "");
@@ -355,7 +360,7 @@ KTEST(options_repeats, "options.func_no_repeats")
 	task_set_affinity(current_task(), 1);
 	call_others(1);
 	KEXPECT_EQ(t, trace_test_written(), 3);
-	task_join(task_create("other", PRIO_NORMAL, 1, call_once, NULL));
+	task_join(task_create("other", PRIO_NORMAL, 1, call_others_once, NULL));
 	KEXPECT_EQ(t, trace_test_written(), 4);
 	trace_test_put("trace", "");
 	KEXPECT(t, last_is_right());

@@ -27,7 +27,7 @@ struct both {
 };
 static struct both calls[INSTANCES], events[INSTANCES];
 
-static bool holds(const struct pids *list, s32 pid)
+static bool pids_hold(const struct pids *list, s32 pid)
 {
 	unsigned int lo = 0, hi = list->nr;
 
@@ -42,25 +42,25 @@ static bool holds(const struct pids *list, s32 pid)
 	return lo < list->nr && list->pid[lo] == pid;
 }
 
-static always_inline bool passes(const struct both *lists, s32 pid)
+static always_inline bool pids_pass(const struct both *lists, s32 pid)
 {
 	const struct pids *yes = __atomic_load_n(&lists->yes, __ATOMIC_ACQUIRE);
 	const struct pids *no = __atomic_load_n(&lists->no, __ATOMIC_ACQUIRE);
 
-	return (!yes || holds(yes, pid)) && (!no || !holds(no, pid));
+	return (!yes || pids_hold(yes, pid)) && (!no || !pids_hold(no, pid));
 }
 
 bool pid_is_traced(const struct trace_instance *in, s32 pid)
 {
-	return passes(&calls[instance_number(in)], pid);
+	return pids_pass(&calls[instance_number(in)], pid);
 }
 
 bool pid_has_events(const struct trace_instance *in, s32 pid)
 {
-	return passes(&events[instance_number(in)], pid);
+	return pids_pass(&events[instance_number(in)], pid);
 }
 
-static bool any(const struct both *lists)
+static bool any_pids(const struct both *lists)
 {
 	mutex_assert_held(&trace_mutex);
 	return lists->yes || lists->no;
@@ -68,15 +68,15 @@ static bool any(const struct both *lists)
 
 bool pids_are_listed(const struct trace_instance *in)
 {
-	return any(&calls[instance_number(in)]);
+	return any_pids(&calls[instance_number(in)]);
 }
 
 bool event_pids_are_listed(const struct trace_instance *in)
 {
-	return any(&events[instance_number(in)]);
+	return any_pids(&events[instance_number(in)]);
 }
 
-static void forget(struct both *lists)
+static void free_pids(struct both *lists)
 {
 	kfree(lists->yes);
 	kfree(lists->no);
@@ -86,15 +86,15 @@ static void forget(struct both *lists)
 void pids_forget(const struct trace_instance *in)
 {
 	mutex_assert_held(&trace_mutex);
-	forget(&calls[instance_number(in)]);
-	forget(&events[instance_number(in)]);
+	free_pids(&calls[instance_number(in)]);
+	free_pids(&events[instance_number(in)]);
 }
 
-static void insert(struct pids *list, s32 pid)
+static void insert_pid(struct pids *list, s32 pid)
 {
 	unsigned int i;
 
-	if (holds(list, pid))
+	if (pids_hold(list, pid))
 		return;
 	for (i = list->nr++; i && list->pid[i - 1] > pid; i--)
 		list->pid[i] = list->pid[i - 1];
@@ -125,12 +125,12 @@ static bool has_ended(s32 pid)
 
 /* If the list has the parent, another one that has the child as well, and lacks tasks that have
  * ended. The old one, which no CPU must read any more when it is freed; or NULL. */
-static struct pids *inherit(struct pids **list, const struct task *parent,
-			    const struct task *child)
+static struct pids *inherit_pids(struct pids **list, const struct task *parent,
+				 const struct task *child)
 {
 	struct pids *old = *list, *new;
 
-	if (!old || !holds(old, parent->pid))
+	if (!old || !pids_hold(old, parent->pid))
 		return NULL;
 	new = kzalloc(sizeof(*new) + (old->nr + 1) * sizeof(s32));
 	if (!new) {
@@ -140,8 +140,8 @@ static struct pids *inherit(struct pids **list, const struct task *parent,
 	}
 	for (unsigned int i = 0; i < old->nr; i++)
 		if (!has_ended(old->pid[i]))
-			insert(new, old->pid[i]);
-	insert(new, child->pid);
+			insert_pid(new, old->pid[i]);
+	insert_pid(new, child->pid);
 	__atomic_store_n(list, new, __ATOMIC_RELEASE);
 	return old;
 }
@@ -155,8 +155,8 @@ struct gone {
 static void inherit_both(struct both *lists, const struct task *parent,
 			 const struct task *child, struct gone *gone)
 {
-	struct pids *old[] = { inherit(&lists->yes, parent, child),
-			       inherit(&lists->no, parent, child) };
+	struct pids *old[] = { inherit_pids(&lists->yes, parent, child),
+			       inherit_pids(&lists->no, parent, child) };
 
 	for (unsigned int i = 0; i < ARRAY_SIZE(old); i++)
 		if (old[i])
@@ -182,7 +182,7 @@ static void inherit_all(const struct task *parent, const struct task *child)
 }
 
 /* A task that makes another may hold trace_mutex: tests do. */
-static void forked(struct task *parent, struct task *child)
+static void task_forked(struct task *parent, struct task *child)
 {
 	u32 options = 0;
 	bool held;
@@ -201,7 +201,7 @@ static void forked(struct task *parent, struct task *child)
 
 static void pids_start(void)
 {
-	task_fork_hook = forked;
+	task_fork_hook = task_forked;
 }
 INIT_HOOK(INIT_TASK, pids_start);
 
@@ -218,8 +218,8 @@ static struct pids **list_of(const struct ctl_handle *h)
 
 /* The pids of `text`, and with >> those of `old`; *list is NULL if there are none, or after an
  * error. */
-static int parse(struct ctl_handle *h, const struct pids *old, char *text,
-		 struct pids **list)
+static int parse_pids(struct ctl_handle *h, const struct pids *old, char *text,
+		      struct pids **list)
 {
 	unsigned int most = strlen(text) / 2 + 1 + (old ? old->nr : 0);
 	char *word;
@@ -229,7 +229,7 @@ static int parse(struct ctl_handle *h, const struct pids *old, char *text,
 	if (!*list)
 		return ctl_error(h, -ENOMEM, "out of memory");
 	for (unsigned int i = 0; old && i < old->nr; i++)
-		insert(*list, old->pid[i]);
+		insert_pid(*list, old->pid[i]);
 	while ((word = ctl_word(&text))) {
 		if (parse_in_base(word, 0, &pid) || pid >> 31) {
 			kfree(*list);
@@ -238,7 +238,7 @@ static int parse(struct ctl_handle *h, const struct pids *old, char *text,
 					 "'%.32s' is no pid; ps shows them",
 					 word);
 		}
-		insert(*list, pid);
+		insert_pid(*list, pid);
 	}
 	if ((*list)->nr)
 		return 0;
@@ -253,7 +253,7 @@ static int pids_write(struct ctl_handle *h, char *text)
 	int err;
 
 	old = *list;
-	err = parse(h, h->truncate ? NULL : old, text, &new);
+	err = parse_pids(h, h->truncate ? NULL : old, text, &new);
 	/* As in Linux, the list is empty from the file's opening with > on. */
 	if (!err || (h->truncate && old)) {
 		__atomic_store_n(list, new, __ATOMIC_RELEASE);
@@ -264,7 +264,7 @@ static int pids_write(struct ctl_handle *h, char *text)
 	return err;
 }
 
-static unsigned int option_of(const struct ctl_handle *h)
+static unsigned int fork_option_of(const struct ctl_handle *h)
 {
 	return strstr(h->file->path, "event") ? OPT_EVENT_FORK :
 						OPT_FUNCTION_FORK;
@@ -278,10 +278,11 @@ static int pids_read(struct ctl_handle *h, struct seq *s)
 
 	list = *list_of(h);
 	/* With the option, a task that has ended is in no list. */
-	while (instance_option(instance_of(h), option_of(h)) && list &&
+	while (instance_option(instance_of(h), fork_option_of(h)) && list &&
 	       i < list->nr && has_ended(list->pid[i]))
 		i = h->pos++;
-	found = list ? i < list->nr : !i && option_of(h) == OPT_FUNCTION_FORK;
+	found = list ? i < list->nr :
+		       !i && fork_option_of(h) == OPT_FUNCTION_FORK;
 	if (found && list)
 		seq_printf(s, "%d\n", list->pid[i]);
 	else if (found)

@@ -20,7 +20,8 @@ u32 returns_missed, returns_refused;
  * those of the task; so the count goes up before an entry is written, and down after it was
  * read for the last time. By its CFA a walk knows whose an entry is.
  */
-static always_inline void push(struct task *t, u32 depth, unsigned long cfa)
+static always_inline void push_return(struct task *t, u32 depth,
+				      unsigned long cfa)
 {
 	t->returns[depth].cfa = cfa;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -28,7 +29,8 @@ static always_inline void push(struct task *t, u32 depth, unsigned long cfa)
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 
-static always_inline void pop(struct task *t, u32 depth, unsigned long *place)
+static always_inline void pop_return(struct task *t, u32 depth,
+				     unsigned long *place)
 {
 	WRITE_ONCE(*place, t->returns[depth].ret);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -45,8 +47,8 @@ static void returns_start(void)
 INIT_HOOK(INIT_SITES, returns_start);
 
 /* As unwind_frame(), for what the trampolines will look for, too. */
-static bool find_frame(unsigned long ip, unsigned long sp, unsigned long *cfa,
-		       unsigned long *slot)
+static bool find_taken_frame(unsigned long ip, unsigned long sp,
+			     unsigned long *cfa, unsigned long *slot)
 {
 	irq_state_t state = arch_irq_save();
 	const struct cpu_head *head = &arch_this_cpu()->head;
@@ -90,7 +92,8 @@ void trace_take_return(unsigned long ip, unsigned long parent,
 	struct task_return *r = &t->returns[depth];
 	unsigned long cfa, slot;
 
-	if (!returns_plausible(parent) || !find_frame(ip, sp, &cfa, &slot)) {
+	if (!returns_plausible(parent) ||
+	    !find_taken_frame(ip, sp, &cfa, &slot)) {
 		count_up(&returns_refused);
 		return;
 	}
@@ -98,7 +101,7 @@ void trace_take_return(unsigned long ip, unsigned long parent,
 		count_missed(t);
 		return;
 	}
-	push(t, depth, cfa);
+	push_return(t, depth, cfa);
 	*r = (struct task_return){
 		.ops = ops,
 		.ret = parent,
@@ -132,5 +135,5 @@ void trace_returned(unsigned long *place)
 	if (depth >= TASK_RETURNS)
 		panic("a function returned whose return address nobody took");
 	r->ops->leave(r, depth);
-	pop(t, depth, place);
+	pop_return(t, depth, place);
 }

@@ -25,7 +25,7 @@ static u32 gone; /* of those entered: their tasks ended, or began anew */
 static u32 deepest;
 static u32 begun; /* tasks: their first functions have no return address */
 
-static bool enter(struct task_return *r, unsigned int depth)
+static bool returns_test_enter(struct task_return *r, unsigned int depth)
 {
 	count_up(&entered);
 	if (depth > deepest)
@@ -34,7 +34,7 @@ static bool enter(struct task_return *r, unsigned int depth)
 	return true;
 }
 
-static void leave(struct task_return *r, unsigned int depth)
+static void returns_test_leave(struct task_return *r, unsigned int depth)
 {
 	if (r->clock != depth)
 		count_up(&out_of_order);
@@ -43,13 +43,13 @@ static void leave(struct task_return *r, unsigned int depth)
 
 static struct trace_ops return_ops = {
 	.entry = trace_entry_return,
-	.enter = enter,
-	.leave = leave,
+	.enter = returns_test_enter,
+	.leave = returns_test_leave,
 };
 
 /* ---- the books ---- */
 
-static u32 held_by(const struct task *t)
+static u32 returns_held_by(const struct task *t)
 {
 	u32 n = min(READ_ONCE(t->nr_returns), (u32)TASK_RETURNS), sum = 0;
 
@@ -58,27 +58,27 @@ static u32 held_by(const struct task *t)
 	return sum;
 }
 
-static bool add_held(struct task *t, void *sum)
+static bool add_returns_held(struct task *t, void *sum)
 {
-	*(u32 *)sum += held_by(t);
+	*(u32 *)sum += returns_held_by(t);
 	return true;
 }
 
 /* Do the counts add up? They do as soon as no task is in the middle of a trampoline. */
-static bool balanced(void)
+static bool returns_balanced(void)
 {
 	u32 held = 0;
 
-	task_for_each(add_held, &held);
+	task_for_each(add_returns_held, &held);
 	return entered - left == held + gone;
 }
 
 /* The functions that the task was in when it ended will not return. */
-static void join(struct ktest_run *t, struct task *task)
+static void join_and_count(struct ktest_run *t, struct task *task)
 {
 	KEXPECT(t, KWAIT(READ_ONCE(task->state) == TASK_DEAD &&
 			 !READ_ONCE(task->on_cpu)));
-	gone += held_by(task);
+	gone += returns_held_by(task);
 	KEXPECT_EQ(t, task_join(task), 0);
 }
 
@@ -86,7 +86,7 @@ static struct {
 	u32 entered, missed, refused;
 } before;
 
-static void begin(void)
+static void begin_returns_test(void)
 {
 	trace_test_reset();
 	out_of_order = wrong = deepest = begun = 0;
@@ -95,9 +95,9 @@ static void begin(void)
 	before.refused = returns_refused;
 }
 
-static void end(struct ktest_run *t)
+static void end_returns_test(struct ktest_run *t)
 {
-	KEXPECT(t, KWAIT(balanced()));
+	KEXPECT(t, KWAIT(returns_balanced()));
 	KEXPECT(t, entered - before.entered > 0);
 	KEXPECT_EQ(t, out_of_order, 0);
 	KEXPECT_EQ(t, wrong, 0);
@@ -117,10 +117,10 @@ static void set_ops(bool on)
 #define LEVELS 16
 
 /* Each level has two returns to come, and what it calls. */
-static void dive(unsigned long x)
+static void dive_and_check(unsigned long x)
 {
 	struct victim_pair p = victim_struct(x);
-	bool bad = x && victim_callback(dive, x - 1) != x;
+	bool bad = x && victim_callback(dive_and_check, x - 1) != x;
 
 	bad |= victim_outer(x) != x + 4;
 	bad |= p.first != x + 1 || p.second != ~0ull - x || p.third != 2 * x;
@@ -143,7 +143,7 @@ static void dive_on(void *arg)
 	u32 depth = current_task()->nr_returns;
 
 	while (!task_should_stop()) {
-		victim_callback(dive, LEVELS);
+		victim_callback(dive_and_check, LEVELS);
 		WRITE_ONCE(d->seen, d->seen | 1u << cpu_index());
 		/*
 		 * Under -icount the CPUs take turns, and this one gives its turn away.
@@ -187,7 +187,7 @@ static void end_divers(struct ktest_run *t)
 {
 	for (unsigned int i = 0; i < 2 * nr_cpus; i++) {
 		task_stop(divers[i].task);
-		join(t, divers[i].task);
+		join_and_count(t, divers[i].task);
 		KEXPECT_EQ(t, divers[i].kept, 0);
 	}
 }
@@ -202,7 +202,7 @@ PATCH_TEST(returns_toggle, "returns.toggle_under_load")
 	u32 seed = 11, n = 0, least = nr_cpus > 1 ? 2 : 1;
 	u64 until = time_ns() + KWAIT_NS;
 
-	begin();
+	begin_returns_test();
 	start_divers(t);
 	mutex_lock(&trace_mutex);
 	while (n < TOGGLES || (!all_seen(least) && time_ns() < until)) {
@@ -217,7 +217,7 @@ PATCH_TEST(returns_toggle, "returns.toggle_under_load")
 	KEXPECT_EQ(t, conform_switch_victims(false), 0);
 	mutex_unlock(&trace_mutex);
 	end_divers(t);
-	end(t);
+	end_returns_test(t);
 	KEXPECT_EQ(t, returns_missed, before.missed);
 	KEXPECT_EQ(t, returns_refused, before.refused);
 }
@@ -230,16 +230,16 @@ KTEST(returns_too_deep, "returns.deeper_than_room")
 {
 	u32 depth = current_task()->nr_returns;
 
-	begin();
+	begin_returns_test();
 	mutex_lock(&trace_mutex);
 	set_ops(true);
 	KEXPECT_EQ(t, conform_switch_victims(true), 0);
 	for (int i = 0; i < 10; i++)
-		victim_callback(dive, TASK_RETURNS + 10);
+		victim_callback(dive_and_check, TASK_RETURNS + 10);
 	KEXPECT_EQ(t, conform_switch_victims(false), 0);
 	set_ops(false);
 	mutex_unlock(&trace_mutex);
-	end(t);
+	end_returns_test(t);
 	KEXPECT_EQ(t, deepest, TASK_RETURNS - 1);
 	KEXPECT(t, returns_missed - before.missed >= 10 * 10);
 	KEXPECT_EQ(t, current_task()->nr_returns, depth);
@@ -260,11 +260,11 @@ static void switch_all(struct ktest_run *t, bool on)
 	mutex_unlock(&trace_mutex);
 }
 
-static void brief(void *arg)
+static void dive_briefly(void *arg)
 {
-	dive((unsigned long)arg);
+	dive_and_check((unsigned long)arg);
 	task_sleep(NSEC_PER_MSEC / 10);
-	dive((unsigned long)arg);
+	dive_and_check((unsigned long)arg);
 }
 
 /* Tasks begin and end while returns are taken in their first and last functions. */
@@ -273,13 +273,13 @@ static void make_tasks(struct ktest_run *t)
 	struct task *task[8];
 
 	for (unsigned int i = 0; i < ARRAY_SIZE(task); i++) {
-		task[i] = task_create("brief", PRIO_NORMAL, ~0u, brief,
+		task[i] = task_create("brief", PRIO_NORMAL, ~0u, dive_briefly,
 				      (void *)(i % 4ul));
 		KASSERT(t, task[i]);
 		begun++;
 	}
 	for (unsigned int i = 0; i < ARRAY_SIZE(task); i++)
-		join(t, task[i]);
+		join_and_count(t, task[i]);
 }
 
 /* A CPU that comes back begins its idle task anew. */
@@ -290,12 +290,12 @@ static void cycle_cpu(struct ktest_run *t)
 	if (!c)
 		return;
 	KEXPECT_EQ(t, cpu_down(c), 0);
-	gone += held_by(cpus[c].idle);
+	gone += returns_held_by(cpus[c].idle);
 	KEXPECT_EQ(t, cpu_up(c), 0);
 	begun++;
 }
 
-static int drop(struct sink *s, const char *text, size_t len)
+static int drop_text(struct sink *s, const char *text, size_t len)
 {
 	(void)s, (void)text, (void)len;
 	return 0;
@@ -303,14 +303,14 @@ static int drop(struct sink *s, const char *text, size_t len)
 
 static void use_shell(struct ktest_run *t)
 {
-	static struct sink nowhere = { drop };
+	static struct sink nowhere = { drop_text };
 
 	KEXPECT_EQ(t, shell_run(&nowhere, "ps; cat /proc/interrupts"), 0);
 }
 
 PATCH_TEST(returns_everything, "returns.every_site")
 {
-	begin();
+	begin_returns_test();
 	start_divers(t);
 	for (unsigned int i = 0; i < 3; i++) {
 		switch_all(t, true);
@@ -325,7 +325,7 @@ PATCH_TEST(returns_everything, "returns.every_site")
 	}
 	KEXPECT(t, KWAIT(all_seen(1)));
 	end_divers(t);
-	end(t);
+	end_returns_test(t);
 }
 
 /* ---- NMIs ---- */
@@ -334,11 +334,11 @@ static u32 nmis;
 
 static void dive_in_nmi(void)
 {
-	dive(1);
+	dive_and_check(1);
 	count_up(&nmis);
 }
 
-static void nothing(void *arg)
+static void end_without_calls(void *arg)
 {
 	(void)arg;
 }
@@ -351,7 +351,7 @@ KTEST(returns_nmi, "returns.nmi")
 
 	if (arch_nmi_send(cpu_index()))
 		KSKIP(t, "this machine has no NMI");
-	begin();
+	begin_returns_test();
 	nmis = 0;
 	start_divers(t);
 	switch_all(t, true);
@@ -360,10 +360,10 @@ KTEST(returns_nmi, "returns.nmi")
 		arch_nmi_send(sent++ % nr_cpus);
 	WRITE_ONCE(irq_nmi_hook, NULL);
 	/* A CPU that answers an interrupt is in no NMI. */
-	cpu_call(~0u, nothing, NULL);
+	cpu_call(~0u, end_without_calls, NULL);
 	KEXPECT(t, KWAIT(all_seen(1)));
 	switch_all(t, false);
 	end_divers(t);
-	end(t);
+	end_returns_test(t);
 	KEXPECT(t, nmis >= 1000);
 }

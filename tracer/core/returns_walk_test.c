@@ -41,27 +41,27 @@ static struct victim {
 	u32 wrong, taken;
 } v;
 
-static bool enter(struct task_return *r, unsigned int depth)
+static bool walk_test_enter(struct task_return *r, unsigned int depth)
 {
 	(void)r, (void)depth;
 	v.taken += current_task() == v.task;
 	return current_task() == v.task;
 }
 
-static void leave(struct task_return *r, unsigned int depth)
+static void walk_test_leave(struct task_return *r, unsigned int depth)
 {
 	(void)r, (void)depth;
 }
 
 static struct trace_ops walk_ops = {
 	.entry = trace_entry_return,
-	.enter = enter,
-	.leave = leave,
+	.enter = walk_test_enter,
+	.leave = walk_test_leave,
 };
 
 /* ---- the victim ---- */
 
-static void note_hit(struct timer *timer)
+static void note_timer_hit(struct timer *timer)
 {
 	(void)timer;
 	v.hit_before = !READ_ONCE(v.called);
@@ -179,7 +179,7 @@ static struct {
 	u32 held, compared, inside, bad;
 } walk;
 
-static bool same(const struct place *a, const struct place *b)
+static bool same_place(const struct place *a, const struct place *b)
 {
 	return a->n == b->n && !memcmp(a->pcs, b->pcs, a->n * sizeof(*a->pcs));
 }
@@ -194,7 +194,7 @@ static bool is_right(const struct place *p)
 		if (places[i].pcs[0] != p->pcs[0])
 			continue;
 		walk.compared++;
-		return same(&places[i], p);
+		return same_place(&places[i], p);
 	}
 	/* In an epilogue the port decides what is shown. Elsewhere there is a rule. */
 	if (walk.taken)
@@ -204,7 +204,7 @@ static bool is_right(const struct place *p)
 	return true;
 }
 
-static void look(const struct task *task)
+static void look_at_held_task(const struct task *task)
 {
 	struct place p = { 0 };
 	unsigned long pc = arch_frame_pc(task->frame);
@@ -220,7 +220,7 @@ static void look(const struct task *task)
 }
 
 /* The victim may be held more than once until it ends. */
-static void stop_victim(struct ktest_run *t)
+static void stop_walk_victim(struct ktest_run *t)
 {
 	task_stop(v.task);
 	while (READ_ONCE(v.task->state) != TASK_DEAD)
@@ -236,19 +236,19 @@ static void hold_often(struct ktest_run *t, bool taken)
 	memset(&walk, 0, sizeof(walk));
 	walk.taken = taken;
 	v = (struct victim){ 0 };
-	timer_setup(&v.timer, note_hit);
+	timer_setup(&v.timer, note_timer_hit);
 	v.task = task_create_expendable(
 		"walked", PRIO_LOW, 1u << ktest_last_cpu(), walk_main, NULL);
 	KASSERT(t, v.task);
 	while (held && walk.held < TRIALS) {
 		held = task_wait_held(v.task, HOLD_NS);
 		if (held) {
-			look(v.task);
+			look_at_held_task(v.task);
 			task_release(v.task);
 		}
 	}
 	KEXPECT(t, held);
-	stop_victim(t);
+	stop_walk_victim(t);
 	KEXPECT_EQ(t, v.wrong, 0);
 	KEXPECT_EQ(t, walk.bad, 0);
 	printk("# held %u times, %u in trampolines, %u compared\n", walk.held,

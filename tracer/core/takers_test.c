@@ -58,7 +58,7 @@ static struct {
 	u32 calls, wrong, deep;
 } caller;
 
-static void call_on(void *arg)
+static void call_at_random_times(void *arg)
 {
 	struct task *me = current_task();
 	u32 seed = 3;
@@ -115,8 +115,9 @@ static u32 odd_entries(const struct trace_iter *from)
 }
 
 /* Hold the caller at `lo`, or before `hi`, under `from`, and let it go on under `to`. */
-static void follow(struct ktest_run *t, const struct taker *from,
-		   const struct taker *to, unsigned long lo, unsigned long hi)
+static void follow_takers(struct ktest_run *t, const struct taker *from,
+			  const struct taker *to, unsigned long lo,
+			  unsigned long hi)
 {
 	struct trace_iter *it;
 	u32 failures = t->failures;
@@ -152,13 +153,13 @@ static void follow_at(struct ktest_run *t, const struct taker *from,
 	unsigned long at = (unsigned long)from->entry,
 		      back = (unsigned long)trace_return;
 
-	follow(t, from, to, at, at + 1);
+	follow_takers(t, from, to, at, at + 1);
 	if (from->takes)
-		follow(t, from, to, back, back + 1);
+		follow_takers(t, from, to, back, back + 1);
 	/* Between any two instructions. */
 	for (unsigned int n = 0; boot_info.icount && n < 1; n++)
-		follow(t, from, to, (unsigned long)trace_entry,
-		       (unsigned long)trampoline_end);
+		follow_takers(t, from, to, (unsigned long)trace_entry,
+			      (unsigned long)trampoline_end);
 }
 
 static bool begin_pairs(struct ktest_run *t)
@@ -166,8 +167,9 @@ static bool begin_pairs(struct ktest_run *t)
 	trace_test_reset();
 	KEXPECT_EQ(t, trace_test_put("set_ftrace_filter", VICTIMS), 0);
 	KEXPECT_EQ(t, trace_test_put("stack_trace_filter", VICTIMS), 0);
-	caller.task = task_create_expendable(
-		"caller", PRIO_LOW, 1u << ktest_last_cpu(), call_on, NULL);
+	caller.task = task_create_expendable("caller", PRIO_LOW,
+					     1u << ktest_last_cpu(),
+					     call_at_random_times, NULL);
 	return caller.task;
 }
 

@@ -65,7 +65,7 @@ struct trace_ops *trace_wants(const struct tracer *tracer)
  * is function_graph's: otherwise calls would be left out whose callers' returns are
  * recorded. C code, which goes by the session, does their work while that changes.
  */
-static void apply(bool clear)
+static void apply_tracer(bool clear)
 {
 	struct trace_ops *ops = calls_ops(trace_top.tracer);
 	/* C code looks at tracing_on itself, for a trigger or a warning may change it. */
@@ -114,7 +114,7 @@ void trace_record(bool on, cpumask_t mask)
 	mutex_assert_held(&trace_mutex);
 	trace_top.on = on;
 	trace_top.cpumask = mask;
-	apply(false);
+	apply_tracer(false);
 }
 
 void trace_count_pipes(struct trace_instance *in, int by)
@@ -127,7 +127,7 @@ void trace_count_pipes(struct trace_instance *in, int by)
 void trace_refresh(void)
 {
 	mutex_assert_held(&trace_mutex);
-	apply(false);
+	apply_tracer(false);
 }
 
 static u32 want_calls(unsigned int w, const void *arg)
@@ -211,7 +211,7 @@ int trace_wants_changed(struct ctl_handle *h, bool were_on)
 	int err = switch_calls(h, were_on);
 
 	if (!err)
-		apply(false);
+		apply_tracer(false);
 	return err;
 }
 
@@ -260,7 +260,7 @@ int trace_select(struct ctl_handle *h, const char *name)
 		trace_top.tracer = t = old;
 		prepare_latency(h, old);
 	} else {
-		apply(true);
+		apply_tracer(true);
 	}
 	latency_measure(t->latency);
 	if (old->latency && !t->latency)

@@ -15,7 +15,7 @@ bool warning_ends_trace(void)
 	return spin_complain_clears;
 }
 
-static void want(bool on)
+static void want_warning(bool on)
 {
 	WRITE_ONCE(spin_complain_clears, on ? &trace_top.on : NULL);
 }
@@ -34,10 +34,10 @@ static int warning_write(struct ctl_handle *h, char *text)
 	if (err)
 		return err;
 	before = warning_ends_trace();
-	want(on);
+	want_warning(on);
 	err = events_update(h);
 	if (err) {
-		want(before);
+		want_warning(before);
 		events_update(h);
 	}
 	return err;
@@ -52,7 +52,7 @@ static int set_warning(const char *value)
 	int err = param_switch(value, &on);
 
 	if (!err)
-		want(on);
+		want_warning(on);
 	return err;
 }
 KERNEL_PARAM(traceoff_on_warning, "traceoff_on_warning", PARAM_SWITCH,

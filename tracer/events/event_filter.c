@@ -76,7 +76,7 @@ const char event_filter_no_field[] = "Field not found";
 static const char no_memory[] = "Out of memory";
 
 /* Note the first mistake, and where it is; -1. */
-static int wrong(struct parser *ps, const char *where, const char *error)
+static int filter_wrong(struct parser *ps, const char *where, const char *error)
 {
 	if (!ps->error) {
 		ps->error = error;
@@ -91,7 +91,7 @@ static void skip_blanks(struct parser *ps)
 		ps->p++;
 }
 
-static bool accept(struct parser *ps, const char *word)
+static bool accept_word(struct parser *ps, const char *word)
 {
 	size_t n = strlen(word);
 
@@ -107,8 +107,8 @@ static int new_node(struct parser *ps, enum node_kind kind, int left, int right)
 	struct event_filter *f = ps->filter;
 
 	if (f->count == FILTER_NODES)
-		return wrong(ps, ps->p,
-			     "Too many terms in predicate expression");
+		return filter_wrong(ps, ps->p,
+				    "Too many terms in predicate expression");
 	f->node[f->count] =
 		(struct node){ .kind = kind, .left = left, .right = right };
 	return f->count++;
@@ -148,9 +148,9 @@ static int parse_subject(struct parser *ps, struct node *node)
 	while (i < ARRAY_SIZE(subjects) && !name_is(name, n, subjects[i].name))
 		i++;
 	if (i == ARRAY_SIZE(subjects))
-		return wrong(ps, name,
-			     n ? event_filter_no_field :
-				 "Meaningless filter expression");
+		return filter_wrong(ps, name,
+				    n ? event_filter_no_field :
+					"Meaningless filter expression");
 	node->subject = subjects[i].subject;
 	return 0;
 }
@@ -175,14 +175,15 @@ static int parse_operator(struct parser *ps, struct node *node)
 	where = ps->p;
 	/* "&&" is no operator of a test. */
 	for (i = 0; i < ARRAY_SIZE(words); i++)
-		if (strncmp(where, "&&", 2) && accept(ps, words[i]))
+		if (strncmp(where, "&&", 2) && accept_word(ps, words[i]))
 			break;
 	if (i == ARRAY_SIZE(words))
-		return wrong(ps, where, "Invalid operator");
+		return filter_wrong(ps, where, "Invalid operator");
 	node->op = i;
 	if (subject_is_text(node) ? i != OP_EQ && i != OP_NE && i != OP_GLOB :
 				    i == OP_GLOB)
-		return wrong(ps, where, "Illegal operation for field type");
+		return filter_wrong(ps, where,
+				    "Illegal operation for field type");
 	return 0;
 }
 
@@ -190,10 +191,10 @@ static int take_text(struct parser *ps, struct node *node, const char *from,
 		     size_t n)
 {
 	if (n >= FILTER_VALUE)
-		return wrong(ps, from, "Operand too long");
+		return filter_wrong(ps, from, "Operand too long");
 	node->text = kzalloc(n + 1);
 	if (!node->text)
-		return wrong(ps, from, no_memory);
+		return filter_wrong(ps, from, no_memory);
 	memcpy(node->text, from, n);
 	return 0;
 }
@@ -209,14 +210,15 @@ static int parse_text(struct parser *ps, struct node *node)
 			n++;
 		ps->p = from + n;
 		if (!n)
-			return wrong(ps, from,
-				     "Invalid value (did you forget quotes)?");
+			return filter_wrong(
+				ps, from,
+				"Invalid value (did you forget quotes)?");
 		return take_text(ps, node, from, n);
 	}
 	for (from++; from[n] && from[n] != quote; n++)
 		;
 	if (!from[n])
-		return wrong(ps, ps->p, "Missing matching quote");
+		return filter_wrong(ps, ps->p, "Missing matching quote");
 	ps->p = from + n + 1;
 	return take_text(ps, node, from, n);
 }
@@ -233,10 +235,10 @@ static int parse_number(struct parser *ps, struct node *node)
 		n++;
 	strlcpy(text, from + negative, min(n - negative + 1, sizeof(text)));
 	if (text[0] < '0' || text[0] > '9')
-		return wrong(ps, from,
-			     "Invalid value (did you forget quotes)?");
+		return filter_wrong(ps, from,
+				    "Invalid value (did you forget quotes)?");
 	if (n >= sizeof(text) || parse_in_base(text, 0, &v))
-		return wrong(ps, from, "Illegal integer value");
+		return filter_wrong(ps, from, "Illegal integer value");
 	node->number = negative ? -v : v;
 	ps->p = from + n;
 	return 0;
@@ -273,8 +275,9 @@ static int parse_group(struct parser *ps)
 	const char *open = ps->p++;
 	int inner = parse_any(ps);
 
-	return inner < 0 || accept(ps, ")") ? inner :
-					      wrong(ps, open, "Too many '('");
+	return inner < 0 || accept_word(ps, ")") ?
+		       inner :
+		       filter_wrong(ps, open, "Too many '('");
 }
 
 /* Each ( and ! takes a piece of the stack. */
@@ -289,8 +292,8 @@ static int parse_one(struct parser *ps)
 	if (!negated && !group)
 		return parse_test(ps);
 	if (ps->depth == FILTER_DEPTH)
-		return wrong(ps, ps->p,
-			     group ? "Too many '('" : "Too many '!'");
+		return filter_wrong(ps, ps->p,
+				    group ? "Too many '('" : "Too many '!'");
 	ps->depth++;
 	i = group ? parse_group(ps) : parse_not(ps);
 	ps->depth--;
@@ -301,7 +304,7 @@ static int parse_all(struct parser *ps)
 {
 	int left = parse_one(ps), right;
 
-	while (left >= 0 && accept(ps, "&&")) {
+	while (left >= 0 && accept_word(ps, "&&")) {
 		right = parse_one(ps);
 		left = right < 0 ? -1 : new_node(ps, NODE_AND, left, right);
 	}
@@ -312,7 +315,7 @@ static int parse_any(struct parser *ps)
 {
 	int left = parse_all(ps), right;
 
-	while (left >= 0 && accept(ps, "||")) {
+	while (left >= 0 && accept_word(ps, "||")) {
 		right = parse_all(ps);
 		left = right < 0 ? -1 : new_node(ps, NODE_OR, left, right);
 	}
@@ -339,15 +342,15 @@ struct event_filter *event_filter_parse(const struct event *e, const char *text,
 	if (f)
 		f->text = kzalloc(strlen(text) + 1);
 	if (!f || !f->text) {
-		wrong(&ps, text, no_memory);
+		filter_wrong(&ps, text, no_memory);
 	} else {
 		strlcpy(f->text, text, strlen(text) + 1);
 		root = parse_any(&ps);
 		skip_blanks(&ps);
 		if (root >= 0 && *ps.p)
-			wrong(&ps, ps.p,
-			      *ps.p == ')' ? "Too few '('" :
-					     "Invalid operator");
+			filter_wrong(&ps, ps.p,
+				     *ps.p == ')' ? "Too few '('" :
+						    "Invalid operator");
 	}
 	if (!ps.error) {
 		f->root = root;

@@ -24,8 +24,8 @@ struct event_triggers {
 
 /* ---- When the event happens -------------------------------------------------------- */
 
-static void act(const struct event *e, const void *record, bool after,
-		unsigned long ip, bool irqs_off)
+static void event_triggers_act(const struct event *e, const void *record,
+			       bool after, unsigned long ip, bool irqs_off)
 {
 	const struct event_triggers *list = READ_ONCE(e->triggers);
 
@@ -43,13 +43,13 @@ static void act(const struct event *e, const void *record, bool after,
 void event_triggers_before(const struct event *e, const void *record,
 			   bool irqs_off)
 {
-	act(e, record, false, 0, irqs_off);
+	event_triggers_act(e, record, false, 0, irqs_off);
 }
 
 void event_triggers_after(const struct event *e, const void *record,
 			  unsigned long ip, bool irqs_off)
 {
-	act(e, record, true, ip, irqs_off);
+	event_triggers_act(e, record, true, ip, irqs_off);
 }
 
 /* ---- Markers ------------------------------------------------------------------------ */
@@ -145,7 +145,7 @@ bool event_triggers_switch(const struct event *e,
 	return false;
 }
 
-static void drop(struct event_triggers *list)
+static void event_triggers_drop(struct event_triggers *list)
 {
 	for (unsigned int i = 0; list && i < list->nr; i++)
 		command_drop(&list->t[i].command);
@@ -153,14 +153,15 @@ static void drop(struct event_triggers *list)
 }
 
 /* Make `new` the event's list. `gone` is a filter that no list has any longer, or NULL. */
-static int install(struct ctl_handle *h, struct event *e,
-		   struct event_triggers *new, struct event_filter *gone)
+static int event_triggers_install(struct ctl_handle *h, struct event *e,
+				  struct event_triggers *new,
+				  struct event_filter *gone)
 {
 	struct event_triggers *old = e->triggers;
 	int err;
 
 	if (!new->nr) {
-		drop(new);
+		event_triggers_drop(new);
 		new = NULL;
 	}
 	/* Release: its contents first. */
@@ -173,12 +174,12 @@ static int install(struct ctl_handle *h, struct event *e,
 		old = new;
 	}
 	trace_refresh(); /* after this no CPU looks at the old list */
-	drop(old);
+	event_triggers_drop(old);
 	event_filter_free(gone);
 	return err;
 }
 
-static struct event_triggers *copy(const struct event *e)
+static struct event_triggers *event_triggers_copy(const struct event *e)
 {
 	struct event_triggers *new = kzalloc(sizeof(*new));
 
@@ -189,8 +190,8 @@ static struct event_triggers *copy(const struct event *e)
 	return new;
 }
 
-static unsigned int find(const struct event_triggers *list,
-			 const struct command *c)
+static unsigned int event_triggers_find(const struct event_triggers *list,
+					const struct command *c)
 {
 	unsigned int i = 0;
 
@@ -199,15 +200,15 @@ static unsigned int find(const struct event_triggers *list,
 	return i;
 }
 
-static int add(struct ctl_handle *h, struct event *e, struct command *c,
-	       struct event_filter *filter)
+static int event_triggers_add(struct ctl_handle *h, struct event *e,
+			      struct command *c, struct event_filter *filter)
 {
-	struct event_triggers *new = copy(e);
+	struct event_triggers *new = event_triggers_copy(e);
 	int err = 0;
 
 	if (!new)
 		err = ctl_error(h, -ENOMEM, "out of memory");
-	else if (find(new, c) < new->nr)
+	else if (event_triggers_find(new, c) < new->nr)
 		err = ctl_error(h, -EEXIST,
 				"the event has this trigger already; ! takes "
 				"it back");
@@ -219,29 +220,29 @@ static int add(struct ctl_handle *h, struct event *e, struct command *c,
 	if (!err && command_count_make(c))
 		err = ctl_error(h, -ENOMEM, "out of memory");
 	if (err) {
-		drop(new);
+		event_triggers_drop(new);
 	} else {
 		new->t[new->nr].command = *c;
 		new->t[new->nr++].filter = filter;
-		err = install(h, e, new, NULL);
+		err = event_triggers_install(h, e, new, NULL);
 	}
 	if (err)
 		event_filter_free(filter);
 	return err;
 }
 
-static int take_back(struct ctl_handle *h, struct event *e,
-		     const struct command *c)
+static int event_triggers_remove(struct ctl_handle *h, struct event *e,
+				 const struct command *c)
 {
-	struct event_triggers *new = copy(e);
+	struct event_triggers *new = event_triggers_copy(e);
 	struct event_filter *gone;
 	unsigned int i;
 
 	if (!new)
 		return ctl_error(h, -ENOMEM, "out of memory");
-	i = find(new, c);
+	i = event_triggers_find(new, c);
 	if (i == new->nr) {
-		drop(new);
+		event_triggers_drop(new);
 		return ctl_error(h, -ENODEV,
 				 "the event has no such trigger; cat trigger "
 				 "shows them");
@@ -249,7 +250,7 @@ static int take_back(struct ctl_handle *h, struct event *e,
 	gone = new->t[i].filter;
 	command_drop(&new->t[i].command);
 	new->t[i] = new->t[--new->nr];
-	return install(h, e, new, gone);
+	return event_triggers_install(h, e, new, gone);
 }
 
 /* The filter behind " if ", which ends the command there; *err. */
@@ -273,8 +274,9 @@ cut_filter(struct ctl_handle *h, const struct event *e, char *text, int *err)
 }
 
 /* The command that text says, and the filter behind it, or NULL: the caller frees it. */
-static int parse(struct ctl_handle *h, const struct event *e, char *text,
-		 bool remove, struct command *c, struct event_filter **filter)
+static int parse_event_trigger(struct ctl_handle *h, const struct event *e,
+			       char *text, bool remove, struct command *c,
+			       struct event_filter **filter)
 {
 	int err;
 
@@ -296,7 +298,7 @@ int event_trigger_check(struct ctl_handle *h, const struct event *e, char *text)
 {
 	struct event_filter *filter;
 	struct command c;
-	int err = parse(h, e, text, false, &c, &filter);
+	int err = parse_event_trigger(h, e, text, false, &c, &filter);
 
 	if (!err)
 		event_filter_free(filter);
@@ -311,13 +313,13 @@ int event_trigger_write(struct ctl_handle *h, struct event *e, char *text)
 	int err;
 
 	mutex_assert_held(&trace_mutex);
-	err = parse(h, e, text + remove, remove, &c, &filter);
+	err = parse_event_trigger(h, e, text + remove, remove, &c, &filter);
 	if (err)
 		return err;
 	if (!remove)
-		return add(h, e, &c, filter);
+		return event_triggers_add(h, e, &c, filter);
 	event_filter_free(filter);
-	return take_back(h, e, &c);
+	return event_triggers_remove(h, e, &c);
 }
 
 /* The place in its list of the i-th trigger that is an instance's; or the list's length. */
@@ -340,7 +342,7 @@ int event_triggers_clear(struct ctl_handle *h, struct event *e,
 
 	while (!err && e->triggers &&
 	       (at = nth_of(e->triggers, in, 0)) < e->triggers->nr)
-		err = take_back(h, e, &e->triggers->t[at].command);
+		err = event_triggers_remove(h, e, &e->triggers->t[at].command);
 	return err;
 }
 

@@ -12,13 +12,13 @@
 #define KMALLOC "events/kmem/kmalloc/"
 #define KFREE "events/kmem/kfree/"
 
-static void allocate(size_t size)
+static void allocate_and_free(size_t size)
 {
 	kfree(kmalloc(size));
 }
 
 /* Only this task's allocations of 777 bytes matter. */
-static void begin(void)
+static void begin_own_kmalloc(void)
 {
 	char filter[60];
 
@@ -30,32 +30,32 @@ static void begin(void)
 
 KTEST(trigger_off, "event_trigger.traceoff_and_traceon")
 {
-	begin();
+	begin_own_kmalloc();
 	KEXPECT_EQ(t,
 		   trace_test_put(KMALLOC "trigger",
 				  "traceoff if bytes_req == 777"),
 		   0);
 	KEXPECT_EQ(t, trace_test_put(KMALLOC "enable", "1"), 0);
 	KEXPECT(t, trace_test_says(KMALLOC "enable", "1*\n"));
-	allocate(778);
+	allocate_and_free(778);
 	KEXPECT(t, trace_test_says("tracing_on", "1\n"));
 	KEXPECT_EQ(t, trace_test_written(), 0);
 	/* The event that stops tracing is the last that is recorded. */
-	allocate(777);
+	allocate_and_free(777);
 	KEXPECT(t, trace_test_says("tracing_on", "0\n"));
 	KEXPECT_EQ(t, trace_test_written(), 1);
-	allocate(777);
+	allocate_and_free(777);
 	KEXPECT_EQ(t, trace_test_written(), 1);
 	KEXPECT_EQ(t, trace_test_put(KMALLOC "trigger", "!traceoff"), 0);
 	KEXPECT_EQ(t,
 		   trace_test_put(KMALLOC "trigger",
 				  "traceon:1 if bytes_req == 779"),
 		   0);
-	allocate(777);
+	allocate_and_free(777);
 	KEXPECT_EQ(t, trace_test_written(), 1);
-	allocate(779);
+	allocate_and_free(779);
 	KEXPECT(t, trace_test_says("tracing_on", "1\n"));
-	allocate(777);
+	allocate_and_free(777);
 	KEXPECT_EQ(t, trace_test_written(), 2);
 	KEXPECT(t, trace_test_says(KMALLOC "trigger",
 				   "traceon:count=0 if bytes_req == 779\n"));
@@ -71,7 +71,7 @@ KTEST(trigger_enable, "event_trigger.enable_event")
 	void *first = kmalloc(777);
 	char trigger[80];
 
-	begin();
+	begin_own_kmalloc();
 	KEXPECT(t, trace_test_says(KMALLOC "enable", "0\n"));
 	snprintf(trigger, sizeof(trigger),
 		 "enable_event:kmem:kmalloc:1 if ptr == %#lx",
@@ -80,16 +80,16 @@ KTEST(trigger_enable, "event_trigger.enable_event")
 	KEXPECT(t, trace_test_says(KMALLOC "enable", "0*\n"));
 	KEXPECT(t, trace_test_says(KFREE "enable", "0*\n"));
 	KEXPECT(t, trace_test_says("set_event", ""));
-	allocate(777);
+	allocate_and_free(777);
 	KEXPECT_EQ(t, trace_test_written(), 0);
 	kfree(first);
 	KEXPECT(t, trace_test_says(KMALLOC "enable", "1*\n"));
 	KEXPECT(t, trace_test_says("set_event", "kmem:kmalloc\n"));
-	allocate(777);
+	allocate_and_free(777);
 	KEXPECT_EQ(t, trace_test_written(), 1);
 	/* Its one turn is over: what is switched off stays off. */
 	KEXPECT_EQ(t, trace_test_put(KMALLOC "enable", "0"), 0);
-	allocate(777);
+	allocate_and_free(777);
 	KEXPECT_EQ(t, trace_test_written(), 1);
 	KEXPECT_EQ(t, trace_test_put(KFREE "trigger", ""), 0);
 	KEXPECT(t, trace_test_says(KFREE "enable", "0\n"));
@@ -102,13 +102,13 @@ KTEST(trigger_stack, "event_trigger.stacktrace")
 	char *text = kmalloc(4096);
 
 	KASSERT(t, text);
-	begin();
+	begin_own_kmalloc();
 	KEXPECT_EQ(t,
 		   trace_test_put(KMALLOC "trigger",
 				  "stacktrace:2 if bytes_req == 777"),
 		   0);
 	for (int i = 0; i < 3; i++)
-		allocate(777);
+		allocate_and_free(777);
 	KEXPECT_EQ(t, trace_test_written(), 2);
 	trace_test_read("trace", text, 4096, 100);
 	KEXPECT(t, strstr(text, "<stack trace>\n => kmalloc\n => "));
@@ -123,23 +123,24 @@ KTEST(option_stacktrace, "options.stacktrace")
 	char *text = kmalloc(4096);
 
 	KASSERT(t, text);
-	begin();
+	begin_own_kmalloc();
 	KEXPECT_EQ(t, trace_test_put("options/stacktrace", "1"), 0);
 	KEXPECT_EQ(t, trace_test_put(KMALLOC "enable", "1"), 0);
-	allocate(777);
-	allocate(776); /* the filter does not pass it, so it has no stack */
+	allocate_and_free(777);
+	allocate_and_free(
+		776); /* the filter does not pass it, so it has no stack */
 	KEXPECT_EQ(t, trace_test_written(), 2);
 	trace_test_read("trace", text, 4096, 100);
 	KEXPECT(t, strstr(text, "kmalloc: call_site="));
 	KEXPECT(t, strstr(text, "<stack trace>\n => kmalloc\n => "));
 	KEXPECT_EQ(t, trace_test_put("options/stacktrace", "0"), 0);
-	allocate(777);
+	allocate_and_free(777);
 	KEXPECT_EQ(t, trace_test_written(), 3);
 	/* An event about which nothing else is special. */
 	trace_test_reset();
 	KEXPECT_EQ(t, trace_test_put(KFREE "enable", "1"), 0);
 	KEXPECT_EQ(t, trace_test_put("options/stacktrace", "1"), 0);
-	allocate(777);
+	allocate_and_free(777);
 	trace_test_read("trace", text, 4096, 100);
 	KEXPECT(t, strstr(text, "<stack trace>\n => kfree\n => "));
 	KEXPECT_EQ(t, trace_test_put("options/stacktrace", "0"), 0);
@@ -149,7 +150,7 @@ KTEST(option_stacktrace, "options.stacktrace")
 
 KTEST(trigger_function, "event_trigger.of_functions")
 {
-	begin();
+	begin_own_kmalloc();
 	KEXPECT_EQ(t,
 		   trace_test_add("set_ftrace_filter",
 				  "victim_call:enable_event:kmem:kmalloc "
@@ -161,20 +162,20 @@ KTEST(trigger_function, "event_trigger.of_functions")
 			"#### all functions enabled ####\n"
 			"victim_call:enable_event:kmem:kmalloc:unlimited\n"
 			"victim_other:disable_event:kmem:kmalloc:count=2\n"));
-	allocate(777);
+	allocate_and_free(777);
 	KEXPECT_EQ(t, trace_test_written(), 0);
 	for (int i = 0; i < 2; i++) {
 		victim_call(1);
 		KEXPECT(t, trace_test_says(KMALLOC "enable", "1*\n"));
-		allocate(777);
+		allocate_and_free(777);
 		victim_other(1);
 		KEXPECT(t, trace_test_says(KMALLOC "enable", "0*\n"));
-		allocate(777);
+		allocate_and_free(777);
 	}
 	KEXPECT_EQ(t, trace_test_written(), 2);
 	victim_call(1);
 	victim_other(1); /* its turns are over */
-	allocate(777);
+	allocate_and_free(777);
 	KEXPECT_EQ(t, trace_test_written(), 3);
 	KEXPECT_EQ(t,
 		   trace_test_add("set_ftrace_filter",
@@ -254,13 +255,13 @@ KTEST(trigger_marker_entry, "event_trigger.marker_is_one_entry")
 /* A list that replaces another goes on counting where that one is. */
 KTEST(trigger_count_kept, "event_trigger.count_is_kept_while_others_change")
 {
-	begin();
+	begin_own_kmalloc();
 	KEXPECT_EQ(t,
 		   trace_test_put(KMALLOC "trigger",
 				  "stacktrace:3 if bytes_req == 777"),
 		   0);
 	for (int i = 0; i < 5; i++) {
-		allocate(777);
+		allocate_and_free(777);
 		KEXPECT_EQ(t, trace_test_put(KMALLOC "trigger", "traceon"), 0);
 		KEXPECT_EQ(t, trace_test_put(KMALLOC "trigger", "!traceon"), 0);
 	}

@@ -138,7 +138,7 @@ static bool put_record(const struct event *e, unsigned int nr, unsigned int i,
 /*
  * There is a filter, or a list of pids, or a trigger, or option stacktrace; or the event is off
  * until a trigger switches it on, or another instance than the top level records it. Interrupts
- * are off, so all of them stay: event_set_filter(), install(), events_switch().
+ * are off, so all of them stay: event_set_filter(), event_triggers_install(), events_switch().
  */
 static noinline void event_special(const struct event *e, unsigned int nr,
 				   bool irqs_off, const void *record, u32 size)
@@ -305,7 +305,8 @@ static void set_special(struct event *e)
 }
 
 /* Those of the set that change, which has the bits that they had then. */
-static void set_keys(const struct trace_instance *in, struct event_set *set)
+static void set_event_keys(const struct trace_instance *in,
+			   struct event_set *set)
 {
 	u32 mine = 1u << instance_number(in), before;
 	struct event *e;
@@ -339,13 +340,13 @@ int events_switch(struct ctl_handle *h, const struct trace_instance *in,
 	int err;
 
 	mutex_assert_held(&trace_mutex);
-	set_keys(in, &change);
+	set_event_keys(in, &change);
 	/* The scheduler's hook is there before the first event, until after the last. */
 	if (events_are_on())
 		trace_refresh();
 	err = apply_keys(h);
 	if (err)
-		set_keys(in, &change);
+		set_event_keys(in, &change);
 	trace_refresh();
 	for_each_event (e)
 		set_special(e);

@@ -46,7 +46,7 @@ static void note_begin(void *arg)
 	sched.from[cpu] = arch_clock();
 }
 
-static void note_end(void *arg)
+static void note_cpu_end(void *arg)
 {
 	unsigned int cpu = cpu_index();
 
@@ -74,7 +74,7 @@ KTEST(events_switch, "events.sched_switch")
 	/* And while CPUs are idle in between. */
 	for (int i = 0; i < 30; i++)
 		task_sleep(NSEC_PER_MSEC);
-	cpu_call(~0u, note_end, NULL);
+	cpu_call(~0u, note_cpu_end, NULL);
 	trace_test_put("tracing_on", "0");
 	event_test_each(t, look_switch);
 	for_each_online_cpu (cpu) {
@@ -169,7 +169,7 @@ static void end_well(void *arg)
 	(void)arg;
 }
 
-static void store_to_null(void *arg)
+static void events_store_to_null(void *arg)
 {
 	*(volatile u32 *)arg = 0;
 }
@@ -180,7 +180,7 @@ static void break_precondition(void *arg)
 	assert_irqs_off();
 }
 
-static void spin(void *arg)
+static void spin_for_ever(void *arg)
 {
 	(void)arg;
 	for (;;)
@@ -217,9 +217,9 @@ static void end_by(struct ktest_run *t, void (*fn)(void *arg), s64 signal)
 KTEST(events_killed, "events.signal_of_a_killed_task")
 {
 	end_by(t, end_well, 0);
-	end_by(t, store_to_null, SIGNAL_FAULT);
+	end_by(t, events_store_to_null, SIGNAL_FAULT);
 	end_by(t, break_precondition, SIGNAL_ABORT);
-	end_by(t, spin, SIGNAL_KILL);
+	end_by(t, spin_for_ever, SIGNAL_KILL);
 	event_test_end();
 }
 

@@ -138,7 +138,7 @@ static void look_irq(struct ktest_run *t, const struct ring_entry *r)
 
 static u32 fired;
 
-static void fire(struct timer *timer)
+static void fire_often(struct timer *timer)
 {
 	if (++fired < 20)
 		timer_start(timer, NSEC_PER_MSEC / 2);
@@ -153,7 +153,7 @@ KTEST(events_irq, "events.irq_and_timer")
 
 	memset(&irq, 0, sizeof(irq));
 	fired = 0;
-	timer_setup(&timer, fire);
+	timer_setup(&timer, fire_often);
 	event_test_begin("irq:* timer:*");
 	preempt_disable();
 	state = arch_irq_save();

@@ -56,9 +56,9 @@ static bool is_event(const struct event *e, const void *arg)
 }
 
 /* 0 or 1; X when some of them are on, and some off. */
-static char state_of(const struct trace_instance *in,
-		     bool (*chosen)(const struct event *e, const void *arg),
-		     const void *arg)
+static char events_state(const struct trace_instance *in,
+			 bool (*chosen)(const struct event *e, const void *arg),
+			 const void *arg)
 {
 	bool on = false, off = false;
 	struct event *e;
@@ -71,9 +71,10 @@ static char state_of(const struct trace_instance *in,
 	return on && off ? 'X' : on ? '1' : '0';
 }
 
-static int enable(struct ctl_handle *h, char *text,
-		  bool (*chosen)(const struct event *e, const void *arg),
-		  const void *arg)
+static int enable_chosen_events(struct ctl_handle *h, char *text,
+				bool (*chosen)(const struct event *e,
+					       const void *arg),
+				const void *arg)
 {
 	struct event_set set = EVENTS_UNTOUCHED;
 	struct event *e;
@@ -90,12 +91,12 @@ static int enable(struct ctl_handle *h, char *text,
 
 static void all_enable_show(struct ctl_handle *h, struct seq *s)
 {
-	seq_printf(s, "%c\n", state_of(instance_of(h), of_system, NULL));
+	seq_printf(s, "%c\n", events_state(instance_of(h), of_system, NULL));
 }
 
 static int all_enable_write(struct ctl_handle *h, char *text)
 {
-	return enable(h, text, of_system, NULL);
+	return enable_chosen_events(h, text, of_system, NULL);
 }
 TRACE_FILE(events_enable, .path = TRACING "events/enable",
 	   .folders = &trace_folders, .show = all_enable_show,
@@ -104,12 +105,13 @@ TRACE_FILE(events_enable, .path = TRACING "events/enable",
 static void system_enable_show(struct ctl_handle *h, struct seq *s)
 {
 	seq_printf(s, "%c\n",
-		   state_of(instance_of(h), of_system, event_system(h->cpu)));
+		   events_state(instance_of(h), of_system,
+				event_system(h->cpu)));
 }
 
 static int system_enable_write(struct ctl_handle *h, char *text)
 {
-	return enable(h, text, of_system, event_system(h->cpu));
+	return enable_chosen_events(h, text, of_system, event_system(h->cpu));
 }
 TRACE_FILE(system_enable, .path = TRACING "events/%s/enable",
 	   .folders = &trace_folders, .name = event_system,
@@ -118,13 +120,13 @@ TRACE_FILE(system_enable, .path = TRACING "events/%s/enable",
 static void event_enable_show(struct ctl_handle *h, struct seq *s)
 {
 	seq_printf(s, "%c%s\n",
-		   state_of(instance_of(h), is_event, event_at(h->cpu)),
+		   events_state(instance_of(h), is_event, event_at(h->cpu)),
 		   event_is_held(event_at(h->cpu), instance_of(h)) ? "*" : "");
 }
 
 static int event_enable_write(struct ctl_handle *h, char *text)
 {
-	return enable(h, text, is_event, event_at(h->cpu));
+	return enable_chosen_events(h, text, is_event, event_at(h->cpu));
 }
 TRACE_FILE(event_enable, .path = TRACING "events/%s/enable",
 	   .folders = &trace_folders, .name = event_path,
@@ -256,8 +258,8 @@ TRACE_FILE(system_filter, .path = TRACING "events/%s/filter",
 
 /* ---- trigger ------------------------------------------------------------------------- */
 
-static int put_trigger(struct ctl_handle *h, struct seq *s,
-		       const struct event *e)
+static int put_event_trigger(struct ctl_handle *h, struct seq *s,
+			     const struct event *e)
 {
 	bool some = event_trigger_show(s, e, instance_of(h), h->pos);
 
@@ -275,7 +277,7 @@ static int take_trigger(struct ctl_handle *h, char *text, struct event *e)
 
 static int event_trigger_read(struct ctl_handle *h, struct seq *s)
 {
-	return put_trigger(h, s, event_at(h->cpu));
+	return put_event_trigger(h, s, event_at(h->cpu));
 }
 
 static int event_trigger_put(struct ctl_handle *h, char *text)
@@ -289,7 +291,7 @@ TRACE_FILE(event_trigger, .path = TRACING "events/%s/trigger",
 
 static int marker_trigger_read(struct ctl_handle *h, struct seq *s)
 {
-	return put_trigger(h, s, &event_marker);
+	return put_event_trigger(h, s, &event_marker);
 }
 
 static int marker_trigger_put(struct ctl_handle *h, char *text)

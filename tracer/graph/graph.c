@@ -94,7 +94,8 @@ static bool is_inside(const struct task *t, u32 place, const u32 *bits,
 }
 
 /* A filter that is just being written may be read half old, half new, for one call. */
-static noinline enum verdict judge(struct task *t, const struct task_return *r)
+static noinline enum verdict judge_call(struct task *t,
+					const struct task_return *r)
 {
 	const u32 *hidden = READ_ONCE(site_bits.graph_hidden);
 	const u32 *roots = READ_ONCE(site_bits.graph);
@@ -117,7 +118,7 @@ static noinline enum verdict judge(struct task *t, const struct task_return *r)
 	return graph_limits.thresh ? RECORD_RETURN : RECORD;
 }
 
-static u32 offset(unsigned long ip)
+static u32 text_offset(unsigned long ip)
 {
 	return ip - (unsigned long)_text;
 }
@@ -140,7 +141,7 @@ bool graph_record(struct task_return *r, bool irqs_off)
 	if (!graph_session_runs(t))
 		return false;
 	if (__builtin_expect(READ_ONCE(graph_limits.any), 0))
-		verdict = judge(t, r);
+		verdict = judge_call(t, r);
 	if (verdict == LET_BE)
 		return false;
 	if (verdict == HIDE) {
@@ -149,7 +150,7 @@ bool graph_record(struct task_return *r, bool irqs_off)
 		return true;
 	}
 	if (verdict == RECORD &&
-	    !ring_write_at(offset(r->ip), RING_ENTRY(t->graph_depth),
+	    !ring_write_at(text_offset(r->ip), RING_ENTRY(t->graph_depth),
 			   ring_context(irqs_off), NULL, &clock))
 		return false;
 	/* To the tick: so readers know the return of the call, as the trampolines' ones. */
@@ -188,7 +189,7 @@ void graph_leave(struct task_return *r, unsigned int depth)
 						    t->returns_missed);
 		if (ticks >= graph_limits.thresh &&
 		    (s64)(r->clock - rings[cpu_index()].began) >= 0)
-			ring_write_at(RING_RETURN, offset(r->ip),
+			ring_write_at(RING_RETURN, text_offset(r->ip),
 				      ring_context(irqs_off), &took, &now);
 	}
 	arch_irq_restore(state);

@@ -18,7 +18,7 @@
 #define LEVELS (TASK_RETURNS + 12)
 #define TEXT 32768
 
-static int begin(const char *filter)
+static int begin_graph_options(const char *filter)
 {
 	int err;
 
@@ -70,7 +70,7 @@ KTEST(graph_sleep_time, "graph.sleep_time")
 {
 	u64 real, ticks;
 
-	KEXPECT_EQ(t, begin("victim_callback"), 0);
+	KEXPECT_EQ(t, begin_graph_options("victim_callback"), 0);
 	ticks = time_of_call(sleep_on, &real);
 	KEXPECT(t, ticks >= ns_to_clock_delta(SLEEP_NS) && ticks <= real);
 	KEXPECT_EQ(t, trace_test_put("options/sleep-time", "0"), 0);
@@ -144,7 +144,7 @@ KTEST(graph_sleep_stopped, "graph.sleep_time_while_off")
 	u64 real, ticks;
 
 	gates_closed = false;
-	KEXPECT_EQ(t, begin("victim_callback"), 0);
+	KEXPECT_EQ(t, begin_graph_options("victim_callback"), 0);
 	KEXPECT_EQ(t, trace_test_put("options/sleep-time", "0"), 0);
 	keeper = task_create("keeper", PRIO_NORMAL, ~0u, keep_gates, NULL);
 	KASSERT(t, keeper);
@@ -157,7 +157,7 @@ KTEST(graph_sleep_stopped, "graph.sleep_time_while_off")
 }
 
 /* How many calls of the function are in the buffer, while the caller has slept. */
-static unsigned int calls_of(const char *name)
+static unsigned int count_calls_of(const char *name)
 {
 	struct trace_iter *it;
 	const struct ring_entry *e;
@@ -180,20 +180,20 @@ static unsigned int calls_of(const char *name)
 /* A sleeper is woken by an interrupt. */
 KTEST(graph_irqs, "graph.funcgraph_irqs")
 {
-	KEXPECT_EQ(t, begin("irq_event victim_callback"), 0);
-	KEXPECT(t, calls_of("irq_event") > 0);
+	KEXPECT_EQ(t, begin_graph_options("irq_event victim_callback"), 0);
+	KEXPECT(t, count_calls_of("irq_event") > 0);
 	KEXPECT_EQ(t, trace_test_put("options/funcgraph-irqs", "0"), 0);
-	KEXPECT_EQ(t, calls_of("irq_event"), 0);
-	KEXPECT_EQ(t, calls_of("victim_callback"), 1);
+	KEXPECT_EQ(t, count_calls_of("irq_event"), 0);
+	KEXPECT_EQ(t, count_calls_of("victim_callback"), 1);
 	KEXPECT_EQ(t, trace_test_put("options/funcgraph-irqs", "1"), 0);
-	KEXPECT(t, calls_of("irq_event") > 0);
+	KEXPECT(t, count_calls_of("irq_event") > 0);
 	trace_test_reset();
 }
 
-static notrace void nest(unsigned long levels)
+static notrace void nest_calls(unsigned long levels)
 {
 	if (levels)
-		victim_callback(nest, levels - 1);
+		victim_callback(nest_calls, levels - 1);
 }
 
 KTEST(graph_overrun, "graph.funcgraph_overrun")
@@ -203,9 +203,9 @@ KTEST(graph_overrun, "graph.funcgraph_overrun")
 	unsigned int lines = 0;
 
 	KASSERT(t, text);
-	KEXPECT_EQ(t, begin("victim_callback"), 0);
+	KEXPECT_EQ(t, begin_graph_options("victim_callback"), 0);
 	before = current_task()->returns_missed;
-	nest(LEVELS);
+	nest_calls(LEVELS);
 	KEXPECT_EQ(t, current_task()->returns_missed - before, LEVELS - room);
 	trace_test_put("tracing_on", "0");
 	KEXPECT(t, trace_test_read("trace", text, TEXT, 4096) > 0);
@@ -230,7 +230,7 @@ static notrace void move_to(unsigned long cpu)
 }
 
 /* Of each kind, the lines of a call graph that the buffer makes. */
-static void count_lines(unsigned int *kinds)
+static void count_graph_lines(unsigned int *kinds)
 {
 	struct trace_iter *it = trace_iter_open(rings, cpus_present(), true);
 	const struct ring_entry *e;
@@ -255,7 +255,7 @@ KTEST(graph_exact, "graph.returns_name_their_call")
 	unsigned int pairs;
 	u64 began;
 
-	KEXPECT_EQ(t, begin("victim_callback"), 0);
+	KEXPECT_EQ(t, begin_graph_options("victim_callback"), 0);
 	for (unsigned int i = 0; i < ARRAY_SIZE(depths); i++) {
 		KEXPECT_EQ(t, trace_test_put("max_graph_depth", depths[i]), 0);
 		trace_test_put("trace", "");
@@ -287,14 +287,14 @@ KTEST(graph_slept_leaf, "graph.leaf_that_slept")
 	unsigned int kinds[RING_GRAPH_LEAF + 1];
 
 	move_to(0);
-	KEXPECT_EQ(t, begin("victim_callback"), 0);
+	KEXPECT_EQ(t, begin_graph_options("victim_callback"), 0);
 	for (unsigned int i = 0; i < ARRAY_SIZE(settings); i++) {
 		KEXPECT_EQ(t, trace_test_put(settings[i][0], settings[i][1]),
 			   0);
 		trace_test_put("trace", "");
 		memset(kinds, 0, sizeof(kinds));
 		victim_callback(sleep_on, 1);
-		count_lines(kinds);
+		count_graph_lines(kinds);
 		KEXPECT_EQ(t, kinds[RING_GRAPH_LEAF], 1);
 		KEXPECT_EQ(t, kinds[RING_GRAPH_ENTRY], 0);
 	}
@@ -312,7 +312,7 @@ static void return_elsewhere(struct ktest_run *t, unsigned int other)
 
 	victim_callback(move_to, other);
 	victim_callback(move_to, 0);
-	count_lines(kinds);
+	count_graph_lines(kinds);
 	KEXPECT_EQ(t, kinds[RING_GRAPH_ENTRY], 2);
 	KEXPECT_EQ(t, kinds[RING_GRAPH_RETURN], 2);
 	KEXPECT_EQ(t, kinds[RING_GRAPH_LEAF], 0);
@@ -326,7 +326,7 @@ KTEST(graph_elsewhere, "graph.returns_elsewhere")
 	if (!others)
 		KSKIP(t, "one CPU");
 	move_to(0);
-	KEXPECT_EQ(t, begin("victim_callback"), 0);
+	KEXPECT_EQ(t, begin_graph_options("victim_callback"), 0);
 	return_elsewhere(t, bit_lowest(others));
 	/* Nor where no other task is recorded in between. */
 	snprintf(pid, sizeof(pid), "%d", current_task()->pid);
@@ -379,7 +379,7 @@ KTEST(graph_stops, "graph.stops_calls_and_returns_at_once")
 	if (bit_count(READ_ONCE(cpus_online)) < 2)
 		KSKIP(t, "one CPU");
 	task_set_affinity(current_task(), 1u << here);
-	KEXPECT_EQ(t, begin("victim_callback victim_call"), 0);
+	KEXPECT_EQ(t, begin_graph_options("victim_callback victim_call"), 0);
 	stopping = 0;
 	other = task_create("stopped", PRIO_NORMAL,
 			    READ_ONCE(cpus_online) & ~(1u << here),

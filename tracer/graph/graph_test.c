@@ -16,7 +16,7 @@
 
 #define TINY "8"
 
-static int begin(const char *filter)
+static int begin_graph(const char *filter)
 {
 	int err;
 
@@ -25,8 +25,8 @@ static int begin(const char *filter)
 	return err ? err : trace_test_put("current_tracer", "function_graph");
 }
 
-static bool is(const struct ring_entry *e, enum ring_graph graph,
-	       const char *name, unsigned int depth)
+static bool entry_is(const struct ring_entry *e, enum ring_graph graph,
+		     const char *name, unsigned int depth)
 {
 	struct symbol s;
 
@@ -39,7 +39,7 @@ static bool is(const struct ring_entry *e, enum ring_graph graph,
 
 #define SPIN_NS (50 * NSEC_PER_USEC)
 
-static notrace void spin(unsigned long x)
+static notrace void spin_then_call(unsigned long x)
 {
 	u64 end = arch_clock() + ns_to_clock_delta(SPIN_NS);
 
@@ -56,8 +56,8 @@ KTEST(graph_nesting, "graph.nesting_and_durations")
 	struct trace_iter *it;
 	unsigned int n;
 
-	KEXPECT_EQ(t, begin("victim_callback victim_call"), 0);
-	victim_callback(spin, 1);
+	KEXPECT_EQ(t, begin_graph("victim_callback victim_call"), 0);
+	victim_callback(spin_then_call, 1);
 	it = trace_iter_open(rings, cpus_present(), true);
 	KASSERT(t, it);
 	for (n = 0; n < 4 && trace_iter_peek(it); n++) {
@@ -67,8 +67,8 @@ KTEST(graph_nesting, "graph.nesting_and_durations")
 	KEXPECT(t, !trace_iter_peek(it));
 	trace_iter_close(it);
 	for (unsigned int i = 0; i < 2; i++) {
-		KEXPECT(t, is(&e[i], RING_GRAPH_ENTRY, names[i], i));
-		KEXPECT(t, is(&e[3 - i], RING_GRAPH_RETURN, names[i], i));
+		KEXPECT(t, entry_is(&e[i], RING_GRAPH_ENTRY, names[i], i));
+		KEXPECT(t, entry_is(&e[3 - i], RING_GRAPH_RETURN, names[i], i));
 		KEXPECT(t, e[3 - i].ticks <= e[3 - i].clock - e[i].clock);
 	}
 	KEXPECT(t, e[3].ticks > 0 && e[3].ticks >= e[2].ticks);
@@ -82,20 +82,20 @@ KTEST(graph_leaf, "graph.leaf_is_entry_and_return")
 	struct trace_iter *it;
 	struct ring_stats s;
 
-	KEXPECT_EQ(t, begin("victim_outer victim_call"), 0);
+	KEXPECT_EQ(t, begin_graph("victim_outer victim_call"), 0);
 	victim_outer(1);
 	it = trace_iter_open(rings, cpus_present(), true);
 	KASSERT(t, it);
-	KEXPECT(t, is(trace_iter_peek_line(it), RING_GRAPH_ENTRY,
-		      "victim_outer", 0));
+	KEXPECT(t, entry_is(trace_iter_peek_line(it), RING_GRAPH_ENTRY,
+			    "victim_outer", 0));
 	KEXPECT(t, trace_iter_consume(it));
-	KEXPECT(t, is(trace_iter_peek_line(it), RING_GRAPH_LEAF, "victim_call",
-		      1));
+	KEXPECT(t, entry_is(trace_iter_peek_line(it), RING_GRAPH_LEAF,
+			    "victim_call", 1));
 	KEXPECT(t, trace_iter_consume(it));
 	KEXPECT(t, trace_test_books(&s));
 	KEXPECT_EQ(t, s.read, 3);
-	KEXPECT(t, is(trace_iter_peek_line(it), RING_GRAPH_RETURN,
-		      "victim_outer", 0));
+	KEXPECT(t, entry_is(trace_iter_peek_line(it), RING_GRAPH_RETURN,
+			    "victim_outer", 0));
 	trace_iter_next(it);
 	KEXPECT(t, !trace_iter_peek_line(it));
 	trace_iter_close(it);
@@ -110,17 +110,17 @@ KTEST(graph_part, "graph.leaf_taken_apart")
 	struct trace_iter *one, *other;
 	struct ring_stats s;
 
-	KEXPECT_EQ(t, begin("victim_call"), 0);
+	KEXPECT_EQ(t, begin_graph("victim_call"), 0);
 	victim_call(1);
 	one = trace_iter_open(rings, cpus_present(), true);
 	other = trace_iter_open(rings, cpus_present(), true);
 	KASSERT(t, one && other);
-	KEXPECT(t, is(trace_iter_peek_line(one), RING_GRAPH_LEAF, "victim_call",
-		      0));
+	KEXPECT(t, entry_is(trace_iter_peek_line(one), RING_GRAPH_LEAF,
+			    "victim_call", 0));
 	KEXPECT(t, trace_iter_peek(other) && trace_iter_consume(other));
 	KEXPECT(t, !trace_iter_consume(one));
-	KEXPECT(t, is(trace_iter_peek_line(one), RING_GRAPH_RETURN,
-		      "victim_call", 0));
+	KEXPECT(t, entry_is(trace_iter_peek_line(one), RING_GRAPH_RETURN,
+			    "victim_call", 0));
 	KEXPECT(t, trace_iter_consume(one));
 	KEXPECT(t, trace_iter_peek(other) && !trace_iter_consume(other));
 	trace_iter_close(one);
@@ -137,7 +137,7 @@ struct reader {
 	u64 read;
 };
 
-static void read_on(void *arg)
+static void read_graph_on(void *arg)
 {
 	struct trace_iter *it = trace_iter_open(rings, cpus_present(), false);
 	const struct ring_entry *e;
@@ -158,7 +158,7 @@ static void read_on(void *arg)
 }
 
 /* How many entries are left; a leaf counts as two. */
-static u64 walk(void)
+static u64 count_entries_left(void)
 {
 	struct trace_iter *it = trace_iter_open(rings, cpus_present(), true);
 	const struct ring_entry *e;
@@ -181,11 +181,11 @@ KTEST(graph_books, "graph.books_add_up")
 	struct ring_stats s;
 
 	KEXPECT_EQ(t, trace_test_put("buffer_size_kb", TINY), 0);
-	KEXPECT_EQ(t, begin("victim_call"), 0);
+	KEXPECT_EQ(t, begin_graph("victim_call"), 0);
 	for (unsigned int i = 0; i < ARRAY_SIZE(readers); i++)
 		readers[i].task =
-			task_create("reader", PRIO_LOW, cpus_present(), read_on,
-				    &readers[i]);
+			task_create("reader", PRIO_LOW, cpus_present(),
+				    read_graph_on, &readers[i]);
 	KEXPECT(t, trace_workers_start(w, 5000));
 	calls = trace_workers_join(w);
 	for (unsigned int i = 0; i < ARRAY_SIZE(readers); i++) {
@@ -195,14 +195,14 @@ KTEST(graph_books, "graph.books_add_up")
 	KEXPECT(t, trace_test_books(&s));
 	KEXPECT_EQ(t, s.written, 2 * calls);
 	KEXPECT_EQ(t, s.read, readers[0].read + readers[1].read);
-	KEXPECT_EQ(t, walk(), s.held);
+	KEXPECT_EQ(t, count_entries_left(), s.held);
 	trace_test_put("trace", "");
 	for (unsigned int i = 0; i < 1000; i++)
 		victim_call(i);
 	KEXPECT(t, trace_test_books(&s));
 	KEXPECT_EQ(t, s.written, 2000);
 	KEXPECT(t, s.overwritten > 0);
-	KEXPECT_EQ(t, walk(), s.held);
+	KEXPECT_EQ(t, count_entries_left(), s.held);
 	trace_test_reset();
 	trace_test_size(kb);
 }
@@ -215,7 +215,7 @@ static void turn_off(unsigned long x)
 	trace_test_put("tracing_on", "0");
 }
 
-static void clear(unsigned long x)
+static void clear_trace(unsigned long x)
 {
 	(void)x;
 	trace_test_put("trace", "");
@@ -253,7 +253,7 @@ static u64 entries_after(struct ktest_run *t, void (*fn)(unsigned long x))
 	u32 depth = current_task()->nr_returns;
 	struct ring_stats s;
 
-	KEXPECT_EQ(t, begin("victim_callback victim_other"), 0);
+	KEXPECT_EQ(t, begin_graph("victim_callback victim_other"), 0);
 	KEXPECT_EQ(t, victim_callback(fn, 7), 8);
 	KEXPECT_EQ(t, current_task()->nr_returns, depth);
 	KEXPECT(t, trace_test_books(&s));
@@ -266,7 +266,7 @@ KTEST(graph_late, "graph.late_returns")
 	struct ring_stats s;
 
 	KEXPECT_EQ(t, entries_after(t, turn_off), 1);
-	KEXPECT_EQ(t, entries_after(t, clear), 0);
+	KEXPECT_EQ(t, entries_after(t, clear_trace), 0);
 	KEXPECT_EQ(t, entries_after(t, select_nop), 0);
 	KEXPECT_EQ(t, entries_after(t, select_function), 0);
 	/*
@@ -314,7 +314,7 @@ KTEST(graph_refuses, "graph.refuses")
 	unsigned long ip, text = (unsigned long)_text;
 	struct trace_ops *ops;
 
-	KEXPECT_EQ(t, begin("victim_call"), 0);
+	KEXPECT_EQ(t, begin_graph("victim_call"), 0);
 	victim_call(1); /* its frame is known now */
 	ip = site_address(trace_test_site(victim_call)) +
 	     trace_test_site_length;
@@ -342,7 +342,7 @@ KTEST(graph_filters, "graph.filters_and_cpus")
 	struct trace_worker w[MAX_CPUS];
 	struct ring_stats s;
 
-	KEXPECT_EQ(t, begin("victim_*"), 0);
+	KEXPECT_EQ(t, begin_graph("victim_*"), 0);
 	KEXPECT_EQ(t, entries_of_outer(), 4);
 	trace_test_put("set_ftrace_notrace", "victim_call");
 	KEXPECT_EQ(t, entries_of_outer(), 2);
@@ -361,7 +361,7 @@ KTEST(graph_filters, "graph.filters_and_cpus")
 }
 
 /* victim_outer() calls victim_call(); this calls both, and victim_other() behind them. */
-static notrace void inner(unsigned long x)
+static notrace void call_outer_and_other(unsigned long x)
 {
 	victim_outer(x);
 	victim_other(x);
@@ -373,22 +373,23 @@ static u64 entries_of_callback(void)
 	struct ring_stats s;
 
 	trace_test_put("trace", "");
-	victim_callback(inner, 1);
+	victim_callback(call_outer_and_other, 1);
 	return trace_test_books(&s) ? s.held : ~0ull;
 }
 
-/* Whether the return of spin()'s caller, which takes SPIN_NS, is recorded alone. */
+/* Whether the return of spin_then_call()'s caller, which takes SPIN_NS, is recorded alone. */
 static bool only_spin_is_long(void)
 {
 	struct trace_iter *it;
 	bool alone = false;
 
 	trace_test_put("trace", "");
-	victim_callback(spin, 1);
+	victim_callback(spin_then_call, 1);
 	it = trace_iter_open(rings, cpus_present(), true);
 	if (!it)
 		return false;
-	if (is(trace_iter_peek(it), RING_GRAPH_RETURN, "victim_callback", 0)) {
+	if (entry_is(trace_iter_peek(it), RING_GRAPH_RETURN, "victim_callback",
+		     0)) {
 		trace_iter_next(it);
 		alone = !trace_iter_peek(it);
 	}
@@ -401,7 +402,7 @@ KTEST(graph_limits, "graph.limits")
 	struct ring_stats s;
 	int tries = 0;
 
-	KEXPECT_EQ(t, begin("victim_*"), 0);
+	KEXPECT_EQ(t, begin_graph("victim_*"), 0);
 	KEXPECT_EQ(t, entries_of_callback(), 8);
 	KEXPECT_EQ(t, trace_test_put("set_graph_function", "victim_outer"), 0);
 	KEXPECT_EQ(t, entries_of_callback(), 4);
@@ -424,7 +425,7 @@ KTEST(graph_limits, "graph.limits")
 	KEXPECT_EQ(t, trace_test_put("max_graph_depth", "0"), 0);
 	KEXPECT_EQ(t, entries_of_callback(), 8);
 	KEXPECT_EQ(t, trace_test_put("tracing_thresh", "40"), 0);
-	/* victim_call(), which spin() calls, takes as long only if the host stops the guest. */
+	/* victim_call(), which spin_then_call() calls, takes as long only if the host stops the guest. */
 	while (!only_spin_is_long() && ++tries < 100)
 		;
 	KEXPECT(t, tries < 100);
@@ -439,7 +440,7 @@ KTEST(graph_recursion, "graph.recursion_is_counted")
 	struct ring_stats s;
 	irq_state_t state;
 
-	KEXPECT_EQ(t, begin("victim_*"), 0);
+	KEXPECT_EQ(t, begin_graph("victim_*"), 0);
 	KASSERT(t, ring_enter(&state));
 	KEXPECT_EQ(t, victim_outer(1), 5);
 	ring_leave(state);
@@ -458,7 +459,7 @@ KTEST(graph_files, "graph.trace_and_trace_pipe")
 	char *one = kmalloc(4096), *two = kmalloc(4096), *body;
 
 	KASSERT(t, one && two);
-	KEXPECT_EQ(t, begin("victim_outer victim_call"), 0);
+	KEXPECT_EQ(t, begin_graph("victim_outer victim_call"), 0);
 	victim_outer(1);
 	ring_mark(rings, "a note", 6);
 	victim_outer(2);

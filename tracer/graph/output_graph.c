@@ -24,7 +24,7 @@
 #define PROC_WIDTH 14 /* of a task's name and pid */
 #define COMM_WIDTH 7
 
-static bool shows(unsigned int column)
+static bool column_shown(unsigned int column)
 {
 	return trace_option(OPT_CONTEXT_INFO) && trace_option(column);
 }
@@ -47,7 +47,7 @@ void trace_graph_header(struct seq *s, bool flags)
 	bool time = trace_option(OPT_GRAPH_ABSTIME);
 	bool cpu = trace_option(OPT_GRAPH_CPU);
 	bool task = trace_option(OPT_GRAPH_PROC);
-	bool duration = shows(OPT_GRAPH_DURATION);
+	bool duration = column_shown(OPT_GRAPH_DURATION);
 
 	if (flags)
 		put_flags_legend(s, 16 * time + 4 * cpu + 17 * task);
@@ -100,7 +100,7 @@ static void put_duration(struct seq *s, u64 ticks)
 {
 	u64 ns = clock_delta_to_ns(ticks);
 
-	if (!shows(OPT_GRAPH_DURATION))
+	if (!column_shown(OPT_GRAPH_DURATION))
 		return;
 	seq_printf(s, "%c ",
 		   trace_option(OPT_GRAPH_OVERHEAD) ? trace_mark(ns) : ' ');
@@ -110,14 +110,14 @@ static void put_duration(struct seq *s, u64 ticks)
 
 static void put_no_duration(struct seq *s)
 {
-	if (shows(OPT_GRAPH_DURATION))
+	if (column_shown(OPT_GRAPH_DURATION))
 		seq_printf(s, "%14s|  ", "");
 }
 
 /* ---- Lines ------------------------------------------------------------------ */
 
-static void put_entry(struct seq *s, struct trace_graph *g,
-		      const struct ring_entry *e)
+static void put_graph_entry(struct seq *s, struct trace_graph *g,
+			    const struct ring_entry *e)
 {
 	bool leaf = e->graph == RING_GRAPH_LEAF;
 
@@ -134,8 +134,8 @@ static void put_entry(struct seq *s, struct trace_graph *g,
 
 /* Where the line that opened the brace is missing, or is far from it, this one
  * has the name. */
-static void put_return(struct seq *s, struct trace_graph *g,
-		       const struct ring_entry *e)
+static void put_graph_return(struct seq *s, struct trace_graph *g,
+			     const struct ring_entry *e)
 {
 	put_duration(s, e->ticks);
 	seq_printf(s, "%*s}", (int)e->depth * INDENT, "");
@@ -179,13 +179,13 @@ static void put_comment(struct seq *s, const struct trace_graph *g,
 /* The columns before the duration. */
 static void put_context(struct seq *s, const struct ring_entry *e, bool flags)
 {
-	if (shows(OPT_GRAPH_ABSTIME)) {
+	if (column_shown(OPT_GRAPH_ABSTIME)) {
 		trace_time(s, &trace_top, ring_when(e));
 		seq_printf(s, " |  ");
 	}
-	if (shows(OPT_GRAPH_CPU))
+	if (column_shown(OPT_GRAPH_CPU))
 		put_cpu(s, e->cpu);
-	if (shows(OPT_GRAPH_PROC)) {
+	if (column_shown(OPT_GRAPH_PROC)) {
 		put_task(s, e->pid);
 		seq_printf(s, " | ");
 	}
@@ -209,10 +209,10 @@ static void put_interrupt(struct seq *s, const struct ring_entry *e, bool flags,
 			  const char *mark)
 {
 	put_context(s, e, flags);
-	if (shows(OPT_GRAPH_DURATION))
+	if (column_shown(OPT_GRAPH_DURATION))
 		seq_printf(s, "  ");
 	seq_printf(s, "%s", mark);
-	if (shows(OPT_GRAPH_DURATION))
+	if (column_shown(OPT_GRAPH_DURATION))
 		seq_printf(s, " |");
 	seq_printf(s, "\n");
 }
@@ -231,9 +231,9 @@ void trace_graph_line(struct seq *s, struct trace_graph *g,
 		put_interrupt(s, e, flags, "==========>");
 	put_context(s, e, flags);
 	if (e->graph == RING_GRAPH_RETURN)
-		put_return(s, g, e);
+		put_graph_return(s, g, e);
 	else if (e->graph)
-		put_entry(s, g, e);
+		put_graph_entry(s, g, e);
 	else
 		put_comment(s, g, e);
 	if (interrupt && e->graph != RING_GRAPH_ENTRY)

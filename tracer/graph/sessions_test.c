@@ -13,7 +13,7 @@
 
 /* How many calls are in the buffer: of one function, or NULL: of all; by one task, or -1: by all;
  * on the CPUs of a mask. */
-static u32 calls_of(const char *name, int pid, cpumask_t on)
+static u32 count_session_calls(const char *name, int pid, cpumask_t on)
 {
 	struct trace_iter *it = trace_iter_open(rings, on, true);
 	const struct ring_entry *e;
@@ -31,7 +31,7 @@ static u32 calls_of(const char *name, int pid, cpumask_t on)
 /* This task's calls. */
 static u32 own_calls(const char *name)
 {
-	return calls_of(name, current_task()->pid, cpus_present());
+	return count_session_calls(name, current_task()->pid, cpus_present());
 }
 
 #define VICTIMS "victim_callback victim_outer victim_call victim_other"
@@ -47,7 +47,7 @@ static void call_inside(struct ktest_run *t, void (*fn)(unsigned long x))
 
 /* ---- Depths and roots ---- */
 
-static notrace void begin_anew(unsigned long x)
+static notrace void restart_tracer(unsigned long x)
 {
 	trace_test_put("current_tracer", "nop");
 	trace_test_put("current_tracer", "function_graph");
@@ -59,7 +59,7 @@ KTEST(session_depth, "graph.session.max_graph_depth")
 {
 	trace_test_reset();
 	KEXPECT_EQ(t, trace_test_put("max_graph_depth", "1"), 0);
-	call_inside(t, begin_anew);
+	call_inside(t, restart_tracer);
 	KEXPECT_EQ(t, own_calls("victim_other"), 1);
 	KEXPECT_EQ(t, own_calls("victim_outer"), 1);
 	KEXPECT_EQ(t, own_calls("victim_call"), 0);
@@ -74,14 +74,14 @@ KTEST(session_root, "graph.session.set_graph_function")
 		   trace_test_put("set_graph_function",
 				  "victim_callback victim_outer"),
 		   0);
-	call_inside(t, begin_anew);
+	call_inside(t, restart_tracer);
 	KEXPECT_EQ(t, own_calls("victim_other"), 0);
 	KEXPECT_EQ(t, own_calls("victim_outer"), 1);
 	KEXPECT_EQ(t, own_calls("victim_call"), 1);
 	trace_test_reset();
 }
 
-static notrace void narrow(unsigned long x)
+static notrace void narrow_graph(unsigned long x)
 {
 	trace_test_put("set_graph_function", "victim_outer");
 	victim_other(x);
@@ -92,7 +92,7 @@ static notrace void narrow(unsigned long x)
 KTEST(session_narrowed, "graph.set_graph_function_inside_calls")
 {
 	trace_test_reset();
-	call_inside(t, narrow);
+	call_inside(t, narrow_graph);
 	KEXPECT_EQ(t, own_calls("victim_callback"), 1);
 	KEXPECT_EQ(t, own_calls("victim_other"), 0);
 	KEXPECT_EQ(t, own_calls("victim_outer"), 1);
@@ -110,7 +110,7 @@ static const char *traces_of(const struct task *task)
 	return (const char *)&task->nr_returns;
 }
 
-static void end_at_once(void *arg)
+static void end_new_task(void *arg)
 {
 	(void)arg;
 }
@@ -131,7 +131,7 @@ KTEST(session_idle_bytes, "graph.idle_task_begins_as_a_fresh_one")
 	trace_test_reset();
 	memset(&idle->nr_returns, 0x5a, TRACES_SIZE);
 	KEXPECT_EQ(t, cpu_up(c), 0);
-	fresh = task_create("fresh", PRIO_LOW, 1u << c, end_at_once, NULL);
+	fresh = task_create("fresh", PRIO_LOW, 1u << c, end_new_task, NULL);
 	KASSERT(t, fresh);
 	KEXPECT(t, KWAIT(READ_ONCE(fresh->state) == TASK_DEAD));
 	for (size_t i = 0; i < TRACES_SIZE; i++)
@@ -153,6 +153,7 @@ KTEST(session_idle, "graph.idle_task_is_seen_again")
 	KEXPECT_EQ(t, trace_test_put("max_graph_depth", "20"), 0);
 	KEXPECT_EQ(t, trace_test_put("set_graph_notrace", ""), 0);
 	KEXPECT_EQ(t, cpu_up(c), 0);
-	KEXPECT(t, KWAIT(calls_of("cpu_idle_check", 0, 1u << c) > 2));
+	KEXPECT(t,
+		KWAIT(count_session_calls("cpu_idle_check", 0, 1u << c) > 2));
 	trace_test_reset();
 }

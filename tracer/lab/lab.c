@@ -31,7 +31,7 @@ static struct {
 	unsigned int count[LAB_INCOMPLETE + 1], total;
 } this_run;
 
-static bool name_matches(const char *name)
+static bool scheme_name_matches(const char *name)
 {
 	return !this_run.glob || glob_match(this_run.glob, name);
 }
@@ -59,7 +59,7 @@ static bool make_case(struct lab_case *c, unsigned int i)
 }
 
 /* Why it cannot be shown here, or NULL. */
-static const char *hindered(const struct lab_case *c)
+static const char *scheme_hindered(const struct lab_case *c)
 {
 	if (c->own && !this_run.able)
 		return "the site is not in the site table";
@@ -70,7 +70,7 @@ static const char *hindered(const struct lab_case *c)
 
 static void run_case(struct lab_case *c)
 {
-	c->incomplete = hindered(c);
+	c->incomplete = scheme_hindered(c);
 	if (c->incomplete)
 		return;
 	if (c->begin)
@@ -98,7 +98,7 @@ static void run_cases(void)
 	struct lab_case *c = &the_case;
 
 	for (unsigned int i = 0; make_case(c, i); i++) {
-		if (!name_matches(c->name) || console_interrupted())
+		if (!scheme_name_matches(c->name) || console_interrupted())
 			continue;
 		this_run.total++;
 		if (this_run.list) {
@@ -133,7 +133,7 @@ static void tasks_end(void)
 		lab_own_end();
 }
 
-static int result(void)
+static int lab_result(void)
 {
 	if (this_run.list)
 		return 0;
@@ -151,13 +151,13 @@ static int result(void)
 static bool any_matches(void)
 {
 	for (unsigned int i = 0; make_case(&the_case, i); i++)
-		if (name_matches(the_case.name))
+		if (scheme_name_matches(the_case.name))
 			return true;
 	return false;
 }
 
 /* Is there anything to run, and would it prove anything? Else a line says so. */
-static int check_run(void)
+static int check_lab_run(void)
 {
 	if (!any_matches())
 		return shell_error(-ENOENT, "lab",
@@ -198,12 +198,12 @@ static int run_lab(struct sink *out, const char *glob, bool json, bool list)
 	this_run.json = json;
 	this_run.list = list;
 	task_set_affinity(current_task(), 1);
-	err = check_run();
+	err = check_lab_run();
 	if (!err && !list)
 		err = tasks_begin();
 	if (!err) {
 		run_cases();
-		err = result();
+		err = lab_result();
 	}
 	tasks_end();
 	task_set_affinity(current_task(), before);

@@ -57,7 +57,7 @@ static u64 ahead;
  * when the trial began: anywhere in it, or one boundary could be missed each time.
  * Returns where the interrupt came, 0 if not before the end.
  */
-static unsigned long trial(struct lab_task *l, unsigned int delay)
+static unsigned long try_hold(struct lab_task *l, unsigned int delay)
 {
 	unsigned long threes = delay & 1, twos = (delay - 3 * threes) / 2;
 	struct task *me = current_task();
@@ -86,7 +86,7 @@ static unsigned long trial(struct lab_task *l, unsigned int delay)
  * may come before, but not twice: each trial would take twice as long from then on. */
 static bool too_soon(struct lab_task *l, unsigned int delay)
 {
-	return trial(l, delay) && trial(l, delay) && ahead < ~0ull / 4;
+	return try_hold(l, delay) && try_hold(l, delay) && ahead < ~0ull / 4;
 }
 
 /* The fewest instructions of delay with which the interrupt comes before the victim's end. */
@@ -96,11 +96,11 @@ static unsigned int find_first(struct lab_task *l)
 
 	while (too_soon(l, lo))
 		ahead *= 2;
-	while (!trial(l, hi) && hi < DELAY_MAX / 2)
+	while (!try_hold(l, hi) && hi < DELAY_MAX / 2)
 		hi *= 2;
 	while (lo + 1 < hi) {
 		mid = (lo + hi) / 2;
-		if (trial(l, mid))
+		if (try_hold(l, mid))
 			hi = mid;
 		else
 			lo = mid;
@@ -132,7 +132,7 @@ static void sweep_once(struct lab_task *l)
 
 	for (unsigned int d = l->first;
 	     d < l->first + l->span && seen < DELAY_SEEN; d += 1 + (d == 2)) {
-		pc = trial(l, d);
+		pc = try_hold(l, d);
 		note_seen(l->map, pc, d);
 		if (!in_loop(l->victim, pc, loop)) {
 			loop = pc;
@@ -158,12 +158,12 @@ static void hold_job(struct lab_task *l)
 		int off = i % DITHER, d = (off + 1) / 2;
 
 		d = (int)l->delay + (off & 1 ? d : -d);
-		trial(l, d < 4 ? 4 : d);
+		try_hold(l, d < 4 ? 4 : d);
 	}
 	/* What the sweep saw there was some other interrupt: look everywhere. */
 	for (unsigned int i = 0; i < SWEEPS * l->span; i++)
 		if (!READ_ONCE(l->stop))
-			trial(l, max(l->first, 4u) + i % l->span);
+			try_hold(l, max(l->first, 4u) + i % l->span);
 }
 
 static void once_job(struct lab_task *l)
@@ -209,7 +209,7 @@ static bool fix_fault(struct trap_frame *f)
 
 /* ---- in the lab's ---- */
 
-static void calibrate(void)
+static void calibrate_hold(void)
 {
 	u64 start = arch_clock();
 
@@ -237,12 +237,12 @@ static int get_ready(struct lab_task *l)
 int lab_task_start(struct lab_task *l, unsigned int cpu)
 {
 	if (!ahead)
-		calibrate();
+		calibrate_hold();
 	*l = (struct lab_task){ .cpu = cpu };
 	return get_ready(l);
 }
 
-static void bury(struct lab_task *l)
+static void bury_task(struct lab_task *l)
 {
 	task_join(l->task);
 	l->task = NULL;
@@ -254,7 +254,7 @@ void lab_task_stop(struct lab_task *l)
 		return;
 	task_stop(l->task);
 	task_release(l->task);
-	bury(l);
+	bury_task(l);
 }
 
 /* Wherever it is, it is a task that takes interrupts, or nothing helps. */
@@ -267,7 +267,7 @@ static enum lab_end catch_lost(struct lab_task *l)
 	} else if (l->task->state != TASK_DEAD) {
 		panic("lab: a victim cannot be caught: interrupts are off");
 	}
-	bury(l);
+	bury_task(l);
 	return LAB_LOST;
 }
 
@@ -278,7 +278,7 @@ static enum lab_end wait_end(struct lab_task *l, u64 ns)
 	if (l->task->state != TASK_DEAD)
 		return catch_lost(l);
 	memcpy(l->calls, lab_calls, sizeof(l->calls));
-	bury(l);
+	bury_task(l);
 	return LAB_DIED;
 }
 

@@ -25,20 +25,20 @@ static int jump_switch(const char *by, bool on)
 	return err;
 }
 
-static bool turns_on(const struct lab_case *c)
+static bool jump_turns_on(const struct lab_case *c)
 {
 	return !c->before->calls[0];
 }
 
 static int jump_set(struct lab_case *c, unsigned int state)
 {
-	return jump_switch("stop", turns_on(c) == (state == 1));
+	return jump_switch("stop", jump_turns_on(c) == (state == 1));
 }
 
 static int jump_step(struct lab_case *c, unsigned int from)
 {
 	(void)from;
-	return jump_switch(c->strategy, turns_on(c));
+	return jump_switch(c->strategy, jump_turns_on(c));
 }
 
 /* The label is off when no case runs, and the strategy is what it was. */

@@ -29,17 +29,17 @@ static void count_if(unsigned long ip, const struct lab_victim *v, u32 *calls)
 		count_up(calls);
 }
 
-static void count_call(unsigned long ip, unsigned long parent,
-		       struct trace_ops *ops)
+static void count_own_call(unsigned long ip, unsigned long parent,
+			   struct trace_ops *ops)
 {
 	(void)parent, (void)ops;
 	count_if(ip, &lab_victim_own, &lab_calls[0]);
 }
-PATCH_INDIRECT(trace_entry_call, count_call);
+PATCH_INDIRECT(trace_entry_call, count_own_call);
 struct trace_ops lab_count_ops = { .entry = trace_entry_call,
-				   .func = count_call };
+				   .func = count_own_call };
 struct trace_ops lab_choose_ops = { .entry = trace_entry_choose,
-				    .func = count_call };
+				    .func = count_own_call };
 
 static bool count_entry(struct task_return *r, unsigned int depth)
 {
@@ -102,20 +102,21 @@ int lab_own_switch(const struct lab_victim *v, const char *by, bool on)
 
 /* ---- strategies ---- */
 
-static bool turns_on(const struct lab_case *c)
+static bool own_turns_on(const struct lab_case *c)
 {
 	return !c->before->calls[0];
 }
 
 static int own_set(struct lab_case *c, unsigned int state)
 {
-	return lab_own_switch(c->victim, "stop", turns_on(c) == (state == 1));
+	return lab_own_switch(c->victim, "stop",
+			      own_turns_on(c) == (state == 1));
 }
 
 static int own_step(struct lab_case *c, unsigned int from)
 {
 	(void)from;
-	return lab_own_switch(c->victim, c->strategy, turns_on(c));
+	return lab_own_switch(c->victim, c->strategy, own_turns_on(c));
 }
 
 /* The same instructions, with its return noticed. */
@@ -160,7 +161,7 @@ static void make_own(struct lab_case *c, const struct patch_strategy *s,
 
 /* ---- one after the other ---- */
 
-static bool known(void)
+static bool own_sites_known(void)
 {
 	return site_find(lab_victim_own.site) >= 0 &&
 	       site_find(lab_victim_return.site) >= 0;
@@ -171,9 +172,9 @@ static bool find_own(void)
 {
 	lab_victim_own.run(0, 0);
 	lab_victim_return.run(0, 0);
-	for (int i = 0; i < 30 && !known(); i++)
+	for (int i = 0; i < 30 && !own_sites_known(); i++)
 		task_sleep(NSEC_PER_SEC / 10);
-	return known();
+	return own_sites_known();
 }
 
 bool lab_own_begin(void)

@@ -44,8 +44,8 @@ enum lab_verdict lab_judge(const struct lab_case *c)
 }
 
 /* "+3" in the site, else "name+0x.." */
-static int place(char *buf, size_t size, const struct lab_case *c,
-		 unsigned long pc)
+static int place_text(char *buf, size_t size, const struct lab_case *c,
+		      unsigned long pc)
 {
 	long off = pc - c->victim->site;
 
@@ -54,7 +54,7 @@ static int place(char *buf, size_t size, const struct lab_case *c,
 	return snprintf(buf, size, "%pS", (void *)pc);
 }
 
-static size_t used(int n, size_t size)
+static size_t bytes_used(int n, size_t size)
 {
 	return min((size_t)n, size - 1);
 }
@@ -71,12 +71,13 @@ static size_t damage_text(char *buf, size_t size, const struct lab_case *c,
 
 		if (!(f->damage & damages[i].bit))
 			continue;
-		n += used(snprintf(buf + n, size - n, "%s%s%s", comma,
-				   fault ? f->what : damages[i].text,
-				   fault ? " at " : ""),
-			  size - n);
+		n += bytes_used(snprintf(buf + n, size - n, "%s%s%s", comma,
+					 fault ? f->what : damages[i].text,
+					 fault ? " at " : ""),
+				size - n);
 		if (fault)
-			n += used(place(buf + n, size - n, c, f->at), size - n);
+			n += bytes_used(place_text(buf + n, size - n, c, f->at),
+					size - n);
 		comma = ", ";
 	}
 	return n;
@@ -88,7 +89,7 @@ static size_t finding_text(char *buf, size_t size, const struct lab_case *c,
 	size_t n = damage_text(buf, size, c, f);
 
 	if (f->between) {
-		n += used(
+		n += bytes_used(
 			snprintf(buf + n, size - n,
 				 f->state && f->state < c->last ?
 					 " on another CPU between the writes" :
@@ -96,18 +97,21 @@ static size_t finding_text(char *buf, size_t size, const struct lab_case *c,
 			size - n);
 		return n;
 	}
-	n += used(snprintf(buf + n, size - n, " when held at "), size - n);
-	n += used(place(buf + n, size - n, c, f->held[0]), size - n);
+	n += bytes_used(snprintf(buf + n, size - n, " when held at "),
+			size - n);
+	n += bytes_used(place_text(buf + n, size - n, c, f->held[0]), size - n);
 	if (f->nr_held == 1)
 		return n;
-	n += used(snprintf(buf + n, size - n, f->nr_held == 2 ? ", " : ".."),
-		  size - n);
-	return n + used(place(buf + n, size - n, c, f->held[f->nr_held - 1]),
+	n += bytes_used(snprintf(buf + n, size - n,
+				 f->nr_held == 2 ? ", " : ".."),
 			size - n);
+	return n + bytes_used(place_text(buf + n, size - n, c,
+					 f->held[f->nr_held - 1]),
+			      size - n);
 }
 
 /* What the scheme claims to break, if that was among what was seen. */
-static const struct lab_finding *worst(const struct lab_case *c)
+static const struct lab_finding *worst_finding(const struct lab_case *c)
 {
 	for (unsigned int i = 0; i < c->nr_findings; i++)
 		if (c->finding[i].damage & c->breaks)
@@ -115,23 +119,23 @@ static const struct lab_finding *worst(const struct lab_case *c)
 	return &c->finding[0];
 }
 
-static void outcome(char *buf, size_t size, const struct lab_case *c)
+static void outcome_text(char *buf, size_t size, const struct lab_case *c)
 {
 	size_t n;
 
 	if (c->wrong) {
 		snprintf(buf, size, "does not work at rest: %s", c->wrong);
 	} else if (c->nr_findings) {
-		n = finding_text(buf, size, c, worst(c));
+		n = finding_text(buf, size, c, worst_finding(c));
 		if (c->nr_findings > 1)
 			snprintf(buf + n, size - n, " (and %u more)",
 				 c->nr_findings - 1);
 	} else if (c->incomplete) {
-		n = used(snprintf(buf, size, "%s%s", c->incomplete,
-				  c->incomplete_at ? " " : ""),
-			 size);
+		n = bytes_used(snprintf(buf, size, "%s%s", c->incomplete,
+					c->incomplete_at ? " " : ""),
+			       size);
 		if (c->incomplete_at)
-			place(buf + n, size - n, c, c->incomplete_at);
+			place_text(buf + n, size - n, c, c->incomplete_at);
 	} else if (!c->boundaries) {
 		snprintf(buf, size, "nobody was held anywhere");
 	} else {
@@ -189,7 +193,7 @@ void lab_row(struct sink *out, const struct lab_case *c)
 	snprintf(name, sizeof(name), "%s %s", arch_name, c->name);
 	snprintf(transition, sizeof(transition), "%s->%s", c->old, c->new);
 	snprintf(count, sizeof(count), "%u/%u", c->held, c->boundaries);
-	outcome(text, sizeof(text), c);
+	outcome_text(text, sizeof(text), c);
 	sink_printf(out, "%-25s %-9s %-11s %-15s %-8s %-59s %-7s ", name,
 		    c->from, c->strategy, transition, count, text,
 		    c->breaks ? "unsafe" : "safe");
@@ -247,7 +251,7 @@ void lab_json(struct sink *out, const struct lab_case *c)
 {
 	char text[OUTCOME_MAX];
 
-	outcome(text, sizeof(text), c);
+	outcome_text(text, sizeof(text), c);
 	sink_printf(out,
 		    "{\"scheme\": \"%s %s\", \"from\": \"%s\", "
 		    "\"strategy\": \"%s\", \"transition\": \"%s->%s\", ",

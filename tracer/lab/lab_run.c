@@ -28,7 +28,8 @@ static struct {
 	unsigned long at[LAB_BOUNDARIES];
 } boundaries;
 
-static void incomplete(struct lab_case *c, const char *why, unsigned long at)
+static void mark_incomplete(struct lab_case *c, const char *why,
+			    unsigned long at)
 {
 	if (c->incomplete)
 		return;
@@ -86,7 +87,7 @@ static struct lab_finding *find_like(struct lab_case *c,
 	return &c->finding[c->nr_findings++];
 }
 
-static void add_held(struct lab_finding *f, unsigned long pc)
+static void add_held_place(struct lab_finding *f, unsigned long pc)
 {
 	for (unsigned int i = 0; i < f->nr_held; i++)
 		if (f->held[i] == pc)
@@ -96,9 +97,9 @@ static void add_held(struct lab_finding *f, unsigned long pc)
 }
 
 /* pc: where it was held; 0: it was not. */
-static void record(struct lab_case *c, const struct lab_task *l,
-		   enum lab_end end, u32 damage, unsigned int state,
-		   unsigned long pc)
+static void record_finding(struct lab_case *c, const struct lab_task *l,
+			   enum lab_end end, u32 damage, unsigned int state,
+			   unsigned long pc)
 {
 	struct lab_finding f = { .damage = damage,
 				 .state = state,
@@ -115,7 +116,7 @@ static void record(struct lab_case *c, const struct lab_task *l,
 	}
 	mine = find_like(c, &f);
 	if (mine && pc)
-		add_held(mine, pc);
+		add_held_place(mine, pc);
 }
 
 /* Run the site on the other CPU, now, between two writes. True: all was well. */
@@ -130,7 +131,7 @@ static bool run_between(struct lab_case *c, unsigned int state)
 	other_task->scheme = c->scheme;
 	end = lab_once(other_task, c->victim);
 	damage = damage_of(c, other_task, end, AS_OLD | AS_NEW | AS_WINDOW);
-	record(c, other_task, end, damage, state, 0);
+	record_finding(c, other_task, end, damage, state, 0);
 	memcpy(lab_calls, kept, sizeof(kept));
 	return !damage;
 }
@@ -155,7 +156,7 @@ static int make_step(struct lab_case *c, unsigned int from)
 
 /* ---- which boundaries there are ---- */
 
-static bool listed(unsigned long pc)
+static bool boundary_is_listed(unsigned long pc)
 {
 	for (unsigned int i = 0; i < boundaries.count; i++)
 		if (boundaries.at[i] == pc)
@@ -203,11 +204,11 @@ static void list_seen(void)
 static void check_unlisted(struct lab_case *c)
 {
 	for (unsigned long pc = seen_map.lo; pc < seen_map.hi; pc++)
-		if (seen_map.delay[pc - seen_map.lo] && !listed(pc))
-			incomplete(c,
-				   "interrupted where no boundary is "
-				   "declared",
-				   pc);
+		if (seen_map.delay[pc - seen_map.lo] && !boundary_is_listed(pc))
+			mark_incomplete(c,
+					"interrupted where no boundary is "
+					"declared",
+					pc);
 }
 
 static bool is_missing(void)
@@ -232,11 +233,12 @@ static void check_missing(struct lab_case *c)
 {
 	for (unsigned int i = 0; i < boundaries.count; i++)
 		if (!seen_map.delay[boundaries.at[i] - seen_map.lo])
-			incomplete(c, "never interrupted at", boundaries.at[i]);
+			mark_incomplete(c, "never interrupted at",
+					boundaries.at[i]);
 }
 
 /* False: in this state the victim does not even come to its end. */
-static bool sweep(struct lab_case *c)
+static bool sweep_boundaries(struct lab_case *c)
 {
 	memset(seen_map.delay, 0, sizeof(seen_map.delay));
 	seen_map.lo = c->lo;
@@ -247,8 +249,8 @@ static bool sweep(struct lab_case *c)
 
 /* ---- one task held ---- */
 
-static void release(struct lab_case *c, unsigned int s, unsigned int e,
-		    unsigned long pc)
+static void release_held(struct lab_case *c, unsigned int s, unsigned int e,
+			 unsigned long pc)
 {
 	bool before = pc <= c->victim->site && pc >= c->victim->boundary[0];
 	bool behind =
@@ -265,7 +267,8 @@ static void release(struct lab_case *c, unsigned int s, unsigned int e,
 	if (c->scheme && c->scheme->trap_return)
 		c->scheme->trap_return(held_task->task->frame, c->victim->site);
 	end = lab_finish(held_task);
-	record(c, held_task, end, damage_of(c, held_task, end, as), e, pc);
+	record_finding(c, held_task, end, damage_of(c, held_task, end, as), e,
+		       pc);
 }
 
 /* Hold at pc in state s; go to state e; let go. */
@@ -281,8 +284,8 @@ static bool hold_one(struct lab_case *c, unsigned int s, unsigned int e,
 		c->held_at(pc);
 	for (unsigned int k = s; k < e; k++)
 		if (make_step(c, k))
-			incomplete(c, "a step was refused", pc);
-	release(c, s, e, pc);
+			mark_incomplete(c, "a step was refused", pc);
+	release_held(c, s, e, pc);
 	return true;
 }
 
@@ -294,7 +297,8 @@ static void hold_all(struct lab_case *c, unsigned int s)
 		for (unsigned int e = s + 1; e <= c->last; e++)
 			all &= hold_one(c, s, e, boundaries.at[i]);
 		if (!all)
-			incomplete(c, "could not be held at", boundaries.at[i]);
+			mark_incomplete(c, "could not be held at",
+					boundaries.at[i]);
 		c->held += all;
 		c->boundaries++;
 	}
@@ -314,7 +318,7 @@ static bool check_form(struct lab_case *c, unsigned int state,
 	u32 damage;
 
 	if (c->set(c, state))
-		incomplete(c, "the text could not be written", 0);
+		mark_incomplete(c, "the text could not be written", 0);
 	memcpy(c->bytes[state != 0], (void *)c->victim->site, LAB_SITE_MAX);
 	held_task->scheme = c->scheme;
 	end = lab_once(held_task, c->victim);
@@ -322,11 +326,11 @@ static bool check_form(struct lab_case *c, unsigned int state,
 	if (damage && !(damage & c->breaks))
 		c->wrong = form->name;
 	else
-		record(c, held_task, end, damage, state, 0);
+		record_finding(c, held_task, end, damage, state, 0);
 	if (end != LAB_DONE || c->wrong)
 		return false;
-	if (!sweep(c))
-		incomplete(c, "the sweep did not end in form", 0);
+	if (!sweep_boundaries(c))
+		mark_incomplete(c, "the sweep did not end in form", 0);
 	if (!form->insn[0]) {
 		list_seen();
 		return true;
@@ -347,7 +351,7 @@ static u32 walk_steps(struct lab_case *c)
 		return 0;
 	for (unsigned int s = 0; s + 1 < c->last; s++) {
 		if (make_step(c, s))
-			incomplete(c, "a step was refused", 0);
+			mark_incomplete(c, "a step was refused", 0);
 		if (run_between(c, s + 1))
 			good |= 2u << s;
 	}
@@ -357,7 +361,7 @@ static u32 walk_steps(struct lab_case *c)
 /* A state in between: where control stands in it is what the sweep finds. */
 static void enumerate_between(struct lab_case *c, unsigned int s)
 {
-	if (c->set(c, s) || !sweep(c))
+	if (c->set(c, s) || !sweep_boundaries(c))
 		return;
 	list_seen();
 	hold_all(c, s);
@@ -373,7 +377,7 @@ void lab_enumerate(struct lab_case *c, struct lab_task *l, struct lab_task *o)
 	if (!check_form(c, c->last, c->after) || !check_form(c, 0, c->before))
 		return;
 	if (c->live && !other_task)
-		incomplete(c, "needs a second CPU", 0);
+		mark_incomplete(c, "needs a second CPU", 0);
 	hold_all(c, 0);
 	good = walk_steps(c);
 	for (unsigned int s = 1; s < c->last; s++)

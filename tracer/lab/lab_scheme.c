@@ -209,7 +209,7 @@ static int write_live(const u8 *bytes, const struct lab_store *st,
 	return cpu_call(READ_ONCE(cpus_online), lab_sync, NULL);
 }
 
-static int set_state(struct lab_case *c, unsigned int state)
+static int write_state(struct lab_case *c, unsigned int state)
 {
 	struct lab_store whole = { 0, c->scheme->length, 0 };
 
@@ -301,7 +301,7 @@ void lab_scheme_case(struct lab_case *c, const struct lab_scheme *s)
 		.live = s->way != LAB_STOP,
 		.begin = begin_scheme,
 		.end = end_scheme,
-		.set = set_state,
+		.set = write_state,
 		.step = take_step,
 		.lo = s->victim->boundary[0],
 		.hi = s->victim->boundary[3] + 1,

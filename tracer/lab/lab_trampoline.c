@@ -105,7 +105,7 @@ static int entry_step(struct lab_case *c, unsigned int from)
 	return lab_own_switch(c->victim, "stop", false);
 }
 
-static bool masked(unsigned long pc)
+static bool boundary_is_masked(unsigned long pc)
 {
 	for (const unsigned long *m = trampoline_masked; *m; m += 2)
 		if (pc >= m[0] && pc < m[1])
@@ -127,8 +127,8 @@ static void check_reached(struct lab_case *c)
 	for (const u16 *i = trampoline_insns; *i != 0xffff; i++) {
 		unsigned long pc = (unsigned long)trace_entry + *i;
 
-		c->boundaries += !masked(pc) && !reached[*i];
-		if (!masked(pc) && !reached[*i] && !c->incomplete) {
+		c->boundaries += !boundary_is_masked(pc) && !reached[*i];
+		if (!boundary_is_masked(pc) && !reached[*i] && !c->incomplete) {
 			c->incomplete = "never interrupted at";
 			c->incomplete_at = pc;
 		}

@@ -76,7 +76,7 @@ static bool write_call(unsigned long ip, unsigned long parent)
 }
 
 /* Where a task that is left, or woken, stands in RING_STATES. */
-static u8 state_of(const struct task *t)
+static u8 latency_task_state(const struct task *t)
 {
 	static const u8 states[] = {
 		[TASK_READY] = 0,
@@ -96,9 +96,9 @@ static void write_switch(unsigned int id, const struct task *prev,
 		.next_pid = next->pid,
 		.next_cpu = cpu,
 		.prev_prio = prev->prio,
-		.prev_state = state_of(prev),
+		.prev_state = latency_task_state(prev),
 		.next_prio = next->prio,
-		.next_state = state_of(next),
+		.next_state = latency_task_state(next),
 	};
 
 	ring_put_event(&rings[cpu_index()], id, true, &sw, sizeof(sw));
@@ -112,7 +112,7 @@ static bool is_worth_keeping(u64 ticks)
 }
 
 /* The buffer of the CPUs of mask belongs to l, which is over. Under `keeping`. */
-static void keep(struct latency *l, cpumask_t mask)
+static void keep_latency(struct latency *l, cpumask_t mask)
 {
 	l->cpu = cpu_index();
 	l->until = arch_clock();
@@ -133,7 +133,7 @@ static bool is_recording(void)
 
 /* ---- Sections ---------------------------------------------------------------------------- */
 
-static void begin(unsigned long ip, unsigned long parent)
+static void begin_section(unsigned long ip, unsigned long parent)
 {
 	struct section *s = &sections[cpu_index()];
 
@@ -144,7 +144,7 @@ static void begin(unsigned long ip, unsigned long parent)
 	write_call(ip, unwind_caller(parent));
 }
 
-static void end(unsigned long ip, unsigned long parent)
+static void end_section(unsigned long ip, unsigned long parent)
 {
 	struct section *s = &sections[cpu_index()];
 	struct task *t = current_task();
@@ -162,7 +162,7 @@ static void end(unsigned long ip, unsigned long parent)
 		return;
 	write_call(ip, unwind_caller(parent));
 	keep_begin();
-	keep(&l, 1u << cpu_index());
+	keep_latency(&l, 1u << cpu_index());
 	keep_end();
 }
 
@@ -171,7 +171,7 @@ static void end(unsigned long ip, unsigned long parent)
 static void on_irqs_off(unsigned long parent)
 {
 	if (READ_ONCE(measured) & LATENCY_IRQS)
-		begin(HERE, parent);
+		begin_section(HERE, parent);
 }
 
 static void on_irqs_on(unsigned long parent)
@@ -180,13 +180,13 @@ static void on_irqs_on(unsigned long parent)
 
 	if ((kinds & LATENCY_IRQS) &&
 	    !((kinds & LATENCY_PREEMPT) && preempt_depth()))
-		end(HERE, parent);
+		end_section(HERE, parent);
 }
 
 static void on_preempt_off(unsigned long parent)
 {
 	if (READ_ONCE(measured) & LATENCY_PREEMPT)
-		begin(HERE, parent);
+		begin_section(HERE, parent);
 }
 
 static void on_preempt_on(unsigned long parent, bool irqs_off)
@@ -194,7 +194,7 @@ static void on_preempt_on(unsigned long parent, bool irqs_off)
 	unsigned int kinds = READ_ONCE(measured);
 
 	if ((kinds & LATENCY_PREEMPT) && !((kinds & LATENCY_IRQS) && irqs_off))
-		end(HERE, parent);
+		end_section(HERE, parent);
 }
 
 /* ---- Wakeups ------------------------------------------------------------------------------- */
@@ -261,7 +261,7 @@ void latency_switched(const struct task *prev, const struct task *next,
 		if (is_recording()) {
 			write_call(hook_ip, hook_ip);
 			write_switch(RING_SWITCH, prev, next, cpu_index());
-			keep(&l, ~0u);
+			keep_latency(&l, ~0u);
 		}
 	}
 	keep_end();
@@ -269,14 +269,14 @@ void latency_switched(const struct task *prev, const struct task *next,
 
 /* ---- Starting and stopping ------------------------------------------------------------------ */
 
-static void set_keys(unsigned int kinds)
+static void set_latency_keys(unsigned int kinds)
 {
 	key_irqsoff.on = kinds & LATENCY_IRQS;
 	key_preemptoff.on = kinds & LATENCY_PREEMPT;
 	key_wakeup.on = kinds & LATENCY_WAKEUP;
 }
 
-static unsigned int keys(void)
+static unsigned int latency_keys(void)
 {
 	return (key_irqsoff.on ? LATENCY_IRQS : 0) |
 	       (key_preemptoff.on ? LATENCY_PREEMPT : 0) |
@@ -285,18 +285,18 @@ static unsigned int keys(void)
 
 int latency_prepare(struct ctl_handle *h, unsigned int kinds)
 {
-	unsigned int before = keys();
+	unsigned int before = latency_keys();
 	struct patch_batch b;
 	int err;
 
 	mutex_assert_held(&trace_mutex);
 	if ((kinds & ~LATENCY_RT) == before)
 		return 0;
-	set_keys(kinds);
+	set_latency_keys(kinds);
 	err = static_keys_apply(&b);
 	if (!err)
 		return 0;
-	set_keys(before);
+	set_latency_keys(before);
 	return trace_patch_error(h, &b, err);
 }
 
@@ -334,7 +334,7 @@ struct latency latency_longest(void)
 
 /* ---- tracing_max_latency ----------------------------------------------------------------- */
 
-static void max_show(struct ctl_handle *h, struct seq *s)
+static void latency_max_show(struct ctl_handle *h, struct seq *s)
 {
 	(void)h;
 	seq_printf(s, "%llu\n",
@@ -342,7 +342,7 @@ static void max_show(struct ctl_handle *h, struct seq *s)
 }
 
 /* In microseconds, as in Linux: only what takes longer is kept from now on. */
-static int max_write(struct ctl_handle *h, char *text)
+static int latency_max_write(struct ctl_handle *h, char *text)
 {
 	irq_state_t state;
 	u64 us;
@@ -359,4 +359,4 @@ static int max_write(struct ctl_handle *h, char *text)
 	return 0;
 }
 CTL_FILE(tracing_max_latency, .path = TRACING "tracing_max_latency",
-	 .show = max_show, .write = max_write);
+	 .show = latency_max_show, .write = latency_max_write);

@@ -103,7 +103,7 @@ static bool is_ours(const struct latency *l, bool ours, u64 ticks, u64 ns)
 }
 
 /* No calls, so that a section is as long as it is without a tracer. */
-static void begin(struct ktest_run *t, const char *tracer)
+static void begin_latency_test(struct ktest_run *t, const char *tracer)
 {
 	trace_test_reset();
 	KEXPECT_EQ(t, trace_test_put("options/function-trace", "0"), 0);
@@ -117,7 +117,7 @@ static void expect_section(struct ktest_run *t, const char *tracer,
 	struct latency l;
 	u64 ticks;
 
-	begin(t, tracer);
+	begin_latency_test(t, tracer);
 	ticks = hold(LONG_NS);
 	trace_test_put("tracing_on", "0");
 	l = latency_longest();
@@ -144,7 +144,7 @@ KTEST(latency_preemptoff, "latency.preemptoff")
 	struct latency l;
 	u64 ticks;
 
-	begin(t, "preemptoff");
+	begin_latency_test(t, "preemptoff");
 	ticks = hold_preemption(LONG_NS);
 	trace_test_put("tracing_on", "0");
 	l = latency_longest();
@@ -233,7 +233,7 @@ KTEST(latency_wakeup, "latency.wakeup")
 		/* The tracer follows one task at a time. On a busy host another one may be on its
 		 * way when ours is woken. */
 		for (unsigned int n = boot_info.icount ? 1 : 20; n; n--) {
-			begin(t, how[i].tracer);
+			begin_latency_test(t, how[i].tracer);
 			ticks = wake_late(how[i].prio);
 			trace_test_put("tracing_on", "0");
 			l = latency_longest();
@@ -263,7 +263,7 @@ KTEST(latency_limits, "latency.limits")
 	char text[24];
 	u64 us;
 
-	begin(t, "irqsoff");
+	begin_latency_test(t, "irqsoff");
 	/* A minute, which no section of a test takes. */
 	KEXPECT_EQ(t, trace_test_put("tracing_max_latency", "60000000"), 0);
 	KEXPECT(t, trace_test_says("tracing_max_latency", "60000000\n"));

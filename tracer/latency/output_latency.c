@@ -83,7 +83,7 @@ void latency_header(struct seq *s, const struct trace_iter *it,
 }
 
 /* Times count from the beginning of the latency; without one, of the buffer. */
-static u64 beginning(const struct trace_iter *it)
+static u64 latency_beginning(const struct trace_iter *it)
 {
 	u64 first = it->from;
 
@@ -107,7 +107,8 @@ void latency_columns(struct seq *s, struct trace_iter *it,
 	seq_printf(s, "%8.8s-%-7d %3u", comm, e->pid, e->cpu);
 	trace_flags(s, e->context);
 	seq_printf(s, "%4lluus",
-		   (unsigned long long)(ns_between(beginning(it), e->clock) /
+		   (unsigned long long)(ns_between(latency_beginning(it),
+						   e->clock) /
 					NSEC_PER_USEC));
 	it->mark_at = s->len;
 	seq_printf(s, " : ");

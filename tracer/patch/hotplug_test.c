@@ -16,13 +16,13 @@ static void call_some(void *arg)
 		victim_call(i);
 }
 
-static void call_on(unsigned int c, unsigned long n)
+static void call_on_cpu(unsigned int c, unsigned long n)
 {
 	task_join(
 		task_create("caller", PRIO_LOW, 1u << c, call_some, (void *)n));
 }
 
-static u64 held_by(unsigned int c)
+static u64 entries_held_by(unsigned int c)
 {
 	struct ring_stats s;
 
@@ -42,18 +42,18 @@ KTEST(hotplug_ring, "hotplug.trace_buffer")
 
 	KNEED_TWO(t);
 	KEXPECT_EQ(t, trace_test_victim(), 0);
-	call_on(c, 100);
-	KEXPECT_EQ(t, held_by(c), 100);
+	call_on_cpu(c, 100);
+	KEXPECT_EQ(t, entries_held_by(c), 100);
 	KEXPECT_EQ(t, cpu_down(c), 0);
-	KEXPECT_EQ(t, held_by(c), 100);
+	KEXPECT_EQ(t, entries_held_by(c), 100);
 	snprintf(path, sizeof(path), "per_cpu/cpu%u/trace", c);
 	KEXPECT(t, trace_test_read(path, text, sizeof(text), 7) > 0);
 	/* The buffer is cleared while the CPU is away. */
 	trace_test_put("trace", "");
-	KEXPECT_EQ(t, held_by(c), 0);
+	KEXPECT_EQ(t, entries_held_by(c), 0);
 	KEXPECT_EQ(t, cpu_up(c), 0);
-	call_on(c, 50);
-	KEXPECT_EQ(t, held_by(c), 50);
+	call_on_cpu(c, 50);
+	KEXPECT_EQ(t, entries_held_by(c), 50);
 	KEXPECT(t, trace_test_books(&sum));
 	KEXPECT_EQ(t, sum.written, 50);
 	trace_test_reset();
@@ -69,14 +69,14 @@ KTEST(hotplug_mask, "hotplug.tracing_cpumask")
 	KEXPECT_EQ(t, cpu_down(c), 0);
 	KEXPECT_EQ(t, trace_test_put("tracing_cpumask", "1"), 0);
 	KEXPECT_EQ(t, cpu_up(c), 0);
-	call_on(c, 20);
-	KEXPECT_EQ(t, held_by(c), 0);
+	call_on_cpu(c, 20);
+	KEXPECT_EQ(t, entries_held_by(c), 0);
 	KEXPECT_EQ(t, cpu_down(c), 0);
 	snprintf(mask, sizeof(mask), "%x", cpus_present());
 	KEXPECT_EQ(t, trace_test_put("tracing_cpumask", mask), 0);
 	KEXPECT_EQ(t, cpu_up(c), 0);
-	call_on(c, 30);
-	KEXPECT_EQ(t, held_by(c), 30);
+	call_on_cpu(c, 30);
+	KEXPECT_EQ(t, entries_held_by(c), 30);
 	trace_test_reset();
 }
 
@@ -94,13 +94,13 @@ KTEST(hotplug_settings, "hotplug.set_while_away")
 	KEXPECT_EQ(t, trace_test_victim(), 0);
 	KEXPECT_EQ(t, cpu_up(c), 0);
 	KEXPECT_EQ(t, rings[c].nr, 16);
-	call_on(c, 40);
-	KEXPECT_EQ(t, held_by(c), 40);
+	call_on_cpu(c, 40);
+	KEXPECT_EQ(t, entries_held_by(c), 40);
 	KEXPECT_EQ(t, cpu_down(c), 0);
 	KEXPECT_EQ(t, trace_test_put("current_tracer", "nop"), 0);
 	KEXPECT_EQ(t, cpu_up(c), 0);
-	call_on(c, 10);
-	KEXPECT_EQ(t, held_by(c), 0);
+	call_on_cpu(c, 10);
+	KEXPECT_EQ(t, entries_held_by(c), 0);
 	trace_test_reset();
 	snprintf(text, sizeof(text), "%lu", kb);
 	KEXPECT_EQ(t, trace_test_put("buffer_size_kb", text), 0);
@@ -130,8 +130,8 @@ KTEST(hotplug_late_text, "hotplug.switched_while_coming")
 	KEXPECT_EQ(t, trace_test_put("current_tracer", "function"), 0);
 	fault_plant(&fault_cpu_join_late, 0);
 	KEXPECT_EQ(t, cpu_up(c), 0);
-	call_on(c, 40);
-	KEXPECT_EQ(t, held_by(c), 40);
+	call_on_cpu(c, 40);
+	KEXPECT_EQ(t, entries_held_by(c), 40);
 	trace_test_reset();
 }
 
@@ -142,7 +142,7 @@ struct caller {
 	u32 steady, wrong;
 };
 
-static void call_all(void *arg)
+static void call_all_victims(void *arg)
 {
 	struct caller *c = arg;
 
@@ -163,7 +163,7 @@ struct cpu_storm {
 	u32 seed, toggles, errors;
 };
 
-static void toggle_cpus(void *arg)
+static void toggle_until_stopped(void *arg)
 {
 	struct cpu_storm *s = arg;
 
@@ -187,9 +187,10 @@ static void toggle_cpus(void *arg)
 static void start_callers(struct caller *callers)
 {
 	for (unsigned int i = 0; i < nr_cpus; i++)
-		callers[i].task = task_create_expendable("caller", PRIO_LOW,
-							 i % 2 ? 1u << i : ~0u,
-							 call_all, &callers[i]);
+		callers[i].task =
+			task_create_expendable("caller", PRIO_LOW,
+					       i % 2 ? 1u << i : ~0u,
+					       call_all_victims, &callers[i]);
 }
 
 /*
@@ -221,7 +222,7 @@ static u32 end_callers(struct ktest_run *t, struct caller *callers)
 	return calls;
 }
 
-static void storm(struct ktest_run *t, const char *strategy)
+static void run_cpu_storm(struct ktest_run *t, const char *strategy)
 {
 	static struct trace_witness w;
 	struct cpu_storm cpus_go = { .seed = 7 };
@@ -231,8 +232,8 @@ static void storm(struct ktest_run *t, const char *strategy)
 
 	KASSERT(t, trace_witness_begin(&w, strategy));
 	start_callers(callers);
-	cpus_go.task = task_create("cpu-storm", PRIO_NORMAL, ~0u, toggle_cpus,
-				   &cpus_go);
+	cpus_go.task = task_create("cpu-storm", PRIO_NORMAL, ~0u,
+				   toggle_until_stopped, &cpus_go);
 	while ((time_ns() < begin + STORM_NS || n < STORM_SITE_TOGGLES ||
 		READ_ONCE(cpus_go.toggles) < STORM_CPU_TOGGLES ||
 		!all_called(callers)) &&
@@ -260,6 +261,6 @@ KTEST(hotplug_storm, "hotplug.storm")
 	KNEED_TWO(t);
 	for_each_registered (s, patch_strategies)
 		if (!patch_refused(s))
-			storm(t, s->name);
+			run_cpu_storm(t, s->name);
 	KEXPECT_EQ(t, cpus_online, all);
 }

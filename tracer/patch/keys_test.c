@@ -65,7 +65,7 @@ KTEST(keys_off, "keys.off_after_boot")
 	}
 }
 
-static void call_on(void *arg)
+static void call_while_switched(void *arg)
 {
 	if (victim_label(1) != 3 || victim_labels(1) != 9)
 		count_up(arg);
@@ -115,7 +115,7 @@ PATCH_TEST(keys_switch, "keys.switched_under_load")
 		bool on = i % 2 == 0;
 
 		KEXPECT_EQ(t, set_key(on), 0);
-		cpu_call(~0u, on ? call_on : call_off, &wrong);
+		cpu_call(~0u, on ? call_while_switched : call_off, &wrong);
 		for_each_online_cpu (cpu) {
 			u32 before = READ_ONCE(calls[cpu]);
 

@@ -26,7 +26,7 @@ static void call_sites(void)
 		count_up(&wrong);
 }
 
-static void send(void *arg)
+static void send_nmis(void *arg)
 {
 	u32 seed = 3, *sent = arg;
 
@@ -48,7 +48,7 @@ static u64 nmis_seen(void)
 	return sum;
 }
 
-static void nothing(void *arg)
+static void nmi_wakes_nothing(void *arg)
 {
 	(void)arg;
 }
@@ -57,7 +57,7 @@ static void nothing(void *arg)
 static void end_hook(void)
 {
 	WRITE_ONCE(irq_nmi_hook, NULL);
-	cpu_call(~0u, nothing, NULL);
+	cpu_call(~0u, nmi_wakes_nothing, NULL);
 }
 
 /* A task calls too, so that NMIs come in the middle of its calls. */
@@ -75,7 +75,7 @@ static void call_along(void *arg)
 
 #define TOGGLES 40
 
-static void storm(struct ktest_run *t, const struct patch_strategy *s)
+static void run_nmi_storm(struct ktest_run *t, const struct patch_strategy *s)
 {
 	bool in_nmi = s != &patch_strategy_stop;
 	struct task *sender, *caller;
@@ -88,7 +88,7 @@ static void storm(struct ktest_run *t, const struct patch_strategy *s)
 	caller = task_create("caller", PRIO_LOW, ~0u, call_along, &along);
 	if (in_nmi)
 		WRITE_ONCE(irq_nmi_hook, call_sites);
-	sender = task_create("nmi-storm", PRIO_LOW, ~0u, send, &sent);
+	sender = task_create("nmi-storm", PRIO_LOW, ~0u, send_nmis, &sent);
 	for (u32 n = 0; n < TOGGLES; n++)
 		KEXPECT_EQ(t, trace_witness_toggle(&w, ~n & 1), 0);
 	KEXPECT(t, KWAIT(nmis_seen() - before > 10));
@@ -113,7 +113,7 @@ KTEST(nmi_storm, "nmi.storm")
 		KSKIP(t, "this machine has no NMI");
 	for_each_registered (s, patch_strategies)
 		if (!patch_refused(s))
-			storm(t, s);
+			run_nmi_storm(t, s);
 }
 
 /* ---- NMIs to CPUs that are held ---- */
@@ -164,7 +164,7 @@ PATCH_INDIRECT(stop_lead, change_and_send);
 PATCH_INDIRECT(stop_lead, sync_after);
 PATCH_INDIRECT(stop_hold, sync_after);
 
-static void call_once(void *arg)
+static void call_victim_checked(void *arg)
 {
 	if (victim_call(4) != 7)
 		count_up((u32 *)arg);
@@ -201,7 +201,7 @@ KTEST(nmi_held, "nmi.comes_to_held_cpu")
 	for (u32 i = 0; i < HELD_ROUNDS; i++) {
 		hold.on = i % 2 == 0;
 		KEXPECT_EQ(t, stop_cpus(&work), 0);
-		cpu_call(~0u, call_once, &wrong);
+		cpu_call(~0u, call_victim_checked, &wrong);
 		KEXPECT_EQ(t, calls_made, (i / 2 + 1) * nr_cpus);
 	}
 	KEXPECT_EQ(t, hold.sent, HELD_ROUNDS * nr_cpus);

@@ -50,7 +50,7 @@ static always_inline int verify_kind(struct patch_batch *b, bool jumps)
 	return 0;
 }
 
-static int verify(struct patch_batch *b)
+static int verify_batch(struct patch_batch *b)
 {
 	return LIVE_BY_KIND(b->set, verify_kind, b);
 }
@@ -79,7 +79,7 @@ static void find_changes(struct patch_batch *b, patch_want_fn *want,
 	}
 }
 
-static void count_batch(const struct patch_batch *b)
+static void count_batch_stats(const struct patch_batch *b)
 {
 	if (b->set == &live_calls)
 		stats.enabled += b->on - b->off;
@@ -91,9 +91,9 @@ static void count_batch(const struct patch_batch *b)
 	stats.held_ns_max = max(stats.held_ns_max, b->held_ns);
 }
 
-static int apply(const struct live_set *set, struct patch_batch *b,
-		 unsigned int lo, unsigned int hi, patch_want_fn *want,
-		 const void *arg)
+static int apply_batch(const struct live_set *set, struct patch_batch *b,
+		       unsigned int lo, unsigned int hi, patch_want_fn *want,
+		       const void *arg)
 {
 	int err;
 
@@ -104,7 +104,7 @@ static int apply(const struct live_set *set, struct patch_batch *b,
 		.set = set, .lo = lo, .hi = hi, .changes = changes
 	};
 	find_changes(b, want, arg);
-	err = verify(b);
+	err = verify_batch(b);
 	if (err || !(b->on + b->off))
 		return err;
 	trace_patch_batch(strategy->name, b->on, b->off);
@@ -119,20 +119,21 @@ static int apply(const struct live_set *set, struct patch_batch *b,
 		if (set->touched)
 			set->touched[w] |= set->enabled[w];
 	}
-	count_batch(b);
+	count_batch_stats(b);
 	return 0;
 }
 
 int patch_apply(struct patch_batch *b, unsigned int lo, unsigned int hi,
 		patch_want_fn *want, const void *arg)
 {
-	return apply(&live_calls, b, lo, hi, want, arg);
+	return apply_batch(&live_calls, b, lo, hi, want, arg);
 }
 
 int patch_apply_jumps(struct patch_batch *b, patch_want_fn *want,
 		      const void *arg)
 {
-	return apply(&live_jumps, b, 0, (jump_count + 31) / 32, want, arg);
+	return apply_batch(&live_jumps, b, 0, (jump_count + 31) / 32, want,
+			   arg);
 }
 
 u32 patch_want_on(unsigned int w, const void *arg)

@@ -62,7 +62,7 @@ bool patch_break_find(unsigned long pc, struct live *l, bool *on)
 {
 	/*
 	 * The breakpoint was fetched, now the vector is loaded: the fence keeps
-	 * the loads behind the fetch. Pairs with the release in publish().
+	 * the loads behind the fetch. Pairs with the release in publish_breaks().
 	 */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	return patch_chunk_find(&chunk, READ_ONCE(published), pc, l, on);
@@ -70,7 +70,7 @@ bool patch_break_find(unsigned long pc, struct live *l, bool *on)
 
 /* Release: the entries before the count, both before any breakpoint, which
  * arch_text_open() does not order. Pairs with the fence in patch_break_find(). */
-static void publish(u32 count)
+static void publish_breaks(u32 count)
 {
 	__atomic_store_n(&published, count, __ATOMIC_RELEASE);
 	__atomic_thread_fence(__ATOMIC_RELEASE);
@@ -119,8 +119,8 @@ static noinline void break_write(const struct patch_chunk *c,
 }
 PATCH_ROOT(break_write);
 
-static void store(const struct patch_chunk *c, enum patch_step step,
-		  enum patch_log_store kind)
+static void store_step(const struct patch_chunk *c, enum patch_step step,
+		       enum patch_log_store kind)
 {
 	u64 start = arch_clock();
 
@@ -157,27 +157,27 @@ void patch_chunk_step(struct patch_chunk *c, enum patch_step step)
 	};
 
 	patch_step_begin(step, c->count);
-	store(c, step, kind[step]);
+	store_step(c, step, kind[step]);
 	patch_step_end(step, break_sync, c);
 }
 
 void patch_chunk_settle(const struct patch_chunk *c, enum patch_step last)
 {
 	if (patch_must_settle())
-		store(c, last, STORE_AGAIN);
+		store_step(c, last, STORE_AGAIN);
 }
 
 void patch_break_flush(void)
 {
 	if (!chunk.count)
 		return;
-	publish(chunk.count);
+	publish_breaks(chunk.count);
 	patch_chunk_step(&chunk, PATCH_BREAK);
 	if (chunk.tails)
 		patch_chunk_step(&chunk, PATCH_TAIL);
 	patch_chunk_step(&chunk, PATCH_FIRST);
 	patch_chunk_settle(&chunk, PATCH_FIRST);
-	publish(0);
+	publish_breaks(0);
 	chunk.count = 0;
 	chunk.tails = false;
 }

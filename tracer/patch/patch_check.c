@@ -30,7 +30,8 @@ const char *const patch_rule_words[RULES] = {
 	[RULE_FORM] = "no such entry can be here",
 };
 
-static struct patch_check_site *site_of(struct patch_check *c, uint32_t offset)
+static struct patch_check_site *check_site_of(struct patch_check *c,
+					      uint32_t offset)
 {
 	uint32_t i = offset * 2654435761u;
 
@@ -44,8 +45,8 @@ static struct patch_check_site *site_of(struct patch_check *c, uint32_t offset)
 	}
 }
 
-static void broken(struct patch_check *c, enum patch_rule rule,
-		   unsigned int cpu)
+static void break_rule(struct patch_check *c, enum patch_rule rule,
+		       unsigned int cpu)
 {
 	c->broken |= 1u << rule;
 	if (c->rule)
@@ -56,8 +57,8 @@ static void broken(struct patch_check *c, enum patch_rule rule,
 }
 
 /* Is the store at entry `store` unsynchronised on cpu, which was there then? */
-static bool missed(const struct patch_check *c, unsigned int cpu,
-		   uint32_t store)
+static bool store_is_missed(const struct patch_check *c, unsigned int cpu,
+			    uint32_t store)
 {
 	return store && (c->online >> cpu & 1) && c->joined[cpu] < store &&
 	       c->synced[cpu] < store;
@@ -70,14 +71,14 @@ static void all_have(struct patch_check *c, uint32_t store,
 	unsigned int cpu;
 
 	for (cpu = 0; cpu < PATCH_CHECK_CPUS; cpu++)
-		if (missed(c, cpu, store)) {
-			broken(c, rule, cpu);
+		if (store_is_missed(c, cpu, store)) {
+			break_rule(c, rule, cpu);
 			return;
 		}
 }
 
 /* Of a mask that is not 0; no instruction for it everywhere. */
-static unsigned int lowest(uint32_t mask)
+static unsigned int lowest_cpu(uint32_t mask)
 {
 	unsigned int i = 0;
 
@@ -88,24 +89,25 @@ static unsigned int lowest(uint32_t mask)
 
 static void check_store(struct patch_check *c, const struct patch_log_entry *e)
 {
-	struct patch_check_site *s = site_of(c, e->a);
+	struct patch_check_site *s = check_site_of(c, e->a);
 	uint32_t kind = STORE_KIND(e->b), running = c->online & ~c->held;
 
 	if (kind >= STORES || !c->in_batch)
-		broken(c, RULE_FORM, e->cpu);
+		break_rule(c, RULE_FORM, e->cpu);
 	if (kind == STORE_AGAIN)
 		return;
 	all_have(c, s->last, RULE_STORE);
 	if (kind == STORE_WHOLE && running)
-		broken(c, RULE_HELD, lowest(running));
+		break_rule(c, RULE_HELD, lowest_cpu(running));
 	s->before = s->last;
 	s->last = c->last_store = c->n;
 	s->kind = kind;
 }
 
-static void check_run(struct patch_check *c, const struct patch_log_entry *e)
+static void check_site_run(struct patch_check *c,
+			   const struct patch_log_entry *e)
 {
-	struct patch_check_site *s = site_of(c, e->a);
+	struct patch_check_site *s = check_site_of(c, e->a);
 	uint32_t synced = c->synced[e->cpu], joined = c->joined[e->cpu];
 	/* The last store may be seen in pieces; or it may be seen without the
 	 * one before it: either must have been synchronised. */
@@ -113,15 +115,15 @@ static void check_run(struct patch_check *c, const struct patch_log_entry *e)
 
 	c->runs++;
 	if (s->last > synced && s->last < joined)
-		broken(c, RULE_JOINED, e->cpu);
+		break_rule(c, RULE_JOINED, e->cpu);
 	else if (must > synced)
-		broken(c, RULE_RUN, e->cpu);
+		break_rule(c, RULE_RUN, e->cpu);
 }
 
 static void check_batch(struct patch_check *c, bool begin)
 {
 	if (c->in_batch == begin)
-		broken(c, RULE_FORM, 0);
+		break_rule(c, RULE_FORM, 0);
 	if (!begin)
 		all_have(c, c->last_store, RULE_DONE);
 	c->in_batch = begin;
@@ -134,9 +136,9 @@ static void check_hold(struct patch_check *c, unsigned int cpu, bool begin)
 	uint32_t bit = 1u << cpu;
 
 	if (!(c->held & bit) != begin)
-		broken(c, RULE_FORM, cpu);
-	if (!begin && missed(c, cpu, c->last_store))
-		broken(c, RULE_FREE, cpu);
+		break_rule(c, RULE_FORM, cpu);
+	if (!begin && store_is_missed(c, cpu, c->last_store))
+		break_rule(c, RULE_FREE, cpu);
 	c->held = begin ? c->held | bit : c->held & ~bit;
 }
 
@@ -145,7 +147,7 @@ static void check_online(struct patch_check *c, unsigned int cpu, bool joins)
 	uint32_t bit = 1u << cpu;
 
 	if (!(c->online & bit) != joins)
-		broken(c, RULE_FORM, cpu);
+		break_rule(c, RULE_FORM, cpu);
 	c->online = joins ? c->online | bit : c->online & ~bit;
 	if (joins)
 		c->joined[cpu] = c->n;
@@ -171,7 +173,7 @@ static void check_entry(struct patch_check *c, const struct patch_log_entry *e)
 		c->synced[cpu] = c->n;
 		break;
 	case LOG_RUN:
-		check_run(c, e);
+		check_site_run(c, e);
 		break;
 	case LOG_HELD:
 	case LOG_FREE:
@@ -179,7 +181,7 @@ static void check_entry(struct patch_check *c, const struct patch_log_entry *e)
 		break;
 	case LOG_WAIT:
 		if (c->held >> cpu & 1)
-			broken(c, RULE_WAIT, cpu);
+			break_rule(c, RULE_WAIT, cpu);
 		break;
 	case LOG_JOINED:
 	case LOG_LEFT:
@@ -189,7 +191,7 @@ static void check_entry(struct patch_check *c, const struct patch_log_entry *e)
 	case LOG_WAITED:
 		break;
 	default:
-		broken(c, RULE_FORM, cpu);
+		break_rule(c, RULE_FORM, cpu);
 	}
 }
 
@@ -201,5 +203,5 @@ void patch_check_entry(struct patch_check *c, const struct patch_log_entry *e)
 	if (e->cpu < PATCH_CHECK_CPUS && (arrives || (c->online >> e->cpu & 1)))
 		check_entry(c, e);
 	else
-		broken(c, RULE_FORM, e->cpu);
+		break_rule(c, RULE_FORM, e->cpu);
 }

@@ -16,15 +16,17 @@
 
 #define CALLS 50u
 
-static u32 hits;  /* atomic: calls of hit() */
+static u32 hits;  /* atomic: calls of count_live_hit() */
 static u32 wrong; /* atomic: wrong results of victim_other() */
 
-static void hit(unsigned long ip, unsigned long parent, struct trace_ops *ops)
+static void count_live_hit(unsigned long ip, unsigned long parent,
+			   struct trace_ops *ops)
 {
 	(void)ip, (void)parent, (void)ops;
 	count_up(&hits);
 }
-static struct trace_ops hit_ops = { .entry = trace_entry_call, .func = hit };
+static struct trace_ops hit_ops = { .entry = trace_entry_call,
+				    .func = count_live_hit };
 
 static struct {
 	struct live live;
@@ -35,7 +37,7 @@ static struct {
 	u32 strange;	     /* times that memory was not as it should be */
 } window;
 
-static void call_victim(void *arg)
+static void call_other_often(void *arg)
 {
 	(void)arg;
 	for (unsigned int i = 0; i < CALLS; i++)
@@ -79,7 +81,7 @@ static void run_in_window(enum patch_step step, bool synced)
 		return;
 	window.steps |= 1u << (2 * step + synced);
 	window.strange += !memory_is_right(step);
-	cpu_call(~0u, call_victim, NULL);
+	cpu_call(~0u, call_other_often, NULL);
 	if (hits - before != (window.on ? window.online * CALLS : 0))
 		window.lost++;
 }
@@ -166,7 +168,7 @@ static void find_all(enum patch_step step, bool synced)
  * The i-th element of a permutation of n: i times a number that has no factor in common
  * with n.
  */
-static unsigned int shuffle(unsigned int i, unsigned int n)
+static unsigned int shuffled_index(unsigned int i, unsigned int n)
 {
 	unsigned int step = n / 2 + 1, a, b, rest;
 
@@ -182,7 +184,7 @@ static unsigned int shuffle(unsigned int i, unsigned int n)
 static void switch_shuffled(bool on)
 {
 	for (unsigned int i = 0; i < site_count; i++) {
-		unsigned int n = shuffle(i, site_count);
+		unsigned int n = shuffled_index(i, site_count);
 
 		if (site_test(live_calls.patchable, n))
 			patch_break_add(live_of_site(site_address(n)), on);
@@ -270,21 +272,21 @@ KTEST(patch_choose, "patch.strategy_file")
 
 /* ---- The lab's hook ------------------------------------------------------------ */
 
-static u32 hooked; /* what hook() was asked */
+static u32 hooked; /* what count_trap_hook() was asked */
 
-static bool hook(struct trap_frame *f)
+static bool count_trap_hook(struct trap_frame *f)
 {
 	hooked += !f;
 	return true;
 }
-PATCH_INDIRECT(patch_trap, hook);
+PATCH_INDIRECT(patch_trap, count_trap_hook);
 
 KTEST(patch_trap_hook, "patch.trap_hook")
 {
 	u32 before = hooked;
 
 	mutex_lock(&trace_mutex);
-	PATCH_HOOK_SET(patch_trap_hook, patch_trap, hook);
+	PATCH_HOOK_SET(patch_trap_hook, patch_trap, count_trap_hook);
 	KEXPECT(t, patch_trap(NULL));
 	patch_trap_hook = NULL;
 	mutex_unlock(&trace_mutex);

@@ -64,7 +64,7 @@ void patch_log_store(unsigned long live, enum patch_log_store kind, bool on)
 		      kind | on * STORE_ON);
 }
 
-static void log_order(enum order_event event, u32 arg)
+static void log_order_event(enum order_event event, u32 arg)
 {
 	static const u8 what[] = {
 		[ORDER_HELD] = LOG_HELD,
@@ -75,7 +75,7 @@ static void log_order(enum order_event event, u32 arg)
 
 	patch_log(what[event], arg, 0);
 }
-PATCH_INDIRECT(order_tell, log_order);
+PATCH_INDIRECT(order_tell, log_order_event);
 
 static void log_cpu(unsigned int cpu, enum cpu_event event)
 {
@@ -106,7 +106,7 @@ static void switch_on(void)
 {
 	memset(entries, 0, LOG_ENTRIES * sizeof(*entries));
 	next_entry = 0;
-	PATCH_HOOK_SET(order_hook, order_tell, log_order);
+	PATCH_HOOK_SET(order_hook, order_tell, log_order_event);
 	PATCH_HOOK_SET(cpu_event_hook, cpu_tell, log_cpu);
 	/* Release: the empty log before the first entry; pairs with the acquire
 	 * in patch_log_add()'s counting. */
@@ -119,7 +119,7 @@ static void passed_by(void *arg)
 	(void)arg;
 }
 
-static void switch_off(void)
+static void switch_log_off(void)
 {
 	WRITE_ONCE(order_hook, NULL);
 	WRITE_ONCE(cpu_event_hook, NULL);
@@ -132,7 +132,7 @@ static void switch_off(void)
 int patch_log_start(void)
 {
 	if (patch_log_on)
-		switch_off();
+		switch_log_off();
 	if (!entries)
 		entries = page_alloc(LOG_PAGE_ORDER);
 	if (!entries)
@@ -149,22 +149,22 @@ void patch_log_stop(void)
 {
 	if (kept_on || !entries)
 		return;
-	switch_off();
+	switch_log_off();
 	page_free(entries, LOG_PAGE_ORDER);
 	entries = NULL;
 }
 
-static int param_set(const char *value)
+static int set_patchlog(const char *value)
 {
 	if (strcmp(value, "on") && strcmp(value, "off"))
 		return -EINVAL;
 	kept_on = !strcmp(value, "on");
 	return 0;
 }
-KERNEL_PARAM(patchlog, "patchlog", "on or off", param_set);
+KERNEL_PARAM(patchlog, "patchlog", "on or off", set_patchlog);
 
 /* The boot CPU alone: it sees the others come. */
-static void boot(void)
+static void patch_log_boot(void)
 {
 	if (!kept_on)
 		return;
@@ -176,7 +176,7 @@ static void boot(void)
 		printk("param: patchlog: no memory for %lu entries\n",
 		       (unsigned long)LOG_ENTRIES);
 }
-INIT_HOOK(INIT_SITES, boot);
+INIT_HOOK(INIT_SITES, patch_log_boot);
 
 /* ---- Reading ---------------------------------------------------------------- */
 

@@ -16,7 +16,7 @@
 static unsigned int site; /* victim_call()'s */
 
 /* An empty log, calls logged, trace_mutex taken. */
-static bool begin(struct ktest_run *t)
+static bool begin_logged(struct ktest_run *t)
 {
 	int i = trace_test_site(victim_call);
 
@@ -32,7 +32,7 @@ static bool begin(struct ktest_run *t)
 	return true;
 }
 
-static void end(struct ktest_run *t, struct patch_check *c)
+static void end_logged(struct ktest_run *t, struct patch_check *c)
 {
 	trace_test_ops(NULL);
 	KEXPECT_EQ(t, patch_log_check(c), 0);
@@ -51,18 +51,18 @@ static void expect_broken(struct ktest_run *t, const struct patch_check *c,
 		       patch_rule_words[c->rule]);
 }
 
-static void call_once(void *arg)
+static void call_logged(void *arg)
 {
 	(void)arg;
 	victim_call(1);
 }
 
-static void call_on(unsigned int cpu)
+static void call_logged_on(unsigned int cpu)
 {
-	cpu_call(1u << cpu, call_once, NULL);
+	cpu_call(1u << cpu, call_logged, NULL);
 }
 
-static void flip(struct ktest_run *t, bool on)
+static void flip_logged(struct ktest_run *t, bool on)
 {
 	struct patch_batch b;
 
@@ -79,18 +79,18 @@ PATCH_TEST(order_kept, "patch.order_is_kept")
 	struct patch_check c;
 	struct patch_batch b;
 
-	if (!begin(t))
+	if (!begin_logged(t))
 		return;
 	KASSERT(t, trace_workers_start(w, 200));
 	for (unsigned int i = 0; i < FLIPS; i++) {
-		flip(t, i % 2 == 0);
-		call_on(ktest_last_cpu());
+		flip_logged(t, i % 2 == 0);
+		call_logged_on(ktest_last_cpu());
 	}
 	trace_workers_join(w);
 	trace_test_ops(NULL);
 	KEXPECT_EQ(t, trace_test_switch_all(&b, true), 0);
 	KEXPECT_EQ(t, trace_test_switch_all(&b, false), 0);
-	end(t, &c);
+	end_logged(t, &c);
 	expect_broken(t, &c, 0);
 	KEXPECT_EQ(t, c.batches, FLIPS + 2);
 	KEXPECT(t, c.runs >= FLIPS / 2);
@@ -106,9 +106,9 @@ static void flip_broken(struct ktest_run *t, struct fault *how)
 
 	how->cpu = cpu;
 	fault_plant(how, 1);
-	flip(t, true);
-	call_on(cpu);
-	flip(t, false);
+	flip_logged(t, true);
+	call_logged_on(cpu);
+	flip_logged(t, false);
 	fault_plant(how, 0);
 }
 
@@ -133,10 +133,10 @@ PATCH_TEST(order_skip, "patch.order_sees_skipped_sync")
 {
 	struct patch_check c;
 
-	if (!begin(t))
+	if (!begin_logged(t))
 		return;
 	flip_broken(t, &fault_sync_skipped);
-	end(t, &c);
+	end_logged(t, &c);
 	expect_broken(t, &c, unsynced_rules());
 	KEXPECT_EQ(t, c.cpu, ktest_last_cpu());
 	KEXPECT_EQ(t, c.runs, 1);
@@ -151,10 +151,10 @@ PATCH_TEST(order_early, "patch.order_sees_early_sync")
 	bool stop = !strcmp(patch_strategy_name(), "stop");
 	struct patch_check c;
 
-	if (!begin(t))
+	if (!begin_logged(t))
 		return;
 	flip_broken(t, &fault_sync_early);
-	end(t, &c);
+	end_logged(t, &c);
 	expect_broken(t, &c,
 		      1u << RULE_DONE |
 			      stop * (1u << RULE_FREE | 1u << RULE_RUN));
@@ -165,29 +165,29 @@ KTEST(order_wait, "patch.order_sees_waiting_leader")
 	struct patch_check c;
 
 	KNEED_TWO(t);
-	if (!begin(t))
+	if (!begin_logged(t))
 		return;
 	flip_broken(t, &fault_stop_waits);
-	end(t, &c);
+	end_logged(t, &c);
 	expect_broken(t, &c,
 		      strcmp(patch_strategy_name(), "stop") ? 0 :
 							      1u << RULE_WAIT);
 }
 
-static void loose(struct ktest_run *t)
+static void stop_loosely(struct ktest_run *t)
 {
 	struct patch_check c;
 
-	if (!begin(t))
+	if (!begin_logged(t))
 		return;
 	flip_broken(t, &fault_stop_loose);
-	end(t, &c);
+	end_logged(t, &c);
 	expect_broken(t, &c, 1u << RULE_HELD);
 }
 
 KTEST(order_loose, "patch.order_sees_missing_rendezvous")
 {
-	trace_test_strategy(t, "stop", loose);
+	trace_test_strategy(t, "stop", stop_loosely);
 }
 
 /* ---- A CPU that goes and comes ---------------------------------------------------- */
@@ -197,12 +197,12 @@ static void away_and_back(struct ktest_run *t, bool unsynced)
 	unsigned int cpu = ktest_last_cpu();
 
 	KEXPECT_EQ(t, cpu_down(cpu), 0);
-	flip(t, true);
+	flip_logged(t, true);
 	fault_plant(&fault_cpu_join_unsynced, unsynced);
 	KEXPECT_EQ(t, cpu_up(cpu), 0);
 	fault_plant(&fault_cpu_join_unsynced, 0);
-	call_on(cpu);
-	flip(t, false);
+	call_logged_on(cpu);
+	flip_logged(t, false);
 }
 
 static void come_back(struct ktest_run *t, bool unsynced, u32 rules)
@@ -210,10 +210,10 @@ static void come_back(struct ktest_run *t, bool unsynced, u32 rules)
 	struct patch_check c;
 
 	KNEED_TWO(t);
-	if (!begin(t))
+	if (!begin_logged(t))
 		return;
 	away_and_back(t, unsynced);
-	end(t, &c);
+	end_logged(t, &c);
 	expect_broken(t, &c, rules);
 	KEXPECT_EQ(t, c.runs, 1);
 }
@@ -236,7 +236,7 @@ KTEST(order_full, "patch.order_log_counts_lost")
 	struct patch_check c;
 	unsigned int i;
 
-	if (!begin(t))
+	if (!begin_logged(t))
 		return;
 	for (i = 0; i < 50000; i++)
 		patch_log(LOG_SYNC, 0, 0);
@@ -247,5 +247,5 @@ KTEST(order_full, "patch.order_log_counts_lost")
 	KEXPECT_EQ(t, patch_log_start(), 0);
 	patch_log_stats(&s);
 	KEXPECT_EQ(t, s.lost, 0);
-	end(t, &c);
+	end_logged(t, &c);
 }

@@ -19,7 +19,7 @@
 #include <tracer/patch/patch_live.h>
 #include <tracer/patch/patch_log.h>
 
-static notrace void log_stores(const struct patch_batch *b)
+static notrace void log_stop_stores(const struct patch_batch *b)
 {
 	const u32 *entry;
 	unsigned int w;
@@ -53,7 +53,7 @@ static notrace void stop_change(void *arg)
 	arch_text_close();
 	patch_write_back(b);
 	if (READ_ONCE(patch_log_on))
-		log_stores(b);
+		log_stop_stores(b);
 	if (fault_happens(&fault_stop_waits))
 		patch_fault_wait();
 }

@@ -135,7 +135,7 @@ static struct counted {
 	u32 calls, mixed; /* atomic */
 } pair[2];
 
-static void count(struct counted *c, u32 magic)
+static void count_checked(struct counted *c, u32 magic)
 {
 	count_up(&c->calls);
 	if (c->magic != magic)
@@ -146,14 +146,14 @@ static void call_first(unsigned long ip, unsigned long parent,
 		       struct trace_ops *ops)
 {
 	(void)ip, (void)parent;
-	count(container_of(ops, struct counted, ops), 1);
+	count_checked(container_of(ops, struct counted, ops), 1);
 }
 
 static void call_second(unsigned long ip, unsigned long parent,
 			struct trace_ops *ops)
 {
 	(void)ip, (void)parent;
-	count(container_of(ops, struct counted, ops), 2);
+	count_checked(container_of(ops, struct counted, ops), 2);
 }
 
 PATCH_TEST(patch_pair, "patch.function_and_its_data")

@@ -25,8 +25,8 @@ struct left {
 	u32 bits[PART_WORDS];
 };
 
-static void leave(struct left *left, const struct patch_batch *part,
-		  const u32 *entry)
+static void leave_for_fallback(struct left *left,
+			       const struct patch_batch *part, const u32 *entry)
 {
 	unsigned int i = entry - &part->set->table[32 * part->lo];
 
@@ -48,7 +48,7 @@ static always_inline void word_write_kind(const struct patch_batch *part,
 		if (arch_live_word(l))
 			arch_live_write(l, delta, arch_live_bytes(l, on & 1));
 		else
-			leave(left, part, entry);
+			leave_for_fallback(left, part, entry);
 	}
 }
 
@@ -62,8 +62,8 @@ static void word_write(const struct patch_batch *part, struct left *left)
 }
 PATCH_ROOT(word_write);
 
-static void log_stores(const struct patch_batch *part,
-		       enum patch_log_store kind)
+static void log_word_stores(const struct patch_batch *part,
+			    enum patch_log_store kind)
 {
 	unsigned int w;
 	const u32 *entry;
@@ -86,7 +86,7 @@ static void word_store(const struct patch_batch *part,
 	word_write(part, left);
 	patch_count_window(arch_clock() - start);
 	if (READ_ONCE(patch_log_on))
-		log_stores(part, kind);
+		log_word_stores(part, kind);
 }
 
 static void add_left(const struct patch_batch *part, const struct left *left)
@@ -140,10 +140,10 @@ static int word_carry_out(struct patch_batch *b)
 	return 0;
 }
 
-static const char *word_refused(void)
+static const char *word_strategy_refused(void)
 {
 	return arch_word_refused;
 }
 
-PATCH_STRATEGY(word, .name = "word", .refused = word_refused,
+PATCH_STRATEGY(word, .name = "word", .refused = word_strategy_refused,
 	       .carry_out = word_carry_out);

@@ -114,7 +114,7 @@ static unsigned long found_address(u32 word)
 	return (unsigned long)_text + (word & FOUND_OFFSET);
 }
 
-static void convert(struct turn *turn, u32 offset, long delta)
+static void convert_one(struct turn *turn, u32 offset, long delta)
 {
 	unsigned long site = (unsigned long)_text + offset - arch_site_length;
 	u32 word = site - (unsigned long)_text;
@@ -140,7 +140,7 @@ static void turn_change(void *arg)
 	for (i = 0; i <= records_mask; i++) {
 		if (!records[i])
 			continue;
-		convert(turn, records[i], delta);
+		convert_one(turn, records[i], delta);
 		records[i] = 0;
 	}
 	arch_text_close();
@@ -165,7 +165,7 @@ PATCH_INDIRECT(stop_lead, turn_change);
 PATCH_INDIRECT(stop_lead, turn_sync);
 PATCH_INDIRECT(stop_hold, turn_sync);
 
-static void sort(u32 *a, unsigned int n)
+static void sort_offsets(u32 *a, unsigned int n)
 {
 	unsigned int i, j;
 
@@ -219,7 +219,7 @@ static void place_site(unsigned int to, u32 word)
 }
 
 /* The words that a filter has something in, after its sites have moved. */
-static void refit(struct site_filter *f)
+static void refit_filter(struct site_filter *f)
 {
 	const u32 *bits = *f->bits;
 
@@ -238,7 +238,7 @@ static void refit(struct site_filter *f)
  * the table that does not hold trace_mutex (a list of functions, ps) may see a site
  * twice, or miss one, once.
  */
-static void insert(const u32 *found, unsigned int n)
+static void add_found_sites(const u32 *found, unsigned int n)
 {
 	unsigned int old = site_count, to = old + n;
 
@@ -257,17 +257,17 @@ static void insert_found(struct turn *turn)
 	unsigned int n = turn->n;
 	u32 left = site_boot.failed + site_boot.skipped;
 
-	sort(turn->found, n);
-	insert(turn->found, n);
+	sort_offsets(turn->found, n);
+	add_found_sites(turn->found, n);
 	WRITE_ONCE(site_count, site_count + n);
 	site_words = (site_count + 31) / 32;
 	for (unsigned int i = 0; i < INSTANCES; i++) {
-		refit(&trace_instances[i].filter);
-		refit(&trace_instances[i].left_out);
+		refit_filter(&trace_instances[i].filter);
+		refit_filter(&trace_instances[i].left_out);
 	}
-	refit(&filter_graph);
-	refit(&filter_graph_hidden);
-	refit(&filter_stack);
+	refit_filter(&filter_graph);
+	refit_filter(&filter_graph_hidden);
+	refit_filter(&filter_stack);
 	triggers_sites_moved();
 	left = site_boot.failed + site_boot.skipped - left;
 	stats.left += left;
@@ -281,7 +281,7 @@ static void records_free(u32 *old)
 		kfree(old);
 }
 
-static int take_turn(u32 *more, u32 more_mask)
+static int take_record_turn(u32 *more, u32 more_mask)
 {
 	struct turn turn = { .more = more, .more_mask = more_mask };
 	struct stop_work work = {
@@ -317,7 +317,7 @@ int record_resize(unsigned int n)
 
 	if (!more)
 		return -ENOMEM;
-	err = take_turn(more, n - 1);
+	err = take_record_turn(more, n - 1);
 	if (err)
 		records_free(more);
 	return err;
@@ -341,7 +341,7 @@ int record_convert(void)
 	if (skipped != skipped_before && size < RECORDS_MAX)
 		err = record_resize(2 * size);
 	else if (READ_ONCE(stats.waiting))
-		err = take_turn(NULL, 0);
+		err = take_record_turn(NULL, 0);
 	else
 		return 0;
 	if (err)
@@ -357,7 +357,7 @@ void record_stats(struct record_stats *s)
 	s->found = s->converted + s->left + s->known + s->waiting;
 }
 
-static void learn(void)
+static void learn_jump(void)
 {
 	mutex_lock(&trace_mutex);
 	record_convert();
@@ -413,11 +413,11 @@ KERNEL_PARAM(records, "records",
 	     "records that boot begins with, a power of two, 16 to 2048",
 	     set_records);
 
-static void start(void)
+static void start_recording(void)
 {
 	struct task *t;
 
-	learn();
+	learn_jump();
 	t = task_create("recordd", PRIO_LOW, ~0u, record_daemon, NULL);
 	if (!t)
 		panic("no memory for the recorder's task");
@@ -430,7 +430,7 @@ static void record_boot(void)
 	if (!table)
 		panic("no memory for the sites of %u functions", symbol_count);
 	live_calls.table = table;
-	site_recorder = (struct site_recorder){ start, learn };
+	site_recorder = (struct site_recorder){ start_recording, learn_jump };
 }
 INIT_HOOK(INIT_SITES, record_boot);
 

@@ -40,24 +40,24 @@ static struct victim {
 	unsigned long site;
 } v;
 
-static void note_call(unsigned long ip, unsigned long parent,
-		      struct trace_ops *ops)
+static void note_sweep_call(unsigned long ip, unsigned long parent,
+			    struct trace_ops *ops)
 {
 	(void)parent, (void)ops;
 	if (ip - arch_site_length == v.site)
 		count_up(&v.calls);
 }
 static struct trace_ops note_ops = { .entry = trace_entry_call,
-				     .func = note_call };
+				     .func = note_sweep_call };
 
-static void note_hit(struct timer *timer)
+static void note_sweep_hit(struct timer *timer)
 {
 	(void)timer;
 	v.hit = READ_ONCE(v.phase);
 }
 
 /* `two` turns of two instructions, `three` of three, before the call. */
-static noinline void trial(unsigned long two, unsigned long three)
+static noinline void try_sweep(unsigned long two, unsigned long three)
 {
 	u32 before = v.calls;
 	unsigned long x = v.trials, spread = x * 37 % 101;
@@ -91,7 +91,7 @@ static unsigned int find_middle(void)
 	while (lo < hi) {
 		mid = (lo + hi) / 2;
 		v.hit = CALLED;
-		trial(mid, 0);
+		try_sweep(mid, 0);
 		if (v.hit == COUNTING)
 			hi = mid;
 		else
@@ -100,7 +100,7 @@ static unsigned int find_middle(void)
 	return lo;
 }
 
-static void sweep(void *arg)
+static void sweep_victims(void *arg)
 {
 	(void)arg;
 	while (!task_should_stop()) {
@@ -109,7 +109,7 @@ static void sweep(void *arg)
 		turns -= min(turns, BEFORE + 0u);
 		for (i = 0; i < 4 * (BEFORE + AFTER) && !task_should_stop();
 		     i++)
-			trial(turns + i / 4, i % 4);
+			try_sweep(turns + i / 4, i % 4);
 	}
 }
 
@@ -131,7 +131,7 @@ static void expect_caller(struct ktest_run *t, unsigned long pc)
 	KEXPECT_EQ(t, backtrace_get(v.task->frame, v.task, pcs, 2), 2);
 	KEXPECT_EQ(t, pcs[0], pc);
 	KEXPECT(t, symbol_at(pcs[1] - 1, &s));
-	KEXPECT_EQ(t, s.start, (unsigned long)trial);
+	KEXPECT_EQ(t, s.start, (unsigned long)try_sweep);
 }
 
 static void start_victim(struct ktest_run *t,
@@ -139,17 +139,18 @@ static void start_victim(struct ktest_run *t,
 			 unsigned long adds)
 {
 	v = (struct victim){ .call = call, .adds = adds, .pause = true };
-	timer_setup(&v.timer, note_hit);
+	timer_setup(&v.timer, note_sweep_hit);
 	mutex_lock(&trace_mutex);
 	trace_test_ops(&note_ops);
 	mutex_unlock(&trace_mutex);
 	v.task = task_create_expendable("victim", PRIO_LOW,
-					1u << ktest_last_cpu(), sweep, NULL);
+					1u << ktest_last_cpu(), sweep_victims,
+					NULL);
 	KASSERT(t, v.task);
 	KEXPECT(t, KWAIT(READ_ONCE(v.paused)));
 }
 
-static void stop_victim(struct ktest_run *t)
+static void stop_sweep_victim(struct ktest_run *t)
 {
 	task_stop(v.task);
 	WRITE_ONCE(v.pause, false);
@@ -209,7 +210,7 @@ KTEST(record_sweep, "record.converts_under_held_task")
 		boundaries++;
 		held += hold_and_convert(t, ++n, offset, at);
 	}
-	stop_victim(t);
+	stop_sweep_victim(t);
 	KEXPECT_EQ(t, held, boundaries);
 	printk("# %u of %u boundaries held while converted\n", held,
 	       boundaries);

@@ -15,13 +15,13 @@
 #include <tracer/core/ops.h>
 #include <tracer/record/record.h>
 
-static bool known(unsigned int victim)
+static bool victim_is_known(unsigned int victim)
 {
 	return trace_test_site(record_victim[victim]) >= 0;
 }
 
 /* How many of victims [lo, hi) are sites, off or on, that may be switched. */
-static unsigned int converted(unsigned int lo, unsigned int hi)
+static unsigned int count_converted(unsigned int lo, unsigned int hi)
 {
 	unsigned int n = 0;
 	int site;
@@ -33,7 +33,7 @@ static unsigned int converted(unsigned int lo, unsigned int hi)
 	return n;
 }
 
-static void call(struct ktest_run *t, unsigned int lo, unsigned int hi)
+static void call_and_find(struct ktest_run *t, unsigned int lo, unsigned int hi)
 {
 	for (; lo < hi; lo++)
 		KEXPECT_EQ(t, record_victim[lo](5), 5 + lo);
@@ -48,7 +48,7 @@ PATCH_INDIRECT(trace_entry_call, no_call);
 static struct trace_ops none_ops = { .entry = trace_entry_call,
 				     .func = no_call };
 
-static struct record_stats stats(void)
+static struct record_stats stats_of_record(void)
 {
 	struct record_stats s;
 
@@ -61,23 +61,23 @@ KTEST(site_seen, "arch_trace.site_seen")
 	struct record_stats before, after;
 	unsigned int i;
 
-	if (known(0))
+	if (victim_is_known(0))
 		KSKIP(t, "already met in this boot");
 	mutex_lock(&trace_mutex);
 	KEXPECT_EQ(t, record_convert(), 0);
-	before = stats();
+	before = stats_of_record();
 	for (i = 0; i < 5; i++)
-		call(t, 0, 1);
+		call_and_find(t, 0, 1);
 	KEXPECT_EQ(t, record_victim_arguments(1, 2, 3, 4, 5, 6, 7, 8, 9, 10),
 		   RECORD_VICTIM_SUM(1, 2, 3, 4, 5, 6, 7, 8, 9, 10));
-	after = stats();
+	after = stats_of_record();
 	/* Others may call something new at the same time. */
 	KEXPECT(t, after.waiting - before.waiting >= 2);
 	KEXPECT_EQ(t, after.skipped, before.skipped);
 	KEXPECT_EQ(t, record_convert(), 0);
 	mutex_unlock(&trace_mutex);
-	KEXPECT_EQ(t, converted(0, 1), 1);
-	call(t, 0, 1);
+	KEXPECT_EQ(t, count_converted(0, 1), 1);
+	call_and_find(t, 0, 1);
 	KEXPECT_EQ(t, record_victim_arguments(9, 8, 7, 6, 5, 4, 3, 2, 1, 0),
 		   RECORD_VICTIM_SUM(9, 8, 7, 6, 5, 4, 3, 2, 1, 0));
 }
@@ -88,7 +88,7 @@ static bool daemon_converts(unsigned int lo, unsigned int hi)
 	bool done;
 
 	fault_plant(&fault_record_in_tests, 1);
-	done = KWAIT(converted(lo, hi) == hi - lo);
+	done = KWAIT(count_converted(lo, hi) == hi - lo);
 	fault_plant(&fault_record_in_tests, 0);
 	/* Its turn is over, the new sites' states too. */
 	mutex_lock(&trace_mutex);
@@ -102,11 +102,11 @@ KTEST(record_daemon, "record.daemon_makes_sites")
 	unsigned int i, site;
 	char text[80];
 
-	if (known(8))
+	if (victim_is_known(8))
 		KSKIP(t, "already met in this boot");
 	trace_test_reset();
 	KEXPECT(t, trace_test_put("set_ftrace_filter", "record_victim_10"));
-	call(t, 8, 16);
+	call_and_find(t, 8, 16);
 	KASSERT(t, daemon_converts(8, 16));
 	for (i = 8; i < 16; i++) {
 		site = trace_test_site(record_victim[i]);
@@ -118,18 +118,18 @@ KTEST(record_daemon, "record.daemon_makes_sites")
 	KEXPECT_EQ(t, trace_test_put("set_ftrace_filter", "record_victim_011"),
 		   0);
 	KEXPECT_EQ(t, trace_test_put("current_tracer", "function"), 0);
-	call(t, 8, 16);
-	call(t, 8, 16);
+	call_and_find(t, 8, 16);
+	call_and_find(t, 8, 16);
 	KEXPECT(t, trace_test_books(&sum));
 	KEXPECT_EQ(t, sum.written, 2);
 	/* What is found meanwhile does not move the filter to a neighbour. */
-	call(t, 16, 24);
+	call_and_find(t, 16, 24);
 	KASSERT(t, daemon_converts(16, 24));
 	trace_test_read("set_ftrace_filter", text, sizeof(text), 7);
 	KEXPECT(t, !strcmp(text, "record_victim_011\n"));
 	KEXPECT_EQ(t, site_weight(live_calls.enabled), 1);
 	KEXPECT_EQ(t, site_weight(site_bits.filter[0]), 1);
-	call(t, 8, 24);
+	call_and_find(t, 8, 24);
 	trace_test_books(&sum);
 	KEXPECT_EQ(t, sum.written, 3);
 	trace_test_reset();
@@ -142,26 +142,26 @@ KTEST(record_borrowed, "record.no_turn_under_a_borrower")
 	u32 turns;
 	int site;
 
-	if (known(7))
+	if (victim_is_known(7))
 		KSKIP(t, "already met in this boot");
 	trace_test_reset();
-	call(t, 6, 7);
+	call_and_find(t, 6, 7);
 	KASSERT(t, daemon_converts(6, 7));
 	site = trace_test_site(record_victim[6]);
 	mutex_lock(&trace_mutex);
 	trace_test_ops(&none_ops);
 	KEXPECT_EQ(t, patch_site(&b, site, true), 0);
 	mutex_unlock(&trace_mutex);
-	turns = stats().turns;
-	call(t, 7, 8); /* the daemon has something to do */
+	turns = stats_of_record().turns;
+	call_and_find(t, 7, 8); /* the daemon has something to do */
 	fault_plant(&fault_record_in_tests, 1);
 	task_sleep(2 * NSEC_PER_SEC + NSEC_PER_SEC / 2); /* two of its turns */
-	KEXPECT_EQ(t, stats().turns, turns);
+	KEXPECT_EQ(t, stats_of_record().turns, turns);
 	KEXPECT(t, site_test(live_calls.enabled, site));
 	mutex_lock(&trace_mutex);
 	trace_test_ops(NULL);
 	mutex_unlock(&trace_mutex);
-	KEXPECT(t, KWAIT(converted(7, 8) == 1)); /* now it does that */
+	KEXPECT(t, KWAIT(count_converted(7, 8) == 1)); /* now it does that */
 	fault_plant(&fault_record_in_tests, 0);
 	trace_test_reset();
 }
@@ -171,12 +171,12 @@ KTEST(record_active, "record.new_sites_are_traced")
 {
 	unsigned int i;
 
-	if (known(24))
+	if (victim_is_known(24))
 		KSKIP(t, "already met in this boot");
 	trace_test_reset();
 	KEXPECT_EQ(t, trace_test_put("set_ftrace_notrace", "victim_call"), 0);
 	KEXPECT_EQ(t, trace_test_put("current_tracer", "function"), 0);
-	call(t, 24, 32);
+	call_and_find(t, 24, 32);
 	KASSERT(t, daemon_converts(24, 32));
 	for (i = 24; i < 32; i++)
 		KEXPECT(t, site_test(live_calls.enabled,
@@ -192,25 +192,25 @@ KTEST(record_exhausted, "record.skips_without_a_free_record")
 {
 	struct record_stats before, after;
 
-	if (known(32))
+	if (victim_is_known(32))
 		KSKIP(t, "already met in this boot");
-	before = stats();
+	before = stats_of_record();
 	mutex_lock(&trace_mutex);
 	KEXPECT_EQ(t, record_resize(RECORD_PROBES), 0);
-	call(t, 32, 64);
-	after = stats();
+	call_and_find(t, 32, 64);
+	after = stats_of_record();
 	KEXPECT(t, after.skipped - before.skipped >= 32 - RECORD_PROBES);
 	/* All 16 are taken. This turn converts them, and makes room. */
 	KEXPECT_EQ(t, record_convert(), 0);
 	mutex_unlock(&trace_mutex);
-	KEXPECT(t, converted(32, 64) <= RECORD_PROBES);
-	KEXPECT(t, stats().records > RECORD_PROBES);
-	call(t, 32, 64);
+	KEXPECT(t, count_converted(32, 64) <= RECORD_PROBES);
+	KEXPECT(t, stats_of_record().records > RECORD_PROBES);
+	call_and_find(t, 32, 64);
 	site_recorder.learn();
-	KEXPECT_EQ(t, converted(32, 64), 32);
-	call(t, 32, 64);
+	KEXPECT_EQ(t, count_converted(32, 64), 32);
+	call_and_find(t, 32, 64);
 	mutex_lock(&trace_mutex);
 	KEXPECT_EQ(t, record_resize(before.records), 0);
 	mutex_unlock(&trace_mutex);
-	KEXPECT_EQ(t, stats().records, before.records);
+	KEXPECT_EQ(t, stats_of_record().records, before.records);
 }

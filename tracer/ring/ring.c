@@ -60,7 +60,7 @@ void ring_reopen(const struct ring *r)
 }
 
 /* Take a page from its readers, and settle the books for what it held. */
-static void take_back(struct ring *r, struct ring_page *p)
+static void take_page_back(struct ring *r, struct ring_page *p)
 {
 	u32 old = __atomic_exchange_n(&p->state, RING_STATE(RING_NOBODY, 0, 0),
 				      __ATOMIC_ACQ_REL);
@@ -76,12 +76,12 @@ static void take_back(struct ring *r, struct ring_page *p)
 }
 
 /* Make page number seq the one being written, its times counting from now. */
-static void begin_page(struct ring *r, u32 seq, u64 before, u64 now)
+static void begin_ring_page(struct ring *r, u32 seq, u64 before, u64 now)
 {
 	struct ring_page *p = r->pages[seq % r->nr];
 	struct ring_place *at = r->at;
 
-	take_back(r, p);
+	take_page_back(r, p);
 	r->full = false;
 	at->base = now;
 	p->base = now;
@@ -113,7 +113,7 @@ static void take_back_all(struct ring *r)
 	u32 i;
 
 	for (i = 0; i < r->nr; i++)
-		take_back(r, r->pages[i]);
+		take_page_back(r, r->pages[i]);
 }
 
 static void next_page(struct ring *r, u64 now)
@@ -127,9 +127,9 @@ static void next_page(struct ring *r, u64 now)
 		/* Page numbers run over after 2^32 pages: start again. */
 		take_back_all(r);
 		r->head = r->tail = 0;
-		begin_page(r, 0, before, now);
+		begin_ring_page(r, 0, before, now);
 	} else {
-		begin_page(r, r->head + 1, before, now);
+		begin_ring_page(r, r->head + 1, before, now);
 	}
 }
 
@@ -150,7 +150,7 @@ u64 ring_count(unsigned int more)
 	return number;
 }
 
-static inline void publish(const struct ring *r, u32 slots)
+static inline void publish_slots(const struct ring *r, u32 slots)
 {
 	struct ring_place *at = r->at;
 
@@ -179,7 +179,8 @@ static bool must_keep(const struct ring *r)
  * full, and must keep what it has. From then on every entry goes through here until a reader
  * has freed a page, so that none finds room after another that has not.
  */
-static struct ring_event *reserve(struct ring *r, u32 n, u64 now, u32 *delta)
+static struct ring_event *reserve_slots(struct ring *r, u32 n, u64 now,
+					u32 *delta)
 {
 	struct ring_page *p = current_page(r);
 	struct ring_place *at = r->at;
@@ -203,7 +204,7 @@ static struct ring_event *reserve(struct ring *r, u32 n, u64 now, u32 *delta)
 		e->ip = RING_TIME << 8;
 		e->parent = now >> 32;
 		p->inner++;
-		publish(r, 1);
+		publish_slots(r, 1);
 		at->base = now;
 	}
 	*delta = now - at->base;
@@ -215,7 +216,7 @@ static void mark_task(struct ring *r, s32 pid, u32 stayed)
 	struct ring_event *e;
 	u32 delta;
 
-	e = reserve(r, 1, arch_clock(), &delta);
+	e = reserve_slots(r, 1, arch_clock(), &delta);
 	r->pid = pid;
 	r->unmarked = false;
 	if (!e)
@@ -224,7 +225,7 @@ static void mark_task(struct ring *r, s32 pid, u32 stayed)
 	e->ip = RING_TASK << 8 | stayed;
 	e->parent = pid;
 	current_page(r)->inner++;
-	publish(r, 1);
+	publish_slots(r, 1);
 }
 
 /* Where a trigger has ended the recording, marks would in the end take the place of all entries:
@@ -261,7 +262,7 @@ static struct ring_event *put_number(struct ring *r, struct ring_event *e)
 	e->ip = RING_COUNT << 8;
 	e->parent = number >> 32;
 	current_page(r)->inner++;
-	publish(r, 1);
+	publish_slots(r, 1);
 	return e + 1;
 }
 
@@ -272,7 +273,7 @@ static struct ring_event *begin_entry(struct ring *r, u32 ip, u32 parent,
 {
 	bool counts = instance_counts(r->in);
 	u32 delta;
-	struct ring_event *e = reserve(r, counts + 1 + more, now, &delta);
+	struct ring_event *e = reserve_slots(r, counts + 1 + more, now, &delta);
 
 	if (!e) {
 		r->dropped++;
@@ -323,7 +324,7 @@ bool ring_write_at(u32 ip, u32 parent, u32 context,
 	*clock = r->at->base + e->delta;
 	if (more)
 		e[1] = *more;
-	publish(r, more ? 2 : 1);
+	publish_slots(r, more ? 2 : 1);
 	return true;
 }
 
@@ -356,7 +357,7 @@ bool ring_put_call(struct ring *r, unsigned long ip, unsigned long parent,
 					   parent - (unsigned long)_text,
 					   context, 0, arch_clock()))
 		return false;
-	publish(r, 1);
+	publish_slots(r, 1);
 	return true;
 }
 
@@ -372,7 +373,7 @@ int ring_put_bytes(struct ring *r, u32 type, u32 context, const void *text,
 	if (!e)
 		return -ENOSPC;
 	memcpy(e + 1, text, len);
-	publish(r, 1 + more);
+	publish_slots(r, 1 + more);
 	return 0;
 }
 
@@ -411,7 +412,8 @@ void *ring_event_slow(bool irqs_off, u32 size)
 	/* A task that is passed over may have events. */
 	if (head->current->pid != r->pid)
 		mark_task(r, head->current->pid, 0);
-	e = reserve(r, 1 + RING_MORE_SLOTS(size + 4), arch_clock(), &delta);
+	e = reserve_slots(r, 1 + RING_MORE_SLOTS(size + 4), arch_clock(),
+			  &delta);
 	if (!e) {
 		r->dropped++;
 		goto none;
@@ -447,7 +449,7 @@ void ring_put_event(struct ring *r, unsigned int id, bool irqs_off,
 	/* By words: memcpy() copies bytes. */
 	for (u32 i = 0; i < size / sizeof(u32); i++)
 		WRITE_ONCE(to[i], from[i]);
-	publish(r, 1 + more);
+	publish_slots(r, 1 + more);
 }
 
 void ring_restart(struct ring *r)
@@ -456,7 +458,7 @@ void ring_restart(struct ring *r)
 	r->read = r->overwritten = r->dropped = 0;
 	r->began = arch_clock();
 	r->tail = r->head == ~0u ? 0 : r->head + 1;
-	begin_page(r, r->tail, 0, r->began);
+	begin_ring_page(r, r->tail, 0, r->began);
 }
 
 void ring_exchange(struct ring *r, struct ring *spare)
@@ -499,7 +501,7 @@ void ring_adopt(struct ring *r, struct ring_page **pages, u32 nr)
 		old[seq % old_nr] = p;
 	}
 	for (i = 0; i < old_nr; i++)
-		take_back(r, old[i]);
+		take_page_back(r, old[i]);
 	WRITE_ONCE(r->tail, first);
 }
 

@@ -23,7 +23,7 @@ struct call {
 	void *arg;
 };
 
-static void call_here(void *arg)
+static void ring_call_here(void *arg)
 {
 	struct call *c = arg;
 
@@ -40,7 +40,7 @@ void ring_call(cpumask_t mask, void (*fn)(unsigned int cpu, void *arg),
 	cpus_read_lock();
 	online = cpus_online;
 	if (mask & online)
-		BUG_ON(cpu_call(mask & online, call_here, &c));
+		BUG_ON(cpu_call(mask & online, ring_call_here, &c));
 	for (cpu = 0; cpu < nr_cpus; cpu++)
 		if (mask & ~online & 1u << cpu)
 			fn(cpu, arg);

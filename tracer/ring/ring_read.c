@@ -16,7 +16,7 @@
 /* Oldest and newest page that a reader may look for at this moment. */
 static void live_pages(const struct ring *r, u32 *tail, u32 *head)
 {
-	/* Acquire: pairs with begin_page()'s release of head. */
+	/* Acquire: pairs with begin_ring_page()'s release of head. */
 	*head = __atomic_load_n(&r->head, __ATOMIC_ACQUIRE);
 	*tail = READ_ONCE(r->tail);
 	if (*head - *tail > r->nr)
@@ -40,7 +40,7 @@ static u32 slots_of(const struct ring *r, const struct ring_page *p)
 static bool written_slots(const struct ring *r, const struct ring_page *p,
 			  u32 seq, u32 *state, u32 *slots)
 {
-	/* Acquire: pairs with begin_page()'s release of state. */
+	/* Acquire: pairs with begin_ring_page()'s release of state. */
 	*state = __atomic_load_n(&p->state, __ATOMIC_ACQUIRE);
 	if (RING_STATE_GEN(*state) != RING_GEN(seq))
 		return false;
@@ -95,7 +95,7 @@ static bool past_end(const struct ring_cursor *c)
 }
 
 /* More slots in the copy, from this page or a later one; false: none now. */
-static bool refill(struct ring_cursor *c, u32 *state)
+static bool refill_cursor(struct ring_cursor *c, u32 *state)
 {
 	const struct ring *r = c->ring;
 	u32 tail, head, had = c->copied;
@@ -163,7 +163,7 @@ static void decode_repeats(struct ring_entry *entry,
 }
 
 /* Decode the slot at c->at; true if it is an entry, then in c->entry. */
-static bool decode(struct ring_cursor *c)
+static bool decode_slot(struct ring_cursor *c)
 {
 	const struct ring_event *e = &c->copy->slots[c->at++];
 	u32 ip = e->ip >> 8;
@@ -264,12 +264,12 @@ bool ring_cursor_peek(struct ring_cursor *c)
 	do {
 		/* Consumed slots are walked too, for the pid and the time. */
 		while (c->copied && c->at < c->copied)
-			if (decode(c) && c->at > consumed) {
+			if (decode_slot(c) && c->at > consumed) {
 				c->after = c->at;
 				return true;
 			}
 		lock_pages_of(c);
-		more = c->ring->pages && refill(c, &state);
+		more = c->ring->pages && refill_cursor(c, &state);
 		unlock_pages_of(c);
 		consumed = RING_STATE_SLOTS(state);
 	} while (more);
@@ -304,7 +304,7 @@ void ring_cursor_join(struct ring_cursor *c)
 		return;
 	while (!found && c->at < c->copied) {
 		moved |= is_arrival(&c->copy->slots[c->at], before.entry.pid);
-		found = decode(c);
+		found = decode_slot(c);
 	}
 	if (!found || !is_return_of(&c->entry, &before.entry, moved)) {
 		*c = before;
@@ -318,7 +318,7 @@ void ring_cursor_join(struct ring_cursor *c)
 }
 
 /* The second of two entries that were joined is to come again. */
-static void part(struct ring_cursor *c)
+static void part_entries(struct ring_cursor *c)
 {
 	c->at = c->first;
 	c->entries--;
@@ -352,7 +352,7 @@ bool ring_cursor_take(struct ring_cursor *c)
 		c->lost++;
 	unlock_pages_of(c);
 	if (leaf && !ours)
-		part(c);
+		part_entries(c);
 	c->after = 0;
 	return ours;
 }
@@ -367,7 +367,7 @@ u32 ring_cursor_pages(struct ring_cursor *c)
 
 /* ---- Opening and the books ------------------------------------------------- */
 
-static void note_end(unsigned int cpu, void *arg)
+static void note_ring_end(unsigned int cpu, void *arg)
 {
 	struct ring_cursor *c = arg;
 	const struct ring *r = c->ring;
@@ -409,7 +409,7 @@ int ring_cursor_open(struct ring_cursor *c, const struct ring *set,
 	c->bounded = bounded;
 	lock_pages();
 	if (c->ring->pages)
-		ring_call(1u << cpu, note_end, c);
+		ring_call(1u << cpu, note_ring_end, c);
 	unlock_pages();
 	return 0;
 }
@@ -439,7 +439,7 @@ struct collection {
 	struct ring_stats *stats;
 };
 
-static void collect(unsigned int cpu, void *arg)
+static void collect_stats(unsigned int cpu, void *arg)
 {
 	const struct collection *c = arg;
 	const struct ring *r = &c->set[cpu];
@@ -475,6 +475,6 @@ void ring_stats(const struct ring *set, unsigned int cpu, struct ring_stats *s)
 	*s = (struct ring_stats){ 0 };
 	lock_pages();
 	if (set[cpu].pages)
-		ring_call(1u << cpu, collect, &c);
+		ring_call(1u << cpu, collect_stats, &c);
 	unlock_pages();
 }

@@ -86,7 +86,7 @@ KTEST(ring_resize_one, "ring.resize_one_cpu")
 }
 
 /* The number in the newest marker, and how many there are. */
-static unsigned int marks(u32 *newest)
+static unsigned int count_marks(u32 *newest)
 {
 	struct trace_iter *it = trace_iter_open(rings, cpus_present(), true);
 	const struct ring_entry *e;
@@ -128,7 +128,7 @@ KTEST(ring_resize_keeps, "ring.resize_keeps_what_fits")
 		KEXPECT(t,
 			i % 2 ? s.held <= before.held : s.held == before.held);
 		KEXPECT(t, s.held > 0);
-		KEXPECT_EQ(t, marks(&newest), s.held);
+		KEXPECT_EQ(t, count_marks(&newest), s.held);
 		KEXPECT_EQ(t, newest, 999);
 		before = s;
 	}
@@ -196,7 +196,7 @@ KTEST(ring_bytes, "ring.bytes_held")
 
 /* ---- Option overwrite ------------------------------------------------------------------ */
 
-static int mark(unsigned int i)
+static int write_numbered_mark(unsigned int i)
 {
 	char text[12];
 
@@ -216,31 +216,31 @@ KTEST(ring_keeps_oldest, "ring.overwrite_is_0")
 	task_set_affinity(current_task(), 1);
 	trace_test_size(8);
 	KEXPECT_EQ(t, trace_test_put("options/overwrite", "0"), 0);
-	for (first = 0; first < 1000 && !mark(first); first++)
+	for (first = 0; first < 1000 && !write_numbered_mark(first); first++)
 		;
 	/* Two pages, and two or three slots a marker. */
 	KEXPECT(t, first >= 2 * RING_SLOTS / 3 - 2 && first <= RING_SLOTS);
-	KEXPECT_EQ(t, mark(first), -ENOSPC);
+	KEXPECT_EQ(t, write_numbered_mark(first), -ENOSPC);
 	KEXPECT(t, strstr(trace_test_error, "the buffer is full"));
-	KEXPECT_EQ(t, marks(&newest), first);
+	KEXPECT_EQ(t, count_marks(&newest), first);
 	KEXPECT_EQ(t, newest, first - 1);
 	KEXPECT(t, trace_test_books(&s));
 	KEXPECT_EQ(t, s.overwritten, 0);
 	KEXPECT_EQ(t, s.dropped, 2);
 	/* What was read makes room. */
 	KEXPECT_EQ(t, trace_test_walk(true), first);
-	while (more < 1000 && !mark(more))
+	while (more < 1000 && !write_numbered_mark(more))
 		more++;
 	KEXPECT(t, more >= RING_SLOTS / 3 - 2);
-	KEXPECT_EQ(t, marks(&newest), more);
+	KEXPECT_EQ(t, count_marks(&newest), more);
 	KEXPECT(t, trace_test_books(&s));
 	KEXPECT_EQ(t, s.overwritten, 0);
 	KEXPECT_EQ(t, s.dropped, 3);
 	/* And with the option on again the newest entry is always there. */
 	KEXPECT_EQ(t, trace_test_put("options/overwrite", "1"), 0);
 	for (unsigned int i = 0; i < 1000; i++)
-		KEXPECT_EQ(t, mark(more + i), 0);
-	marks(&newest);
+		KEXPECT_EQ(t, write_numbered_mark(more + i), 0);
+	count_marks(&newest);
 	KEXPECT_EQ(t, newest, more + 999);
 	KEXPECT(t, trace_test_books(&s));
 	KEXPECT(t, s.overwritten > 0);
@@ -265,7 +265,7 @@ KTEST(ring_keeps_order, "ring.overwrite_is_0_for_all_sizes")
 	while (n < 100 && !trace_test_put("trace_marker", large))
 		n++;
 	KEXPECT(t, n < 100);
-	KEXPECT_EQ(t, mark(1), -ENOSPC);
+	KEXPECT_EQ(t, write_numbered_mark(1), -ENOSPC);
 	KEXPECT_EQ(t, trace_test_walk(false), n);
 	task_set_affinity(current_task(), ~0u);
 	trace_test_size(RING_DEFAULT_KB);
@@ -276,7 +276,7 @@ KTEST(ring_keeps_order, "ring.overwrite_is_0_for_all_sizes")
 static unsigned long (*const own[2])(unsigned long x) = { victim_other,
 							  victim_leaf };
 
-static void call_and_yield(void *arg)
+static void call_own_and_yield(void *arg)
 {
 	unsigned long (*fn)(unsigned long x) = own[(uintptr_t)arg];
 
@@ -309,7 +309,7 @@ KTEST(ring_keeps_tasks, "ring.overwrite_is_0_under_load")
 	KEXPECT_EQ(t, trace_test_put("current_tracer", "function"), 0);
 	for (uintptr_t i = 0; i < 2; i++)
 		task[i] = task_create("yield", PRIO_NORMAL, 1u << c,
-				      call_and_yield, (void *)i);
+				      call_own_and_yield, (void *)i);
 	KASSERT(t, task[0] && task[1]);
 	it = trace_iter_open(rings, 1u << c, false);
 	for (unsigned int i = 0; it && i < 5000; i++) {

@@ -13,7 +13,7 @@
 
 #define TINY "8"
 
-static void call(unsigned int n)
+static void call_victim_n(unsigned int n)
 {
 	while (n--)
 		victim_call(n);
@@ -25,7 +25,7 @@ KTEST(ring_books, "ring.books_add_up")
 	struct ring_stats s;
 
 	KEXPECT_EQ(t, trace_test_victim(), 0);
-	call(1000);
+	call_victim_n(1000);
 	KEXPECT(t, trace_test_books(&s));
 	KEXPECT_EQ(t, s.held, 1000);
 	KEXPECT_EQ(t, trace_test_walk(false), 1000);
@@ -35,7 +35,7 @@ KTEST(ring_books, "ring.books_add_up")
 	KEXPECT_EQ(t, trace_test_walk(false), 0);
 	KEXPECT_EQ(t, trace_test_put("buffer_size_kb", TINY), 0);
 	trace_test_put("trace", "");
-	call(10000);
+	call_victim_n(10000);
 	KEXPECT(t, trace_test_books(&s));
 	KEXPECT_EQ(t, s.written, 10000);
 	KEXPECT(t, s.overwritten > 0 && s.held <= nr_cpus * 2 * RING_SLOTS);
@@ -56,7 +56,8 @@ struct reader {
 	u64 read, disorder, strangers;
 };
 
-static void look(struct reader *r, const struct ring_entry *e, u64 *last)
+static void look_at_entry(struct reader *r, const struct ring_entry *e,
+			  u64 *last)
 {
 	int site = site_find(e->ip - trace_test_site_length);
 
@@ -65,7 +66,7 @@ static void look(struct reader *r, const struct ring_entry *e, u64 *last)
 	last[e->cpu] = e->clock;
 }
 
-static void read_on(void *arg)
+static void read_ring_on(void *arg)
 {
 	struct trace_iter *it = trace_iter_open(rings, cpus_present(), false);
 	const struct ring_entry *e;
@@ -79,7 +80,7 @@ static void read_on(void *arg)
 			sched_yield();
 			continue;
 		}
-		look(r, e, last);
+		look_at_entry(r, e, last);
 		if (r->consume)
 			r->read += trace_iter_consume(it);
 		else
@@ -100,8 +101,8 @@ static void with_readers(struct ktest_run *t, const char *kb)
 	KEXPECT_EQ(t, trace_test_victim(), 0);
 	for (i = 0; i < ARRAY_SIZE(readers); i++)
 		readers[i].task =
-			task_create("reader", PRIO_LOW, cpus_present(), read_on,
-				    &readers[i]);
+			task_create("reader", PRIO_LOW, cpus_present(),
+				    read_ring_on, &readers[i]);
 	KEXPECT(t, trace_workers_start(w, 5000));
 	calls = trace_workers_join(w);
 	for (i = 0; i < ARRAY_SIZE(readers); i++) {
@@ -135,9 +136,9 @@ KTEST(ring_recursion, "ring.recursion_is_counted")
 
 	KEXPECT_EQ(t, trace_test_victim(), 0);
 	KASSERT(t, ring_enter(&state));
-	call(5); /* the tracer "calls" a traced function */
+	call_victim_n(5); /* the tracer "calls" a traced function */
 	ring_leave(state);
-	call(7);
+	call_victim_n(7);
 	KEXPECT(t, trace_test_books(&s));
 	KEXPECT_EQ(t, s.dropped, 5);
 	KEXPECT_EQ(t, s.held, 7);
@@ -146,8 +147,8 @@ KTEST(ring_recursion, "ring.recursion_is_counted")
 
 static u32 callback_runs; /* atomic */
 
-static void recurse(unsigned long ip, unsigned long parent,
-		    struct trace_ops *ops)
+static void call_victim_inside(unsigned long ip, unsigned long parent,
+			       struct trace_ops *ops)
 {
 	irq_state_t state;
 
@@ -162,7 +163,7 @@ static void recurse(unsigned long ip, unsigned long parent,
 KTEST(ring_callback, "ring.callback_recursion")
 {
 	static struct trace_ops ops = { .entry = trace_entry_call,
-					.func = recurse };
+					.func = call_victim_inside };
 	int site = trace_test_site(victim_call);
 	struct patch_batch b;
 	struct ring_stats s;
@@ -173,7 +174,7 @@ KTEST(ring_callback, "ring.callback_recursion")
 	callback_runs = 0;
 	trace_test_ops(&ops);
 	KEXPECT_EQ(t, patch_site(&b, site, true), 0);
-	call(9);
+	call_victim_n(9);
 	KEXPECT_EQ(t, patch_site(&b, site, false), 0);
 	trace_test_ops(NULL);
 	mutex_unlock(&trace_mutex);
@@ -225,7 +226,7 @@ struct caller {
 	unsigned int calls;
 };
 
-static void call_and_yield(void *arg)
+static void call_victim_and_yield(void *arg)
 {
 	struct caller *c = arg;
 
@@ -236,7 +237,7 @@ static void call_and_yield(void *arg)
 }
 
 /* Two tasks take turns on one CPU: each event has the pid of its caller. */
-static void take_turns(struct ktest_run *t)
+static void expect_turns(struct ktest_run *t)
 {
 	struct caller c[2] = { { .calls = 500 }, { .calls = 700 } };
 	unsigned int seen[3] = { 0 };
@@ -246,7 +247,7 @@ static void take_turns(struct ktest_run *t)
 
 	for (int i = 0; i < 2; i++) {
 		c[i].task = task_create("caller", PRIO_NORMAL, 1,
-					call_and_yield, &c[i]);
+					call_victim_and_yield, &c[i]);
 		KASSERT(t, c[i].task);
 		pid[i] = c[i].task->pid;
 	}
@@ -267,13 +268,13 @@ static void take_turns(struct ktest_run *t)
 KTEST(ring_pid, "ring.task_of_an_event")
 {
 	KEXPECT_EQ(t, trace_test_victim(), 0);
-	take_turns(t);
+	expect_turns(t);
 	trace_test_reset();
 	/* As while 0 is being written to tracing_on: the trampoline records on until this CPU
 	 * hears of it. */
 	KEXPECT_EQ(t, trace_test_victim(), 0);
 	WRITE_ONCE(trace_top.on, false);
-	take_turns(t);
+	expect_turns(t);
 	WRITE_ONCE(trace_top.on, true);
 	trace_test_reset();
 }

@@ -103,8 +103,8 @@ static void read_page(const char *page, u64 *first, u64 *last)
 }
 
 /* What a page has of three markers, and what the text has. */
-static void compare(struct ktest_run *t, const char *clock, char *page,
-		    char *text)
+static void compare_clock(struct ktest_run *t, const char *clock, char *page,
+			  char *text)
 {
 	u64 first, last;
 	struct ring_cursor c;
@@ -140,8 +140,8 @@ KTEST(clock_pages, "clock.pages_have_what_text_shows")
 
 	KASSERT(t, page && text);
 	trace_test_reset();
-	compare(t, "counter", page, text);
-	compare(t, "uptime", page, text);
+	compare_clock(t, "counter", page, text);
+	compare_clock(t, "uptime", page, text);
 	trace_test_put("trace_clock", "local");
 	page_free(text, 0);
 	page_free(page, 0);

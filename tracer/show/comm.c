@@ -23,12 +23,12 @@ static struct comm {
  */
 static u32 busy;
 
-static bool try_lock(void)
+static bool comm_try_lock(void)
 {
 	return !__atomic_exchange_n(&busy, 1, __ATOMIC_ACQUIRE);
 }
 
-static void unlock(void)
+static void comm_unlock(void)
 {
 	__atomic_store_n(&busy, 0, __ATOMIC_RELEASE);
 }
@@ -42,10 +42,10 @@ void comm_save(const struct task *t)
 	    !trace_option(OPT_RECORD_CMD))
 		return;
 	state = arch_irq_save();
-	if (try_lock()) {
+	if (comm_try_lock()) {
 		c->pid = t->pid;
 		memcpy(c->name, t->name, sizeof(c->name));
-		unlock();
+		comm_unlock();
 	}
 	arch_irq_restore(state);
 }
@@ -79,11 +79,11 @@ void comm_find(s32 pid, char *name, size_t size)
 	strlcpy(name, pid ? "<...>" : "<idle>", size);
 	state = arch_irq_save();
 	/* In a panic the other CPUs have stopped, and do not give `busy` back. */
-	while (!try_lock() && !panic_here())
+	while (!comm_try_lock() && !panic_here())
 		arch_cpu_relax();
 	if (pid && c->pid == pid)
 		strlcpy(name, c->name, min(size, sizeof(c->name)));
-	unlock();
+	comm_unlock();
 	arch_irq_restore(state);
 }
 

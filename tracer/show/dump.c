@@ -47,7 +47,7 @@ static struct dump {
 
 static unsigned int wanted; /* under trace_mutex */
 
-static void keep(struct dump *d, const struct ring_entry *e)
+static void keep_entry(struct dump *d, const struct ring_entry *e)
 {
 	unsigned int i = d->nr++ % EVENTS;
 	struct ring_entry *kept = &d->last[i].e;
@@ -69,7 +69,7 @@ static void keep(struct dump *d, const struct ring_entry *e)
 		kept->record = d->last[i].text;
 }
 
-static void show(struct dump *d)
+static void show_dump(struct dump *d)
 {
 	unsigned int shown = min(d->nr, EVENTS + 0u);
 
@@ -101,13 +101,13 @@ static void dump_at_panic(void)
 		/* This CPU's calls since then are the panic's own, which prints. */
 		if (e->cpu != cpu_index() ||
 		    (s64)(e->clock - arch_this_cpu()->broken_at) < 0)
-			keep(d, e);
+			keep_entry(d, e);
 		trace_iter_next(d->it);
 	}
-	show(d);
+	show_dump(d);
 }
 
-static void forget(struct dump *d)
+static void free_dump(struct dump *d)
 {
 	if (d)
 		trace_iter_close(d->it);
@@ -115,7 +115,7 @@ static void forget(struct dump *d)
 }
 
 /* 0 or -ENOMEM. Context: trace_mutex held. */
-static int want(unsigned int what)
+static int want_dump(unsigned int what)
 {
 	struct dump *d = dump;
 
@@ -131,7 +131,7 @@ static int want(unsigned int what)
 	wanted = what;
 	WRITE_ONCE(panic_hook, what ? dump_at_panic : NULL);
 	if (!what)
-		forget(d);
+		free_dump(d);
 	dump = what ? d : NULL;
 	return 0;
 }
@@ -168,7 +168,7 @@ static void dump_all(const struct trace_instance *in)
 	trace_iter_close(it);
 }
 
-static void dumper(void *arg)
+static void dump_when_asked(void *arg)
 {
 	bool goes_on = true;
 	u32 which;
@@ -194,7 +194,7 @@ int dump_prepare(void)
 	mutex_assert_held(&trace_mutex);
 	if (has_dumper)
 		return 0;
-	t = task_create("dump", PRIO_NORMAL, ~0u, dumper, NULL);
+	t = task_create("dump", PRIO_NORMAL, ~0u, dump_when_asked, NULL);
 	if (!t)
 		return -ENOMEM;
 	task_detach(t);
@@ -234,7 +234,7 @@ static int dump_write(struct ctl_handle *h, char *text)
 		err = ctl_error(h, -EINVAL, "%d is no " DUMP_NUMBERS, what);
 	if (err)
 		return err;
-	err = want(what);
+	err = want_dump(what);
 	return err ? ctl_error(h, err, "out of memory") : 0;
 }
 TRACE_FILE(ftrace_dump_on_oops, .path = "/proc/sys/kernel/ftrace_dump_on_oops",
@@ -258,7 +258,7 @@ KERNEL_PARAM(ftrace_dump_on_oops, "ftrace_dump_on_oops",
 static void dump_start(void)
 {
 	mutex_lock(&trace_mutex);
-	if (want(at_boot))
+	if (want_dump(at_boot))
 		printk("param: ftrace_dump_on_oops: out of memory\n");
 	mutex_unlock(&trace_mutex);
 }

@@ -32,8 +32,8 @@ static int act_on_marker(struct ctl_handle *h, const char *text, size_t len)
 	return 0;
 }
 
-static int put_mark(struct ctl_handle *h, u32 type, const void *bytes,
-		    size_t len)
+static int write_mark(struct ctl_handle *h, u32 type, const void *bytes,
+		      size_t len)
 {
 	int err;
 
@@ -60,7 +60,7 @@ int tracing_mark_write(struct ctl_handle *h, char *text)
 	/* A long text becomes several entries; an empty one is an entry, too. */
 	do {
 		len = min(strlen(text), (size_t)RING_MARK_MAX);
-		err = put_mark(h, RING_MARK, text, len);
+		err = write_mark(h, RING_MARK, text, len);
 		if (!err)
 			err = act_on_marker(h, text, len);
 		text += len;
@@ -79,7 +79,7 @@ static int marker_raw_write(struct ctl_handle *h, char *bytes)
 				 "%zu bytes; it takes a number of 4 bytes and "
 				 "up to %zu bytes behind it",
 				 len, RING_RAW_MAX - sizeof(u32));
-	return put_mark(h, RING_RAW, bytes, len);
+	return write_mark(h, RING_RAW, bytes, len);
 }
 CTL_FILE(trace_marker_raw, .path = TRACING "trace_marker_raw",
 	 .folders = &trace_folders, .write = marker_raw_write, .binary = true);

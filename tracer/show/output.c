@@ -79,7 +79,7 @@ void trace_iter_restart(struct trace_iter *it, cpumask_t mask)
 	it->nr = kept;
 }
 
-static bool peek(const struct trace_iter *it, struct ring_cursor *c)
+static bool peek_in_window(const struct trace_iter *it, struct ring_cursor *c)
 {
 	while (ring_cursor_peek(c)) {
 		if (c->entry.clock >= it->from && c->entry.clock <= it->until)
@@ -97,7 +97,7 @@ const struct ring_entry *trace_iter_peek(struct trace_iter *it)
 	for (i = 0; i < it->nr; i++) {
 		struct ring_cursor *c = &it->cursors[i];
 
-		if (peek(it, c) &&
+		if (peek_in_window(it, c) &&
 		    (!it->next ||
 		     ring_when(&c->entry) < ring_when(&it->next->entry)))
 			it->next = c;
@@ -336,8 +336,8 @@ void trace_stack(struct seq *s, const struct trace_instance *in,
 }
 
 /* "victim_call <-victim_outer (repeats: 4, last_ts:     1.234567)" */
-static void put_repeats(struct seq *s, const struct trace_instance *in,
-			const struct ring_entry *e)
+static void put_repeats_line(struct seq *s, const struct trace_instance *in,
+			     const struct ring_entry *e)
 {
 	trace_call(s, in, e);
 	seq_printf(s, " (repeats: %u, last_ts: ", e->repeats);
@@ -389,7 +389,7 @@ void trace_marker_text(struct seq *s, const struct ring_entry *e, u32 room)
 		seq_printf(s, " %02x", (u8)e->text[i]);
 }
 
-static void put_mark(struct seq *s, const struct ring_entry *e)
+static void put_mark_line(struct seq *s, const struct ring_entry *e)
 {
 	unsigned long ip = (unsigned long)tracing_mark_write;
 
@@ -427,10 +427,10 @@ void trace_line(struct seq *s, struct trace_iter *it,
 	if (e->event)
 		trace_event(s, e);
 	else if (e->repeats)
-		put_repeats(s, it->in, e);
+		put_repeats_line(s, it->in, e);
 	else if (!e->text)
 		trace_call(s, it->in, e);
 	else
-		put_mark(s, e);
+		put_mark_line(s, e);
 	seq_printf(s, "\n");
 }

@@ -51,13 +51,14 @@ struct payload {
 	};
 };
 
-static void add(struct payload *p, const void *bytes, size_t n)
+static void payload_add(struct payload *p, const void *bytes, size_t n)
 {
 	memcpy(p->bytes + p->len, bytes, n);
 	p->len += n;
 }
 
-static void begin(struct payload *p, const struct ring_entry *e, u16 type)
+static void payload_begin(struct payload *p, const struct ring_entry *e,
+			  u16 type)
 {
 	u32 c = e->context;
 
@@ -75,7 +76,7 @@ static void begin(struct payload *p, const struct ring_entry *e, u16 type)
  * the next function may begin. Then the caller's name is that of the address before. What was
  * found out is kept: an offset from _text, and whether a function begins there, in one word.
  */
-static unsigned long nameable(unsigned long ret)
+static unsigned long nameable_address(unsigned long ret)
 {
 	static u32 known[256];
 	u32 offset = ret - (unsigned long)_text;
@@ -90,44 +91,45 @@ static unsigned long nameable(unsigned long ret)
 	return ret - (found & 1);
 }
 
-static void put_call(struct payload *p, const struct ring_entry *e)
+static void put_raw_call(struct payload *p, const struct ring_entry *e)
 {
 	struct {
 		unsigned long ip, parent;
-	} call = { e->ip, nameable(e->parent) };
+	} call = { e->ip, nameable_address(e->parent) };
 
-	begin(p, e, RAW_FUNCTION);
-	add(p, &call, sizeof(call));
+	payload_begin(p, e, RAW_FUNCTION);
+	payload_add(p, &call, sizeof(call));
 }
 
 /* Linux has the time since the last of them, by the instance's clock, in two parts. */
-static void put_repeats(struct payload *p, const struct trace_instance *in,
-			const struct ring_entry *e)
+static void put_raw_repeats(struct payload *p, const struct trace_instance *in,
+			    const struct ring_entry *e)
 {
 	u64 since = trace_stamp(in, ring_when(e)) - trace_stamp(in, e->last);
 	struct {
 		unsigned long ip, parent;
 		u16 count, top;
 		u32 bottom;
-	} repeats = { e->ip, nameable(e->parent), e->repeats, since >> 32,
-		      since };
+	} repeats = { e->ip, nameable_address(e->parent), e->repeats,
+		      since >> 32, since };
 
-	begin(p, e, RAW_REPEATS);
-	add(p, &repeats, sizeof(repeats));
+	payload_begin(p, e, RAW_REPEATS);
+	payload_add(p, &repeats, sizeof(repeats));
 }
 
-static void put_entry(struct payload *p, const struct ring_entry *e)
+static void put_raw_entry(struct payload *p, const struct ring_entry *e)
 {
 	struct {
 		unsigned long func;
 		s32 depth;
 	} entry = { e->ip, e->depth };
 
-	begin(p, e, RAW_CALL);
-	add(p, &entry, offsetof(__typeof__(entry), depth) + sizeof(s32));
+	payload_begin(p, e, RAW_CALL);
+	payload_add(p, &entry,
+		    offsetof(__typeof__(entry), depth) + sizeof(s32));
 }
 
-static void put_return(struct payload *p, const struct ring_entry *e)
+static void put_raw_return(struct payload *p, const struct ring_entry *e)
 {
 	struct {
 		unsigned long func;
@@ -137,8 +139,8 @@ static void put_return(struct payload *p, const struct ring_entry *e)
 	} ret = { e->ip, e->depth, e->missed, clock_to_ns(e->clock - e->ticks),
 		  clock_to_ns(e->clock) };
 
-	begin(p, e, RAW_RETURN);
-	add(p, &ret, sizeof(ret));
+	payload_begin(p, e, RAW_RETURN);
+	payload_add(p, &ret, sizeof(ret));
 }
 
 /* Linux ends a marker with a newline, and the text with a NUL. */
@@ -147,14 +149,14 @@ static void put_marker(struct payload *p, const struct ring_entry *e)
 	unsigned long ip = (unsigned long)tracing_mark_write;
 
 	if (e->raw) {
-		begin(p, e, RAW_DATA_ENTRY);
-		add(p, e->text, e->len);
+		payload_begin(p, e, RAW_DATA_ENTRY);
+		payload_add(p, e->text, e->len);
 		return;
 	}
-	begin(p, e, RAW_PRINT);
-	add(p, &ip, sizeof(ip));
-	add(p, e->text, e->len);
-	add(p, "\n", 2);
+	payload_begin(p, e, RAW_PRINT);
+	payload_add(p, &ip, sizeof(ip));
+	payload_add(p, e->text, e->len);
+	payload_add(p, "\n", 2);
 }
 
 #define STACK_CALLERS 8 /* of Linux's format */
@@ -168,20 +170,21 @@ static void put_stack(struct payload *p, const struct ring_entry *e)
 	} stack = { n, { 0 } };
 
 	for (unsigned int i = 0; i < n; i++)
-		stack.caller[i] = nameable((unsigned long)_text + e->stack[i]);
-	begin(p, e, RAW_STACK);
-	add(p, &stack, sizeof(stack));
+		stack.caller[i] =
+			nameable_address((unsigned long)_text + e->stack[i]);
+	payload_begin(p, e, RAW_STACK);
+	payload_add(p, &stack, sizeof(stack));
 }
 
 /* The ring has 4 bytes more, for its alignment. */
 static void put_event(struct payload *p, const struct ring_entry *e)
 {
-	begin(p, e, e->event);
-	add(p, e->record, e->len - 4);
+	payload_begin(p, e, e->event);
+	payload_add(p, e->record, e->len - 4);
 }
 
-static void encode(struct payload *p, const struct trace_instance *in,
-		   const struct ring_entry *e)
+static void encode_payload(struct payload *p, const struct trace_instance *in,
+			   const struct ring_entry *e)
 {
 	memset(p->bytes, 0, 8);
 	if (e->event)
@@ -191,13 +194,13 @@ static void encode(struct payload *p, const struct trace_instance *in,
 	else if (e->stack)
 		put_stack(p, e);
 	else if (e->repeats)
-		put_repeats(p, in, e);
+		put_raw_repeats(p, in, e);
 	else if (e->graph == RING_GRAPH_ENTRY)
-		put_entry(p, e);
+		put_raw_entry(p, e);
 	else if (e->graph == RING_GRAPH_RETURN)
-		put_return(p, e);
+		put_raw_return(p, e);
 	else
-		put_call(p, e);
+		put_raw_call(p, e);
 	while (p->len % 4)
 		p->bytes[p->len++] = 0;
 }
@@ -211,7 +214,7 @@ static u32 head_word(u32 type, u32 delta)
 		       type << DELTA_BITS | delta;
 }
 
-static char *put_word(char *to, u32 word)
+static char *put_raw_word(char *to, u32 word)
 {
 	memcpy(to, &word, sizeof(word));
 	return to + sizeof(word);
@@ -224,19 +227,20 @@ static u32 size_of(const struct payload *p, u64 delta)
 	       (delta >> DELTA_BITS ? 8 : 0);
 }
 
-static char *put(char *to, const struct payload *p, u64 delta)
+static char *put_payload(char *to, const struct payload *p, u64 delta)
 {
 	bool far = delta >> DELTA_BITS, is_long = p->len > 4 * TYPE_MAX;
 
 	if (far) {
-		to = put_word(to, head_word(TYPE_EXTEND,
+		to = put_raw_word(to,
+				  head_word(TYPE_EXTEND,
 					    delta & ((1u << DELTA_BITS) - 1)));
-		to = put_word(to, delta >> DELTA_BITS);
+		to = put_raw_word(to, delta >> DELTA_BITS);
 		delta = 0;
 	}
-	to = put_word(to, head_word(is_long ? 0 : p->len / 4, delta));
+	to = put_raw_word(to, head_word(is_long ? 0 : p->len / 4, delta));
 	if (is_long)
-		to = put_word(to, p->len + 4); /* counts itself */
+		to = put_raw_word(to, p->len + 4); /* counts itself */
 	memcpy(to, p->bytes, p->len);
 	return to + p->len;
 }
@@ -271,7 +275,7 @@ unsigned int raw_page_fill(struct ring_cursor *c, void *page)
 		if (n && c->lost)
 			break;
 		time = trace_stamp(in, ring_when(&c->entry));
-		encode(p, in, &c->entry);
+		encode_payload(p, in, &c->entry);
 		if (to + size_of(p, n ? time - last : 0) > data + RAW_DATA)
 			break;
 		if (!ring_cursor_take(c))
@@ -280,7 +284,7 @@ unsigned int raw_page_fill(struct ring_cursor *c, void *page)
 		c->lost = 0;
 		if (!n++)
 			first = last = time;
-		to = put(to, p, time - last);
+		to = put_payload(to, p, time - last);
 		last = time;
 	}
 	ring_cursor_end(c);
@@ -300,7 +304,7 @@ struct raw {
 	char page[PAGE_SIZE];
 };
 
-static int open_on(struct ctl_handle *h, const struct ring *set)
+static int raw_open_on(struct ctl_handle *h, const struct ring *set)
 {
 	struct raw *raw = kmalloc(sizeof(*raw));
 
@@ -324,7 +328,7 @@ static void close_raw(struct ctl_handle *h)
 
 static int raw_open(struct ctl_handle *h)
 {
-	int err = open_on(h, instance_of(h)->rings);
+	int err = raw_open_on(h, instance_of(h)->rings);
 
 	if (!err)
 		trace_count_pipes(instance_of(h), 1);
@@ -414,7 +418,7 @@ static int snapshot_raw_open(struct ctl_handle *h)
 	if (err)
 		return err;
 	snapshot_hold(in);
-	err = open_on(h, in->spares);
+	err = raw_open_on(h, in->spares);
 	if (err)
 		snapshot_release(in);
 	return err;

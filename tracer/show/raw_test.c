@@ -31,7 +31,7 @@ static u32 word_at(const char *p)
 }
 
 /* Go to the next entry of the page; false: there is no more. */
-static bool step(struct ktest_run *t)
+static bool next_on_page(struct ktest_run *t)
 {
 	const bool little = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
 	u32 word, type, delta;
@@ -45,7 +45,7 @@ static bool step(struct ktest_run *t)
 	if (type == 30) {
 		next.time += delta + ((u64)word_at(next.at) << 27);
 		next.at += 4;
-		return step(t);
+		return next_on_page(t);
 	}
 	next.time += delta;
 	KEXPECT(t, type <= 28);
@@ -56,7 +56,7 @@ static bool step(struct ktest_run *t)
 	return next.at <= next.end;
 }
 
-static u64 begin_page(struct ktest_run *t, const char *page)
+static u64 begin_raw_page(struct ktest_run *t, const char *page)
 {
 	unsigned long commit;
 
@@ -93,8 +93,8 @@ KTEST(raw_markers, "raw.markers_of_any_length")
 	for (unsigned int cpu = 0; cpu < nr_cpus; cpu++) {
 		KASSERT(t, !ring_cursor_open(&c, rings, cpu, false));
 		while ((n = raw_page_fill(&c, page))) {
-			KEXPECT_EQ(t, begin_page(t, page), 0);
-			while (n-- && step(t)) {
+			KEXPECT_EQ(t, begin_raw_page(t, page), 0);
+			while (n-- && next_on_page(t)) {
 				const char *said =
 					next.payload + 8 + sizeof(long);
 
@@ -156,7 +156,7 @@ KTEST(raw_far, "raw.far_time_needs_room")
 	trace_test_put("tracing_on", "0");
 	KASSERT(t, !ring_cursor_open(&c, rings, 0, false));
 	KEXPECT(t, raw_page_fill(&c, page) > 3);
-	begin_page(t, page);
+	begin_raw_page(t, page);
 	KEXPECT_EQ(t, next.end - page, PAGE_SIZE - marker_size(1) - 4);
 	KEXPECT_EQ(t, raw_page_fill(&c, page), 1);
 	for (unsigned int i = 0; i < PAGE_SIZE; i++)
@@ -175,13 +175,13 @@ static u64 entries_and_lost(struct ktest_run *t, struct ring_cursor *c,
 	u64 read = 0;
 
 	while ((n = raw_page_fill(c, page))) {
-		*lost += begin_page(t, page);
+		*lost += begin_raw_page(t, page);
 		read += n;
 	}
 	return read + *lost;
 }
 
-static void call_victim(unsigned int times)
+static void call_victim_times(unsigned int times)
 {
 	for (unsigned int i = 0; i < times; i++)
 		victim_call(i);
@@ -202,18 +202,18 @@ KTEST(raw_lost, "raw.lost_entries_are_counted")
 	trace_test_size(8);
 	task_set_affinity(current_task(), 1);
 	/* The ring goes round several times before there is a reader, and before its first page. */
-	call_victim(2000);
+	call_victim_times(2000);
 	KASSERT(t, !ring_cursor_open(&c, rings, 0, false));
-	call_victim(3000);
+	call_victim_times(3000);
 	trace_test_put("tracing_on", "0");
 	KEXPECT_EQ(t, entries_and_lost(t, &c, page, &lost), 5000);
 	KEXPECT(t, lost > 3000);
 	trace_test_put("tracing_on", "1");
-	call_victim(100);
+	call_victim_times(100);
 	n = raw_page_fill(&c, page);
-	KEXPECT(t, n > 50 && !begin_page(t, page));
+	KEXPECT(t, n > 50 && !begin_raw_page(t, page));
 	/* Again, before the next one. */
-	call_victim(5000);
+	call_victim_times(5000);
 	trace_test_put("tracing_on", "0");
 	lost = 0;
 	KEXPECT_EQ(t, n + entries_and_lost(t, &c, page, &lost), 5100);
@@ -221,7 +221,7 @@ KTEST(raw_lost, "raw.lost_entries_are_counted")
 	/* The cursor stands at 10,100 entries; now they count from 0. */
 	trace_test_put("trace", "");
 	trace_test_put("tracing_on", "1");
-	call_victim(4000);
+	call_victim_times(4000);
 	trace_test_put("tracing_on", "0");
 	lost = 0;
 	KEXPECT_EQ(t, entries_and_lost(t, &c, page, &lost), 4000);
@@ -231,10 +231,10 @@ KTEST(raw_lost, "raw.lost_entries_are_counted")
 	/* What one reader was told of, another one is not. */
 	KASSERT(t, !ring_cursor_open(&c, rings, 0, false));
 	trace_test_put("tracing_on", "1");
-	call_victim(10);
+	call_victim_times(10);
 	trace_test_put("tracing_on", "0");
 	KEXPECT_EQ(t, raw_page_fill(&c, page), 10);
-	KEXPECT_EQ(t, begin_page(t, page), 0);
+	KEXPECT_EQ(t, begin_raw_page(t, page), 0);
 	ring_cursor_close(&c);
 	task_set_affinity(current_task(), ~0u);
 	page_free(page, 0);
@@ -254,7 +254,7 @@ static unsigned int count_raw(struct ktest_run *t, struct ctl_handle *h)
 		len += n;
 		if (len < PAGE_SIZE)
 			continue;
-		for (begin_page(t, page); step(t); entries++)
+		for (begin_raw_page(t, page); next_on_page(t); entries++)
 			;
 		len = 0;
 	}
@@ -288,9 +288,9 @@ KTEST(raw_snapshot, "raw.snapshot")
 	KASSERT(t, h);
 	KEXPECT_EQ(t, count_raw(t, h), 0);
 	ctl_abandon(h);
-	call_victim(1000);
+	call_victim_times(1000);
 	KEXPECT_EQ(t, trace_test_put("snapshot", "1"), 0);
-	call_victim(10);
+	call_victim_times(10);
 	h = open_raw(t, "snapshot_raw");
 	KASSERT(t, h);
 	KEXPECT_EQ(t, trace_test_put("snapshot", "1"), -EBUSY);
@@ -299,7 +299,7 @@ KTEST(raw_snapshot, "raw.snapshot")
 	ctl_abandon(h);
 	/* Its memory may go between two pages. */
 	KEXPECT_EQ(t, trace_test_put("snapshot", "1"), 0);
-	call_victim(1000);
+	call_victim_times(1000);
 	KEXPECT_EQ(t, trace_test_put("snapshot", "1"), 0);
 	h = open_raw(t, "snapshot_raw");
 	KASSERT(t, h);
@@ -329,7 +329,7 @@ static void wait_for_page(void *arg)
 }
 
 /* Does a reader that waits go on, within a tenth of a second? */
-static bool goes_on(void)
+static bool raw_reader_goes_on(void)
 {
 	task_sleep(100 * NSEC_PER_MSEC);
 	return READ_ONCE(woken_with);
@@ -349,11 +349,11 @@ static void wait_at(struct ktest_run *t, const char *percent, unsigned int less,
 	KASSERT(t, waiting);
 	reader = task_create("reader", PRIO_NORMAL, ~0u, wait_for_page, NULL);
 	KASSERT(t, reader);
-	KEXPECT(t, !goes_on());
-	call_victim(less);
-	KEXPECT(t, !less || !goes_on());
-	call_victim(enough - less);
-	KEXPECT(t, goes_on());
+	KEXPECT(t, !raw_reader_goes_on());
+	call_victim_times(less);
+	KEXPECT(t, !less || !raw_reader_goes_on());
+	call_victim_times(enough - less);
+	KEXPECT(t, raw_reader_goes_on());
 	trace_test_put("tracing_on", "0");
 	task_join(reader);
 	KEXPECT_EQ(t, woken_with, 1);
@@ -379,10 +379,10 @@ KTEST(raw_percent, "raw.buffer_percent")
 	h = open_raw(t, "trace_pipe_raw");
 	KASSERT(t, h);
 	h->nonblock = true;
-	call_victim(3);
+	call_victim_times(3);
 	KEXPECT_EQ(t, count_raw(t, h), 3);
 	h->nonblock = false;
-	call_victim(4);
+	call_victim_times(4);
 	trace_test_put("tracing_on", "0");
 	KEXPECT_EQ(t, count_raw(t, h), 4);
 	ctl_abandon(h);

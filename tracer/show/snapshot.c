@@ -26,7 +26,7 @@ static inline struct snapshot *snapshot_of(const struct trace_instance *in)
 	return &snapshots[instance_number(in)];
 }
 
-static void exchange(unsigned int cpu, void *arg)
+static void exchange_rings(unsigned int cpu, void *arg)
 {
 	struct trace_instance *in = arg;
 
@@ -41,7 +41,7 @@ static void exchange_if_wanted(unsigned int cpu, void *arg)
 	if (__atomic_fetch_and(&snapshot_of(arg)->wanted, ~me,
 			       __ATOMIC_ACQ_REL) &
 	    me)
-		exchange(cpu, arg);
+		exchange_rings(cpu, arg);
 }
 
 void snapshot_answer(void)
@@ -71,7 +71,7 @@ bool snapshot_trigger(struct trace_instance *in, cpumask_t mask)
 		return false;
 	WRITE_ONCE(snap->taken, 0);
 	__atomic_store_n(&snap->wanted, others, __ATOMIC_RELEASE);
-	exchange(cpu_index(), in);
+	exchange_rings(cpu_index(), in);
 	ipi_trace(others);
 	__atomic_store_n(&snap->begins, 0, __ATOMIC_RELEASE);
 	return true;
@@ -151,7 +151,7 @@ int snapshot_check(struct ctl_handle *h)
 			 tracer->name);
 }
 
-static int open_on(struct ctl_handle *h, cpumask_t mask)
+static int snapshot_open_on(struct ctl_handle *h, cpumask_t mask)
 {
 	return snapshot_check(h) ?:
 		       trace_show_open(h, instance_of(h)->spares, mask);
@@ -159,12 +159,12 @@ static int open_on(struct ctl_handle *h, cpumask_t mask)
 
 static int snapshot_open(struct ctl_handle *h)
 {
-	return open_on(h, ~0u);
+	return snapshot_open_on(h, ~0u);
 }
 
 static int cpu_snapshot_open(struct ctl_handle *h)
 {
-	return open_on(h, 1u << h->cpu);
+	return snapshot_open_on(h, 1u << h->cpu);
 }
 
 /* clang-format off */
@@ -188,7 +188,7 @@ static int snapshot_read(struct ctl_handle *h, struct seq *s)
 }
 
 /* A second hold is that of a reader. */
-static int take(struct ctl_handle *h, cpumask_t mask)
+static int take_snapshot(struct ctl_handle *h, cpumask_t mask)
 {
 	struct trace_instance *in = instance_of(h);
 	int err = snapshot_make(h, in);
@@ -199,7 +199,7 @@ static int take(struct ctl_handle *h, cpumask_t mask)
 	if (READ_ONCE(snapshot_of(in)->holds) > 1)
 		err = ctl_error(h, -EBUSY, "the last snapshot is being read");
 	else
-		ring_call(mask, exchange, in);
+		ring_call(mask, exchange_rings, in);
 	snapshot_release(in);
 	return err;
 }
@@ -224,7 +224,7 @@ static int write_on(struct ctl_handle *h, char *text, cpumask_t mask)
 	if (err) {
 		/* As it is. */
 	} else if (v == 1) {
-		err = take(h, mask & cpus_present());
+		err = take_snapshot(h, mask & cpus_present());
 	} else if (v) {
 		snapshot_hold(in);
 		snapshot_forget(in, mask);

@@ -11,7 +11,7 @@
 #include <tracer/show/snapshot.h>
 
 /* Entries in a set of rings, of the CPUs of mask; all ones if one is no call of victim_call(). */
-static u64 count(const struct ring *set, cpumask_t mask)
+static u64 count_victim_calls(const struct ring *set, cpumask_t mask)
 {
 	unsigned long ip = site_address(trace_test_site(victim_call));
 	struct trace_iter *it = trace_iter_open(set, mask, true);
@@ -25,12 +25,12 @@ static u64 count(const struct ring *set, cpumask_t mask)
 	return n;
 }
 
-static u64 set_aside(void)
+static u64 calls_set_aside(void)
 {
 	u64 n;
 
 	snapshot_hold(&trace_top);
-	n = count(ring_spares, snapshot_cpus(&trace_top));
+	n = count_victim_calls(ring_spares, snapshot_cpus(&trace_top));
 	snapshot_release(&trace_top);
 	return n;
 }
@@ -59,11 +59,11 @@ KTEST(snapshot_file, "snapshot.file")
 	for (unsigned int i = 0; i < 5; i++)
 		victim_call(i);
 	KEXPECT_EQ(t, trace_test_put("snapshot", "1"), 0);
-	KEXPECT_EQ(t, count(rings, cpus_present()), 0);
-	KEXPECT_EQ(t, set_aside(), 5);
+	KEXPECT_EQ(t, count_victim_calls(rings, cpus_present()), 0);
+	KEXPECT_EQ(t, calls_set_aside(), 5);
 	victim_call(1);
-	KEXPECT_EQ(t, count(rings, cpus_present()), 1);
-	KEXPECT_EQ(t, set_aside(), 5);
+	KEXPECT_EQ(t, count_victim_calls(rings, cpus_present()), 1);
+	KEXPECT_EQ(t, calls_set_aside(), 5);
 	/* Its header and its lines are as those of `trace`. */
 	KEXPECT(t, trace_test_read("snapshot", text, sizeof(text), 100) > 0);
 	KEXPECT(t, strstr(text, "# tracer: function\n"));
@@ -71,11 +71,11 @@ KTEST(snapshot_file, "snapshot.file")
 	KEXPECT(t, strstr(text, ": victim_call <-"));
 	/* It has other pages when the buffer's size changes, and the same entries. */
 	trace_test_size(12);
-	KEXPECT_EQ(t, set_aside(), 5);
+	KEXPECT_EQ(t, calls_set_aside(), 5);
 	trace_test_size(RING_DEFAULT_KB);
-	KEXPECT_EQ(t, set_aside(), 5);
+	KEXPECT_EQ(t, calls_set_aside(), 5);
 	KEXPECT_EQ(t, trace_test_put("snapshot", "2"), 0);
-	KEXPECT_EQ(t, set_aside(), 0);
+	KEXPECT_EQ(t, calls_set_aside(), 0);
 	KEXPECT(t, status_is("* Snapshot is allocated *"));
 	KEXPECT_EQ(t, trace_test_put("snapshot", "0"), 0);
 	KEXPECT(t, status_is("* Snapshot is freed *"));
@@ -104,8 +104,8 @@ KTEST(snapshot_errors, "snapshot.bad_input")
 		   0);
 	victim_call(3);
 	snapshot_release(&trace_top);
-	KEXPECT_EQ(t, set_aside(), 1);
-	KEXPECT_EQ(t, count(rings, cpus_present()), 2);
+	KEXPECT_EQ(t, calls_set_aside(), 1);
+	KEXPECT_EQ(t, count_victim_calls(rings, cpus_present()), 2);
 	trace_test_reset();
 }
 
@@ -149,11 +149,11 @@ KTEST(snapshot_trigger_function, "snapshot.of_functions")
 	for (unsigned int i = 0; i < 7; i++)
 		victim_call(i);
 	victim_other(1);
-	KEXPECT_EQ(t, set_aside(), 7);
+	KEXPECT_EQ(t, calls_set_aside(), 7);
 	victim_call(1);
 	victim_other(2);
-	KEXPECT_EQ(t, set_aside(), 7);
-	KEXPECT_EQ(t, count(rings, cpus_present()), 1);
+	KEXPECT_EQ(t, calls_set_aside(), 7);
+	KEXPECT_EQ(t, count_victim_calls(rings, cpus_present()), 1);
 	trace_test_reset();
 }
 
@@ -171,8 +171,8 @@ KTEST(snapshot_trigger_all, "snapshot.of_all_cpus")
 	KASSERT(t, trace_workers_start(w, 100));
 	made = trace_workers_join(w);
 	victim_other(1);
-	KEXPECT_EQ(t, set_aside(), made);
-	KEXPECT_EQ(t, count(rings, cpus_present()), 0);
+	KEXPECT_EQ(t, calls_set_aside(), made);
+	KEXPECT_EQ(t, count_victim_calls(rings, cpus_present()), 0);
 	/* And each of them does its part without a reader. */
 	victim_other(1);
 	for (unsigned int i = 0;
@@ -201,11 +201,11 @@ KTEST(snapshot_away, "snapshot.without_a_cpu")
 	KEXPECT_EQ(t, cpu_down(c), 0);
 	victim_call(1);
 	victim_other(1);
-	KEXPECT_EQ(t, set_aside(), 2);
+	KEXPECT_EQ(t, calls_set_aside(), 2);
 	KEXPECT_EQ(t, snapshot_cpus(&trace_top), cpus_present());
 	victim_other(2);
 	KEXPECT_EQ(t, cpu_up(c), 0);
-	KEXPECT_EQ(t, set_aside(), 0);
+	KEXPECT_EQ(t, calls_set_aside(), 0);
 	KEXPECT_EQ(t, trace_test_put("snapshot", "1"), 0);
 	KEXPECT_EQ(t, snapshot_cpus(&trace_top), cpus_present());
 	trace_test_reset();
@@ -252,12 +252,12 @@ KTEST(snapshot_counts, "snapshot.loses_nothing")
 	KASSERT(t, trace_workers_start(w, 20000));
 	for (unsigned int i = 0; i < 30; i++) {
 		KEXPECT_EQ(t, trace_test_put("snapshot", "1"), 0);
-		found += set_aside();
+		found += calls_set_aside();
 		KEXPECT(t, trace_test_books(&s));
 		KEXPECT_EQ(t, s.overwritten + s.dropped, 0);
 	}
 	made = trace_workers_join(w);
-	found += count(rings, cpus_present());
+	found += count_victim_calls(rings, cpus_present());
 	KEXPECT_EQ(t, found, made);
 	/* One CPU's part alone. */
 	KEXPECT_EQ(t, trace_test_put("trace", ""), 0);
@@ -265,9 +265,9 @@ KTEST(snapshot_counts, "snapshot.loses_nothing")
 	KASSERT(t, trace_workers_start(w, 100));
 	made = trace_workers_join(w);
 	KEXPECT_EQ(t, trace_test_put("per_cpu/cpu0/snapshot", "1"), 0);
-	found = count(rings, cpus_present());
-	KEXPECT_EQ(t, count(rings, 1), 0);
-	KEXPECT_EQ(t, set_aside() + found, made);
+	found = count_victim_calls(rings, cpus_present());
+	KEXPECT_EQ(t, count_victim_calls(rings, 1), 0);
+	KEXPECT_EQ(t, calls_set_aside() + found, made);
 	trace_test_size(RING_DEFAULT_KB);
 	trace_test_reset();
 }
@@ -287,7 +287,7 @@ KTEST(snapshot_storm, "snapshot.triggers_on_all_cpus")
 		   0);
 	KASSERT(t, trace_workers_start(w, 0));
 	for (unsigned int i = 0; i < 500; i++) {
-		KEXPECT(t, set_aside() != ~0ull);
+		KEXPECT(t, calls_set_aside() != ~0ull);
 		KEXPECT(t, trace_test_books(&s));
 		trace_test_size(i % 2 ? 8 : 64);
 	}
@@ -301,7 +301,7 @@ KTEST(snapshot_storm, "snapshot.triggers_on_all_cpus")
 	trace_test_reset();
 }
 
-static void read_on(void *arg)
+static void read_snapshot_on(void *arg)
 {
 	char text[400];
 
@@ -341,7 +341,7 @@ KTEST(snapshot_freed, "snapshot.freed_under_its_users")
 	KEXPECT_EQ(t,
 		   trace_test_add("set_ftrace_filter", "victim_other:snapshot"),
 		   0);
-	free_beside(t, read_on);
+	free_beside(t, read_snapshot_on);
 	free_beside(t, trigger_on);
 	trace_test_size(RING_DEFAULT_KB);
 	trace_test_reset();

@@ -50,7 +50,7 @@ static void print_new(struct printer *p)
 	}
 }
 
-static void forget(struct printer *p)
+static void free_printer(struct printer *p)
 {
 	if (p)
 		trace_iter_close(p->it);
@@ -69,11 +69,11 @@ static void print_events(void *arg)
 		goes_on = has_printer = wanted;
 		mutex_unlock(&trace_mutex);
 	}
-	forget(p);
+	free_printer(p);
 }
 
 /* From that time on. 0 or -ENOMEM. */
-static int start(u64 from)
+static int start_printer(u64 from)
 {
 	struct printer *p;
 	struct task *t;
@@ -89,7 +89,7 @@ static int start(u64 from)
 					     print_events, p) :
 				 NULL;
 		if (!t) {
-			forget(p);
+			free_printer(p);
 			return -ENOMEM;
 		}
 		task_detach(t);
@@ -112,7 +112,7 @@ static int printk_write(struct ctl_handle *h, char *text)
 	if (err)
 		return err;
 	if (on)
-		err = start(arch_clock());
+		err = start_printer(arch_clock());
 	else
 		WRITE_ONCE(wanted, false);
 	return err ? ctl_error(h, err, "out of memory") : 0;
@@ -131,7 +131,7 @@ KERNEL_PARAM(tp_printk, "tp_printk", PARAM_SWITCH, set_at_boot);
 static void printk_start(void)
 {
 	mutex_lock(&trace_mutex);
-	if (at_boot && start(0))
+	if (at_boot && start_printer(0))
 		printk("param: tp_printk: out of memory\n");
 	mutex_unlock(&trace_mutex);
 }

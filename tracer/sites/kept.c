@@ -14,7 +14,7 @@ bool site_is_kept(unsigned long site)
 	return false;
 }
 
-static const char *name_of(unsigned int node)
+static const char *kept_name_of(unsigned int node)
 {
 	return symbol_names + symbol_name[path_symbol[node]];
 }
@@ -22,9 +22,9 @@ static const char *name_of(unsigned int node)
 /* The function, what calls it, and so on, back to where patching begins. */
 static void put_path(struct seq *s, unsigned int node)
 {
-	seq_printf(s, "%s", name_of(node));
+	seq_printf(s, "%s", kept_name_of(node));
 	for (; path_from[node] != PATH_ROOT; node = path_from[node])
-		seq_printf(s, " <- %s", name_of(path_from[node]));
+		seq_printf(s, " <- %s", kept_name_of(path_from[node]));
 	seq_printf(s, "\n");
 }
 

@@ -134,7 +134,7 @@ static u64 cost_of_switch_event(void)
 	return (start * 10 + CALLS / 2) / CALLS;
 }
 
-static u64 count_batch(bool on)
+static u64 measure_batch(bool on)
 {
 	struct patch_batch b;
 	u64 start = arch_instructions();
@@ -151,8 +151,8 @@ static void cost_of_batches(u64 *enable, u64 *disable)
 
 	*enable = *disable = ~0ull;
 	for (i = 0; i < TURNS; i++) {
-		*enable = min(*enable, count_batch(true));
-		*disable = min(*disable, count_batch(false));
+		*enable = min(*enable, measure_batch(true));
+		*disable = min(*disable, measure_batch(false));
 	}
 	*enable = *enable * 10 / sites;
 	*disable = *disable * 10 / sites;
@@ -229,7 +229,7 @@ static void put_strategies(struct sink *out)
 }
 
 /* Write a control file, which takes trace_mutex itself. */
-static void put(const char *file, const char *text)
+static void put_file(const char *file, const char *text)
 {
 	char error[160];
 
@@ -251,8 +251,8 @@ static u64 cost_beside(void)
 	if (ctl_mkdir(BESIDE, error, sizeof(error)))
 		printk("bench: %s: %s\n", BESIDE, error);
 	mutex_lock(&trace_mutex);
-	put(BESIDE "/set_ftrace_filter", "victim_other");
-	put(BESIDE "/current_tracer", "function");
+	put_file(BESIDE "/set_ftrace_filter", "victim_other");
+	put_file(BESIDE "/current_tracer", "function");
 	cost = cost_with(true);
 	mutex_unlock(&trace_mutex);
 	ctl_rmdir(BESIDE, error, sizeof(error));
@@ -265,14 +265,14 @@ static u64 cost_filtered(void)
 {
 	u64 cost;
 
-	put(TRACING "set_ftrace_pid", "2147483647");
+	put_file(TRACING "set_ftrace_pid", "2147483647");
 	cost = cost_with(true);
-	put(TRACING "set_ftrace_pid", "");
+	put_file(TRACING "set_ftrace_pid", "");
 	return cost;
 }
 
 /* A trigger on victim_call() that has nothing to do; `>>` leaves those of other functions. */
-static void put_trigger(const char *text)
+static void put_victim_trigger(const char *text)
 {
 	char error[160];
 
@@ -289,15 +289,15 @@ static void put_triggers(struct sink *out)
 {
 	u64 none, one, two;
 
-	put_trigger("s*:traceon s*:enable_event:sched:sched_switch");
-	put(TRACING "set_event", "sched:sched_switch");
+	put_victim_trigger("s*:traceon s*:enable_event:sched:sched_switch");
+	put_file(TRACING "set_event", "sched:sched_switch");
 	none = cost_with(true);
-	put_trigger("victim_call:traceon");
+	put_victim_trigger("victim_call:traceon");
 	one = cost_with(true);
-	put_trigger("victim_call:enable_event:sched:sched_switch");
+	put_victim_trigger("victim_call:enable_event:sched:sched_switch");
 	two = cost_with(true);
-	put(TRACING "set_event", "");
-	put_trigger("!*:traceon !*:enable_event:sched:sched_switch");
+	put_file(TRACING "set_event", "");
+	put_victim_trigger("!*:traceon !*:enable_event:sched:sched_switch");
 	put_figure(out, "call_beside_triggers", none, "instructions", 500);
 	put_figure(out, "first_trigger", one - none, "instructions", 60);
 	put_figure(out, "further_trigger", two - one, "instructions", 20);
@@ -350,7 +350,7 @@ static void put_files(struct sink *out)
 	put_figure(out, "list_name", listed * 10, "instructions", 300000);
 }
 
-static int measure(struct sink *out)
+static int measure_all(struct sink *out)
 {
 	char none[] = "";
 	int err;
@@ -381,7 +381,7 @@ static int cmd_bench(struct sink *out, int argc, char **argv)
 				   "counts instructions, "
 				   "which needs -icount: use `make bench`");
 	mutex_lock(&trace_mutex);
-	err = measure(out);
+	err = measure_all(out);
 	mutex_unlock(&trace_mutex);
 	return err;
 }

@@ -68,7 +68,7 @@ static int set_clock(const char *value)
 KERNEL_PARAM(trace_clock, "trace_clock",
 	     "a clock: local global counter uptime mono boot", set_clock);
 
-static int set_size(const char *value)
+static int set_boot_size(const char *value)
 {
 	u64 bytes;
 
@@ -78,7 +78,7 @@ static int set_size(const char *value)
 	return 0;
 }
 KERNEL_PARAM(trace_buf_size, "trace_buf_size",
-	     "bytes for each CPU, with K or M, below 1024M", set_size);
+	     "bytes for each CPU, with K or M, below 1024M", set_boot_size);
 
 static void boot_echo(const char *file, const char *value)
 {

@@ -68,7 +68,7 @@ struct start {
 	struct ctl_handle errors;
 };
 
-static int add_word(char *list, const char *word)
+static int add_function_word(char *list, const char *word)
 {
 	size_t len = strlen(list);
 
@@ -85,7 +85,7 @@ static int add_word(char *list, const char *word)
 static int add_event(struct start *st, const char *name)
 {
 	st->event = strcmp(name, "all") ? name : "*:*";
-	return add_word(st->events, st->event);
+	return add_function_word(st->events, st->event);
 }
 
 static int add_setting(struct start *st, const char *text, bool is_trigger)
@@ -129,15 +129,15 @@ static int start_option(struct start *st, const char *option, const char *value)
 	else if (!strcmp(option, "-M") && value)
 		return set_cpus(st, value);
 	else if (!strcmp(option, "-l") && value)
-		return add_word(st->filter, value);
+		return add_function_word(st->filter, value);
 	else if (!strcmp(option, "-n") && value)
-		return add_word(st->left_out, value);
+		return add_function_word(st->left_out, value);
 	else if (!strcmp(option, "-g") && value)
-		return add_word(st->graph, value);
+		return add_function_word(st->graph, value);
 	else if (!strcmp(option, "-P") && value && !parse_u64(value, &number))
-		return add_word(st->pids, value);
+		return add_function_word(st->pids, value);
 	else if (!strcmp(option, "-O") && value && trace_option_exists(value))
-		return add_word(st->options, value);
+		return add_function_word(st->options, value);
 	else if (!strcmp(option, "-O") && value)
 		return shell_error(-EINVAL, "trace",
 				   "start -O '%.32s': `trace list -O` names "

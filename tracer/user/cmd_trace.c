@@ -275,7 +275,7 @@ static const struct verb {
 };
 
 /* Words that Tab offers behind another one. */
-static const char *follow(const char *before, unsigned int i)
+static const char *offer_words(const char *before, unsigned int i)
 {
 	static const char *const start[] = { "-B", "-p", "-e",
 					     "-f", "-R", "-l",
@@ -377,4 +377,4 @@ SHELL_CMD_FOLLOW(trace, "trace",
 		 "list [-t|-n|-o|-C|-B] | list -e|-f [GLOB] | "
 		 "snapshot [-s|-r|-f] | stack [--start|--stop|--reset]",
 		 "trace functions and events, in trace-cmd's words", cmd_trace,
-		 follow);
+		 offer_words);

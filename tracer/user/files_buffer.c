@@ -26,7 +26,8 @@
 /* ---- trace: a look that leaves everything where it is ----------------------- */
 
 /* With option pause-on-trace nothing is recorded while a reader has it open. */
-static void pause(struct trace_iter *it, struct trace_instance *in, bool on)
+static void pause_for_reader(struct trace_iter *it, struct trace_instance *in,
+			     bool on)
 {
 	if (it->set == in->spares || it->pauses == on)
 		return;
@@ -48,7 +49,8 @@ int trace_show_open(struct ctl_handle *h, const struct ring *set,
 	}
 	h->priv = trace_iter_open(set, mask, true);
 	if (h->priv) {
-		pause(h->priv, in, instance_option(in, OPT_PAUSE_ON_TRACE));
+		pause_for_reader(h->priv, in,
+				 instance_option(in, OPT_PAUSE_ON_TRACE));
 		return 0;
 	}
 	if (set == in->spares)
@@ -63,7 +65,7 @@ void trace_show_release(struct ctl_handle *h)
 
 	if (it->set == in->spares)
 		snapshot_release(in);
-	pause(it, in, false);
+	pause_for_reader(it, in, false);
 	trace_iter_close(it);
 }
 
@@ -169,7 +171,7 @@ int trace_show_read(struct ctl_handle *h, struct seq *s)
 	return 1;
 }
 
-static int clear(struct ctl_handle *h, cpumask_t mask)
+static int clear_buffer(struct ctl_handle *h, cpumask_t mask)
 {
 	if (!h->truncate)
 		return 0;
@@ -188,7 +190,7 @@ static const struct ring *shown_rings(const struct trace_instance *in)
 	return READ_ONCE(in->tracer)->latency ? in->spares : in->rings;
 }
 
-static int trace_open(struct ctl_handle *h)
+static int buffer_trace_open(struct ctl_handle *h)
 {
 	return trace_show_open(h, shown_rings(instance_of(h)), cpus_present());
 }
@@ -196,10 +198,10 @@ static int trace_open(struct ctl_handle *h)
 static int trace_write(struct ctl_handle *h, char *text)
 {
 	(void)text;
-	return clear(h, cpus_present());
+	return clear_buffer(h, cpus_present());
 }
 CTL_FILE(trace, .path = TRACING "trace", .folders = &trace_folders,
-	 .open = trace_open, .release = trace_show_release,
+	 .open = buffer_trace_open, .release = trace_show_release,
 	 .read = trace_show_read, .write = trace_write, .empties = true);
 
 static int cpu_trace_open(struct ctl_handle *h)
@@ -210,7 +212,7 @@ static int cpu_trace_open(struct ctl_handle *h)
 static int cpu_trace_write(struct ctl_handle *h, char *text)
 {
 	(void)text;
-	return clear(h, 1u << h->cpu);
+	return clear_buffer(h, 1u << h->cpu);
 }
 CTL_FILE(cpu_trace, .path = TRACING "per_cpu/cpu%u/trace",
 	 .folders = &trace_folders, .open = cpu_trace_open,
@@ -340,7 +342,8 @@ static void cpu_buffer_size_show(struct ctl_handle *h, struct seq *s)
 	seq_printf(s, "%lu\n", ring_kb(instance_of(h)->rings, h->cpu));
 }
 
-static int set_size(struct ctl_handle *h, const char *text, cpumask_t mask)
+static int buffer_set_size(struct ctl_handle *h, const char *text,
+			   cpumask_t mask)
 {
 	struct trace_instance *in = instance_of(h);
 	u64 kb = 0;
@@ -361,7 +364,7 @@ static int set_size(struct ctl_handle *h, const char *text, cpumask_t mask)
 
 static int buffer_size_write(struct ctl_handle *h, char *text)
 {
-	return set_size(h, text, cpus_present());
+	return buffer_set_size(h, text, cpus_present());
 }
 TRACE_FILE(buffer_size_kb, .path = TRACING "buffer_size_kb",
 	   .folders = &trace_folders, .show = buffer_size_show,
@@ -369,7 +372,7 @@ TRACE_FILE(buffer_size_kb, .path = TRACING "buffer_size_kb",
 
 static int cpu_buffer_size_write(struct ctl_handle *h, char *text)
 {
-	return set_size(h, text, 1u << h->cpu);
+	return buffer_set_size(h, text, 1u << h->cpu);
 }
 TRACE_FILE(cpu_buffer_size_kb, .path = TRACING "per_cpu/cpu%u/buffer_size_kb",
 	   .folders = &trace_folders, .show = cpu_buffer_size_show,

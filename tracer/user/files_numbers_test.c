@@ -75,7 +75,7 @@ static const struct {
 };
 
 /* What the file shows now: a number that it took, or nothing, in a list of pids. */
-static bool shows(const char *path, long number)
+static bool number_is_shown(const char *path, long number)
 {
 	char text[32], expected[32];
 
@@ -97,7 +97,7 @@ static void try_number(struct ktest_run *t, unsigned int file,
 	ctl_echo(path, files[file].reset, false, NULL, 0);
 	err = ctl_echo(path, number, false, NULL, 0);
 	if (err == min(is, 0l) &&
-	    (err || !files[file].shows || shows(path, is)))
+	    (err || !files[file].shows || number_is_shown(path, is)))
 		return;
 	snprintf(line, sizeof(line), "'%s' to %s: %d, and not %ld", number,
 		 path, err, is);
@@ -121,7 +121,7 @@ KTEST(files_numbers, "tracefs.numbers")
 }
 
 /* Lists of pids are alike but for one thing: those of events show nothing when they are empty. */
-KTEST(files_pids, "tracefs.lists_of_pids")
+KTEST(files_pid_lists, "tracefs.lists_of_pids")
 {
 	static const char *const paths[] = { "set_ftrace_pid",
 					     "set_ftrace_notrace_pid",

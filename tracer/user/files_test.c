@@ -31,7 +31,7 @@ static const char legend[] =
 /* clang-format on */
 
 /* Digits become 9, so that a line can be compared with its pattern. */
-static void blur(char *s)
+static void blur_digits(char *s)
 {
 	for (; *s; s++)
 		if (*s >= '0' && *s <= '9')
@@ -75,8 +75,8 @@ KTEST(files_trace, "tracefs.trace_format")
 	line += sizeof(legend) - 1;
 	snprintf(want, sizeof(want), "%16s-%-7d [999] ..... ", me->name,
 		 me->pid);
-	blur(want);
-	blur(line);
+	blur_digits(want);
+	blur_digits(line);
 	KEXPECT(t, !strncmp(line, want, strlen(want)));
 	line += strlen(want);
 	KEXPECT(t, !strncmp(line + 12, ": victim_call <-victim_outer\n", 29));
@@ -280,7 +280,7 @@ KTEST(files_pipe_holds, "tracefs.trace_pipe_keeps_the_tracer")
 }
 
 /* The buffer is small: events of CPU 0 are overwritten, and one is on another CPU. */
-static void end_at_once(void *arg)
+static void end_task_at_once(void *arg)
 {
 	(void)arg;
 }
@@ -289,8 +289,8 @@ static void end_at_once(void *arg)
 static void run_many(void)
 {
 	for (unsigned int i = 0; i < 260; i++)
-		task_join(task_create("passing", PRIO_HIGH, ~0u, end_at_once,
-				      NULL));
+		task_join(task_create("passing", PRIO_HIGH, ~0u,
+				      end_task_at_once, NULL));
 }
 
 KTEST(files_names, "tracefs.names_stay_while_off")

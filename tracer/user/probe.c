@@ -44,7 +44,7 @@ static unsigned int strategy_index(void)
 	return min(i, PROBE_STRATEGIES - 1u);
 }
 
-static void note(unsigned int cpu, u64 late)
+static void note_wakeup(unsigned int cpu, u64 late)
 {
 	unsigned int s = strategy_index();
 
@@ -52,7 +52,7 @@ static void note(unsigned int cpu, u64 late)
 	seen[cpu][s].late_ns = max(seen[cpu][s].late_ns, late);
 }
 
-static void probe(void *arg)
+static void probe_wakeups(void *arg)
 {
 	unsigned int cpu = (struct task **)arg - tasks;
 	u64 due, now;
@@ -61,7 +61,7 @@ static void probe(void *arg)
 		due = time_ns() + PERIOD_NS;
 		task_sleep(PERIOD_NS);
 		now = time_ns();
-		note(cpu, now > due ? now - due : 0);
+		note_wakeup(cpu, now > due ? now - due : 0);
 	}
 }
 
@@ -89,8 +89,8 @@ static int start_all(void)
 			return -EBUSY;
 	memset(seen, 0, sizeof(seen));
 	for_each_online_cpu (cpu) {
-		tasks[cpu] = task_create("probe", PRIO_MAX, 1u << cpu, probe,
-					 &tasks[cpu]);
+		tasks[cpu] = task_create("probe", PRIO_MAX, 1u << cpu,
+					 probe_wakeups, &tasks[cpu]);
 		if (!tasks[cpu]) {
 			stop_all();
 			return -ENOMEM;
@@ -124,7 +124,7 @@ void probe_figures(unsigned int strategy, struct probe_figures *f)
 
 #define MOMENTS 160u
 
-static u64 longest(void)
+static u64 longest_delay(void)
 {
 	struct probe_figures f;
 	u64 ns = 0;
@@ -142,7 +142,8 @@ static u64 longest(void)
  */
 static u32 *own_path;
 
-static void learn(unsigned long ip, unsigned long parent, struct trace_ops *ops)
+static void learn_own_path(unsigned long ip, unsigned long parent,
+			   struct trace_ops *ops)
 {
 	int site = site_find(ip - arch_site_length);
 
@@ -151,9 +152,9 @@ static void learn(unsigned long ip, unsigned long parent, struct trace_ops *ops)
 		__atomic_fetch_or(&own_path[site / 32], 1u << site % 32,
 				  __ATOMIC_RELAXED);
 }
-PATCH_INDIRECT(trace_entry_call, learn);
+PATCH_INDIRECT(trace_entry_call, learn_own_path);
 static struct trace_ops learn_ops = { .entry = trace_entry_call,
-				      .func = learn };
+				      .func = learn_own_path };
 
 /* After the CPU's own probe has just slept, ns later. */
 static void wait_for_moment(u64 ns)
@@ -201,7 +202,7 @@ static int learn_path(void)
 	return err;
 }
 
-static int measure(unsigned int n)
+static int measure_switches(unsigned int n)
 {
 	int err = learn_path();
 
@@ -220,10 +221,10 @@ int probe_measure(unsigned int n, u64 *longest_ns)
 	if (err)
 		return err;
 	own_path = kzalloc(site_words * sizeof(u32));
-	err = own_path ? measure(n) : -ENOMEM;
+	err = own_path ? measure_switches(n) : -ENOMEM;
 	probe_stop();
-	*longest_ns = longest();
-	/* learn() may still be called, by a task preempted on its way there. */
+	*longest_ns = longest_delay();
+	/* learn_own_path() may still be called, by a task preempted on its way there. */
 	trace_quiesce(&learn_ops);
 	kfree(own_path);
 	return err;

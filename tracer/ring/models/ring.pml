@@ -124,7 +124,7 @@ active proctype writer()
 #ifndef NO_TAKE_FENCE
 		fence();
 #endif
-		/* begin_page() */
+		/* begin_ring_page() */
 		store(USED(p), 0);
 #ifdef NO_RELEASE
 		store(STATE(p), turn);
