@@ -207,6 +207,20 @@ def test_compiler_record_is_compared(arch, tmp_path):
         "did not record" in done.stderr
 
 
+@pytest.mark.parametrize("name, said", [
+    ("cmdxuptime", "in .*cmd_system.c: a name of one word"),
+    ("task_block", "in .*cmd_system.c: a name that stands for another function, too, in a file that")])
+def test_names(image, tmp_path, name, said):
+    """A function's name that another has, too, or that is one word, is refused with its file."""
+    data = image.data.replace(b"\0cmd_uptime\0", b"\0" + name.encode() + b"\0")
+    assert data != image.data
+    (tmp_path / "named.elf").write_bytes(data)
+    done = tool("mksites", image, str(tmp_path / "named.elf"), "-o", str(tmp_path / "t.S"))
+    assert done.returncode == 1 and not (tmp_path / "t.S").exists()
+    line, = done.stderr.splitlines()
+    assert f"({name})" in line and re.search(said, line), line
+
+
 @pytest.mark.parametrize("arch", NOPS)
 def test_many_functions(arch, tmp_path):
     """More functions than 16 bits count; RISC-V's objdump is the slow one."""
@@ -223,7 +237,7 @@ def test_many_functions(arch, tmp_path):
         ".text\n_text:\n" + "".join(
             f"{name}: .cfi_startproc\n.byte {nops}\nret\n.cfi_endproc\n"
             f".type {name}, @function\n.size {name}, . - {name}\n"
-            for name in [*map("f{}".format, range(count)),
+            for name in [*map("f_{}".format, range(count)),
                          "trace_entry", "trace_stub", "trap_vectors"]) +
         "trampoline_end:\n_etext:\n")
     cross = CROSS[arch]

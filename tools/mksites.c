@@ -19,6 +19,8 @@
  *   FILE      what mkrecord wrote before the link; with differences no table
  *   runtime   no table: the kernel finds its sites by itself
  *
+ * Each function's name stands once in the image, and has two words (lib/names.h).
+ *
  * A record that names the scan's addresses and no others IS the scan's list, so
  * that one is written whoever recorded it.
  *
@@ -31,6 +33,7 @@
  * holds, ascending, the offsets from _text of x86's lock prefixes. unwind_rows and
  * unwind_rules say where each function keeps its return address (kernel/image/unwind.h).
  */
+#include "lib/names.h"
 #include "lib/path.h"
 #include "lib/record.h"
 #include "lib/unwind.h"
@@ -456,6 +459,7 @@ int main(int argc, char **argv)
 	scan(&im, arch, format, &found);
 	check_record(&im, arch, format, o.record, &found);
 	unwind_read(&im, arch, &found.all, &found.unwind);
+	names_check(&im);
 	if (errors)
 		return 1;
 	if (o.verify)

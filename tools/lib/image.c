@@ -195,10 +195,19 @@ uint64_t image_size(const struct image *im, const char *name)
 	return for_each_symbol(im, is_wanted, &w) ? w.size : 0;
 }
 
+/* The image, and the source whose local symbols are seen now. */
+struct reader {
+	struct image *im;
+	const char *file;
+};
+
 static bool add_function(const char *name, const GElf_Sym *sym, void *arg)
 {
-	struct image *im = arg;
+	struct reader *r = arg;
+	struct image *im = r->im;
 
+	if (GELF_ST_TYPE(sym->st_info) == STT_FILE)
+		r->file = name;
 	if (GELF_ST_TYPE(sym->st_info) != STT_FUNC ||
 	    sym->st_value < im->text || sym->st_value >= im->etext)
 		return false;
@@ -208,6 +217,9 @@ static bool add_function(const char *name, const GElf_Sym *sym, void *arg)
 		.addr = sym->st_value,
 		.size = sym->st_size,
 		.name = name,
+		.file = GELF_ST_BIND(sym->st_info) == STB_LOCAL ?
+				r->file :
+				"a file that exports it",
 		.global = GELF_ST_BIND(sym->st_info) != STB_LOCAL,
 	};
 	return false;
@@ -229,12 +241,13 @@ static int compare_symbols(const void *a, const void *b)
 
 static void read_symbols(struct image *im)
 {
+	struct reader r = { im, "" };
 	size_t i, n = 0;
 
 	if (!image_value(im, "_text", &im->text) ||
 	    !image_value(im, "_etext", &im->etext))
 		errx(1, "%s: no _text or _etext", im->path);
-	for_each_symbol(im, add_function, im);
+	for_each_symbol(im, add_function, &r);
 	qsort(im->symbols, im->nr_symbols, sizeof(im->symbols[0]),
 	      compare_symbols);
 	for (i = 0; i < im->nr_symbols; i++) {

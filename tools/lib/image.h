@@ -20,6 +20,7 @@ struct symbol {
 	uint64_t addr,
 		size; /* bytes; up to the next where assembly gave none */
 	const char *name;
+	const char *file; /* its source; "a file that exports it": unknown */
 	bool global;
 };
 
