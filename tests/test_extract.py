@@ -285,7 +285,8 @@ def wedge(image, g, folder) -> None:
     done = subprocess.run(
         ["gdb-multiarch", "-nx", "-q", "-batch", image.path,
          *(w for c in [*qemu.Machine(image.arch).info.get("gdb", []),
-                       f"target remote {folder}/gdb", *stores, f"x/{len(loop)}xb {address:#x}", "detach"]
+                       f"target remote {folder}/gdb", *stores, f"x/{len(loop)}xb {address:#x}",
+                      "detach"]
            for w in ("-ex", c))],
         text=True, capture_output=True, check=True, timeout=60)
     shown_bytes = re.findall(r"\t0x(\w\w)", done.stdout)

@@ -45,8 +45,8 @@ def test_trace_cmd(arch, guest):
     assert done.returncode == 0, done.stderr
     report = m.inside("trace-cmd", "report", "-i", str(data)).stdout
     assert "cpus=4" in report
-    assert re.search(r"^ +p9-\d+ +\[00\d\] +\d+\.\d+: function: +task_sleep( <-- serve_mailbox)?$", report,
-                     re.M), report[:2000]
+    assert re.search(r"^ +p9-\d+ +\[00\d\] +\d+\.\d+: function: +"
+                     r"task_sleep( <-- serve_mailbox)?$", report, re.M), report[:2000]
     assert re.search(r"sched_switch: +\S+:\d+ \[\d+\] \S+ ==> \S+:\d+ \[\d+\]$", report, re.M)
     # Stopped, for the guest wakes a task for each read, and that would be another event.
     m.inside("trace-cmd", "start", "-e", "sched_wakeup")

@@ -21,7 +21,8 @@ extern struct mutex trace_mutex;
 #define TRACE_FILE(ident, ...)                                                 \
 	CTL_FILE(ident, .lock = &trace_mutex, __VA_ARGS__)
 
-#define INSTANCES 32 /* the top level, and 31 that users make: a bit for each in a word */
+/* The top level, and 31 that users make: a bit for each in a word. */
+#define INSTANCES 32
 
 struct tracer;
 struct ring;
