@@ -425,7 +425,8 @@ KTEST(graph_limits, "graph.limits")
 	KEXPECT_EQ(t, trace_test_put("max_graph_depth", "0"), 0);
 	KEXPECT_EQ(t, entries_of_callback(), 8);
 	KEXPECT_EQ(t, trace_test_put("tracing_thresh", "40"), 0);
-	/* victim_call(), which spin_then_call() calls, takes as long only if the host stops the guest. */
+	/* victim_call(), which spin_then_call() calls, takes as long only if the host stops
+	 * the guest. */
 	while (!only_spin_is_long() && ++tries < 100)
 		;
 	KEXPECT(t, tries < 100);
