@@ -374,9 +374,8 @@ FUNCTION(trace_return)
 	ori	$a2, $a2, RING_RETURNED
 	addiu	$a1, $a1, -1
 	sw	$a1, TASK_GRAPH_DEPTH($t6)
-	sll	$a0, $a0, RING_DEPTH_BITS
-	or	$a0, $a0, $a1
-	ins	$a2, $a0, 8, 24
+	ins	$a2, $a1, 8, RING_DEPTH_BITS
+	ins	$a2, $a0, 8 + RING_DEPTH_BITS, RING_TICKS_BITS
 	sw	$a2, 8($t2)			/* word 2: ticks, depth, flags */
 	addiu	$t2, $t2, RING_EVENT_SIZE
 	sync	4
