@@ -34,9 +34,10 @@ def test_kernel_tests_icount(arch, smp, run_tool):
 
 
 def test_cpus_that_never_arrive(arch, run_tool):
-    """Started at boot, and away for ever: waits for all tasks pass their idle tasks over."""
+    """Started at boot, and away for ever: waits for all tasks pass their idle tasks over.
+    The boot waits for the CPU, which would be a hang if the tests came first."""
     done = run_tool("--arch", arch, "--smp", "2", "--append",
-                    'fault=cpu_join_late run="test ops*; poweroff"')
+                    'fault=cpu_join_late run="uptime; test ops*; poweroff"')
     assert done.returncode == 0, done.stdout
 
 

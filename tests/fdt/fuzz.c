@@ -150,7 +150,7 @@ static void damage(char *tree, u32 size, u32 seed)
 			put(tree + at, words[next(&seed) % WORDS]);
 	}
 	/* A size that is larger than the memory is the firmware's lie. */
-	if (get32(tree + 4) > size)
+	if (fdt_get32(tree + 4) > size)
 		put(tree + 4, size);
 }
 
@@ -160,8 +160,8 @@ static void damage(char *tree, u32 size, u32 seed)
  */
 static u32 without_room(char *tree, u32 size)
 {
-	u32 nodes = get32(tree + 8) + get32(tree + 36);
-	u32 strings = get32(tree + 12) + get32(tree + 32);
+	u32 nodes = fdt_get32(tree + 8) + fdt_get32(tree + 36);
+	u32 strings = fdt_get32(tree + 12) + fdt_get32(tree + 32);
 	u32 end = max(nodes, strings);
 
 	if (end >= size)
@@ -208,7 +208,7 @@ int main(int argc, char **argv)
 		 * A byte read behind the size that the tree states is seen, because
 		 * its place on the heap is no larger. Each has a whole header.
 		 */
-		room = max(get32(damaged + 4), (u32)HEADER);
+		room = max(fdt_get32(damaged + 4), (u32)HEADER);
 		tree = malloc(room);
 		memcpy(tree, damaged, room);
 		alarm(20);
