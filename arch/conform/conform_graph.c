@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Conformance of a port with arch_trace.h: function_graph's trampoline, and what it leaves to C. */
+/* Conformance of a port with arch_trace.h: function_graph's trampoline, and the calls that it
+ * leaves to C. */
 #include <arch/conform/conform.h>
 
 #include <kernel/lock/mutex.h>

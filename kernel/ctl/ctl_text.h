@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the functions of a control file do with text: take words and numbers apart, put a record
+/* How the functions of a control file treat text: they take words and numbers apart, put a record
  * together, explain an error. ctl.h includes it. */
 #ifndef KERNEL_CTL_TEXT_H
 #define KERNEL_CTL_TEXT_H
@@ -8,7 +8,7 @@
 
 struct ctl_handle;
 
-/* Collects the text of one record. What is longer than CTL_RECORD is cut. */
+/* Collects the text of one record, which is cut behind CTL_RECORD bytes. */
 #define CTL_RECORD 1280 /* a line with the longest marker */
 struct seq {
 	size_t len;

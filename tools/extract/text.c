@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The trace as text: what the guest's own `cat trace` prints (tracer/show). */
+/* The trace as text, as the guest's own `cat trace` prints it (tracer/show). */
 #include "latency.h"
 
 #include <stdlib.h>

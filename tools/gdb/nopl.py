@@ -24,9 +24,10 @@ from pathlib import Path
 import gdb
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT / "tools"))
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tools" / "gdb")]
 
 from lib import port  # noqa: E402
+from printers import printer, text  # noqa: E402
 
 STACK_SIZE = 7 * 4096  # TASK_STACK_SIZE in kernel/sched/task.h
 STEPS_MAX = 64
@@ -49,11 +50,6 @@ def extended(at: int) -> int:
     """And as gdb wants it."""
     is_long = number("sizeof(long)") == 8
     return at if is_long or not at >> 31 else at | 0xffffffff << 32
-
-
-def text(pointer: gdb.Value) -> str:
-    """A C string."""
-    return pointer.string(errors="replace")
 
 
 def kernel() -> Path:
@@ -130,7 +126,7 @@ def all_tasks() -> list[gdb.Value]:
     """Every task, as the list of all tasks has them."""
     task = gdb.lookup_type("struct task")
     offset = next(f.bitpos // 8 for f in task.fields() if f.name == "all_link")
-    head = gdb.parse_and_eval("&'task.c'::tasks")
+    head = gdb.parse_and_eval("&'task_list.c'::tasks")
     found, node = [], head["next"]
     while int(node) != int(head) and len(found) < 10000:
         found.append(gdb.Value(int(node) - offset).cast(task.pointer()))
@@ -439,61 +435,6 @@ def say_where(breakpoint: gdb.Breakpoint) -> None:
                   f"{function[0]} ({at:#x} to {end:#x})")
     except gdb.error:
         pass  # no kernel, or no guest yet
-
-
-# ---- Printers -------------------------------------------------------------------
-
-
-class ListPrinter:
-    """struct list: how many are on it."""
-
-    def __init__(self, value: gdb.Value):
-        self.value = value
-
-    def to_string(self) -> str:
-        """For print."""
-        head, node, n = int(self.value.address or 0), self.value["next"], 0
-        while head and int(node) and int(node) != head and n < 10000:
-            node, n = node["next"], n + 1
-        return f"list of {n}" if n else "empty list"
-
-
-class TaskPrinter:
-    """struct task: its name, pid and state; the members below."""
-
-    def __init__(self, value: gdb.Value):
-        self.value = value
-
-    def to_string(self) -> str:
-        """For print."""
-        state = str(self.value["state"]).removeprefix("TASK_").lower()
-        return f"task {text(self.value['name'])} ({int(self.value['pid'])}), {state}"
-
-    def children(self):
-        """The members."""
-        for field in self.value.type.fields():
-            yield field.name, self.value[field.name]
-
-
-class MaskPrinter:
-    """cpumask_t: the numbers of its CPUs."""
-
-    def __init__(self, value: gdb.Value):
-        self.value = value
-
-    def to_string(self) -> str:
-        """For print."""
-        mask = int(self.value)
-        cpus = ",".join(str(i) for i in range(32) if mask >> i & 1)
-        return f"{mask:#x} (CPUs {cpus})" if mask else "0 (no CPU)"
-
-
-def printer(value: gdb.Value):
-    """The printer for a value, or None."""
-    if value.type.name == "cpumask_t":
-        return MaskPrinter(value)
-    return {"list": ListPrinter, "task": TaskPrinter}.get(
-        value.type.strip_typedefs().tag or "", lambda _: None)(value)
 
 
 Tasks("nopl-tasks", "", 0)

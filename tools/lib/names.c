@@ -16,7 +16,7 @@ static const char *const known[] = {
 	"scnprintf", "strlcpy", "strnlen"
 };
 
-/* The length of a name, without what the compiler adds to that of a copy: .isra.0 and others. */
+/* The length of a name, without the suffix of a compiler's copy: .isra.0 and others. */
 static size_t name_length(const struct symbol *s)
 {
 	return strcspn(s->name, ".");

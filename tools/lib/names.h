@@ -6,7 +6,7 @@
 #include "image.h"
 
 /*
- * Each name of the image stands for one function, and has two words. What is wrong is said
+ * Each name of the image stands for one function, and has two words. Each mistake is said
  * (complain()), with the function's file.
  */
 void names_check(const struct image *im);

@@ -48,7 +48,7 @@ void reads_are_old(void)
 	changes++;
 }
 
-/* ---- What was read -------------------------------------------------------------------- */
+/* ---- Bytes that were read -------------------------------------------------------------------- */
 
 /* Would a read of a stream be answered at once? */
 static bool is_readable(const struct file *f)
@@ -222,7 +222,7 @@ void reads_ask_early(struct file *f)
 	ask(f);
 }
 
-/* Answer what can be answered, and ask for the rest. */
+/* Answer the reads that can be answered, and ask the guest for the rest. */
 static void serve(struct file *f)
 {
 	bool paused = has_no_end(f) && mailbox_now_ns() < f->not_before;
@@ -309,7 +309,7 @@ int64_t reads_look(void)
 
 /* ---- Operations ----------------------------------------------------------------------------- */
 
-/* The program that reads has been interrupted. What the guest gives yet is kept. */
+/* The program that reads has been interrupted. The bytes that the guest gives yet are kept. */
 static void interrupt(fuse_req_t req, void *arg)
 {
 	struct read *r = arg;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What every room of the tracer knows: its mutex, its control files, and what an instance is.
+ * What every room of the tracer knows: its mutex, its control files, and its instances.
  *
  * Each instance has a buffer, a tracer, filters, events, options and a clock of its own. The top
  * level is the first one, and is always there.
@@ -30,7 +30,7 @@ struct ring;
 /* What set_ftrace_filter and the like hold: tracer/core/filter.h. */
 struct site_filter {
 	const char *name;  /* the control file's */
-	const char *empty; /* what it shows when nothing is in it */
+	const char *empty; /* the file's text when nothing is in it */
 	u32 **bits;	   /* made at the first write if there are none */
 	/* Whose calls it is for: which sites are on depends on it. NULL: it is for another. */
 	struct trace_instance *in;

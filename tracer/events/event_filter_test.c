@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Filters of events: what they let pass, where they say that a mistake is, and how long the worst
+/* Filters of events: which records they let pass, where they say that a mistake is, and how long the worst
  * one keeps interrupts off. */
 #include <tracer/testing.h>
 

@@ -59,8 +59,7 @@ void ring_reopen(const struct ring *r)
 	open_page(r);
 }
 
-/* Take a page from its readers, and settle the books for what it held. */
-static void take_page_back(struct ring *r, struct ring_page *p)
+void ring_take_page_back(struct ring *r, struct ring_page *p)
 {
 	u32 old = __atomic_exchange_n(&p->state, RING_STATE(RING_NOBODY, 0, 0),
 				      __ATOMIC_ACQ_REL);
@@ -81,7 +80,7 @@ static void begin_ring_page(struct ring *r, u32 seq, u64 before, u64 now)
 	struct ring_page *p = r->pages[seq % r->nr];
 	struct ring_place *at = r->at;
 
-	take_page_back(r, p);
+	ring_take_page_back(r, p);
 	r->full = false;
 	at->base = now;
 	p->base = now;
@@ -113,7 +112,7 @@ static void take_back_all(struct ring *r)
 	u32 i;
 
 	for (i = 0; i < r->nr; i++)
-		take_page_back(r, r->pages[i]);
+		ring_take_page_back(r, r->pages[i]);
 }
 
 static void next_page(struct ring *r, u64 now)
@@ -481,28 +480,6 @@ void ring_forget(struct ring *spare)
 	spare->tail = spare->head;
 	p->before = 0;
 	p->used = p->inner = 0;
-}
-
-void ring_adopt(struct ring *r, struct ring_page **pages, u32 nr)
-{
-	struct ring_page **old = r->pages, *p;
-	u32 old_nr = r->nr, first, seq, i;
-
-	r->pages = pages;
-	r->nr = nr;
-	if (!old) {
-		ring_restart(r);
-		return;
-	}
-	first = r->head - min(r->head - r->tail, nr - 1);
-	for (seq = first; seq != r->head + 1; seq++) {
-		p = pages[seq % nr];
-		pages[seq % nr] = old[seq % old_nr];
-		old[seq % old_nr] = p;
-	}
-	for (i = 0; i < old_nr; i++)
-		take_page_back(r, old[i]);
-	WRITE_ONCE(r->tail, first);
 }
 
 void ring_switch(struct ring *r, s32 pid, bool on, bool traced)

@@ -107,6 +107,33 @@ static int alloc_sets(struct page_set *sets, cpumask_t mask, u32 nr)
 	return 0;
 }
 
+/*
+ * Take other pages, with the newest events of the old ones. r gets the array `pages` of nr,
+ * in which pages that stay are exchanged for new ones. The caller frees all pages that
+ * are in the old array then. What does not fit counts as overwritten.
+ */
+static void adopt_pages(struct ring *r, struct ring_page **pages, u32 nr)
+{
+	struct ring_page **old = r->pages, *p;
+	u32 old_nr = r->nr, first, seq, i;
+
+	r->pages = pages;
+	r->nr = nr;
+	if (!old) {
+		ring_restart(r);
+		return;
+	}
+	first = r->head - min(r->head - r->tail, nr - 1);
+	for (seq = first; seq != r->head + 1; seq++) {
+		p = pages[seq % nr];
+		pages[seq % nr] = old[seq % old_nr];
+		old[seq % old_nr] = p;
+	}
+	for (i = 0; i < old_nr; i++)
+		ring_take_page_back(r, old[i]);
+	WRITE_ONCE(r->tail, first);
+}
+
 struct swap {
 	struct ring *rings;
 	struct page_set sets[MAX_CPUS];
@@ -119,7 +146,7 @@ static void swap_set(unsigned int cpu, void *arg)
 	struct page_set *set = &swap->sets[cpu];
 	struct page_set old = { r->pages, r->nr };
 
-	ring_adopt(r, set->pages, set->nr);
+	adopt_pages(r, set->pages, set->nr);
 	*set = old;
 }
 

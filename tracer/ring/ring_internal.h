@@ -18,12 +18,9 @@ void ring_restart(struct ring *r);
  */
 void ring_exchange(struct ring *r, struct ring *spare);
 
-/*
- * Take other pages, with the newest events of the old ones. r gets the array `pages` of nr,
- * in which pages that stay are exchanged for new ones. The caller frees all pages that
- * are in the old array then. What does not fit counts as overwritten.
- */
-void ring_adopt(struct ring *r, struct ring_page **pages, u32 nr);
+/* Take a page from its readers, and settle the books for the entries that it held. On the ring's
+ * CPU, interrupts off. */
+void ring_take_page_back(struct ring *r, struct ring_page *p);
 
 /* Empty a spare ring. Any CPU. */
 void ring_forget(struct ring *spare);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Clocks that are no nanoseconds: trace_clock counter gives each entry the next number, whichever
- * code writes it; and binary pages have of each clock what the text shows.
+ * code writes it; and binary pages have each clock as the text shows it.
  */
 #include <tracer/testing.h>
 
@@ -57,7 +57,7 @@ KTEST(clock_numbers, "clock.counter_numbers_each_entry")
 		trace_test_size(4096);
 		trace_test_put("trace_clock", "counter");
 		trace_test_put("events/sched/sched_switch/enable", "1");
-		/* What the filter refuses has no number. */
+		/* A record that the filter refuses has no number. */
 		trace_test_put("events/sched/sched_wakeup/filter",
 			       "prio == 77");
 		trace_test_put("events/sched/sched_wakeup/enable", "1");
@@ -102,7 +102,7 @@ static void read_page(const char *page, u64 *first, u64 *last)
 	*last = stamp;
 }
 
-/* What a page has of three markers, and what the text has. */
+/* The clock of three markers, from a page and from the text. */
 static void compare_clock(struct ktest_run *t, const char *clock, char *page,
 			  char *text)
 {

@@ -100,7 +100,7 @@ char trace_mark(u64 ns);
 void trace_flags(struct seq *s, u32 context);
 /* "12.345 us  ": microseconds, with as many of three digits more as make it seven. */
 void trace_duration(struct seq *s, u64 ns);
-/* What an instance's clock says of ring_when(): nanoseconds, hundredths of a second, or a number;
+/* ring_when() in the unit of an instance's clock: nanoseconds, hundredths of a second, or a number;
  * and that as trace_line() shows it. */
 u64 trace_stamp(const struct trace_instance *in, u64 when);
 void trace_time(struct seq *s, const struct trace_instance *in, u64 when);

@@ -409,7 +409,7 @@ CTL_FILE(trace_pipe_raw, .path = TRACING "per_cpu/cpu%u/trace_pipe_raw",
 	 .folders = &trace_folders, .open = raw_open, .release = raw_release,
 	 .read = raw_read);
 
-/* While it is open, no snapshot is taken. What is read is gone from the snapshot. */
+/* While it is open, no snapshot is taken. Each page that is read is gone from the snapshot. */
 static int snapshot_raw_open(struct ctl_handle *h)
 {
 	struct trace_instance *in = instance_of(h);

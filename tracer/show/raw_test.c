@@ -318,7 +318,7 @@ KTEST(raw_snapshot, "raw.snapshot")
 }
 
 static struct ctl_handle *waiting;
-static ssize_t woken_with; /* what the read returned; 0: it waits */
+static ssize_t woken_with; /* the read's return value; 0: it waits */
 
 static void wait_for_page(void *arg)
 {

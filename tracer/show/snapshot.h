@@ -42,7 +42,7 @@ int snapshot_check(struct ctl_handle *h);
 /* The CPUs that have a part in the last snapshot. Between hold and release it stays. */
 cpumask_t snapshot_cpus(const struct trace_instance *in);
 
-/* Forget what the CPUs of mask have in the last snapshot; or all, and give its memory back.
+/* Forget the entries of the CPUs of mask in the last snapshot; or all, and give its memory back.
  * Context: as snapshot_make(). */
 void snapshot_forget(struct trace_instance *in, cpumask_t mask);
 void snapshot_free(struct trace_instance *in);

@@ -84,7 +84,7 @@ KTEST(files_chunks, "tracefs.any_chunk_size")
 	test_all_files(t, 300, same_in_pieces);
 }
 
-/* What is written to these may be anything. */
+/* These files take any text. */
 static bool takes_all(const char *name)
 {
 	return !strcmp(name, "trace") || !strcmp(name, "trace_marker") ||
@@ -92,7 +92,7 @@ static bool takes_all(const char *name)
 	       !strcmp(name, "error_log") || !strcmp(name, "free_buffer");
 }
 
-/* One line says what is wrong, and the file has the same text as before. */
+/* One line names the mistake, and the file has the same text as before. */
 static bool refuses_nonsense(struct texts *texts, const char *path,
 			     const char *name)
 {
