@@ -145,7 +145,7 @@ def test_trace_and_printers(debugged):
     own = g.run(f"cat {TRACING}/trace").splitlines()
     assert gdb("nopl-trace 30").splitlines() == own[-30:]
     assert gdb("nopl-trace").splitlines() == own[-20:]
-    said = gdb("print cpus_online", "print *cpus[0].idle", "print 'task.c'::tasks")
+    said = gdb("print cpus_online", "print *cpus[0].idle", "print 'task_list.c'::tasks")
     assert "0x3 (CPUs 0,1)" in said and "task idle/0 (0), ready" in said
     assert re.search(r"list of \d", said)
 

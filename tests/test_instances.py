@@ -102,7 +102,7 @@ def test_from_boot(arch, guest):
     assert any(" kfree: " in x for x in g.lines("cat trace"))
     assert g.lines("cat ../../set_event") == []
     assert g.poweroff() == 0
-    g = guest(arch, append="trace_instance=late,none:such")
+    g = guest(arch, append="trace_instance=late,none:such", refused_parameters=True)
     assert "none:such" in g.boot_text
     assert g.run(f"ls {TRACING}/instances").split() == ["late/"]
     assert g.poweroff() == 0
