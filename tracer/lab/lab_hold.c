@@ -31,13 +31,14 @@
  * Guest time until something is given up as hanging: for a job of many trials,
  * and for the rest of one. A job may go over a boundary for a few hundred times.
  */
-#define JOB_NS (400 * NSEC_PER_MSEC)
+#define JOB_NS (1500 * NSEC_PER_MSEC)
 #define REST_NS (8 * NSEC_PER_MSEC)
 #define CATCH_NS (100 * NSEC_PER_MSEC)
 
 #define AHEAD_INSTRUCTIONS 1500 /* about: setting a timer costs some itself */
 #define DELAY_MAX 60000
-#define SWEEPS 6 /* a clock of coarse ticks leaves a few instructions' play */
+#define PROBES 5  /* trials that say whether a delay is long enough */
+#define SWEEPS 12 /* a clock of coarse ticks leaves a few instructions' play */
 #define DELAY_BYTES 16 /* the loop that makes a delay is shorter */
 #define DELAY_SEEN 48  /* interrupts in it, one after the other, end a sweep */
 #define DITHER 24      /* delays around the one that was right in the sweep */
@@ -82,25 +83,34 @@ static unsigned long try_hold(struct lab_task *l, unsigned int delay)
 	return READ_ONCE(me->interrupted_pc);
 }
 
-/* With no delay at all the interrupt must come behind the victim. An interrupt of another kind
- * may come before, but not twice: each trial would take twice as long from then on. */
-static bool too_soon(struct lab_task *l, unsigned int delay)
+/*
+ * The timer's interrupt comes before the victim's end. In a few trials an interrupt of another kind
+ * comes, or the other CPU runs while this one sets the timer, so that it is late.
+ */
+static bool comes_in_time(struct lab_task *l, unsigned int delay)
 {
-	return try_hold(l, delay) && try_hold(l, delay) && ahead < ~0ull / 4;
+	unsigned int times = 0;
+
+	for (int i = 0; i < PROBES; i++)
+		times += try_hold(l, delay) != 0;
+	return times > PROBES / 2;
 }
 
-/* The fewest instructions of delay with which the interrupt comes before the victim's end. */
+/*
+ * The fewest instructions of delay with which the interrupt comes before the victim's end. With no
+ * delay at all it must come behind the victim: each trial takes twice as long until it does.
+ */
 static unsigned int find_first(struct lab_task *l)
 {
 	unsigned int lo = 2, hi = 128, mid;
 
-	while (too_soon(l, lo))
+	while (comes_in_time(l, lo) && ahead < ~0ull / 4)
 		ahead *= 2;
-	while (!try_hold(l, hi) && hi < DELAY_MAX / 2)
+	while (!comes_in_time(l, hi) && hi < DELAY_MAX / 2)
 		hi *= 2;
 	while (lo + 1 < hi) {
 		mid = (lo + hi) / 2;
-		if (try_hold(l, mid))
+		if (comes_in_time(l, mid))
 			hi = mid;
 		else
 			lo = mid;
@@ -110,8 +120,13 @@ static unsigned int find_first(struct lab_task *l)
 
 static void note_seen(struct lab_map *m, unsigned long pc, unsigned int delay)
 {
-	if (pc >= m->lo && pc < m->hi && !m->delay[pc - m->lo])
-		m->delay[pc - m->lo] = delay + 1;
+	unsigned long at = pc - m->lo;
+
+	if (pc < m->lo || pc >= m->hi)
+		return;
+	if (!m->delay[at])
+		m->delay[at] = delay + 1;
+	m->times[at] = min(m->times[at] + 1, 255);
 }
 
 /* The address is in what comes before the victim's boundaries, and no farther than a delay's

@@ -16,6 +16,7 @@
 struct lab_map {
 	unsigned long lo, hi;
 	u16 delay[LAB_REGION]; /* + 1; 0: never */
+	u8 times[LAB_REGION];  /* how many trials met an interrupt there */
 };
 
 /* How a run of a victim ended, or where it is. */
