@@ -229,6 +229,8 @@ KTEST(ops_away, "ops.quiesce_beside_late_cpus")
 KTEST(ops_owner, "ops.one_owner")
 {
 	static struct trace_ops ops = { .entry = trace_entry_off };
+	int site = trace_test_site(victim_call);
+	struct patch_batch b;
 
 	KEXPECT_EQ(t, trace_test_victim(), 0);
 	mutex_lock(&trace_mutex);
@@ -237,14 +239,20 @@ KTEST(ops_owner, "ops.one_owner")
 	trace_test_reset();
 	mutex_lock(&trace_mutex);
 	KEXPECT_EQ(t, trace_ops_borrow(&ops), 0);
+	KEXPECT_EQ(t, patch_site(&b, site, true), 0);
 	mutex_unlock(&trace_mutex);
 	/*
-	 * No tracer takes trace_ops away from the borrower, nor does switching tracers.
+	 * No tracer takes trace_ops away from the borrower, nor does switching tracers. No
+	 * filter takes its sites.
 	 */
+	KEXPECT_EQ(t, trace_test_put("set_ftrace_filter", "victim_outer"), 0);
+	KEXPECT_EQ(t, trace_test_put("set_ftrace_filter", ""), 0);
+	KEXPECT(t, site_test(live_calls.enabled, site));
 	KEXPECT_EQ(t, trace_test_put("current_tracer", "function"), -EBUSY);
 	KEXPECT_EQ(t, trace_test_put("tracing_on", "1"), 0);
 	KEXPECT(t, trace_ops == &ops);
 	mutex_lock(&trace_mutex);
+	KEXPECT_EQ(t, patch_site(&b, site, false), 0);
 	trace_ops_give_back();
 	mutex_unlock(&trace_mutex);
 	KEXPECT(t, trace_ops == &trace_ops_off);

@@ -41,7 +41,6 @@
 #include <tracer/sites/kept.h>
 #include <tracer/sites/sites.h>
 #include <tracer/core/tracer.h>
-#include <tracer/core/ops.h>
 #include <tracer/core/filter.h>
 #include <tracer/calls/triggers.h>
 
@@ -371,16 +370,6 @@ static void turn_end(void)
 	mutex_unlock(&trace_mutex);
 }
 
-/*
- * A turn gives each site the state that the selected tracer asks for. While the lab, or a
- * measurement, has borrowed trace_ops, it has set sites to other states, so the turn waits.
- */
-static bool may_take_turn(void)
-{
-	return !trace_ops_borrowed() && (!READ_ONCE(ktest_running) ||
-					 fault_happens(&fault_record_in_tests));
-}
-
 static void record_daemon(void *arg)
 {
 	(void)arg;
@@ -388,7 +377,8 @@ static void record_daemon(void *arg)
 	for (;;) {
 		task_sleep(TURN_NS);
 		mutex_lock(&trace_mutex);
-		if (may_take_turn())
+		if (!READ_ONCE(ktest_running) ||
+		    fault_happens(&fault_record_in_tests))
 			record_convert();
 		mutex_unlock(&trace_mutex);
 	}
