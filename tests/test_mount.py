@@ -9,6 +9,7 @@ import os
 import random
 import re
 import resource
+import select
 import shutil
 import signal
 import struct
@@ -209,6 +210,39 @@ def test_waiting_read(arch, mounted):
     m.write("trace_marker", "another\n")
     assert os.read(fd, 4096).endswith(b"another\n")
     os.close(fd)
+
+
+def test_signals(mounted):
+    """A signal ends no read that would not wait in Linux, however slow the guest is: trace-cmd,
+    whose clock ticks, takes the error for the end of a buffer."""
+    m = mounted(ANY, smp=1)
+    libc, main, caught = ctypes.CDLL(None, use_errno=True), threading.get_ident(), []
+    buf, pages = ctypes.create_string_buffer(4096), "per_cpu/cpu0/trace_pipe_raw"
+    old = signal.signal(signal.SIGUSR1, lambda *_: caught.append(1))
+
+    def go_on() -> None:
+        for _ in range(3):
+            time.sleep(0.2)
+            signal.pthread_kill(main, signal.SIGUSR1)
+        os.kill(m.qemu(), signal.SIGCONT)
+    try:
+        for name, flags, poll in (("trace", 0, 0), (pages, os.O_NONBLOCK, 0), (pages, 0, 1)):
+            m.write("trace_marker", "a mark\n")
+            fd = os.open(m.folder / TRACING / name, os.O_RDONLY | flags)
+            if poll:
+                assert select.select([fd], [], [], 30)[0]
+                libc.read(fd, buf, 4096)
+                m.write("trace_marker", "a mark\n")
+            os.kill(m.qemu(), signal.SIGSTOP)
+            helper = threading.Thread(target=go_on)
+            helper.start()
+            n, error = libc.read(fd, buf, 4096), ctypes.get_errno()
+            helper.join()
+            assert n > 0 and b"a mark\n" in buf.raw[:n], (name, n, errno.errorcode.get(error))
+            assert caught.pop()
+            os.close(fd)
+    finally:
+        signal.signal(signal.SIGUSR1, old)
 
 
 def test_many_readers(mounted):

@@ -166,6 +166,15 @@ def test_splice(guest):
         found += re.findall(rb" *(\d+)x{200}", pages())
     assert [*map(int, found)] == [*range(1000)]
     assert not poll.poll(300)
+    # Behind a page with little in it poll() pauses. A read gets the entries that are there.
+    os.set_blocking(raw, False)
+    for i in range(5):
+        m.write("instances/one/trace_marker", f"early {i}")
+        assert f"early {i}\n".encode() in os.read(raw, 4096)
+    with pytest.raises(BlockingIOError):
+        os.read(raw, 4096)
+    os.set_blocking(raw, True)
+    assert not poll.poll(300)
     # Tracing is off for a while: that is no end.
     m.write("instances/one/tracing_on", "0")
     for _ in range(2):

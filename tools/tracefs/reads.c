@@ -20,7 +20,8 @@
 /*
  * The guest gives a page as soon as it has one event, and each read makes some. Without a pause a
  * program that records would so get thousands of pages with little in them. There is none behind
- * a page that is full, or that says that events were lost: a page ends before these.
+ * a page that is full, or that says that events were lost: a page ends before these. Only poll()
+ * pauses: a program that has ended its recording reads until there is nothing, and asks once.
  */
 #define PAGE_PAUSE_NS 100000000
 #define FEW_BYTES 512 /* a page that ends with so many zeros is not full */
@@ -35,7 +36,7 @@ struct read {
 	struct file *file;
 	size_t size, done;
 	uint64_t offset;
-	bool now; /* it does not wait */
+	bool now; /* it does not wait for the guest to have something */
 	bool poll;
 	char *buf;
 };
@@ -230,8 +231,8 @@ static void serve(struct file *f)
 	while (f->reads && !f->reading) {
 		if (give_read(f, f->reads))
 			continue;
-		if (paused && f->reads->now)
-			end_reads_of_now(f);
+		if (paused && f->reads->poll)
+			end_read(f->reads, 0);
 		else
 			ask(f);
 	}
@@ -309,15 +310,22 @@ int64_t reads_look(void)
 
 /* ---- Operations ----------------------------------------------------------------------------- */
 
-/* The program that reads has been interrupted. The bytes that the guest gives yet are kept. */
+/*
+ * The program that reads has been interrupted. As in Linux, that ends a read which waits for
+ * entries, and the bytes that the guest gives yet are kept. It ends no other read: a program that
+ * empties a buffer would take EINTR for the end. A guest that does not answer has to give it up.
+ */
 static void interrupt(fuse_req_t req, void *arg)
 {
 	struct read *r = arg;
 	struct file *f = r->file;
+	bool waits = !r->now && f->kind != TEXT;
 
 	(void)req;
-	end_read(r, r->done ? 0 : -EINTR);
-	if (!f->reads && !f->handle && f->reading)
+	r->now = true;
+	if (waits)
+		end_read(r, -EINTR);
+	if (f->reading && (!waits || (!f->reads && !f->handle)))
 		p9_flush(f->reading);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reads and poll() of open files. A read waits here, not in a thread: its request stays in a list
- * until the guest answers, or until the program that reads is interrupted.
+ * until the guest answers. A read that waits for entries ends when its program is interrupted.
  */
 #ifndef TOOLS_READS_H
 #define TOOLS_READS_H
