@@ -83,7 +83,9 @@ KTEST(graph_leaf, "graph.leaf_is_entry_and_return")
 	struct ring_stats s;
 
 	KEXPECT_EQ(t, begin_graph("victim_outer victim_call"), 0);
+	preempt_disable(); /* a leaf returns on the CPU that called it */
 	victim_outer(1);
+	preempt_enable();
 	it = trace_iter_open(rings, cpus_present(), true);
 	KASSERT(t, it);
 	KEXPECT(t, entry_is(trace_iter_peek_line(it), RING_GRAPH_ENTRY,
@@ -111,7 +113,9 @@ KTEST(graph_part, "graph.leaf_taken_apart")
 	struct ring_stats s;
 
 	KEXPECT_EQ(t, begin_graph("victim_call"), 0);
+	preempt_disable(); /* a leaf returns on the CPU that called it */
 	victim_call(1);
+	preempt_enable();
 	one = trace_iter_open(rings, cpus_present(), true);
 	other = trace_iter_open(rings, cpus_present(), true);
 	KASSERT(t, one && other);

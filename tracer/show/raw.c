@@ -373,9 +373,9 @@ static int raw_next_page(const struct ctl_handle *h, struct raw *raw)
 			return 0;
 		if (h->nonblock)
 			return -EAGAIN;
+		raw->waited = true;
 		if (console_interrupted() || task_should_stop())
 			return -EINTR;
-		raw->waited = true;
 		task_sleep(WAIT_NS);
 		on = READ_ONCE(instance_of(h)->on);
 	}

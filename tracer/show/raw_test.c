@@ -121,6 +121,8 @@ KTEST(raw_markers, "raw.markers_of_any_length")
 	trace_test_reset();
 }
 
+#define FAR_NS (1ull << 27) /* more than an entry's own header can say */
+
 /* Bytes that a marker of so many takes in a page, where its time is near the last one's. */
 static u32 marker_size(u32 len)
 {
@@ -129,11 +131,34 @@ static u32 marker_size(u32 len)
 	return payload + (payload > 112 ? 8 : 4);
 }
 
+/* Markers that leave room in a page for one of a byte, and for 4 bytes. If the host has stopped the
+ * machine, the times of two of them may be far apart: then begin anew. */
+static void fill_but_one(struct ktest_run *t, const char *text)
+{
+	const u32 most = marker_size(RING_MARK_MAX);
+	u32 left, len;
+	u64 began;
+
+	do {
+		trace_test_put("trace", "");
+		began = arch_clock();
+		left = RAW_DATA;
+		for (; left > 2 * most; left -= most)
+			KEXPECT_EQ(t, ring_mark(rings, text, RING_MARK_MAX), 0);
+		left -= marker_size(1) + 4;
+		KEXPECT_EQ(t, ring_mark(rings, text, RING_MARK_MAX), 0);
+		left -= most;
+		for (len = 1; marker_size(len) < left; len++)
+			;
+		KEXPECT_EQ(t, marker_size(len), left);
+		KEXPECT_EQ(t, ring_mark(rings, text, len), 0);
+	} while (clock_delta_to_ns(arch_clock() - began) >= FAR_NS);
+}
+
 /* An entry that fits into a page, but not together with a time that is far ahead. */
 KTEST(raw_far, "raw.far_time_needs_room")
 {
 	char *page = page_alloc(1), *text = kzalloc(RING_MARK_MAX + 1);
-	u32 left = RAW_DATA, most = marker_size(RING_MARK_MAX), len = 1;
 	struct ring_cursor c;
 
 	KASSERT(t, page && text);
@@ -141,17 +166,8 @@ KTEST(raw_far, "raw.far_time_needs_room")
 	memset(page + PAGE_SIZE, 0x5a, PAGE_SIZE);
 	trace_test_reset();
 	task_set_affinity(current_task(), 1);
-	for (; left > 2 * most; left -= most)
-		KEXPECT_EQ(t, ring_mark(rings, text, RING_MARK_MAX), 0);
-	/* Two more, so that a marker of one byte and 4 bytes are left. */
-	left -= marker_size(1) + 4;
-	KEXPECT_EQ(t, ring_mark(rings, text, RING_MARK_MAX), 0);
-	left -= most;
-	while (marker_size(len) < left)
-		len++;
-	KEXPECT_EQ(t, marker_size(len), left);
-	KEXPECT_EQ(t, ring_mark(rings, text, len), 0);
-	task_sleep(150 * NSEC_PER_MSEC); /* more than 2^27 ns */
+	fill_but_one(t, text);
+	task_sleep(FAR_NS);
 	KEXPECT_EQ(t, ring_mark(rings, text, 1), 0);
 	trace_test_put("tracing_on", "0");
 	KASSERT(t, !ring_cursor_open(&c, rings, 0, false));
@@ -328,15 +344,22 @@ static void wait_for_page(void *arg)
 	WRITE_ONCE(woken_with, ctl_read(waiting, &byte, 1));
 }
 
-/* Does a reader that waits go on, within a tenth of a second? */
-static bool raw_reader_goes_on(void)
+/* What a read returns to a task that is asked to stop: -EINTR if the read would wait. */
+static ssize_t read_if_ready(struct ctl_handle *h)
 {
-	task_sleep(100 * NSEC_PER_MSEC);
-	return READ_ONCE(woken_with);
+	struct task *me = current_task();
+	char byte;
+	ssize_t n;
+
+	WRITE_ONCE(me->should_stop, true);
+	n = ctl_read(h, &byte, 1);
+	WRITE_ONCE(me->should_stop, false);
+	return n;
 }
 
 #define PAGES 16u
 
+/* The reader waits in its task, too, before the ring is full enough. */
 static void wait_at(struct ktest_run *t, const char *percent, unsigned int less,
 		    unsigned int enough)
 {
@@ -347,13 +370,15 @@ static void wait_at(struct ktest_run *t, const char *percent, unsigned int less,
 	woken_with = 0;
 	waiting = open_raw(t, "trace_pipe_raw");
 	KASSERT(t, waiting);
+	KEXPECT_EQ(t, read_if_ready(waiting), -EINTR);
+	call_victim_times(less);
+	KEXPECT_EQ(t, read_if_ready(waiting), -EINTR);
 	reader = task_create("reader", PRIO_NORMAL, ~0u, wait_for_page, NULL);
 	KASSERT(t, reader);
-	KEXPECT(t, !raw_reader_goes_on());
-	call_victim_times(less);
-	KEXPECT(t, !less || !raw_reader_goes_on());
+	KEXPECT(t, KWAIT(READ_ONCE(reader->state) == TASK_BLOCKED));
+	KEXPECT_EQ(t, READ_ONCE(woken_with), 0);
 	call_victim_times(enough - less);
-	KEXPECT(t, raw_reader_goes_on());
+	KEXPECT(t, KWAIT(READ_ONCE(woken_with)));
 	trace_test_put("tracing_on", "0");
 	task_join(reader);
 	KEXPECT_EQ(t, woken_with, 1);
@@ -373,8 +398,9 @@ KTEST(raw_percent, "raw.buffer_percent")
 	task_set_affinity(current_task(), 1);
 	trace_test_size(4 * PAGES);
 	wait_at(t, "0", 0, 1);
-	wait_at(t, "50", 6 * RING_SLOTS, 8 * RING_SLOTS);
-	wait_at(t, "100", 14 * RING_SLOTS, 16 * RING_SLOTS);
+	/* Half a page too little, and half a page more than is enough. */
+	wait_at(t, "50", 13 * RING_SLOTS / 2, 15 * RING_SLOTS / 2);
+	wait_at(t, "100", 29 * RING_SLOTS / 2, 31 * RING_SLOTS / 2);
 	KEXPECT_EQ(t, trace_test_victim(), 0);
 	h = open_raw(t, "trace_pipe_raw");
 	KASSERT(t, h);
