@@ -24,8 +24,8 @@ struct file {
 	struct p9_call *reading; /* the guest has been asked for: */
 	uint32_t asked;
 	uint64_t asked_at;
-	/* The bytes that the guest has given last. A TEXT has it from place `offset` on. A reader of ENTRIES
-	 * or PAGES has taken the first `at` bytes. */
+	/* The bytes that the guest has given last. A TEXT has it from place `offset` on.
+	 * A reader of ENTRIES or PAGES has taken the first `at` bytes. */
 	char *kept;
 	uint32_t len, at;
 	uint64_t offset;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Filters of events: which records they let pass, where they say that a mistake is, and how long the worst
- * one keeps interrupts off. */
+/* Filters of events: which records they let pass, where they say that a mistake is, and how long
+ * the worst one keeps interrupts off. */
 #include <tracer/testing.h>
 
 #include <boot/boot_info.h>
