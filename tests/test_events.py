@@ -226,6 +226,11 @@ def test_from_the_shell(arch, guest):
     assert {value(e, "prev_pid") for e in events if e["event"] == "sched_switch"} == {"0"}
     assert g.lines("trace list -e") == g.lines(f"cat {TRACING}/available_events")
     assert "Field not found" in g.error("trace start -e sched_switch -f 'nothing == 1'")
+    for wrong in ("-f 'next_prio >>> 6'", "-R 'traceoff if next_prio >>> 6'"):
+        g.run(f"echo > {TRACING}/error_log")
+        g.error("trace start -e sched_switch " + wrong)
+        assert g.lines(f"tail -n 2 {TRACING}/error_log") == [
+            "  Command: next_prio >>> 6", " " * 22 + "^"]
     assert "'nothing'" in g.error("trace start -e nothing")
     assert "behind -e" in g.error("trace start -f 'prev_pid == 0'")
     assert g.run("trace reset") == ""
@@ -277,7 +282,7 @@ def test_triggers_from_the_shell(arch, guest):
     g.run("sleep 0.05")
     assert g.lines("cat instances/a/tracing_on") == ["0"]
     assert {e["cpu"] for e in events_of(g.lines("trace show -B a"))} <= {"001"}
-    assert g.run("trace reset -B a; trace reset") == ""
+    assert g.run("trace reset -B a; trace reset") == "instances/a/ is removed\n"
     for event in ("sched_switch", "sched_wakeup"):
         assert g.lines(f"cat events/sched/{event}/trigger") == none
     assert g.poweroff() == 0
@@ -298,6 +303,11 @@ def test_list_and_stack(arch, guest):
     assert g.lines("trace list -e '*_exit'") == [x for x in events if x.endswith("_exit")]
     assert g.lines("trace list -e sched:sched_switch") == ["sched:sched_switch"]
     assert g.lines("trace list -B") == ["one", "two"]
+    g.run("echo cmd_echo > set_ftrace_notrace")
+    left_out = g.lines("trace list -n")
+    assert left_out[1] == "cmd_echo"
+    assert left_out[3:] == g.lines("cat unpatchable_functions")
+    assert any(" <- " in line for line in left_out[3:])
     assert {"function_graph", "markers", "[local]"} <= {
         *re.findall(r"\S+", g.run("trace list"))}
     assert g.lines("trace stack")[0] == "(stack tracer not running)"

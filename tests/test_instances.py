@@ -37,7 +37,7 @@ def test_session(arch, guest):
     assert g.lines("cat set_event") == []
     assert g.lines("cat instances/calls/set_event") == ["sched:sched_switch"]
     assert g.lines("cat instances/calls/set_ftrace_filter") == ["cmd_echo", "cmd_cd"]
-    assert g.run("trace reset -B calls") == ""
+    assert g.run("trace reset -B calls") == "instances/calls/ is removed\n"
     assert g.lines("ls instances") == []
     assert g.run("trace reset") == ""
     assert g.lines("cat enabled_functions") == []

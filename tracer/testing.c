@@ -2,7 +2,7 @@
 /* What the tracer's tests have in common: testing.h. */
 #include <tracer/testing.h>
 
-#include <tracer/user/cmd_start.h>
+#include <tracer/user/cmd_reset.h>
 
 #include <kernel/printk.h>
 #include <kernel/image/symbols.h>

@@ -6,7 +6,6 @@
 #include <kernel/lib/string.h>
 #include <kernel/lock/mutex.h>
 #include <kernel/time.h>
-#include <tracer/events/event_filter.h>
 #include <tracer/core/tracer.h>
 
 #define ERRORS 8 /* kept, as in Linux */
@@ -31,9 +30,6 @@ void error_log_add(const struct trace_instance *in, const char *command,
 	mutex_assert_held(&trace_mutex);
 	errors->last[i].ns = time_ns();
 	errors->last[i].what = what;
-	/* Linux marks what stands behind the name, and programs look for the mark. */
-	if (what == event_filter_no_field)
-		at += event_filter_name_length(command + at) + 1;
 	errors->last[i].at = at;
 	strlcpy(errors->last[i].command, command,
 		sizeof(errors->last[i].command));

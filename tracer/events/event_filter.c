@@ -6,6 +6,7 @@
  */
 #include <tracer/events/event_filter.h>
 #include <tracer/events/event_trigger.h>
+#include <tracer/core/error_log.h>
 
 #include <kernel/cpu/cpu.h>
 #include <kernel/lib/glob.h>
@@ -72,7 +73,7 @@ struct parser {
 	unsigned int at, depth;
 };
 
-const char event_filter_no_field[] = "Field not found";
+static const char no_field[] = "Field not found";
 static const char no_memory[] = "Out of memory";
 
 /* Note the first mistake, and where it is; -1. */
@@ -120,7 +121,7 @@ static bool is_name_char(char c)
 	       (c >= '0' && c <= '9') || c == '_';
 }
 
-size_t event_filter_name_length(const char *text)
+static size_t field_name_length(const char *text)
 {
 	size_t n = 0;
 
@@ -138,7 +139,7 @@ static bool name_is(const char *name, size_t n, const char *word)
 static int parse_subject(struct parser *ps, struct node *node)
 {
 	const char *name = ps->p;
-	size_t n = event_filter_name_length(name);
+	size_t n = field_name_length(name);
 	unsigned int i = 0;
 
 	ps->p += n;
@@ -149,7 +150,7 @@ static int parse_subject(struct parser *ps, struct node *node)
 		i++;
 	if (i == ARRAY_SIZE(subjects))
 		return filter_wrong(ps, name,
-				    n ? event_filter_no_field :
+				    n ? no_field :
 					"Meaningless filter expression");
 	node->subject = subjects[i].subject;
 	return 0;
@@ -320,6 +321,15 @@ static int parse_any(struct parser *ps)
 		left = right < 0 ? -1 : new_node(ps, NODE_OR, left, right);
 	}
 	return left;
+}
+
+void event_filter_log(const struct trace_instance *in, const char *text,
+		      const char *error, unsigned int at)
+{
+	/* Linux marks the character behind the name, and programs look for the mark. */
+	if (error == no_field)
+		at += field_name_length(text + at) + 1;
+	error_log_add(in, text, error, at);
 }
 
 void event_filter_free(struct event_filter *f)

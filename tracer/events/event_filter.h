@@ -7,6 +7,7 @@
 
 struct event;
 struct event_filter;
+struct trace_instance;
 
 /*
  * Parse a filter for records of an event. NULL, with *error and the position of the
@@ -14,11 +15,11 @@ struct event_filter;
  */
 struct event_filter *event_filter_parse(const struct event *e, const char *text,
 					const char **error, unsigned int *at);
-/* What *error is where the event has no such field. *at is where the name begins. */
-extern const char event_filter_no_field[];
 void event_filter_free(struct event_filter *f);
-/* How many characters of text are a field's name. */
-size_t event_filter_name_length(const char *text);
+/* Note in the instance's error_log that event_filter_parse() has refused the text, with the *error
+ * and the *at that it gave. Context: trace_mutex held. */
+void event_filter_log(const struct trace_instance *in, const char *text,
+		      const char *error, unsigned int at);
 /* As it was written. */
 const char *event_filter_text(const struct event_filter *f);
 

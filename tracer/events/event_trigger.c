@@ -268,9 +268,12 @@ cut_filter(struct ctl_handle *h, const struct event *e, char *text, int *err)
 	*word = '\0';
 	word = ctl_strip(word + 4);
 	f = event_filter_parse(e, word, &what, &at);
-	if (!f)
-		*err = ctl_error(h, -EINVAL, "%s, in '%.64s'", what, word);
-	return f;
+	if (f)
+		return f;
+	event_filter_log(instance_of(h), word, what, at);
+	*err = ctl_error(h, -EINVAL, "%s, at character %u of '%.64s'", what,
+			 at + 1, word);
+	return NULL;
 }
 
 /* The command that text says, and the filter behind it, or NULL: the caller frees it. */

@@ -3,7 +3,6 @@
  * that describe them are in files_format.c. */
 #include <tracer/events/files.h>
 #include <tracer/core/command.h>
-#include <tracer/core/error_log.h>
 #include <tracer/events/event_filter.h>
 #include <tracer/events/event_trigger.h>
 
@@ -192,7 +191,7 @@ static int set_filter(struct ctl_handle *h, struct event *e, const char *text)
 	if (*text && strcmp(text, "0")) {
 		f = event_filter_parse(e, text, &what, &at);
 		if (!f) {
-			error_log_add(instance_of(h), text, what, at);
+			event_filter_log(instance_of(h), text, what, at);
 			return ctl_error(h, -EINVAL,
 					 "%s, at character %u; the fields are "
 					 "in events/%s/format",
@@ -234,7 +233,7 @@ static int system_filter_write(struct ctl_handle *h, char *text)
 		set++;
 	}
 	if (!set)
-		error_log_add(instance_of(h), text, what, at);
+		event_filter_log(instance_of(h), text, what, at);
 	if (!set)
 		return ctl_error(h, -EINVAL,
 				 "%s, at character %u, for every event of %s",

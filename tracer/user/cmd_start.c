@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The shell's `trace start` and `trace reset`: what they mean for the control files. */
+/* The shell's `trace start`: its options, and the control files that they are written into. */
 #include <tracer/user/cmd_start.h>
 
 #include <kernel/cpu/cpu.h>
@@ -9,8 +9,6 @@
 #include <kernel/shell/shell.h>
 #include <kernel/lib/string.h>
 #include <kernel/mm/kmalloc.h>
-#include <tracer/calls/profile.h>
-#include <tracer/calls/triggers.h>
 #include <tracer/core/filter.h>
 #include <tracer/core/options.h>
 #include <tracer/events/event_filter.h>
@@ -114,48 +112,117 @@ static int set_cpus(struct start *st, const char *text)
 	return 0;
 }
 
-static int start_option(struct start *st, const char *option, const char *value)
+static int choose_tracer(struct start *st, const char *text)
+{
+	st->tracer = text;
+	return 0;
+}
+
+static int add_filter(struct start *st, const char *text)
+{
+	return add_setting(st, text, false);
+}
+
+static int add_trigger(struct start *st, const char *text)
+{
+	return add_setting(st, text, true);
+}
+
+static int check_number(const char *option, const char *text, const char *kind)
 {
 	u64 number;
 
-	if (!strcmp(option, "-p") && value)
-		st->tracer = value;
-	else if (!strcmp(option, "-e") && value)
-		return add_event(st, value);
-	else if (!strcmp(option, "-f") && value)
-		return add_setting(st, value, false);
-	else if (!strcmp(option, "-R") && value)
-		return add_setting(st, value, true);
-	else if (!strcmp(option, "-M") && value)
-		return set_cpus(st, value);
-	else if (!strcmp(option, "-l") && value)
-		return add_function_word(st->filter, value);
-	else if (!strcmp(option, "-n") && value)
-		return add_function_word(st->left_out, value);
-	else if (!strcmp(option, "-g") && value)
-		return add_function_word(st->graph, value);
-	else if (!strcmp(option, "-P") && value && !parse_u64(value, &number))
-		return add_function_word(st->pids, value);
-	else if (!strcmp(option, "-O") && value && trace_option_exists(value))
-		return add_function_word(st->options, value);
-	else if (!strcmp(option, "-O") && value)
-		return shell_error(-EINVAL, "trace",
+	return parse_u64(text, &number) ?
+		       shell_error(-EINVAL, "trace",
+				   "start %s '%.32s': a number is accepted, %s",
+				   option, text, kind) :
+		       0;
+}
+
+static int check_pid(struct start *st, const char *text)
+{
+	(void)st;
+	return check_number("-P", text, "as ps shows it for each task");
+}
+
+static int check_option(struct start *st, const char *name)
+{
+	(void)st;
+	return trace_option_exists(name) ?
+		       0 :
+		       shell_error(-EINVAL, "trace",
 				   "start -O '%.32s': `trace list -O` names "
 				   "the options",
-				   value);
-	else if (!strcmp(option, "--max-graph-depth") && value &&
-		 !parse_u64(value, &number))
-		st->depth = value;
-	else
-		return shell_error(
-			-EINVAL, "trace",
-			"start '%.32s': accepted "
-			"are -p TRACER, -e EVENT, -f FILTER, "
-			"-R TRIGGER, -l, -n, -g FUNCTION, -P PID, "
-			"-M CPUS, -O OPTION, --max-graph-depth LEVELS; "
-			"before them -B INSTANCE",
-			option);
-	return 0;
+				   name);
+}
+
+static int choose_depth(struct start *st, const char *text)
+{
+	st->depth = text;
+	return check_number("--max-graph-depth", text, "of levels; 0 is all");
+}
+
+#define LIST(list) offsetof(struct start, list)
+
+/* The options, in the order in which messages and Tab show them. Each has a value. */
+static const struct {
+	const char *name, *value;
+	/* Optional: take the value, or check it. */
+	int (*take)(struct start *st, const char *value);
+	size_t list; /* of words, to which the value goes; 0: none */
+} options[] = {
+	{ "-p", "TRACER", .take = choose_tracer },
+	{ "-e", "EVENT", .take = add_event },
+	{ "-f", "FILTER", .take = add_filter },
+	{ "-R", "TRIGGER", .take = add_trigger },
+	{ "-l", "FUNCTION", .list = LIST(filter) },
+	{ "-n", "FUNCTION", .list = LIST(left_out) },
+	{ "-g", "FUNCTION", .list = LIST(graph) },
+	{ "-P", "PID", check_pid, LIST(pids) },
+	{ "-M", "CPUS", .take = set_cpus },
+	{ "-O", "OPTION", check_option, LIST(options) },
+	{ "--max-graph-depth", "LEVELS", .take = choose_depth },
+};
+
+/* "-B" is the last: it stands before the others. */
+const char *cmd_start_option(unsigned int i)
+{
+	return i < ARRAY_SIZE(options)	? options[i].name :
+	       i == ARRAY_SIZE(options) ? "-B" :
+					  NULL;
+}
+
+static int unknown_option(const char *option)
+{
+	char names[200];
+	size_t n = 0;
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(options); i++)
+		n += snprintf(names + n, sizeof(names) - n, "%s%s %s",
+			      i ? ", " : "", options[i].name, options[i].value);
+	return shell_error(-EINVAL, "trace",
+			   "start '%.32s': accepted are %s; before them -B "
+			   "INSTANCE",
+			   option, names);
+}
+
+static int take_option(struct start *st, const char *option, const char *value)
+{
+	unsigned int i = 0;
+	int err;
+
+	while (i < ARRAY_SIZE(options) && strcmp(option, options[i].name))
+		i++;
+	if (i == ARRAY_SIZE(options))
+		return unknown_option(option);
+	if (!value)
+		return shell_error(-EINVAL, "trace",
+				   "start %s: its %s is missing", option,
+				   options[i].value);
+	err = options[i].take ? options[i].take(st, value) : 0;
+	if (err || !options[i].list)
+		return err;
+	return add_function_word((char *)st + options[i].list, value);
 }
 
 static int check_list(struct start *st, struct site_filter *f, const char *list)
@@ -164,8 +231,8 @@ static int check_list(struct start *st, struct site_filter *f, const char *list)
 	return filter_check(&st->errors, f, st->scratch, false);
 }
 
-/* The folder of an event, or of a system, that -e has named: of one, because a filter has
- * fields. */
+/* The folder of the event, or of the system, that -e has named. A filter has fields, so there is
+ * none for a pattern. */
 static bool event_folder(const char *name, char *folder, size_t size)
 {
 	const char *colon = strchr(name, ':');
@@ -188,23 +255,31 @@ static bool event_folder(const char *name, char *folder, size_t size)
 
 static int check_filter(struct start *st, const char *event, const char *text)
 {
-	const char *what = "no event of that name alone";
 	struct event_filter *f = NULL;
+	const char *what = NULL;
 	unsigned int at = 0;
 	char folder[64];
 	struct event *e;
 
-	if (event_folder(event, folder, sizeof(folder)))
-		for_each_event (e)
-			if (!f && (!strcmp(e->path, folder) ||
-				   !strcmp(e->system, folder)))
-				f = event_filter_parse(e, text, &what, &at);
-	if (!f)
+	if (!event_folder(event, folder, sizeof(folder)))
 		return ctl_error(&st->errors, -EINVAL,
-				 "start -e %.32s -f '%.32s': %s", event, text,
-				 what);
-	event_filter_free(f);
-	return 0;
+				 "start -e %.32s -f '%.32s': no event of that "
+				 "name alone",
+				 event, text);
+	for_each_event (e)
+		if (!f &&
+		    (!strcmp(e->path, folder) || !strcmp(e->system, folder)))
+			f = event_filter_parse(e, text, &what, &at);
+	if (f) {
+		event_filter_free(f);
+		return 0;
+	}
+	event_filter_log(instance_of(&st->errors), text, what, at);
+	return ctl_error(&st->errors, -EINVAL,
+			 "start -f '%.32s': %s, at character %u; the fields "
+			 "are in events/%s%s/format",
+			 text, what, at + 1, folder,
+			 strchr(folder, '/') ? "" : "/*");
 }
 
 /* The one event of that name; NULL: there is none, or it names several. */
@@ -254,13 +329,44 @@ static int check_events(struct start *st)
 	return err;
 }
 
-/* All of it before any of it changes something. */
-static int start_check(struct start *st)
+/* The instance that a folder belongs to. NULL: there is none, or another task has removed it. */
+static const struct trace_instance *instance_at(const char *folder)
 {
-	/* One that is still to be made has what any other has. */
+	char name[CMD_FOLDER];
+
+	if (!folder[0])
+		return &trace_top;
+	strlcpy(name, folder + strlen("instances/"), sizeof(name));
+	name[strlen(name) - 1] = '\0';
+	return instance_find(name);
+}
+
+/* Each value of each option. Context: trace_mutex held. */
+static int check_values(struct start *st)
+{
+	/* An instance that -B is going to make has the same tracers as an existing one. */
 	const struct trace_instance *in =
 		&trace_instances[st->folder[0] ? 1 : 0];
-	const struct tracer *t;
+	const struct tracer *t = trace_find(st->tracer);
+	int err = t && instance_has(in, t) ?
+			  0 :
+			  trace_unknown(&st->errors, in, st->tracer);
+
+	/* Its error_log is not there yet: a mistake stands in the top level's. */
+	in = instance_at(st->folder);
+	st->errors.folder = in ? instance_number(in) : 0;
+	if (!err)
+		err = check_list(st, &trace_top.filter, st->filter);
+	if (!err)
+		err = check_list(st, &trace_top.left_out, st->left_out);
+	if (!err)
+		err = check_list(st, &filter_graph, st->graph);
+	return err ? err : check_events(st);
+}
+
+/* All of the command before any of it changes something. */
+static int start_check(struct start *st)
+{
 	int err;
 
 	if (!st->tracer && !st->events[0])
@@ -273,31 +379,10 @@ static int start_check(struct start *st)
 		return shell_error(-EINVAL, "trace",
 				   "start -B: -g, -P and --max-graph-depth are "
 				   "the top level's alone");
-	t = trace_find(st->tracer);
-	err = t && instance_has(in, t) ?
-		      0 :
-		      trace_unknown(&st->errors, in, st->tracer);
-	if (!err)
-		err = check_list(st, &trace_top.filter, st->filter);
-	if (!err)
-		err = check_list(st, &trace_top.left_out, st->left_out);
-	if (!err)
-		err = check_list(st, &filter_graph, st->graph);
-	if (!err)
-		err = check_events(st);
+	mutex_lock(&trace_mutex);
+	err = check_values(st);
+	mutex_unlock(&trace_mutex);
 	return err ? shell_error(err, "trace", "%s", st->errors.error) : 0;
-}
-
-/* The instance that a folder belongs to; NULL: another task has removed it. */
-static const struct trace_instance *instance_at(const char *folder)
-{
-	char name[CMD_FOLDER];
-
-	if (!folder[0])
-		return &trace_top;
-	strlcpy(name, folder + strlen("instances/"), sizeof(name));
-	name[strlen(name) - 1] = '\0';
-	return instance_find(name);
 }
 
 /* All events off, without filters and triggers. */
@@ -409,7 +494,7 @@ int cmd_start(struct sink *out, const char *folder, int argc, char **argv)
 		return shell_error(-ENOMEM, "trace", "out of memory");
 	strlcpy(st->folder, folder, sizeof(st->folder));
 	for (i = 0; !err && i < argc; i += 2)
-		err = start_option(st, argv[i], argv[i + 1]);
+		err = take_option(st, argv[i], argv[i + 1]);
 	if (!err)
 		err = start_check(st);
 	if (!err)
@@ -422,65 +507,5 @@ int cmd_start(struct sink *out, const char *folder, int argc, char **argv)
 	if (!err)
 		say_silent_cpus(out, folder);
 	kfree(st);
-	return err;
-}
-
-/* ---- reset ------------------------------------------------------------------- */
-
-/* As they are at boot. */
-static const struct {
-	const char *file, *text;
-} at_boot[] = {
-	{ "current_tracer", "nop" },	  { "set_ftrace_filter", "" },
-	{ "set_ftrace_notrace", "" },	  { "set_ftrace_pid", "" },
-	{ "set_ftrace_notrace_pid", "" }, { "set_event_pid", "" },
-	{ "set_event_notrace_pid", "" },  { "set_graph_function", "" },
-	{ "set_graph_notrace", "" },	  { "max_graph_depth", "0" },
-	{ "tracing_thresh", "0" },	  { "snapshot", "0" },
-	{ "buffer_percent", "50" },
-};
-
-/* The first error of several steps, each of which is done whatever became of the others. */
-static void note_error(int *first, int err)
-{
-	if (!*first)
-		*first = err;
-}
-
-/* What acts by itself: triggers, which switch events and tracing_on; events; the profiler. */
-static int reset_actors(void)
-{
-	static struct ctl_handle errors; /* too large for a stack */
-	int err;
-
-	mutex_lock(&trace_mutex);
-	err = triggers_clear(&errors, &trace_top);
-	note_error(&err, events_reset(&errors, &trace_top));
-	note_error(&err, profile_reset(&errors));
-	mutex_unlock(&trace_mutex);
-	return err ? shell_error(err, "trace", "reset: %s", errors.error) : 0;
-}
-
-/*
- * Recording ends first. Then all goes that could act on the reset itself, and all else. Recording
- * begins last, for until its trigger has gone a function may end it. A step that fails lets the
- * others be done.
- */
-int cmd_reset(void)
-{
-	char mask[12];
-	int err = cmd_write("", "tracing_on", "0");
-
-	note_error(&err, reset_actors());
-	for (unsigned int i = 0; i < ARRAY_SIZE(at_boot); i++)
-		note_error(&err,
-			   cmd_write("", at_boot[i].file, at_boot[i].text));
-	snprintf(mask, sizeof(mask), "%x", cpus_present());
-	note_error(&err, cmd_write("", "tracing_cpumask", mask));
-	mutex_lock(&trace_mutex);
-	trace_options_reset();
-	mutex_unlock(&trace_mutex);
-	note_error(&err, cmd_write("", "trace", ""));
-	note_error(&err, cmd_write("", "tracing_on", "1"));
 	return err;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The shell's `trace start` and `trace reset`. */
+/* The shell's `trace start`. */
 #ifndef TRACER_CMD_START_H
 #define TRACER_CMD_START_H
 
@@ -17,8 +17,7 @@ int cmd_write(const char *folder, const char *file, const char *text);
  * or in the top level (""). 0, or an error, which has been printed. */
 int cmd_start(struct sink *out, const char *folder, int argc, char **argv);
 
-/* `trace reset`: everything in the top level as at boot, but for the buffer's size, and the
- * buffer empty. 0, or an error, which has been printed. */
-int cmd_reset(void);
+/* The i-th option of `trace start`, from 0 on, for Tab. NULL: there are no more. */
+const char *cmd_start_option(unsigned int i);
 
 #endif

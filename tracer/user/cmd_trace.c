@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The shell's `trace`: trace-cmd's verbs over the control files, so that both
  * ways always mean the same. */
+#include <tracer/user/cmd_reset.h>
 #include <tracer/user/cmd_start.h>
 #include <tracer/core/tracer.h>
 
@@ -48,19 +49,20 @@ static int verb_clear(struct sink *out, const char *folder, int argc,
 	return cmd_write(folder, "trace", "");
 }
 
-/* An instance is removed. */
+/* An instance is removed, as its user is told: trace-cmd lets it stay. */
 static int verb_reset(struct sink *out, const char *folder, int argc,
 		      char **argv)
 {
 	char path[128], error[160];
 	int err;
 
-	(void)out, (void)argc, (void)argv;
+	(void)argc, (void)argv;
 	if (!folder[0])
 		return cmd_reset();
 	snprintf(path, sizeof(path), TRACING "%s", folder);
 	err = ctl_rmdir(path, error, sizeof(error));
-	return err ? shell_error(err, "trace", "%s: %s", folder, error) : 0;
+	return err ? shell_error(err, "trace", "%s: %s", folder, error) :
+		     sink_printf(out, "%s is removed\n", folder);
 }
 
 /* The i-th of those that are there. */
@@ -147,17 +149,42 @@ static int verb_stack(struct sink *out, const char *folder, int argc,
 	return err ? err : show_file(out, "", "stack_trace");
 }
 
+static int list_instances(struct sink *out)
+{
+	const char *name;
+	int err = 0;
+
+	for (unsigned int i = 0; !err && (name = instance_name(i)); i++)
+		err = sink_printf(out, "%s\n", name);
+	return err;
+}
+
+/* Both ways in which a function is left out. The second one no user can change. */
+static int list_left_out(struct sink *out)
+{
+	int err = sink_printf(out, "by set_ftrace_notrace, as start -n sets "
+				   "it:\n");
+
+	if (!err)
+		err = show_file(out, "", "set_ftrace_notrace");
+	if (!err)
+		err = sink_printf(out, "kept off for good, with what calls "
+				       "each (unpatchable_functions):\n");
+	return err ? err : show_file(out, "", "unpatchable_functions");
+}
+
 /* What `trace list` accepts: trace-cmd's letter, that of `trace start`, and the file. */
 static const struct {
 	const char *letter, *also, *file;
+	int (*show)(struct sink *out); /* instead of a file */
 } lists[] = {
-	{ "-t", "-p", "available_tracers" },
-	{ "-e", "-e", "available_events" },
-	{ "-f", "-l", "available_filter_functions" },
-	{ "-n", "-n", "set_ftrace_notrace" },
-	{ "-o", "-O", "trace_options" },
-	{ "-C", "-C", "trace_clock" },
-	{ "-B", "-B", NULL },
+	{ "-t", "-p", .file = "available_tracers" },
+	{ "-e", "-e", .file = "available_events" },
+	{ "-f", "-l", .file = "available_filter_functions" },
+	{ "-n", "-n", .show = list_left_out },
+	{ "-o", "-O", .file = "trace_options" },
+	{ "-C", "-C", .file = "trace_clock" },
+	{ "-B", "-B", .show = list_instances },
 };
 
 /* The events whose name, system, or both match. */
@@ -211,16 +238,6 @@ static int list_all(struct sink *out)
 				 event_id(__stop_events) - EVENT_FIRST_ID);
 }
 
-static int list_instances(struct sink *out)
-{
-	const char *name;
-	int err = 0;
-
-	for (unsigned int i = 0; !err && (name = instance_name(i)); i++)
-		err = sink_printf(out, "%s\n", name);
-	return err;
-}
-
 static int verb_list(struct sink *out, const char *folder, int argc,
 		     char **argv)
 {
@@ -245,7 +262,7 @@ static int verb_list(struct sink *out, const char *folder, int argc,
 				   "(clocks), -B (instances)",
 				   glob ?: what);
 	return lists[i].file ? show_file(out, "", lists[i].file) :
-			       list_instances(out);
+			       lists[i].show(out);
 }
 
 static int verb_restart(struct sink *out, const char *folder, int argc,
@@ -277,10 +294,6 @@ static const struct verb {
 /* Words that Tab offers behind another one. */
 static const char *offer_words(const char *before, unsigned int i)
 {
-	static const char *const start[] = { "-B", "-p", "-e",
-					     "-f", "-R", "-l",
-					     "-n", "-g", "-P",
-					     "-M", "-O", "--max-graph-depth" };
 	static const char *const snapshot[] = { "-s", "-r", "-f" };
 	static const char *const stack[] = { "--start", "--stop", "--reset" };
 	const struct event *e = event_by_id(EVENT_FIRST_ID + i);
@@ -289,7 +302,7 @@ static const char *offer_words(const char *before, unsigned int i)
 	if (!strcmp(before, "trace"))
 		return i < ARRAY_SIZE(verbs) ? verbs[i].name : NULL;
 	if (!strcmp(before, "start"))
-		return i < ARRAY_SIZE(start) ? start[i] : NULL;
+		return cmd_start_option(i);
 	if (!strcmp(before, "list"))
 		return i < ARRAY_SIZE(lists) ? lists[i].letter : NULL;
 	if (!strcmp(before, "snapshot"))
@@ -373,7 +386,7 @@ SHELL_CMD_FOLLOW(trace, "trace",
 		 "[-e EVENT [-f FILTER] [-R TRIGGER]...]... "
 		 "[-l|-n|-g FUNC]... [-P PID]... [-M CPUS] "
 		 "[-O OPTION]... [--max-graph-depth N] | stop | restart | show "
-		 "| clear | reset [-B INSTANCE] | stat | "
+		 "| clear | reset [-B INSTANCE, which it removes] | stat | "
 		 "list [-t|-n|-o|-C|-B] | list -e|-f [GLOB] | "
 		 "snapshot [-s|-r|-f] | stack [--start|--stop|--reset]",
 		 "trace functions and events, in trace-cmd's words", cmd_trace,

@@ -376,6 +376,8 @@ KTEST(files_readme, "tracefs.readme_is_whole")
 	KEXPECT(t, trace_test_read("README", text, TEXT, 100) > CTL_RECORD);
 	KEXPECT(t, strstr(text, "  available_tracers "));
 	KEXPECT(t, strstr(text, "stats of one CPU\n"));
+	KEXPECT(t, strstr(text, " nosleep-time: ") &&
+			   strstr(text, " nograph-time: "));
 	kfree(text);
 }
 
