@@ -54,6 +54,7 @@ SECTIONS
 		REGISTRY(ctl_folders)
 		REGISTRY(shell_cmds)
 		REGISTRY(tracers)
+		REGISTRY(trace_clients)
 		REGISTRY(patch_strategies)
 		REGISTRY(lab_schemes)
 		REGISTRY(faults)

@@ -52,8 +52,9 @@ struct trace_instance {
 	cpumask_t cpumask;   /* tracing_cpumask, of CPUs present */
 	unsigned int pipes;  /* readers of trace_pipe: the tracer stays */
 	unsigned int pauses; /* readers of trace: nothing is recorded */
-	u32 options;	     /* a bit for each of options.h */
-	unsigned int clock;  /* the number of its clock: show/output.c */
+	bool overwrites; /* old entries make way: option overwrite, or a latency tracer */
+	u32 options;	    /* a bit for each of options.h */
+	unsigned int clock; /* the number of its clock: show/output.c */
 	unsigned int buffer_percent; /* full so far, a ring wakes its reader */
 	struct ring
 		*rings; /* MAX_CPUS of them; NULL: the instance is not there */

@@ -9,6 +9,7 @@
 #include <kernel/lock/mutex.h>
 #include <kernel/mm/kmalloc.h>
 #include <kernel/time.h>
+#include <tracer/core/client.h>
 #include <tracer/core/filter.h>
 #include <tracer/core/returns.h>
 #include <tracer/core/ops.h>
@@ -93,6 +94,16 @@ bool profile_is_on(void)
 	mutex_assert_held(&trace_mutex);
 	return on;
 }
+
+static int allow_tracer(struct ctl_handle *h, const struct tracer *tracer)
+{
+	if (!tracer->graph || !profile_is_on())
+		return 0;
+	return ctl_error(h, -EBUSY,
+			 "function_profile_enabled is 1, and takes "
+			 "the returns that function_graph needs");
+}
+TRACE_CLIENT(profiler, .allows = allow_tracer);
 
 u32 profile_want(unsigned int w)
 {

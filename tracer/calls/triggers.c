@@ -8,6 +8,7 @@
 #include <kernel/lock/mutex.h>
 #include <kernel/image/symbols.h>
 #include <kernel/mm/kmalloc.h>
+#include <tracer/core/client.h>
 #include <tracer/core/command.h>
 #include <tracer/events/events.h>
 #include <tracer/core/filter.h>
@@ -91,10 +92,9 @@ bool triggers_switch_apart(void)
 	return triggers && triggers->apart;
 }
 
-bool triggers_dump(void)
+static u32 triggers_need(void)
 {
-	mutex_assert_held(&trace_mutex);
-	return triggers && triggers->dumps;
+	return triggers && triggers->dumps ? NEED_DUMPER : 0;
 }
 
 bool triggers_any(void)
@@ -322,7 +322,7 @@ static void index_list(struct triggers *list)
 }
 
 /* A call that comes meanwhile may miss its trigger. */
-void triggers_sites_moved(void)
+static void move_sites(void)
 {
 	mutex_assert_held(&trace_mutex);
 	if (!triggers)
@@ -347,11 +347,11 @@ static int triggers_install(struct ctl_handle *h, struct triggers *new)
 	err = trace_update(h, 0, site_words);
 	/* The events that triggers switch have their labels on. */
 	if (!err)
-		err = events_update(h);
+		err = clients_settings_changed(h);
 	if (err) {
 		__atomic_store_n(&triggers, old, __ATOMIC_RELEASE);
 		trace_update(h, 0, site_words);
-		events_update(h);
+		clients_settings_changed(h);
 	}
 	trace_refresh(); /* after this no CPU reads the old list */
 	triggers_drop(err ? new : old);
@@ -412,3 +412,6 @@ bool triggers_show(struct seq *s, const struct trace_instance *in,
 	}
 	return false;
 }
+
+TRACE_CLIENT(triggers, .needs = triggers_need,
+	     .instance_leaves = triggers_clear, .sites_moved = move_sites);

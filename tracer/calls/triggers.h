@@ -32,19 +32,15 @@ int triggers_clear(struct ctl_handle *h, const struct trace_instance *in);
 bool triggers_show(struct seq *s, const struct trace_instance *in,
 		   unsigned long *i);
 
-/* Are there any; any with the command dump; and the sites of word w that must be on. Context:
+/* Are there any; and the sites of word w that must be on. Context:
  * trace_mutex held. */
 bool triggers_any(void);
-bool triggers_dump(void);
 u32 triggers_want(unsigned int w);
 
 /* Does any of them switch event e; and for another instance than the top level? Context:
  * trace_mutex held. */
 bool triggers_switch(const struct event *e, const struct trace_instance *in);
 bool triggers_switch_apart(void);
-
-/* Sites have been put into the table (RECORD=runtime). Context: trace_mutex held. */
-void triggers_sites_moved(void);
 
 /*
  * A call of the site, before it is recorded. Returns the first of its triggers that come after

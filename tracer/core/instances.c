@@ -8,14 +8,11 @@
 #include <kernel/lock/mutex.h>
 #include <kernel/mm/kmalloc.h>
 #include <kernel/sched/task.h>
-#include <tracer/calls/triggers.h>
+#include <tracer/core/client.h>
 #include <tracer/core/error_log.h>
 #include <tracer/core/filter.h>
-#include <tracer/events/events.h>
 #include <tracer/core/ops.h>
 #include <tracer/core/options.h>
-#include <tracer/show/dump.h>
-#include <tracer/show/snapshot.h>
 #include <tracer/core/pids.h>
 #include <tracer/ring/ring_control.h>
 #include <tracer/ring/ring_internal.h>
@@ -44,6 +41,7 @@ struct trace_instance trace_instances[INSTANCES] = {
 	{
 		.tracer = &tracer_nop,
 		.on = true,
+		.overwrites = true,
 		.options = TRACE_OPTIONS_AT_BOOT,
 		.buffer_percent = BUFFER_PERCENT_AT_BOOT,
 		.rings = rings,
@@ -242,13 +240,11 @@ static void drop_instance(struct trace_instance *in)
 {
 	unsigned int i = instance_number(in);
 
-	dump_forget(in);
+	clients_instance_gone(in);
 	pids_forget(in);
 	error_log_clear(in);
-	if (in->rings) {
-		snapshot_free(in);
+	if (in->rings)
 		ring_free(in->rings);
-	}
 	kfree(in->rings);
 	kfree(site_bits.filter[i]);
 	kfree(site_bits.excluded[i]);
@@ -271,6 +267,7 @@ static int make_in(struct ctl_handle *h, struct trace_instance *in)
 		in->rings[n].in = in;
 	in->tracer = &tracer_nop;
 	in->options = TRACE_OPTIONS_AT_BOOT;
+	instance_settle(in);
 	in->clock = 0;
 	in->buffer_percent = BUFFER_PERCENT_AT_BOOT;
 	if (!in->rings || !site_bits.filter[i] || !site_bits.excluded[i] ||
@@ -335,14 +332,14 @@ static int remove_in(struct ctl_handle *h, struct trace_instance *in,
 		return ctl_error(h, -EBUSY, "a file in it is open");
 	err = instance_select(h, in, "nop");
 	if (!err)
-		err = triggers_clear(h, in);
-	/* Before events_reset(), which finds out what is special about events. */
-	WRITE_ONCE(in->options, 0);
+		err = clients_instance_leaves(h, in);
 	if (!err)
-		err = events_reset(h, in);
+		WRITE_ONCE(in->options, 0);
+	if (!err)
+		err = clients_instance_ends(h, in);
 	if (!err) {
-		drop_instance(
-			in); /* since events_reset() no CPU writes there */
+		/* Since instance_ends no CPU writes there. */
+		drop_instance(in);
 		return 0;
 	}
 	WRITE_ONCE(in->options, options);

@@ -6,8 +6,7 @@
 #include <kernel/printk.h>
 #include <kernel/lib/string.h>
 #include <kernel/lock/mutex.h>
-#include <tracer/events/events.h>
-#include <tracer/graph/graph.h>
+#include <tracer/core/client.h>
 #include <tracer/core/tracer.h>
 
 /* clang-format off */
@@ -53,16 +52,16 @@ static bool instance_has_option(const struct trace_instance *in,
 	return in == &trace_top || ctl_mode(path) >= 0;
 }
 
-bool instance_overwrites(const struct trace_instance *in)
+void instance_settle(struct trace_instance *in)
 {
-	return instance_option(in, OPT_OVERWRITE) ||
-	       READ_ONCE(in->tracer)->latency;
+	WRITE_ONCE(in->overwrites,
+		   instance_option(in, OPT_OVERWRITE) || in->tracer->latency);
 }
 
 /* What its file shows. */
 static bool option_is_on(const struct trace_instance *in, unsigned int option)
 {
-	return option == OPT_OVERWRITE ? instance_overwrites(in) :
+	return option == OPT_OVERWRITE ? in->overwrites :
 					 instance_option(in, option);
 }
 
@@ -94,13 +93,16 @@ static int set_all(struct ctl_handle *h, u32 options)
 
 	mutex_assert_held(&trace_mutex);
 	WRITE_ONCE(in->options, options);
+	instance_settle(in);
 	err = in == &trace_top ? trace_wants_changed(h, wanted) : 0;
 	/* An event looks at this option only where something is special about it. */
 	if (!err && (before ^ options) >> OPT_STACKTRACE & 1)
-		err = events_update(h);
-	if (err)
+		err = clients_settings_changed(h);
+	if (err) {
 		WRITE_ONCE(in->options, before);
-	graph_limits_changed();
+		instance_settle(in);
+	}
+	clients_options_changed();
 	return err;
 }
 
@@ -128,7 +130,8 @@ void trace_options_reset(void)
 {
 	mutex_assert_held(&trace_mutex);
 	WRITE_ONCE(trace_top.options, TRACE_OPTIONS_AT_BOOT);
-	graph_limits_changed();
+	instance_settle(&trace_top);
+	clients_options_changed();
 }
 
 static int options_read(struct ctl_handle *h, struct seq *s)

@@ -53,9 +53,10 @@ static inline bool trace_option(unsigned int option)
 	return instance_option(&trace_top, option);
 }
 
-/* Does its buffer give up old entries for new ones? It does while a latency tracer runs, whatever
- * the option says: else a full buffer would lack the latency that is kept. */
-bool instance_overwrites(const struct trace_instance *in);
+/* Its options or its tracer have changed: does its buffer give up old entries for new ones? It
+ * does while a latency tracer runs, whatever the option says: else a full buffer would lack the
+ * latency that is kept. Context: trace_mutex held. */
+void instance_settle(struct trace_instance *in);
 
 /* Every instance's options at first: all but some. */
 #define TRACE_OPTIONS_OFF                                                      \

@@ -11,7 +11,7 @@
 #include <kernel/printk.h>
 #include <kernel/sched/task.h>
 #include <kernel/sched/task_list.h>
-#include <tracer/events/events.h>
+#include <tracer/core/client.h>
 #include <tracer/core/options.h>
 #include <tracer/core/tracer.h>
 
@@ -257,8 +257,8 @@ static int pids_write(struct ctl_handle *h, char *text)
 	/* As in Linux, the list is empty from the file's opening with > on. */
 	if (!err || (h->truncate && old)) {
 		__atomic_store_n(list, new, __ATOMIC_RELEASE);
-		events_update(h); /* each looks at pids */
-		trace_refresh();  /* after this no CPU reads the old list */
+		clients_settings_changed(h);
+		trace_refresh(); /* after this no CPU reads the old list */
 		kfree(old);
 	}
 	return err;

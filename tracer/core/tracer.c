@@ -22,14 +22,10 @@
 #include <tracer/show/comm.h>
 #include <tracer/core/pids.h>
 #include <tracer/core/calls.h>
-#include <tracer/calls/profile.h>
+#include <tracer/core/client.h>
 #include <tracer/latency/latency.h>
 #include <tracer/core/options.h>
-#include <tracer/show/snapshot.h>
 #include <tracer/core/warning.h>
-#include <tracer/events/event_trigger.h>
-#include <tracer/events/events.h>
-#include <tracer/show/output.h>
 
 struct trace_ops trace_ops_ring = { .entry = trace_entry_ring };
 
@@ -69,8 +65,9 @@ static void apply_tracer(bool clear)
 {
 	struct trace_ops *ops = calls_ops(trace_top.tracer);
 	/* C code looks at tracing_on itself, for a trigger or a warning may change it. */
-	bool triggers = event_triggers_any() || warning_ends_trace();
-	bool apart = events_apart();
+	u32 needs = clients_need();
+	bool triggers = needs & NEED_C || warning_ends_trace();
+	bool apart = needs & NEED_APART;
 	bool in_c = calls_all_in_c(ops);
 	bool on = (trace_top.on || in_c || triggers) && !trace_top.pauses;
 	struct trace_ops *wanted = trace_wants(trace_top.tracer);
@@ -91,7 +88,7 @@ static void apply_tracer(bool clear)
 		trace_ops_set(calls_ops(&tracer_nop) ?: &trace_ops_off);
 	/* Events need the names of tasks, too. And a call that is in the buffer may return after
 	 * the next start: then the time counts that its task has slept since. */
-	watch = calls || events_are_on() || trace_top.tracer->latency ||
+	watch = calls || needs & NEED_TASKS || trace_top.tracer->latency ||
 		(trace_top.tracer->graph && !trace_option(OPT_SLEEP_TIME));
 	if (watch) {
 		comm_save_all();
@@ -218,24 +215,6 @@ int trace_wants_changed(struct ctl_handle *h, bool were_on)
 	return err;
 }
 
-/*
- * What a latency tracer needs before it runs: the snapshot's memory, which is empty, and its
- * jump labels. After this nothing is measured.
- */
-static int prepare_latency(struct ctl_handle *h, const struct tracer *t)
-{
-	int err = t->latency ? snapshot_make(h, &trace_top) : 0;
-
-	if (!err)
-		err = latency_prepare(h, t->latency);
-	if (err)
-		return err;
-	latency_measure(0);
-	if (t->latency)
-		latency_forget(~0u);
-	return 0;
-}
-
 int trace_select(struct ctl_handle *h, const char *name)
 {
 	const struct tracer *t = trace_find(name), *old = trace_top.tracer;
@@ -250,23 +229,19 @@ int trace_select(struct ctl_handle *h, const char *name)
 		return ctl_error(h, -EBUSY, "trace_pipe is being read");
 	if (trace_wants(t) && trace_ops_refuse(h))
 		return -EBUSY;
-	if (t->graph && profile_is_on())
-		return ctl_error(h, -EBUSY,
-				 "function_profile_enabled is 1, and takes "
-				 "the returns that function_graph needs");
-	err = prepare_latency(h, t);
+	err = clients_allow(h, t) ?: latency_prepare(h, t->latency);
 	if (err)
 		return err;
 	trace_top.tracer = t;
+	instance_settle(&trace_top);
 	err = switch_calls(h, trace_wants(old));
 	if (err) {
 		trace_top.tracer = t = old;
-		prepare_latency(h, old);
+		instance_settle(&trace_top);
+		latency_prepare(h, old->latency);
 	} else {
 		apply_tracer(true);
 	}
 	latency_measure(t->latency);
-	if (old->latency && !t->latency)
-		snapshot_free(&trace_top);
 	return err;
 }

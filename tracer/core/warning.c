@@ -6,7 +6,7 @@
 #include <kernel/lock/lock.h>
 #include <kernel/lock/mutex.h>
 #include <kernel/param.h>
-#include <tracer/events/events.h>
+#include <tracer/core/client.h>
 #include <tracer/core/tracer.h>
 
 bool warning_ends_trace(void)
@@ -35,10 +35,10 @@ static int warning_write(struct ctl_handle *h, char *text)
 		return err;
 	before = warning_ends_trace();
 	want_warning(on);
-	err = events_update(h);
+	err = clients_settings_changed(h);
 	if (err) {
 		want_warning(before);
-		events_update(h);
+		clients_settings_changed(h);
 	}
 	return err;
 }

@@ -7,6 +7,7 @@
 #include <kernel/event/event.h>
 #include <tracer/events/event_filter.h>
 #include <tracer/events/events.h>
+#include <tracer/ring/ring_event.h>
 
 /* A record as an event has it: every kind of value that a filter may ask for. */
 static const struct event_field fields[] = {

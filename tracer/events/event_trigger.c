@@ -7,6 +7,7 @@
 #include <kernel/lib/string.h>
 #include <kernel/lock/mutex.h>
 #include <kernel/mm/kmalloc.h>
+#include <tracer/core/client.h>
 #include <tracer/core/command.h>
 #include <tracer/events/event_filter.h>
 #include <tracer/core/tracer.h>
@@ -166,10 +167,10 @@ static int event_triggers_install(struct ctl_handle *h, struct event *e,
 	}
 	/* Release: its contents first. */
 	__atomic_store_n(&e->triggers, new, __ATOMIC_RELEASE);
-	err = events_update(h);
+	err = clients_settings_changed(h);
 	if (err) {
 		WRITE_ONCE(e->triggers, old);
-		events_update(h);
+		clients_settings_changed(h);
 		gone = NULL;
 		old = new;
 	}
@@ -364,3 +365,9 @@ bool event_trigger_show(struct seq *s, const struct event *e,
 	seq_printf(s, "\n");
 	return true;
 }
+
+static u32 event_triggers_need(void)
+{
+	return event_triggers_any() ? NEED_C : 0;
+}
+TRACE_CLIENT(event_triggers, .needs = event_triggers_need);

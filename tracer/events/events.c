@@ -21,6 +21,7 @@
 #include <kernel/lock/mutex.h>
 #include <kernel/sched/task.h>
 #include <kernel/time.h>
+#include <tracer/core/client.h>
 #include <tracer/core/options.h>
 #include <tracer/core/pids.h>
 #include <tracer/ring/ring_event.h>
@@ -353,7 +354,8 @@ int events_switch(struct ctl_handle *h, const struct trace_instance *in,
 	return err;
 }
 
-int events_update(struct ctl_handle *h)
+/* Options, triggers and lists of pids say which events are held or looked at. */
+static int events_update(struct ctl_handle *h)
 {
 	return events_switch(h, &trace_top, &EVENTS_UNTOUCHED);
 }
@@ -450,3 +452,11 @@ static void find_others(void)
 	}
 }
 INIT_HOOK(INIT_TASK, find_others);
+
+static u32 events_need(void)
+{
+	return (events_are_on() ? NEED_TASKS : 0) |
+	       (events_apart() ? NEED_APART : 0);
+}
+TRACE_CLIENT(events, .needs = events_need, .settings_changed = events_update,
+	     .instance_ends = events_reset);

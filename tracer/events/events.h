@@ -64,8 +64,6 @@ struct event_set events_off(void);
  */
 int events_switch(struct ctl_handle *h, const struct trace_instance *in,
 		  const struct event_set *set);
-/* Triggers or lists of pids have changed, by which events are held or looked at. As above. */
-int events_update(struct ctl_handle *h);
 
 /* Is the event recorded by the instance? Any context. */
 static inline bool event_is_on(const struct event *e,

@@ -12,7 +12,6 @@
 
 #define EVENT_COMMON 8 /* bytes of the common fields */
 #define EVENT_NAME 16  /* bytes of a COMM */
-#define EVENT_MAX 128  /* bytes of a record */
 
 /* Members of a record. */
 #define EVENT_MEMBER_COMM(name) char name[EVENT_NAME];

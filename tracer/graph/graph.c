@@ -9,6 +9,7 @@
 #include <tracer/graph/graph.h>
 #include <tracer/core/returns.h>
 #include <tracer/calls/profile.h>
+#include <tracer/core/client.h>
 #include <tracer/core/filter.h>
 #include <tracer/core/options.h>
 #include <tracer/sites/sites.h>
@@ -33,6 +34,7 @@ void graph_limits_changed(void)
 			   !trace_option(OPT_GRAPH_IRQS));
 	trace_refresh();
 }
+TRACE_CLIENT(graph, .options_changed = graph_limits_changed);
 
 /* ---- Sessions -----------------------------------------------------------------
  *

@@ -283,7 +283,7 @@ static unsigned int latency_keys(void)
 	       (key_wakeup.on ? LATENCY_WAKEUP : 0);
 }
 
-int latency_prepare(struct ctl_handle *h, unsigned int kinds)
+static int apply_keys(struct ctl_handle *h, unsigned int kinds)
 {
 	unsigned int before = latency_keys();
 	struct patch_batch b;
@@ -306,9 +306,8 @@ static void close_section(void *arg)
 	sections[cpu_index()].since = 0;
 }
 
-void latency_measure(unsigned int kinds)
+static void measure_kinds(unsigned int kinds)
 {
-	mutex_assert_held(&trace_mutex);
 	WRITE_ONCE(measured, 0);
 	/* A CPU that answers is in the middle of no section that it would still keep. */
 	cpu_call(~0u, close_section, NULL);
@@ -316,6 +315,32 @@ void latency_measure(unsigned int kinds)
 	limit_ns = 0;
 	woken.pid = 0;
 	WRITE_ONCE(measured, kinds);
+}
+
+/* Do longest latencies stand in the snapshot's pages? Under trace_mutex. */
+static bool keeps_snapshot;
+
+void latency_measure(unsigned int kinds)
+{
+	mutex_assert_held(&trace_mutex);
+	measure_kinds(kinds);
+	if (!kinds && keeps_snapshot)
+		snapshot_free(&trace_top);
+	keeps_snapshot = kinds;
+}
+
+int latency_prepare(struct ctl_handle *h, unsigned int kinds)
+{
+	int err = kinds ? snapshot_make(h, &trace_top) : 0;
+
+	if (!err)
+		err = apply_keys(h, kinds);
+	if (err)
+		return err;
+	measure_kinds(0);
+	if (kinds)
+		latency_forget(~0u);
+	return 0;
 }
 
 void latency_forget(cpumask_t mask)

@@ -37,11 +37,13 @@ struct latency {
 /* Context of these, unless they say otherwise: a task, trace_mutex held. */
 
 /*
- * Let the jump labels be what these kinds need; nothing is measured yet. 0; or
- * patch_apply()'s error, explained in h, and then nothing has changed.
+ * Make what these kinds need: the snapshot's memory, which is empty, and the jump labels. Nothing
+ * is measured yet. 0; -ENOMEM; or patch_apply()'s error, explained in h, and then nothing has
+ * changed.
  */
 int latency_prepare(struct ctl_handle *h, unsigned int kinds);
-/* Forget the longest one, and measure these kinds from now on; 0: nothing. */
+/* Forget the longest one, and measure these kinds from now on; 0: nothing, without a snapshot if it
+ * had latencies. */
 void latency_measure(unsigned int kinds);
 
 /* Forget what the longest one has left in the buffers of the CPUs of mask: `echo > trace`. */

@@ -42,7 +42,7 @@
 #include <tracer/sites/sites.h>
 #include <tracer/core/tracer.h>
 #include <tracer/core/filter.h>
-#include <tracer/calls/triggers.h>
+#include <tracer/core/client.h>
 
 /* All that is called before there is a daemon, or while tests keep it from its turns: some 1,300
  * functions have a site. */
@@ -267,7 +267,7 @@ static void insert_found(struct turn *turn)
 	refit_filter(&filter_graph);
 	refit_filter(&filter_graph_hidden);
 	refit_filter(&filter_stack);
-	triggers_sites_moved();
+	clients_sites_moved();
 	left = site_boot.failed + site_boot.skipped - left;
 	stats.left += left;
 	stats.converted += n - left;

@@ -5,9 +5,6 @@
 #include <tracer/ring/ring_event.h>
 
 #include <arch/arch_trace.h>
-#include <tracer/core/options.h>
-#include <tracer/events/fields.h>
-#include <tracer/core/pids.h>
 #include <tracer/base/instance.h>
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
@@ -165,7 +162,7 @@ static bool must_keep(const struct ring *r)
 	const struct ring_page *p;
 	u32 state;
 
-	if (instance_overwrites(r->in) || r->head + 1 - r->tail < r->nr)
+	if (READ_ONCE(r->in->overwrites) || r->head + 1 - r->tail < r->nr)
 		return false;
 	p = r->pages[(r->head + 1) % r->nr];
 	state = READ_ONCE(p->state);

@@ -10,6 +10,8 @@
 #include <kernel/cpu/cpu.h>
 #include <tracer/ring/ring.h>
 
+#define EVENT_MAX 128 /* bytes of a record */
+
 /* Interrupts as they were before ring_event_begin(). */
 static always_inline void ring_event_drop(bool irqs_off)
 {

@@ -24,7 +24,7 @@
 #include <kernel/sched/balance.h>
 #include <kernel/sched/task.h>
 #include <kernel/time.h>
-#include <tracer/calls/triggers.h>
+#include <tracer/core/client.h>
 #include <tracer/core/instances.h>
 #include <tracer/ring/ring_more.h>
 #include <tracer/show/output.h>
@@ -181,7 +181,7 @@ static void dump_when_asked(void *arg)
 		for (unsigned int i = 0; which >> i; i++)
 			if (which >> i & 1)
 				dump_all(&trace_instances[i]);
-		goes_on = triggers_dump();
+		goes_on = clients_need() & NEED_DUMPER;
 		has_dumper = goes_on;
 		mutex_unlock(&trace_mutex);
 	}
@@ -208,12 +208,14 @@ void dump_ask(const struct trace_instance *in)
 	__atomic_fetch_or(&asked, 1u << instance_number(in), __ATOMIC_RELEASE);
 }
 
-void dump_forget(const struct trace_instance *in)
+/* What its triggers, which have gone, asked for goes with it. */
+static void forget_instance(struct trace_instance *in)
 {
 	mutex_assert_held(&trace_mutex);
 	__atomic_fetch_and(&asked, ~(1u << instance_number(in)),
 			   __ATOMIC_RELAXED);
 }
+TRACE_CLIENT(dump, .instance_gone = forget_instance);
 
 /* ---- The file, and the boot parameter ---------------------------------------- */
 

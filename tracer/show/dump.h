@@ -13,8 +13,4 @@ int dump_prepare(void);
  * ended the recording. Any context. No site. */
 void dump_ask(const struct trace_instance *in);
 
-/* The instance is going, and with it what its triggers, which have gone, asked for. Context:
- * trace_mutex held. */
-void dump_forget(const struct trace_instance *in);
-
 #endif

@@ -9,6 +9,7 @@
 #include <kernel/lock/mutex.h>
 #include <kernel/patch_path.h>
 #include <tracer/user/files_buffer.h>
+#include <tracer/core/client.h>
 #include <tracer/ring/ring_control.h>
 #include <tracer/ring/ring_internal.h>
 #include <tracer/core/tracer.h>
@@ -130,6 +131,13 @@ void snapshot_free(struct trace_instance *in)
 	ring_free(in->spares);
 	snapshot_release(in);
 }
+
+static void forget_instance(struct trace_instance *in)
+{
+	if (in->rings)
+		snapshot_free(in);
+}
+TRACE_CLIENT(snapshot, .instance_gone = forget_instance);
 
 static void tracer_snapshot_start(void)
 {

@@ -15,6 +15,7 @@
 #include <tracer/patch/patch.h>
 #include <tracer/graph/graph.h>
 #include <tracer/core/returns.h>
+#include <tracer/core/client.h>
 #include <tracer/core/filter.h>
 #include <tracer/core/calls.h>
 #include <tracer/calls/triggers.h>
@@ -128,10 +129,10 @@ static int trace_clock_write(struct ctl_handle *h, char *text)
 				 trace_clock_names);
 	/* C code alone gives numbers: trampolines and events learn of it before the rings are
 	 * cleared. */
-	err = events_update(h);
+	err = clients_settings_changed(h);
 	if (err) {
 		in->clock = before;
-		events_update(h);
+		clients_settings_changed(h);
 	}
 	ring_clear(in->rings, cpus_present());
 	if (in->tracer->latency)

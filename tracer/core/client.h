@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Clients of the tracer: rooms above that core must ask or tell something. Each registers itself,
+ * so core names none of them. Every question and every moment stands here once. A client leaves
+ * those NULL that do not concern it.
+ *
+ * Nothing here is called at a call, in a trap or at a switch of tasks.
+ */
+#ifndef TRACER_CLIENT_H
+#define TRACER_CLIENT_H
+
+#include <tracer/core/tracer.h>
+
+/* What a client needs while it is switched on. */
+enum {
+	NEED_TASKS = 1, /* names of tasks, and which task a CPU runs */
+	NEED_C =
+		2, /* every entry goes through C code, which asks whether to write it */
+	NEED_APART = 4,	 /* events of other instances than the top level */
+	NEED_DUMPER = 8, /* the task that dumps buffers */
+	NEEDS = 16,	 /* all are below */
+};
+
+/* Context of all: a task, trace_mutex held. An error is explained in h. */
+struct trace_client {
+	const char *name;
+
+	/* Which of the above does it need now? */
+	u32 (*needs)(void);
+
+	/* May a tracer be selected beside it? 0 or an error. */
+	int (*allows)(struct ctl_handle *h, const struct tracer *tracer);
+
+	/* Options, lists of pids, triggers or the switch traceoff_on_warning have changed: do what
+	 * follows from them. 0; or an error, after which the caller changes them back. */
+	int (*settings_changed)(struct ctl_handle *h);
+
+	/* The options that a client keeps a copy of have changed. */
+	void (*options_changed)(void);
+
+	/* An instance is going: take back what acts for it. It still has its options. 0 or an
+	 * error, after which the instance stays. */
+	int (*instance_leaves)(struct ctl_handle *h,
+			       const struct trace_instance *in);
+	/* It has no options any more: record nothing for it. Likewise. */
+	int (*instance_ends)(struct ctl_handle *h,
+			     const struct trace_instance *in);
+	/* No CPU uses it any more: forget it. Its rings may be missing. */
+	void (*instance_gone)(struct trace_instance *in);
+
+	/* The table of sites has grown, so a site has another number (RECORD=runtime). */
+	void (*sites_moved)(void);
+};
+#define TRACE_CLIENT(ident, ...)                                               \
+	static const struct trace_client trace_client_##ident REGISTER(        \
+		trace_clients) = { .name = #ident, __VA_ARGS__ }
+REGISTRY(struct trace_client, trace_clients);
+
+/* Ask or tell all of them; an error ends it. */
+u32 clients_need(void);
+int clients_allow(struct ctl_handle *h, const struct tracer *tracer);
+int clients_settings_changed(struct ctl_handle *h);
+void clients_options_changed(void);
+int clients_instance_leaves(struct ctl_handle *h,
+			    const struct trace_instance *in);
+int clients_instance_ends(struct ctl_handle *h,
+			  const struct trace_instance *in);
+void clients_instance_gone(struct trace_instance *in);
+void clients_sites_moved(void);
+
+#endif

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Proves that each client goes through each moment: what acts for an instance is taken back when
+ * it leaves, whichever client does it, and then no client needs anything more than before.
+ */
+#include <tracer/testing.h>
+
+#include <kernel/lib/string.h>
+#include <tracer/core/client.h>
+#include <tracer/core/instances.h>
+
+static int put(const char *file, const char *text)
+{
+	return trace_test_put(file, text);
+}
+
+static u32 needs_now(void)
+{
+	u32 needs;
+
+	mutex_lock(&trace_mutex);
+	needs = clients_need();
+	mutex_unlock(&trace_mutex);
+	return needs;
+}
+
+/* Of the clients, how many have the moment whose pointer is `offset` bytes behind their name? */
+static unsigned int count_moment(size_t offset)
+{
+	const struct trace_client *c;
+	unsigned int n = 0;
+
+	for_each_registered (c, trace_clients)
+		n += *(void *const *)((const char *)c + offset) != NULL;
+	return n;
+}
+
+KTEST(clients_moments, "clients.each_moment_has_a_client")
+{
+	for (size_t at = offsetof(struct trace_client, needs);
+	     at < sizeof(struct trace_client); at += sizeof(void *))
+		KEXPECT(t, count_moment(at));
+}
+
+/* Everything that an instance can have a client do. */
+static void use_all(struct ktest_run *t)
+{
+	char error[160];
+
+	KASSERT(t, !ctl_mkdir(TRACING "instances/a", error, sizeof(error)));
+	KEXPECT_EQ(t,
+		   trace_test_add("instances/a/set_ftrace_filter",
+				  "victim_other:dump victim_leaf:traceoff"),
+		   0);
+	KEXPECT_EQ(t, needs_now(), NEED_DUMPER);
+	KEXPECT_EQ(t, put("instances/a/snapshot", "1"), 0);
+	KEXPECT_EQ(t,
+		   put("instances/a/events/sched/sched_wakeup/trigger",
+		       "traceoff"),
+		   0);
+	KEXPECT(t, needs_now() & NEED_C);
+	KEXPECT_EQ(t, put("instances/a/events/sched/sched_wakeup/enable", "1"),
+		   0);
+	KEXPECT_EQ(t, needs_now(), NEEDS - 1);
+}
+
+KTEST(clients_walk, "clients.each_goes_through_each_moment")
+{
+	struct ctl_handle h = { 0 };
+	const struct trace_client *c;
+	struct trace_instance *in;
+	char error[160];
+	u32 before;
+
+	trace_test_reset();
+	before = needs_now();
+	KEXPECT_EQ(t, before, 0);
+	use_all(t);
+	in = instance_find("a");
+	KASSERT(t, in);
+	mutex_lock(&trace_mutex);
+	for_each_registered (c, trace_clients) {
+		KEXPECT(t, !c->needs || c->needs() < NEEDS);
+		KEXPECT(t, !c->allows || !c->allows(&h, &tracer_nop));
+		KEXPECT(t, !c->settings_changed || !c->settings_changed(&h));
+		if (c->options_changed)
+			c->options_changed();
+		if (c->sites_moved)
+			c->sites_moved();
+	}
+	KEXPECT_EQ(t, clients_need(), NEEDS - 1);
+	KEXPECT_EQ(t, clients_instance_leaves(&h, in), 0);
+	KEXPECT(t, !(clients_need() & NEED_DUMPER));
+	KEXPECT_EQ(t, clients_instance_ends(&h, in), 0);
+	KEXPECT_EQ(t, clients_need(), before);
+	mutex_unlock(&trace_mutex);
+	/* A second time, when nothing is left to do; and pages are counted after the test. */
+	KEXPECT_EQ(t, ctl_rmdir(TRACING "instances/a", error, sizeof(error)),
+		   0);
+	KEXPECT_EQ(t, needs_now(), before);
+}
