@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # nopl: `make help` lists targets and variables.
 
-# A port is a folder of arch/ that has a port.mk; the default is the host's own.
+# A port is a folder of arch/ that has a port.mk. The default is the host's own.
 ARCHES := $(patsubst arch/%/port.mk,%,$(wildcard arch/*/port.mk))
 ifeq ($(origin ARCH),undefined)
 ARCH := $(firstword $(filter $(shell uname -m),$(ARCHES)) $(ARCHES))
@@ -74,7 +74,7 @@ CC := $(CROSS_COMPILE)gcc
 OBJDUMP := $(CROSS_COMPILE)objdump
 HOSTCC ?= gcc
 
-# One line, not one for each file; `make setup` itself must run without.
+# One line, not one for each file. `make setup` itself must run without.
 ifeq ($(filter setup help clean,$(MAKECMDGOALS)),)
 ifeq ($(shell command -v $(CC)),)
 $(error $(CC) is missing; make setup installs what is)
@@ -148,7 +148,7 @@ $(O)/nopl.ld: linker/nopl.ld.S arch/$(ARCH)/layout.h arch/$(ARCH)/port.mk
 
 link = $(CC) $(CFLAGS) $(LDFLAGS) -T $(O)/nopl.ld $(OBJS) $(1) -lgcc -o $(2)
 
-# First link without tables; tables from its disassembly; second link with them;
+# First link without tables, tables from its disassembly, second link with them,
 # and the proof that the second link moved nothing and that the tables are true.
 record := $(if $(filter object,$(RECORD)),$(O)/object.sites,$(RECORD))
 
@@ -264,7 +264,7 @@ report: $(host)/extract ## pictures of the lab, the figures, a boot, all kernels
 		{ tools/features && break; } || exit 1; done
 	$(Q)tools/report/report.py
 
-# For tools/features: what the variables may be, and what is refused; the kernel.
+# For tools/features: what the variables may be, and what is refused, and the kernel.
 choices:
 	@echo 'sites: $(SITES_CHOICES)'
 	@echo 'records: $(RECORDS)'

@@ -25,7 +25,7 @@
 
 struct cpu;
 struct task;
-struct trap_frame; /* the port's frame.h; generic code uses the accessors */
+struct trap_frame; /* the port's frame.h. Generic code uses the accessors */
 
 /* ---- Boot and end ------------------------------------------------------ */
 
@@ -142,7 +142,7 @@ void arch_smp_atomics(bool smp);
 
 /* ---- Interrupts -------------------------------------------------------- */
 
-/* inline: turn interrupts off and return what they were; put that back. Both are
+/* inline: turn interrupts off and return what they were, and put that back. Both are
  * compiler barriers. */
 static inline irq_state_t arch_irq_save(void);
 static inline void arch_irq_restore(irq_state_t state);
@@ -213,7 +213,7 @@ void arch_mmu_init(void);
 /* inline constant: does the hardware protect text and guard pages here? */
 extern const bool arch_protects_text;
 
-/* inline: the physical address of a pointer into the kernel's direct map or image;
+/* inline: the physical address of a pointer into the kernel's direct map or image,
  * and the pointer of a physical address. */
 static inline u64 arch_virt_to_phys(const void *va);
 static inline void *arch_phys_to_virt(u64 pa);
@@ -246,7 +246,7 @@ struct task *arch_switch(struct task *prev, struct task *next);
 
 /* ---- Traps ------------------------------------------------------------- */
 
-/* inline: the address of the instruction that was interrupted or has faulted; and
+/* inline: the address of the instruction that was interrupted or has faulted, and
  * set it. */
 static inline unsigned long arch_frame_pc(const struct trap_frame *f);
 static inline void arch_frame_set_pc(struct trap_frame *f, unsigned long pc);

@@ -14,7 +14,7 @@
 #define LAB_SP 4      /* the stack pointer was off behind the site */
 #define LAB_REGS 8    /* a register that the ABI keeps has changed */
 #define LAB_RETURN 16 /* it came back to the wrong place */
-/* Called twice; or not, though the new form, or the old one, was there as a
+/* Called twice, or not, though the new form, or the old one, was there as a
  * whole. */
 #define LAB_CALLS 32
 #define LAB_ATOMIC 64 /* an instruction ran without its lock prefix */
@@ -56,7 +56,7 @@ extern u32 lab_calls[2];
 /* One form of a site: off, on, or something in between. */
 struct lab_form {
 	const char *name;
-	/* Bytes of each instruction, in order; 0 behind the last. Together they
+	/* Bytes of each instruction, in order. 0 behind the last. Together they
 	 * are the whole site. Negative: control never stands on that one in this
 	 * form, because a jump passes over it or it is in a delay slot. */
 	s8 insn[LAB_INSNS];

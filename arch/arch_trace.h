@@ -45,7 +45,7 @@ struct live {
 /*
  * Choose the instruction that costs this CPU least when a site is off, before any
  * site is prepared. `wanted` is the text of nop=, or NULL: then the port chooses by
- * CPUID or by measuring. Returns the choice for the boot line, "p6 0f1f440000"; NULL
+ * CPUID or by measuring. Returns the choice for the boot line, "p6 0f1f440000", NULL
  * when wanted is none of arch_nop_names. Boot CPU, interrupts off.
  */
 const char *arch_nop_select(const char *wanted);
@@ -55,7 +55,7 @@ extern const char arch_nop_names[];
 
 /*
  * The name of the site's format at `site` ("fentry", "mcount", as in make SITES=),
- * told by the bytes there alone, as the linker left them; NULL when they are none
+ * told by the bytes there alone, as the linker left them. NULL when they are none
  * that this port knows. The port must never guess, because a wrong answer becomes
  * a wild write. Any context.
  */
@@ -67,8 +67,8 @@ extern const char arch_site_expected[];
 
 /*
  * Boot: recognise the site, and write its fixed part and its live instruction "off"
- * through the alias site + delta (arch_text_open()). 0; -EINVAL: the bytes are not
- * recognised; -ERANGE: they are, but the trampoline is out of reach. On an error
+ * through the alias site + delta (arch_text_open()). 0. -EINVAL: the bytes are not
+ * recognised. -ERANGE: they are, but the trampoline is out of reach. On an error
  * nothing has been written. No other CPU and no other task runs. A target other than
  * LIVE_CALL says that this is a jump label, as JUMP_LABEL_INSN (attributes.h) leaves it.
  * It has no fixed part.
@@ -87,7 +87,7 @@ extern const unsigned int arch_site_length;
  */
 layout_inline u64 arch_live_bytes(struct live l, bool on);
 
-/* inline: read the live instruction; write it through the alias l.at + delta. Where
+/* inline: read the live instruction, or write it through the alias l.at + delta. Where
  * arch_live_word() says yes, it writes with one store. Elsewhere no other CPU may fetch the
  * instruction meanwhile. Neither synchronises. */
 layout_inline u64 arch_live_read(struct live l);
@@ -103,7 +103,7 @@ extern const unsigned int arch_jump_length;
  * Strategy `word`. inline: may ONE store replace the live instruction while other
  * CPUs fetch it, so that each of them executes the old or the new one as a whole? The
  * store may write neighbouring bytes with the values that they have.
- * arch_word_refused: NULL where the answer can be yes on this CPU; else why the
+ * arch_word_refused: NULL where the answer can be yes on this CPU, else why the
  * architecture promises it for no site. It is right from arch_nop_select() on.
  */
 layout_inline bool arch_live_word(struct live l);
@@ -183,7 +183,7 @@ void arch_text_sync(void);
  *                with the reader's acquire in ring_read.c: otherwise the reader
  *                prints what has not been written yet. When ring.cur >= ring.end,
  *                or the clock is 2^32 ticks or more past ring.base, it calls
- *                trace_ring_slow(ip, parent, flags) instead; but where ring.end is
+ *                trace_ring_slow(ip, parent, flags) instead, but where ring.end is
  *                RING_PASS it returns at once.
  * trace_entry_call  saves all registers, leaves interrupts as they were, and calls
  *                ops->func(ip, parent, ops).
@@ -246,7 +246,7 @@ void trace_entry_choose(void);
 void trace_entry_return(void);
 void trace_entry_graph(void);
 void trace_return(void);
-/* Behind the last trampoline; trace_entry is the first. */
+/* Behind the last trampoline. trace_entry is the first. */
 extern const char trampoline_end[];
 
 /*

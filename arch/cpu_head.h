@@ -2,7 +2,7 @@
 /*
  * The part of struct cpu that assembly uses: offsets and struct in one place.
  * The port's CPU register (gs base, tp, gp) points at it for the life of the
- * CPU; a task that moves to another CPU must come back with that CPU's value,
+ * CPU. A task that moves to another CPU must come back with that CPU's value,
  * so trap returns and context switches never restore this register.
  */
 #ifndef ARCH_CPU_HEAD_H
@@ -15,7 +15,7 @@
  *   bit  12     in an NMI
  *   bit  15     a task switch is wanted (need_resched)
  * The entry trampoline copies its low 16 bits into the event, bit 14 replaced by
- * "interrupts were off" and bit 13 by "returned" (arch/ring_event.h); so no other
+ * "interrupts were off" and bit 13 by "returned" (arch/ring_event.h), so no other
  * bit may be used.
  */
 #define PREEMPT_DEPTH_MASK 0xff
@@ -61,7 +61,7 @@ struct task;
 struct ring_place {
 	u64 base;  /* arch_clock() that the page's times count from */
 	char *cur; /* the next free 12-byte slot */
-	/* The end of the page's slots; equal to or below cur whenever C has to decide: page
+	/* The end of the page's slots, equal to or below cur whenever C has to decide: page
 	 * full, CPU masked, tracing off, already inside the tracer. */
 	char *end;
 	/* The same for function_graph's trampolines. Also NULL while trace_ops is not

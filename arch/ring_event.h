@@ -5,7 +5,7 @@
  *   word 1  (ip - _text) << 8     | preempt depth (preempt_count bits 0..7)
  *   word 2  (parent - _text) << 8 | flags: preempt_count bits 8..15 with bit 6
  *           of the byte (RING_IRQS_OFF) set if interrupts were off at the site
- * So text is smaller than 16 MiB less RING_TYPES; the linker script asserts
+ * So text is smaller than 16 MiB less RING_TYPES. The linker script asserts
  * it. An ip offset of RING_TYPE(n) and above marks a slot that is not a
  * function event, a parent offset one whose return is recorded as well
  * (tracer/ring/ring_format.h). Of function_graph, trampolines write the call, whose

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What firmware told us, in one form for every architecture. boot/<arch>
- * fills it before kernel_main(); nothing later reads a device tree, ACPI,
+ * fills it before kernel_main(). Nothing later reads a device tree, ACPI,
  * argv or a coherence manager's registers to learn what the machine is.
  */
 #ifndef BOOT_BOOT_INFO_H
@@ -19,7 +19,7 @@ struct boot_range {
 };
 
 struct boot_info {
-	/* CPUs found; index 0 is the one that boots. */
+	/* CPUs found. Index 0 is the one that boots. */
 	unsigned int nr_cpus;
 	hwid_t cpu_hwid[MAX_CPUS];
 	/* Found beyond MAX_CPUS, or that cannot be started: said at boot. */
@@ -27,7 +27,7 @@ struct boot_info {
 
 	/*
 	 * RAM that the page allocator may have, without the kernel image,
-	 * firmware and boot data; and the RAM there is in all, in bytes.
+	 * firmware and boot data, and the RAM there is in all, in bytes.
 	 */
 	unsigned int nr_mem;
 	struct boot_range mem[BOOT_MEM_RANGES];
@@ -36,10 +36,10 @@ struct boot_info {
 	/* An initrd, or start == end. */
 	struct boot_range initrd;
 
-	/* Ticks a second of arch_clock(); 0 = arch_clock_init() measures. */
+	/* Ticks a second of arch_clock(). 0 = arch_clock_init() measures. */
 	u64 clock_hz;
 
-	/* Truncation is said at boot; the text is NUL-terminated. */
+	/* Truncation is said at boot. The text is NUL-terminated. */
 	char cmdline[BOOT_CMDLINE];
 	bool cmdline_truncated;
 

@@ -6,7 +6,7 @@
 #include <kernel/lib/string.h>
 
 #define FDT_MAGIC 0xd00dfeedu
-#define FDT_VERSION 16 /* compatible since; the oldest with this layout */
+#define FDT_VERSION 16 /* compatible since, the oldest with this layout */
 enum { FDT_BEGIN_NODE = 1, FDT_END_NODE, FDT_PROP, FDT_NOP, FDT_END = 9 };
 
 /* Byte offsets from the tree's start. */

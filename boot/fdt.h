@@ -16,7 +16,7 @@ struct fdt_node {
 	const char *name;
 	u32 at;			       /* of its first property */
 	u32 address_cells, size_cells; /* for the reg of nodes below it */
-	int mark; /* the visitor's, for nodes below it; -1 at first */
+	int mark; /* the visitor's, for nodes below it. -1 at first */
 };
 
 /* From the root to the node that is visited, which is fdt_path[fdt_depth]. */
@@ -38,20 +38,20 @@ void fdt_walk(void (*visit)(u32 arg), u32 arg);
 /* Is the visited node at depth d, and the node above it of that name? */
 bool fdt_under(unsigned int d, const char *name);
 
-/* A property of a node; false when there is none. */
+/* A property of a node. False when there is none. */
 bool fdt_property(const struct fdt_node *n, const char *name,
 		  struct fdt_prop *p);
 
 /* The big-endian number of `cells` words at word i of a property. */
 u64 fdt_cells(const struct fdt_prop *p, u32 i, u32 cells);
 
-/* A property of one word; `otherwise` when the node does not have it. */
+/* A property of one word. `otherwise` when the node does not have it. */
 u32 fdt_u32(const struct fdt_node *n, const char *name, u32 otherwise);
 
 /* Does a list-of-strings property contain s? */
 bool fdt_has(const struct fdt_node *n, const char *name, const char *s);
 
-/* The i-th (address, size) of the visited node's reg; false: no more. */
+/* The i-th (address, size) of the visited node's reg. False: no more. */
 bool fdt_reg(u32 i, struct boot_range *r);
 
 /* The visited node is one of memory: add it to boot_info. */

@@ -20,7 +20,7 @@ noreturn void assert_failed(const char *what);
 void assert_irqs_off(void);
 /* Interrupts are on, and the task may be switched away. */
 void assert_preemptible(void);
-/* This is a task and no interrupt or NMI handler; and it may sleep. */
+/* This is a task and no interrupt or NMI handler, and it may sleep. */
 void assert_task_context(void);
 
 #endif

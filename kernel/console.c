@@ -19,7 +19,7 @@ static struct spinlock output_lock = SPINLOCK_INIT("console_output");
 /* under output_lock: the task that wrote the unfinished line of the cursor */
 static struct task *line_owner;
 
-#define INPUT_SIZE 4096 /* a power of two; a pasted script must fit */
+#define INPUT_SIZE 4096 /* a power of two, a pasted script must fit */
 static struct spinlock input_lock = SPINLOCK_INIT("console_input");
 static struct wait_queue input_wait = WAIT_QUEUE_INIT(input_wait);
 /* under input_lock: */

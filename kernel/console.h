@@ -14,9 +14,9 @@ int console_read(void);
 bool console_interrupted(void);
 /* Forget it, with all that was typed up to it. */
 void console_clear_interrupt(void);
-/* Console input has arrived; from irq_event(IRQ_CONSOLE). */
+/* Console input has arrived, from irq_event(IRQ_CONSOLE). */
 void console_interrupt(void);
-/* Write one piece, whole, in any context; see console_write() for long texts. */
+/* Write one piece, whole, in any context. See console_write() for long texts. */
 void console_write_whole(const char *text, size_t len);
 /* The same without relying on the console's lock: printk_urgent(). */
 void console_write_urgent(const char *text, size_t len);

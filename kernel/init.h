@@ -10,8 +10,8 @@
 
 enum init_stage {
 	INIT_SITES, /* boot CPU, interrupts off, pages and kmalloc ready */
-	INIT_TASK, /* the first task, which may sleep; the other CPUs start behind it */
-	INIT_LATE, /* the same task, with all CPUs up; before tests and shell */
+	INIT_TASK, /* the first task, which may sleep. The other CPUs start behind it */
+	INIT_LATE, /* the same task, with all CPUs up, before tests and shell */
 };
 
 struct init_hook {

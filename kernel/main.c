@@ -93,7 +93,7 @@ void kernel_main(void)
 	arch_console_init();
 	/* Parameters say what the calls below do, and bad ones are printed. */
 	param_parse();
-	/* maxcpus= has been read; the banner says how many CPUs there are. */
+	/* maxcpus= has been read. The banner says how many CPUs there are. */
 	cpu_count();
 	print_banner();
 	/* Before memory is touched that may not be there: faults are reported. */

@@ -52,7 +52,7 @@ void panic_check(void)
 		panic_stop_cpu();
 }
 
-/* A CPU that has interrupts off does not answer; it is not waited for long. */
+/* A CPU that has interrupts off does not answer. It is not waited for long. */
 static void stop_others(void)
 {
 	cpumask_t others;
@@ -110,7 +110,7 @@ void panic(const char *fmt, ...)
 	va_start(ap, fmt);
 	say_panic(fmt, ap);
 	va_end(ap);
-	/* A fault has shown where it was; a second panic shows no more. */
+	/* A fault has shown where it was. A second panic shows no more. */
 	if (first && !arch_this_cpu()->in_fault)
 		backtrace_print(NULL, NULL);
 	if (panic_hook)

@@ -48,7 +48,7 @@ static void set_param(const char *name, const char *value)
 }
 
 /*
- * Cut the word at *at, quotes removed, NUL-terminated in place; *at moves past
+ * Cut the word at *at, quotes removed, NUL-terminated in place. *at moves past
  * it. Quotes group blanks and may stand around the value or the whole word.
  */
 static char *next_param_word(char **at)

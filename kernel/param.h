@@ -10,7 +10,7 @@ struct kernel_param {
 	/* What it accepts, for the line that names a bad value. */
 	const char *accepts;
 	/* 0, or an error: said, with `accepts`, and the default stays. Called at
-	 * boot before anything is allocated; value stays valid for ever. */
+	 * boot before anything is allocated. value stays valid for ever. */
 	int (*set)(const char *value);
 };
 
@@ -23,7 +23,7 @@ struct kernel_param {
 int param_switch(const char *value, bool *on);
 #define PARAM_SWITCH "nothing, 1, on, 0 or off"
 
-/* Parse boot_info.cmdline; double quotes group; bad ones are said and skipped. A line that refuses
+/* Parse boot_info.cmdline, double quotes group, bad ones are said and skipped. A line that refuses
  * a parameter, here or where a later step of boot uses it, begins with "param: ": by that, programs
  * of the host see that a boot is not the one that was asked for. */
 void param_parse(void);

@@ -18,7 +18,7 @@
 
 /*
  * An indirect call in `caller` may reach `target`. Stands beside the code that
- * sets the pointer; one line for each target. A caller with an indirect call on
+ * sets the pointer, one line for each target. A caller with an indirect call on
  * the path and no such line fails the build. The build cannot see which function a
  * pointer holds: that is checked when it is set, by PATCH_HOOK_SET() for a hook and
  * by stop_cpus() for its work.
@@ -33,7 +33,7 @@ struct patch_pair {
 
 /* Has the pair a PATCH_INDIRECT? Any context. */
 bool patch_path_allows(const void *caller, const void *target);
-/* The pair has one, or target is NULL; else both names are said: assert.h. */
+/* The pair has one, or target is NULL. Else both names are said: assert.h. */
 void patch_path_check(const void *caller, const void *target);
 
 /* Store fn, or NULL, in a hook that `caller` calls on the patching path. */

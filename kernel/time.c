@@ -35,7 +35,7 @@ static struct ratio ratio_make(u64 num, u64 den)
 }
 
 /*
- * 96 bits wide, so that no number of ticks overflows on the way; exact, so that
+ * 96 bits wide, so that no number of ticks overflows on the way, exact, so that
  * more ticks never give less time. The part of the product above bit 32 is a
  * multiple of 2^shift: nothing is lost by shifting both parts separately.
  */

@@ -9,12 +9,12 @@
 #define NSEC_PER_SEC 1000000000ull
 #define NSEC_PER_MSEC 1000000ull
 #define NSEC_PER_USEC 1000ull
-#define TICK_NS (4 * NSEC_PER_MSEC) /* the time slice; idle CPUs have no tick */
+#define TICK_NS (4 * NSEC_PER_MSEC) /* the time slice, idle CPUs have no tick */
 
 /* Nanoseconds since time_init(), the same on every CPU, never backwards. Any
- * context; notrace. */
+ * context, notrace. */
 u64 time_ns(void);
-/* Convert ticks of arch_clock(): absolute, and a difference; and back. */
+/* Convert ticks of arch_clock(): absolute, and a difference, and back. */
 u64 clock_to_ns(u64 clock);
 u64 clock_delta_to_ns(u64 ticks);
 u64 ns_to_clock_delta(u64 ns);
@@ -25,7 +25,7 @@ u64 ns_to_clock_delta(u64 ns);
  */
 #define SPIN_LOOK_NS NSEC_PER_MSEC
 struct spin_limit {
-	u64 seen, left; /* arch_clock() at the last look; ticks of it */
+	u64 seen, left; /* arch_clock() at the last look, ticks of it */
 };
 struct spin_limit spin_limit_begin(u64 ns);
 bool spin_limit_over(struct spin_limit *l);

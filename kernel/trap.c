@@ -43,7 +43,7 @@ static bool note_fault(struct task_fault *fault, struct trap_frame *f,
 
 /*
  * This may run on the emergency stack, which the next fault on this CPU begins
- * anew; nothing on it is needed once the task is dead.
+ * anew. Nothing on it is needed once the task is dead.
  */
 void trap_fault(struct trap_frame *f, const char *what, unsigned long addr)
 {

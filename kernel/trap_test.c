@@ -77,7 +77,7 @@ KTEST(trap_wx, "trap.text_is_not_writable")
 	KEXPECT_EQ(t, survived, 0);
 }
 
-/* Each round uses a little stack; 40 KiB in all is more than any task has. */
+/* Each round uses a little stack. 40 KiB in all is more than any task has. */
 static noinline unsigned int recurse_past_stack(unsigned int depth)
 {
 	volatile unsigned int pad[16];

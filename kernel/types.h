@@ -19,7 +19,7 @@ typedef int32_t s32;
 typedef int64_t s64;
 typedef long ssize_t;
 
-/* The most CPUs that nopl runs on; a cpumask_t holds one bit for each. */
+/* The most CPUs that nopl runs on. A cpumask_t holds one bit for each. */
 #define MAX_CPUS 8
 typedef u32 cpumask_t;
 

@@ -119,7 +119,7 @@ SECTIONS
 	.debug_rnglists 0 : { *(.debug_rnglists) }
 	.debug_loc 0 : { *(.debug_loc) }
 	.debug_loclists 0 : { *(.debug_loclists) }
-	/* Stack frames, for tools/ and debuggers; libgcc has them in .eh_frame. */
+	/* Stack frames, for tools/ and debuggers. libgcc has them in .eh_frame. */
 	.debug_frame 0 : { *(.debug_frame) }
 	.eh_frame 0 (INFO) : { *(.eh_frame) }
 

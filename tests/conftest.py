@@ -125,7 +125,7 @@ def image(arch) -> Image:
     return built(arch)
 
 
-# What comes first: a test that makes each port's kernel, for the compiler's cache; then the
+# What comes first: a test that makes each port's kernel, for the compiler's cache, then the
 # files whose single tests take longest, or one would be left at the end. Not test_mutations: the
 # cache would keep objects that name the sources of its copies, and gdb warns of these.
 FIRST = ["test_bench", "test_unwind", "test_ftracetest"]

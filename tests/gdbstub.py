@@ -58,7 +58,7 @@ class Stub:
         return match[1].decode()
 
     def answers(self, *requests: str) -> list[str]:
-        """Send packets, none of which lets the guest run but the last; their answers. What is
+        """Send packets, of which the last alone lets the guest run. Returns their answers. What is
         asked for together costs the host one switch to QEMU and back."""
         text = "".join(f"${r}#{sum(r.encode()) % 256:02x}" for r in requests)
         try:
@@ -69,7 +69,7 @@ class Stub:
         return [self._packet() for _ in requests]
 
     def call(self, text: str) -> str:
-        """Send a packet; its answer."""
+        """Send a packet, and return its answer."""
         answer, = self.answers(text)
         return answer
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What guests print, read line by line; and the guest itself, of tools/lib/guest.py."""
+"""What guests print, read line by line, and the guest itself, of tools/lib/guest.py."""
 
 import re
 import sys
@@ -15,7 +15,7 @@ TRACE_LINE = re.compile(
 
 
 def function_events(lines: list[str]) -> list[dict[str, str]]:
-    """The function events of a trace file's text; any other line, other than a
+    """The function events of a trace file's text. Any other line, other than a
     header's, is an error."""
     events = []
     for line in lines:
@@ -44,7 +44,7 @@ GRAPH_MARKS = [("$", 10**6), ("@", 10**5), ("*", 10**4), ("#", 1000),
 
 def graph_events(lines: list[str]) -> list[dict[str, str]]:
     """The lines of a trace file in function_graph's format, each with the pid of
-    the task that it is of ("task"); idle tasks, and that of a CPU which shows no
+    the task that it is of ("task"). Idle tasks, and that of a CPU which shows no
     task's name, are told apart by CPU. Any other line is an error."""
     events: list[dict[str, str]] = []
     task: dict[str, str] = {}
@@ -94,7 +94,7 @@ def graph_interrupts(events: list[dict[str, str]], marks: list[tuple[int, str, s
 
 def graph_nesting(events: list[dict[str, str]], whole: bool) -> None:
     """Is every line where it belongs, task by task? whole: nothing was lost, so
-    that all begins at the left, and every brace closes one that is there; else
+    that all begins at the left, and every brace closes one that is there, else
     from where the last CPU's ring begins, for tasks may have come from there."""
     stacks: dict[str, list[str | None]] = {}
     if not whole:
@@ -124,7 +124,7 @@ def graph_nesting(events: list[dict[str, str]], whole: bool) -> None:
 
 
 def trace_stats(g, cpus: int, instance: str = "") -> dict[str, int]:
-    """per_cpu/cpuN/stats, summed over the CPUs; of the top level, or of instances/NAME/."""
+    """per_cpu/cpuN/stats, summed over the CPUs, of the top level, or of instances/NAME/."""
     total: dict[str, int] = {}
     for cpu in range(cpus):
         for line in g.lines(

@@ -158,7 +158,7 @@ class Image:
 
     @functools.cached_property
     def by_name(self) -> dict[str, list[Function]]:
-        """Functions of a name; static ones may share it."""
+        """Functions of a name. Static ones may share it."""
         found: dict[str, list[Function]] = {}
         for f in self.functions:
             found.setdefault(f.name, []).append(f)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """make bench: every figure that has a limit is there, on every architecture, and
-under it; the same twice, for they are counted, not timed."""
+under it, the same twice, for they are counted, not timed."""
 
 import json
 import subprocess

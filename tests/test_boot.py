@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Every architecture boots with 1, 2, 4 and 8 CPUs and passes its in-kernel
-tests; under -icount too, where an interrupt may come between any two
-instructions; and the boot line keeps its promises."""
+tests, under -icount too, where an interrupt may come between any two
+instructions, and the boot line keeps its promises."""
 
 import re
 import time

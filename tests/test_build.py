@@ -86,7 +86,7 @@ def test_checks_pass():
 
 
 def test_no_warnings(arch, tmp_path):
-    """A build from nothing prints no warning; it prints the lines that the next test misses."""
+    """A build from nothing prints no warning. It prints the lines that the next test misses."""
     done = make(f"ARCH={arch}", f"O={tmp_path}", "all")
     assert done.stdout.count("CC\t") > 100 and "LINK\t" in done.stdout
     assert "warning:" not in done.stdout + done.stderr

@@ -33,7 +33,7 @@ def contract(header: str) -> set[str]:
 
 
 def ktests(*folders: str) -> set[str]:
-    """Names of the in-kernel tests below some folders; of all."""
+    """Names of the in-kernel tests below some folders, or of all."""
     found = set()
     for folder in folders or ("arch", "boot", "kernel", "tracer"):
         for path in (ROOT / folder).rglob("*.[ch]"):
@@ -55,7 +55,7 @@ def test_contract_is_read_right():
 
 @pytest.mark.parametrize("header,most", [("arch", 40), ("arch_trace", 22)])
 def test_contract_is_small(header, most):
-    """So many functions a port supplies; the tracer supplies the others."""
+    """So many functions a port supplies. The tracer supplies the others."""
     tracer = {"patch_trap", "trace_take_return", "trace_returned",
               "trace_ring_slow", "site_seen"}
     functions, _ = declared(header)

@@ -13,7 +13,7 @@ FILES = [Path(name) for name in subprocess.run(
     ["git", "ls-files"], cwd=ROOT, check=True, text=True,
     capture_output=True).stdout.split()]
 SOURCES = [f for f in FILES if f.suffix in (".c", ".h", ".S", ".py", ".pml")]
-# A port's files have the same names in every port; the guide explains them.
+# A port's files have the same names in every port. The guide explains them.
 PORTS = {Path(top) / arch for top in ("arch", "boot") for arch in ARCHES}
 FOLDERS = sorted({f.parent for f in SOURCES
                   if not PORTS & {f.parent, *f.parents}})
@@ -52,7 +52,7 @@ def code_lines(paths) -> int:
 
 @pytest.mark.parametrize("arch", ARCHES)
 def test_the_guide_says_what_a_port_costs(arch):
-    """Its table, recounted; a few lines more or less are the same port."""
+    """Its table, recounted. A few lines more or less are the same port."""
     files = {path for top in ("arch", "boot")
              for path in (ROOT / top / arch).glob("*.[chS]")}
     lab = {path for path in files if path.stem == "lab"}

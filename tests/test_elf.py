@@ -12,7 +12,7 @@ from lib import port
 from lib.qmp import socket_args
 
 HOST = ROOT / "build" / "host"
-# Damaged files for each tool; two of them let objdump read the whole file first.
+# Damaged files for each tool. Two of them let objdump read the whole file first.
 DAMAGES = {"extract": 60, "mkrecord": 60, "mksites": 12, "patchpath": 12}
 DEBUG = 2048  # bytes of each section of debug information that are damaged
 
@@ -50,7 +50,7 @@ def debug_spots(data: bytes) -> list[int]:
 
 
 def command(tool: str, arch: str, elf, tmp_path) -> tuple[list, str]:
-    """The tools that read an ELF file; the file that each of them reads in a build."""
+    """The tools that read an ELF file, and the file that each of them reads in a build."""
     empty = tmp_path / "empty"
     empty.touch()
     info = port.read(arch)
@@ -66,7 +66,7 @@ def command(tool: str, arch: str, elf, tmp_path) -> tuple[list, str]:
 @pytest.mark.parametrize("tool", DAMAGES)
 @pytest.mark.parametrize("arch", [ARCHES[0], ARCHES[-1]])
 def test_damaged(arch, tool, tmp_path):
-    """Each tool ends by itself, with a line of its own; before it, only those of binutils."""
+    """Each tool ends by itself, with a line of its own. Before it, only those of binutils."""
     built(arch)
     make(f"build/host/{tool}")
     bad = tmp_path / "bad.elf"

@@ -95,8 +95,8 @@ def test_formats_are_what_the_debugger_sees(arch, image, guest):
 
 
 def check_order(events: list[dict[str, str]]) -> None:
-    """CPU by CPU: a switch leaves the task that the last one began; a handler's exit
-    follows its entry; a timer's function ends before the next one begins."""
+    """CPU by CPU: a switch leaves the task that the last one began, a handler's exit
+    follows its entry, a timer's function ends before the next one begins."""
     running: dict[str, str] = {}
     inside: dict[tuple[str, str], str] = {}
     for e in events:
@@ -211,7 +211,7 @@ def test_in_a_call_graph(arch, guest):
 
 
 def test_from_the_shell(arch, guest):
-    """trace start -e and -f; what it shows; and that reset takes all of it back."""
+    """trace start -e and -f, what it shows, and that reset takes all of it back."""
     g = guest(arch, smp=2, append="trace_event=timer:*,sched_switch")
     assert g.lines(f"cat {TRACING}/set_event") == [
         "sched:sched_switch", "timer:timer_start", "timer:timer_expire_entry",
@@ -243,8 +243,8 @@ SILENT = "trace: tracing_cpumask is {}: nothing is recorded on CPU {}; -M -1 is 
 
 
 def test_triggers_from_the_shell(arch, guest):
-    """trace start -R and -M. What is wrong changes nothing; a further start begins without
-    triggers; and reset takes all of it back."""
+    """trace start -R and -M. A mistake changes nothing, a further start begins without
+    triggers, and reset takes all of it back."""
     g = guest(arch, smp=2)
     g.run(f"cd {TRACING}")
     show = "cat events/sched/sched_switch/trigger"

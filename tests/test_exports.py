@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """build/host/extract: of rings that have run over, each format says what the guest's own text
-says, call by call; and each says what is missing, of which tasks, by which clock."""
+says, call by call, and each says what is missing, of which tasks, by which clock."""
 
 import json
 import re
@@ -127,7 +127,7 @@ def test_all_formats_agree(arch, image, guest, tmp_path, depth):  # noqa: F811
 
 
 def test_uftrace_names_tasks(arch, image, guest, tmp_path):  # noqa: F811
-    """By the names that the guest's text has; an idle task with its CPU's number."""
+    """By the names that the guest's text has, and an idle task with its CPU's number."""
     qmp = tmp_path / "qmp"
     g = guest(arch, smp=2, extra=socket_args(qmp))
     run_over(g)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""build/host/extract: the trace of a guest that does not help, for other programs; what they
+"""build/host/extract: the trace of a guest that does not help, for other programs, what they
 say of it equals what the guest itself has said."""
 
 import functools
@@ -31,7 +31,7 @@ def guest(guest):
 
 
 def extract(image, *args, check: bool = True) -> subprocess.CompletedProcess:
-    """Run it; what it printed. On the standard error only what was lost may stand."""
+    """Run it, and return what it printed. On the standard error only what was lost may stand."""
     make("build/host/extract")
     done = subprocess.run([EXTRACT, "--elf", image.path, *args], text=True,
                           capture_output=True, check=False, timeout=120)
@@ -66,7 +66,7 @@ def record(g, tracer: str, events: str = "sched") -> None:
 @pytest.mark.parametrize("arch", EVERY_KERNEL, indirect=True)
 @pytest.mark.parametrize("tracer", ["function", "function_graph"])
 def test_text_equals_the_guests(arch, image, guest, tmp_path, tracer):
-    """Byte for byte, whatever the options; of overwritten rings, too."""
+    """Byte for byte, whatever the options, of overwritten rings, too."""
     qmp = tmp_path / "qmp"
     g = guest(arch, smp=4, extra=socket_args(qmp))
     # Every field of every event, then as many calls as fit.
@@ -94,7 +94,7 @@ def test_text_equals_the_guests(arch, image, guest, tmp_path, tracer):
 
 
 def test_text_of_stacks_repeats_and_an_instance(arch, image, guest, tmp_path):
-    """What is recorded beside calls; clocks; the trace of an instance."""
+    """What is recorded beside calls, clocks, the trace of an instance."""
     qmp = tmp_path / "qmp"
     g = guest(arch, smp=2, extra=socket_args(qmp))
     g.run(f"mkdir {TRACING}/instances/one; echo 1 > {TRACING}/instances/one/events/enable")
@@ -118,7 +118,7 @@ def test_text_of_stacks_repeats_and_an_instance(arch, image, guest, tmp_path):
 
 def test_clocks(arch, image, guest, tmp_path):
     """A clock that is no nanoseconds: the guest's text, extract's and trace-cmd's of trace.dat
-    have the same numbers; of the counter, one an entry."""
+    have the same numbers, of the counter, one an entry."""
     qmp, file = tmp_path / "qmp", tmp_path / "trace.dat"
     g = guest(arch, smp=2, extra=socket_args(qmp))
     g.run(f"echo 1 > {TRACING}/events/sched/enable")
@@ -140,7 +140,7 @@ def test_clocks(arch, image, guest, tmp_path):
 
 
 def test_text_of_latencies(arch, image, guest, tmp_path):
-    """The longest latency, of each tracer; other tracers in that format."""
+    """The longest latency, of each tracer, other tracers in that format."""
     qmp = tmp_path / "qmp"
     g = guest(arch, smp=2, extra=socket_args(qmp))
     for tracer in ("irqsoff", "preemptoff", "wakeup"):
@@ -243,8 +243,8 @@ def test_raw_marker(arch, image, guest, tmp_path):
 
 @pytest.mark.parametrize("arch", EVERY_KERNEL, indirect=True)
 def test_uftrace_and_the_others_say_the_same(arch, image, guest, tmp_path):
-    """A call graph: uftrace replays each task's calls in the guest's order; Chrome's JSON
-    has each call with its time; the flame graph's times add up to those of the calls."""
+    """A call graph: uftrace replays each task's calls in the guest's order. Chrome's JSON
+    has each call with its time, and the flame graph's times add up to those of the calls."""
     qmp = tmp_path / "qmp"
     g = guest(arch, smp=2, extra=socket_args(qmp))
     g.run(f"echo shell_run > {TRACING}/set_graph_function")
@@ -296,7 +296,7 @@ def wedge(image, g, folder) -> None:
 
 
 def test_a_guest_that_hangs_or_has_panicked(arch, image, guest, tmp_path):
-    """Nothing of the guest runs any more; its trace is read all the same."""
+    """Nothing of the guest runs any more. Its trace is read all the same."""
     qmp = tmp_path / "qmp"
     g = guest(arch, smp=2, extra=[*socket_args(qmp), "-chardev",
                                   f"socket,id=gdb,path={tmp_path}/gdb,server=on,wait=off",
@@ -322,7 +322,7 @@ def calls_of(text: str) -> list[dict[str, str]]:
 
 def test_pages_that_make_no_sense(arch, image, guest, tmp_path):
     """A page whose header is broken, or in which an entry goes beyond the end, is named,
-    skipped and counted; all others are read, and what is missing between them is said, in
+    skipped and counted. All others are read, and what is missing between them is said, in
     trace.dat too. A ring whose header is broken is named and skipped. From the file that is a
     running guest's RAM."""
     memory = tmp_path / "memory"
@@ -336,7 +336,7 @@ def test_pages_that_make_no_sense(arch, image, guest, tmp_path):
     with open(memory, "r+b") as file, mmap.mmap(file.fileno(), 0) as ram:
         names = image.symbols["symbol_names"]
         base = names - ram.find(image.read(names, 256))
-        # The first members of struct ring; pages as tracer/ring/ring.h describes them.
+        # The first members of struct ring, pages as tracer/ring/ring.h describes them.
         pointer = {32: "I", 64: "Q"}[image.bits]
         pages, = image.unpack(pointer, ram, image.symbols["rings"] - base)
         nr, _head, tail = image.unpack("3I", ram, image.symbols["rings"] - base +

@@ -30,7 +30,7 @@ def fuzz(tmp_path_factory):
 @pytest.mark.parametrize("smp", [1, 8])
 @pytest.mark.parametrize("arch", WITH_TREE)
 def test_damaged_trees(arch, smp, fuzz, tmp_path):
-    """Each is read, or refused in one line; nothing outside of it is read."""
+    """Each is read, or refused in one line. Nothing outside of it is read."""
     info = qemu.port.read(arch)
     tree = tmp_path / "tree.dtb"
     args = [f"{a},dumpdtb={tree}" if info["args"][i - 1] in ("-M", "-machine") else a

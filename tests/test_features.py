@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Every front end, byte order and recorder: what is claimed to work is made, boots,
-converts, traces and passes; what cannot be is refused with its reason; and the
+converts, traces and passes, and what cannot be is refused with its reason, and the
 old way of recording is seen to be wrong where the linker relaxes."""
 
 import re
@@ -49,7 +49,7 @@ def of(*recorders: str):
 
 
 def made(v: Variant):
-    """Make it; its folder."""
+    """Make it, and return its folder."""
     make(*v.make_args(), "all")
     return v.elf().parent
 
@@ -63,7 +63,7 @@ def test_nothing_is_left_out():
 
 
 def lab_holds(variant) -> None:
-    """What the compiler makes is switched by each strategy; and the trampolines."""
+    """What the compiler makes is switched by each strategy, and the trampolines."""
     # A glob for the two names that are looked for below.
     done = subprocess.run(
         [str(ROOT / "tools" / "lab"), "--arch", variant.arch, "--elf", str(variant.elf()),
@@ -75,7 +75,7 @@ def lab_holds(variant) -> None:
 
 @of("link")
 def test_front_end(variant):
-    """All in-kernel tests on 2 CPUs, which convert, switch and trace; and a task
+    """All in-kernel tests on 2 CPUs, which convert, switch and trace, and a task
     held at each instruction of a site of its own while that is switched. The ports'
     default kernels run all tests in test_boot.py."""
     default = made(variant) == ROOT / "build" / variant.arch
@@ -89,7 +89,7 @@ def test_front_end(variant):
 @of("compiler", "object")
 def test_recorder_agrees(variant):
     """Recorded before the link or found after it: the same tables, which the
-    build has compared with the text; and the kernel finds its sites there."""
+    build has compared with the text, and the kernel finds its sites there."""
     link = Variant(variant.arch, variant.sites, variant.endian, "link")
     assert (made(variant) / "tables.S").read_text() == \
         (made(link) / "tables.S").read_text()
@@ -129,7 +129,7 @@ def test_refused(variant, reason):
 
 @of("runtime")
 def test_runtime_recorder(variant):
-    """All in-kernel tests; then a boot with too few records, which skips calls,
+    """All in-kernel tests, then a boot with too few records, which skips calls,
     counts them, and finds them later."""
     made(variant)
     done = variants.boot(variant)
@@ -141,7 +141,7 @@ def test_runtime_recorder(variant):
                append="records=16") as g:
         info = "cat /sys/kernel/tracing/record_info"
         first = re.findall(r"\d+", g.run(info))
-        # Each second has a turn; how long that takes is the host's matter.
+        # Each second has a turn. How long that takes is the host's matter.
         for _ in range(60):
             g.run("sleep 1")
             found, converted, left, known, waiting, skipped, records, turns = (

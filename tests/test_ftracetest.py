@@ -15,7 +15,7 @@ SELFTESTS = "linux-source-6.1/tools/testing/selftests/ftrace"
 
 
 def run(m: Mounted, selftests: Path, *cases: Path) -> dict[str, str]:
-    """The outcome of each case that passes or fails, by its description; of all, or of these.
+    """The outcome of each case that passes or fails, by its description, of all, or of these.
     Cases end what they have started by a hangup."""
     said = subprocess.run([ROOT / "tools/inside", m.folder, "./ftracetest", "-l",
                            selftests / "logs", *cases], cwd=selftests, text=True,
@@ -28,7 +28,7 @@ def run(m: Mounted, selftests: Path, *cases: Path) -> dict[str, str]:
 @pytest.mark.skipif(not SOURCE, reason="Debian's linux-source-6.1 is not installed")
 def test_ftracetest(mounted, tmp_path):  # noqa: F811
     """Every case passes, or is in the table with its outcome. A case that wants something of
-    the guest within a moment may fail on a busy machine; then it is run again, alone."""
+    the guest within a moment may fail on a busy machine. Then it is run again, alone."""
     subprocess.run(["tar", "-xf", SOURCE, "-C", tmp_path, SELFTESTS], check=True)
     selftests = tmp_path / SELFTESTS
     # A process of the host is no task of the guest: a case that wants its own pid's calls and

@@ -45,7 +45,7 @@ def calls(text: str) -> list[str]:
 
 
 def test_tasks_and_their_calls(debugged):
-    """As ps has them; also while function_graph has taken their return addresses."""
+    """As ps has them, also while function_graph has taken their return addresses."""
     g, gdb = debugged
     asleep = ["schedule", "give_up_cpu", "task_sleep", "sleep_loop", "worker_main",
               "task_start"]
@@ -96,7 +96,7 @@ def test_calls_of_a_running_cpu_are_those_of_gdb(debugged, tmp_path):
         said = gdb(f"source {frames}")
         own = re.findall(r"^frame (\w+)", said, re.M)
         walks = [calls(x) for x in re.split(r"(?m)^(?=#0)", said)]
-        # Of a CPU that gdb cannot follow to the end, nothing is compared; nor of one that
+        # Of a CPU that gdb cannot follow to the end, nothing is compared, nor of one that
         # is between two tasks.
         if own[-1:] == ["task_start"] and "arch_switch" not in own:
             same.append(own in walks)
@@ -104,8 +104,8 @@ def test_calls_of_a_running_cpu_are_those_of_gdb(debugged, tmp_path):
 
 
 def test_sites_and_breakpoints(debugged, image):
-    """Sites are on that enabled_functions lists; one that is changed behind the tracer's back
-    is named; a breakpoint on a live site says where it stands, and is reached."""
+    """Sites are on that enabled_functions lists. One that is changed behind the tracer's back
+    is named, and a breakpoint on a live site says where it stands, and is reached."""
     g, gdb = debugged
     g.run(f"echo 'task_*' > {TRACING}/set_ftrace_filter; "
           f"echo function > {TRACING}/current_tracer")
@@ -138,7 +138,7 @@ def test_breakpoint_is_reached(debugged):
 
 
 def test_trace_and_printers(debugged):
-    """The trace's end, as the guest shows it; values as people read them."""
+    """The trace's end, as the guest shows it, values as people read them."""
     make("build/host/extract")
     g, gdb = debugged
     g.run(f"echo function > {TRACING}/current_tracer; ps; echo 0 > {TRACING}/tracing_on")

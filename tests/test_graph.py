@@ -43,7 +43,7 @@ def test_other_cpus_come_up(arch, guest):
 
 def test_limits_and_options_from_boot(arch, guest):
     """Only calls that begin in the function asked for, two levels of them, with the
-    columns asked for; and the deepest stack."""
+    columns asked for, and the deepest stack."""
     g = guest(arch, smp=2, append="ftrace=function_graph ftrace_graph_filter=shell_run "
               "ftrace_graph_max_depth=2 trace_clock=uptime stacktrace "
               "trace_options=funcgraph-proc,funcgraph-tail,nofuncgraph-cpu")
@@ -66,7 +66,7 @@ def test_limits_and_options_from_boot(arch, guest):
 
 
 def test_session(arch, guest):
-    """A command's calls, with a note among them; trace and trace_pipe agree."""
+    """A command's calls, with a note among them, trace and trace_pipe agree."""
     g = guest(arch)
     g.run(f"cd {TRACING}")
     for line in ("echo 'sched_*' > set_ftrace_notrace",

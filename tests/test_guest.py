@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """tools/lib/guest.py: a guest with a person at its console says why it ended, where it stands when
-time is up, and whether a command has failed; its console is in a file, as every guest's."""
+time is up, and whether a command has failed. Its console is in a file, as every guest's."""
 
 import os
 import signal
@@ -89,7 +89,7 @@ def test_a_command_that_fails(guest):
 
 
 def test_time_is_up_at_the_prompt(arch, guest):
-    """Where each CPU and each task stands, the shell's among them; and the guest goes on."""
+    """Where each CPU and each task stands, the shell's among them, and the guest goes on."""
     g = guest(arch, smp=2)
     with pytest.raises(AssertionError) as error:
         g.run("echo begun; sleep 1000", timeout=3)
@@ -121,7 +121,7 @@ def test_time_is_up_without_gdb(guest, monkeypatch):
 
 
 def test_console_log(monkeypatch, tmp_path):
-    """The guest that began last is in one file, from its first line; one that still runs keeps
+    """The guest that began last is in one file, from its first line. One that still runs keeps
     its own."""
     elf = built(ANY).path
     log = tmp_path / "console.log"

@@ -65,7 +65,7 @@ class FakeGuest(threading.Thread):
         self.put(ANSWERED, head + len(message))
 
     def take(self) -> bytes:
-        """The next request; b"": there is none."""
+        """The next request. B"": there is none."""
         tail = self.get(TAKEN)
         if self.get(ASKED) == tail:
             return b""
@@ -142,7 +142,7 @@ def against(tmp_path):
 
 
 def outcome(*command) -> str:
-    """What a program says of the mount; it must end by itself."""
+    """What a program says of the mount. It must end by itself."""
     done = subprocess.run(["timeout", "-s", "KILL", "60", *command], text=True,
                           capture_output=True, env={**os.environ, "LC_ALL": "C"})
     assert done.returncode not in (137, -9), f"{command} hangs"
@@ -183,7 +183,7 @@ def test_sizes(against, name):
 
 
 def test_positions(against):
-    """A position outside the ring, of either ring; and a ring size that changes later."""
+    """A position outside the ring, of either ring, and a ring size that changes later."""
     guest, tool, folder = against()
     assert "mounted on" in tool.stdout.readline()
     guest.put(RING_SIZE, 0)

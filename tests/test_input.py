@@ -190,7 +190,7 @@ def test_unknown_parameter(arch, image, guest):
     assert len({*known}) == sum(name.startswith("kernel_param_") for name in image.symbols)
 
 
-# What a boot does not take as it stands; each way to say so has one.
+# What a boot does not take as it stands. Each way to say so has one.
 REFUSED = [
     ("trace_evnt=sched", "param: unknown 'trace_evnt'"),
     ("maxcpus=many", "param: bad value 'many' for maxcpus; it takes 1 to 8"),

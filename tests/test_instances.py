@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Instances at the shell: each shows what it was told to record, in Linux's format,
-while the top level traces something else; each mistake is one line."""
+while the top level traces something else, and each mistake is one line."""
 
 import re
 

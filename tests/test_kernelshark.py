@@ -13,14 +13,14 @@ from conftest import ROOT, built, make
 from lib.qmp import socket_args
 
 TRACING = "/sys/kernel/tracing"
-# Where KernelShark 2.2 draws the plots in its first window; they are black on white without
+# Where KernelShark 2.2 draws the plots in its first window. They are black on white without
 # events.
 ROWS, COLUMNS = (140, 284), (96, 610)
 LOOKS = 60  # seconds for a program on a slow machine
 
 
 def colours(screen: Path) -> Counter:
-    """The colours that are not grey in the plots, and how many pixels have each; of an X
+    """The colours that are not grey in the plots, and how many pixels have each, of an X
     server's screen, which it keeps in an XWD file."""
     data = screen.read_bytes()
     words = struct.unpack(">25I", data[:100])

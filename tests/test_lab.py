@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """make lab: every scheme of every architecture bears its claim out, each
-instruction boundary held; and a lab that is wrong on purpose is found out."""
+instruction boundary held, and a lab that is wrong on purpose is found out."""
 
 import importlib.machinery
 import importlib.util
@@ -43,7 +43,7 @@ def tool():
 def test_every_claim(arch, tmp_path, alone):
     status, report, text = lab(arch, tmp_path)
     # A busy host lets the guest's timer come late, so a sweep can step over an instruction.
-    # The lab says so; one that cannot be reached is missed both times.
+    # The lab says so. One that cannot be reached is missed both times.
     if status and " 0 surprises, 1 incomplete" in text:
         status, report, text = lab(arch, tmp_path)
     assert status == 0, text
@@ -55,7 +55,7 @@ def test_every_claim(arch, tmp_path, alone):
     for row in rows:
         assert row["held"] == row["boundaries"] > 0, row["scheme"]
         assert row["runs"] >= row["held"], row["scheme"]
-        # What is claimed unsafe was seen to do harm; what is safe was not.
+        # What is claimed unsafe was seen to do harm, and what is safe was not.
         assert bool(row["findings"]) == (row["claim"] == "unsafe")
     for name in (" own", " own return"):
         own = {r["strategy"] for r in rows if r["scheme"].endswith(name)}
@@ -99,7 +99,7 @@ def test_false_form_is_found_out_by_the_machine(tmp_path, image):
 
 def row_of(insns, code):
     """As the lab prints it: a form of a site, `code`, whose instructions have these
-    lengths; a negative one is of bytes that are never run."""
+    lengths. A negative one is of bytes that are never run."""
     form = {"name": "off", "insns": insns, "bytes": code}
     held = sum(n > 0 for n in insns) + OWN_BOUNDARIES
     return {"scheme": "port test", "transition": "off->on", "site": 4096,

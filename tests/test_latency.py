@@ -49,7 +49,7 @@ def shown(guest, file="trace"):
 
 
 def check_marks(body):
-    """The mark says how much later the next line is; both are rounded to microseconds."""
+    """The mark says how much later the next line is. Both are rounded to microseconds."""
     times = [int(line["us"]) for line in body]
     assert times == sorted(times)
     for line, later in zip(body, times[1:]):
@@ -88,7 +88,7 @@ def test_sections(arch, guest, tracer):
 
 @pytest.mark.parametrize("tracer", ["wakeup", "wakeup_rt"])
 def test_wakeups(arch, guest, tracer):
-    """From the call that wakes the task to the switch to it; each as Linux shows it."""
+    """From the call that wakes the task to the switch to it, each as Linux shows it."""
     g = guest(arch, smp=4)
     g.run(f"cd {TRACING}")
     g.run("stress start")
@@ -116,7 +116,7 @@ def test_wakeups(arch, guest, tracer):
 
 
 def test_latency_format_of_other_tracers(arch, guest):
-    """Option latency-format: the same header and lines; times since the buffer began."""
+    """Option latency-format: the same header and lines, times since the buffer began."""
     g = guest(arch)
     g.run(f"cd {TRACING}")
     g.run("trace start -p function -l 'task_*' -O latency-format")

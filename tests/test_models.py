@@ -2,7 +2,7 @@
 """The Promela models: of the strategies (every interleaving of three CPUs, one of which
 comes or goes, and a preempted task), of the trace buffer (a writer, a reader, and memory
 that reorders stores), and of retiring a tracer's ops. All states are gone through, and
-nothing is wrong; and with a step or a fence of the protocol taken out, what it is for is
+nothing is wrong, and with a step or a fence of the protocol taken out, what it is for is
 seen to go wrong."""
 
 import re
@@ -72,7 +72,7 @@ BROKEN = [
 
 
 def explore(folder, model: str, switches: str) -> tuple[set[str], str]:
-    """Go through all states; what was seen to be wrong, and pan's output."""
+    """Go through all states, and return what was seen to be wrong, and pan's output."""
     defines = [f"-D{s}" for s in switches.split()]
     for command in (["spin", *defines, "-a", MODELS[model]],
                     # Many are compiled longer than they run: -Og takes the least of both.
@@ -107,7 +107,7 @@ def test_holds(tmp_path, model, switches):
 
 @pytest.mark.parametrize("model,switches,expected", BROKEN)
 def test_fails_without(tmp_path, model, switches, expected):
-    # One run of the site by each CPU shows it; two take ten times as long.
+    # One run of the site by each CPU shows it. Two take ten times as long.
     wrong, output = explore(tmp_path, model, switches + " RUNS=1")
     assert wrong == set(expected.split()), output[-2000:]
 

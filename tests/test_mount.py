@@ -48,7 +48,7 @@ class Mounted:
             self.text += piece.decode(errors="replace")
 
     def wait(self, condition) -> None:
-        """Until it is true; a minute means that something hangs."""
+        """Until it is true. A minute means that something hangs."""
         end = time.monotonic() + 60
         while not condition():
             assert time.monotonic() < end, self.text[-2000:]
@@ -175,8 +175,8 @@ def test_files(arch, mounted):
 
 
 def test_raw_marker(arch, mounted):
-    """Bytes of any value and every length arrive as they were written; too few and too
-    many are refused; an instance has a file of its own."""
+    """Bytes of any value and every length arrive as they were written. Too few and too
+    many are refused. An instance has a file of its own."""
     m = mounted(arch)
     top = m.folder / TRACING
     os.mkdir(top / "instances/one")
@@ -195,7 +195,7 @@ def test_raw_marker(arch, mounted):
 
 
 def test_waiting_read(arch, mounted):
-    """A read of trace_pipe waits, others go on; it ends when it is interrupted."""
+    """A read of trace_pipe waits, others go on. It ends when it is interrupted."""
     m = mounted(arch)
     with program(["cat", m.folder / TRACING / "trace_pipe"], text=True,
                  stdout=subprocess.PIPE) as cat:
@@ -265,8 +265,8 @@ def test_many_readers(mounted):
 
 
 def test_copies(mounted):
-    """splice() and sendfile() are refused, so that what uses them goes on with read(); names have
-    the types and inodes of stat(); what Linux refuses has its errors."""
+    """splice() and sendfile() are refused, so that what uses them goes on with read(). Names have
+    the types and inodes of stat(), and what Linux refuses has its errors."""
     m = mounted(ANY)
     top = m.folder / TRACING
     copy, (_, into) = m.folder.parent / "copy", os.pipe()

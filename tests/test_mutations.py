@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """make mutations: a few of the porting mistakes that are planted, others for each
-commit; the whole campaign is run by hand."""
+commit. The whole campaign is run by hand."""
 
 import re
 import subprocess

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The order log and its rules, from outside: what the kernel logs is held against
 the rules on the host (tools/patchcheck), as it is and with the code broken on
-purpose; and a log with a line taken out must not pass."""
+purpose, and a log with a line taken out must not pass."""
 
 import re
 import subprocess
@@ -47,7 +47,7 @@ def machine(request):
 
 
 def ktest(guest, name: str) -> None:
-    """Run one in-kernel test; the log that it leaves is still there."""
+    """Run one in-kernel test. The log that it leaves is still there."""
     out = guest.run(f"test patch.{name}", timeout=120)
     assert re.search(rf"^ok 1 patch\.{re.escape(name)}\s*$", out, re.M), out
 

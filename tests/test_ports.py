@@ -110,7 +110,7 @@ def test_a_copy_is_a_port(tree):
 
 
 def change(info, path: str, value):
-    """Set a field of nested objects; None takes it away."""
+    """Set a field of nested objects. None takes it away."""
     *way, last = path.split("/")
     for key in way:
         info = info[key]

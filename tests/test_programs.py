@@ -80,7 +80,7 @@ def test_trace_cmd_reads_wakeups(arch, guest):
 
 
 def test_trace_cmd_asks(arch, guest):
-    """What trace-cmd lists and says of the tracer's state; snapshots."""
+    """What trace-cmd lists and says of the tracer's state, snapshots."""
     m = guest(arch, smp=2)
     os.mkdir(m.folder / TRACING / "instances/mine")
 
@@ -229,7 +229,7 @@ def test_stream(guest):
 
 
 def test_perf(arch, guest):
-    """perf ftrace, function by function; what it counts are the lines typed in the guest."""
+    """perf ftrace, function by function. It counts the lines typed in the guest."""
     m = guest(arch, smp=2)
     if m.inside("perf", "version").returncode:
         pytest.skip("perf does not run here")
@@ -288,7 +288,7 @@ def test_trace_cmd_finds_each_tracer(guest):
 
 
 def test_inside_takes_rights_away(guest):
-    """A program cannot reach this machine's tracer, nor have it count, root or not; what the
+    """A program cannot reach this machine's tracer, nor have it count, root or not, what the
     guest has not is this machine's."""
     m = guest(ANY)
     ours = m.read("available_tracers")

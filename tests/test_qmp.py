@@ -13,7 +13,7 @@ PROGRAMS = 5  # more than QEMU's socket keeps waiting
 
 
 def test_extract_of_a_stopped_qemu(guest, tmp_path):
-    """The first has its connection; connect() itself waits for the last. Then QEMU goes on, and
+    """The first has its connection. connect() itself waits for the last. Then QEMU goes on, and
     so does the guest."""
     built(ANY)
     make("build/host/extract")

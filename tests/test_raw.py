@@ -120,7 +120,7 @@ def test_trace_cmd_reads_it(arch, image, guest, tmp_path):
         assert m, line
         theirs.append((int(m["cpu"]), int(m["pid"]), round(float(m["time"]) * 1e6),
                        m["event"], m["text"].strip()))
-    # Two CPUs may have entries of the same time; a microsecond may be rounded.
+    # Two CPUs may have entries of the same time, and a microsecond may be rounded.
     ours.sort(key=lambda e: e[0])
     theirs.sort(key=lambda e: e[0])
     for a, b in zip(ours, theirs):

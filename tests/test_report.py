@@ -62,7 +62,7 @@ def place(element: dict) -> tuple[float, float]:
 
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory):
-    """What the other commands write, of one port; of the lab, schemes that hold and that
+    """What the other commands write, of one port, of the lab, schemes that hold and that
     break."""
     folder = tmp_path_factory.mktemp("inputs")
     built(ANY)
@@ -131,7 +131,7 @@ def test_lab(page, inputs):
 
 
 def test_figures(page, inputs):
-    """Bars are as long as the figures say; Linux's stands beside ours where it is known."""
+    """Bars are as long as the figures say. Linux's stands beside ours where it is known."""
     figures = json.loads((inputs / "bench.json").read_text())["bench"]
     groups = page.all("figure")
     assert len(groups) == len(figures) > 10
@@ -149,7 +149,7 @@ def test_figures(page, inputs):
 
 
 def test_boot(page):
-    """The first task starts three CPUs; no span stands on another of its depth, and each
+    """The first task starts three CPUs. No span stands on another of its depth, and each
     frame stands on one that is as wide at least."""
     lanes = page.all("lane")
     spans = [page.all("span", lane) for lane in lanes]
@@ -179,7 +179,7 @@ def test_boot(page):
 
 
 def test_features(page):
-    """A row for each kernel, and why there is none; what looks like HTML is text."""
+    """A row for each kernel, and why there is none, and what looks like HTML is text."""
     table, = page.all("features")
     rows = [[e["text"].strip() for e in page.all("td", row)] for row in page.all("tr", table)[1:]]
     assert rows == [[ANY, "a-front-end", "little", "link", "677", "nop <4>", "391", ""],

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """tools/run's verdicts: whatever is not a whole, passing report with the right
-exit status is never a pass. Most cases are consoles made up here; the last ones
+exit status is never a pass. Most cases are consoles made up here, and the last ones
 are machines that really end that way."""
 
 import os
@@ -246,7 +246,7 @@ def test_real_hang_in_the_contract(image, run_tool, tmp_path):
 
 
 def test_watchdog_counts_what_the_guest_could_use(monkeypatch):
-    """A process that wants no CPU time hangs; one that the host gives little does not.
+    """A process that wants no CPU time hangs. One that the host gives little does not.
     A test of the contract has four seconds, any other 120."""
     console = qemu.Console()
     console.feed(b"KTAP version 1\n1..1\n# begin arch.idle\n")
@@ -283,7 +283,7 @@ def test_watchdog_counts_what_the_guest_could_use(monkeypatch):
 
 def test_real_triple_fault(image, run_tool, tmp_path):
     """An illegal instruction before there are vectors. A machine that resets then ends
-    QEMU with 0; the others stand still."""
+    QEMU with 0. The others stand still."""
     name = next(x for x in ("_start", "_start32") if x in image.symbols)
     undefined = FACTS[image.arch]["undefined"]
     elf = with_code(image, name, undefined * (32 // len(undefined)), tmp_path / "broken.elf")
@@ -359,7 +359,7 @@ def result_of(text: str, status: int | None, qemu_status: int | None = 0) -> tup
 @pytest.mark.parametrize("text,status,failures,errors", [
     (GOOD, 0, 0, 0), (FAILED, 1, 1, 0), (GOOD, 3, 0, 1), ("panic: \x1b\x01 oh\n", 1, 0, 1)])
 def test_reports(text, status, failures, errors):
-    """JUnit and KTAP say what the verdict says; a boot that is broken is a test that fails."""
+    """JUnit and KTAP say what the verdict says. A boot that is broken is a test that fails."""
     boot, verdict, reason = result_of(text, status)
     suite = ElementTree.fromstring(report.junit("nopl", boot, verdict, reason).encode())
     cases = {case.get("name"): [child.tag for child in case] for case in suite}
@@ -384,7 +384,7 @@ def test_reports(text, status, failures, errors):
 
 
 def test_reports_of_a_guest(arch, run_tool, tmp_path):
-    """tools/run writes both, with the time of each test; a file that cannot be written is
+    """tools/run writes both, with the time of each test. A file that cannot be written is
     one line."""
     junit, ktap = tmp_path / "j.xml", tmp_path / "k.tap"
     done = run_tool("--arch", arch, "--junit", junit, "--ktap", ktap,
@@ -403,7 +403,7 @@ def test_reports_of_a_guest(arch, run_tool, tmp_path):
 
 
 def test_accelerators(run_tool):
-    """kvm is used, or refused in one line with the reason; it never just fails."""
+    """kvm is used, or refused in one line with the reason. It never just fails."""
     built(ANY)
     done = run_tool("--arch", ANY, "--accel", "xen")
     assert done.returncode == 2 and "tcg and kvm are accepted" in done.stderr

@@ -223,7 +223,7 @@ def test_names(image, tmp_path, name, said):
 
 @pytest.mark.parametrize("arch", NOPS)
 def test_many_functions(arch, tmp_path):
-    """More functions than 16 bits count; RISC-V's objdump is the slow one."""
+    """More functions than 16 bits count. RISC-V's objdump is the slow one."""
     built(arch)  # mksites
     count, sites = 70_000, NOPS[arch]
     nops = ", ".join(f"0x{byte:02x}"
@@ -259,7 +259,7 @@ def test_patchpath_passes(image):
 
 def test_patchpath_fails_on_an_unannotated_call(image, tmp_path):
     """Without patch_indirect, the rendezvous' calls through pointers lead
-    anywhere; without roots there is nothing to prove. Both are errors."""
+    anywhere. Without roots there is nothing to prove. Both are errors."""
     start, stop = (image.symbols[f"__{x}_patch_indirect"]
                    for x in ("start", "stop"))
     elf = changed(image, tmp_path, start, bytes(stop - start))

@@ -26,7 +26,7 @@ def off_for(arch: str, strategy: str) -> str:
 
 
 def choose(g, strategy: str) -> None:
-    """Use that strategy; skip where the machine refuses it and says why."""
+    """Use that strategy. Skip where the machine refuses it and says why."""
     refused = g.run(f"echo {strategy} > {TRACING}/patch_strategy")
     if refused:
         assert strategy == "word" and len(refused.splitlines()) == 1, refused
@@ -44,7 +44,7 @@ def check_stress(report: str) -> None:
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_storm(arch, guest, alone, strategy):
-    """All sites on and off; afterwards the machine is as it was."""
+    """All sites on and off. Afterwards the machine is as it was."""
     g = guest(arch, smp=4, timeout=180, append=off_for(arch, strategy))
     tasks = re.search(r"(\d+) tasks", g.run("uptime"))[1]
     g.run(f"cd {TRACING}")

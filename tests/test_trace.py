@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Tracing while the machine runs: what the README shows; hundreds of switches
-under load without a task lost; and every event checked against witnesses that
+"""Tracing while the machine runs: what the README shows, hundreds of switches
+under load without a task lost, and every event checked against witnesses that
 do not depend on the tracer: the disassembly, and an emulator that counts."""
 
 import re
@@ -108,7 +108,7 @@ def dump_of(g, line: str) -> list[str]:
 
 
 def test_dump(arch, guest):
-    """The trigger dump: the whole trace on the console, as `trace` has it; the call that it is
+    """The trigger dump: the whole trace on the console, as `trace` has it, the call that it is
     for is its task's last. The task that dumps goes with its last trigger."""
     g = guest(arch, smp=4)
     g.run(f"cd {TRACING}")
@@ -257,8 +257,8 @@ def test_events_against_disassembly(arch, image, guest, tmp_path):
 
 @pytest.mark.parametrize("arch", EVERY_KERNEL, indirect=True)
 def test_trace_text(arch, image, guest):
-    """What `trace` prints: names of sites' functions; per CPU, time never runs
-    backwards; as many lines as its header says."""
+    """What `trace` prints: names of sites' functions, per CPU, time never runs
+    backwards, as many lines as its header says."""
     g = guest(arch, smp=4, append="trace_buf_size=32")
     g.run(f"cd {TRACING}")
     g.run("echo function > current_tracer")
@@ -310,7 +310,7 @@ class Witness:
                                      f"counts={self.counts_file}"]
 
     def read(self) -> dict[str, int]:
-        """Executions since the start, by function; static twins left out."""
+        """Executions since the start, by function, static twins left out."""
         data = self.counts_file.read_bytes()
         found: dict[str, int] = {}
         for addr, n in zip(self.order, struct.unpack(f"<{len(data) // 8}Q",
@@ -402,7 +402,7 @@ NEWEST = re.compile(r"^ *(\S+)-(\d+) +\[(\d{3})\] \S{5} +(\d+\.\d{6}): (\S+) <-\
 
 
 def test_panic_dumps_the_last_events(arch, run_tool):
-    """The newest first, symbolised; the last one is what led to the panic, and not what
+    """The newest first, symbolised. The last one is what led to the panic, and not what
     the panic itself calls to print."""
     done = run_tool("--arch", arch, "--smp", "2", "-v", "--append",
                     'ftrace=function ftrace_dump_on_oops run="ps; ps; panic asked"')
@@ -431,7 +431,7 @@ def test_dump_of_one_cpu_and_bad_input(arch, run_tool):
     assert re.search("^panic: ", done.stdout, re.M) and "Dumping" not in done.stdout
 
 
-# In a line of the trace, and alone; of all tasks but the one that prints them.
+# In a line of the trace, and alone, of all tasks but the one that prints them.
 TRACED = re.compile(r"\d: (sched_process_\w+: (?!.*tp_printk).*\S)")
 PRINTED = re.compile(r"(?<!\d: )(sched_process_\w+: (?!.*tp_printk).*\S)")
 

@@ -20,10 +20,10 @@ UNWIND_END, UNWIND_LOST = 1, 2
 STACK_SIZE = 0x7000
 INTERRUPT_EVERY = 4000  # steps
 
-# Commands whose work is stepped, a boot each: switches, locks, control files; what
-# function_graph's trampolines do to every call; and, with an option off, C code. (malta
+# Commands whose work is stepped, a boot each: switches, locks, control files, what
+# function_graph's trampolines do to every call, and, with an option off, C code. (malta
 # cuts a command line at 255 bytes, other parameters included.) The test gives way to
-# another task however slow the host is; a sleep may be over too soon.
+# another task however slow the host is. A sleep may be over too soon.
 LINES = ["test task.join; ps; ls /proc; cpus; help | wc; repeat 2 pwd; "
          "cat /proc/interrupts | grep -c a; test s[ty][rm]*; test param*; history",
          "cd /sys/kernel/tracing; echo a > trace_marker; cat trace | tail -1; "

@@ -5,7 +5,7 @@ TRACING = "/sys/kernel/tracing"
 
 
 def test_traceoff_on_warning(arch, guest):
-    """A CPU that has waited too long for a lock complains; that is where the trace ends."""
+    """A CPU that has waited too long for a lock complains, and that is where the trace ends."""
     g = guest(arch, smp=2, append="ftrace=function trace_event=sched_switch trace_buf_size=32 "
                                   "traceoff_on_warning")
     switch = "/proc/sys/kernel/traceoff_on_warning"

@@ -3,12 +3,12 @@
  * mkrecord: records sites the old way, as Linux's recordmcount did: in each
  * object file, before the link, by a base symbol of the section and the site's
  * offset from it, which is constant as long as the linker moves sections whole.
- * A linker that relaxes does not; mksites compares.
+ * A linker that relaxes does not, and mksites compares.
  *
  *   mkrecord --arch A --sites F -o FILE object.o ...
  *
  * FILE has a line for each site: the base symbol's source file, or "-" if it is
- * global; the base symbol; the offset in bytes.
+ * global, the base symbol, the offset in bytes.
  */
 #include "lib/scan.h"
 
@@ -32,7 +32,7 @@ struct object {
 /* One section of code. */
 struct code {
 	size_t index;
-	const char *file, *base; /* base symbol; file NULL if it is global */
+	const char *file, *base; /* base symbol, file NULL if it is global */
 	uint64_t base_value;
 	unsigned int score; /* how good a base it is */
 };
@@ -43,7 +43,7 @@ static const char *symbol_name(const struct object *o, const GElf_Sym *sym)
 }
 
 /*
- * Any function of the section will do. A global one has its name for itself; a
+ * Any function of the section will do. A global one has its name for itself. A
  * weak one may lose it to another object's.
  */
 static void find_base(const struct object *o, struct code *c)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * mksites: finds every site and every function of the linked kernel, and writes
- * them as the tables that the second link adds; then proves that the second
+ * them as the tables that the second link adds, then proves that the second
  * link moved nothing and that the tables say what the disassembly says.
  *
  *   mksites --empty [--record R] -o tables.S
@@ -16,7 +16,7 @@
  *
  *   link      the scan (default)
  *   compiler  the compiler's record, which must be there
- *   FILE      what mkrecord wrote before the link; with differences no table
+ *   FILE      what mkrecord wrote before the link. With differences no table
  *   runtime   no table: the kernel finds its sites by itself
  *
  * Each function's name stands once in the image, and has two words (lib/names.h).

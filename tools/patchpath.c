@@ -11,7 +11,7 @@
  * the table of those that can be switched: site_table. They are in kept_table, which boot
  * turns off for good. This program looks at what the finished image has in both. Two functions,
  * and what they call, may have no site at all: with RECORD=runtime the called function records
- * itself through the stub; and boot's conversion would run what it has just changed.
+ * itself through the stub, and boot's conversion would run what it has just changed.
  *
  * It also proves that the functions which synchronise a CPU's instruction fetch
  * execute the instruction for it on every way through them, and that the fences which

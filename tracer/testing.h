@@ -18,13 +18,13 @@
  * CPUs, the buffer empty. */
 void trace_test_reset(void);
 
-/* Write a control file of the tracer; the explaining line stays in
+/* Write a control file of the tracer. The explaining line stays in
  * trace_test_error. */
 int trace_test_put(const char *file, const char *text);
 int trace_test_add(const char *file, const char *text); /* as >> */
 extern char trace_test_error[160];
 
-/* Read a control file in pieces of `chunk` bytes. Its length; text ends with a NUL. */
+/* Read a control file in pieces of `chunk` bytes. Its length. text ends with a NUL. */
 ssize_t trace_test_read(const char *file, char *text, size_t size,
 			size_t chunk);
 ssize_t trace_test_read_path(const char *path, char *text, size_t size,
@@ -82,7 +82,7 @@ unsigned int trace_test_count_off(void);
 
 /* Give each CPU's ring so many KiB. */
 void trace_test_size(unsigned long kb);
-/* Entries written since the last clear; all ones if the books do not add up. */
+/* Entries written since the last clear, all ones if the books do not add up. */
 u64 trace_test_written(void);
 /* Entries of the latency that is kept, for each of which `trace` has a line. */
 unsigned int trace_test_kept_lines(void);
@@ -96,7 +96,7 @@ bool trace_test_books(struct ring_stats *sum);
 
 /*
  * An independent count of traced calls while all sites are switched: calls of
- * victim_call(), which is on all the time; of victim_other(), which is never on; and
+ * victim_call(), which is on all the time, of victim_other(), which is never on, and
  * of all other functions.
  */
 struct trace_witness {
@@ -115,7 +115,7 @@ int trace_witness_toggle(struct trace_witness *w, bool on);
 /* Switch all sites off, put everything back, and expect that the counts agree. */
 void trace_witness_end(struct trace_witness *w, struct ktest_run *t);
 
-/* Take the free memory away, but for so many pages; and give it back. What the kernel fills with
+/* Take the free memory away, but for so many pages, and give it back. What the kernel fills with
  * the rest is small, so it does not take long. */
 #define TRACE_TEST_FEW_PAGES (1000ul * nr_cpus) /* more than the rings have */
 void trace_test_memory_take(unsigned long keep);
@@ -125,8 +125,8 @@ void trace_test_memory_give(void);
  * struct trace_worker), or `calls` times, and counts. */
 struct trace_worker {
 	struct task *task;
-	unsigned int calls;  /* to make; 0: until stopped */
-	unsigned long done;  /* made so far; the task writes */
+	unsigned int calls;  /* to make. 0: until stopped */
+	unsigned long done;  /* made so far, the task writes */
 	unsigned long wrong; /* of these with a wrong result */
 	bool finished;
 };

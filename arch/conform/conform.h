@@ -26,7 +26,7 @@ void conform_flag_start(struct conform_flag *flag, u64 ns);
 /* How many interrupts of that kind the CPU has counted. */
 u32 conform_irq_count(unsigned int cpu, enum irq_kind kind);
 
-/* Send this CPU an NMI while interrupts are off. How many came; -ENOSYS: the machine has none. */
+/* Send this CPU an NMI while interrupts are off. Returns how many came. -ENOSYS: there is none. */
 int conform_nmi(void);
 
 /*
@@ -43,7 +43,7 @@ void conform_expect_kept(struct ktest_run *t);
  * the trampoline. How often in all. */
 u64 conform_interrupted_calls(void);
 
-/* How often conform_ops' function was called; it reads what a compiler may keep
+/* How often conform_ops' function was called. It reads what a compiler may keep
  * in any register. Atomic. */
 extern u32 conform_hits;
 extern struct trace_ops conform_ops;

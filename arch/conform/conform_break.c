@@ -2,7 +2,7 @@
 /*
  * Conformance of a port with the part of arch_trace.h that lets sites be switched
  * while others run them: that a unit, a tail and a word are stored as such and
- * nothing beside them; that the breakpoint traps where it stands; that a frame
+ * nothing beside them, that the breakpoint traps where it stands, that a frame
  * which is resumed has lost nothing, and runs on as the site's new state would.
  */
 #include <arch/conform/conform.h>
@@ -153,7 +153,7 @@ KTEST(tail_write, "arch_trace.break_tail")
 
 /* ---- Traps ---------------------------------------------------------------------- */
 
-/* Victims run while their sites hold breakpoints; their failures are reported here. */
+/* Victims run while their sites hold breakpoints. Their failures are reported here. */
 static struct ktest_run *run;
 static bool state; /* that the sites get */
 

@@ -258,7 +258,7 @@ static void relax_beside_a_sender(void *arg)
 	}
 }
 
-/* A CPU that spins with interrupts off takes none; none of those that come is lost. */
+/* A CPU that spins with interrupts off takes none. None of those that come is lost. */
 KTEST(arch_cpu_relax_irqs_off, "arch.cpu_relax.irqs_off")
 {
 	conform_on_each_cpu(relax_beside_a_sender, t);

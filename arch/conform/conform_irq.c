@@ -52,7 +52,7 @@ KTEST(arch_console_irq_enable, "arch.console_irq_enable")
 #define IDLE_TURNS (IDLE_US * 1000) /* of a loop: they take longer than that */
 
 /*
- * Set a timer, let so many turns of a loop pass, and one instruction more if `odd`; then
+ * Set a timer, let so many turns of a loop pass, and one instruction more if `odd`, then
  * wait. Returns how long the wait took, in ns.
  */
 static u64 idle_once(struct ktest_run *t, unsigned int turns, bool odd)

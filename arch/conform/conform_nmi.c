@@ -19,7 +19,7 @@
 static struct {
 	struct live live;
 	bool on;	 /* what the trap acts as */
-	u32 traps, hits; /* breakpoints taken; traced calls */
+	u32 traps, hits; /* breakpoints taken, traced calls */
 	u32 nmis, wrong, depth, deepest;
 	bool again; /* raise another from inside */
 } n;

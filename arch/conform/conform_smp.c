@@ -179,7 +179,7 @@ static bool is_lock(u32 offset)
 	return lo < lock_count && lock_table[lo] == offset;
 }
 
-/* How many bytes of text differ from the copy; -1 if one of them is no lock prefix. */
+/* How many bytes of text differ from the copy. -1 if one of them is no lock prefix. */
 static int text_changes(const char *copy)
 {
 	int n = 0;

@@ -115,7 +115,7 @@ static inline u64 arch_clock(void)
 	return (u64)turns << 32 | low;
 }
 
-extern u32 arch_ns_per_tick; /* a whole number; set by boot/mips */
+extern u32 arch_ns_per_tick; /* a whole number, set by boot/mips */
 
 #define READ_COUNT(to) READ_C0(to, C0_COUNT)
 #define READ_C0(to, reg) "mfc0 " to ", " C0_STRING(reg) "\n\t"

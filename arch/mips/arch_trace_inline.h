@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The inline half of arch_trace.h; site.h has the site's table. */
+/* The inline half of arch_trace.h. site.h has the site's table. */
 #ifndef ARCH_TRACE_INLINE_H
 #define ARCH_TRACE_INLINE_H
 
@@ -57,7 +57,7 @@ static inline u32 insn_addiu_v1(unsigned long target)
 
 /*
  * synci: writes the line back from the data cache and throws it out of the
- * instruction cache; it needs a `sync` and a hazard barrier afterwards, which
+ * instruction cache. It needs a `sync` and a hazard barrier afterwards, which
  * arch_text_sync() is (MIPS32 Instruction Set, SYNCI).
  */
 static inline void arch_text_sync_site(unsigned long a)

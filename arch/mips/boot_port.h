@@ -6,7 +6,7 @@
 #include <kernel/types.h>
 
 /*
- * The coherent processing system's register blocks, as kseg1 addresses; 0 when
+ * The coherent processing system's register blocks, as kseg1 addresses. 0 when
  * the CPU has none (QEMU's malta with one CPU): then interrupts and the timer
  * are those of the CPU itself.
  */

@@ -12,7 +12,7 @@ struct secondary_boot secondary_boot[MAX_CPUS];
 
 /*
  * A VP leaves reset at its BEV base, which must be 4 KiB aligned and is entered
- * through kseg1 or kseg0; there secondary_entry takes its stack and struct cpu
+ * through kseg1 or kseg0. There secondary_entry takes its stack and struct cpu
  * from secondary_boot[]. All VPs are of the boot CPU's core, so that its caches
  * are in use and coherent already, and the bit number in VP_RUN is the VP's.
  */
@@ -52,8 +52,8 @@ noreturn void arch_cpu_halt(void)
 }
 
 /*
- * A VP stops itself; starting it resets it, CP0 and all. Its own Count starts
- * anew then, which the timer alone reads, relative to now; the clock is the GIC's
+ * A VP stops itself. Starting it resets it, CP0 and all. Its own Count starts
+ * anew then, which the timer alone reads, relative to now. The clock is the GIC's
  * counter, which goes on. Count stands meanwhile and interrupts are off: in
  * QEMU one that is taken would wake a stopped VP. VP_RUNNING is clear from the
  * store on, a few instructions before the VP stands: those use registers alone.
@@ -64,8 +64,8 @@ noreturn void arch_cpu_park(void)
 
 	arch_irq_disable();
 	write_c0(C0_CAUSE, CAUSE_DC);
-	/* sync: its last stores are in memory before anybody sees it parked;
-	 * pairs with the acquire in arch_cpu_parked(). */
+	/* sync: its last stores are in memory before anybody sees it parked.
+	 * Pairs with the acquire in arch_cpu_parked(). */
 	asm volatile("	.set push\n"
 		     "	.set noreorder\n"
 		     "	sync\n"

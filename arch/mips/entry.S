@@ -183,7 +183,7 @@ END(arch_cpu_idle)
 
 /*
  * void relax_wait(void): the same for arch_relax_nap(). Whatever ends it,
- * interrupts are off at the end; an interrupt in the window is not handled.
+ * interrupts are off at the end. An interrupt in the window is not handled.
  */
 	.globl relax_wait, relax_window, relax_window_end
 LOCAL_FUNCTION(relax_wait)

@@ -43,7 +43,7 @@
 
 struct trap_frame {
 	u32 arguments[4]; /* o32: room for the handler's a0..a3 */
-	u32 reg[32];	  /* reg[0] is not used; reg[29] is sp at the trap */
+	u32 reg[32];	  /* reg[0] is not used, reg[29] is sp at the trap */
 	u32 lo, hi;
 	u32 status, cause, epc, badvaddr;
 };

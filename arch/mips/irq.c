@@ -20,7 +20,7 @@ enum { UART_IRQ = 4, CASCADE_IRQ = 2 }; /* of the i8259s */
 #define IP_IPI CAUSE_IP(2 + PIN_IPI)
 #define IP_ALL (IP_I8259 | IP_IPI | IP_TIMER)
 
-/* The shared interrupts used for IPIs are the last ones; malta wires none. */
+/* The shared interrupts used for IPIs are the last ones. Malta wires none. */
 static u32 ipi_source(u32 vp)
 {
 	return boot_info.port.gic_sources - MAX_CPUS + vp;
@@ -87,7 +87,7 @@ void arch_irq_init(void)
 
 void arch_ipi_send(unsigned int cpu)
 {
-	/* The receiver sees what was stored before; pairs with its load of
+	/* The receiver sees what was stored before. Pairs with its load of
 	 * ipi_pending, which depends on the interrupt. */
 	asm volatile("sync" : : : "memory");
 	reg_write(boot_info.port.gic, GIC_WEDGE,
@@ -97,8 +97,8 @@ void arch_ipi_send(unsigned int cpu)
 /*
  * QEMU clears the timer's bit of Cause without its lock, whenever Compare is
  * written: an interrupt that the GIC raises in that moment is lost from Cause
- * (helper_mtc0_compare(); seen as a CPU that slept on). The GIC still has it, so
- * saying it again brings it back; one too many does no harm.
+ * (helper_mtc0_compare(), seen as a CPU that slept on). The GIC still has it, so
+ * saying it again brings it back. One too many does no harm.
  */
 void ipi_again(void)
 {

@@ -145,7 +145,7 @@ lab_count2:
 	addiu	$sp, $sp, 56
 	.endm
 
-	/* Behind a site: v0, a0 to a3, t7, s0 to s8; and ra, which comes back from
+	/* Behind a site: v0, a0 to a3, t7, s0 to s8, and ra, which comes back from
 	 * at. */
 	.macro	victim_site_end
 	victim_end 2, 4, 5, 6, 7, 15, 16, 17, 18, 19, 20, 21, 22, 23, 30, 31
@@ -220,7 +220,7 @@ lab_victim_jump_yes:
 
 	/*
 	 * A leaf whose return address is taken, and its caller. The leaf looks at its
-	 * arguments; if one has changed, it returns no results, and its caller sees
+	 * arguments. If one has changed, it returns no results, and its caller sees
 	 * that. Its label is its site's, which the table needs.
 	 */
 	.type	lab_victim_return_run, @function
@@ -254,7 +254,7 @@ lab_victim_return_run:
 
 /*
  * unsigned int lab_registers(unsigned long turns, unsigned long seed): see
- * arch/arch_lab.h. sp and gp have values of their own, k0 and k1 are lost in any trap;
+ * arch/arch_lab.h. sp and gp have values of their own, k0 and k1 are lost in any trap.
  * a0 counts the turns. The caller's registers are stored below sp, then the seed.
  */
 	.section .text

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The lab's schemes on MIPS: tracer/lab/lab.h. What stands in the `jal`'s delay slot;
- * long calls; breakpoints.
+ * The lab's schemes on MIPS: tracer/lab/lab.h. The instruction in the `jal`'s delay slot,
+ * long calls, breakpoints.
  *
  * | victim   | form          | +0       | +4       | +8      | +12     | +16 |
  * |----------|---------------|----------|----------|---------|---------|-----|
@@ -13,7 +13,7 @@
  * |          | on            | lui v1   | addiu v1 | move at | jalr v1 | nop |
  *
  * A task that is held in a delay slot returns to the jump. But a `jal` has written
- * ra by then. Is it not there any more when the task goes on, ra stays wrong; so
+ * ra by then. Is it not there any more when the task goes on, ra stays wrong, so
  * the port's interrupts undo it (irq.c), where they know a site by its `move at,
  * ra`. lab_link is lab_jal with that move too far ahead for them.
  */

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-# MIPS32r5, o32, in kseg0; read by the Makefile.
+# MIPS32r5, o32, in kseg0, read by the Makefile.
 
 CROSS_COMPILE ?= $(if $(filter big,$(ENDIAN)),mips,mipsel)-linux-gnu-
 
 SITES_CHOICES := mcount mcount-ra mcount-long
 
 # -mno-abicalls -G0: nothing may use gp, which holds struct cpu. libgcc is built for
-# hard float; its integer functions, all that is
+# hard float. Its integer functions, all that is
 # used, neither care nor touch gp.
 ARCH_CFLAGS := $(if $(filter big,$(ENDIAN)),-EB,-EL) -march=mips32r5 \
 	-mabi=32 -msoft-float -mno-abicalls -G0 -mno-mips16 -mno-micromips

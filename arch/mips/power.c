@@ -4,7 +4,7 @@
 
 /*
  * UHI call 1: exit with a0. It needs `-semihosting-config enable=on`, as in
- * machine.json; without, the sdbbp is a debug exception that nothing handles.
+ * machine.json. Without, the sdbbp is a debug exception that nothing handles.
  */
 noreturn void arch_power_off(int status)
 {

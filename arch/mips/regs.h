@@ -31,14 +31,14 @@
 
 #define CAUSE_EXCCODE(c) (((c) >> 2) & 31)
 #define CAUSE_IP(n) (0x100 << (n))
-#define IP_TIMER CAUSE_IP(7) /* Count/Compare; IntCtl.IPTI */
+#define IP_TIMER CAUSE_IP(7) /* Count/Compare, IntCtl.IPTI */
 #define CAUSE_BD 0x80000000
 #define CAUSE_DC 0x08000000 /* Count stands */
 
 #define EBASE_CPUNUM 0x3ff
 #define CONFIG_AR_SHIFT 10 /* architecture release */
 #define CONFIG_AR_MASK 7
-#define CONFIG_AR_RELEASE_2 1 /* to 5; 0: release 1, 2: release 6 */
+#define CONFIG_AR_RELEASE_2 1 /* to 5. 0: release 1, 2: release 6 */
 #define CONFIG_M 0x80000000   /* the next Config register exists */
 #define CONFIG1_MMUSIZE(c) (((c) >> 25) & 63)
 #define CONFIG3_CMGCR 0x20000000 /* there is a coherence manager */

@@ -5,7 +5,7 @@
  * with `move ra, at` in its delay slot: a leaf has ra nowhere else. The two are
  * one for a preemption, since an interrupt in the slot returns to the `jr`.
  *
- * Kept: a0..a3, t7 (static chain), v0 (holds it at the site), s0..s8, sp, gp;
+ * Kept: a0..a3, t7 (static chain), v0 (holds it at the site), s0..s8, sp, gp,
  * t0..t6, t8, t9, v1, hi, lo are free: GCC emits the call as one of unknown
  * clobbers, behind a barrier that keeps the body's instructions after it.
  *
@@ -44,7 +44,7 @@
 #define TRAMPOLINE(name) \
 	FUNCTION(name); .cfi_return_column 64; trampoline_regs
 
-	/* Registers that C may change and the function may need; t1 keeps the
+	/* Registers that C may change and the function may need. t1 keeps the
 	 * caller's Status. */
 	.macro	trace_frame_save
 	addiu	$sp, $sp, -TRACE_FRAME_SIZE
@@ -101,7 +101,7 @@ END(trace_stub)
 	.size _mcount, . - _mcount
 
 /*
- * t0 = ops for all that follow; trace_ops is loaded once. For trace_entry_ring t4 = the GIC's
+ * t0 = ops for all that follow. trace_ops is loaded once. For trace_entry_ring t4 = the GIC's
  * counter, and t9 = the upper half of the address of what stands in .data.entry.
  */
 TRAMPOLINE(trace_entry)
@@ -152,7 +152,7 @@ TRAMPOLINE(trace_entry_ring)
 	ins	$t9, $t5, 8, 24
 	sw	$t9, 8($t2)			/* [35] word 2: parent, flags */
 	addiu	$t2, $t2, RING_EVENT_SIZE
-	sync	4				/* the event before its count;
+	sync	4				/* the event before its count,
 						   pairs with readers' acquire
 						   of ring.cur */
 	sw	$t2, CPU_HEAD_RING_CUR($gp)

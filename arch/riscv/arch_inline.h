@@ -19,12 +19,12 @@ void trap_handler(struct trap_frame *f, bool stack_lost);
 void task_first(void);
 bool csr_probe_instret(void);
 bool csr_probe_stimecmp(void);
-void plic_enable(u32 irq); /* irq.c; to the calling CPU */
+void plic_enable(u32 irq); /* irq.c, to the calling CPU */
 void plic_interrupt(void);
 void ipi_acknowledge(void);
 void timer_silence(void);	    /* clock.c */
 void riscv_relax(void);		    /* interrupts off */
-extern char boot_stack[STACK_SIZE]; /* start.S; a page below it is its guard */
+extern char boot_stack[STACK_SIZE]; /* start.S. A page below it is its guard */
 extern char boot_stack_guard[];
 void secondary_start(void);	   /* secondary.S */
 extern struct cpu *riscv_starting; /* cpu.c: whom start.S sends there */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* RISC-V: the inline half of arch/arch_trace.h; the site's table is in site.h. */
+/* RISC-V: the inline half of arch/arch_trace.h. The site's table is in site.h. */
 #ifndef ARCH_RISCV_ARCH_TRACE_INLINE_H
 #define ARCH_RISCV_ARCH_TRACE_INLINE_H
 

@@ -6,7 +6,7 @@
 #include <kernel/types.h>
 
 struct boot_port {
-	/* Physical addresses; 0: there is none. */
+	/* Physical addresses. 0: there is none. */
 	u64 uart; /* ns16550 */
 	u64 plic, plic_size;
 	u64 power; /* sifive,test0 */

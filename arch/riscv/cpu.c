@@ -25,7 +25,7 @@ int arch_cpu_start(unsigned int cpu)
 
 void arch_cpu_idle(void)
 {
-	/* wfi ends when an interrupt is pending, even while they are off; it
+	/* wfi ends when an interrupt is pending, even while they are off. It
 	 * is taken at the enabling. So none can slip in between. */
 	asm volatile("wfi" ::: "memory");
 	arch_irq_enable();

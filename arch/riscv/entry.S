@@ -36,7 +36,7 @@
  * may be anything: it is used only if a whole frame fits between it and the
  * bottom of the running task's stack. Otherwise storing the frame would fault
  * in the guard page, and that trap's frame too, for ever. No room, or a wild
- * sp: the CPU's emergency stack, from its top; but if sp already lies in there
+ * sp: the CPU's emergency stack, from its top, but if sp already lies in there
  * (a fault while a fault is being reported), from where it is.
  */
 	.globl	trap_vectors
@@ -161,7 +161,7 @@ END(task_begin)
 
 /*
  * bool csr_probe_*(void): may this mode use the register? An access that may
- * not be traps; stvec leads it back here. Interrupts off.
+ * not be traps. stvec leads it back here. Interrupts off.
  */
 .macro probe name, instruction:vararg
 FUNCTION(\name)

@@ -6,7 +6,7 @@
 #ifndef ARCH_RISCV_FRAME_H
 #define ARCH_RISCV_FRAME_H
 
-/* Register x<n>; the place of x0, which is always 0, holds the pc. */
+/* Register x<n>. The place of x0, which is always 0, holds the pc. */
 #define FRAME_REG(n) (8 * (n))
 #define FRAME_PC FRAME_REG(0)
 #define FRAME_STATUS 256
@@ -29,7 +29,7 @@
 #define SCRATCH_START 2 /* stack pointer for a CPU that comes up */
 #define SCRATCH_STACK 3 /* lowest byte of the running task's stack */
 
-/* Stacks of tasks, idle ones and the boot stack; and of a CPU's last resort. */
+/* Stacks of tasks, idle ones and the boot stack, and of a CPU's last resort. */
 #define STACK_SIZE 0x7000 /* TASK_STACK_SIZE */
 #define TRAP_STACK_SIZE 8192
 

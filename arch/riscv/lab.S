@@ -253,7 +253,7 @@ victim_data lab_victim_jump
 
 /*
  * A function whose return address is taken, and its caller. The function looks at its
- * arguments; if one has changed, it returns no results, and its caller sees that.
+ * arguments. If one has changed, it returns no results, and its caller sees that.
  */
 .macro give_results
 	ld	a0, 8 * 32(t0)
@@ -278,7 +278,7 @@ lab_victim_return_run:
 
 /*
  * unsigned int lab_registers(unsigned long turns, unsigned long seed): see
- * arch/arch_lab.h. sp, gp and tp have values of their own; a0 counts the turns. The
+ * arch/arch_lab.h. sp, gp and tp have values of their own. a0 counts the turns. The
  * caller's registers are stored below sp, then the seed.
  */
 FUNCTION(lab_registers)

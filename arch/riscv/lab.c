@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The lab's schemes on RISC-V: tracer/lab/lab.h. Calls of two words, toggled and
- * retargeted in every way; live words that are misaligned; breakpoints.
+ * retargeted in every way, live words that are misaligned, breakpoints.
  *
  * | form         | word 0        | word 1        |
  * |--------------|---------------|---------------|

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where the image lies; for the linker script, assembly and C. All physical
+ * Where the image lies, for the linker script, assembly and C. All physical
  * memory and all devices are mapped once, at KERNEL_OFFSET: the lowest address
  * of Sv39's upper half. The image is part of that direct map, so there is no
  * second mapping of text that could be left writable.

@@ -27,7 +27,7 @@ static u64 kernel_root[PTES] __attribute__((aligned(PAGE_SIZE)));
 /*
  * The kernel's root and one entry more: the gigabyte of the image at its
  * physical addresses, writable, not executable. A CPU that patches changes to
- * this root with interrupts off; every other CPU stays on kernel_root, where
+ * this root with interrupts off. Every other CPU stays on kernel_root, where
  * the alias does not exist.
  */
 static u64 alias_root[PTES] __attribute__((aligned(PAGE_SIZE)));
@@ -154,7 +154,7 @@ int arch_guard_page(void *page, bool on)
 
 	if (!pte || !*pte)
 		return -EINVAL;
-	/* One store; guards of different stacks are different entries. */
+	/* One store. Guards of different stacks are different entries. */
 	WRITE_ONCE(*pte, on ? *pte & ~(u64)PTE_V : *pte | PTE_V);
 	/*
 	 * The firmware's remote fence (mask base -1: all harts) where we cannot

@@ -4,9 +4,9 @@
 CROSS_COMPILE ?= riscv64-linux-gnu-
 BOOT_SRCS := boot/fdt.c
 
-# Front ends; sites/ has the layout of each.
+# Front ends. sites/ has the layout of each.
 #   patchable     four c.nop at a function's entry. -falign-functions=4 keeps the
-#                 live word in one naturally aligned store; GCC ignores it for
+#                 live word in one naturally aligned store. GCC ignores it for
 #                 cold functions, which patch.c then writes by halves
 #   patchable-nc  the same without compressed instructions: two nop
 #   mcount        -pg: jal ra,_mcount behind the prologue, relaxed by the linker

@@ -13,7 +13,7 @@ noreturn void arch_power_off(int status)
 	if (power)
 		mmio_write32((u64)arch_phys_to_virt(power),
 			     TEST_FAIL | power_status(status) << 16);
-	/* Shutdown (0); reason: none (0), system failure (1). */
+	/* Shutdown (0), reason: none (0), system failure (1). */
 	sbi_call(SBI_SRST, SBI_SRST_RESET, 0, status != 0, 0, 0);
 	arch_cpu_halt();
 }

@@ -51,7 +51,7 @@ TRAMPOLINE(trace_entry_off)
 END(trace_entry_off)
 
 /*
- * One event; the CPU is fixed and the ring ours alone while interrupts are off.
+ * One event. The CPU is fixed and the ring ours alone while interrupts are off.
  * A reader on another CPU that sees the new ring.cur must see the event too: the
  * fence pairs with the reader's acquire of ring.cur.
  */
@@ -104,7 +104,7 @@ END(trace_entry_ring)
 	mv	a0, IP
 .endm
 
-/* Interrupts are off; t1: SSTATUS_SIE if they were on at the site. */
+/* Interrupts are off. t1: SSTATUS_SIE if they were on at the site. */
 TRAMPOLINE(call_slow)
 	save
 	lhu	a2, CPU_HEAD_PREEMPT(tp)
@@ -156,7 +156,7 @@ END(trace_entry_return)
 
 /*
  * One call of function_graph: what the task keeps of it, its event, and then, with both
- * counts, the way back. t6 is where the task keeps it, less TASK_TAKEN; t4 the slot. A depth
+ * counts, the way back. t6 is where the task keeps it, less TASK_TAKEN, t4 the slot. A depth
  * that the task has from an earlier session counts no more: C begins anew.
  */
 TRAMPOLINE(trace_entry_graph)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The inline part of the contract in arch_trace.h; the site's table is in
+/* The inline part of the contract in arch_trace.h. The site's table is in
  * patch.c. */
 #ifndef X86_64_ARCH_TRACE_INLINE_H
 #define X86_64_ARCH_TRACE_INLINE_H
@@ -69,8 +69,8 @@ static inline u64 arch_live_read(struct live l)
 
 /*
  * One store of an aligned 8-byte word replaces a live instruction that begins at most
- * this many bytes into the word, while other CPUs fetch it; -1: no store may.
- * arch_nop_select() sets it; arch_word_refused says why.
+ * this many bytes into the word, while other CPUs fetch it. -1: no store may.
+ * arch_nop_select() sets it. arch_word_refused says why.
  */
 extern int patch_word_last;
 
@@ -99,7 +99,7 @@ static inline void arch_live_write(struct live l, long delta, u64 bytes)
 
 static inline void arch_text_sync_site(unsigned long a)
 {
-	(void)a; /* caches are coherent; arch_text_sync() is all it takes */
+	(void)a; /* caches are coherent. arch_text_sync() is all it takes */
 }
 
 #endif

@@ -12,7 +12,7 @@ struct boot_port {
 	u32 ioapic_gsi;	 /* global interrupt number of its first pin */
 	u32 console_gsi; /* COM1's, after the MADT's overrides */
 	bool console_level, console_low;
-	u16 pm_timer; /* I/O ports, from the FADT; 0: none */
+	u16 pm_timer; /* I/O ports, from the FADT. 0: none */
 	u16 pm_control;
 	u64 ram_top;	  /* end of RAM within the direct map */
 	u64 ram_left_out; /* bytes of RAM beyond it */

@@ -9,7 +9,7 @@
 #include <kernel/printk.h>
 
 #define PM_TIMER_HZ 3579545
-#define PM_TIMER_MASK 0xffffff /* 24 bits count; it wraps after 4.7 s */
+#define PM_TIMER_MASK 0xffffff /* 24 bits count. It wraps after 4.7 s */
 #define CALIBRATION_PM_TICKS (PM_TIMER_HZ / 200)
 #define CALIBRATIONS 10
 #define STUCK_TSC_TICKS (10ull << 30) /* seconds on any CPU */
@@ -60,7 +60,7 @@ static u32 pm_elapsed(const struct sample *from)
 	return (inl(boot_info.port.pm_timer) - from->pm) & PM_TIMER_MASK;
 }
 
-/* 5 ms after a sample. Port reads leave the virtual machine; spinning in between is cheap. */
+/* 5 ms after a sample. Port reads leave the virtual machine. Spinning in between is cheap. */
 static struct sample sample_after(const struct sample *from)
 {
 	while (pm_elapsed(from) < CALIBRATION_PM_TICKS) {
@@ -174,7 +174,7 @@ void arch_timer_set(u64 deadline)
 	timer_program(deadline);
 }
 
-/* An interrupt within so many ticks; the kernel's own deadline stays. */
+/* An interrupt within so many ticks. The kernel's own deadline stays. */
 static void timer_soon(u64 ticks)
 {
 	timer_program(min(timer_deadline[cpu_index()], arch_clock() + ticks));
@@ -214,7 +214,7 @@ static void nap_irqs_off(u64 ticks)
 }
 
 /*
- * A nap in a spin loop, in a virtual machine; false: not now. The machine's other CPUs are
+ * A nap in a spin loop, in a virtual machine. False: not now. The machine's other CPUs are
  * threads of a host that may have fewer CPUs. The CPU that is waited for may need the host
  * CPU that this one spins on: switching 517 sites sixty times by breakpoints, 4 CPUs on a
  * host of 2, took 11.3 s with `pause` and 1.0 s with naps.
@@ -243,7 +243,7 @@ bool clock_nap(void)
 
 /*
  * The count has 32 bits and the rates are measured, so that the interrupt may
- * come before its time; then the rest is waited for.
+ * come before its time, then the rest is waited for.
  */
 bool clock_timer_expired(void)
 {

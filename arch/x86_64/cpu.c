@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Starting, idling and stopping CPUs; the first stack of a task. */
+/* Starting, idling and stopping CPUs, the first stack of a task. */
 #include <arch/arch.h>
 #include <boot/boot_info.h>
 #include <kernel/cpu/cpu.h>
@@ -31,7 +31,7 @@ static void delay_us(u64 us)
 
 /*
  * INIT, then STARTUP twice (SDM 3A, 8.4.4.1). The manual's wait of 10 ms after
- * INIT is for APICs outside of the processor, which no 64-bit CPU has; Linux
+ * INIT is for APICs outside of the processor, which no 64-bit CPU has. Linux
  * does not wait at all there.
  */
 int arch_cpu_start(unsigned int cpu)
@@ -66,7 +66,7 @@ PATCH_ROOT(secondary_main);
 /*
  * Once `parked` is set, another CPU may free the idle task's stack. So this CPU stores
  * nothing any more, and its stack pointer points elsewhere by then, for a machine check
- * would push a frame. NMIs that the machine raises on all CPUs are masked; INIT ends
+ * would push a frame. NMIs that the machine raises on all CPUs are masked. INIT ends
  * the halt and undoes the mask.
  */
 void arch_cpu_park(void)
@@ -95,7 +95,7 @@ bool arch_cpu_parked(unsigned int cpu)
 
 /*
  * f0 becomes 3e and back, never 90: DS: in front of such an instruction means
- * nothing in 64-bit code (SDM 1, 3.4.2.1; AMD APM vol. 3, 1.2.4), so it
+ * nothing in 64-bit code (SDM 1, 3.4.2.1, AMD APM vol. 3, 1.2.4), so it
  * stays ONE instruction, whole again for a task that was preempted before it.
  * 90 would be one of its own: a task preempted behind it would run what follows
  * without its lock when that is put back.
@@ -137,7 +137,7 @@ void arch_cpu_halt(void)
 }
 
 /*
- * rbp = 0 and a return address of 0 above task_start() end every walk; the
+ * rbp = 0 and a return address of 0 above task_start() end every walk, the
  * stack is aligned there as after a call.
  */
 void arch_task_init(struct task *t, void *stack_top)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Traps and interrupts, from the vector to trap_dispatch() and back; and the
+ * Traps and interrupts, from the vector to trap_dispatch() and back, and the
  * switch between two tasks.
  */
 #include <arch/asm.h>
@@ -35,7 +35,7 @@
 
 /*
  * One stub for each vector: the CPU does not say which one it took. Vectors
- * 8, 10 to 14, 17, 21, 29 and 30 come with an error code (SDM 3A, 6.15); for
+ * 8, 10 to 14, 17, 21, 29 and 30 come with an error code (SDM 3A, 6.15). For
  * the others a 0 makes the frames alike.
  */
 	.section .text.vectors, "ax"

@@ -146,7 +146,7 @@ behind lab_lock
 victim_data lab_lock
 
 /*
- * run(n, behind): n locked increments, where no register matters; all but the
+ * run(n, behind): n locked increments, where no register matters, all but the
  * first one byte into the site if `behind`. The prefix is a page's last byte:
  * QEMU translates no block of instructions over a page's end, so that interrupts
  * come behind a 90 without -icount too.
@@ -206,7 +206,7 @@ victim_data lab_victim_jump
 
 /*
  * A function whose return address is taken, and its caller. The function looks at its
- * arguments; if one has changed, it returns no results, and its caller sees that.
+ * arguments. If one has changed, it returns no results, and its caller sees that.
  */
 	.balign 16
 	.type lab_victim_return_run, @function
@@ -235,7 +235,7 @@ victim_data lab_victim_return
 
 /*
  * unsigned int lab_registers(unsigned long turns, unsigned long seed): see
- * arch/arch_lab.h. rdi counts the turns; the seed is on the stack, too.
+ * arch/arch_lab.h. rdi counts the turns. The seed is on the stack, too.
  */
 	.text
 FUNCTION(lab_registers)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The lab's schemes on x86-64: tracer/lab/lab.h. NOPs of one instruction and of
- * several; calls that are torn, and what the breakpoint makes of it; lock
+ * several, calls that are torn, and what the breakpoint makes of it, lock
  * prefixes.
  *
  * | form             | bytes              | instructions           |
@@ -243,7 +243,7 @@ LAB_SCHEME(lock3e_smp, LOCK("lock-3e", lock3e), .form = LOCK3E, MOVE(UP, SMP),
  *	writes form "smp"
  *	releases it, adds	adds, each time from where it was held on
  *
- * Each time, because one increment without a lock may be lucky; and where the
+ * Each time, because one increment without a lock may be lucky, and where the
  * host runs the two CPUs in turns, the turn must end within an increment.
  */
 #define ADDS 64u      /* in one go */
@@ -288,7 +288,7 @@ static bool hold_adder(struct adder *a, unsigned long pc)
 	return held;
 }
 
-/* Both add, to the adder's end; how many counts are lost. */
+/* Both add, to the adder's end, and return how many counts are lost. */
 static u32 add_both(struct adder *a)
 {
 	u32 made = 0, before = a->made;
@@ -319,7 +319,7 @@ static u32 add_round(struct ktest_run *t, struct lab_case *c)
 	return a.task ? add_both(&a) : 0;
 }
 
-/* Rounds until counts are lost: how many; but not more than `most` rounds. */
+/* Rounds until counts are lost: how many, but not more than `most` rounds. */
 static u32 lose_counts(struct ktest_run *t, const struct lab_scheme *scheme,
 		       unsigned int most)
 {

@@ -49,7 +49,7 @@ static u64 table_entry(const u64 *table)
 	return arch_virt_to_phys(table) | PTE_PRESENT | PTE_WRITE;
 }
 
-/* The entry of an address in the direct map; its table must exist. */
+/* The entry of an address in the direct map. Its table must exist. */
 static u64 *direct_pte(unsigned long va)
 {
 	u64 entry = direct_pd[PD_INDEX(va)];

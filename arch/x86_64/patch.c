@@ -55,7 +55,7 @@ static const struct nop {
 	/*
 	 * ds lea 0(%rsi),%rsi: needs nothing beyond the base instruction set.
 	 * The REX prefix 48 matters: the well-known 3e 8d 74 26 00 is a NOP in
-	 * 32-bit code only; in 64-bit code it clears the upper half of rsi, the
+	 * 32-bit code only. In 64-bit code it clears the upper half of rsi, the
 	 * second argument.
 	 */
 	{ "generic", { 0x3e, 0x48, 0x8d, 0x76, 0x00 }, 5 },
@@ -92,7 +92,7 @@ static bool cpu_is_amd(void)
 	       vendor.ecx == 0x444d4163; /* "Auth" "enti" "cAMD" */
 }
 
-/* By the vendor and family of CPUID (SDM 2A, CPUID; AMD 25481). */
+/* By the vendor and family of CPUID (SDM 2A, CPUID, AMD 25481). */
 static const struct nop *nop_best(void)
 {
 	u32 signature = cpuid(1).eax;
@@ -205,13 +205,13 @@ void arch_break_resume(struct trap_frame *f, struct live l, bool on)
 	f->rip = (unsigned long)trace_entry;
 }
 
-/* Interrupt state between open and close; each CPU touches its own. */
+/* Interrupt state between open and close. Each CPU touches its own. */
 static irq_state_t text_irq_state[MAX_CPUS];
 
 /*
  * alias_root maps all that kernel_root does and the image once more, writable.
  * Interrupts stay off, so that nothing but the caller runs on it, and no other
- * CPU loads it; leaving it drops every translation of the alias, since none is
+ * CPU loads it. Leaving it drops every translation of the alias, since none is
  * global (SDM 3A, 4.10.4.1).
  */
 long arch_text_open(void)

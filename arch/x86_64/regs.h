@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Registers of the processor and of the PC around it, as named in Intel's
- * Software Developer's Manual (SDM) and the ACPI specification; and the few
+ * Software Developer's Manual (SDM) and the ACPI specification, and the few
  * functions that the port's own files share.
  */
 #ifndef X86_64_REGS_H
@@ -41,7 +41,7 @@
 #define PTE_UNCACHED 0x18 /* write-through and cache-disable */
 #define PTE_LARGE 0x80
 
-/* Interrupt vectors; a higher 16 is served first. */
+/* Interrupt vectors. A higher 16 is served first. */
 #define VECTOR_NMI 2
 #define VECTOR_BREAKPOINT 3
 #define VECTOR_PIC 0x20 /* to 0x2f: masked, but a spurious one can come */
@@ -173,14 +173,14 @@ void lapic_map(void);
 /* Send interrupt `gsi` of the I/O APIC to the boot CPU as `vector`. */
 void ioapic_route(u32 gsi, u8 vector, bool level, bool low);
 
-/* clock.c: VECTOR_TIMER arrived; true if the deadline was reached. */
+/* clock.c: VECTOR_TIMER arrived. True if the deadline was reached. */
 bool clock_timer_expired(void);
 /* clock.c: this CPU's timer is used no more until arch_timer_init(). */
 void clock_leave(void);
 
 /* trap.c: what entry.S calls for every vector, and where that returns to. */
 void trap_dispatch(struct trap_frame *f);
-/* entry.S: sleep until an interrupt, which is on then; and its NOP and HLT. */
+/* entry.S: sleep until an interrupt, which is on then, and its NOP and HLT. */
 void wait_irq(void);
 extern const char wait_nop[], wait_hlt[];
 /* entry.S: one stub of VECTOR_STUB_SIZE bytes for each vector. */

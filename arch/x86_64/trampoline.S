@@ -45,7 +45,7 @@
 .endm
 
 /*
- * Compiled calls, before boot has turned them into NOPs; with RECORD=runtime the
+ * Compiled calls, before boot has turned them into NOPs. With RECORD=runtime the
  * calls are what tells the tracer of its sites. NMIs are left out: they may come
  * while it takes one down.
  */
@@ -77,7 +77,7 @@ END(trace_entry_off)
 
 /*
  * One event into this CPU's ring. Interrupts are off, because one that came
- * between reading ring.cur and advancing it would write into the same slot; an
+ * between reading ring.cur and advancing it would write into the same slot, an
  * NMI does come, and is sent to C, which drops it.
  */
 FUNCTION(trace_entry_ring)

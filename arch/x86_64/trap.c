@@ -181,7 +181,7 @@ static void trap_nmi(struct cpu *cpu)
 	cpu->head.preempt_count &= ~PREEMPT_NMI;
 }
 
-/* The tracer's first of all; rip is behind the int3. */
+/* The tracer's first of all. rip is behind the int3. */
 static bool trap_int3(struct trap_frame *f)
 {
 	f->rip--;

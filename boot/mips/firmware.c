@@ -46,7 +46,7 @@ static const char *monitor_environment(const u32 *env, const char *name)
 	return NULL;
 }
 
-/* A memory size in bytes from the environment; 0: there is none that makes sense. */
+/* A memory size in bytes from the environment. 0: there is none that makes sense. */
 static u64 memory_size(const u32 *env, const char *name)
 {
 	const char *text = monitor_environment(env, name);
@@ -95,7 +95,7 @@ static bool take_number(const char **text, const char *name, u64 *value)
 }
 
 /*
- * argv[1] is -append's text; with an initrd, "rd_start=ADDRESS rd_size=BYTES "
+ * argv[1] is -append's text. With an initrd, "rd_start=ADDRESS rd_size=BYTES "
  * before it, the address one of kseg0, sign-extended to 64 bits.
  */
 static void find_cmdline(u32 argc, const u32 *argv)
@@ -119,7 +119,7 @@ static void find_cmdline(u32 argc, const u32 *argv)
 }
 
 /* The coherence manager's registers, or 0. QEMU's P5600 always claims to have
- * one; if so, its GCR_BASE says where. */
+ * one. If so, its GCR_BASE says where. */
 static unsigned long find_gcr(void)
 {
 	u32 phys;

@@ -24,7 +24,7 @@ FUNCTION(secondary_entry)
 	addiu	$t1, %lo(secondary_boot)
 	addu	$t0, $t0, $t1
 	/* kseg0 cached as on the boot CPU, before anything is read that a cache
-	 * may hold; all VPs share one core's caches. */
+	 * may hold. All VPs share one core's caches. */
 	mfc0	$t2, C0_CONFIG
 	lw	$t3, 8($t0)
 	ins	$t2, $t3, 0, 3

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The boot VP, from the monitor (QEMU's stand-in for YAMON): a0 argc, a1 argv,
- * a2 pairs of environment names and values, a3 bytes of memory; interrupts off,
+ * a2 pairs of environment names and values, a3 bytes of memory, interrupts off,
  * in kseg0, memory above the image's file contents cleared by the loader.
  */
 #include <arch/asm.h>
@@ -29,7 +29,7 @@ FUNCTION(_start)
 	andi	$t0, $t0, EBASE_CPUNUM
 	bnez	$t0, park_cpu
 	nop
-	/* BEV until there are vectors; ERL off, or kuseg would be memory. */
+	/* BEV until there are vectors, ERL off, or kuseg would be memory. */
 	li	$t0, STATUS_BEV
 	mtc0	$t0, C0_STATUS
 	ehb

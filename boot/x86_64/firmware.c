@@ -222,7 +222,7 @@ static const u8 *find_table(const struct rsdp *r, const char *signature,
 	boot_fail("ACPI has no table %s", signature);
 }
 
-/* The boot CPU has index 0 already; the others follow as they come. */
+/* The boot CPU has index 0 already. The others follow as they come. */
 static void add_cpu(u32 id, u32 flags)
 {
 	if (!(flags & LAPIC_ENABLED) || id == boot_info.cpu_hwid[0].id)

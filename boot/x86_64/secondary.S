@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * How another CPU starts: in real mode at SECONDARY_PAGE, where arch_cpu_start()
- * puts a copy of the first few bytes; protected and long mode as the boot CPU;
+ * puts a copy of the first few bytes, protected and long mode as the boot CPU,
  * then by its APIC id to its stack.
  */
 #include <arch/asm.h>

@@ -29,7 +29,7 @@ _start:
 	movl %ebx, %esi
 	ljmp $SEG_CODE32, $enter_long_mode
 
-/* From SECONDARY_PAGE, with boot_gdt loaded; esi = 0 tells them apart. */
+/* From SECONDARY_PAGE, with boot_gdt loaded. esi = 0 tells them apart. */
 	.globl secondary_protected
 secondary_protected:
 	xorl %esi, %esi
@@ -121,7 +121,7 @@ boot_gdt_pointer:
 
 /*
  * The first page tables: 4 GiB where they are, for firmware's data and for code
- * below; the first GiB also at KERNEL_OFFSET. Writable and executable: from
+ * below, the first GiB also at KERNEL_OFFSET. Writable and executable: from
  * arch_mmu_init() on only a CPU that starts sees them, for a few instructions.
  */
 	.balign 4096

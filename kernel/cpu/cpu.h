@@ -21,7 +21,7 @@ struct cpu {
 	/* Written by other CPUs. */
 	u32 ipi_pending; /* enum ipi bits, atomic */
 
-	/* Written by this CPU alone; other CPUs read some of it as a hint. */
+	/* Written by this CPU alone. Other CPUs read some of it as a hint. */
 	u64 irq_counts[NR_IRQ_KINDS];
 	struct trap_frame *irq_frame; /* of the interrupt being handled */
 	bool in_stop;		      /* inside a rendezvous */
@@ -34,7 +34,7 @@ struct cpu {
 };
 
 extern struct cpu cpus[MAX_CPUS];
-extern unsigned int nr_cpus; /* present; set once at boot */
+extern unsigned int nr_cpus; /* present, set once at boot */
 /*
  * The CPUs that answer interrupts, and those of them that are given tasks
  * (kernel/cpu/hotplug.c). cpus_online changes only while the turns of cpu_call() and
@@ -77,10 +77,10 @@ enum ipi {
 
 /* Make the CPUs' structs usable, and the boot CPU the one online. First of all. */
 void cpu_init_boot(void);
-/* Set nr_cpus from boot_info and maxcpus=; says what is left out. */
+/* Set nr_cpus from boot_info and maxcpus=, and says what is left out. */
 void cpu_count(void);
 
-/* Tell a CPU, not this one. Any context; never while CPUs are stopped. */
+/* Tell a CPU, not this one. Any context, never while CPUs are stopped. */
 void ipi_send(unsigned int cpu, enum ipi why);
 /*
  * For the tracer: let each CPU of mask run the hook soon, with interrupts off, in an

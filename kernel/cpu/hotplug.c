@@ -4,22 +4,22 @@
  * same way.
  *
  *	cpu_up(), elsewhere		the CPU
- *	STARTING: arch_cpu_start()	its own set-up; runs no site
+ *	STARTING: arch_cpu_start()	its own set-up, runs no site
  *					READY: waits
  *	takes the turns: JOIN		enters cpus_online, then synchronises
  *					ONLINE: answers, runs its idle task
- *	gives the turns; cpus_active:
+ *	gives the turns, cpus_active:
  *	tasks may come
  *
  *	cpu_down(), elsewhere		the CPU
- *	out of cpus_active; what is
+ *	out of cpus_active, what is
  *	queued moves: DRAINING		what runs moves when it is switched away
  *					QUIET: nothing but the idle task is left
  *	takes the turns, out of
  *	cpus_online: LEAVE		interrupts off for good, last site
  *					GONE: parks
  *	takes its timers, gives the
- *	turns; parked: OFFLINE
+ *	turns, parked: OFFLINE
  *
  * The turns are those of stop_cpus() and of cpu_call(). A CPU that has either turn
  * has a set of online CPUs that does not change, and all of them answer. A CPU that
@@ -60,11 +60,11 @@ u64 cpu_start_ns = 10 * NSEC_PER_SEC;
 
 enum cpu_state {
 	CPU_OFFLINE,  /* parked, or never started: cpu_up() alone acts */
-	CPU_STARTING, /* told to start; no sign of life yet */
-	CPU_READY,    /* set up, interrupts off; waits to be let in */
+	CPU_STARTING, /* told to start, no sign of life yet */
+	CPU_READY,    /* set up, interrupts off, waits to be let in */
 	CPU_JOIN,     /* cpu_up() has the turns: it enters cpus_online */
 	CPU_ONLINE,   /* synchronised since it is there: answers and works */
-	CPU_DRAINING, /* gets no more tasks; the last one is on its way out */
+	CPU_DRAINING, /* gets no more tasks, the last one is on its way out */
 	CPU_QUIET,    /* its idle task alone is left, and still answers */
 	CPU_LEAVE,    /* cpu_down() has the turns: it is out of cpus_online */
 	CPU_GONE,     /* answers no interrupt, runs no site, is about to park */
@@ -75,7 +75,7 @@ static u32 states[MAX_CPUS];
 
 static struct mutex changing = MUTEX_INIT(changing);
 static struct wait_queue quiet_wait = WAIT_QUEUE_INIT(quiet_wait);
-/* Are the kernel's atomics so now? As compiled, at first; under `changing`. */
+/* Are the kernel's atomics so now? As compiled, at first, under `changing`. */
 static bool smp_atomics = true;
 
 void (*cpu_event_hook)(unsigned int cpu, enum cpu_event event);

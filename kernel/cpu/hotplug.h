@@ -48,7 +48,7 @@ enum cpu_event {
 extern void (*cpu_event_hook)(unsigned int cpu, enum cpu_event event);
 
 FAULT_DECLARE(cpu_join_unsynced);
-FAULT_DECLARE(cpu_join_late); /* of CPU fault_cpu_join_late.cpu; 0: of each */
+FAULT_DECLARE(cpu_join_late); /* of CPU fault_cpu_join_late.cpu. 0: of each */
 FAULT_DECLARE(cpu_park_late);
 /* How long cpu_up() and cpu_down() wait for a CPU. A test shortens it. */
 extern u64 cpu_start_ns;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Proves that a CPU goes and comes back, alone or with others, and that what cannot
- * be done is refused and changes nothing; through calls, through control files, and
+ * be done is refused and changes nothing, through calls, through control files, and
  * for a CPU that arrives late.
  */
 #include <boot/boot_info.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The rendezvous. One CPU leads; the others are held in their IPI handler.
+ * The rendezvous. One CPU leads. The others are held in their IPI handler.
  *
  *	leader			every other CPU
  *	stop_cpus: GATHER	takes the IPI, enters stop_hold(), arrives
@@ -31,18 +31,18 @@
 #include <kernel/time.h>
 
 enum stop_state {
-	STOP_IDLE,   /* no rendezvous; the leader alone leaves this state */
-	STOP_GATHER, /* IPIs are out; CPUs arrive, interrupts off from there */
-	STOP_CHANGE, /* all are in; the leader's change() runs */
-	STOP_SYNC,   /* changed; every CPU runs sync() by itself and leaves */
+	STOP_IDLE,   /* no rendezvous, the leader alone leaves this state */
+	STOP_GATHER, /* IPIs are out. CPUs arrive, interrupts off from there */
+	STOP_CHANGE, /* all are in, and the leader's change() runs */
+	STOP_SYNC, /* changed, and every CPU runs sync() by itself and leaves */
 };
 
 static struct {
 	u32 turn;		/* one rendezvous at a time */
-	u32 state;		/* enum stop_state; the leader writes */
+	u32 state;		/* enum stop_state, the leader writes */
 	u32 arrived, left;	/* others, counted by themselves */
 	struct stop_work *work; /* from GATHER to IDLE */
-	u64 held[MAX_CPUS];	/* arch_clock() ticks; each CPU its own */
+	u64 held[MAX_CPUS];	/* arch_clock() ticks, each CPU its own */
 } stop;
 
 notrace bool stop_active(void)

@@ -155,7 +155,7 @@ int ctl_open(const char *path, bool write, bool truncate,
 
 /* ---- Folders ------------------------------------------------------------------ */
 
-/* The folders that a path would be one of, with its name there; or NULL. */
+/* The folders that a path would be one of, with its name there, or NULL. */
 static const struct ctl_folders *folders_of(const char *path, char *name)
 {
 	const struct ctl_folders *folders;

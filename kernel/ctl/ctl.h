@@ -20,7 +20,7 @@ struct mutex;
 struct ctl_folders {
 	const char *path; /* the folder that they are in */
 	const char *root; /* the folder whose files they have */
-	/* The name of folder i: "" if there is none of that number; NULL: nor of any above. */
+	/* The name of folder i: "" if there is none of that number. NULL: nor of any above. */
 	const char *(*name)(unsigned int i);
 	/* Make a folder, or remove one. 0, or an error explained by ctl_error(). */
 	int (*make)(struct ctl_handle *h, const char *name);
@@ -59,9 +59,9 @@ struct ctl_file {
 	void (*show)(struct ctl_handle *h, struct seq *s);
 	/*
 	 * text is all that was written between open and close, at most
-	 * CTL_WRITE_MAX bytes, without the last newline; of a `binary` file all
+	 * CTL_WRITE_MAX bytes, without the last newline, of a `binary` file all
 	 * h->text_len bytes as they are. h->truncate says that the file was opened
-	 * with `>`. 0; or an error, explained by ctl_error(), and then nothing has
+	 * with `>`. 0, or an error, explained by ctl_error(), and then nothing has
 	 * changed. NULL: the file cannot be written. If nothing was written, it is
 	 * not called, but with `>` for a file that `empties`: then text is empty.
 	 */
@@ -74,8 +74,8 @@ struct ctl_file {
 
 struct ctl_handle {
 	const struct ctl_file *file;
-	unsigned int cpu;    /* for %u paths; the name's number for %s paths */
-	unsigned int folder; /* of file->folders; 0: it is the file at `path` */
+	unsigned int cpu;    /* for %u paths, the name's number for %s paths */
+	unsigned int folder; /* of file->folders. 0: it is the file at `path` */
 	bool truncate;
 	size_t text_len; /* bytes written so far */
 	bool nonblock; /* a read that would have to wait returns -EAGAIN instead */
@@ -96,13 +96,13 @@ struct ctl_handle {
 	static const struct ctl_file ctl_file_##ident REGISTER(                \
 		ctl_files) = { __VA_ARGS__ }
 
-/* Open a file by its absolute path, for writing if `write`, else for reading. 0;
- * -ENOENT; -EISDIR; -EPERM: it cannot be read, or written; -ENOMEM. */
+/* Open a file by its absolute path, for writing if `write`, else for reading. 0.
+ * -ENOENT, -EISDIR, -EPERM: it cannot be read, or written, -ENOMEM. */
 int ctl_open(const char *path, bool write, bool truncate,
 	     struct ctl_handle **h);
-/* Reads from one record. The number of bytes, 1 to n; 0: the end; or an error. */
+/* Reads from one record. The number of bytes, 1 to n. 0: the end, or an error. */
 ssize_t ctl_read(struct ctl_handle *h, char *buf, size_t n);
-/* Collects text for ctl_close(). 0; -E2BIG beyond CTL_WRITE_MAX bytes; -ENOMEM. */
+/* Collects text for ctl_close(). 0. -E2BIG beyond CTL_WRITE_MAX bytes, -ENOMEM. */
 int ctl_write(struct ctl_handle *h, const char *buf, size_t n);
 /* Close, which carries a write out. After an error err_text, if it is not NULL, has
  * the line that explains it. */
@@ -115,13 +115,13 @@ void ctl_abandon(struct ctl_handle *h);
 int ctl_echo(const char *path, const char *text, bool append, char *err_text,
 	     size_t err_size);
 
-/* Replace name by the one behind it in a directory, sorted; "" is before the first. A directory's
- * own ends with "/". 0; -ENOENT: there is none, or no such directory. */
+/* Replace name by the one behind it in a directory, sorted. "" is before the first. A directory's
+ * own ends with "/". 0. -ENOENT: there is none, or no such directory. */
 int ctl_next(const char *dir, char *name, size_t size);
 bool ctl_is_dir(const char *path);
 
-/* Make a folder, or remove one, where that is possible. 0; -EPERM: not there; -EINVAL: . and ..
- * are no names; -EEXIST; -ENOENT; or an error of its struct ctl_folders. err_text has the line
+/* Make a folder, or remove one, where that is possible. 0. -EPERM: not there. -EINVAL: . and ..
+ * are no names. -EEXIST, -ENOENT, or an error of its struct ctl_folders. err_text has the line
  * that explains it. */
 int ctl_mkdir(const char *path, char *err_text, size_t err_size);
 int ctl_rmdir(const char *path, char *err_text, size_t err_size);

@@ -288,7 +288,7 @@ KTEST(ctl_write_too_long, "ctl.write_too_long")
 	KEXPECT(t, !strcmp(note, "kept"));
 }
 
-/* The note's functions say that the lock is held; behind them it is free again. */
+/* The note's functions say that the lock is held. Behind them it is free again. */
 KTEST(ctl_lock, "ctl.lock")
 {
 	struct ctl_handle *h;
@@ -342,7 +342,7 @@ static int room_remove(struct ctl_handle *h, const char *name)
 	return 0;
 }
 
-/* Another task has removed the folder, and made one of this name, before it is used; or NULL. */
+/* Another task has removed the folder, and made one of this name, before it is used, or NULL. */
 static const char *new_name;
 
 static bool room_use(unsigned int i, int by)

@@ -30,10 +30,10 @@ int ctl_number(struct ctl_handle *h, const char *text, u64 most,
 int ctl_bool(struct ctl_handle *h, const char *text, bool *value);
 
 /* For writers in /proc/sys, as Linux's take a number: an int, negative or not, in base 0 of
- * parse_in_base(), with blanks at both ends. 0; -EINVAL, explained in h as by ctl_number(). */
+ * parse_in_base(), with blanks at both ends. 0. -EINVAL, explained in h as by ctl_number(). */
 int ctl_int(struct ctl_handle *h, char *text, const char *kind, int *value);
 
-/* The next word of text, separated by blanks, or NULL; *text goes behind it. */
+/* The next word of text, separated by blanks, or NULL. *text goes behind it. */
 char *ctl_word(char **text);
 
 /* Set the line that explains an error, and return the error. */

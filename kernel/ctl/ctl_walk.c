@@ -37,7 +37,7 @@ static always_inline bool walk_agrees(const struct ctl_walk *w, size_t at,
 	return wanted == end || !*text || *text == stop;
 }
 
-/* Put text into the path at *at, up to `stop` or its end; that is returned. NULL: the path is not
+/* Put text into the path at *at, up to `stop` or its end. That is returned. NULL: the path is not
  * wanted. */
 static always_inline const char *put_up_to(struct ctl_walk *w, size_t *at,
 					   const char *text, char stop)
@@ -53,7 +53,7 @@ static always_inline const char *put_up_to(struct ctl_walk *w, size_t *at,
 	return text;
 }
 
-/* Of a file's path; a % stands for what changes. */
+/* Of a file's path. A % stands for what changes. */
 static always_inline const char *walk_put(struct ctl_walk *w, size_t *at,
 					  const char *path)
 {
@@ -67,7 +67,7 @@ static always_inline bool put_name(struct ctl_walk *w, size_t *at,
 	return put_up_to(w, at, name, '\0');
 }
 
-/* The number of a CPU, or a name; NULL: there are no more. */
+/* The number of a CPU, or a name. NULL: there are no more. */
 static const char *walk_name_of(const struct ctl_file *file, unsigned int n,
 				char *number, size_t size)
 {
@@ -81,7 +81,7 @@ static const char *walk_name_of(const struct ctl_file *file, unsigned int n,
 	return number;
 }
 
-/* Put what comes before the file's own path in the walk's folder; what comes behind that is
+/* Put what comes before the file's own path in the walk's folder, and what comes behind that is
  * returned. NULL: there is no such folder, or it is not wanted. */
 static const char *put_folder(struct ctl_walk *w, size_t *at)
 {

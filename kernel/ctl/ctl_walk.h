@@ -10,7 +10,7 @@
 REGISTRY(struct ctl_file, ctl_files);
 REGISTRY(struct ctl_folders, ctl_folders);
 
-/* A walk over all paths, those with %u once for each CPU, those with %s for each name; and
+/* A walk over all paths, those with %u once for each CPU, those with %s for each name, and
  * all of these again in each folder. */
 struct ctl_walk {
 	/* Paths that cannot be this one, or below it, are passed over. */
@@ -24,7 +24,7 @@ struct ctl_walk {
 };
 
 /*
- * Begin before the first path; and go to the next one. False: there is none. A path that agrees
+ * Begin before the first path, and go to the next one. False: there is none. A path that agrees
  * with `wanted` only in part may be among them. Any task.
  */
 void ctl_walk_start(struct ctl_walk *w, const char *wanted);

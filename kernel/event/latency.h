@@ -24,10 +24,10 @@ STATIC_KEY_DECLARE(wakeup);
  * it happens, and `parent` is an address in what called that.
  */
 struct latency_hooks {
-	/* Interrupts have been turned off, if they were on; and they will be on at once. */
+	/* Interrupts have been turned off, if they were on, and they will be on at once. */
 	void (*irqs_off)(unsigned long parent);
 	void (*irqs_on)(unsigned long parent);
-	/* The depth of preempt_disable() will be 1 at once; and it has become 0. irqs_off:
+	/* The depth of preempt_disable() will be 1 at once, and it has become 0. irqs_off:
 	 * interrupts stay off then. */
 	void (*preempt_off)(unsigned long parent);
 	void (*preempt_on)(unsigned long parent, bool irqs_off);

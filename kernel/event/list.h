@@ -2,7 +2,7 @@
 /*
  * All events. Each is its fields and one EVENT():
  *
- *	FIELDS_name(F)	F(KIND, field) for each field of the record, in order; the kinds are in
+ *	FIELDS_name(F)	F(KIND, field) for each field of the record, in order. The kinds are in
  *			tracer/events/fields.h
  *	system, name	as in the folder events/
  *	params, args	of trace_NAME(), and the same without types
@@ -275,7 +275,7 @@ EVENT(
 	nopl, cpu_down, (unsigned int cpu), (cpu), { e->cpu = cpu; },
 	"cpu={cpu}")
 
-/* ---- signal: nopl has none; a task that is killed ends as by one ---- */
+/* ---- signal: nopl has none, and a task that is killed ends as by one ---- */
 
 #define FIELDS_signal_generate(F)                                              \
 	F(INT, sig)                                                            \

@@ -20,7 +20,7 @@ bool symbol_get(unsigned int index, struct symbol *s)
 	return true;
 }
 
-/* The last symbol at or below addr, by bisection; then: is it long enough? */
+/* The last symbol at or below addr, by bisection. Then: is it long enough? */
 notrace bool symbol_at(unsigned long addr, struct symbol *s)
 {
 	unsigned int lo = 0, hi = symbol_count;

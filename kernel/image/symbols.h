@@ -19,7 +19,7 @@ extern const u32 lock_table[];
 
 extern char _text[], _etext[], _end[];
 
-#define SYMBOL_BUF 96 /* fits any name+0xoff/0xsize; longer names are cut */
+#define SYMBOL_BUF 96 /* fits any name+0xoff/0xsize. Longer names are cut */
 
 struct symbol {
 	unsigned int index;
@@ -27,11 +27,11 @@ struct symbol {
 	unsigned long start, size;
 };
 
-/* The function that contains addr; false if none. Any context, no site. */
+/* The function that contains addr. False if none. Any context, no site. */
 bool symbol_at(unsigned long addr, struct symbol *s);
-/* The function of that name, the first one if there are several; false if none. */
+/* The function of that name, the first one if there are several. False if none. */
 bool symbol_find(const char *name, struct symbol *s);
-/* The function of that index; false from symbol_count on. */
+/* The function of that index. False from symbol_count on. */
 bool symbol_get(unsigned int index, struct symbol *s);
 /* "name+0x12/0x40", or "0x..." for an address in no function. is_return: addr is a return
  * address, and a call that does not return may be the last instruction of its function. */

@@ -7,7 +7,7 @@
  *
  * Words: the CFA (canonical frame address, DWARF's term) of a function is the
  * stack pointer that its caller had when the call returned. The link register is
- * where a call leaves its return address, if the machine has one; the alternate
+ * where a call leaves its return address, if the machine has one. The alternate
  * register is where a site does, if that is another.
  */
 #ifndef KERNEL_UNWIND_H
@@ -60,7 +60,7 @@ struct unwind_regs {
 
 struct unwind {
 	struct unwind_regs regs;
-	/* pc is the next instruction; otherwise it is a return address, and the
+	/* pc is the next instruction. Otherwise it is a return address, and the
 	 * call stands before it. */
 	bool exact;
 	bool has_link;	    /* regs.link holds what the function finds there */
@@ -100,7 +100,7 @@ bool unwind_frame(unsigned long pc, unsigned long sp, unsigned long *cfa,
  */
 unsigned long unwind_caller(unsigned long ret);
 
-/* Store up to max addresses of the walk, innermost first; how many. */
+/* Store up to max addresses of the walk, innermost first, and return how many. */
 unsigned int backtrace_get(const struct trap_frame *f, const struct task *t,
 			   unsigned long *pcs, unsigned int max);
 

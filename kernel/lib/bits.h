@@ -6,7 +6,7 @@
 
 #include <kernel/types.h>
 
-/* Number of the highest bit set; v is not 0. */
+/* Number of the highest bit set. v is not 0. */
 static always_inline unsigned int bit_highest(u32 v)
 {
 	unsigned int n = 0;
@@ -28,7 +28,7 @@ static always_inline unsigned int bit_count(u32 v)
 	return v * 0x01010101 >> 24;
 }
 
-/* Number of the lowest bit set; v is not 0. */
+/* Number of the lowest bit set. v is not 0. */
 static always_inline unsigned int bit_lowest(u32 v)
 {
 	return bit_highest(v & -v);

@@ -48,7 +48,7 @@ static void put_string(struct out *o, const struct spec *s, const char *text)
 							 (size_t)s->precision));
 }
 
-/* Digits of v, backwards; returns how many: none for 0. */
+/* Digits of v, backwards. Returns how many: none for 0. */
 static int make_digits(char *digits, u64 v, unsigned int base, bool upper)
 {
 	const char *set = upper ? "0123456789ABCDEF" : "0123456789abcdef";
@@ -173,7 +173,7 @@ static const char *parse_spec(struct spec *s, const char *f, va_list *ap)
 	return f;
 }
 
-/* %p: 0x and digits. %pS: what symbol_format() says of the address; %pB: of a return address. */
+/* %p: 0x and digits. %pS: what symbol_format() says of the address. %pB: of a return address. */
 static const char *put_pointer(struct out *o, struct spec *s, const char *f,
 			       void *p)
 {

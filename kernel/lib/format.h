@@ -8,9 +8,9 @@
 #include <kernel/types.h>
 
 /*
- * Formats: d i u x X c s p % with l, ll, z, h; width, precision, 0, -, +, #, *;
+ * Formats: d i u x X c s p % with l, ll, z, h, width, precision, 0, -, +, #, *,
  * and pS (symbol+0xoff/0xsize) with a void *. Returns the length that the whole
- * text has; writes at most size bytes, always NUL-terminated if size > 0.
+ * text has, and writes at most size bytes, always NUL-terminated if size > 0.
  */
 int vsnprintf(char *buf, size_t size, const char *fmt, va_list ap);
 int snprintf(char *buf, size_t size, const char *fmt, ...) printf_like(3, 4);

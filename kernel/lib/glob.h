@@ -5,7 +5,7 @@
 
 #include <kernel/types.h>
 
-/* Linux's glob_match(): * ? [a-z] [!a-z] and backslash; the whole string. */
+/* Linux's glob_match(): * ? [a-z] [!a-z] and backslash, the whole string. */
 bool glob_match(const char *pattern, const char *text);
 
 #endif

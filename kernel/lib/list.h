@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Circular doubly linked lists; a node that is on no list points to itself. */
+/* Circular doubly linked lists. A node that is on no list points to itself. */
 #ifndef KERNEL_LIST_H
 #define KERNEL_LIST_H
 
@@ -33,7 +33,7 @@ static inline void list_add_before(struct list *pos, struct list *n)
 	pos->prev = n;
 }
 
-/* Take n off its list; taking off a node that is on none is harmless. */
+/* Take n off its list. Taking off a node that is on none is harmless. */
 static inline void list_del(struct list *n)
 {
 	n->prev->next = n->next;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The C library's part that a kernel needs; semantics as in C and POSIX. */
+/* The C library's part that a kernel needs, semantics as in C and POSIX. */
 #ifndef KERNEL_STRING_H
 #define KERNEL_STRING_H
 
@@ -16,18 +16,18 @@ int strncmp(const char *a, const char *b, size_t n);
 char *strchr(const char *s, int c);
 char *strrchr(const char *s, int c);
 char *strstr(const char *s, const char *what);
-/* Copies at most size - 1 bytes and terminates; returns strlen(s). */
+/* Copies at most size - 1 bytes and terminates. Returns strlen(s). */
 size_t strlcpy(char *d, const char *s, size_t size);
 
 /*
- * Parse a whole unsigned number, 0x for hex, with an optional K or M suffix;
+ * Parse a whole unsigned number, 0x for hex, with an optional K or M suffix.
  * 0, -EINVAL (not a number, or text after it) or -ERANGE.
  */
 int parse_u64(const char *s, u64 *value);
 
 /*
  * Parse a whole number as Linux's control files take it: a "+" or none, and digits, without a
- * suffix. The base is 10 or 16, and then 0x is refused; or it is 0: 0x begins a hexadecimal
+ * suffix. The base is 10 or 16, and then 0x is refused, or it is 0: 0x begins a hexadecimal
  * number, another leading 0 an octal one. Errors as parse_u64().
  */
 int parse_in_base(const char *s, unsigned int base, u64 *value);

@@ -14,7 +14,7 @@
  * panics.
  */
 struct spinlock {
-	u32 next, owner; /* tickets; atomic */
+	u32 next, owner; /* tickets, atomic */
 	int holder;	 /* CPU index + 1, or 0 */
 	u32 complaints;	 /* of CPUs that have spun for it too long */
 	unsigned long holder_pc;
@@ -26,10 +26,10 @@ struct spinlock {
 		.name = (n)                                                    \
 	}
 
-/* After how long a CPU complains; a test lowers it. */
+/* After how long a CPU complains. A test lowers it. */
 extern u32 spin_complain_ms;
 
-/* What becomes false when a CPU complains; NULL: nothing. */
+/* What becomes false when a CPU complains. NULL: nothing. */
 extern u32 *spin_complain_clears;
 
 void spin_init(struct spinlock *l, const char *name);
@@ -38,7 +38,7 @@ irq_state_t spin_lock(struct spinlock *l);
 int spin_trylock(struct spinlock *l, irq_state_t *state);
 void spin_unlock(struct spinlock *l, irq_state_t state);
 
-/* This CPU holds l. For functions that need it held; see kernel/assert.h. */
+/* This CPU holds l. For functions that need it held. See kernel/assert.h. */
 void spin_assert_held(const struct spinlock *l);
 
 /*

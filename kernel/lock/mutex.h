@@ -6,7 +6,7 @@
 #include <kernel/lock/wait.h>
 
 /*
- * A sleeping lock with an owner; not recursive (a second lock panics). Tasks that wait for it get
+ * A sleeping lock with an owner, not recursive (a second lock panics). Tasks that wait for it get
  * it in the order in which they came.
  */
 struct mutex {
@@ -31,7 +31,7 @@ struct mutex {
 			false, false, true                                     \
 	}
 
-/* Make a mutex usable; its name is for messages, and not copied. */
+/* Make a mutex usable. Its name is for messages, and not copied. */
 void mutex_init(struct mutex *m, const char *name);
 void mutex_lock(struct mutex *m);
 bool mutex_trylock(struct mutex *m);
@@ -47,7 +47,7 @@ void mutex_unlock_all(struct task *t);
 /* Does the running task hold m? */
 bool mutex_is_held(const struct mutex *m);
 
-/* The running task holds m. For functions that need it held; kernel/assert.h. */
+/* The running task holds m. For functions that need it held. kernel/assert.h. */
 void mutex_assert_held(const struct mutex *m);
 
 /*

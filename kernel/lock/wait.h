@@ -6,7 +6,7 @@
 #include <kernel/lock/lock.h>
 #include <kernel/sched/sched.h>
 
-/* Tasks that wait for something; see wait_event(). */
+/* Tasks that wait for something. See wait_event(). */
 struct wait_queue {
 	struct spinlock lock;
 	struct list tasks; /* struct task.wait_link */
@@ -18,7 +18,7 @@ struct wait_queue {
 	}
 
 void wait_init(struct wait_queue *w);
-/* Put the running task on w, to be woken; undone by wait_finish(). */
+/* Put the running task on w, to be woken, undone by wait_finish(). */
 void wait_prepare(struct wait_queue *w);
 void wait_finish(struct wait_queue *w);
 /* Take a task that is being killed off the queue that it waits on, if it waits on one. t is the
@@ -27,7 +27,7 @@ void wait_forget(struct task *t);
 /* Wake one or all. Any context but with the run queue's lock held. */
 void wake_one(struct wait_queue *w);
 void wake_all(struct wait_queue *w);
-/* The task that has waited longest, or NULL. Take it off the queue and wake it; false: it was
+/* The task that has waited longest, or NULL. Take it off the queue and wake it. False: it was
  * awake. Context: w->lock held. */
 struct task *wait_first(struct wait_queue *w);
 bool wake_first(struct wait_queue *w);

@@ -21,7 +21,7 @@
 #define SLAB_OBJECTS(size) ((PAGE_SIZE - SLAB_HEADER) / (size))
 #define SLAB_WORDS 8
 
-/* Multiples of 16; the larger ones are what lets 8, 4 or 2 fit a page. */
+/* Multiples of 16. The larger ones are what lets 8, 4 or 2 fit a page. */
 static const u16 sizes[] = { 16, 32, 48, 64, 96, 128, 192, 256, 496, 992, 2000 };
 #define NR_SIZES ARRAY_SIZE(sizes)
 #define SLAB_LARGEST 2000

@@ -5,7 +5,7 @@
 
 #include <kernel/mm/page.h>
 
-/* Of an allocated block, by its first page; anything else panics. */
+/* Of an allocated block, by its first page. Anything else panics. */
 unsigned int page_order(const void *page);
 
 void kmalloc_init(void);

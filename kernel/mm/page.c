@@ -17,7 +17,7 @@
 
 #define NR_ORDERS 12 /* the largest block: 8 MiB */
 
-/* What begins at a page; below it stands the block's order. */
+/* What begins at a page. Below it stands the block's order. */
 enum { PAGE_INSIDE = 0, PAGE_FREE = 0x40, PAGE_USED = 0x80 };
 
 static struct spinlock lock = SPINLOCK_INIT("pages");

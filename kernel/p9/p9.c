@@ -373,7 +373,7 @@ void p9_close(struct p9_session *s)
 	kfree(s);
 }
 
-/* The header of a reply; its size is set when it is known. */
+/* The header of a reply. Its size is set when it is known. */
 static struct p9_wire begin_reply(struct p9_session *s, u8 *reply, u16 tag,
 				  u8 type)
 {

@@ -22,20 +22,20 @@
 
 struct p9_session;
 
-/* NULL: out of memory. Context of all here: a task that may sleep; one task for a session. */
+/* NULL: out of memory. Context of all here: a task that may sleep, one task for a session. */
 struct p9_session *p9_open(void);
-/* Close all its files; writes that have not ended are dropped. It is as new then. */
+/* Close all its files. Writes that have not ended are dropped. It is as new then. */
 void p9_reset(struct p9_session *s);
 void p9_close(struct p9_session *s);
 
 /*
- * Answer a message of `size` bytes. The length of the reply, of at most P9_MSIZE bytes; 0: it
+ * Answer a message of `size` bytes. The length of the reply, of at most P9_MSIZE bytes. 0: it
  * comes later, from p9_later(). Whatever the message is, there is no other outcome: what makes no
  * sense is answered by Rlerror.
  */
 u32 p9_answer(struct p9_session *s, const u8 *message, u32 size, u8 *reply);
 
-/* A reply that has become possible, as above; 0: there is none now. */
+/* A reply that has become possible, as above. 0: there is none now. */
 u32 p9_later(struct p9_session *s, u8 *reply);
 
 #endif

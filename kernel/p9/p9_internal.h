@@ -20,7 +20,7 @@ struct fid {
 	u32 number;
 	u32 flags; /* of lopen */
 	char path[P9_PATH];
-	/* NULL: not open for reading, or between two positions; or no write is under way. */
+	/* NULL: not open for reading, or between two positions, or no write is under way. */
 	struct ctl_handle *reader, *writer;
 	u64 at;		    /* bytes read, or names of a folder */
 	char last[P9_PATH]; /* of these, the last name */
@@ -44,7 +44,7 @@ struct p9_session {
 	struct waiting *waiting; /* the longest wait first */
 };
 
-/* The fid of that number, or NULL; and a new one, NULL: it is taken, or
+/* The fid of that number, or NULL, and a new one, NULL: it is taken, or
  * there is no room for more. */
 struct fid *p9_find_fid(struct p9_session *s, u32 number);
 struct fid *p9_new_fid(struct p9_session *s, u32 number);

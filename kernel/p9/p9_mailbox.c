@@ -7,8 +7,8 @@
  * The host finds the mailbox by its magic text, at the beginning of a page. Numbers are little
  * endian. Each side writes its own words alone:
  *
- *	host	epoch		another number: another client; all files are closed
- *		request_head	bytes written	} modulo 2^32; a ring's place is
+ *	host	epoch		another number: another client, all files are closed
+ *		request_head	bytes written	} modulo 2^32. A ring's place is
  *		reply_tail	bytes read	} the number modulo P9_RING
  *	guest	epoch		the host's, once the server begins anew for it
  *		request_tail, reply_head
@@ -86,7 +86,7 @@ static void receive_bytes(struct server *s, u32 want)
 	store_word(&mailbox.request_tail, tail + n);
 }
 
-/* A client that begins with another epoch; or one whose messages make no sense. */
+/* A client that begins with another epoch, or one whose messages make no sense. */
 static void begin_epoch(struct server *s)
 {
 	s->epoch = load_word(&mailbox.host_epoch);

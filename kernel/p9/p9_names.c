@@ -61,7 +61,7 @@ static u32 names_there(char paths[][P9_PATH], u32 names, bool *last_is_dir)
 	return names;
 }
 
-/* As many names as there are; with all of them there is the new fid. */
+/* As many names as there are. With all of them there is the new fid. */
 int p9_walk(struct p9_session *s, struct p9_wire *in, struct p9_wire *out)
 {
 	struct fid *from = p9_find_fid(s, p9_get(in, 4)), *to;

@@ -69,7 +69,7 @@ static void add_number(u64 value, unsigned int n)
 	p9_put(&client->w, value, n);
 }
 
-/* The reply's type; or the negative of an error; 0: none yet. */
+/* The reply's type, or the negative of an error. 0: none yet. */
 static int reply_of(u32 size)
 {
 	struct p9_wire r = { .buf = client->in, .size = size };
@@ -190,7 +190,7 @@ KTEST(p9_files, "p9.files")
 	notes_written = 0;
 	KEXPECT_EQ(t, write_fid(1, "first\n", 6), P9_TWRITE + 1);
 	KEXPECT(t, !strcmp(note, "first") && notes_written == 1);
-	/* What comes behind it does not clear again; an error is this write's. */
+	/* What comes behind it does not clear again. An error is this write's. */
 	KEXPECT_EQ(t, write_fid(1, "bad\n", 4), -ERANGE);
 	KEXPECT_EQ(t, write_fid(1, " second\n", 8), P9_TWRITE + 1);
 	KEXPECT(t, !strcmp(note, "first second"));
@@ -206,7 +206,7 @@ KTEST(p9_files, "p9.files")
 	KEXPECT_EQ(t, read_fid(1, 1, 11, 3), P9_TREAD + 1);
 	KEXPECT(t, data_is("d\n"));
 	KEXPECT_EQ(t, on_fid(P9_TCLUNK, 1), P9_TCLUNK + 1);
-	/* O_TRUNC alone clears; and a full message waits for the next one. */
+	/* O_TRUNC alone clears, and a full message waits for the next one. */
 	KEXPECT_EQ(t, send_walk(1, "sys", "test9p", "note"), P9_TWALK + 1);
 	KEXPECT_EQ(t, open_fid(1, P9_WRONLY | P9_TRUNC), P9_TLOPEN + 1);
 	KEXPECT_EQ(t, read_fid(1, 1, 0, 5), -EINVAL);
@@ -278,7 +278,7 @@ KTEST(p9_waits, "p9.read_that_waits")
 	may_read = 1;
 	KEXPECT_EQ(t, p9_later(client->s, client->in), 0);
 	may_read = 0;
-	/* Nor one whose file is closed; and O_NONBLOCK does not wait. */
+	/* Nor one whose file is closed, and O_NONBLOCK does not wait. */
 	KEXPECT_EQ(t, read_fid(8, 1, 4, 9), 0);
 	KEXPECT_EQ(t, on_fid(P9_TCLUNK, 1), P9_TCLUNK + 1);
 	may_read = 1;

@@ -38,7 +38,7 @@ struct p9_wire {
 	bool bad;
 };
 
-/* The next number, of n bytes; 0 if there is none. */
+/* The next number, of n bytes. 0 if there is none. */
 u64 p9_get(struct p9_wire *w, unsigned int n);
 /* The next text. One that has no room in `text` is as bad as one that is cut. */
 void p9_get_text(struct p9_wire *w, char *text, size_t size);

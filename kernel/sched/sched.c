@@ -106,7 +106,7 @@ void sched_preempt(void)
 	} while (cpu->head.preempt_count == PREEMPT_RESCHED);
 }
 
-/* ---- queues; all under rq->lock ---- */
+/* ---- queues, all under rq->lock ---- */
 
 void rq_add(struct run_queue *rq, struct task *t, bool first)
 {
@@ -252,7 +252,7 @@ noinline void schedule(void)
 
 /* ---- what tasks call ---- */
 
-/* Interrupts as they were before; the caller's task state says what happens. */
+/* Interrupts as they were before. The caller's task state says what happens. */
 static void give_up_cpu(bool to_tail)
 {
 	irq_state_t state = irq_save();

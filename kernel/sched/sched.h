@@ -36,9 +36,9 @@ struct run_queue {
 struct timer;
 struct timer_queue {
 	struct spinlock lock;
-	struct list timers;    /* under the lock; the soonest first */
+	struct list timers;    /* under the lock, the soonest first */
 	struct timer *running; /* the timer whose function runs now */
-	u64 programmed; /* the deadline that the hardware has; this CPU's alone */
+	u64 programmed; /* the deadline that the hardware has, this CPU's alone */
 };
 
 /*

@@ -30,12 +30,12 @@ void sched_cpu_drain(unsigned int c);
 /* It takes tasks again: those that ran elsewhere for want of it go there. */
 void sched_cpu_back(unsigned int c);
 
-/* Set t's affinity, at least one CPU online; off the wrong CPU at once. */
+/* Set t's affinity, at least one CPU online, off the wrong CPU at once. */
 void sched_set_affinity(struct task *t, cpumask_t mask);
 
 /* From the timer interrupt: round robin and balancing. */
 void scheduler_tick(u64 now);
-/* When the running task's time slice ends, arch_clock(); ~0 when idle. */
+/* When the running task's time slice ends, arch_clock(). ~0 when idle. */
 u64 sched_slice_end(void);
 
 /* Mark that a task switch is wanted on this CPU. Interrupts off. */
@@ -67,12 +67,12 @@ void balance_tick(struct cpu *cpu);
 
 /* Make the task list, and a task of what the boot CPU runs now. No allocation. */
 void task_init_boot(void);
-/* Make and set cpus[cpu].idle, or make it anew for a CPU that comes back; 0 or
+/* Make and set cpus[cpu].idle, or make it anew for a CPU that comes back. 0 or
  * -ENOMEM. Context: as arch_guard_page(). */
 int task_init_idle(unsigned int cpu);
 /*
  * The running task t ran over the end of its stack (where no guard page tells):
- * end it, or panic. Interrupts off, no lock held; returns if the stack is good.
+ * end it, or panic. Interrupts off, no lock held, and returns if the stack is good.
  */
 void task_check_stack(struct task *t);
 /* A detached task has left its CPU for good. Interrupts off. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tasks: made, ended, joined; their stacks. */
+/* Tasks: made, ended, joined, their stacks. */
 #include <kernel/event/event.h>
 #include <kernel/event/latency.h>
 #include <kernel/assert.h>
@@ -168,7 +168,7 @@ int task_init_idle(unsigned int cpu)
 
 void (*task_fork_hook)(struct task *parent, struct task *child);
 
-/* A task that is not yet started; NULL: none of its CPUs is online, or there is no memory. */
+/* A task that is not yet started. NULL: none of its CPUs is online, or there is no memory. */
 static struct task *prepare_task(const char *name, int prio, cpumask_t affinity,
 				 void (*fn)(void *arg), void *arg)
 {
@@ -267,7 +267,7 @@ static void note_killed(struct task *t, enum task_signal signal)
 	trace_signal_generate(signal, t);
 }
 
-/* End the running task at once, wherever it is; no lock held. signal: what kills it, or 0. */
+/* End the running task at once, wherever it is, no lock held. signal: what kills it, or 0. */
 static noreturn void task_die(int code, enum task_signal signal)
 {
 	struct cpu *cpu;

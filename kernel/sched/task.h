@@ -20,7 +20,7 @@ enum task_state {
 	TASK_READY,   /* on a run queue, or running */
 	TASK_BLOCKED, /* waits to be woken */
 	TASK_HELD,    /* taken off its CPU at a chosen pc: task_hold() */
-	TASK_DEAD,    /* exited; waits to be joined */
+	TASK_DEAD,    /* exited, waits to be joined */
 };
 
 /* The fault that ended an expendable task. If task.fault points to one of these, the
@@ -87,7 +87,7 @@ struct task {
 	int pid;			     /* idle tasks: 0 */
 	int prio;
 	bool expendable; /* a fault kills it, not the kernel */
-	bool guarded; /* a page that faults is below its stack; else a canary */
+	bool guarded; /* a page that faults is below its stack. Else a canary */
 	char *stack;  /* lowest usable byte */
 	void (*fn)(void *arg);
 	void *arg;
@@ -106,7 +106,7 @@ struct task {
 	struct wait_queue *waiting_on;
 	struct list wait_link;
 
-	struct list all_link; /* of all tasks; under task_list.c's lock */
+	struct list all_link; /* of all tasks, under task_list.c's lock */
 
 	/* Written by the task itself alone, while it runs. */
 	struct list mutexes;	      /* that it holds */
@@ -158,7 +158,7 @@ struct task *task_create_expendable(const char *name, int prio,
  * breaks (kernel/assert.h), is written into *fault and not printed. For tests. */
 struct task *task_create_watched(const char *name, void (*fn)(void *arg),
 				 struct task_fault *fault);
-/* Wait until the task has ended, and free it. Its exit code; -EFAULT: a fault ended it. */
+/* Wait until the task has ended, and free it. Its exit code. -EFAULT: a fault ended it. */
 int task_join(struct task *t);
 /* Free the task when it ends: no task will join it. */
 void task_detach(struct task *t);
@@ -166,7 +166,7 @@ noreturn void task_exit(int code);
 /* Ask a task to end: task_should_stop() says true to it. It wakes, and is held no more. */
 void task_stop(struct task *t);
 bool task_should_stop(void);
-/* Let the task run on the CPUs of mask alone. 0; -EINVAL: none of them is online. */
+/* Let the task run on the CPUs of mask alone. 0. -EINVAL: none of them is online. */
 int task_set_affinity(struct task *t, cpumask_t mask);
 
 /* Sleep for at least ns nanoseconds. task_stop() and task_wake() end it earlier. */

@@ -7,7 +7,7 @@
 
 struct task;
 
-/* For task.c: give t its pid, which is 0 for an idle task, and list it; and the reverse. */
+/* For task.c: give t its pid, which is 0 for an idle task, and list it, and the reverse. */
 void task_list_add(struct task *t, bool idle);
 void task_list_remove(struct task *t);
 
@@ -19,7 +19,7 @@ void task_list_remove(struct task *t);
  */
 void task_for_each(bool (*fn)(struct task *t, void *arg), void *arg);
 
-/* The pid of the task that was made last; pids ascend, and none is used again. Any context. */
+/* The pid of the task that was made last. Pids ascend, and none is used again. Any context. */
 int task_last_pid(void);
 
 /* How many tasks exist, idle ones included. */

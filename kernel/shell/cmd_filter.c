@@ -235,7 +235,7 @@ SHELL_FILTER(grep, "grep", "[-vcin] PATTERN [FILE...]",
 
 /* ---- head ---- */
 
-/* -n N or -N; *first after it. */
+/* -n N or -N. *first after it. */
 static int line_count(char **argv, unsigned long *n, int *first)
 {
 	const char *text = argv[1];

@@ -24,7 +24,7 @@ struct stress_set {
 	struct mutex lock;
 	u32 locked; /* under lock: what its takers must have done in sum */
 	struct wait_queue turned;
-	u32 turn; /* even: ping's; odd: pong's */
+	u32 turn; /* even: ping's, odd: pong's */
 };
 
 struct worker {
@@ -38,7 +38,7 @@ struct worker {
 struct kind {
 	const char *name;
 	int prio;
-	/* One turn of the worker's loop; false: it was told to stop before the turn. */
+	/* One turn of the worker's loop. False: it was told to stop before the turn. */
 	bool (*loop)(struct worker *w);
 };
 
@@ -159,7 +159,7 @@ static struct stress {
 	struct worker worker[STRESS_SETS_MAX][NR_KINDS];
 	struct task *cpus;	/* with `cpus`, else NULL */
 	u32 came, went, failed; /* what the task `cpus` has counted */
-} * stress;			/* NULL: not running; the shell's task alone */
+} * stress;			/* NULL: not running, the shell's task alone */
 
 static void worker_main(void *arg)
 {
@@ -180,7 +180,7 @@ static void toggle_cpu(struct stress *s, unsigned int c)
 		s->failed += cpu_up(c) || !++s->came;
 }
 
-/* Takes CPUs down and up; the clock's low bits choose which. At the end all CPUs are
+/* Takes CPUs down and up. The clock's low bits choose which. At the end all CPUs are
  * online. */
 static void cpus_main(void *arg)
 {
@@ -221,7 +221,7 @@ static bool start_set(struct stress *s, unsigned int i)
 	return true;
 }
 
-/* Join all; returns how many, with their children, did not end as they should. */
+/* Join all. Returns how many, with their children, did not end as they should. */
 static unsigned int join_all(struct stress *s)
 {
 	struct worker *w;
@@ -323,7 +323,7 @@ static int stress_start(struct sink *out, unsigned int sets, u32 chosen,
 			   nr_cpus, nr_cpus == 1 ? "" : "s");
 }
 
-/* The kinds that the words name, all where there is no word; 0 and an error line for a word
+/* The kinds that the words name, all where there is no word. 0 and an error line for a word
  * that is no kind. */
 static u32 kinds_named(int n, char **words)
 {

@@ -66,7 +66,7 @@ static void sort_by_pid(struct task_rows *s)
 	}
 }
 
-/* All tasks now, by pid; NULL when out of memory. Freed with kfree(). */
+/* All tasks now, by pid. NULL when out of memory. Freed with kfree(). */
 static struct task_rows *snapshot_tasks(void)
 {
 	unsigned int max = task_count() + 8; /* some may be born meanwhile */

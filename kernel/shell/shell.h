@@ -35,7 +35,7 @@ struct shell_cmd {
 	const char *name;
 	const char *usage; /* arguments: "[-n COUNT] [FILE]" */
 	const char *help;  /* one line */
-	/* 0; or an error, and then the command has said by shell_error() what is
+	/* 0, or an error, and then the command has said by shell_error() what is
 	 * wrong. argv[0] is the command's name, and argv[argc] is NULL. */
 	int (*run)(struct sink *out, int argc, char **argv);
 	/*
@@ -46,7 +46,7 @@ struct shell_cmd {
 	 */
 	struct filter *(*filter)(struct sink *out, int argc, char **argv,
 				 int *first);
-	/* For Tab, optional: the i-th word that may follow `before`; NULL: there are no
+	/* For Tab, optional: the i-th word that may follow `before`. NULL: there are no
 	 * more. If there is none at all, Tab offers what the usage says. */
 	const char *(*follow)(const char *before, unsigned int i);
 };
@@ -71,7 +71,7 @@ int shell_error(int err, const char *name, const char *fmt, ...)
 int shell_run_line(const char *line);
 /* The same, output to `out`. -EINTR after Ctrl-C. */
 int shell_run(struct sink *out, const char *line);
-/* The interactive loop; a task's function. */
+/* The interactive loop, a task's function. */
 void shell_task(void *arg);
 
 /* Copy a control file to `out`. Errors are printed as command `name`'s. */

@@ -73,7 +73,7 @@ static void find_position(struct position *p, const char *line, size_t pos)
 		p->start = pos;
 }
 
-/* Keep the names sorted; the greatest go when there are too many. */
+/* Keep the names sorted. The greatest go when there are too many. */
 static void keep_name(struct completion *c, const char *name)
 {
 	unsigned int i = c->nr_names;

@@ -49,7 +49,7 @@ struct shell_script {
 };
 
 /*
- * Parse a whole line into *p; 0, or -EINVAL with p->error saying what is wrong
+ * Parse a whole line into *p. 0, or -EINVAL with p->error saying what is wrong
  * and what is accepted. Looks commands up, runs nothing.
  */
 int shell_parse(struct shell_script *p, const char *line);
@@ -60,7 +60,7 @@ const struct shell_cmd *shell_find(const char *name);
 
 /* Does out go straight to the console? Then output may be in columns. */
 bool shell_on_console(const struct sink *out);
-/* Where shell_error() goes; tests point it elsewhere. */
+/* Where shell_error() goes. Tests point it elsewhere. */
 extern struct sink *shell_errors;
 
 extern char shell_cwd[SHELL_PATH];
@@ -75,7 +75,7 @@ int columns_put(struct columns *c, const char *name);
 int columns_end(struct columns *c);
 
 /*
- * A number from 0 to max; 0, or -EINVAL after an error line that names the
+ * A number from 0 to max. 0, or -EINVAL after an error line that names the
  * command.
  */
 int shell_number(const char *cmd, const char *text, unsigned long max,
@@ -95,7 +95,7 @@ enum line_escape { ESC_NONE, ESC_SEEN, ESC_PARAM };
 struct line_edit {
 	struct sink *out;
 	const char *prompt;
-	/* Tab: extend the line, and (second Tab) list what is possible; true if
+	/* Tab: extend the line, and (second Tab) list what is possible. True if
 	 * it added something. NULL: Tab does nothing. */
 	bool (*complete)(struct line_edit *e, bool list);
 	char buf[SHELL_LINE_MAX + 1];
@@ -116,7 +116,7 @@ struct line_edit {
 void line_start(struct line_edit *e);
 /* One byte typed. */
 enum line_event line_feed(struct line_edit *e, int byte);
-/* For complete(): insert at the cursor; print prompt and line again. */
+/* For complete(): insert at the cursor, print prompt and line again. */
 void line_insert(struct line_edit *e, const char *text, size_t len);
 void line_redraw(struct line_edit *e);
 /* Remember a line, unless it is empty or the same as the last. */

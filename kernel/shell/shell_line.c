@@ -252,7 +252,7 @@ static const struct key control_keys[] = {
 	{ CTRL('W'), key_kill_word },
 };
 
-/* ESC [ letter, ESC O letter; ESC [ number ~ stands here as the number. */
+/* ESC [ letter, ESC O letter. ESC [ number ~ stands here as the number. */
 static const struct key escape_keys[] = {
 	{ 'A', key_up },   { 'B', key_down }, { 'C', key_right },
 	{ 'D', key_left }, { 'H', key_home }, { 'F', key_end },

@@ -70,7 +70,7 @@ static int hex_digit(char c)
 	return at ? at - digits : -1;
 }
 
-/* The byte that stands behind a \ in $'...', at the letter; -1: none does. */
+/* The byte that stands behind a \ in $'...', at the letter. -1: none does. */
 static int escaped_byte(struct parser *s)
 {
 	static const char letters[] = "n\nt\tr\re\033\\\\''\"\"";

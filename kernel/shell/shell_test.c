@@ -43,7 +43,7 @@ static void capture_clear(struct capture *c)
 	c->text[0] = '\0';
 }
 
-/* Run a line; its output and error lines are then in output and errors. */
+/* Run a line. Its output and error lines are then in output and errors. */
 static int run_captured(const char *line)
 {
 	struct sink *before = shell_errors;
@@ -178,7 +178,7 @@ KTEST(shell_grep_stars, "shell.grep_stars")
 	line_prints(t, line, "0\n");
 }
 
-/* What sh does; and $? is the error's number, as errno has it. */
+/* What sh does, and $? is the error's number, as errno has it. */
 KTEST(shell_status, "shell.status")
 {
 	line_prints(t, "echo a && echo b", "a\nb\n");
@@ -438,7 +438,7 @@ KTEST(shell_system_files, "shell.system_files")
 {
 	char line[32];
 
-	/* As many lines as ps has tasks and a header; this task runs. */
+	/* As many lines as ps has tasks and a header. This task runs. */
 	KEXPECT_EQ(t, run_captured("ps | grep -c ' running '"), 0);
 	KEXPECT(t, strcmp(output.text, "0\n"));
 	snprintf(line, sizeof(line), "%u\n", task_count() + 1);

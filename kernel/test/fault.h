@@ -2,7 +2,7 @@
 /*
  * Faults: mistakes that the kernel makes on purpose, so that a test can see that
  * the check for it notices. One list has them all: `cat /proc/faults`. A test plants
- * one and clears it; `fault=NAME` on the command line plants one at boot, and
+ * one and clears it. `fault=NAME` on the command line plants one at boot, and
  * `fault=NAME:N` one that happens from the N-th time on.
  */
 #ifndef KERNEL_FAULT_H
@@ -13,12 +13,12 @@
 struct fault {
 	const char *name;
 	const char *what; /* that goes wrong, one line */
-	u32 from;	  /* the time from which on it happens; 0: never */
-	u32 times;	  /* that the place has been passed since; atomic */
-	u32 cpu; /* for a fault of one CPU: its index. A test sets it; else 0 */
+	u32 from;	  /* the time from which on it happens. 0: never */
+	u32 times;	  /* that the place has been passed since, atomic */
+	u32 cpu; /* for a fault of one CPU: its index. A test sets it, else 0 */
 };
 
-/* Define the fault `fault_IDENT`; other files declare it by FAULT_DECLARE(). */
+/* Define the fault `fault_IDENT`. Other files declare it by FAULT_DECLARE(). */
 #define FAULT(ident, fault_what)                                               \
 	struct fault fault_##ident = { .name = #ident, .what = (fault_what) }; \
 	static struct fault *const fault_reg_##ident REGISTER(faults) =        \
@@ -28,7 +28,7 @@ struct fault {
 /* Does the fault happen here, now? Any context. No site. */
 bool fault_happens(struct fault *f);
 
-/* Let it happen from the from-th time on, 1 being the next; 0: never again. */
+/* Let it happen from the from-th time on, 1 being the next. 0: never again. */
 void fault_plant(struct fault *f, u32 from);
 
 #endif

@@ -97,7 +97,7 @@ void ktest_expect_eq(struct ktest_run *t, const char *file, int line,
  * -ENOENT when nothing matches. The result becomes poweroff's exit status.
  */
 int ktest_run_all(const char *glob);
-/* 0 if every test since boot passed; else 1. What `poweroff` ends with. */
+/* 0 if every test since boot passed. Else 1. What `poweroff` ends with. */
 int ktest_status(void);
 
 /* 24 bits, the same ones again from the same seed. */

@@ -24,7 +24,7 @@ unsigned long victim_other(unsigned long x);
 /* Calls victim_call(x), so that it is a traced function's traced parent. */
 unsigned long victim_outer(unsigned long x);
 
-/* Calls fn(x); x + 1. */
+/* Calls fn(x), and returns x + 1. */
 unsigned long victim_callback(void (*fn)(unsigned long x), unsigned long x);
 
 /* x + 1, or x + 2 when key_victim is on. The twin has no jump label. No sites. */

@@ -2,10 +2,10 @@
 /*
  * The kernel's reader of device trees (boot/fdt.c) on the host, with damaged trees. The
  * compiler's sanitizers see every byte that is read outside of the tree. A tree is read
- * to its end, or boot_fail() says in one line why not; a reader that does neither is
+ * to its end, or boot_fail() says in one line why not. A reader that does neither is
  * ended by an alarm.
  *
- *   fuzz TREE.dtb COUNT     that many damaged copies; the same ones every time
+ *   fuzz TREE.dtb COUNT     that many damaged copies, the same ones every time
  */
 /* What fdt.c needs of a port: here a tree lies where it lies. */
 #define ARCH_ARCH_H

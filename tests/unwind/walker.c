@@ -2,9 +2,9 @@
 /*
  * kernel/image/unwind.c for the host: the guest's own walker, compiled with the port's
  * own frame layout, over a stopped guest's table, stack and registers. The
- * caller hands over the memory; see tests/test_unwind.py.
+ * caller hands over the memory. See tests/test_unwind.py.
  *
- * A port is chosen by -Iarch/PORT; for one with 32-bit addresses "long" is int.
+ * A port is chosen by -Iarch/PORT. For one with 32-bit addresses "long" is int.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -63,7 +63,7 @@ static const struct unwind_rule *image_rules;
 static unsigned long memory_at, memory_size;
 static const char *memory;
 
-/* As large as a word of the guest's; a walk never asks for what is not there:
+/* As large as a word of the guest's. A walk never asks for what is not there:
  * it stays within its bounds, which are those of the memory. */
 static unsigned long load(unsigned long at)
 {
@@ -127,7 +127,7 @@ void walker_image(const uint64_t *addresses, const void *index,
 
 /*
  * Walk from registers pc, sp, link and alt, of a task with that stack and those
- * taken returns (pairs of cfa and return address). Addresses go to pcs; how many.
+ * taken returns (pairs of cfa and return address). Addresses go to pcs, and it returns how many.
  */
 unsigned int walk(const uint64_t *regs, uint64_t stack, const void *bytes,
 		  unsigned int nr_returns, const uint64_t *returns,

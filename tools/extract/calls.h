@@ -9,7 +9,7 @@
 #include "trace.h"
 
 struct call {
-	u64 ip, clock;	/* clock: of its entry; 0: the entry was lost */
+	u64 ip, clock;	/* clock: of its entry. 0: the entry was lost */
 	u64 start, end; /* ns */
 	u64 time; /* ns that the guest's text shows: option sleep-time 0 leaves some out */
 	u64 order; /* of calls that began at the same time */
@@ -23,7 +23,7 @@ struct task {
 	struct call *calls;
 	size_t nr_calls;
 	u32 depth; /* open calls, those included whose entry was lost */
-	size_t open[GRAPH_DEPTHS]; /* the number of each in calls, from 1 on; 0: not known */
+	size_t open[GRAPH_DEPTHS]; /* the number of each in calls, from 1 on. 0: not known */
 };
 
 /* All tasks that task_of() was asked for. */
@@ -37,7 +37,7 @@ const char *task_name(const struct trace *t, const struct task *task);
 
 /* Nanoseconds that the call took whose GRAPH_RETURN is given. */
 u64 call_time(const struct trace *t, const struct trace_entry *e);
-/* Note a GRAPH_ENTRY or a GRAPH_RETURN; the call. It is good until the task's next one. */
+/* Note a GRAPH_ENTRY or a GRAPH_RETURN. Returns the call, good until the task's next one. */
 struct call *task_call(struct trace *t, struct task *task,
 		       const struct trace_entry *e);
 /* Note a CALL, which takes no time, inside the calls that are open. */

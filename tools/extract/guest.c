@@ -18,7 +18,7 @@
 
 /* ---- Types --------------------------------------------------------------------- */
 
-/* A struct or an enum with a name; in a tree by tag and name. */
+/* A struct or an enum with a name, in a tree by tag and name. */
 struct type {
 	int tag;
 	const char *name;

@@ -27,15 +27,15 @@ void guest_map(struct guest *g, const char *file);
 /* Take it from QEMU, through the QMP socket. The machine stands still meanwhile. */
 void guest_save(struct guest *g, const char *socket);
 
-/* len bytes at an address of the kernel's; NULL if it is in no RAM. */
+/* len bytes at an address of the kernel's. NULL if it is in no RAM. */
 const uint8_t *guest_at(const struct guest *g, u64 addr, u64 len);
-/* A number of n bytes there; 0 if it is in no RAM. And a pointer. */
+/* A number of n bytes there. 0 if it is in no RAM. And a pointer. */
 u64 guest_number(const struct guest *g, u64 addr, unsigned int n);
 u64 guest_pointer(const struct guest *g, u64 addr);
-/* A text there; "" if it is in no RAM, or longer than a page. */
+/* A text there. "" if it is in no RAM, or longer than a page. */
 const char *guest_text(const struct guest *g, u64 addr);
 
-/* The address of a variable; of a file's own (or NULL: any file's). */
+/* The address of a variable, of a file's own (or NULL: any file's). */
 u64 guest_symbol(const struct guest *g, const char *file, const char *name);
 
 /* A struct's size, and where a member of it lies ("head.ring"). */

@@ -18,7 +18,7 @@ void latency_open(const struct trace *t, struct latency_view *v);
 /* The header, behind its first two lines. */
 void latency_header(const struct trace *t, const struct latency_view *v,
 		    u64 entries, u64 written, FILE *f);
-/* Nanoseconds between two values of arch_clock(); 0 if `to` is not the later one. */
+/* Nanoseconds between two values of arch_clock(). 0 if `to` is not the later one. */
 u64 latency_between(const struct trace *t, u64 from, u64 to);
 
 #endif

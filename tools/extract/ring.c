@@ -43,7 +43,7 @@ static bool page_is(const struct trace *t, const struct cursor *c, u64 addr)
 	return RING_STATE_GEN((u32)state) == RING_GEN(c->seq);
 }
 
-/* Pages of a snapshot that was cleared belong to no ring; the last one says that it is empty. */
+/* Pages of a snapshot that was cleared belong to no ring. The last one says that it is empty. */
 static bool is_empty(const struct trace *t, u64 addr)
 {
 	u64 state = guest_get(t->g, addr, "ring_page", "state");
@@ -143,7 +143,7 @@ static enum kind kind_of(u32 ip, u32 w2)
 }
 
 /*
- * Decode the slot at c->at, and go behind it. 1: an entry; 0: not one; -1: the rest of the
+ * Decode the slot at c->at, and go behind it. 1: an entry. 0: not one. -1: the rest of the
  * page makes no sense.
  */
 static int decode(const struct trace *t, struct cursor *c)

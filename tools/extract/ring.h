@@ -10,7 +10,7 @@
 /* Begin at the oldest page of the ring at an address. A ring that makes no sense is said on
  * stderr, and has no entries. */
 void cursor_open(const struct trace *t, struct cursor *c, u64 ring);
-/* Make c->entry the next one that is not consumed, unless there is one; false: none. */
+/* Make c->entry the next one that is not consumed, unless there is one. False: none. */
 bool cursor_peek(const struct trace *t, struct cursor *c);
 /* The entry that cursor_peek() has found. The next look finds the next one. */
 const struct trace_entry *cursor_take(struct cursor *c);

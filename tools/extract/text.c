@@ -6,7 +6,7 @@
 #include <string.h>
 
 static struct latency_view view;
-static long delay_at; /* the column of a delay in the last line; 0: it has none */
+static long delay_at; /* the column of a delay in the last line. 0: it has none */
 
 /* Options that lines ask for, looked up once. */
 static struct {
@@ -422,7 +422,7 @@ static void put_header(const struct trace *t, u64 entries, u64 written, FILE *f)
 	fprintf(f, "#\n%s", opt.irq ? legend : short_legend);
 }
 
-/* The lines into f; how many entries they are. The text is f's, for the delays. */
+/* The lines into f, returning how many entries they are. The text is f's, for the delays. */
 static u64 put_lines(struct trace *t, u64 started, char **text, FILE *f)
 {
 	u64 irq_event = guest_symbol(t->g, NULL, "irq_event");

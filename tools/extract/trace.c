@@ -225,7 +225,7 @@ static u64 find_instance(const struct trace *t, const char *name)
 
 /*
  * The CPUs whose rings hold the trace. A latency tracer keeps the longest latency in the
- * spare pages of those CPUs that it is about; the others' spare pages are of one before.
+ * spare pages of those CPUs that it is about. The others' spare pages are of one before.
  */
 static u64 cpus_of(const struct trace *t)
 {

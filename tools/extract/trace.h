@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The trace in a guest's memory: an instance's rings, entry by entry, merged by time; and
+ * The trace in a guest's memory: an instance's rings, entry by entry, merged by time, and
  * what is needed to show them. tracer/ring/ring.h describes the rings.
  */
 #ifndef EXTRACT_TRACE_H
@@ -22,7 +22,7 @@
 #define PAGE_BYTES 4096
 
 enum kind {
-	CALL,	      /* a function's call; with `repeats`, so many */
+	CALL,	      /* a function's call, with `repeats`, so many */
 	GRAPH_ENTRY,  /* of function_graph: a function's call, */
 	GRAPH_RETURN, /* its return, */
 	GRAPH_LEAF,   /* or both */
@@ -36,7 +36,7 @@ enum kind {
 struct trace_entry {
 	enum kind kind;
 	u64 clock, ns; /* the guest's arch_clock(), and nanoseconds */
-	u64 number;    /* if its clock counts entries; else 0 */
+	u64 number;    /* if its clock counts entries, else 0 */
 	unsigned int cpu;
 	s32 pid;
 	u32 context;	/* as in arch/ring_event.h */
@@ -57,7 +57,7 @@ struct trace_entry {
 struct field {
 	const char *name;
 	u32 kind;
-	u32 at, size; /* in a record; in files, the common fields come before */
+	u32 at, size; /* in a record. In files, the common fields come before */
 };
 
 struct event {
@@ -73,14 +73,14 @@ struct cursor {
 	u64 ring, pages; /* addresses */
 	unsigned int cpu;
 	u32 nr, head, tail;
-	u32 seq, next; /* page number that was copied; that comes next */
-	u64 writer;    /* the address of its next slot; 0: it has none */
+	u32 seq, next; /* page number that was copied, that comes next */
+	u64 writer;    /* the address of its next slot. 0: it has none */
 	u64 overwritten, dropped, entries; /* entries: not consumed, in all */
 	uint8_t page[PAGE_BYTES];
 	u32 used, consumed, at; /* slots of the page */
 	u64 base, position, number;
 	s32 pid;
-	bool fresh, has; /* no page has been copied; `entry` is the next one */
+	bool fresh, has; /* no page has been copied, `entry` is the next one */
 	bool begun;	 /* an entry has been taken */
 	u64 lost, lost_pages;
 	u64 gaps; /* all that were lost between pages */
@@ -106,14 +106,14 @@ struct trace {
 	const char *option_names[MAX_OPTIONS];
 };
 
-/* Find an instance; NULL: the top level. An error ends the program. */
+/* Find an instance. NULL: the top level. An error ends the program. */
 void trace_open(struct trace *t, struct guest *g, const char *instance);
-/* The next entry by time; NULL: there are no more. And the next of one CPU. */
+/* The next entry by time. NULL: there are no more. And the next of one CPU. */
 const struct trace_entry *trace_next(struct trace *t);
 const struct trace_entry *cursor_next(struct trace *t, struct cursor *c);
 /* The same as trace_next(), and an entry that its return follows comes as one GRAPH_LEAF. */
 const struct trace_entry *trace_next_line(struct trace *t);
-/* Entries of a CPU that are missing, as far as it has been read; without dropped ones. */
+/* Entries of a CPU that are missing, as far as it has been read, without dropped ones. */
 u64 cursor_lost(const struct cursor *c);
 /* Say on stderr what is missing: pages that hold no whole entries, and entries of each CPU. */
 void trace_say_lost(const struct trace *t);
@@ -134,7 +134,7 @@ bool trace_is_in_ns(const struct trace *t);
 
 /* A task's name, as the kernel's trace shows it. */
 const char *trace_comm(const struct trace *t, s32 pid);
-/* The i-th name that the kernel has kept, and its task; NULL: there are no more. */
+/* The i-th name that the kernel has kept, and its task. NULL: there are no more. */
 const char *trace_saved(const struct trace *t, unsigned int i, s32 *pid);
 /* Is an option of Linux's name set? */
 bool trace_option(const struct trace *t, const char *name);
@@ -152,7 +152,7 @@ void formats_read(struct trace *t);
 void for_each_word(const struct trace *t,
 		   void (*fn)(u64 addr, const char *text, FILE *f), FILE *f);
 
-/* The name of a function that has the address; else the address. */
+/* The name of a function that has the address, or else the address. */
 void put_function(const struct trace *t, u64 addr, u64 at, FILE *f);
 
 /* The formats. Each writes the whole trace. */

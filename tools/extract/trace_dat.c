@@ -23,7 +23,7 @@ enum {
 enum { OPTION_DONE = 0, OPTION_CLOCK = 4 };
 
 #define TYPE_EXTEND 30
-#define TYPE_MAX 28 /* words; a longer entry has its length in the next word */
+#define TYPE_MAX 28 /* words. A longer entry has its length in the next word */
 #define DELTA_BITS 27
 #define LOST_FLAG (1u << 31)
 #define LOST_COUNT (1u << 30)
@@ -335,7 +335,7 @@ static void names(const struct trace *t, const void *arg, FILE *f)
 			fprintf(f, "%d %s\n", pid, name);
 }
 
-/* The events, a system at a time; they stand together in the kernel's list. */
+/* The events, a system at a time. They stand together in the kernel's list. */
 static void write_systems(const struct trace *t, FILE *f)
 {
 	unsigned int i, n, systems = 0;

@@ -3,7 +3,7 @@
 
   nopl-tasks            every task, and where it stands
   nopl-bt [TASK]        the calls that a task (a pid or a name) stands in, by the kernel's own
-                        table; without TASK: those of every task
+                        table. Without TASK: those of every task
   nopl-cpus             every CPU: its task, and what it waits for
   nopl-sites [GLOB]     sites and jump labels of functions: what is in memory, and what the
                         books say, where these differ
@@ -162,7 +162,7 @@ def running() -> dict[int, tuple[int, gdb.InferiorThread | None]]:
                        trap and trap - 16384 <= sp <= trap), None)
         places.pop(thread, None)
         found[int(task)] = (cpu, thread)
-    # The boot CPU's first task has no stack of its own; one thread is left then.
+    # The boot CPU's first task has no stack of its own. One thread is left then.
     left = [task for task, (_, thread) in found.items() if not thread]
     if len(left) == len(places) == 1:
         found[left[0]] = (found[left[0]][0], next(iter(places)))
@@ -209,7 +209,7 @@ class Walk:
         return self.rules[self.rows[at] & 0xff]
 
     def caller(self, where: int, at: int) -> int | None:
-        """A value that the caller had; None: not known."""
+        """A value that the caller had. None: not known."""
         if where == self.where["STACK"]:
             return number(f"*(unsigned long *){at:#x}")  # a word of the stack
         if where == self.where["LINK"]:
@@ -228,7 +228,7 @@ class Walk:
         return self.pc
 
     def step(self) -> bool:
-        """To the caller; False: there is none."""
+        """To the caller. False: there is none."""
         rule = self.rule()
         cfa = self.sp + int(rule["cfa"])
         if int(rule["pc"]) == self.where["TRAP"]:
@@ -250,7 +250,7 @@ class Walk:
 
 
 class Command(gdb.Command):
-    """A command of this file; its help is its class's text."""
+    """A command of this file. Its help is its class's text."""
 
     def __init__(self, name: str, usage: str, most: int, complete=gdb.COMPLETE_NONE):
         super().__init__(name, gdb.COMMAND_DATA, complete)
@@ -301,7 +301,7 @@ class Tasks(Command):
 
 
 class Backtrace(Command):
-    """A task's calls, the innermost first; without TASK: every task's, in a line each."""
+    """A task's calls, the innermost first. Without TASK: every task's, in a line each."""
 
     def run(self, word: str = "") -> None:
         on_cpu, symbols = running(), Symbols()

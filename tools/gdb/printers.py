@@ -24,7 +24,7 @@ class ListPrinter:
 
 
 class TaskPrinter:
-    """struct task: its name, pid and state; the members below."""
+    """struct task: its name, pid and state, the members below."""
 
     def __init__(self, value: gdb.Value):
         self.value = value

@@ -11,7 +11,7 @@
 
 /*
  * How the disassembler writes the instructions that move control. Lists of mnemonics
- * end with NULL; a mnemonic may be a pattern (fnmatch).
+ * end with NULL. A mnemonic may be a pattern (fnmatch).
  */
 struct arch {
 	const char *file; /* that all this stands in */
@@ -35,19 +35,19 @@ struct arch {
 	bool delay_slots; /* one instruction runs after a jump */
 	/* For the unwind table: DWARF's numbers of the stack pointer, of the
 	 * register that a call leaves its return address in, and of the one
-	 * that a site leaves another in; -1: none. */
+	 * that a site leaves another in. -1: none. */
 	int sp, link, alt;
 	int cfi_machine; /* e_machine for libdw, 0: the image's own */
 };
 
 /* A compiler front end of an architecture (make SITES=). */
 struct format {
-	/* Sites that call this function at boot; NULL: NOPs at the entry. */
+	/* Sites that call this function at boot. NULL: NOPs at the entry. */
 	const char *stub;
 	const char *nops;    /* ... and their bytes, in hexadecimal */
 	const char *before;  /* ... and what may stand before them */
-	const char *section; /* the compiler's own record; NULL: it makes none */
-	/* A relocation that is a call's second one, and marks no site; 0: none. */
+	const char *section; /* the compiler's own record. NULL: it makes none */
+	/* A relocation that is a call's second one, and marks no site. 0: none. */
 	int second_relocation;
 	bool far; /* the call is of several instructions */
 };

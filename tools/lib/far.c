@@ -2,7 +2,7 @@
 /*
  * Far calls of MIPS. With -mlong-calls a call is `lui R; addiu R,R; jalr R`, with
  * anything between, branches and loops too. So what each register holds, and each word
- * that GCC spills one to, is followed along all paths of a function; where they meet, what
+ * that GCC spills one to, is followed along all paths of a function. Where they meet, what
  * all agree on is known.
  */
 #include "image.h"
@@ -14,12 +14,12 @@
 
 struct held {
 	bool reached;
-	/* By register, and behind those by slot, where GCC spills; bits of the known ones. */
+	/* By register, and behind those by slot, where GCC spills, bits of the known ones. */
 	uint64_t known;
 	uint32_t value[32 + SLOTS];
 };
 
-/* The register that *text begins with, and *text moved behind it and a comma;
+/* The register that *text begins with, and *text moved behind it and a comma.
  * 0, which nothing changes: none. */
 static unsigned int take_register(const char **text)
 {
@@ -34,7 +34,7 @@ static unsigned int take_register(const char **text)
 	return i;
 }
 
-/* s0 to s7, s8; and the slots, but for the callee's room for its arguments. */
+/* s0 to s7, s8, and the slots, but for the callee's room for its arguments. */
 #define CALL_KEEPS 0xfffffff040ff0000
 #define SP 29
 
@@ -53,7 +53,7 @@ static void set(struct held *h, unsigned int to, bool known, uint32_t value)
 	h->value[to] = value;
 }
 
-/* The slot that "20(sp)" names; 0, which nothing changes: none. */
+/* The slot that "20(sp)" names. 0, which nothing changes: none. */
 static unsigned int slot_of(const char *ops)
 {
 	char *end;

@@ -122,7 +122,7 @@ class Guest(fdspawn):
         return self.witness.ended(status, self.text_before().splitlines())[1]
 
     def run(self, line: str, timeout: float = -1, check: bool = False) -> str:
-        """Type a line; what it printed, without the echo. check: AssertionError if the line's last
+        """Type a line, and return its output, unechoed. check: AssertionError if the line's last
         command has failed, by the guest's own $?, which is 0 from then on."""
         self.send(line + "\r")
         self.expect_prompt(timeout)
@@ -132,17 +132,17 @@ class Guest(fdspawn):
         return output
 
     def lines(self, line: str, timeout: float = -1, check: bool = False) -> list[str]:
-        """Type a line; what it printed, as lines."""
+        """Type a line, and return what it printed, as lines."""
         return self.run(line, timeout, check).splitlines()
 
     def error(self, line: str) -> str:
-        """Type a line that must fail with exactly one line; that line."""
+        """Type a line that must fail with exactly one line, and return that line."""
         lines = self.lines(line)
         assert len(lines) == 1, f"{line!r}: one line expected, got {lines}"
         return lines[0]
 
     def poweroff(self) -> int | None:
-        """Type poweroff; the kernel's exit status, or None if it gave none."""
+        """Type poweroff, and return the kernel's exit status, or None if it gave none."""
         self.send("poweroff\r")
         self.expect_or_tell(pexpect.EOF, "end", 20)
         return qemu.kernel_status(self.process.wait(timeout=20))

@@ -151,7 +151,7 @@ static bool for_each_symbol(const struct image *im,
 
 struct wanted {
 	const char *name;
-	const char *file; /* that has the local symbol; NULL: any symbol */
+	const char *file; /* that has the local symbol. NULL: any symbol */
 	bool here;	  /* the symbols seen now are that file's */
 	uint64_t value, size;
 };

@@ -18,9 +18,9 @@
 /* A function. One per address: of aliases the one that sorts first. */
 struct symbol {
 	uint64_t addr,
-		size; /* bytes; up to the next where assembly gave none */
+		size; /* bytes, up to the next where assembly gave none */
 	const char *name;
-	const char *file; /* its source; "a file that exports it": unknown */
+	const char *file; /* its source. "a file that exports it": unknown */
 	bool global;
 };
 
@@ -55,26 +55,26 @@ struct image {
 	size_t nr_insns;
 };
 
-/* Read an image without its instructions; and with them. */
+/* Read an image without its instructions, and with them. */
 void image_open_data(struct image *im, const char *path);
 void image_open(struct image *im, const char *path, const struct arch *arch,
 		const char *objdump);
 
-/* Symbol that contains addr, and symbol by exact name; NULL if none. */
+/* Symbol that contains addr, and symbol by exact name. NULL if none. */
 const struct symbol *image_symbol_at(const struct image *im, uint64_t addr);
 const char *image_name(const struct image *im, uint64_t addr);
-/* Value of any symbol, aliases and labels too; false if there is none. */
+/* Value of any symbol, aliases and labels too. False if there is none. */
 bool image_value(const struct image *im, const char *name, uint64_t *value);
-/* The same, but the symbol of a source file; NULL: of any. */
+/* The same, but the symbol of a source file. NULL: of any. */
 bool image_value_in(const struct image *im, const char *file, const char *name,
 		    uint64_t *value);
-/* How many bytes an object of that name has; 0 if there is none. */
+/* How many bytes an object of that name has. 0 if there is none. */
 uint64_t image_size(const struct image *im, const char *name);
 /* Index of the instruction at exactly addr, or of the first after it. */
 size_t image_insn(const struct image *im, uint64_t addr);
 /* len bytes at a loaded address, NULL if the file has none. */
 const uint8_t *image_bytes(const struct image *im, uint64_t addr, size_t len);
-/* The contents of a section, loaded or not; NULL if there is none. */
+/* The contents of a section, loaded or not. NULL if there is none. */
 const uint8_t *image_section(const struct image *im, const char *name,
 			     size_t *len);
 /* Read all instructions through objdump, a part of image_open(): listing.c. */
@@ -90,7 +90,7 @@ uint64_t image_number(const struct image *im, const uint8_t *p, unsigned int n);
 void elf_header(const char *path, Elf_Scn *scn, GElf_Shdr *sh);
 const char *elf_text(const char *path, Elf *elf, size_t section, size_t at);
 
-/* realloc() for arrays, counted in elements; never returns NULL. */
+/* realloc() for arrays, counted in elements. Never returns NULL. */
 void *array_grow(void *array, size_t count, size_t size);
 
 #endif

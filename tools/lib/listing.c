@@ -12,7 +12,7 @@
 
 /*
  * Of a stripped image objdump writes the target of a direct transfer as its last
- * operand, "0x80100240"; and what a far pair of RISC-V computes as "# 0x80200010".
+ * operand, "0x80100240", and what a far pair of RISC-V computes as "# 0x80200010".
  */
 static bool parse_target(const char *operands, uint64_t *target)
 {
@@ -75,7 +75,7 @@ static enum kind kind_of(const struct arch *arch, const char *mnemonic)
 	return new->kind;
 }
 
-/* Where the instruction goes; false: the port does not say. */
+/* Where the instruction goes. False: the port does not say. */
 static bool classify(struct insn *in, const struct arch *arch)
 {
 	/* objdump marks an indirect operand of x86 by a star. */
@@ -135,7 +135,7 @@ static char *skip_prefixes(char *p, const struct arch *arch)
 	return p;
 }
 
-/* "  80100000:\tjal\t80100240 <trace_stub>"; false for any other line. */
+/* "  80100000:\tjal\t80100240 <trace_stub>". False for any other line. */
 static bool parse_line(char *line, const struct arch *arch, struct insn *in)
 {
 	char *end, *text;

@@ -2,7 +2,7 @@
 """Run a program without the system call perf_event_open(): tools/inside.
 
 Its counts would be those of this machine, and not of the guest that the program sees. So the call
-fails with ENOSYS, as on a kernel that has none; standard error says so where the program is perf
+fails with ENOSYS, as on a kernel that has none. Standard error says so where the program is perf
 and its command counts or samples.
 """
 

@@ -10,8 +10,8 @@
  * Calls of these are not followed. panic() never comes back, so that no patching
  * goes on after it. The others are the kernel's entry points from a port's trap:
  * what has got there has dealt with breakpoints, and is an ordinary interrupt or
- * fault, which comes only where interrupts are on or something is broken; or an
- * NMI's hook, whose owner answers for what it calls (kernel/irq.h); or where a CPU that
+ * fault, which comes only where interrupts are on or something is broken, or an
+ * NMI's hook, whose owner answers for what it calls (kernel/irq.h), or where a CPU that
  * starts gets to, which joins by cpu_join(), a root.
  */
 static const char *const ends[] = {
@@ -170,7 +170,7 @@ static void visit(struct search *g, size_t node)
 		reach(g, s[1].addr, node);
 }
 
-/* The pointers between __start_NAME and __stop_NAME; how many. */
+/* The pointers between __start_NAME and __stop_NAME, and return how many. */
 static size_t read_registry(const struct image *im, const char *start,
 			    const char *stop, uint64_t **values)
 {

@@ -4,7 +4,7 @@
  * the linked image's call graph from the roots, computed by every build.
  *
  * Roots are in the section patch_roots (function addresses), calls through pointers in
- * patch_indirect (pairs of caller and target); kernel/patch_path.h fills both. The symbol
+ * patch_indirect (pairs of caller and target). kernel/patch_path.h fills both. The symbol
  * trap_vectors is a root too. A compiled call of the stub is not followed, because boot
  * replaces it.
  */

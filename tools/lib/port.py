@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The ports, and what their data files say: arch/NAME/machine.json. arch/README.md
-explains each key; tools/lib/arch.c reads "code" and "sites" for the tools in C."""
+explains each key. tools/lib/arch.c reads "code" and "sites" for the tools in C."""
 
 import json
 import platform
@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 class UsageError(Exception):
-    """Something that the caller has to put right; its text is one line."""
+    """Something that the caller has to put right. Its text is one line."""
 
 
 # Key, what it must be, must it be there.

@@ -66,7 +66,7 @@ class Machine:
                 accel: str | None = None, interactive: bool = False,
                 for_input: bool = False, extra: tuple | list = ()) -> list[str]:
         """The command line. Not interactive: a panic ends the machine. accel: "kvm".
-        icount: an instruction takes 2^icount ns; "lab": as long as the port's lab needs.
+        icount: an instruction takes 2^icount ns. "lab": as long as the port's lab needs.
         for_input: a person types, or a program asks QEMU. Then an idle guest's time passes as the
         host's does, under -icount as well. Otherwise QEMU goes from one timer to the next at
         once, and there are guests for which it never comes to read what is typed."""
@@ -205,7 +205,7 @@ class Console:
         self._on_failure = on_failure
 
     def feed(self, data: bytes) -> None:
-        """Take more output; whole lines are read at once."""
+        """Take more output. Whole lines are read at once."""
         text = self._partial + data.decode("utf-8", "replace")
         *lines, self._partial = text.split("\n")
         for line in lines:
@@ -265,7 +265,7 @@ class Boot:
     """How one guest ended."""
 
     console: Console
-    status: int | None      # the kernel's own; None: it gave none
+    status: int | None      # the kernel's own. None: it gave none
     qemu_status: int | None  # None: killed after the timeout
     seconds: float
     # Where each CPU stood when the guest was given up: its calls, innermost first.
@@ -282,7 +282,7 @@ def boot(machine: Machine, command: list[str], timeout: float | None = None,
          log: Path | str | None = None, on_line=None, on_start=None,
          on_failure=None, on_hang=None) -> Boot:
     """Run a guest until it ends, at most timeout seconds of wall clock. None: 120, or 1500
-    where it begins with tests; a test that hangs ends it sooner. If it was given up, the
+    where it begins with tests. A test that hangs ends it sooner. If it was given up, the
     result has the CPUs' stacks. on_start(pid) is called when QEMU runs, on_hang(test) before gdb
     looks for the stacks."""
     console = Console(on_line, on_failure)
@@ -321,7 +321,7 @@ def boot(machine: Machine, command: list[str], timeout: float | None = None,
 
 def _collect(process: subprocess.Popen, console: Console, deadline: float,
              sink, watchdog: Watchdog) -> str:
-    """Read until the guest closes its output: ENDED; or until a test hangs: HANGS; or
+    """Read until the guest closes its output: ENDED, or until a test hangs: HANGS, or
     until time is up: LATE."""
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ)

@@ -62,7 +62,7 @@ class Qmp:
         return self.said
 
     def command(self, name: str, **arguments):
-        """Run a command; the value that it returned. RuntimeError: QEMU refuses it. TimeoutError:
+        """Run a command, and return its value. RuntimeError: QEMU refuses it. TimeoutError:
         QEMU does not answer. ConnectionError: QEMU has ended."""
         self.asked += 1
         ask = {"execute": name, "arguments": arguments, "id": self.asked}
@@ -80,5 +80,5 @@ class Qmp:
         return answer[0]["return"]
 
     def monitor(self, line: str) -> str:
-        """Run a command of the monitor for people; its output."""
+        """Run a command of the monitor for people, and return its output."""
         return self.command("human-monitor-command", **{"command-line": line})

@@ -9,7 +9,7 @@
 
 #include "scan.h"
 
-/* What the compiler recorded; false if the image kept no such section. */
+/* What the compiler recorded. False if the image kept no such section. */
 bool record_compiler(const struct image *im, const struct format *format,
 		     struct addresses *a);
 

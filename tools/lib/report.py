@@ -45,7 +45,7 @@ def printable(text: str) -> str:
 
 
 def ktap(result: Boot, verdict: Verdict, reason: str) -> str:
-    """The same as one KTAP document; the boot itself is the last test."""
+    """The same as one KTAP document. The boot itself is the last test."""
     lines = []
     for run in result.console.runs:
         for test in [*run.passed, *run.failed, *run.skipped]:

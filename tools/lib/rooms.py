@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The rules of the tree that say what may include what, where a function is declared,
-and who may turn interrupts off. Prints a line for each thing that is wrong; tools/check runs it."""
+and who may turn interrupts off. Prints a line for each thing that is wrong. tools/check runs it."""
 
 import re
 import subprocess
@@ -44,7 +44,7 @@ def allowed_to_ports() -> set[str]:
 
 
 def floors() -> list[str]:
-    """Lower floors include no higher ones; ports only what arch.h names."""
+    """Lower floors include no higher ones, and ports only what arch.h names."""
     wrong = []
     allowed = allowed_to_ports()
     for path in FILES:

@@ -87,7 +87,7 @@ static void add_call(const struct image *im, size_t i, struct addresses *s)
 /*
  * The first instruction of the call at i, which is the site: itself, or of a far
  * call what begins its address, with the saving of ra and of a static chain in
- * between; nr_insns: it is not called as a site calls.
+ * between. nr_insns: it is not called as a site calls.
  */
 static size_t call_start(const struct image *im, const struct arch *arch,
 			 const struct format *format, size_t i)

@@ -45,7 +45,7 @@ struct jump_labels {
 void scan_labels(const struct image *im, const struct arch *arch,
 		 struct jump_labels *l);
 
-/* One line for one thing that is wrong; all are said, and counted. */
+/* One line for one thing that is wrong. All are said, and counted. */
 void complain(const struct image *im, uint64_t addr, const char *what);
 extern unsigned int errors;
 
@@ -55,9 +55,9 @@ struct difference {
 };
 
 /*
- * Compare what the scan found with the addresses that a table or a record names; both
+ * Compare what the scan found with the addresses that a table or a record names. Both
  * are ascending.
- * Complains of each difference: `lacks` and `strange` say what it means; NULL: no line.
+ * Complains of each difference: `lacks` and `strange` say what it means. NULL: no line.
  */
 struct difference compare_addresses(const struct image *im,
 				    const struct addresses *found,

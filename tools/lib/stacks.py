@@ -12,7 +12,7 @@ NONE = "gdb shows no stacks"
 
 
 def gdb_socket(qmp: Qmp, folder: str) -> str:
-    """Have QEMU open a socket for gdb in the folder; its path. Raises what Qmp.command() does."""
+    """Have QEMU open a socket for gdb in the folder, and return its path. Raises as Qmp.command()."""
     path = f"{folder}/gdb"
     qmp.monitor(f"gdbserver unix:{path},server=on,wait=off")
     return path
@@ -32,7 +32,7 @@ def ask_gdb(machine, elf: str, qmp: Qmp) -> str:
 
 
 def stacks(machine, command: list[str], qmp: Qmp) -> list[str]:
-    """The calls that each CPU of a guest stands in, then each task, a line each; or NONE, and
+    """The calls that each CPU of a guest stands in, then each task, a line each, or NONE, and
     why."""
     try:
         text = ask_gdb(machine, command[command.index("-kernel") + 1], qmp)

@@ -242,7 +242,7 @@ static uint64_t first_frame(const struct image *im, const struct sources *from,
 	return addr;
 }
 
-/* The rows of one function; true if it has frame information. */
+/* The rows of one function. True if it has frame information. */
 static bool read_function(const struct image *im, const struct sources *from,
 			  const struct symbol *s, const struct addresses *sites,
 			  struct unwind_table *t)

@@ -31,7 +31,7 @@ struct unwind_rule {
 };
 
 #define UNWIND_RULES 256
-#define UNWIND_BLOCK 256 /* bytes of text; as in kernel/image/unwind.h */
+#define UNWIND_BLOCK 256 /* bytes of text, as in kernel/image/unwind.h */
 
 struct unwind_row {
 	uint64_t addr; /* the first instruction that the rule is for */
@@ -53,7 +53,7 @@ struct unwind_table {
 void unwind_read(const struct image *im, const struct arch *arch,
 		 const struct addresses *sites, struct unwind_table *t);
 
-/* Write the table as assembly; t may be empty. */
+/* Write the table as assembly. t may be empty. */
 void unwind_emit(FILE *f, const struct image *im, const struct unwind_table *t);
 
 #endif

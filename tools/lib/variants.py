@@ -72,8 +72,8 @@ def variants(arch: str) -> list[Variant]:
 
 @dataclasses.dataclass
 class Made:
-    """What make said: "made"; "refused" before it began; "wrong": the record
-    does not agree with the linked text; "broken": none of these."""
+    """What make said: "made", "refused" before it began, "wrong": the record
+    does not agree with the linked text, "broken": none of these."""
 
     state: str
     reason: str = ""

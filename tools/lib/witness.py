@@ -79,7 +79,7 @@ class Witness:
             return True, f"a signal ended QEMU: {signal.strsignal(-status)}"
         if self.reason:
             return True, REASONS.get(self.reason, f"QEMU says {self.reason}") + said
-        # QEMU answers when it runs the machine; late, if it goes from one timer to the next
+        # QEMU answers when it runs the machine, late, if it goes from one timer to the next
         # (-icount sleep=off). A line that is not QEMU's own is the machine's, too.
         if status and not any("return" in x for x in answers) and len(own) == sum(
                 bool(x.strip()) for x in lines):

@@ -24,7 +24,7 @@ struct change {
 };
 
 extern uint8_t
-	*ram; /* QEMU's own mapping of the guest's RAM; NULL: not found yet */
+	*ram; /* QEMU's own mapping of the guest's RAM. NULL: not found yet */
 extern uint64_t ram_size;
 extern uint32_t now;	/* changes so far */
 extern uint32_t unseen; /* bytes of code that changed by no store that was seen */
@@ -40,7 +40,7 @@ void changes_stored(unsigned int cpu, uint64_t pc, uint64_t offset, size_t n);
 /* An instruction of n bytes stands at offset: from now on its pages count as code. */
 void changes_code(uint64_t offset, size_t n);
 
-/* When a byte of [offset, offset + n) changed last; 0: never. */
+/* When a byte of [offset, offset + n) changed last. 0: never. */
 uint32_t changes_last(uint64_t offset, size_t n);
 
 /* The length of the longest instruction that was ever seen at offset. */
@@ -48,8 +48,8 @@ size_t changes_longest(uint64_t offset);
 
 /*
  * The changes of [offset, offset + n) that the CPU has not synchronised with, the
- * latest first; if own is false, without the CPU's own stores. Returns how many there
- * are; at most `room` of them go to found.
+ * latest first. If own is false, without the CPU's own stores. Returns how many there
+ * are. At most `room` of them go to found.
  */
 unsigned int changes_missed(unsigned int cpu, uint64_t offset, size_t n,
 			    bool own, const struct change **found,

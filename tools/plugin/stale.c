@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * stale: a QEMU plugin that finds instructions which a CPU could fetch stale. QEMU
- * itself always runs the newest bytes; a real CPU may run older ones, or a mixture,
+ * itself always runs the newest bytes. A real CPU may run older ones, or a mixture,
  * until it has synchronised. The plugin keeps, for the guest's RAM:
  *
  *   - each store that changes a byte of a page which has been executed: when, by
- *     which CPU, from which instruction, the old and the new bytes;
+ *     which CPU, from which instruction, the old and the new bytes,
  *   - of each CPU, how many of these changes it has synchronised with.
  *
  * When a CPU executes an instruction that has changed since the CPU's last
  * synchronisation, that is a finding: the CPU could have run what stood there before.
  * A finding is harmless if the architecture lets CPUs fetch there while another CPU
- * stores, and only one store has changed the instruction since; otherwise it is a
+ * stores, and only one store has changed the instruction since. Otherwise it is a
  * hazard.
  *
  *   -plugin file=stale.so,rules=FILE,ram=PATH,base=ADDRESS,out=FILE[,start=ADDRESS]
  *           [,big=1][,mode=NAME]
  *
- * rules: what the architecture's manual says, in a JSON file (target.h); big: it is
+ * rules: what the architecture's manual says, in a JSON file (target.h). big: it is
  * big-endian. ram: the file behind the guest's RAM (-object memory-backend-file,share=on). base:
  * the physical address that QEMU's plugin interface gives its first byte. out: one
  * JSON line for each kind of finding, when it is first seen, and one for each total.
- * start: where a CPU begins when it comes from reset; it has fetched nothing before.
- * mode: `intel` is without the promise that AMD alone makes; `none` lets no CPU fetch
+ * start: where a CPU begins when it comes from reset. It has fetched nothing before.
+ * mode: `intel` is without the promise that AMD alone makes. `none` lets no CPU fetch
  * what another has stored, as a rendezvous does. All CPUs must be of one thread (-accel
  * tcg,thread=single, or -icount).
  */
@@ -228,7 +228,7 @@ static struct block *block_make(unsigned int room)
 		calloc(1, sizeof(struct block) + room * sizeof(struct insn)));
 }
 
-/* Note an instruction's place; false: it is not in RAM. */
+/* Note an instruction's place. False: it is not in RAM. */
 static bool note_insn(const struct qemu_plugin_insn *insn, struct insn *in)
 {
 	const uint8_t *host = qemu_plugin_insn_haddr(insn);

@@ -9,12 +9,12 @@
  *                         a plugin which line, so each is taken for one of every line) and
  *                         then one of `barrier`. Each is a regular expression on the
  *                         instruction in hexadecimal digits.
- *   words                 instructions are written as numbers, as manuals print them;
+ *   words                 instructions are written as numbers, as manuals print them,
  *                         else as bytes in the order of their addresses
  *   broadcast             one CPU's `line` counts for all CPUs
  *   unit                  one store within an aligned unit of so many bytes may be fetched
  *                         by other CPUs at any time: they run the old instruction or the
- *                         new one; 0: none may
+ *                         new one. 0: none may
  *   only                  ... if both are of these, else any
  *   own_stores_seen       a CPU needs no synchronisation for its own stores
  *   breakpoint            a first byte that may come and go at any time

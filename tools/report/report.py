@@ -7,7 +7,7 @@ make lab), the figures (bench.json, of make bench), and the kernels there can be
 (features.json, of make features). It boots each port under -icount with function_graph on,
 and shows the boot's calls as a timeline and as a flame graph. The file needs no network.
 
-Ends with 0; with 2 if something is not there: one line says which command makes it.
+Ends with 0, with 2 if something is not there: one line says which command makes it.
 """
 
 import argparse

@@ -19,7 +19,7 @@
 #define RING_MAX (16u << 20)
 #define SMALLEST 7 /* bytes of a message */
 
-/* As kernel/p9/p9_mailbox.c has it; little endian, as this host is. */
+/* As kernel/p9/p9_mailbox.c has it, little endian, as this host is. */
 struct mailbox {
 	char magic[16];
 	uint32_t ring_size;
@@ -35,7 +35,7 @@ static uint32_t ring_size;  /* as it was checked: a power of two */
 static uint32_t epoch;	    /* of this session */
 static uint32_t head, tail; /* of requests, of replies: this side's own words */
 static const char *broken;
-static int guest = -1; /* QEMU's process, a pidfd; -1: not known */
+static int guest = -1; /* QEMU's process, a pidfd. -1: not known */
 
 static uint32_t load(const uint32_t *word)
 {

@@ -17,17 +17,17 @@ const char *mailbox_open(const char *memory, pid_t pid);
 /* Has the guest begun the session? */
 bool mailbox_is_ready(void);
 
-/* Goes on as long as the guest serves; and the nonsense that it has written, or NULL. */
+/* Goes on as long as the guest serves, and the nonsense that it has written, or NULL. */
 uint32_t mailbox_alive(void);
 const char *mailbox_is_broken(void);
 void mailbox_give_up(const char *why); /* it is nonsense, as this line says */
 
-/* Bytes that the ring of requests has room for; put a request there; let the guest see all. */
+/* Bytes that the ring of requests has room for, put a request there, let the guest see all. */
 uint32_t mailbox_room(void);
 void mailbox_put(const uint8_t *message, uint32_t size);
 void mailbox_publish(void);
 
-/* Take a whole reply of up to `size` bytes, at least 7. Its size; 0: there is none. */
+/* Take a whole reply of up to `size` bytes, at least 7. Its size. 0: there is none. */
 uint32_t mailbox_take(uint8_t *message, uint32_t size);
 
 /* This machine's clock, which only goes on, for the waits of this program. */

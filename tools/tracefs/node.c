@@ -46,7 +46,7 @@ static struct node **place_of(const char *path)
 	return &nodes[hash % HASH];
 }
 
-/* The node of a path, or a new one; NULL: no memory. */
+/* The node of a path, or a new one. NULL: no memory. */
 static struct node *node_get(const char *path)
 {
 	struct node **at = place_of(path), *n;

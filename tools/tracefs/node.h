@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Nodes: the files and folders that this machine's kernel knows. Each has its path; the guest
+ * Nodes: the files and folders that this machine's kernel knows. Each has its path. The guest
  * keeps nothing for one. And requests about a path, for which the guest takes it up for a moment.
  */
 #ifndef TOOLS_NODE_H
@@ -45,7 +45,7 @@ double node_stat_s(const struct node *n);
 
 /*
  * splice() gives nothing, and no error, behind the size that the kernel has for a file (since Linux
- * 6.5; mmap() always). No size is known here before a file is read. So the kernel gets an endless
+ * 6.5, mmap() always). No size is known here before a file is read. So the kernel gets an endless
  * one while a reader has the file open: then splice() asks this program, and has its error or its
  * pages. stat() still gives 0, for the kernel does not let an older reply replace its own size.
  */
@@ -77,7 +77,7 @@ void node_clunk(uint32_t fid);
  */
 void node_lookup(fuse_req_t req, fuse_ino_t parent, const char *name);
 
-/* The path of a name in a folder; the caller frees it. NULL: no memory. */
+/* The path of a name in a folder. The caller frees it. NULL: no memory. */
 char *node_path(const struct node *folder, const char *name);
 
 #endif

@@ -188,7 +188,7 @@ static struct p9_call *take_queued(void)
 	return call;
 }
 
-/* The fid that a request makes, which stands behind another one in a walk; or that it ends. */
+/* The fid that a request makes, which stands behind another one in a walk, or that it ends. */
 static uint32_t fid_of(const struct p9_call *call)
 {
 	uint32_t fid;
@@ -270,7 +270,7 @@ static int error_of(struct p9_reply *r, uint8_t expected)
 	return err > 0 && err < 4096 ? -(int)err : -EIO;
 }
 
-/* A whole reply goes to the request of its tag; one without is dropped. */
+/* A whole reply goes to the request of its tag. One without is dropped. */
 static bool receive_one(void)
 {
 	static uint8_t message[P9_MSIZE];

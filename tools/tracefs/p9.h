@@ -49,7 +49,7 @@ struct p9_reply {
 	bool bad;
 };
 
-/* The next number, of n bytes, or 0; and the next n bytes, or NULL. */
+/* The next number, of n bytes, or 0, and the next n bytes, or NULL. */
 uint64_t p9_get(struct p9_reply *r, unsigned int n);
 const uint8_t *p9_get_bytes(struct p9_reply *r, uint32_t n);
 
@@ -61,11 +61,11 @@ void p9_put_text(const char *text, size_t n);
 
 /* ---- Requests --------------------------------------------------------------------- */
 
-/* Takes a reply. err: 0; the guest's error; -EIO: the guest does not answer, or its answer makes
- * no sense; -EINTR: p9_flush() has ended the request. reply: NULL after an error. */
+/* Takes a reply. err: 0, or the guest's error. -EIO: the guest does not answer, or its answer makes
+ * no sense. -EINTR: p9_flush() has ended the request. reply: NULL after an error. */
 typedef void p9_taker(void *arg, int err, struct p9_reply *reply);
 
-/* Queue the request. `taker` is called by p9_step(), once; NULL: the reply does not matter. What
+/* Queue the request. `taker` is called by p9_step(), once. NULL: the reply does not matter. What
  * is returned stands until then. */
 struct p9_call;
 struct p9_call *p9_send(p9_taker *taker, void *arg);
@@ -89,11 +89,11 @@ bool p9_is_waiting(void);
 
 /*
  * Find the mailbox in `memory`, the file that is the guest's memory, and begin a session. pid is
- * QEMU's process, or 0. NULL; or what is wrong. It waits for a guest that boots.
+ * QEMU's process, or 0. NULL, or what is wrong. It waits for a guest that boots.
  */
 const char *p9_attach(const char *memory, pid_t pid);
 
-/* A file that can be read from once QEMU has ended, or -1; and has it? */
+/* A file that can be read from once QEMU has ended, or -1, and has it? */
 int p9_end_fd(void);
 bool p9_has_ended(void);
 

@@ -29,7 +29,7 @@
 	11 /* of a page, and its bit: the guest's events/header_page */
 #define LOST_BIT 0x80
 
-/* A read that has no answer yet; or a poll(), which takes nothing. */
+/* A read that has no answer yet, or a poll(), which takes nothing. */
 struct read {
 	struct read *next;
 	fuse_req_t req;

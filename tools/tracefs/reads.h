@@ -19,7 +19,7 @@ void reads_ask_early(struct file *f);
 /* A program changes something: a beginning that the guest gave before is old. */
 void reads_are_old(void);
 
-/* Ask for the pages that programs wait for in poll(), if it is time. In how many ns to look again;
+/* Ask for the pages that programs wait for in poll(), if it is time. In how many ns to look again.
  * -1: no program waits for a time. */
 int64_t reads_look(void);
 

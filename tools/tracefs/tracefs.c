@@ -40,7 +40,7 @@ static void do_init(void *arg, struct fuse_conn_info *conn)
 {
 	(void)arg;
 	conn->want |= conn->capable & FUSE_CAP_ATOMIC_O_TRUNC;
-	/* splice() asks for no page in advance, for it may have to wait; signals interrupt it. */
+	/* splice() asks for no page in advance, for it may have to wait. Signals interrupt it. */
 	conn->max_readahead = 0;
 	conn->want &= ~FUSE_CAP_ASYNC_READ;
 }
@@ -77,7 +77,7 @@ static void do_getattr(fuse_req_t req, fuse_ino_t ino,
 		node_lower(n);
 }
 
-/* Programs set modes and times of what they have made; control files have none. */
+/* Programs set modes and times of what they have made. Control files have none. */
 static void do_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st,
 		       int which, struct fuse_file_info *info)
 {
@@ -253,7 +253,7 @@ static uint64_t sooner(uint64_t nap, int64_t look)
 
 /*
  * How long to sleep, in ns, by the time since something has moved. Nothing tells of a reply of the
- * guest. Most come soon, so the loop does not sleep at first; then the longer, the longer a reply
+ * guest. Most come soon, so the loop does not sleep at first, then the longer, the longer a reply
  * takes: a guest without a CPU gets none sooner because this program takes one.
  */
 static uint64_t nap(uint64_t quiet)

@@ -44,7 +44,7 @@ struct site_filter {
 struct trace_instance {
 	char name[32]; /* "": the top level, or there is none */
 	unsigned int
-		users; /* files of it that are open; under instances.c's lock */
+		users; /* files of it that are open, under instances.c's lock */
 
 	/* Written under trace_mutex. */
 	const struct tracer *tracer;
@@ -57,7 +57,7 @@ struct trace_instance {
 	unsigned int clock; /* the number of its clock: show/output.c */
 	unsigned int buffer_percent; /* full so far, a ring wakes its reader */
 	struct ring
-		*rings; /* MAX_CPUS of them; NULL: the instance is not there */
+		*rings; /* MAX_CPUS of them. NULL: the instance is not there */
 	/* As many, which have no writer: what a snapshot has taken out of the rings
 	 * (show/snapshot.h). Without pages, there is no memory for a snapshot. */
 	struct ring *spares;

@@ -24,7 +24,7 @@ struct count {
 	u64 square; /* of microseconds */
 };
 
-/* symbol_count of them for each CPU; NULL: nothing was counted. Written under trace_mutex,
+/* symbol_count of them for each CPU. NULL: nothing was counted. Written under trace_mutex,
  * read with interrupts off. */
 static struct count *counts;
 static bool on; /* under trace_mutex */
@@ -39,7 +39,7 @@ static struct count *count_of(struct count *all, unsigned int cpu,
 	return &all[cpu * symbol_count + function];
 }
 
-/* Where the function is counted that was called from ip, on this CPU; NULL: nowhere. */
+/* Where the function is counted that was called from ip, on this CPU. NULL: nowhere. */
 static struct count *count_here(unsigned long ip)
 {
 	struct count *all = READ_ONCE(counts);

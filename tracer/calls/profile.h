@@ -19,7 +19,7 @@ int profile_reset(struct ctl_handle *h);
 
 /*
  * A call has begun: it is counted, and r->clock set. False: no profile runs. And one has returned:
- * its time is added, if it began in the profile that runs; the task has taken `depth` others
+ * its time is added, if it began in the profile that runs. The task has taken `depth` others
  * outside of it. Interrupts off. No site.
  */
 bool profile_enter(struct task_return *r);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The profiler against calls that a test counts: as many hits, on every CPU together, and as
- * much time as the calls took by the clock; and it leaves what the tracer records as it is.
+ * much time as the calls took by the clock. It changes nothing that the tracer records.
  */
 #include <tracer/testing.h>
 

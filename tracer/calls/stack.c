@@ -102,7 +102,7 @@ u32 stack_want(unsigned int w)
 
 /* ---- Control files ----------------------------------------------------------- */
 
-/* A copy that no CPU changes; NULL: all of it to 0. */
+/* A copy that no CPU changes. NULL: all of it to 0. */
 static void copy_deepest(struct deepest *copy)
 {
 	irq_state_t state = arch_irq_save();
@@ -123,7 +123,7 @@ static void stack_max_show(struct ctl_handle *h, struct seq *s)
 	seq_printf(s, "%lu\n", READ_ONCE(deepest.size));
 }
 
-/* Linux takes any number as the size to exceed; 0 begins anew. */
+/* Linux takes any number as the size to exceed. 0 begins anew. */
 static int stack_max_write(struct ctl_handle *h, char *text)
 {
 	u64 v;
@@ -148,7 +148,7 @@ static const char disabled[] =
 	"# or 'echo 1 > /proc/sys/kernel/stack_tracer_enabled'\n"
 	"#\n";
 
-/* A line each time; a deeper stack that is found meanwhile does not mix with this one. */
+/* A line each time. A deeper stack that is found meanwhile does not mix with this one. */
 static int trace_read(struct ctl_handle *h, struct seq *s)
 {
 	const struct deepest *d = h->priv;

@@ -37,7 +37,7 @@ struct triggers {
 };
 #define NO_SITE (~0u)
 
-/* NULL: there are none. Written under trace_mutex; read with interrupts off. */
+/* NULL: there are none. Written under trace_mutex, read with interrupts off. */
 static struct triggers *triggers;
 
 static bool is_after(const struct trigger *t)
@@ -292,7 +292,7 @@ static int change_list(struct ctl_handle *h, struct change *c, char *text)
 	return err;
 }
 
-/* All of a list's that is in no other. A command of an instance; in NULL: of any. */
+/* All of a list's that is in no other. A command of an instance. In NULL: of any. */
 static struct triggers *copy_but(const struct triggers *old,
 				 const struct trace_instance *in)
 {

@@ -17,8 +17,8 @@ struct trigger;
 bool trigger_is_one(const char *word);
 
 /*
- * All triggers of text, which are separated by blanks; text is cut up. 0; -EINVAL: a command, a
- * count or a function that there is not; -ENODEV: nothing to take back; -EBUSY; -ENOMEM; or
+ * All triggers of text, which are separated by blanks. text is cut up. 0. -EINVAL: a command, a
+ * count or a function that there is not. -ENODEV: nothing to take back. -EBUSY. -ENOMEM, or
  * patch_apply()'s error. After an error nothing has changed. Context: trace_mutex held.
  */
 int triggers_write(struct ctl_handle *h, char *text);
@@ -32,12 +32,12 @@ int triggers_clear(struct ctl_handle *h, const struct trace_instance *in);
 bool triggers_show(struct seq *s, const struct trace_instance *in,
 		   unsigned long *i);
 
-/* Are there any; and the sites of word w that must be on. Context:
+/* Are there any, and the sites of word w that must be on. Context:
  * trace_mutex held. */
 bool triggers_any(void);
 u32 triggers_want(unsigned int w);
 
-/* Does any of them switch event e; and for another instance than the top level? Context:
+/* Does any of them switch event e, and for another instance than the top level? Context:
  * trace_mutex held. */
 bool triggers_switch(const struct event *e, const struct trace_instance *in);
 bool triggers_switch_apart(void);

@@ -175,7 +175,7 @@ static u32 *in_c_word(u32 *map, unsigned int site, u32 *bit)
 	return &map[n / 32 % (TRACE_IN_C_BITS / 32)];
 }
 
-/* Set the bits of all calls that clients want; and clear the others? */
+/* Set the bits of all calls that clients want, and clear the others? */
 static void set_in_c(bool exact)
 {
 	u32 map[TRACE_IN_C_BITS / 32] = { 0 }, bit, *word;

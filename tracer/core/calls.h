@@ -9,7 +9,7 @@
 #include <kernel/types.h>
 #include <tracer/core/tracer.h>
 
-/* The ops that trampolines must use with this tracer; NULL: its own. And the sites of word w
+/* The ops that trampolines must use with this tracer. NULL: its own. And the sites of word w
  * that must be on for that. Context: trace_mutex held. */
 struct trace_ops *calls_ops(const struct tracer *tracer);
 u32 calls_want(unsigned int w);

@@ -28,7 +28,7 @@ static const char *const names[COMMANDS] = {
 	[COMMAND_DUMP] = "dump",
 };
 
-/* The part of *text up to the next colon, or all of it; *text goes behind that. NULL: there is
+/* The part of *text up to the next colon, or all of it. *text goes behind that. NULL: there is
  * none. */
 static char *next_part(char **text)
 {

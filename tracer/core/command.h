@@ -2,7 +2,7 @@
 /*
  * Commands of triggers: what is done when a function is called, or when an event happens.
  * COMMAND[:COUNT], where COMMAND is traceon, traceoff, stacktrace, snapshot,
- * enable_event:SYSTEM:EVENT or disable_event:SYSTEM:EVENT; of functions, dump too.
+ * enable_event:SYSTEM:EVENT or disable_event:SYSTEM:EVENT. Of functions, dump too.
  */
 #ifndef TRACER_COMMAND_H
 #define TRACER_COMMAND_H
@@ -25,13 +25,13 @@ enum command_kind {
 };
 #define COMMAND_FIRST_AFTER COMMAND_STACKTRACE
 extern const char
-	command_names[]; /* those that events have, too; separated by blanks */
+	command_names[]; /* those that events have, too, separated by blanks */
 
 /* The turns of a command that has a count. Each list that has the command shares it, so a list that
  * replaces another goes on where that one is. */
 struct command_count {
 	u32 left;  /* atomic */
-	u32 lists; /* that have it; under trace_mutex */
+	u32 lists; /* that have it, under trace_mutex */
 };
 
 struct command {
@@ -49,7 +49,7 @@ struct command {
 };
 
 /*
- * Parse text, which is cut up, for the instance of h. 0; -EINVAL: a command, an event or a count
+ * Parse text, which is cut up, for the instance of h. 0. -EINVAL: a command, an event or a count
  * that there is not, explained in h. Where `remove`, a count means nothing, and any is
  * taken. The command has no command_count yet.
  */
@@ -63,7 +63,7 @@ void command_share(const struct command *c);
 void command_drop(const struct command *c);
 
 /* Get what commands of a kind need before they can act for the instance of h: a snapshot's memory,
- * a task that dumps. 0; -ENOMEM, explained in h. Context: a task, trace_mutex held. */
+ * a task that dumps. 0. -ENOMEM, explained in h. Context: a task, trace_mutex held. */
 int command_prepare(struct ctl_handle *h, unsigned int kind);
 
 /* Do two commands do the same for the same instance, whatever their counts? */
@@ -78,7 +78,7 @@ void command_act(const struct command *c, unsigned long ip, bool behind,
 
 /*
  * Act, if there is anything to do. ip: the address that a stack begins with, or behind
- * which it begins. Interrupts off; irqs_off: they were before. No site.
+ * which it begins. Interrupts off. irqs_off: they were before. No site.
  */
 static always_inline void command_do(const struct command *c, unsigned long ip,
 				     bool behind, bool irqs_off)

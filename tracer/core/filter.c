@@ -162,7 +162,7 @@ static void match_word(struct match *m, const char *word)
 	}
 }
 
-/* Cut text into words, each NUL-terminated; returns where it ends. */
+/* Cut text into words, each NUL-terminated. Returns where it ends. */
 static char *cut_words(char *text)
 {
 	for (; *text; text++)

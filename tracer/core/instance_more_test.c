@@ -49,7 +49,7 @@ static void end_two_instances(struct ktest_run *t)
 	trace_test_reset();
 }
 
-/* Entries written in an instance; all ones if the books do not add up. */
+/* Entries written in an instance. All ones if the books do not add up. */
 static u64 entries_written(const struct trace_instance *in)
 {
 	struct ring_stats s;

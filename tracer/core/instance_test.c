@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Proves of instances: each records its own functions, events and markers, as often as the test
- * has made them happen, and nothing else; what is set in one changes no other; making, removing
+ * has made them happen, and nothing else, what is set in one changes no other, making, removing
  * and running out of memory leave nothing behind.
  */
 #include <tracer/testing.h>
@@ -35,7 +35,7 @@ static int remove_instance(const char *name)
 	return ctl_rmdir(path, error, sizeof(error));
 }
 
-/* Entries written in an instance; all ones if the books do not add up. */
+/* Entries written in an instance. All ones if the books do not add up. */
 static u64 entries_written_in(const char *name)
 {
 	struct trace_instance *in = instance_find(name);
@@ -376,7 +376,7 @@ KTEST(instances_events, "instances.events")
 		entries_written_in("a") >= 10 && entries_written_in("a") < 20);
 	KEXPECT_EQ(t, entries_written_in("b"), 0);
 	KEXPECT_EQ(t, trace_test_written(), 0);
-	/* With the top level and another filter; each counts for itself. */
+	/* With the top level and another filter. Each counts for itself. */
 	snprintf(filter, sizeof(filter), "common_pid != %d",
 		 current_task()->pid);
 	KEXPECT_EQ(t, trace_test_put("events/kmem/kmalloc/filter", filter), 0);

@@ -13,15 +13,15 @@
 #include <tracer/base/instance.h>
 #include <tracer/sites/sites.h>
 
-/* The instance of that name, which is none of the top level's; or NULL. Context: trace_mutex held,
+/* The instance of that name, which is none of the top level's, or NULL. Context: trace_mutex held,
  * or the instance stays as it is. */
 struct trace_instance *instance_find(const char *name);
 
 /* For control files that each instance has. */
 extern const struct ctl_folders trace_folders;
 
-/* Does an instance that is there take calls of the site; and which of the sites of word w? Any
- * context with interrupts off; or trace_mutex held. No site. */
+/* Does an instance that is there take calls of the site, and which of the sites of word w? Any
+ * context with interrupts off, or trace_mutex held. No site. */
 static inline bool instance_takes(const struct trace_instance *in,
 				  unsigned int site)
 {
@@ -40,7 +40,7 @@ static inline u32 instance_takes_word(const struct trace_instance *in,
  * nothing has changed.
  */
 
-/* Do others than the top level trace functions; and which sites of word w must be on for it? */
+/* Do others than the top level trace functions, and which sites of word w must be on for it? */
 bool instances_trace(void);
 u32 instances_want(unsigned int w);
 /* And how many of them take calls of the site? */
@@ -52,15 +52,15 @@ int instance_select(struct ctl_handle *h, struct trace_instance *in,
 /* May an instance have that tracer? */
 bool instance_has(const struct trace_instance *in, const struct tracer *tracer);
 
-/* A mask of CPUs, hexadecimal, as Linux's tracing_cpumask takes it: no text at all is none. 0;
- * -EINVAL; -EOVERFLOW: more than the CPUs present. */
+/* A mask of CPUs, hexadecimal, as Linux's tracing_cpumask takes it: no text at all is none. 0.
+ * -EINVAL. -EOVERFLOW: more than the CPUs present. */
 int instance_cpus_parse(const char *text, cpumask_t *mask);
 /* Set tracing_on and tracing_cpumask: trace_record() for the top level. */
 void instance_record(struct trace_instance *in, bool on, cpumask_t mask);
 /* `pauses` has changed, or the rings have. */
 void instance_refresh(struct trace_instance *in);
 
-/* A call has happened that others than the top level may want. Interrupts off; irqs_off: they
+/* A call has happened that others than the top level may want. Interrupts off. irqs_off: they
  * were before. No site. */
 void instances_call(unsigned int site, unsigned long ip, unsigned long parent,
 		    bool irqs_off);

@@ -88,7 +88,7 @@ void trace_ops_give_back(void)
 static struct {
 	const struct trace_ops *ops;
 	u32 number;
-	u32 left; /* tasks that are not marked; of one round */
+	u32 left; /* tasks that are not marked, of one round */
 } quiesce;
 static struct mutex quiesce_mutex = MUTEX_INIT(quiesce_mutex);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What live calls do: trace_ops (arch/arch_trace.h) and its one owner. The tracer
- * that is selected uses it; tests, the lab and measurements borrow it meanwhile,
+ * that is selected uses it. Tests, the lab and measurements borrow it meanwhile,
  * and give it back. Nothing else stores to trace_ops.
  */
 #ifndef TRACER_OPS_H
@@ -19,7 +19,7 @@ extern struct trace_ops trace_ops_off;
 void trace_ops_set(struct trace_ops *ops);
 
 /*
- * Borrow the pointer: live calls do `ops` from now on. 0; -EBUSY: a tracer records
+ * Borrow the pointer: live calls do `ops` from now on. 0. -EBUSY: a tracer records
  * with it. A borrower may call it again, with other ops. While it is borrowed, no
  * tracer that needs it can be selected. Context: trace_mutex held.
  */

@@ -21,7 +21,7 @@ struct pids {
 	s32 pid[];
 };
 
-/* Each NULL: empty. Written under trace_mutex; read with interrupts off. */
+/* Each NULL: empty. Written under trace_mutex, read with interrupts off. */
 struct both {
 	struct pids *yes, *no;
 };
@@ -124,7 +124,7 @@ static bool has_ended(s32 pid)
 }
 
 /* If the list has the parent, another one that has the child as well, and lacks tasks that have
- * ended. The old one, which no CPU must read any more when it is freed; or NULL. */
+ * ended. The old one, which no CPU must read any more when it is freed, or NULL. */
 static struct pids *inherit_pids(struct pids **list, const struct task *parent,
 				 const struct task *child)
 {
@@ -216,7 +216,7 @@ static struct pids **list_of(const struct ctl_handle *h)
 	return strstr(h->file->path, "notrace") ? &lists->no : &lists->yes;
 }
 
-/* The pids of `text`, and with >> those of `old`; *list is NULL if there are none, or after an
+/* The pids of `text`, and with >> those of `old`. *list is NULL if there are none, or after an
  * error. */
 static int parse_pids(struct ctl_handle *h, const struct pids *old, char *text,
 		      struct pids **list)

@@ -17,7 +17,7 @@ u32 returns_missed, returns_refused;
 /*
  * Make room for a return address that is taken at `depth`, and give the one there back. An
  * interrupt, or an NMI, at any point of this takes and gives back addresses of its own above
- * those of the task; so the count goes up before an entry is written, and down after it was
+ * those of the task, so the count goes up before an entry is written, and down after it was
  * read for the last time. By its CFA a walk knows whose an entry is.
  */
 static always_inline void push_return(struct task *t, u32 depth,

@@ -6,7 +6,7 @@
  * moved at any point, and so that returns find their way long after the tracer
  * that took them has been switched off.
  *
- *	enter(r, depth)	may fill in r->clock; false: let this one be. depth: how
+ *	enter(r, depth)	may fill in r->clock. False: let this one be. depth: how
  *			many the task has taken already.
  *	leave(r, depth)	the function has returned, with the same r and depth.
  *
@@ -40,7 +40,7 @@ static always_inline bool returns_plausible(unsigned long a)
 
 /*
  * Leave `ticks` of arch_clock() out of the time of the task's `nr` outermost calls, those that
- * began at `since` or later. Interrupts off; the task is the current one, or none runs it.
+ * began at `since` or later. Interrupts off. The task is the current one, or none runs it.
  */
 void returns_leave_out(struct task *t, u32 nr, u64 ticks, u64 since);
 

@@ -20,7 +20,7 @@
 #include <tracer/core/returns.h>
 #include <kernel/sched/hold.h>
 
-/* When the timer is due; the victim counts turns until then. On a host's clock some of that time is
+/* When the timer is due. The victim counts turns until then. On a host's clock some of that time is
  * gone before it begins. */
 #define AHEAD_NS ((boot_info.icount ? 4 : 30) * NSEC_PER_USEC)
 /*
@@ -36,7 +36,7 @@ static struct victim {
 	struct task *task;
 	struct timer timer;
 	bool called,
-		hit_before; /* the calls are over; were not, at the timer */
+		hit_before; /* the calls are over, were not, at the timer */
 	bool hit;	    /* the timer has come */
 	u32 wrong, taken;
 } v;

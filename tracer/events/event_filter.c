@@ -51,7 +51,7 @@ enum operator{ OP_EQ, OP_NE, OP_LE, OP_GE, OP_LT, OP_GT, OP_BITS, OP_GLOB };
 
 struct node {
 	u8 kind;
-	u8 left, right; /* of NODE_AND, NODE_OR; left of NODE_NOT */
+	u8 left, right; /* of NODE_AND, NODE_OR, left of NODE_NOT */
 	/* Of a test: */
 	u8 subject, op;
 	const struct event_field *field;
@@ -76,7 +76,7 @@ struct parser {
 static const char no_field[] = "Field not found";
 static const char no_memory[] = "Out of memory";
 
-/* Note the first mistake, and where it is; -1. */
+/* Note the first mistake, and where it is. -1. */
 static int filter_wrong(struct parser *ps, const char *where, const char *error)
 {
 	if (!ps->error) {

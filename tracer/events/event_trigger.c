@@ -326,7 +326,7 @@ int event_trigger_write(struct ctl_handle *h, struct event *e, char *text)
 	return event_triggers_remove(h, e, &c);
 }
 
-/* The place in its list of the i-th trigger that is an instance's; or the list's length. */
+/* The place in its list of the i-th trigger that is an instance's, or the list's length. */
 static unsigned int nth_of(const struct event_triggers *list,
 			   const struct trace_instance *in, unsigned long i)
 {

@@ -10,13 +10,13 @@
 #include <tracer/events/events.h>
 
 /*
- * Add the trigger that text says to e, for the instance of h, or take one back. 0; -EINVAL: text
- * makes no sense; -ENODEV: nothing to take back; -EEXIST: there is the same one; -ENOMEM; or
+ * Add the trigger that text says to e, for the instance of h, or take one back. 0. -EINVAL: text
+ * makes no sense. -ENODEV: nothing to take back. -EEXIST: there is the same one. -ENOMEM, or
  * patch_apply()'s error. After an error nothing has changed. Context: trace_mutex held.
  */
 int event_trigger_write(struct ctl_handle *h, struct event *e, char *text);
 
-/* Does text say a trigger that can be added to e? 0 or -EINVAL; text is changed. */
+/* Does text say a trigger that can be added to e? 0 or -EINVAL. text is changed. */
 int event_trigger_check(struct ctl_handle *h, const struct event *e,
 			char *text);
 
@@ -24,7 +24,7 @@ int event_trigger_check(struct ctl_handle *h, const struct event *e,
 int event_triggers_clear(struct ctl_handle *h, struct event *e,
 			 const struct trace_instance *in);
 
-/* Put the line of an instance's i-th trigger into s; false: there are no more. Context: trace_mutex
+/* Put the line of an instance's i-th trigger into s. False: there are no more. Context: trace_mutex
  * held. */
 bool event_trigger_show(struct seq *s, const struct event *e,
 			const struct trace_instance *in, unsigned long i);

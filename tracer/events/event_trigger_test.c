@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Triggers of events, and those of functions that switch events: they act at their event
- * alone, where their filter passes, as often as their count says; and an event that waits for
+ * alone, where their filter passes, as often as their count says, and an event that waits for
  * one is not recorded.
  */
 #include <tracer/testing.h>
@@ -65,7 +65,7 @@ KTEST(trigger_off, "event_trigger.traceoff_and_traceon")
 	KEXPECT(t, trace_test_says(KMALLOC "filter", "none\n"));
 }
 
-/* An event switches another; that one waits with its label on, and is not recorded. */
+/* An event switches another. That one waits with its label on, and is not recorded. */
 KTEST(trigger_enable, "event_trigger.enable_event")
 {
 	void *first = kmalloc(777);
@@ -229,7 +229,7 @@ KTEST(trigger_marker_stack, "event_trigger.stack_of_a_marker")
 	trace_test_reset();
 }
 
-/* A filter sees the text of one entry, as Linux does; and a long text has several. */
+/* A filter sees the text of one entry, as Linux does, and a long text has several. */
 KTEST(trigger_marker_entry, "event_trigger.marker_is_one_entry")
 {
 	char *text = kmalloc(2 * RING_MARK_MAX + 1);

@@ -20,10 +20,10 @@ struct event {
 	const struct event_field *fields;
 	const char *text;	/* the template of list.h */
 	struct static_key *key; /* under trace_mutex, as what follows */
-	/* By which instances it is recorded, a bit for each; atomic, for triggers switch the
+	/* By which instances it is recorded, a bit for each, atomic, for triggers switch the
 	 * top level's as well. */
 	u32 on;
-	u32 special; /* 1: one of these says what to do; a word, for the fast path */
+	u32 special; /* 1: one of these says what to do, a word, for the fast path */
 	struct event_filter
 		*filters[INSTANCES]; /* NULL: every event is recorded */
 	struct event_triggers *triggers;
@@ -33,7 +33,7 @@ struct event {
 extern struct event __start_events[], __stop_events[];
 #define for_each_event(e) for ((e) = __start_events; (e) < __stop_events; (e)++)
 
-/* The number that a record names its event by; those below are Linux's own entries. */
+/* The number that a record names its event by. Those below are Linux's own entries. */
 #define EVENT_FIRST_ID 32
 static inline unsigned int event_id(const struct event *e)
 {
@@ -47,7 +47,7 @@ struct event_set {
 	u32 touched[4]; /* the others stay as they are */
 };
 void event_set_bit(struct event_set *set, const struct event *e, bool on);
-/* All of them off; and none touched. */
+/* All of them off, and none touched. */
 struct event_set events_off(void);
 #define EVENTS_UNTOUCHED                                                       \
 	(struct event_set)                                                     \

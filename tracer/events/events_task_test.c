@@ -187,7 +187,7 @@ static void spin_for_ever(void *arg)
 		arch_cpu_relax();
 }
 
-/* Run fn() in a task, which is to end by this signal; 0: by itself. */
+/* Run fn() in a task, which is to end by this signal. 0: by itself. */
 static void end_by(struct ktest_run *t, void (*fn)(void *arg), s64 signal)
 {
 	bool by_another = signal == SIGNAL_KILL;
@@ -213,7 +213,7 @@ static void end_by(struct ktest_run *t, void (*fn)(void *arg), s64 signal)
 	KEXPECT_EQ(t, killed.exits, !by_another);
 }
 
-/* A task that is killed says by what, before it is gone; one that ends by itself says nothing. */
+/* A task that is killed says by what, before it is gone. One that ends by itself says nothing. */
 KTEST(events_killed, "events.signal_of_a_killed_task")
 {
 	end_by(t, end_well, 0);

@@ -23,7 +23,7 @@ static const struct field_kind {
 	const char *type, *suffix; /* as in a format file */
 	u8 size, align, flags;
 	const char *format; /* of the text, where the template names none */
-	const char *value;  /* in a print fmt; %s is the field's name */
+	const char *value;  /* in a print fmt. %s is the field's name */
 } field_kinds[EVENT_ALL_KINDS] = {
 #define LONG sizeof(long)
 	[EVENT_COMM] = { "char", "[16]", 16, 1, IS_TEXT, "%s", "REC->%s" },

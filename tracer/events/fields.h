@@ -2,7 +2,7 @@
 /*
  * The fields of events: what a field's kind means in C, in a record, and in the format
  * files, whose words are Linux's. A record is what follows Linux's common fields, which take
- * 8 bytes; they are made when a record is read.
+ * 8 bytes. They are made when a record is read.
  */
 #ifndef TRACER_EVENT_FIELDS_H
 #define TRACER_EVENT_FIELDS_H
@@ -66,7 +66,7 @@ struct event_field {
 	enum event_kind kind;
 };
 
-/* Where a field stands in a record, without the common fields; all kinds. */
+/* Where a field stands in a record, without the common fields, all kinds. */
 struct event_place {
 	unsigned int offset, size;
 };
@@ -79,7 +79,7 @@ struct event_place event_place(const struct event_field *fields,
 const struct event_field *event_field(const struct event_field *fields,
 				      const char *name, size_t len);
 
-/* A field's value in a record, as a number; of texts, the text. */
+/* A field's value in a record, as a number, of texts, the text. */
 s64 event_number(const struct event_field *fields, const struct event_field *f,
 		 const void *record);
 bool event_is_text(const struct event_field *f);

@@ -54,7 +54,7 @@ static bool is_event(const struct event *e, const void *arg)
 	return e == arg;
 }
 
-/* 0 or 1; X when some of them are on, and some off. */
+/* 0 or 1. X when some of them are on, and some off. */
 static char events_state(const struct trace_instance *in,
 			 bool (*chosen)(const struct event *e, const void *arg),
 			 const void *arg)
@@ -211,7 +211,7 @@ TRACE_FILE(event_filter, .path = TRACING "events/%s/filter",
 	   .show = event_filter_show, .write = event_filter_write,
 	   .empties = true);
 
-/* A system's filter goes to each of its events that has the fields; Linux's rule. */
+/* A system's filter goes to each of its events that has the fields, Linux's rule. */
 static int system_filter_write(struct ctl_handle *h, char *text)
 {
 	const char *system = event_system(h->cpu), *what = NULL;

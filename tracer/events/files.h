@@ -5,7 +5,7 @@
 
 #include <tracer/events/events.h>
 
-/* The i-th event and its path, "sched/sched_switch"; NULL: there are no more. */
+/* The i-th event and its path, "sched/sched_switch". NULL: there are no more. */
 struct event *event_at(unsigned int i);
 const char *event_path(unsigned int i);
 

@@ -6,7 +6,7 @@
 #include <tracer/events/events.h>
 #include <tracer/testing.h>
 
-/* A field's value; the event must have it. */
+/* A field's value. The event must have it. */
 s64 event_test_value(const struct ring_entry *r, const char *field)
 {
 	const struct event_field *fields = event_by_id(r->event)->fields;

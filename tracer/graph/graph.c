@@ -43,7 +43,7 @@ TRACE_CLIENT(graph, .options_changed = graph_limits_changed);
  * want the same calls. Depths, and the calls that a task is inside of, belong to a session. A
  * taken return is of the session that runs if its clock says that it began since.
  */
-static u64 session_began; /* arch_clock(); written while none runs */
+static u64 session_began; /* arch_clock(), written while none runs */
 
 void graph_session_begin(void)
 {

@@ -9,7 +9,7 @@
  * graph_limits_changed(). */
 struct graph_limits {
 	bool any;	    /* one of them is set */
-	unsigned int depth; /* levels that are recorded; 0: all */
+	unsigned int depth; /* levels that are recorded. 0: all */
 	u64 thresh_us;	    /* tracing_thresh, and in arch_clock()'s ticks: */
 	u64 thresh;	    /* only returns from calls that took as long */
 };
@@ -29,7 +29,7 @@ void graph_session_end(void);
 bool graph_session_runs(struct task *t);
 
 /* What function_graph does at a call, and at its return (core/returns.h). Interrupts are off
- * for the first; irqs_off says whether they were off at the call. */
+ * for the first. irqs_off says whether they were off at the call. */
 struct task_return;
 bool graph_record(struct task_return *r, bool irqs_off);
 bool graph_enter(struct task_return *r, unsigned int depth);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Proves of the options that say what function_graph and the profiler record, each against
- * what the test itself counts or measures; that a call which returns on another CPU is told
- * from the next one; and that a CPU stops to record calls and returns at the same time.
+ * what the test itself counts or measures, that a call which returns on another CPU is told
+ * from the next one, and that a CPU stops to record calls and returns at the same time.
  */
 #include <tracer/testing.h>
 #include <tracer/core/returns.h>
@@ -347,7 +347,7 @@ KTEST(graph_elsewhere, "graph.returns_elsewhere")
 
 static u32 stopping; /* atomic: steps of the two CPUs */
 
-/* Until the other CPU is about to stop function_graph; then as long as that may take. */
+/* Until the other CPU is about to stop function_graph, and then as long as that may take. */
 static notrace void call_while_stopped(unsigned long x)
 {
 	u64 start;
@@ -395,7 +395,7 @@ KTEST(graph_stops, "graph.stops_calls_and_returns_at_once")
 	KEXPECT_EQ(t, trace_test_put("tracing_on", "0"), 0);
 	task_join(other);
 	KEXPECT(t, trace_test_books(&s));
-	/* Nothing from the stop on; or the stop came last. */
+	/* Nothing from the stop on, or the stop came last. */
 	KEXPECT(t, s.written == 1 || s.written == 4);
 	task_set_affinity(current_task(), ~0u);
 	trace_test_reset();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Proves of function_graph: that calls and returns come out as they were nested, with
- * times that fit into each other; that the counts add up, in the smallest ring and with
- * readers that take each other's entries away; and that a return is not recorded if the
+ * times that fit into each other, that the counts add up, in the smallest ring and with
+ * readers that take each other's entries away, and that a return is not recorded if the
  * buffer does not know its call.
  */
 #include <tracer/testing.h>
@@ -161,7 +161,7 @@ static void read_graph_on(void *arg)
 	trace_iter_close(it);
 }
 
-/* How many entries are left; a leaf counts as two. */
+/* How many entries are left. A leaf counts as two. */
 static u64 count_entries_left(void)
 {
 	struct trace_iter *it = trace_iter_open(rings, cpus_present(), true);
@@ -274,7 +274,7 @@ KTEST(graph_late, "graph.late_returns")
 	KEXPECT_EQ(t, entries_after(t, select_nop), 0);
 	KEXPECT_EQ(t, entries_after(t, select_function), 0);
 	/*
-	 * Selects another tracer, under which the sites stay on; then function_graph
+	 * Selects another tracer, under which the sites stay on, then function_graph
 	 * again.
 	 */
 	victim_other(1);
@@ -364,7 +364,7 @@ KTEST(graph_filters, "graph.filters_and_cpus")
 	trace_test_reset();
 }
 
-/* victim_outer() calls victim_call(); this calls both, and victim_other() behind them. */
+/* victim_outer() calls victim_call(). This calls both, and victim_other() behind them. */
 static notrace void call_outer_and_other(unsigned long x)
 {
 	victim_outer(x);
@@ -417,7 +417,7 @@ KTEST(graph_limits, "graph.limits")
 	KEXPECT_EQ(t, trace_test_put("set_graph_function", "nosuch"), -EINVAL);
 	KEXPECT_EQ(t, entries_of_callback(), 6);
 	KEXPECT_EQ(t, trace_test_put("set_graph_function", ""), 0);
-	/* victim_outer(), and what it calls, are hidden; what follows is not. */
+	/* victim_outer(), and what it calls, are hidden. What follows is not. */
 	KEXPECT_EQ(t, trace_test_put("set_graph_notrace", "victim_outer"), 0);
 	KEXPECT_EQ(t, entries_of_callback(), 4);
 	KEXPECT_EQ(t, trace_test_put("set_graph_notrace", ""), 0);

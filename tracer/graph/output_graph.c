@@ -151,7 +151,7 @@ static void put_graph_return(struct seq *s, struct trace_graph *g,
 	g->open = e->depth;
 }
 
-/* A marker, or an event; or a call that another tracer began to record before it went. */
+/* A marker, or an event, or a call that another tracer began to record before it went. */
 static void put_comment(struct seq *s, const struct trace_graph *g,
 			const struct ring_entry *e)
 {

@@ -11,7 +11,7 @@
 #include <tracer/core/returns.h>
 #include <tracer/ring/ring_read.h>
 
-/* How many calls are in the buffer: of one function, or NULL: of all; by one task, or -1: by all;
+/* How many calls are in the buffer: of one function, or NULL: of all, by one task, or -1: by all,
  * on the CPUs of a mask. */
 static u32 count_session_calls(const char *name, int pid, cpumask_t on)
 {

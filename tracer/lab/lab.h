@@ -6,7 +6,7 @@
  * task, lets the task go on, and compares what happens with what the scheme claims.
  *
  * What every port supplies is in arch/arch_lab.h. Schemes beyond that are data, in a
- * port's lab.c; their victims are assembly, in its lab.S. tests/README.md says how
+ * port's lab.c. Their victims are assembly, in its lab.S. tests/README.md says how
  * to add one.
  */
 #ifndef TRACER_LAB_H
@@ -42,7 +42,7 @@ enum lab_way {
 };
 
 struct lab_scheme {
-	const char *name; /* "5x90"; the port's name is printed before it */
+	const char *name; /* "5x90". The port's name is printed before it */
 	const char *from; /* "seed 0", "H5b" */
 	const struct lab_victim *victim;
 	u8 length; /* of the site */
@@ -51,7 +51,7 @@ struct lab_scheme {
 	void (*encode)(unsigned long site, unsigned int form, u8 *bytes);
 	u8 old, new; /* the transition, as forms */
 	enum lab_way way;
-	struct lab_store store[LAB_STORES]; /* in order; length 0 ends */
+	struct lab_store store[LAB_STORES]; /* in order. Length 0 ends */
 	/* 0: the scheme is claimed to be safe. Else to be unsafe: at least one of
 	 * these bits must be seen at one boundary, or by the CPU that runs in
 	 * between. */

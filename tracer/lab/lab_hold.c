@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The hold sweep. A trial sets a one-shot timer a fixed time ahead, turns a loop
- * a counted number of times and runs the victim's site; under -icount each
+ * a counted number of times and runs the victim's site. Under -icount each
  * instruction takes the same time, so that one turn more moves the interrupt one
  * instruction towards the victim's beginning. A first sweep, which holds nothing,
- * shows at which addresses interrupts come, and after how many turns; then the
+ * shows at which addresses interrupts come, and after how many turns, then the
  * victim is held at one of them.
  *
  * The task that runs victims is held whenever it has nothing to do

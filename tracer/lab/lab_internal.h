@@ -15,7 +15,7 @@
 /* Which boundaries of [lo, hi) an interrupt was seen at, and with what delay. */
 struct lab_map {
 	unsigned long lo, hi;
-	u16 delay[LAB_REGION]; /* + 1; 0: never */
+	u16 delay[LAB_REGION]; /* + 1. 0: never */
 	u8 times[LAB_REGION];  /* how many trials met an interrupt there */
 };
 
@@ -24,7 +24,7 @@ enum lab_end {
 	LAB_DONE, /* came back: damage is what it saw */
 	LAB_HELD, /* stands where it was wanted */
 	LAB_DIED, /* of a fault: it is written down */
-	LAB_LOST, /* never came back; caught and buried */
+	LAB_LOST, /* never came back, caught and buried */
 };
 
 /* A task that runs victims on one CPU. While the task is held, its creator writes here
@@ -97,10 +97,10 @@ struct lab_case {
 	unsigned int last;
 	bool live; /* others run between the steps: a second CPU is needed */
 	bool own;  /* its site must be in the site table */
-	/* Optional, around all that follows: what the steps need; undo that. */
+	/* Optional, around all that follows: what the steps need, undo that. */
 	void (*begin)(struct lab_case *c);
 	void (*end)(struct lab_case *c);
-	/* Bring the text into a state, with no task inside; make one step. */
+	/* Bring the text into a state, with no task inside. Make one step. */
 	int (*set)(struct lab_case *c, unsigned int state);
 	int (*step)(struct lab_case *c, unsigned int from);
 	/* The step is a strategy's whole batch: others run between its steps too. */
@@ -108,7 +108,7 @@ struct lab_case {
 	/* Optional: a victim is held at pc. */
 	void (*held_at)(unsigned long pc);
 	const void *arg;
-	struct trace_ops *ops; /* of live calls, while it runs; NULL: any */
+	struct trace_ops *ops; /* of live calls, while it runs. NULL: any */
 	unsigned long lo, hi;  /* where boundaries are looked for */
 	unsigned int span;     /* of the sweep */
 	/* Results. */
@@ -145,7 +145,7 @@ void lab_json(struct sink *out, const struct lab_case *c);
  * it takes their number from *i and returns false.
  */
 
-/* lab_scheme.c: the ports' schemes; and the case of a given scheme. */
+/* lab_scheme.c: the ports' schemes, and the case of a given scheme. */
 bool lab_case_scheme(struct lab_case *c, unsigned int *i);
 void lab_scheme_case(struct lab_case *c, const struct lab_scheme *s);
 /* lab_own.c: the port's own sites, by each strategy. */
@@ -162,14 +162,14 @@ bool lab_case_trampoline(struct lab_case *c, unsigned int *i);
 /* Around a whole run of the lab. False: the own sites are not in the site table. */
 bool lab_own_begin(void);
 void lab_own_end(void);
-/* Let live calls do `ops`; 0, or trace_ops_borrow()'s error. */
+/* Let live calls do `ops`. 0, or trace_ops_borrow()'s error. */
 int lab_own_ops(struct trace_ops *ops);
-/* Switch such a site by a strategy; 0 or patch_site()'s error. */
+/* Switch such a site by a strategy. 0 or patch_site()'s error. */
 int lab_own_switch(const struct lab_victim *v, const char *by, bool on);
-/* Count the calls of lab_victim_own, all or where trace_in_c says so; the calls and the returns
+/* Count the calls of lab_victim_own, all or where trace_in_c says so, the calls and the returns
  * of lab_victim_return, in lab_calls[0] and [1]. */
 extern struct trace_ops lab_count_ops, lab_choose_ops, lab_return_ops;
-extern struct trace_ops lab_graph_ops; /* function_graph's; nothing is counted */
+extern struct trace_ops lab_graph_ops; /* function_graph's. Nothing is counted */
 /* Before each trial, on its CPU, interrupts off: its calls will find room in their page. A full
  * page is left to C, too rarely for a victim to be held there. */
 void lab_own_room(void);

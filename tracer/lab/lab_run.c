@@ -6,7 +6,7 @@
  * any two steps a second CPU runs the site from start to end.
  *
  * What calls are right: a victim that was held before the site runs it as it is
- * in e, one behind it has run it as it was in s; inside, and wherever s or e is a
+ * in e, one behind it has run it as it was in s. Inside, and wherever s or e is a
  * state in between, it may be as in the old form or as in the new one, never
  * anything else.
  */
@@ -96,7 +96,7 @@ static void add_held_place(struct lab_finding *f, unsigned long pc)
 		f->held[f->nr_held++] = pc;
 }
 
-/* pc: where it was held; 0: it was not. */
+/* pc: where it was held. 0: it was not. */
 static void record_finding(struct lab_case *c, const struct lab_task *l,
 			   enum lab_end end, u32 damage, unsigned int state,
 			   unsigned long pc)
@@ -285,7 +285,7 @@ static void release_held(struct lab_case *c, unsigned int s, unsigned int e,
 		       pc);
 }
 
-/* Hold at pc in state s; go to state e; let go. */
+/* Hold at pc in state s, go to state e, let go. */
 static bool hold_one(struct lab_case *c, unsigned int s, unsigned int e,
 		     unsigned long pc)
 {
@@ -356,7 +356,7 @@ static bool check_form(struct lab_case *c, unsigned int state,
 	return true;
 }
 
-/* Step by step, the other CPU running in between; which states it survives. */
+/* Step by step, the other CPU running in between, which states it survives. */
 static u32 walk_steps(struct lab_case *c)
 {
 	u32 good = 1;

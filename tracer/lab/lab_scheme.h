@@ -18,7 +18,7 @@ enum { OFF, ON, ON2 };
 
 #define MOVE(from, to) .old = from, .new = to
 
-/* struct lab_scheme.store: at that offset, so many bytes, of form `to`; and another. */
+/* struct lab_scheme.store: at that offset, so many bytes, of form `to`, and another. */
 #define ONE_STORE(at, length, to)                                              \
 	{                                                                      \
 		{                                                              \

@@ -14,7 +14,7 @@
 #include <tracer/core/tracer.h>
 #include <tracer/ring/ring_control.h>
 
-extern const u16 trampoline_insns[]; /* tools/mksites; 0xffff ends */
+extern const u16 trampoline_insns[]; /* tools/mksites. 0xffff ends */
 
 static struct trace_ops ring_ops = { .entry = trace_entry_ring };
 

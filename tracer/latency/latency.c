@@ -31,7 +31,7 @@ TRACER_LATENCY(wakeup_rt, LATENCY_WAKEUP | LATENCY_RT);
 
 static unsigned int measured; /* LATENCY_ bits */
 
-/* Each is written by its CPU alone, with interrupts off; since 0: none is open. */
+/* Each is written by its CPU alone, with interrupts off. since 0: none is open. */
 static struct section {
 	u64 since;
 	unsigned long began;
@@ -39,7 +39,7 @@ static struct section {
 
 /* Under `keeping`, as are the longest latency and what tracing_max_latency shows. */
 static struct {
-	s32 pid; /* of the task whose way is measured; 0: of none */
+	s32 pid; /* of the task whose way is measured. 0: of none */
 	int prio;
 	u64 since;
 } woken;

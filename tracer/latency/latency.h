@@ -26,23 +26,23 @@ struct task;
 
 /* The longest one so far. */
 struct latency {
-	u64 since, until; /* arch_clock(); until 0: there is none */
+	u64 since, until; /* arch_clock(). until 0: there is none */
 	u64 ticks;
 	unsigned int cpu;
 	s32 pid;
 	int prio;
-	unsigned long began, ended; /* where; 0: of a wakeup */
+	unsigned long began, ended; /* where. 0: of a wakeup */
 };
 
 /* Context of these, unless they say otherwise: a task, trace_mutex held. */
 
 /*
  * Make what these kinds need: the snapshot's memory, which is empty, and the jump labels. Nothing
- * is measured yet. 0; -ENOMEM; or patch_apply()'s error, explained in h, and then nothing has
+ * is measured yet. 0, -ENOMEM, or patch_apply()'s error, explained in h, and then nothing has
  * changed.
  */
 int latency_prepare(struct ctl_handle *h, unsigned int kinds);
-/* Forget the longest one, and measure these kinds from now on; 0: nothing, without a snapshot if it
+/* Forget the longest one, and measure these kinds from now on. 0: nothing, without a snapshot if it
  * had latencies. */
 void latency_measure(unsigned int kinds);
 

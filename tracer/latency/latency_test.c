@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The latency tracers against sections that the test makes and measures itself. On a busy host
- * some other section may take longer than the test's; under -icount none does, and then all
+ * some other section may take longer than the test's. Under -icount none does, and then all
  * expectations are exact.
  */
 #include <tracer/testing.h>
@@ -90,7 +90,7 @@ static bool is_in(unsigned long pc, u64 (*fn)(u64 ns))
 	return symbol_at(pc, &sym) && sym.start == (unsigned long)fn;
 }
 
-/* The longest one is ours, which took so many ticks by the test's clock and was of ns; or a
+/* The longest one is ours, which took so many ticks by the test's clock and was of ns, or a
  * longer one that the host has made. */
 static bool is_ours(const struct latency *l, bool ours, u64 ticks, u64 ns)
 {

@@ -82,7 +82,7 @@ void latency_header(struct seq *s, const struct trace_iter *it,
 	seq_printf(s, "#\n%s", with_legend ? legend : "");
 }
 
-/* Times count from the beginning of the latency; without one, of the buffer. */
+/* Times count from the beginning of the latency. Without one, of the buffer. */
 static u64 latency_beginning(const struct trace_iter *it)
 {
 	u64 first = it->from;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The format in which the latency tracers show a buffer; others, with option latency-format. */
+/* The format in which the latency tracers show a buffer. Others, with option latency-format. */
 #ifndef TRACER_OUTPUT_LATENCY_H
 #define TRACER_OUTPUT_LATENCY_H
 

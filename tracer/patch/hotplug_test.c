@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Proves that a CPU that was away has missed nothing of the tracer's: settings,
- * sites and buffers are as if it had been there; and that endless switching of
+ * sites and buffers are as if it had been there, and that endless switching of
  * all sites, with each strategy, while CPUs go and come at random, loses no call
  * and counts none twice.
  */
@@ -183,7 +183,7 @@ static void toggle_until_stopped(void *arg)
 #define STORM_CPU_TOGGLES 12
 #define STORM_SITE_TOGGLES 20
 
-/* One caller is on each odd CPU; the others may be anywhere. */
+/* One caller is on each odd CPU. The others may be anywhere. */
 static void start_callers(struct caller *callers)
 {
 	for (unsigned int i = 0; i < nr_cpus; i++)

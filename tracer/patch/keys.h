@@ -13,12 +13,12 @@ const struct static_key *jump_key(unsigned int i);
 
 /*
  * Make every jump label what the `on` of its key says, in one batch, by the strategy
- * that is chosen. 0, or patch_apply()'s error, which b explains; then no label has
+ * that is chosen. 0, or patch_apply()'s error, which b explains, then no label has
  * changed. Context: a task, interrupts on, trace_mutex held.
  */
 int static_keys_apply(struct patch_batch *b);
 
-/* Set one key and apply it; after an error the key is what it was. Context: as above. */
+/* Set one key and apply it. After an error the key is what it was. Context: as above. */
 int static_key_set(struct patch_batch *b, struct static_key *key, bool on);
 
 #endif

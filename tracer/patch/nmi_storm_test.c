@@ -12,7 +12,7 @@
 #include <kernel/lock/mutex.h>
 #include <kernel/patch_path.h>
 
-static u32 calls_made, wrong; /* by NMIs; atomic */
+static u32 calls_made, wrong; /* by NMIs, atomic */
 
 /* This runs inside every NMI, on any CPU, whatever was interrupted. */
 static void call_sites(void)
@@ -121,7 +121,7 @@ KTEST(nmi_storm, "nmi.storm")
 static struct {
 	struct live live; /* victim_call()'s live instruction */
 	bool on;
-	u32 sent, came; /* NMIs; came: before the CPU has synchronised */
+	u32 sent, came; /* NMIs. came: before the CPU has synchronised */
 } hold;
 
 /* All CPUs are held. The site is changed, and no CPU has synchronised. */

@@ -8,7 +8,7 @@
 
 static struct {
 	bool on;	     /* the state that the site gets */
-	u32 calls[MAX_CPUS]; /* made in NMIs; by that CPU */
+	u32 calls[MAX_CPUS]; /* made in NMIs, by that CPU */
 	u32 hits, wrong;     /* atomic */
 	unsigned int lost,
 		steps; /* steps where calls were not as the new state's */

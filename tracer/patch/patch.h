@@ -25,7 +25,7 @@ struct patch_batch {
 
 /*
  * A way of carrying a batch out. Every live instruction has been verified. When
- * it returns 0 all of them are written and every CPU has synchronised; else
+ * it returns 0 all of them are written and every CPU has synchronised, else
  * nothing has been written. Context: a task, trace_mutex held.
  */
 struct patch_strategy {
@@ -44,7 +44,7 @@ extern const struct patch_strategy patch_strategy_stop; /* the default */
 const char *patch_refused(const struct patch_strategy *s);
 
 /*
- * Choose the strategy of all later batches. -EINVAL: none of that name; -ENOSYS:
+ * Choose the strategy of all later batches. -EINVAL: none of that name. -ENOSYS:
  * refused here, *why says why. Context: trace_mutex held. And its name.
  */
 int patch_strategy_set(const char *name, const char **why);
@@ -121,8 +121,8 @@ struct patch_stats {
 	u64 fallback; /* of these: not as the strategy does */
 	u64 held_ns_max;
 	u64 window_ns_max; /* of writing with interrupts off, no CPU held */
-	u32 traps;	   /* breakpoints hit in a batch; atomic */
-	u32 late; /* and hit though they were gone from memory; atomic */
+	u32 traps;	   /* breakpoints hit in a batch, atomic */
+	u32 late; /* and hit though they were gone from memory, atomic */
 };
 void patch_stats(struct patch_stats *s);
 

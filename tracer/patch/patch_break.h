@@ -15,7 +15,7 @@ struct patch_chunk {
 	/* Ascending: the live instruction's offset from _text << 1 | on. One
 	 * word, so that a trap that looks reads an address and its own state. */
 	u32 entry[PATCH_CHUNK];
-	/* Of each, the target of its jump as an offset from _text; LIVE_CALL. */
+	/* Of each, the target of its jump as an offset from _text, LIVE_CALL. */
 	u32 target[PATCH_CHUNK];
 };
 

@@ -77,7 +77,7 @@ static void all_have(struct patch_check *c, uint32_t store,
 		}
 }
 
-/* Of a mask that is not 0; no instruction for it everywhere. */
+/* Of a mask that is not 0. No instruction for it everywhere. */
 static unsigned int lowest_cpu(uint32_t mask)
 {
 	unsigned int i = 0;
@@ -109,7 +109,7 @@ static void check_site_run(struct patch_check *c,
 {
 	struct patch_check_site *s = check_site_of(c, e->a);
 	uint32_t synced = c->synced[e->cpu], joined = c->joined[e->cpu];
-	/* The last store may be seen in pieces; or it may be seen without the
+	/* The last store may be seen in pieces, or it may be seen without the
 	 * one before it: either must have been synchronised. */
 	uint32_t must = s->kind == STORE_WHOLE ? s->last : s->before;
 

@@ -15,13 +15,13 @@
 enum patch_log_what {
 	LOG_NONE,   /* not an entry (yet) */
 	LOG_ONLINE, /* a: mask of the CPUs online as the log begins */
-	LOG_BATCH,  /* a: sites; b: index of the strategy */
-	LOG_STEP,   /* a: enum patch_step; b: sites of the chunk */
-	LOG_STORE,  /* a: the live instruction's offset from _text; b: which
+	LOG_BATCH,  /* a: sites, b: index of the strategy */
+	LOG_STEP,   /* a: enum patch_step, b: sites of the chunk */
+	LOG_STORE,  /* a: the live instruction's offset from _text, b: which
 		       bytes of it (enum patch_log_store) */
 	LOG_SYNC,   /* this CPU's fetch is about to be synchronised */
 	LOG_DONE,   /* the batch is declared done */
-	LOG_HELD,   /* this CPU enters a rendezvous; a: 1 if it leads */
+	LOG_HELD,   /* this CPU enters a rendezvous. a: 1 if it leads */
 	LOG_FREE,   /* this CPU leaves the rendezvous */
 	LOG_WAIT,   /* this CPU begins to wait for the CPUs of mask a */
 	LOG_WAITED, /* this CPU has waited */
@@ -49,10 +49,10 @@ extern const char *const patch_log_words[LOG_WHATS];
 extern const char *const patch_store_words[STORES];
 
 struct patch_log_entry {
-	uint64_t time; /* arch_clock(); on the host ns */
+	uint64_t time; /* arch_clock(), on the host ns */
 	uint32_t a, b;
 	uint16_t cpu;
-	uint16_t what; /* enum patch_log_what; stored last */
+	uint16_t what; /* enum patch_log_what, stored last */
 };
 
 /*
@@ -91,15 +91,15 @@ extern const char *const patch_rule_words[RULES];
 
 /* What is known of a live instruction: its last two stores, by entry number. */
 struct patch_check_site {
-	uint32_t offset; /* + 1; 0: free */
+	uint32_t offset; /* + 1. 0: free */
 	uint32_t last, before;
 	uint32_t kind; /* of the last */
 };
 
 struct patch_check {
-	struct patch_check_site *sites; /* zeroed; a power of two of them */
+	struct patch_check_site *sites; /* zeroed, a power of two of them */
 	uint32_t slots;
-	uint32_t n; /* entries so far; entry numbers count from 1 */
+	uint32_t n; /* entries so far. Entry numbers count from 1 */
 	uint32_t batches, runs, syncs;
 	uint32_t online, held; /* masks */
 	bool in_batch;

@@ -37,7 +37,7 @@ void patch_step_begin(enum patch_step step, unsigned int sites)
 
 /*
  * A CPU is asked if it was online when cpu_call() looked, which is after the
- * stores and this fence; one that comes online sets its bit, has a full fence
+ * stores and this fence. One that comes online sets its bit, has a full fence
  * (cpu_join()) and then synchronises. So either cpu_call() sees the bit, or that
  * CPU's own synchronisation sees the stores (H19).
  *
@@ -112,7 +112,7 @@ void patch_sync_early(void)
 /*
  * QEMU drops its translations of an instruction shortly before it stores to it.
  * A CPU that translates in between keeps what was there before for ever, no
- * matter how it synchronises; the next store to the instruction ends that. After
+ * matter how it synchronises. The next store to the instruction ends that. After
  * the last step there is none, so the same bytes are stored once more: no CPU
  * translates any longer what it began before it answered the interrupt of the
  * synchronisation. On a machine without that fault these stores change nothing.

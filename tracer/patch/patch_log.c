@@ -28,14 +28,14 @@ static_assert(sizeof(struct patch_log_entry) == 24,
 
 bool patch_log_on;
 static struct patch_log_entry *entries; /* LOG_ENTRIES, or NULL */
-static u32 next_entry;			/* its number; atomic */
+static u32 next_entry;			/* its number, atomic */
 static bool kept_on;			/* patchlog=on */
 
 /* ---- Appending ------------------------------------------------------------- */
 
 /*
  * Interrupts off: patch_log_stop() waits for appenders by a call of every CPU.
- * Release: the entry before its kind; pairs with the acquire in patch_log_get().
+ * Release: the entry before its kind. Pairs with the acquire in patch_log_get().
  */
 void patch_log_add(enum patch_log_what what, u32 a, u32 b)
 {
@@ -108,7 +108,7 @@ static void switch_on(void)
 	next_entry = 0;
 	PATCH_HOOK_SET(order_hook, order_tell, log_order_event);
 	PATCH_HOOK_SET(cpu_event_hook, cpu_tell, log_cpu);
-	/* Release: the empty log before the first entry; pairs with the acquire
+	/* Release: the empty log before the first entry. Pairs with the acquire
 	 * in patch_log_add()'s counting. */
 	__atomic_store_n(&patch_log_on, true, __ATOMIC_RELEASE);
 	patch_log_add(LOG_ONLINE, cpus_online, 0);

@@ -2,11 +2,11 @@
 /*
  * The order log: in which order text was written, CPUs synchronised, were held,
  * waited for each other, came and went, and ran what was written. Emulators fetch
- * coherently, so that a missing synchronisation never shows as a crash; this is
+ * coherently, so that a missing synchronisation never shows as a crash. This is
  * where it shows. The entries and the rules are in patch_check.h.
  *
  * On with patchlog=on, or while a test wants it. The file patch_log shows it, one
- * line an entry; what is written to the file clears it. patch_log_check says
+ * line an entry. What is written to the file clears it. patch_log_check says
  * whether the rules were kept.
  */
 #ifndef TRACER_PATCH_LOG_H
@@ -34,7 +34,7 @@ static inline void patch_log(enum patch_log_what what, u32 a, u32 b)
 void patch_log_store(unsigned long live, enum patch_log_store kind, bool on);
 
 /*
- * Begin an empty log: 0; -ENOMEM. And end it: nothing is logged any more, and its
+ * Begin an empty log: 0 or -ENOMEM. And end it: nothing is logged any more, and its
  * memory is free, unless patchlog=on wants it to go on. Context: a task, may
  * sleep, trace_mutex held.
  */
@@ -50,7 +50,7 @@ void patch_log_stats(struct patch_log_stats *s);
 const struct patch_log_entry *patch_log_get(u32 i);
 
 /*
- * Hold the log against the rules. 0, *c says what was found; -ENOMEM; -ENOSPC:
+ * Hold the log against the rules. 0, *c says what was found. -ENOMEM. -ENOSPC:
  * entries were lost, nothing can be said. Context: a task, trace_mutex held.
  */
 int patch_log_check(struct patch_check *c);

@@ -124,7 +124,7 @@ static u32 unsynced_rules(void)
 	if (!strcmp(patch_strategy_name(), "stop"))
 		return 1u << RULE_FREE | 1u << RULE_DONE | 1u << RULE_RUN |
 		       1u << RULE_STORE;
-	/* One store in one piece may be run unsynchronised; a second not. */
+	/* One store in one piece may be run unsynchronised, a second not. */
 	return 1u << RULE_DONE | 1u << RULE_STORE |
 	       (by_word() ? 0 : 1u << RULE_RUN);
 }
@@ -143,7 +143,7 @@ PATCH_TEST(order_skip, "patch.order_sees_skipped_sync")
 }
 
 /*
- * Synchronised between any two stores, because the second's comes before it; but
+ * Synchronised between any two stores, because the second's comes before it, but
  * not after the last, when the batch is declared done and a CPU is let go.
  */
 PATCH_TEST(order_early, "patch.order_sees_early_sync")

@@ -2,11 +2,11 @@
 /*
  * Strategy `stop`: all CPUs held with interrupts off wherever they are, one
  * writes every live instruction of the batch, each synchronises its own fetch
- * before it leaves. A held CPU stands in kernel/cpu/stop.c, which has no sites; the
+ * before it leaves. A held CPU stands in kernel/cpu/stop.c, which has no sites. The
  * tasks that were preempted earlier may stand on any instruction of any site,
  * and that is all right: only live instructions change, each as a whole.
  *
- * Order: change() stores the text; the rendezvous' step from CHANGE to SYNC is a
+ * Order: change() stores the text. The rendezvous' step from CHANGE to SYNC is a
  * release on this CPU and an acquire on the others (kernel/cpu/stop.c), so their
  * patch_sync_batch() comes after the stores are visible to them.
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Proves of switching sites: that text which is not as it should be stops a
- * batch before its first byte is written, with the site and the bytes named;
- * that many switches under load lose no task and no call; that a tracer's
+ * batch before its first byte is written, with the site and the bytes named,
+ * that many switches under load lose no task and no call, that a tracer's
  * function never sees another's data (H24).
  */
 #include <boot/boot_info.h>
@@ -47,7 +47,7 @@ PATCH_TEST(patch_refuses, "patch.refuses_unexpected_bytes")
 	KEXPECT_EQ(t, trace_test_count_off(), site_boot.patched);
 }
 
-/* A batch with interrupts off is an error, not a hang; nothing is written. */
+/* A batch with interrupts off is an error, not a hang. Nothing is written. */
 PATCH_TEST(patch_irqs_off, "patch.refuses_irqs_off")
 {
 	struct patch_batch b;

@@ -14,7 +14,7 @@
 #include <tracer/patch/patch_log.h>
 #include <tracer/patch/patch_break.h>
 
-/* Of the bitmaps; 32 sites each. One store a site: more than PATCH_CHUNK take as
+/* Of the bitmaps, 32 sites each. One store a site: more than PATCH_CHUNK take as
  * long as one step of those. */
 #define PART_WORDS 4
 

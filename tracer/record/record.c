@@ -63,7 +63,7 @@ static struct record_stats stats = { .records = RECORDS_FIRST };
 
 FAULT(record_in_tests, "the recorder's daemon works while tests count");
 
-/* True if offset is recorded now; false if this place is another's. */
+/* True if offset is recorded now. False if this place is another's. */
 static notrace bool try_record(u32 *place, u32 offset)
 {
 	u32 now = READ_ONCE(*place);
@@ -119,7 +119,7 @@ static void convert_one(struct turn *turn, u32 offset, long delta)
 	u32 word = site - (unsigned long)_text;
 	int err;
 
-	/* Boot has dealt with those that are kept; but it began before. */
+	/* Boot has dealt with those that are kept, but it began before. */
 	if (site_find(site) >= 0 || site_is_kept(site)) {
 		turn->known++;
 		return;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * RECORD=runtime: nothing was recorded at link time. Compiled calls reach
- * trace_stub, which hands the caller to site_seen(); once a second a daemon
+ * trace_stub, which hands the caller to site_seen(). Once a second a daemon
  * turns what was found into sites like any others. As in the first ftrace (2008).
  */
 #ifndef TRACER_RECORD_H

@@ -3,7 +3,7 @@
  * Proves of RECORD=runtime, under -icount: a task that is preempted at ANY instruction
  * boundary of a compiled call can be held there while the call is converted into a
  * site, and goes on rightly. Its stack meanwhile shows its caller. Every boundary was
- * in fact held. (Sites that boot converts have no task in them; switching them is the
+ * in fact held. (Sites that boot converts have no task in them. Switching them is the
  * lab's subject.)
  *
  * The victim sets a one-shot timer a fixed time ahead, counts down, and calls. One turn
@@ -32,10 +32,10 @@ static struct victim {
 	unsigned long (*call)(unsigned long x); /* what returns x + adds */
 	unsigned long adds;
 	struct timer timer;
-	enum phase phase, hit; /* now; when the timer came */
+	enum phase phase, hit; /* now, when the timer came */
 	bool pause, paused;
 	unsigned long trials, wrong;
-	u32 calls;  /* traced calls; atomic */
+	u32 calls;  /* traced calls, atomic */
 	u32 traced; /* of the latest trial */
 	unsigned long site;
 } v;
@@ -113,7 +113,7 @@ static void sweep_victims(void *arg)
 	}
 }
 
-/* Let the held victim finish its call; then no trial runs until unpause(). */
+/* Let the held victim finish its call, then no trial runs until unpause(). */
 static bool finish_held(void)
 {
 	WRITE_ONCE(v.pause, true);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Proves of the run-time recorder: that a call is recorded once and keeps what
- * it carries; that the daemon makes a site of it, which is traced and filtered
- * like any other; that without a free record a call is skipped, counted, and
+ * it carries, that the daemon makes a site of it, which is traced and filtered
+ * like any other, that without a free record a call is skipped, counted, and
  * found later. Each uses functions that nothing has called before, so that a
  * second run in the same boot has nothing left to prove.
  */

@@ -21,7 +21,7 @@ struct ring rings[MAX_CPUS] = OF_TOP, ring_spares[MAX_CPUS] = OF_TOP;
 bool ring_gated, ring_by_c, ring_triggers, ring_graph;
 u32 ring_apart;
 
-/* Where records are made while ring_apart; the second is for an NMI, or inside the tracer. */
+/* Where records are made while ring_apart. The second is for an NMI, or inside the tracer. */
 static u64 apart_records[MAX_CPUS][2][EVENT_MAX / sizeof(u64)];
 
 /* The page that the writer is in. Its last slot ends before the page does. */
@@ -171,7 +171,7 @@ static bool must_keep(const struct ring *r)
 }
 
 /*
- * Room for n slots in one page, and a clock base that 32 bits reach from; NULL: the ring is
+ * Room for n slots in one page, and a clock base that 32 bits reach from. NULL: the ring is
  * full, and must keep what it has. From then on every entry goes through here until a reader
  * has freed a page, so that none finds room after another that has not.
  */
@@ -262,7 +262,7 @@ static struct ring_event *put_number(struct ring *r, struct ring_event *e)
 	return e + 1;
 }
 
-/* An entry's first slot; `more` are there for the caller to fill and publish. NULL: there is no
+/* An entry's first slot. `more` are there for the caller to fill and publish. NULL: there is no
  * room, and the entry has been counted as dropped. */
 static struct ring_event *begin_entry(struct ring *r, u32 ip, u32 parent,
 				      u32 context, u32 more, u64 now)

@@ -8,31 +8,31 @@
 /* Context of all: a task, trace_mutex held (tracer/core/tracer.h). */
 
 /*
- * Give the CPUs of mask a ring of kb KiB in the set, rounded up to pages; and a spare one if the
- * instance has spare ones. The newest events that fit stay. 0; -ENOMEM: the old rings stay as they
- * are. Interrupts on; spare rings are held (tracer/show/snapshot.h).
+ * Give the CPUs of mask a ring of kb KiB in the set, rounded up to pages, and a spare one if the
+ * instance has spare ones. The newest events that fit stay. 0. -ENOMEM: the old rings stay as they
+ * are. Interrupts on. Spare rings are held (tracer/show/snapshot.h).
  */
 int ring_resize(struct ring *set, cpumask_t mask, unsigned long kb);
 unsigned long ring_kb(const struct ring *set, unsigned int cpu);
 /* Free the rings of a set that nothing writes any more. */
 void ring_free(struct ring *set);
 
-/* Make an instance's spare rings, as large as its rings are; 0, if there are some already, too;
+/* Make an instance's spare rings, as large as its rings are. 0, if there are some already, too.
  * -ENOMEM. */
 int ring_spares_make(struct trace_instance *in);
-/* Forget what its spare rings of the CPUs of mask hold; nothing may exchange them. */
+/* Forget what its spare rings of the CPUs of mask hold. Nothing may exchange them. */
 void ring_spares_clear(struct trace_instance *in, cpumask_t mask);
 
 /* Forget everything in the set and set the counts to 0, on the CPUs of mask. */
 void ring_clear(struct ring *set, cpumask_t mask);
 
 /*
- * Record on the CPUs of mask and on no other; clear: and forget everything. When
+ * Record on the CPUs of mask and on no other. clear: and forget everything. When
  * it returns no CPU outside the mask is in the middle of writing an event.
  */
 void ring_record(struct ring *set, cpumask_t mask, bool clear);
 
-/* Let function_graph's trampolines write the rings of the top level, where they record; or leave
+/* Let function_graph's trampolines write the rings of the top level, where they record, or leave
  * all of it to C code. When it returns, each CPU does so. */
 void ring_let_graph(bool on);
 

@@ -49,7 +49,7 @@ static always_inline void *ring_event_begin(bool *irqs_off, u32 size,
 	head = &arch_this_cpu()->head;
 	delta -= head->ring.base;
 	e = (struct ring_event *)head->ring.cur;
-	/* 4 bytes for the alignment; a slot is left for a mark of the time. */
+	/* 4 bytes for the alignment. A slot is left for a mark of the time. */
 	end = (char *)(e + 2 + RING_MORE_SLOTS(size + 4));
 	/* Two reasons in one word cost one branch. */
 	rare = delta >> 32 | (head->preempt_count & PREEMPT_NMI);

@@ -22,16 +22,16 @@
 #define RING_WAKEUP 3u
 #define RING_STATES "RSDTtXZ" /* of a task, Linux's letters */
 #define RING_STACK                                                             \
-	((u32)RING_TYPE(4)) /* as RING_MARK; u32 offsets from _text follow */
+	((u32)RING_TYPE(4)) /* as RING_MARK, u32 offsets from _text follow */
 #define RING_MARK                                                              \
-	((u32)RING_TYPE(5)) /* parent: length << 8 | flags; text follows */
+	((u32)RING_TYPE(5)) /* parent: length << 8 | flags, text follows */
 #define RING_RETURN                                                            \
-	((u32)RING_TYPE(10)) /* parent: the function; RING_TOOK() follows */
+	((u32)RING_TYPE(10)) /* parent: the function, RING_TOOK() follows */
 #define RING_RAW                                                               \
-	((u32)RING_TYPE(18)) /* as RING_MARK; a u32 and any bytes follow */
+	((u32)RING_TYPE(18)) /* as RING_MARK, a u32 and any bytes follow */
 #define RING_REPEATS                                                           \
-	((u32)RING_TYPE(19)) /* as RING_MARK; a struct ring_repeats follows */
-/* As RING_MARK; a record follows. id: RING_SWITCH and RING_WAKEUP, whose record is a struct
+	((u32)RING_TYPE(19)) /* as RING_MARK, a struct ring_repeats follows */
+/* As RING_MARK. A record follows. id: RING_SWITCH and RING_WAKEUP, whose record is a struct
  * ring_switch, or an event's number, from RING_FIRST_EVENT on. */
 #define RING_EVENT(id) ((u32)RING_TYPE(id))
 #define RING_FIRST_EVENT 32

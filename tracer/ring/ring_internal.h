@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What ring_control.c and tracers in C ask of ring.c: on the ring's CPU,
- * interrupts off; the first three also for a CPU that is not online. */
+ * interrupts off, the first three also for a CPU that is not online. */
 #ifndef TRACER_RING_INTERNAL_H
 #define TRACER_RING_INTERNAL_H
 
@@ -8,7 +8,7 @@
 #include <kernel/cpu/cpu.h>
 #include <tracer/ring/ring.h>
 
-/* Begin anew in r->pages: empty, counts 0; page numbers go on, so that readers
+/* Begin anew in r->pages: empty, counts 0. Page numbers go on, so that readers
  * see that theirs are gone. */
 void ring_restart(struct ring *r);
 
@@ -28,17 +28,17 @@ void ring_forget(struct ring *spare);
 /* ring_graph may have changed. */
 void ring_reopen(const struct ring *r);
 
-/* Record, or stop recording, while that task runs; its calls are recorded or not. */
+/* Record, or stop recording, while that task runs. Its calls are recorded or not. */
 void ring_switch(struct ring *r, s32 pid, bool on, bool traced);
 
 /*
  * Write an entry: ip and parent as in arch/ring_event.h, 24 bits each, and a
- * second slot if there is one (else NULL). False: not recorded; from an NMI, or in
+ * second slot if there is one (else NULL). False: not recorded. From an NMI, or in
  * the middle of the tracer's code, counted as dropped. *clock: arch_clock() when it
  * happened, or RING_NOW. It becomes the time that the entry has. No site.
  */
 #define RING_NOW                                                               \
-	0ull /* the ring reads the clock itself; no entry has this time */
+	0ull /* the ring reads the clock itself, no entry has this time */
 bool ring_write_at(u32 ip, u32 parent, u32 context,
 		   const struct ring_event *more, u64 *clock);
 static inline bool ring_write(u32 ip, u32 parent, u32 context,

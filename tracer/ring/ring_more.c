@@ -69,7 +69,7 @@ void ring_stack(const struct trace_instance *in, unsigned long ip, bool behind,
 		return;
 	r = &in->rings[cpu_index()];
 	if (ring_is_on(r)) {
-		/* The walk begins here; the tracer's own calls are left out. */
+		/* The walk begins here. The tracer's own calls are left out. */
 		for (unwind_start(&u, NULL, NULL);
 		     unwind_next(&u) && n < RING_STACK_MAX;) {
 			if (begun || (u.regs.pc == ip && !behind))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The tracer's own code that writes; and entries that are no calls: markers, and what says more of
- * a call than that it happened: its stack; how often it came again. */
+/* The tracer's own code that writes, and entries that are no calls: markers, and what says more of
+ * a call than that it happened: its stack, how often it came again. */
 #ifndef TRACER_RING_MORE_H
 #define TRACER_RING_MORE_H
 
@@ -15,8 +15,8 @@
 bool ring_enter(irq_state_t *state);
 void ring_leave(irq_state_t state);
 
-/* A marker of at most RING_MARK_MAX bytes, RING_MARK or RING_RAW, into the rings of a set. 0;
- * -EBUSY: this CPU does not record; -ENOSPC: its ring is full, and keeps what it has. */
+/* A marker of at most RING_MARK_MAX bytes, RING_MARK or RING_RAW, into the rings of a set. 0.
+ * -EBUSY: this CPU does not record. -ENOSPC: its ring is full, and keeps what it has. */
 int ring_mark_as(struct ring *set, u32 type, const void *bytes, size_t len);
 
 static inline int ring_mark(struct ring *set, const char *text, size_t len)
@@ -36,7 +36,7 @@ void ring_stack(const struct trace_instance *in, unsigned long ip, bool behind,
 /*
  * For option func-no-repeats: the running task has called a function. True: the same call was
  * this CPU's last entry of a call, so it is only counted. False: it is another, or the count is
- * full; if calls were counted before it, an entry says how many.
+ * full. If calls were counted before it, an entry says how many.
  */
 bool ring_repeats(unsigned long ip, unsigned long parent, bool irqs_off);
 

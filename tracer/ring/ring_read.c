@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The readers' half of the trace buffer; ring.h has the protocol. */
+/* The readers' half of the trace buffer. ring.h has the protocol. */
 #include <tracer/ring/ring_read.h>
 #include <tracer/ring/ring_control.h>
 #include <tracer/base/instance.h>
@@ -36,7 +36,7 @@ static u32 slots_of(const struct ring *r, const struct ring_page *p)
 	return READ_ONCE(p->used);
 }
 
-/* The same for page number seq; false: it is gone. */
+/* The same for page number seq. False: it is gone. */
 static bool written_slots(const struct ring *r, const struct ring_page *p,
 			  u32 seq, u32 *state, u32 *slots)
 {
@@ -94,7 +94,7 @@ static bool past_end(const struct ring_cursor *c)
 	return c->bounded && (s32)(c->seq - c->end_seq) > 0;
 }
 
-/* More slots in the copy, from this page or a later one; false: none now. */
+/* More slots in the copy, from this page or a later one. False: none now. */
 static bool refill_cursor(struct ring_cursor *c, u32 *state)
 {
 	const struct ring *r = c->ring;
@@ -162,7 +162,7 @@ static void decode_repeats(struct ring_entry *entry,
 	entry->last = (u64)r->last[1] << 32 | r->last[0];
 }
 
-/* Decode the slot at c->at; true if it is an entry, then in c->entry. */
+/* Decode the slot at c->at. True if it is an entry, then in c->entry. */
 static bool decode_slot(struct ring_cursor *c)
 {
 	const struct ring_event *e = &c->copy->slots[c->at++];
@@ -421,7 +421,7 @@ void ring_cursor_close(struct ring_cursor *c)
 	c->copy = NULL;
 }
 
-/* The number of a page's first entry, before which there are marks alone; 0: there is none. */
+/* The number of a page's first entry, before which there are marks alone. 0: there is none. */
 static u64 first_number(const struct ring_page *p, u32 used)
 {
 	const struct ring_event *e = p->slots;

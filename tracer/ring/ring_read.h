@@ -20,11 +20,11 @@ enum ring_graph {
 
 struct ring_entry {
 	u64 clock;  /* arch_clock() */
-	u64 number; /* of a ring whose clock counts entries; else 0 */
+	u64 number; /* of a ring whose clock counts entries, else 0 */
 	unsigned int cpu;
 	s32 pid;
 	u32 context;		  /* as in arch/ring_event.h, 16 bits */
-	unsigned long ip, parent; /* of a function event; ip 0: a marker */
+	unsigned long ip, parent; /* of a function event. ip 0: a marker */
 	enum ring_graph graph;	  /* then parent is 0 */
 	u32 depth;		  /* of graph events: calls further out */
 	u64 ticks;		  /* arch_clock()'s, until it returned */
@@ -34,7 +34,7 @@ struct ring_entry {
 	const char *text;   /* the marker's, not NUL-terminated */
 	bool raw;	    /* of trace_marker_raw: a u32, and then any bytes */
 	const u32 *stack;   /* or offsets from _text, the innermost first */
-	unsigned int event; /* or the id of an event; 0: none */
+	unsigned int event; /* or the id of an event. 0: none */
 	const void *record; /* of that event */
 	u32 len;
 };
@@ -57,7 +57,7 @@ struct ring_cursor {
 	u32 seq;     /* page number */
 	u32 copied;  /* slots of it in `copy` */
 	u32 at;	     /* slot to decode next */
-	u32 after;   /* slot after the entry in `entry`; 0: none is there */
+	u32 after;   /* slot after the entry in `entry`. 0: none is there */
 	u32 first;   /* slot after the first of two that were joined */
 	u32 entries; /* entries of the page up to `after` */
 	u64 base, number;
@@ -73,7 +73,7 @@ struct ring_cursor {
 };
 
 /*
- * Put a cursor at the oldest entry of set[cpu] that is not consumed; set is an instance's rings or
+ * Put a cursor at the oldest entry of set[cpu] that is not consumed. set is an instance's rings or
  * spares. bounded: the cursor ends at the entry that is the newest now, however fast
  * the writer goes on. 0 or -ENOMEM.
  * Context of all functions here, unless they say otherwise: a task that may sleep.
@@ -81,7 +81,7 @@ struct ring_cursor {
 int ring_cursor_open(struct ring_cursor *c, const struct ring *set,
 		     unsigned int cpu, bool bounded);
 void ring_cursor_close(struct ring_cursor *c);
-/* Put it back to the oldest entry; it has no end any more. Any context. */
+/* Put it back to the oldest entry. It has no end any more. Any context. */
 void ring_cursor_restart(struct ring_cursor *c);
 
 /*

@@ -144,7 +144,7 @@ static void near_the_end(unsigned int cpu, void *arg)
 	rings[cpu].head = ~0u - 4;
 }
 
-/* After 2^32 pages their numbers start again; the books go on. */
+/* After 2^32 pages their numbers start again. The books go on. */
 KTEST(ring_wrap, "ring.page_numbers_run_over")
 {
 	unsigned long kb = ring_kb(rings, 0);

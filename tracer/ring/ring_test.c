@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Proves of the trace buffer: that its books add up, against counts kept
- * elsewhere, with readers and writers at work at once, in the smallest ring too;
- * that recursion is dropped and counted; that time, task and interrupt of an
+ * elsewhere, with readers and writers at work at once, in the smallest ring too,
+ * that recursion is dropped and counted, that time, task and interrupt of an
  * event are right.
  */
 #include <tracer/testing.h>
@@ -374,7 +374,7 @@ KTEST(ring_marks, "ring.markers")
 	trace_test_reset();
 }
 
-/* A CPU outside tracing_cpumask records nothing; tracing_on = 0: none does. */
+/* A CPU outside tracing_cpumask records nothing. tracing_on = 0: none does. */
 KTEST(ring_mask, "ring.cpumask_and_tracing_on")
 {
 	struct trace_worker w[MAX_CPUS];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Clocks that are no nanoseconds: trace_clock counter gives each entry the next number, whichever
- * code writes it; and binary pages have each clock as the text shows it.
+ * code writes it, and binary pages have each clock as the text shows it.
  */
 #include <tracer/testing.h>
 

@@ -38,7 +38,7 @@ enum { NONE, ALL, THIS_CPU }; /* as Linux's numbers */
 static struct dump {
 	struct trace_iter *it;
 	struct seq s;
-	unsigned int nr; /* events seen; event n is in last[n % EVENTS] */
+	unsigned int nr; /* events seen. Event n is in last[n % EVENTS] */
 	struct {
 		struct ring_entry e;
 		u32 text[TEXT / sizeof(u32)];

@@ -57,7 +57,7 @@ int tracing_mark_write(struct ctl_handle *h, char *text)
 	size_t len;
 	int err;
 
-	/* A long text becomes several entries; an empty one is an entry, too. */
+	/* A long text becomes several entries. An empty one is an entry, too. */
 	do {
 		len = min(strlen(text), (size_t)RING_MARK_MAX);
 		err = write_mark(h, RING_MARK, text, len);

@@ -31,7 +31,7 @@ enum {
 
 /* Of an entry's header, a u32: what it is, and the time since the last one. */
 #define TYPE_EXTEND 30
-#define TYPE_MAX 28 /* words; longer data have their length in the next word */
+#define TYPE_MAX 28 /* words. Longer data have their length in the next word */
 #define DELTA_BITS 27
 
 struct common {
@@ -300,7 +300,7 @@ unsigned int raw_page_fill(struct ring_cursor *c, void *page)
 struct raw {
 	struct ring_cursor cursor;
 	bool waited; /* since the last page, there was too little to read */
-	u32 given; /* bytes of the page; all of them: the next is to be made */
+	u32 given; /* bytes of the page. All of them: the next is to be made */
 	char page[PAGE_SIZE];
 };
 

@@ -24,7 +24,7 @@ struct raw_head {
 
 /*
  * Consume entries of the cursor's CPU into a page of PAGE_SIZE bytes, until it is full or
- * there are no more. Returns how many entries it has; 0: there is none now. Context: a task
+ * there are no more. Returns how many entries it has. 0: there is none now. Context: a task
  * that may sleep.
  */
 unsigned int raw_page_fill(struct ring_cursor *c, void *page);

@@ -30,7 +30,7 @@ static u32 word_at(const char *p)
 	return word;
 }
 
-/* Go to the next entry of the page; false: there is no more. */
+/* Go to the next entry of the page. False: there is no more. */
 static bool next_on_page(struct ktest_run *t)
 {
 	const bool little = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
@@ -72,7 +72,7 @@ static u64 begin_raw_page(struct ktest_run *t, const char *page)
 	return commit;
 }
 
-/* Markers of every length up to the longest; the text says which one it is. */
+/* Markers of every length up to the longest. The text says which one it is. */
 KTEST(raw_markers, "raw.markers_of_any_length")
 {
 	char *page = page_alloc(0), *text = kzalloc(RING_MARK_MAX + 1);
@@ -234,7 +234,7 @@ KTEST(raw_lost, "raw.lost_entries_are_counted")
 	lost = 0;
 	KEXPECT_EQ(t, n + entries_and_lost(t, &c, page, &lost), 5100);
 	KEXPECT(t, lost > 3000);
-	/* The cursor stands at 10,100 entries; now they count from 0. */
+	/* The cursor stands at 10,100 entries. Now they count from 0. */
 	trace_test_put("trace", "");
 	trace_test_put("tracing_on", "1");
 	call_victim_times(4000);
@@ -334,7 +334,7 @@ KTEST(raw_snapshot, "raw.snapshot")
 }
 
 static struct ctl_handle *waiting;
-static ssize_t woken_with; /* the read's return value; 0: it waits */
+static ssize_t woken_with; /* the read's return value. 0: it waits */
 
 static void wait_for_page(void *arg)
 {
@@ -385,7 +385,7 @@ static void wait_at(struct ktest_run *t, const char *percent, unsigned int less,
 	ctl_abandon(waiting);
 }
 
-/* A reader that waits goes on when its ring is full to that part; one that does not wait gets
+/* A reader that waits goes on when its ring is full to that part. One that does not wait gets
  * each entry at once, and so does each reader when tracing ends. */
 KTEST(raw_percent, "raw.buffer_percent")
 {

@@ -10,7 +10,7 @@
 #include <tracer/ring/ring_control.h>
 #include <tracer/show/snapshot.h>
 
-/* Entries in a set of rings, of the CPUs of mask; all ones if one is no call of victim_call(). */
+/* Entries in a set of rings, of the CPUs of mask. All ones if one is no call of victim_call(). */
 static u64 count_victim_calls(const struct ring *set, cpumask_t mask)
 {
 	unsigned long ip = site_address(trace_test_site(victim_call));

@@ -27,7 +27,7 @@ struct printer {
 	struct seq s;
 };
 
-/* Under trace_mutex: events are to be printed; a task is there that prints them. */
+/* Under trace_mutex: events are to be printed, a task is there that prints them. */
 static bool wanted, has_printer;
 static u64 since; /* arch_clock() of the first event that is wanted */
 

@@ -43,7 +43,7 @@ static bool has_site(const struct symbol *f)
 	return i < site_count && site_address(i) < f->start + f->size;
 }
 
-/* First the functions on the path, in the order of their table; then those without a site. */
+/* First the functions on the path, in the order of their table, then those without a site. */
 static int unpatchable_read(struct ctl_handle *h, struct seq *s)
 {
 	struct symbol f;

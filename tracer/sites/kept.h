@@ -14,7 +14,7 @@ extern const u32 kept_table[];
 
 /*
  * All functions on that path, by their numbers in the symbol table. Of each, the place in this
- * table of the one that calls it; PATH_ROOT where patching or recording begins.
+ * table of the one that calls it. PATH_ROOT where patching or recording begins.
  */
 #define PATH_ROOT 0xffff
 extern const u32 path_count;

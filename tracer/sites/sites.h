@@ -29,7 +29,7 @@ static inline u32 site_capacity(void)
 }
 
 /*
- * Of RECORD=runtime; both are NULL if all sites are known. start(): once, at boot. learn(): make
+ * Of RECORD=runtime. Both are NULL if all sites are known. start(): once, at boot. learn(): make
  * sites now of whatever has been called, instead of when the recorder next wakes. A task calls
  * them that does not hold trace_mutex.
  */
@@ -54,15 +54,15 @@ extern const u8 jump_key_number[];
  */
 struct live_set {
 	const u32 *table;
-	const s16 *distance; /* of the jumps; NULL: functions' sites */
+	const s16 *distance; /* of the jumps. NULL: functions' sites */
 	u32 *patchable;	     /* prepared at boot: may be switched */
 	u32 *enabled;	     /* the live instruction is "on" in memory */
-	u32 *touched;	     /* it has ever been; NULL: that is not kept */
+	u32 *touched;	     /* it has ever been. NULL: that is not kept */
 };
 extern struct live_set live_calls, live_jumps;
 
 #ifndef NO_LAYOUT /* arch_trace.h */
-/* The live instruction of an entry of the set's table; `jumps`: are they jump labels? */
+/* The live instruction of an entry of the set's table. `jumps`: are they jump labels? */
 static always_inline struct live live_of_kind(const struct live_set *set,
 					      const u32 *entry, bool jumps)
 {
@@ -95,11 +95,11 @@ static inline struct live jump_live(unsigned int i)
 
 /* What users choose of the sites: bitmaps likewise, which change under trace_mutex. */
 struct site_bits {
-	/* Of each instance; NULL where there is none. */
-	u32 *filter[INSTANCES]; /* set_ftrace_filter; meaningless when it is empty */
+	/* Of each instance, NULL where there is none. */
+	u32 *filter[INSTANCES]; /* set_ftrace_filter. Meaningless when it is empty */
 	u32 *excluded[INSTANCES]; /* set_ftrace_notrace */
 	/* NULL until they are first needed: */
-	u32 *graph; /* set_graph_function; meaningless when it is empty */
+	u32 *graph; /* set_graph_function. Meaningless when it is empty */
 	u32 *graph_hidden; /* set_graph_notrace */
 	u32 *stack;	   /* stack_trace_filter */
 };
@@ -107,7 +107,7 @@ struct site_bits {
 extern struct site_bits site_bits;
 extern unsigned int site_words; /* in each bitmap */
 
-/* A bitmap with room for every site there can be, all 0; NULL: out of memory. */
+/* A bitmap with room for every site there can be, all 0. NULL: out of memory. */
 u32 *site_bitmap_alloc(void);
 
 /* The address that a word of the table stands for. */
@@ -126,7 +126,7 @@ static inline bool site_test(const u32 *bits, unsigned int i)
 	return bits[i / 32] >> (i % 32) & 1;
 }
 
-/* First site at or above an address; site_count when there is none. */
+/* First site at or above an address, site_count when there is none. */
 unsigned int site_lower_bound(unsigned long addr);
 
 /* The site at exactly `addr`, or -1. */
@@ -141,15 +141,15 @@ const char *site_function(unsigned int i);
 /* How many bits of a bitmap are set. */
 unsigned int site_weight(const u32 *bits);
 
-/* What boot conversion did; patched + skipped + failed = site_count. */
+/* What boot conversion did. patched + skipped + failed = site_count. */
 struct site_boot {
 	unsigned int patched, skipped, failed;
 	unsigned int kept, kept_skipped; /* likewise, of kept_table (kept.h) */
 	unsigned int
-		jumps; /* jump labels patched; the others were skipped or failed */
+		jumps; /* jump labels patched. The others were skipped or failed */
 	unsigned int jumps_skipped;
 	const char *nop; /* what arch_nop_select() has chosen */
-	u64 clock; /* arch_clock() ticks that it took; choosing the NOP, which
+	u64 clock; /* arch_clock() ticks that it took, choosing the NOP, which
 		      does not depend on the sites, is not in it */
 	/* Bytes from a site to its live instruction, and of the site: for debuggers. */
 	unsigned int live_at, length;

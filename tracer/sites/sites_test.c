@@ -38,7 +38,7 @@ KTEST(sites_order, "sites.order")
 	KEXPECT_EQ(t, site_lower_bound(~0ul), site_count);
 }
 
-/* Every site is off, as nothing is traced now; memory is asked, not the books. */
+/* Every site is off, as nothing is traced now. Memory is asked, not the books. */
 KTEST(sites_off, "sites.off_after_boot")
 {
 	unsigned int i;

@@ -33,7 +33,7 @@
 /* The tracer's functions write here when something is wrong. Nothing reads it. */
 static struct ctl_handle errors;
 
-/* All figures are kept in tenths; limit 0: none. */
+/* All figures are kept in tenths. limit 0: none. */
 static int put_figure(struct sink *out, const char *name, u64 tenths,
 		      const char *unit, unsigned int limit)
 {
@@ -271,7 +271,7 @@ static u64 cost_filtered(void)
 	return cost;
 }
 
-/* A trigger on victim_call() that has nothing to do; `>>` leaves those of other functions. */
+/* A trigger on victim_call() that has nothing to do. `>>` leaves those of other functions. */
 static void put_victim_trigger(const char *text)
 {
 	char error[160];
@@ -333,7 +333,7 @@ static int put_calls(struct sink *out)
 }
 
 /* Instructions that it takes to find that there is no such control file, for which all are
- * looked at; and one name of a listing. */
+ * looked at, and one name of a listing. */
 static void put_files(struct sink *out)
 {
 	char name[40] = "trace_clock";

@@ -57,11 +57,11 @@ struct start {
 		bool is_trigger; /* not a filter */
 	} settings[SETTINGS_MAX];
 	unsigned int nr_settings;
-	/* What -l and -n name, separated by blanks; and room to check it. */
+	/* The functions of -l and -n, separated by blanks, and room to check them. */
 	char filter[LIST_MAX], left_out[LIST_MAX], graph[LIST_MAX];
 	char options[LIST_MAX], pids[LIST_MAX];
 	const char *depth;
-	char cpus[12]; /* tracing_cpumask; "": it stays */
+	char cpus[12]; /* tracing_cpumask. "": it stays */
 	char scratch[LIST_MAX];
 	struct ctl_handle errors;
 };
@@ -169,7 +169,7 @@ static const struct {
 	const char *name, *value;
 	/* Optional: take the value, or check it. */
 	int (*take)(struct start *st, const char *value);
-	size_t list; /* of words, to which the value goes; 0: none */
+	size_t list; /* of words, to which the value goes. 0: none */
 } options[] = {
 	{ "-p", "TRACER", .take = choose_tracer },
 	{ "-e", "EVENT", .take = add_event },
@@ -282,7 +282,7 @@ static int check_filter(struct start *st, const char *event, const char *text)
 			 strchr(folder, '/') ? "" : "/*");
 }
 
-/* The one event of that name; NULL: there is none, or it names several. */
+/* The one event of that name. NULL: there is none, or it names several. */
 static struct event *event_alone(const char *name)
 {
 	char folder[64] = "";

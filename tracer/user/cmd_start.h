@@ -13,7 +13,7 @@ int cmd_write(const char *folder, const char *file, const char *text);
 
 #define CMD_FOLDER 48 /* bytes of "instances/NAME/" */
 
-/* `trace start` with these arguments, in an instance's folder, which is made if it is not there;
+/* `trace start` with these arguments, in an instance's folder, which is made if it is not there,
  * or in the top level (""). 0, or an error, which has been printed. */
 int cmd_start(struct sink *out, const char *folder, int argc, char **argv);
 

@@ -203,7 +203,7 @@ TRACE_FILE(tracing_thresh, .path = TRACING "tracing_thresh",
 
 /* ---- Filters, and lists of functions -------------------------------------------- */
 
-/* One record a site whose bit is set; h->pos is the site to look at next. */
+/* One record a site whose bit is set. h->pos is the site to look at next. */
 static bool next_site(struct ctl_handle *h, const u32 *bits)
 {
 	while (h->pos < site_count && !site_test(bits, h->pos))
@@ -261,7 +261,7 @@ static int filter_read(struct ctl_handle *h, struct seq *s)
 	return 1;
 }
 
-/* Takes the triggers out of text, and returns them; NULL: out of memory. */
+/* Takes the triggers out of text, and returns them. NULL: out of memory. */
 static char *part_triggers(char *text)
 {
 	char *triggers = kzalloc(strlen(text) + 1), *found = triggers;
@@ -340,7 +340,7 @@ static int available_addrs_read(struct ctl_handle *h, struct seq *s)
 CTL_FILE(available_addrs, .path = TRACING "available_filter_functions_addrs",
 	 .read = available_addrs_read);
 
-/* How many are told of its calls; and where they lead, if they do: as Linux shows it. */
+/* How many are told of its calls, and where they lead, if they do: as Linux shows it. */
 static void put_use(struct seq *s, unsigned int site)
 {
 	unsigned long entry = (unsigned long)calls_entry(site);

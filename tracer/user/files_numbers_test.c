@@ -9,7 +9,7 @@
 #include <tracer/testing.h>
 #include <tracer/core/tracer.h>
 
-/* The ways of Linux: a decimal number; 0 or 1; a mask of CPUs; a list of pids; an int in
+/* The ways of Linux: a decimal number, 0 or 1, a mask of CPUs, a list of pids, an int in
  * /proc/sys, of which these files show whether it is 0. */
 enum { DECIMAL, SWITCH, MASK, PIDS, SYSCTL, KINDS };
 

@@ -62,7 +62,7 @@ static const char *strategy_word(u32 i)
 		       "?";
 }
 
-/* Offsets are from _text; a function's name stands behind for people. */
+/* Offsets are from _text. A function's name stands behind for people. */
 static void show_site(struct seq *s, u32 offset)
 {
 	seq_printf(s, " %06x %pS", offset, (void *)(_text + offset));

@@ -203,7 +203,7 @@ static bool marker_is_whole(char *text, size_t len)
 	       strlen(said + 2) == len + 1;
 }
 
-/* As in Linux 6.1: up to 1,023 bytes and the newline are one line, and 1,024 bytes; more becomes
+/* As in Linux 6.1: up to 1,023 bytes and the newline are one line, and 1,024 bytes. More becomes
  * more lines. */
 KTEST(files_long_marker, "tracefs.long_marker")
 {

@@ -25,7 +25,7 @@
  * no other mutex may be held around task_create(). NULL: none. */
 static struct task *tasks[MAX_CPUS];
 
-/* Written by the CPUs' own tasks; a reader may be one wake-up behind. */
+/* Written by the CPUs' own tasks. A reader may be one wake-up behind. */
 static struct {
 	u32 wakeups;
 	u64 late_ns;

@@ -14,17 +14,17 @@
 /* How late it was while a strategy was selected. */
 struct probe_figures {
 	u32 wakeups;	       /* of all CPUs */
-	u64 late_ns[MAX_CPUS]; /* the longest, by CPU; 0: none */
+	u64 late_ns[MAX_CPUS]; /* the longest, by CPU. 0: none */
 };
 
 /*
- * Begin on every CPU that is online, all figures 0. -EBUSY: runs already;
- * -ENOMEM. And end, 0; -EINVAL: does not run. Context: a task, trace_mutex held.
+ * Begin on every CPU that is online, all figures 0. -EBUSY: runs already.
+ * -ENOMEM. And end: 0, or -EINVAL: does not run. Context: a task, trace_mutex held.
  */
 int probe_start(void);
 int probe_stop(void);
 
-/* Of the strategy with that index in the registry; whether it runs or not. */
+/* Of the strategy with that index in the registry, whether it runs or not. */
 void probe_figures(unsigned int strategy, struct probe_figures *f);
 
 /*

@@ -12,7 +12,7 @@
 #include <tracer/patch/patch_break.h>
 #include <kernel/lock/mutex.h>
 
-/* With strategy `name`, all sites; 0 if it is refused here. */
+/* With strategy `name`, all sites. 0 if it is refused here. */
 static u64 stall_with(struct ktest_run *t, const char *name)
 {
 	const char *why;

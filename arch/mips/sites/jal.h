@@ -20,7 +20,7 @@
  * both, seed 1). So the slot is a nop for good, and trace_entry takes nothing back.
  *
  * A task stands at +0, before the live instruction, and executes it whole in whichever
- * state it then is; or at +8, after it. It never stands at +4. With the `jal`, +4 is
+ * state it then is, or at +8, after it. It never stands at +4. With the `jal`, +4 is
  * its delay slot, and an interrupt there sets Cause.BD and returns to +0, with ra as
  * before the `jal` (undo_link() in irq.c). With the `nop`, +4 is an instruction that
  * does nothing on the way to +8.

@@ -2,13 +2,13 @@
 /*
  * Text as the CPUs of the models may fetch it: weaker than any real machine's.
  * Until a CPU synchronises, each of its fetches may return any value that the
- * unit has had since, in any order; and a store that no fence has followed may
+ * unit has had since, in any order, and a store that no fence has followed may
  * be missed by a CPU that synchronises.
  *
  * UNITS is given: how many stores it takes to write the live instruction.
  */
 #define CPUS 3
-#define LATE 2 /* the CPU that comes online at any time; with LEAVES it goes before */
+#define LATE 2 /* the CPU that comes online at any time. With LEAVES it goes before */
 #ifdef LEAVES
 #define AT_FIRST 7
 #else
@@ -37,7 +37,7 @@ bool settled;		/* all CPUs know that nothing older than want is left */
 bool ipi[CPUS];
 byte online = AT_FIRST; /* set of CPUs that answer interrupts */
 byte ready = AT_FIRST;	/* of those that may run sites */
-bool turn;		/* that of stop_cpus() or cpu_call(); online stands */
+bool turn;		/* that of stop_cpus() or cpu_call(), online stands */
 byte batches;		/* done: on, and off again, so that what the first */
 #define BATCHES 2	/* leaves behind meets the second */
 
@@ -78,7 +78,7 @@ inline sync(c)
 	}
 }
 
-/* Interrupt all CPUs but the first `from`; their number is in others. */
+/* Interrupt all CPUs but the first `from`. Their number is in others. */
 inline interrupt(from)
 {
 	d_step {

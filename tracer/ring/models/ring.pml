@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The trace buffer's protocol, tracer/ring/ring.h: a writer on its own CPU that fills
- * pages, and takes the oldest one back when there is no other; a reader on another CPU
+ * pages, and takes the oldest one back when there is no other. A reader on another CPU
  * that copies what is written. Whatever the reader keeps belongs to the page that it
  * asked for.
  *
  * Memory is weak: stores wait in a buffer, and get into memory in any order, but for
  * those to one address. A fence waits until all stores before it are in memory. A store
- * with release gets there after all stores before it; what is stored later may overtake
+ * with release gets there after all stores before it. What is stored later may overtake
  * it.
  *
  * With one of these it must fail:

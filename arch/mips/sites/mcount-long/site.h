@@ -19,7 +19,7 @@
  * delay slot, where v1 is free. Only the boot CPU converts such a site, because a task
  * at +4 to +12 would go on with the other half of it.
  *
- * The price of "off" is two instructions, b and addiu; of a `jal`'s site, three: move,
+ * The price of "off" is two instructions, b and addiu. Of a `jal`'s site, three: move,
  * nop, nop. That move must stay, because the site needs it as soon as it is on, and it
  * would be a second live word.
  *

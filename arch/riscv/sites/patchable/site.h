@@ -2,7 +2,7 @@
 /*
  * RISC-V, SITES=patchable: four c.nop at a function's entry, or in an image without
  * compressed instructions (patchable-nc) two nop. t0 carries the return address,
- * site + 8. There are two ways to leave the call out; boot chooses one for all sites:
+ * site + 8. There are two ways to leave the call out. Boot chooses one for all sites:
  *
  *	nop=auipc	compiled	fixed		off	on
  *	site + 0	c.nop; c.nop	auipc t0, hi
@@ -68,7 +68,7 @@ static inline bool site_is_compiled(unsigned long site)
 	return word[0] == SITE_COMPILED && word[1] == SITE_COMPILED;
 }
 
-/* The two words reach 2 GiB. Nothing is that far; half will do. */
+/* The two words reach 2 GiB. Nothing is that far. Half will do. */
 static inline bool site_reaches(unsigned long site)
 {
 	long rounded = distance_rounded(site, trace_entry);
