@@ -12,7 +12,7 @@ NONE = "gdb shows no stacks"
 
 
 def gdb_socket(qmp: Qmp, folder: str) -> str:
-    """Have QEMU open a socket for gdb in the folder, and return its path. Raises as Qmp.command()."""
+    """Have QEMU open a socket for gdb in the folder. Returns its path. Raises as Qmp.command()."""
     path = f"{folder}/gdb"
     qmp.monitor(f"gdbserver unix:{path},server=on,wait=off")
     return path

@@ -209,13 +209,13 @@ void dump_ask(const struct trace_instance *in)
 }
 
 /* What its triggers, which have gone, asked for goes with it. */
-static void forget_instance(struct trace_instance *in)
+static void dump_forget_instance(struct trace_instance *in)
 {
 	mutex_assert_held(&trace_mutex);
 	__atomic_fetch_and(&asked, ~(1u << instance_number(in)),
 			   __ATOMIC_RELAXED);
 }
-TRACE_CLIENT(dump, .instance_gone = forget_instance);
+TRACE_CLIENT(dump, .instance_gone = dump_forget_instance);
 
 /* ---- The file, and the boot parameter ---------------------------------------- */
 
