@@ -24,7 +24,7 @@
 #define PREEMPT_NMI 0x1000
 #define PREEMPT_RESCHED 0x8000
 
-/* A value of ring.end: no call is recorded, and C code need not hear of any. */
+/* A value of ring.calls: no call is recorded, and C code need not hear of any. */
 #define RING_PASS 1
 
 /* Byte offsets into struct frame_kept, and how many of them a CPU has. */
@@ -43,14 +43,14 @@
 #define CPU_HEAD_CURRENT __SIZEOF_POINTER__
 #define CPU_HEAD_RING_BASE (2 * __SIZEOF_POINTER__)
 #define CPU_HEAD_RING_CUR (2 * __SIZEOF_POINTER__ + 8)
-#define CPU_HEAD_RING_END (3 * __SIZEOF_POINTER__ + 8)
-#define CPU_HEAD_RING_GRAPH (4 * __SIZEOF_POINTER__ + 8)
-#define CPU_HEAD_TEXT (5 * __SIZEOF_POINTER__ + 8)
-#define CPU_HEAD_SCRATCH (6 * __SIZEOF_POINTER__ + 8)
-#define CPU_HEAD_TRAP_STACK (10 * __SIZEOF_POINTER__ + 8)
-#define CPU_HEAD_FRAMES (11 * __SIZEOF_POINTER__ + 8)
-#define CPU_HEAD_PREEMPT (12 * __SIZEOF_POINTER__ + 8)
-#define CPU_HEAD_INDEX (12 * __SIZEOF_POINTER__ + 12)
+#define CPU_HEAD_RING_CALLS (4 * __SIZEOF_POINTER__ + 8)
+#define CPU_HEAD_RING_GRAPH (5 * __SIZEOF_POINTER__ + 8)
+#define CPU_HEAD_TEXT (6 * __SIZEOF_POINTER__ + 8)
+#define CPU_HEAD_SCRATCH (7 * __SIZEOF_POINTER__ + 8)
+#define CPU_HEAD_TRAP_STACK (11 * __SIZEOF_POINTER__ + 8)
+#define CPU_HEAD_FRAMES (12 * __SIZEOF_POINTER__ + 8)
+#define CPU_HEAD_PREEMPT (13 * __SIZEOF_POINTER__ + 8)
+#define CPU_HEAD_INDEX (13 * __SIZEOF_POINTER__ + 12)
 
 #ifndef __ASSEMBLER__
 #include <kernel/types.h>
@@ -61,13 +61,15 @@ struct task;
 struct ring_place {
 	u64 base;  /* arch_clock() that the page's times count from */
 	char *cur; /* the next free 12-byte slot */
-	/* The end of the page's slots, equal to or below cur whenever C has to decide: page
-	 * full, CPU masked, tracing off, already inside the tracer. */
+	/* The end of the page's slots, for events. It is equal to or below cur whenever C has to
+	 * decide: page full, CPU masked, tracing off, already inside the tracer. */
 	char *end;
+	/* The same for trace_entry_ring. RING_PASS while no tracer runs that records with it: a
+	 * task may have been preempted there under an earlier tracer. */
+	char *calls;
 	/* The same for function_graph's trampolines. Also NULL while trace_ops is not
 	 * function_graph's own, or function_graph has limits. */
 	char *graph;
-	unsigned long text; /* address of _text, to make offsets from */
 };
 
 /*
@@ -86,6 +88,7 @@ struct cpu_head {
 	struct cpu_head *self;
 	struct task *current;
 	struct ring_place ring; /* of the ring that the entry trampoline writes */
+	unsigned long text;	/* address of _text, to make offsets from */
 	unsigned long scratch[4];  /* the port's trap entry */
 	unsigned long trap_stack;  /* top of this CPU's emergency stack */
 	struct frame_kept *frames; /* FRAMES_KEPT of them */
@@ -96,13 +99,14 @@ struct cpu_head {
 static_assert(offsetof(struct cpu_head, self) == CPU_HEAD_SELF, "asm");
 static_assert(offsetof(struct cpu_head, current) == CPU_HEAD_CURRENT, "asm");
 static_assert(offsetof(struct cpu_head, ring.cur) == CPU_HEAD_RING_CUR, "asm");
-static_assert(offsetof(struct cpu_head, ring.end) == CPU_HEAD_RING_END, "asm");
+static_assert(offsetof(struct cpu_head, ring.calls) == CPU_HEAD_RING_CALLS,
+	      "asm");
 static_assert(offsetof(struct cpu_head, scratch) == CPU_HEAD_SCRATCH, "asm");
 static_assert(offsetof(struct cpu_head, trap_stack) == CPU_HEAD_TRAP_STACK,
 	      "asm");
 static_assert(offsetof(struct cpu_head, ring.graph) == CPU_HEAD_RING_GRAPH,
 	      "asm");
-static_assert(offsetof(struct cpu_head, ring.text) == CPU_HEAD_TEXT, "asm");
+static_assert(offsetof(struct cpu_head, text) == CPU_HEAD_TEXT, "asm");
 static_assert(offsetof(struct cpu_head, frames) == CPU_HEAD_FRAMES, "asm");
 static_assert(offsetof(struct cpu_head, ring.base) == CPU_HEAD_RING_BASE,
 	      "asm");

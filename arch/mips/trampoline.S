@@ -127,7 +127,7 @@ TRAMPOLINE(trace_entry_ring)
 	di	$t1				/* [9] */
 7:	ehb
 	lw	$t2, CPU_HEAD_RING_CUR($gp)
-	lw	$t3, CPU_HEAD_RING_END($gp)
+	lw	$t3, CPU_HEAD_RING_CALLS($gp)
 	sltu	$t3, $t2, $t3
 	beqz	$t3, trace_ring_full
 	lw	$t6, %lo(arch_clock_words)($t9)	/* [15] */
@@ -166,7 +166,7 @@ END(trace_entry_ring)
 
 /* trace_ring_slow(ip, parent, context), interrupts still off. */
 TRAMPOLINE(trace_ring_full)
-	lw	$t3, CPU_HEAD_RING_END($gp)
+	lw	$t3, CPU_HEAD_RING_CALLS($gp)
 	li	$t4, RING_PASS
 	bne	$t3, $t4, 3f
 	nop

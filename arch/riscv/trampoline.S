@@ -58,7 +58,7 @@ END(trace_entry_off)
 TRAMPOLINE(trace_entry_ring)
 	csrrci	t1, sstatus, SSTATUS_SIE
 7:	ld	t3, CPU_HEAD_RING_CUR(tp)
-	ld	t4, CPU_HEAD_RING_END(tp)
+	ld	t4, CPU_HEAD_RING_CALLS(tp)
 	bgeu	t3, t4, 1f
 	rdtime	t5
 	ld	t4, CPU_HEAD_RING_BASE(tp)
@@ -88,7 +88,7 @@ TRAMPOLINE(trace_entry_ring)
 8:	jr	IP
 
 1:
-9:	ld	t4, CPU_HEAD_RING_END(tp)
+9:	ld	t4, CPU_HEAD_RING_CALLS(tp)
 	andi	t1, t1, SSTATUS_SIE
 	addi	t4, t4, -RING_PASS
 	bnez	t4, 2f

@@ -90,7 +90,7 @@ FUNCTION(trace_entry_ring)
 	push rdx
 	.cfi_remember_state
 	movq %gs:CPU_HEAD_RING_CUR, %rcx
-	cmpq %gs:CPU_HEAD_RING_END, %rcx
+	cmpq %gs:CPU_HEAD_RING_CALLS, %rcx
 	jae trace_ring_leave
 	movl %gs:CPU_HEAD_PREEMPT, %r11d
 	testl $PREEMPT_NMI, %r11d
@@ -129,7 +129,7 @@ FUNCTION(trace_entry_ring)
 /* trace_ring_slow(ip, parent, context), interrupts still off. */
 trace_ring_leave:
 	.cfi_restore_state
-9:	cmpq $RING_PASS, %gs:CPU_HEAD_RING_END
+9:	cmpq $RING_PASS, %gs:CPU_HEAD_RING_CALLS
 	pop rdx
 	pop rcx
 	pop rax

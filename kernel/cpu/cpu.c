@@ -38,7 +38,7 @@ void cpu_init_boot(void)
 {
 	for (unsigned int c = 0; c < MAX_CPUS; c++) {
 		cpus[c].head.self = &cpus[c].head;
-		cpus[c].head.ring.text = (unsigned long)_text;
+		cpus[c].head.text = (unsigned long)_text;
 		cpus[c].head.index = c;
 		cpus[c].hwid = boot_info.cpu_hwid[c];
 	}

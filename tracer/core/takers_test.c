@@ -2,12 +2,13 @@
 /*
  * Proves of everything that takes returns, or could take them for its own, that one can follow
  * another at any moment: a task is held in the trampolines with the ops of the first, and goes
- * on under the second. Its depth is right afterwards, and each return in the buffer belongs to a
- * call there.
+ * on under the second. Its depth is right afterwards, each return in the buffer belongs to a call
+ * there, and no call of the first is recorded for the second. And a recording stops at once.
  */
 #include <tracer/testing.h>
 
 #include <boot/boot_info.h>
+#include <kernel/image/symbols.h>
 #include <kernel/sched/balance.h>
 #include <kernel/sched/hold.h>
 #include <kernel/time.h>
@@ -55,12 +56,14 @@ static void select_taker(struct ktest_run *t, const struct taker *taker)
 
 static struct {
 	struct task *task;
+	bool masks; /* interrupts, while it calls */
 	u32 calls, wrong, deep;
 } caller;
 
 static void call_at_random_times(void *arg)
 {
 	struct task *me = current_task();
+	irq_state_t state;
 	u32 seed = 3;
 
 	(void)arg;
@@ -68,7 +71,10 @@ static void call_at_random_times(void *arg)
 		/* So that interrupts come at another instruction each time. */
 		for (u32 n = ktest_random(&seed) % 64; n; n--)
 			asm volatile("");
+		state = caller.masks ? arch_irq_save() : (irq_state_t){ 0 };
 		caller.wrong += victim_outer(5) != 9;
+		if (caller.masks)
+			arch_irq_restore(state);
 		caller.deep +=
 			me->nr_returns ||
 			(me->graph_depth && me->graph_session == graph_session);
@@ -86,31 +92,45 @@ static bool makes_calls(void)
 
 /* ---- What is in the buffer ---- */
 
-/* Each call but the last has its return, and each return its call, which took no longer than the
- * clock says. The oldest call of all may have been overwritten. */
-static u32 odd_entries(const struct trace_iter *from)
+static bool is_outer(const struct ring_entry *e)
 {
-	struct trace_iter *it = (struct trace_iter *)from;
+	struct symbol s;
+
+	return symbol_at(e->ip, &s) && s.start == (unsigned long)victim_outer;
+}
+
+/* Each call but the last has its return, and each return its call, which took no longer than the
+ * clock says. The outer one has the inner one. The oldest call of all may have been overwritten. */
+static u32 odd_entries(bool functions)
+{
+	struct trace_iter *it = trace_iter_open(rings, cpus_present(), true);
 	const struct ring_entry *e;
 	u64 began[2] = { 0 };
+	u32 odd = 0, inner = 0;
 	bool begun = false;
-	u32 odd = 0;
 
 	for (; it && (e = trace_iter_peek(it)); trace_iter_next(it)) {
-		begun |= e->graph == RING_GRAPH_ENTRY && !e->depth;
-		if (e->pid != caller.task->pid || !e->graph || !begun)
+		if (e->pid != caller.task->pid)
+			continue;
+		odd += !e->graph && !functions;
+		begun |= e->graph == RING_GRAPH_ENTRY && is_outer(e);
+		if (!e->graph || !begun)
 			continue;
 		if (e->depth > 1)
 			odd++;
 		else if (e->graph == RING_GRAPH_ENTRY) {
 			odd += began[e->depth] != 0;
 			began[e->depth] = e->clock;
+			inner = e->depth ? inner + 1 : 0;
 		} else if (!began[e->depth] ||
 			   e->ticks > e->clock - began[e->depth])
 			odd++;
-		else
+		else {
+			odd += !e->depth && inner != 1;
 			began[e->depth] = 0;
+		}
 	}
+	trace_iter_close(it);
 	return odd;
 }
 
@@ -119,7 +139,6 @@ static void follow_takers(struct ktest_run *t, const struct taker *from,
 			  const struct taker *to, unsigned long lo,
 			  unsigned long hi)
 {
-	struct trace_iter *it;
 	u32 failures = t->failures;
 
 	caller.deep = caller.wrong = 0;
@@ -134,9 +153,7 @@ static void follow_takers(struct ktest_run *t, const struct taker *from,
 	task_release(caller.task);
 	KEXPECT(t, makes_calls());
 	KEXPECT_EQ(t, trace_test_put("tracing_on", "0"), 0);
-	it = trace_iter_open(rings, cpus_present(), true);
-	KEXPECT_EQ(t, odd_entries(it), 0);
-	trace_iter_close(it);
+	KEXPECT_EQ(t, odd_entries(!strcmp(to->tracer, "function")), 0);
 	KEXPECT_EQ(t, trace_test_put("tracing_on", "1"), 0);
 	KEXPECT_EQ(t, caller.deep, 0);
 	KEXPECT_EQ(t, caller.wrong, 0);
@@ -162,8 +179,9 @@ static void follow_at(struct ktest_run *t, const struct taker *from,
 			      (unsigned long)trampoline_end);
 }
 
-static bool begin_pairs(struct ktest_run *t)
+static bool begin_takers(struct ktest_run *t, bool masks)
 {
+	caller.masks = masks;
 	trace_test_reset();
 	KEXPECT_EQ(t, trace_test_put("set_ftrace_filter", VICTIMS), 0);
 	KEXPECT_EQ(t, trace_test_put("stack_trace_filter", VICTIMS), 0);
@@ -173,16 +191,39 @@ static bool begin_pairs(struct ktest_run *t)
 	return caller.task;
 }
 
-KTEST(takers_pairs, "returns.each_taker_after_each")
+static void end_takers(struct ktest_run *t)
 {
-	KASSERT(t, begin_pairs(t));
-	for (unsigned int a = 0; a < ARRAY_SIZE(takers); a++)
-		for (unsigned int b = 0; b < ARRAY_SIZE(takers); b++)
-			if (a != b && !t->failures)
-				follow_at(t, &takers[a], &takers[b]);
 	task_stop(caller.task);
 	KEXPECT_EQ(t, task_join(caller.task), 0);
 	select_taker(t, &nothing);
 	KEXPECT_EQ(t, trace_test_put("stack_trace_filter", ""), 0);
 	trace_test_reset();
+}
+
+KTEST(takers_pairs, "returns.each_taker_after_each")
+{
+	KASSERT(t, begin_takers(t, false));
+	for (unsigned int a = 0; a < ARRAY_SIZE(takers); a++)
+		for (unsigned int b = 0; b < ARRAY_SIZE(takers); b++)
+			if (a != b && !t->failures)
+				follow_at(t, &takers[a], &takers[b]);
+	end_takers(t);
+}
+
+/* The caller's CPU hears that the recording stops when it has made some more calls. */
+KTEST(takers_stop, "returns.recording_stops_at_once")
+{
+	KASSERT(t, begin_takers(t, true));
+	for (unsigned int i = 0; i < 3; i++) {
+		select_taker(t, &takers[i]);
+		for (unsigned int turn = 0; turn < 40; turn++) {
+			KEXPECT_EQ(t, trace_test_put("trace", ""), 0);
+			KEXPECT_EQ(t, trace_test_put("tracing_on", "1"), 0);
+			KEXPECT(t, makes_calls());
+			KEXPECT_EQ(t, trace_test_put("tracing_on", "0"), 0);
+			KEXPECT_EQ(t, odd_entries(false), 0);
+		}
+	}
+	KEXPECT_EQ(t, trace_test_put("tracing_on", "1"), 0);
+	end_takers(t);
 }

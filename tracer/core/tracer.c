@@ -52,9 +52,13 @@ struct trace_ops *trace_wants(const struct tracer *tracer)
  * Starting: the hook first, so that ring_record() marks each CPU's task when no
  * switch can be missed any more; live calls last. Stopping, or changing over to
  * another tracer in an empty buffer: live calls first. A task that was preempted
- * inside a trampoline comes out of it with the old ops much later; ring.end, or
+ * inside a trampoline comes out of it with the old ops much later; ring.calls, or
  * which tracer runs, tells it then whether to record. The hook goes last: until
- * ring_record() has told a CPU, the CPU records the returns of all its tasks.
+ * ring_record() has told a CPU, the CPU records events of all its tasks.
+ *
+ * The calls and returns of a task that goes from CPU to CPU stop at once: first each CPU leaves
+ * function_graph to C code, then one store tells all of C code (ring_gate). If a CPU recorded on
+ * while calls were off already, it would record a return, but no call inside.
  *
  * A session of function_graph ends before the CPUs are interrupted, and begins behind that.
  * Its trampolines look at ring.graph alone. It is open only while trace_ops
@@ -72,15 +76,21 @@ static void apply_tracer(bool clear)
 	bool on = (trace_top.on || in_c || triggers) && !trace_top.pauses;
 	struct trace_ops *wanted = trace_wants(trace_top.tracer);
 	bool calls = ops || (on && wanted), watch, graph;
+	enum ring_gate gate = !on ? RING_CLOSED :
+			      in_c || triggers || pids_are_listed(&trace_top) ?
+				    RING_ASKS :
+				    RING_OPEN;
 
-	WRITE_ONCE(ring_gated, in_c || triggers || pids_are_listed(&trace_top));
+	graph = !ops && calls && trace_top.tracer->graph && !graph_limits.any;
+	if (!graph)
+		ring_let_graph(false);
+	if (ring_gate != RING_CLOSED)
+		WRITE_ONCE(ring_gate, gate);
+	WRITE_ONCE(ring_calls, wanted == &trace_ops_ring);
 	WRITE_ONCE(ring_by_c, in_c || triggers || apart);
 	WRITE_ONCE(ring_triggers, triggers);
 	/* Pairs with ring_event_slow()'s acquire. */
 	__atomic_store_n(&ring_apart, apart, __ATOMIC_RELEASE);
-	graph = !ops && calls && trace_top.tracer->graph && !graph_limits.any;
-	if (ring_graph && !graph)
-		ring_let_graph(false);
 	if (!ops)
 		ops = calls ? wanted : &trace_ops_off;
 	/* Meanwhile triggers, the profiler and other instances miss nothing. */
@@ -97,18 +107,22 @@ static void apply_tracer(bool clear)
 	if (clear)
 		graph_session_end();
 	ring_record(rings, on ? trace_top.cpumask : 0, clear);
+	WRITE_ONCE(ring_gate, gate);
 	if (!watch)
 		WRITE_ONCE(sched_switch_hook, NULL);
 	if (clear && trace_top.tracer->graph)
 		graph_session_begin();
 	trace_ops_set(ops);
-	if (graph && !ring_graph)
+	if (graph)
 		ring_let_graph(true);
 }
 
 void trace_record(bool on, cpumask_t mask)
 {
 	mutex_assert_held(&trace_mutex);
+	/* C code that asks sees at once that it is off, the trampolines later. */
+	if (!on)
+		ring_let_graph(false);
 	trace_top.on = on;
 	trace_top.cpumask = mask;
 	apply_tracer(false);

@@ -70,7 +70,7 @@ struct trace_ops lab_graph_ops = { .entry = trace_entry_graph,
 void lab_own_room(void)
 {
 	struct ring *r = &rings[cpu_index()];
-	char *end = max(r->at->graph, r->at->end);
+	char *end = max(r->at->graph, r->at->calls);
 
 	if (end > (char *)RING_PASS && r->at->cur + 4 * RING_EVENT_SIZE > end)
 		ring_restart(r);

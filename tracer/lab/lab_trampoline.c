@@ -20,7 +20,7 @@ static struct trace_ops ring_ops = { .entry = trace_entry_ring };
 
 static const struct trampoline {
 	struct trace_ops *ops;
-	/* What ring.end says, and ring.graph. */
+	/* What ring.calls says, and ring.graph. */
 	enum { CLOSED, OPEN, PASS, GRAPH } record;
 	struct lab_form form;
 	u32 in_c; /* each word of trace_in_c */
@@ -64,13 +64,6 @@ static const struct change {
 /* Boundaries of the trampolines that some case has held a victim at. */
 static bool reached[LAB_REGION];
 
-/* As for a task that set_ftrace_pid leaves out. */
-static void pass_calls(unsigned int cpu, void *arg)
-{
-	(void)arg;
-	rings[cpu].at->end = (char *)RING_PASS;
-}
-
 static void record_all(const struct trampoline *t)
 {
 	cpumask_t online = READ_ONCE(cpus_online);
@@ -78,10 +71,9 @@ static void record_all(const struct trampoline *t)
 	mutex_lock(&trace_mutex);
 	for (unsigned int i = 0; i < ARRAY_SIZE(trace_in_c); i++)
 		WRITE_ONCE(trace_in_c[i], t->in_c);
+	WRITE_ONCE(ring_calls, t->record != PASS);
 	ring_record(rings, t->record == CLOSED ? 0 : online, true);
 	ring_let_graph(t->record == GRAPH);
-	if (t->record == PASS)
-		ring_call(online, pass_calls, NULL);
 	mutex_unlock(&trace_mutex);
 }
 

@@ -18,7 +18,8 @@
 		[0 ... MAX_CPUS - 1] = {.in = &trace_top }                     \
 	}
 struct ring rings[MAX_CPUS] = OF_TOP, ring_spares[MAX_CPUS] = OF_TOP;
-bool ring_gated, ring_by_c, ring_triggers, ring_graph;
+bool ring_by_c, ring_triggers, ring_calls, ring_graph;
+enum ring_gate ring_gate;
 u32 ring_apart;
 
 /* Where records are made while ring_apart. The second is for an NMI, or inside the tracer. */
@@ -43,6 +44,7 @@ static inline void open_page_at(const struct ring *r, struct ring_page *p)
 	if (!r->recording || r->busy || r->full || ring_by_c)
 		end = NULL;
 	r->at->end = end;
+	r->at->calls = ring_calls ? end : (char *)RING_PASS;
 	r->at->graph = ring_graph && !r->passed_over ? end : NULL;
 }
 
@@ -299,17 +301,18 @@ bool ring_write_at(u32 ip, u32 parent, u32 context,
 {
 	struct cpu_head *head = &arch_this_cpu()->head;
 	struct ring *r = &rings[head->index];
-	bool gated = __builtin_expect(READ_ONCE(ring_gated), 0);
+	enum ring_gate gate = READ_ONCE(ring_gate);
+	bool open = __builtin_expect(gate == RING_OPEN, 1);
 	struct ring_event *e;
 
-	if (gated && !ring_takes_calls(r))
+	if (!open && (gate == RING_CLOSED || !ring_takes_calls(r)))
 		return false;
 	/* An NMI may have come while the ring was being written. */
 	if (r->busy || (context & PREEMPT_NMI)) {
 		r->dropped++;
 		return false;
 	}
-	if (!gated && !r->recording)
+	if (open && !r->recording)
 		return false;
 	if (r->unmarked)
 		mark_task(r, head->current->pid, 0);

@@ -97,11 +97,20 @@ extern struct ring rings[MAX_CPUS];
 /* The top level's trace_instance.spares. */
 extern struct ring ring_spares[MAX_CPUS];
 
-/* Not every call is recorded while the rings record: there are triggers, or lists of pids.
- * Set before ring_record(), under trace_mutex. */
-extern bool ring_gated;
-/* And C code sees every call, as a trigger may change tracing_on: nothing but C writes. */
+/*
+ * Which calls and returns C code records, where the rings of the top level record: none; all;
+ * those that triggers and lists of pids let pass. Under trace_mutex. One store begins and ends it
+ * on all CPUs at once: a task that goes over to another CPU, which has not heard of ring_record(),
+ * must not leave out a call in between. So it is open only while all of them have.
+ */
+extern enum ring_gate { RING_CLOSED, RING_OPEN, RING_ASKS } ring_gate;
+
+/* Set before ring_record(), under trace_mutex, as all that follow. C code sees every call, as a
+ * trigger may change tracing_on: nothing but C writes. */
 extern bool ring_by_c;
+/* trace_entry_ring may write: the tracer that runs, or a borrower of trace_ops, records by it. A
+ * task that was preempted there under an earlier tracer records nothing. */
+extern bool ring_calls;
 /* function_graph's trampolines may write: it alone records calls, and it has no limits. */
 extern bool ring_graph;
 /* And an event has a trigger: events are looked at, whatever tracing_on is. */

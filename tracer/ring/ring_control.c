@@ -253,6 +253,8 @@ static void reopen_one(unsigned int cpu, void *arg)
 
 void ring_let_graph(bool on)
 {
+	if (ring_graph == on)
+		return;
 	WRITE_ONCE(ring_graph, on);
 	ring_call(cpus_present(), reopen_one, NULL);
 }

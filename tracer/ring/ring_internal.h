@@ -25,7 +25,7 @@ void ring_take_page_back(struct ring *r, struct ring_page *p);
 /* Empty a spare ring. Any CPU. */
 void ring_forget(struct ring *spare);
 
-/* ring_graph may have changed. */
+/* ring_calls, ring_graph or r->busy may have changed. */
 void ring_reopen(const struct ring *r);
 
 /* Record, or stop recording, while that task runs. Its calls are recorded or not. */

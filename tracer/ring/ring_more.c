@@ -25,7 +25,7 @@ bool ring_enter(irq_state_t *state)
 		return false;
 	}
 	r->busy = true;
-	r->at->end = r->at->graph = NULL;
+	ring_reopen(r);
 	return true;
 }
 
