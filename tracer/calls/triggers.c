@@ -165,8 +165,10 @@ static struct triggers *list_new(unsigned int nr)
 	return NULL;
 }
 
-/* Put a trigger in its place among those of its site, which is the last that has any. */
-static void triggers_put(struct triggers *list, const struct trigger *t)
+/* Put a trigger in its place among those of its site, which is the last that has any. Inline, as is
+ * whatever runs for each trigger of a list: command.h. */
+static always_inline void triggers_put(struct triggers *list,
+				       const struct trigger *t)
 {
 	unsigned int i = list->nr++;
 
@@ -193,7 +195,8 @@ static int put_new(struct triggers *list, unsigned int site,
 	return err;
 }
 
-static void put_shared(struct triggers *list, const struct trigger *t)
+static always_inline void put_shared(struct triggers *list,
+				     const struct trigger *t)
 {
 	command_share(&t->c);
 	triggers_put(list, t);

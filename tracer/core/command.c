@@ -119,20 +119,6 @@ int command_count_make(struct command *c)
 	return c->counted && !c->count ? -ENOMEM : 0;
 }
 
-void command_share(const struct command *c)
-{
-	mutex_assert_held(&trace_mutex);
-	if (c->count)
-		c->count->lists++;
-}
-
-void command_drop(const struct command *c)
-{
-	mutex_assert_held(&trace_mutex);
-	if (c->count && !--c->count->lists)
-		kfree(c->count);
-}
-
 int command_prepare(struct ctl_handle *h, unsigned int kind)
 {
 	mutex_assert_held(&trace_mutex);
@@ -141,11 +127,6 @@ int command_prepare(struct ctl_handle *h, unsigned int kind)
 	if (kind == COMMAND_DUMP && dump_prepare())
 		return ctl_error(h, -ENOMEM, "out of memory");
 	return 0;
-}
-
-bool command_same(const struct command *a, const struct command *b)
-{
-	return a->kind == b->kind && a->in == b->in && a->event == b->event;
 }
 
 void command_show(struct seq *s, const struct command *c)

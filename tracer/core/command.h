@@ -8,6 +8,7 @@
 #define TRACER_COMMAND_H
 
 #include <kernel/ctl/ctl.h>
+#include <kernel/mm/kmalloc.h>
 #include <kernel/types.h>
 
 struct event;
@@ -56,18 +57,37 @@ struct command {
 int command_parse(struct ctl_handle *h, char *text, bool remove,
 		  struct command *c);
 
-/* Give a command that is counted a count of its own, which one list has. 0 or -ENOMEM. And another
- * list has the command, or has it no longer. Context: a task, trace_mutex held. */
+/* Give a command that is counted a count of its own, which one list has. 0 or -ENOMEM. Context: a
+ * task, trace_mutex held. */
 int command_count_make(struct command *c);
-void command_share(const struct command *c);
-void command_drop(const struct command *c);
+
+/*
+ * Another list has the command, or has it no longer. Context: as above. A list is copied at each
+ * write, and a function called there would run its own triggers for each of the list's: so these,
+ * and command_same(), are inline.
+ */
+static always_inline void command_share(const struct command *c)
+{
+	if (c->count)
+		c->count->lists++;
+}
+
+static always_inline void command_drop(const struct command *c)
+{
+	if (c->count && !--c->count->lists)
+		kfree(c->count);
+}
 
 /* Get what commands of a kind need before they can act for the instance of h: a snapshot's memory,
  * a task that dumps. 0. -ENOMEM, explained in h. Context: a task, trace_mutex held. */
 int command_prepare(struct ctl_handle *h, unsigned int kind);
 
 /* Do two commands do the same for the same instance, whatever their counts? */
-bool command_same(const struct command *a, const struct command *b);
+static always_inline bool command_same(const struct command *a,
+				       const struct command *b)
+{
+	return a->kind == b->kind && a->in == b->in && a->event == b->event;
+}
 
 /* "traceoff:unlimited" or "traceoff:count=2" */
 void command_show(struct seq *s, const struct command *c);

@@ -26,6 +26,7 @@
 #include <tracer/sites/sites.h>
 #include <tracer/core/calls.h>
 #include <tracer/core/filter.h>
+#include <tracer/events/events.h>
 
 #define CALLS 10000u
 #define TURNS 8
@@ -272,7 +273,7 @@ static u64 cost_filtered(void)
 }
 
 /* A trigger on victim_call() that has nothing to do. `>>` leaves those of other functions. */
-static void put_victim_trigger(const char *text)
+static void add_triggers(const char *text)
 {
 	char error[160];
 
@@ -283,24 +284,53 @@ static void put_victim_trigger(const char *text)
 	mutex_lock(&trace_mutex);
 }
 
+#define LINES 17
+
+/* What the last of some lines that give each function another trigger costs, for each trigger that
+ * there is then. */
+static u64 cost_of_trigger_line(void)
+{
+	const struct event *e = __start_events;
+	unsigned int lines = 0;
+	char text[80];
+	u64 start;
+
+	do {
+		snprintf(text, sizeof(text), "*:disable_event:%s:%s", e->system,
+			 e->name);
+		start = arch_instructions();
+		add_triggers(text);
+		start = arch_instructions() - start;
+	} while (++lines < LINES && ++e < __stop_events);
+	while (lines--) {
+		snprintf(text, sizeof(text), "!*:disable_event:%s:%s",
+			 e->system, e->name);
+		add_triggers(text);
+		e--;
+	}
+	return start * 10 / (LINES * site_count);
+}
+
 /* What the first trigger of a function, and a further one, add to a call that C records, while
  * other functions have over 64. */
 static void put_triggers(struct sink *out)
 {
 	u64 none, one, two;
 
-	put_victim_trigger("s*:traceon s*:enable_event:sched:sched_switch");
+	add_triggers("s*:traceon s*:enable_event:sched:sched_switch");
 	put_file(TRACING "set_event", "sched:sched_switch");
 	none = cost_with(true);
-	put_victim_trigger("victim_call:traceon");
+	add_triggers("victim_call:traceon");
 	one = cost_with(true);
-	put_victim_trigger("victim_call:enable_event:sched:sched_switch");
+	add_triggers("victim_call:enable_event:sched:sched_switch");
 	two = cost_with(true);
 	put_file(TRACING "set_event", "");
-	put_victim_trigger("!*:traceon !*:enable_event:sched:sched_switch");
+	add_triggers("!*:traceon !*:enable_event:sched:sched_switch");
 	put_figure(out, "call_beside_triggers", none, "instructions", 500);
 	put_figure(out, "first_trigger", one - none, "instructions", 60);
 	put_figure(out, "further_trigger", two - one, "instructions", 20);
+	put_figure(out, "line_of_triggers", cost_of_trigger_line(),
+		   "instructions/trigger", 420);
 }
 
 static int put_calls(struct sink *out)
