@@ -10,7 +10,6 @@
 #include <kernel/mm/page.h>
 #include <kernel/sched/hold.h>
 #include <kernel/time.h>
-#include <tracer/latency/output_latency.h>
 #include <tracer/show/snapshot.h>
 
 char trace_test_error[160];
@@ -429,7 +428,7 @@ unsigned int trace_test_kept_lines(void)
 
 	snapshot_hold(&trace_top);
 	it = trace_iter_open(ring_spares, snapshot_cpus(&trace_top), true);
-	latency_window(it);
+	trace_iter_window(it);
 	for (; it && trace_iter_peek(it); n++)
 		trace_iter_next(it);
 	trace_iter_close(it);

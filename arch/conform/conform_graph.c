@@ -28,7 +28,7 @@ static struct trace_ops graph_ops = {
 /* From now on the rings are empty, and the trampoline may write them or not. */
 static void open_rings(bool graph)
 {
-	ring_record(rings, cpus_present(), true);
+	ring_record(rings, cpus_present(), true, NULL);
 	ring_let_graph(graph);
 }
 

@@ -175,7 +175,7 @@ static void record_calls(void)
 {
 	mutex_lock(&trace_mutex);
 	WRITE_ONCE(ring_calls, true);
-	ring_record(rings, cpus_present(), true);
+	ring_record(rings, cpus_present(), true, NULL);
 	mutex_unlock(&trace_mutex);
 }
 

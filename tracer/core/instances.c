@@ -4,6 +4,7 @@
 
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
+#include <kernel/init.h>
 #include <kernel/lib/string.h>
 #include <kernel/lock/mutex.h>
 #include <kernel/mm/kmalloc.h>
@@ -20,46 +21,37 @@
 
 const struct tracer tracer_nop REGISTER(tracers) = { .name = "nop" };
 
-#define FILTER(i, bitmap, file, none)                                          \
-	{                                                                      \
-		.name = file, .empty = none, .bits = &site_bits.bitmap[i],     \
-		.in = &trace_instances[i],                                     \
-	}
-#define FILTERS(i)                                                             \
-	.filter = FILTER(i, filter, "set_ftrace_filter",                       \
-			 "#### all functions enabled ####"),                   \
-	.left_out = FILTER(i, excluded, "set_ftrace_notrace",                  \
-			   "#### no functions disabled ####")
+static void make_filter(struct site_filter *f, struct trace_instance *in,
+			u32 **bits, const char *file, const char *empty)
+{
+	*f = (struct site_filter){
+		.name = file,
+		.empty = empty,
+		.bits = bits,
+		.in = in,
+	};
+}
 
-#define FOUR_FROM(i)                                                           \
-	{ FILTERS(i) }, { FILTERS(i + 1) }, { FILTERS(i + 2) },                \
-	{                                                                      \
-		FILTERS(i + 3)                                                 \
-	}
+static void instances_start(void)
+{
+	for (unsigned int i = 0; i < INSTANCES; i++) {
+		struct trace_instance *in = &trace_instances[i];
 
-struct trace_instance trace_instances[INSTANCES] = {
-	{
-		.tracer = &tracer_nop,
-		.on = true,
-		.overwrites = true,
-		.options = TRACE_OPTIONS_AT_BOOT,
-		.buffer_percent = BUFFER_PERCENT_AT_BOOT,
-		.rings = rings,
-		.spares = ring_spares,
-		FILTERS(0),
-	},
-	{ FILTERS(1) },
-	{ FILTERS(2) },
-	{ FILTERS(3) },
-	FOUR_FROM(4),
-	FOUR_FROM(8),
-	FOUR_FROM(12),
-	FOUR_FROM(16),
-	FOUR_FROM(20),
-	FOUR_FROM(24),
-	FOUR_FROM(28),
-};
-_Static_assert(INSTANCES == 32, "the list above");
+		make_filter(&in->filter, in, &site_bits.filter[i],
+			    "set_ftrace_filter",
+			    "#### all functions enabled ####");
+		make_filter(&in->left_out, in, &site_bits.excluded[i],
+			    "set_ftrace_notrace",
+			    "#### no functions disabled ####");
+	}
+	trace_top.tracer = &tracer_nop;
+	trace_top.on = trace_top.overwrites = true;
+	trace_top.options = TRACE_OPTIONS_AT_BOOT;
+	trace_top.buffer_percent = BUFFER_PERCENT_AT_BOOT;
+	trace_top.rings = rings;
+	trace_top.spares = ring_spares;
+}
+INIT_HOOK(INIT_SITES, instances_start);
 
 /* Those beside the top level that trace functions: a bit for each. Written under trace_mutex. */
 static u32 instances_tracing;
@@ -137,7 +129,8 @@ void instance_refresh(struct trace_instance *in)
 	if (in == &trace_top)
 		trace_refresh();
 	else
-		ring_record(in->rings, in->pauses ? 0 : in->cpumask, false);
+		ring_record(in->rings, in->pauses ? 0 : in->cpumask, false,
+			    NULL);
 }
 
 void instance_record(struct trace_instance *in, bool on, cpumask_t mask)

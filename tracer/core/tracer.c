@@ -19,7 +19,7 @@
 #include <tracer/ring/ring_control.h>
 #include <tracer/core/filter.h>
 #include <tracer/graph/graph.h>
-#include <tracer/show/comm.h>
+#include <tracer/core/comm.h>
 #include <tracer/core/pids.h>
 #include <tracer/core/calls.h>
 #include <tracer/core/client.h>
@@ -40,6 +40,11 @@ static void on_switch(struct task *prev, struct task *next)
 	ring_task(prev, next, pid_is_traced(&trace_top, next->pid));
 }
 PATCH_ROOT(on_switch); /* as the latency tracers' hooks */
+
+static bool takes_task(s32 pid)
+{
+	return pid_is_traced(&trace_top, pid);
+}
 
 struct trace_ops *trace_wants(const struct tracer *tracer)
 {
@@ -106,7 +111,7 @@ static void apply_tracer(bool clear)
 	}
 	if (clear)
 		graph_session_end();
-	ring_record(rings, on ? trace_top.cpumask : 0, clear);
+	ring_record(rings, on ? trace_top.cpumask : 0, clear, takes_task);
 	WRITE_ONCE(ring_gate, gate);
 	if (!watch)
 		WRITE_ONCE(sched_switch_hook, NULL);

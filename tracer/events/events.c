@@ -25,6 +25,7 @@
 #include <tracer/core/options.h>
 #include <tracer/core/pids.h>
 #include <tracer/ring/ring_event.h>
+#include <tracer/show/lines.h>
 #include <tracer/ring/ring_internal.h>
 #include <tracer/ring/ring_more.h>
 #include <tracer/patch/keys.h>
@@ -452,6 +453,18 @@ static void find_others(void)
 	}
 }
 INIT_HOOK(INIT_TASK, find_others);
+
+static bool show_event(struct seq *s, const struct ring_entry *e)
+{
+	const struct event *event = event_by_id(e->event);
+
+	if (!event)
+		return false;
+	seq_printf(s, "%s: ", event->name);
+	event_show(s, event->fields, event->text, e->record);
+	return true;
+}
+TRACE_LINES(events, .event = show_event);
 
 static u32 events_need(void)
 {

@@ -16,7 +16,8 @@
 #include <kernel/lib/string.h>
 #include <kernel/time.h>
 #include <tracer/core/tracer.h>
-#include <tracer/show/comm.h>
+#include <tracer/core/comm.h>
+#include <tracer/show/lines.h>
 #include <tracer/core/options.h>
 #include <tracer/graph/output_graph.h>
 
@@ -42,13 +43,16 @@ static void put_flags_legend(struct seq *s, int width)
 		seq_printf(s, "#%*s%s\n", width, "", lines[i]);
 }
 
-void trace_graph_header(struct seq *s, bool flags)
+static bool graph_header(struct seq *s, const struct trace_iter *it)
 {
+	bool flags = it->latency_format;
 	bool time = trace_option(OPT_GRAPH_ABSTIME);
 	bool cpu = trace_option(OPT_GRAPH_CPU);
 	bool task = trace_option(OPT_GRAPH_PROC);
 	bool duration = column_shown(OPT_GRAPH_DURATION);
 
+	if (!READ_ONCE(it->in->tracer)->graph)
+		return false;
 	if (flags)
 		put_flags_legend(s, 16 * time + 4 * cpu + 17 * task);
 	seq_printf(s, "#%s%s%s%s%s               FUNCTION CALLS\n",
@@ -59,6 +63,7 @@ void trace_graph_header(struct seq *s, bool flags)
 		   time ? "      |         " : "", cpu ? " |  " : "",
 		   task ? "   |    |        " : "", flags ? "||||   " : "",
 		   duration ? "   |   |      " : "");
+	return true;
 }
 
 /* ---- Columns ---------------------------------------------------------------- */
@@ -239,3 +244,15 @@ void trace_graph_line(struct seq *s, struct trace_graph *g,
 	if (interrupt && e->graph != RING_GRAPH_ENTRY)
 		put_interrupt(s, e, flags, "<==========");
 }
+
+static bool graph_line(struct seq *s, struct trace_iter *it,
+		       const struct ring_entry *e)
+{
+	if (!e->graph && !READ_ONCE(it->in->tracer)->graph)
+		return false;
+	it->mark_at = 0;
+	trace_graph_line(s, &it->graph[e->cpu], e, it->latency_format);
+	return true;
+}
+
+TRACE_LINES(graph, .header = graph_header, .line = graph_line);

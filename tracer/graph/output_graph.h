@@ -6,7 +6,6 @@
 #include <tracer/show/output.h>
 
 /* The same for function_graph (output_graph.c). flags: with the latency format's column. */
-void trace_graph_header(struct seq *s, bool flags);
 void trace_graph_line(struct seq *s, struct trace_graph *g,
 		      const struct ring_entry *e, bool flags);
 

@@ -72,7 +72,7 @@ static void record_all(const struct trampoline *t)
 	for (unsigned int i = 0; i < ARRAY_SIZE(trace_in_c); i++)
 		WRITE_ONCE(trace_in_c[i], t->in_c);
 	WRITE_ONCE(ring_calls, t->record != PASS);
-	ring_record(rings, t->record == CLOSED ? 0 : online, true);
+	ring_record(rings, t->record == CLOSED ? 0 : online, true, NULL);
 	ring_let_graph(t->record == GRAPH);
 	mutex_unlock(&trace_mutex);
 }

@@ -8,7 +8,7 @@
 #include <kernel/cpu/hotplug.h>
 #include <kernel/event/latency.h>
 #include <kernel/time.h>
-#include <tracer/latency/output_latency.h>
+#include <tracer/latency/latency.h>
 #include <tracer/ring/ring_control.h>
 #include <tracer/show/snapshot.h>
 

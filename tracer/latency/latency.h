@@ -13,6 +13,7 @@
 
 #include <kernel/ctl/ctl.h>
 #include <kernel/types.h>
+#include <tracer/show/output.h>
 
 struct task;
 
@@ -23,16 +24,6 @@ struct task;
 	4u /* of tasks that are more urgent than what runs on their CPU */
 #define LATENCY_RT 8u /* ... and of at least LATENCY_RT_PRIO */
 #define LATENCY_RT_PRIO PRIO_HIGH
-
-/* The longest one so far. */
-struct latency {
-	u64 since, until; /* arch_clock(). until 0: there is none */
-	u64 ticks;
-	unsigned int cpu;
-	s32 pid;
-	int prio;
-	unsigned long began, ended; /* where. 0: of a wakeup */
-};
 
 /* Context of these, unless they say otherwise: a task, trace_mutex held. */
 

@@ -13,8 +13,8 @@
 #include <kernel/lock/wait.h>
 #include <kernel/mm/page.h>
 #include <kernel/time.h>
-#include <tracer/latency/output_latency.h>
 #include <tracer/show/output.h>
+#include <tracer/latency/latency.h>
 #include <tracer/ring/ring_control.h>
 #include <tracer/patch/keys.h>
 

@@ -6,15 +6,16 @@
  *	# latency: 91 us, #2/2, CPU#0 | (M:preempt VP:0, KP:0, SP:0 HP:0 #P:4)
  *	   <idle>-0         0d.h.    0us+: irq_enter <-arch_cpu_idle
  */
-#include <tracer/latency/output_latency.h>
+#include <tracer/latency/latency.h>
 
 #include <kernel/cpu/cpu.h>
 #include <kernel/lib/string.h>
 #include <kernel/printk.h>
 #include <kernel/time.h>
-#include <tracer/show/comm.h>
+#include <tracer/core/comm.h>
 #include <tracer/core/options.h>
 #include <tracer/core/tracer.h>
+#include <tracer/show/lines.h>
 
 /* clang-format off */
 static const char legend[] =
@@ -29,7 +30,7 @@ static const char legend[] =
 "#     \\   /        ||||||  \\    |    /       \n";
 /* clang-format on */
 
-bool latency_window(struct trace_iter *it)
+static bool latency_window(struct trace_iter *it)
 {
 	bool longest = READ_ONCE(trace_top.tracer)->latency &&
 		       it->set == trace_top.spares;
@@ -51,16 +52,17 @@ static void put_function(struct seq *s, const char *label, unsigned long ip)
 	seq_printf(s, "\n");
 }
 
-void latency_header(struct seq *s, const struct trace_iter *it,
-		    bool with_legend)
+static bool latency_summary(struct seq *s, const struct trace_iter *it)
 {
 	static const char rule[] = "#    -----------------\n";
+	const struct tracer *tracer = READ_ONCE(it->in->tracer);
 	const struct latency *l = &it->latency;
 	char comm[TASK_NAME_LEN];
 
+	if (!it->latency_format)
+		return false;
 	comm_find(l->pid, comm, sizeof(comm));
-	seq_printf(s, "# %s latency trace v1.1.5 on nopl\n",
-		   READ_ONCE(it->in->tracer)->name);
+	seq_printf(s, "# %s latency trace v1.1.5 on nopl\n", tracer->name);
 	seq_printf(s, "# ----------------------------------------------------"
 		      "----------------\n");
 	seq_printf(s,
@@ -79,7 +81,8 @@ void latency_header(struct seq *s, const struct trace_iter *it,
 		put_function(s, "ended at:   ", l->ended);
 		seq_printf(s, "#\n");
 	}
-	seq_printf(s, "#\n%s", with_legend ? legend : "");
+	seq_printf(s, "#\n%s", tracer->graph ? "" : legend);
+	return true;
 }
 
 /* Times count from the beginning of the latency. Without one, of the buffer. */
@@ -98,11 +101,13 @@ static u64 ns_between(u64 from, u64 to)
 	return to > from ? clock_delta_to_ns(to - from) : 0;
 }
 
-void latency_columns(struct seq *s, struct trace_iter *it,
-		     const struct ring_entry *e)
+static bool latency_columns(struct seq *s, struct trace_iter *it,
+			    const struct ring_entry *e)
 {
 	char comm[TASK_NAME_LEN];
 
+	if (!it->latency_format)
+		return false;
 	comm_find(e->pid, comm, sizeof(comm));
 	seq_printf(s, "%8.8s-%-7d %3u", comm, e->pid, e->cpu);
 	trace_flags(s, e->context);
@@ -112,16 +117,21 @@ void latency_columns(struct seq *s, struct trace_iter *it,
 					NSEC_PER_USEC));
 	it->mark_at = s->len;
 	seq_printf(s, " : ");
+	return true;
 }
 
-void latency_mark(struct seq *s, struct trace_iter *it, u64 clock)
+static bool latency_mark(struct seq *s, struct trace_iter *it, u64 clock)
 {
 	const struct ring_entry *next;
 
 	if (!it->latency_format || !it->mark_at)
-		return;
+		return false;
 	next = trace_iter_peek(it);
 	if (next && it->mark_at < s->len)
 		s->buf[it->mark_at] =
 			trace_mark(ns_between(clock, next->clock));
+	return true;
 }
+
+TRACE_LINES(latency, .open = latency_window, .summary = latency_summary,
+	    .columns = latency_columns, .mark = latency_mark);

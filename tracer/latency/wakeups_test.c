@@ -9,7 +9,7 @@
 #include <boot/boot_info.h>
 #include <kernel/lock/wait.h>
 #include <kernel/time.h>
-#include <tracer/latency/output_latency.h>
+#include <tracer/latency/latency.h>
 #include <tracer/show/snapshot.h>
 #include <tracer/ring/ring.h>
 
@@ -89,7 +89,7 @@ static bool lacks_beginning(u32 pid, unsigned int *kept)
 	}
 	++*kept;
 	it = trace_iter_open(ring_spares, snapshot_cpus(&trace_top), true);
-	latency_window(it);
+	trace_iter_window(it);
 	for (; it && !found && (e = trace_iter_peek(it)); trace_iter_next(it)) {
 		sw = e->record;
 		found = e->event == RING_WAKEUP && sw->next_pid == pid;

@@ -5,7 +5,6 @@
 #include <tracer/ring/ring_internal.h>
 #include <tracer/ring/ring_control.h>
 #include <tracer/base/instance.h>
-#include <tracer/core/pids.h>
 
 #include <kernel/cpu/hotplug.h>
 #include <kernel/errno.h>
@@ -263,6 +262,7 @@ struct record {
 	struct ring *set;
 	cpumask_t mask;
 	bool clear;
+	bool (*takes)(s32 pid);
 };
 
 static void record_one(unsigned int cpu, void *arg)
@@ -277,12 +277,13 @@ static void record_one(unsigned int cpu, void *arg)
 	if (how->clear)
 		ring_restart(r);
 	ring_switch(r, pid, how->mask >> cpu & 1,
-		    r->at == &r->own || pid_is_traced(&trace_top, pid));
+		    !how->takes || how->takes(pid));
 }
 
-void ring_record(struct ring *set, cpumask_t mask, bool clear)
+void ring_record(struct ring *set, cpumask_t mask, bool clear,
+		 bool (*takes)(s32 pid))
 {
-	struct record how = { set, mask, clear };
+	struct record how = { set, mask, clear, takes };
 
 	ring_call(cpus_present(), record_one, &how);
 }

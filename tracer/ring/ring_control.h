@@ -27,10 +27,12 @@ void ring_spares_clear(struct trace_instance *in, cpumask_t mask);
 void ring_clear(struct ring *set, cpumask_t mask);
 
 /*
- * Record on the CPUs of mask and on no other. clear: and forget everything. When
- * it returns no CPU outside the mask is in the middle of writing an event.
+ * Record on the CPUs of mask and on no other. clear: and forget everything. Of the tasks that run
+ * now, record those that takes() lets pass, or all of them where it is NULL. When it returns no CPU
+ * outside the mask is in the middle of writing an event.
  */
-void ring_record(struct ring *set, cpumask_t mask, bool clear);
+void ring_record(struct ring *set, cpumask_t mask, bool clear,
+		 bool (*takes)(s32 pid));
 
 /* Let function_graph's trampolines write the rings of the top level, where they record, or leave
  * all of it to C code. When it returns, each CPU does so. */

@@ -8,7 +8,7 @@
 #include <kernel/sched/task.h>
 #include <tracer/events/event_trigger.h>
 #include <tracer/core/options.h>
-#include <tracer/show/comm.h>
+#include <tracer/core/comm.h>
 #include <tracer/show/output.h>
 #include <tracer/ring/ring_more.h>
 #include <tracer/core/tracer.h>

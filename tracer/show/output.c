@@ -13,11 +13,21 @@
 #include <kernel/time.h>
 #include <kernel/mm/kmalloc.h>
 #include <tracer/core/tracer.h>
-#include <tracer/show/comm.h>
-#include <tracer/events/events.h>
+#include <tracer/core/comm.h>
 #include <tracer/core/options.h>
-#include <tracer/graph/output_graph.h>
-#include <tracer/latency/output_latency.h>
+#include <tracer/show/lines.h>
+
+/* Does a room above show it? */
+#define SHOWN(member, ...)                                                     \
+	({                                                                     \
+		const struct trace_lines *lines;                               \
+		bool shown = false;                                            \
+                                                                               \
+		for_each_registered (lines, trace_lines)                       \
+			if (!shown && lines->member)                           \
+				shown = lines->member(__VA_ARGS__);            \
+		shown;                                                         \
+	})
 
 /* ---- Merging ---------------------------------------------------------------- */
 
@@ -77,6 +87,11 @@ void trace_iter_restart(struct trace_iter *it, cpumask_t mask)
 		}
 	}
 	it->nr = kept;
+}
+
+bool trace_iter_window(struct trace_iter *it)
+{
+	return SHOWN(open, it);
 }
 
 static bool peek_in_window(const struct trace_iter *it, struct ring_cursor *c)
@@ -240,16 +255,13 @@ void trace_count(const struct ring *set, cpumask_t mask, u64 *entries,
 
 void trace_header(struct seq *s, const struct trace_iter *it)
 {
-	const struct tracer *tracer = READ_ONCE(it->in->tracer);
+	bool whole;
 
 	if (!instance_option(it->in, OPT_CONTEXT_INFO))
 		return;
-	seq_printf(s, "# tracer: %s\n#\n", tracer->name);
-	if (it->latency_format)
-		latency_header(s, it, !tracer->graph);
-	if (tracer->graph)
-		trace_graph_header(s, it->latency_format);
-	if (tracer->graph || it->latency_format)
+	seq_printf(s, "# tracer: %s\n#\n", READ_ONCE(it->in->tracer)->name);
+	whole = SHOWN(summary, s, it);
+	if (SHOWN(header, s, it) || whole)
 		return;
 	seq_printf(s,
 		   "# entries-in-buffer/entries-written: %llu/%llu   #P:%u\n",
@@ -361,18 +373,12 @@ static void put_ring_switch(struct seq *s, const struct ring_entry *e)
 
 void trace_event(struct seq *s, const struct ring_entry *e)
 {
-	const struct event *event = event_by_id(e->event);
-
 	if (e->event == RING_WAKEUP || e->event == RING_SWITCH) {
 		put_ring_switch(s, e);
 		return;
 	}
-	if (!event) {
+	if (!SHOWN(event, s, e))
 		seq_printf(s, "an event of the unknown kind %u", e->event);
-		return;
-	}
-	seq_printf(s, "%s: ", event->name);
-	event_show(s, event->fields, event->text, e->record);
 }
 
 void trace_marker_text(struct seq *s, const struct ring_entry *e, u32 room)
@@ -405,14 +411,10 @@ void trace_line(struct seq *s, struct trace_iter *it,
 {
 	char comm[TASK_NAME_LEN];
 
-	if (e->graph || READ_ONCE(it->in->tracer)->graph) {
-		it->mark_at = 0;
-		trace_graph_line(s, &it->graph[e->cpu], e, it->latency_format);
+	if (SHOWN(line, s, it, e))
 		return;
-	}
-	if (instance_option(it->in, OPT_CONTEXT_INFO) && it->latency_format) {
-		latency_columns(s, it, e);
-	} else if (instance_option(it->in, OPT_CONTEXT_INFO)) {
+	if (instance_option(it->in, OPT_CONTEXT_INFO) &&
+	    !SHOWN(columns, s, it, e)) {
 		comm_find(e->pid, comm, sizeof(comm));
 		seq_printf(s, "%16s-%-7d [%03u] ", comm, e->pid, e->cpu);
 		if (instance_option(it->in, OPT_IRQ_INFO))
@@ -433,4 +435,9 @@ void trace_line(struct seq *s, struct trace_iter *it,
 	else
 		put_mark_line(s, e);
 	seq_printf(s, "\n");
+}
+
+void trace_line_mark(struct seq *s, struct trace_iter *it, u64 clock)
+{
+	SHOWN(mark, s, it, clock);
 }

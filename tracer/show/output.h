@@ -6,8 +6,17 @@
 #include <kernel/ctl/ctl.h>
 #include <kernel/sched/task.h>
 #include <tracer/core/instances.h>
-#include <tracer/latency/latency.h>
 #include <tracer/ring/ring_read.h>
+
+/* The longest latency of a latency tracer so far. */
+struct latency {
+	u64 since, until; /* arch_clock(); until 0: there is none */
+	u64 ticks;
+	unsigned int cpu;
+	s32 pid;
+	int prio;
+	unsigned long began, ended; /* where; 0: of a wakeup */
+};
 
 /* What of one CPU's call graph has been shown so far. */
 struct trace_graph {
@@ -63,6 +72,10 @@ const struct ring_entry *trace_iter_peek_line(struct trace_iter *it);
 void trace_iter_next(struct trace_iter *it);
 bool trace_iter_consume(struct trace_iter *it);
 
+/* Note in a new iterator what the format in use needs. True: it shows the longest latency, and
+ * nothing else. */
+bool trace_iter_window(struct trace_iter *it);
+
 /* How many entries were lost before the next one, since the last call of this. */
 u64 trace_iter_lost(struct trace_iter *it);
 
@@ -75,6 +88,9 @@ void trace_count(const struct ring *set, cpumask_t mask, u64 *entries,
 void trace_header(struct seq *s, const struct trace_iter *it);
 void trace_line(struct seq *s, struct trace_iter *it,
 		const struct ring_entry *e);
+/* When the entry of the line that was shown last, at `clock`, has been passed: the line is marked
+ * if the format in use shows how long it took until the next one. */
+void trace_line_mark(struct seq *s, struct trace_iter *it, u64 clock);
 
 /* The name of the function that contains address `at`; if none does, addr as a number. */
 void trace_function(struct seq *s, unsigned long addr, unsigned long at);

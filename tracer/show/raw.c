@@ -11,7 +11,6 @@
 #include <kernel/lock/mutex.h>
 #include <kernel/mm/kmalloc.h>
 #include <kernel/time.h>
-#include <tracer/events/fields.h>
 #include <tracer/ring/ring_internal.h>
 #include <tracer/show/files_marker.h>
 #include <tracer/show/output.h>

@@ -19,7 +19,6 @@
 #include <tracer/core/options.h>
 #include <tracer/show/snapshot.h>
 #include <tracer/latency/latency.h>
-#include <tracer/latency/output_latency.h>
 
 #define PIPE_WAIT_NS (20 * NSEC_PER_MSEC)
 
@@ -101,7 +100,7 @@ static u64 count_entries(struct trace_iter *it)
 {
 	u64 n = 0;
 
-	latency_window(it);
+	trace_iter_window(it);
 	for (; trace_iter_peek(it); n++)
 		trace_iter_next(it);
 	return n;
@@ -120,7 +119,7 @@ static int read_header(struct ctl_handle *h, struct seq *s)
 	it = trace_iter_open(old->set, old->mask, true);
 	if (!it)
 		return -ENOMEM;
-	if (latency_window(it))
+	if (trace_iter_window(it))
 		announced = written = count_entries(old);
 	it->pauses = old->pauses;
 	trace_iter_close(old);
@@ -167,7 +166,7 @@ int trace_show_read(struct ctl_handle *h, struct seq *s)
 	trace_line(s, it, e);
 	clock = e->clock;
 	trace_iter_next(it);
-	latency_mark(s, it, clock);
+	trace_line_mark(s, it, clock);
 	return 1;
 }
 

@@ -6,7 +6,7 @@
 #include <tracer/testing.h>
 #include <kernel/ctl/ctl.h>
 #include <kernel/mm/kmalloc.h>
-#include <tracer/show/comm.h>
+#include <tracer/core/comm.h>
 #include <tracer/ring/ring_control.h>
 #include <tracer/ring/ring_more.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Which name went with a pid: events hold pids only, and outlive their tasks. */
 #include <tracer/core/tracer.h>
-#include <tracer/show/comm.h>
+#include <tracer/core/comm.h>
 #include <tracer/core/options.h>
 
 #include <kernel/panic.h>
