@@ -28,7 +28,7 @@
 static void pause_for_reader(struct trace_iter *it, struct trace_instance *in,
 			     bool on)
 {
-	if (it->set == in->spares || it->pauses == on)
+	if (it->pauses == on)
 		return;
 	it->pauses = on;
 	mutex_lock(&trace_mutex);
@@ -48,8 +48,12 @@ int trace_show_open(struct ctl_handle *h, const struct ring *set,
 	}
 	h->priv = trace_iter_open(set, mask, true);
 	if (h->priv) {
+		/* A reader of `snapshot` pauses nothing. A latency tracer's trace, which that file
+		 * refuses to show, is set aside as well. */
 		pause_for_reader(h->priv, in,
-				 instance_option(in, OPT_PAUSE_ON_TRACE));
+				 instance_option(in, OPT_PAUSE_ON_TRACE) &&
+					 (set != in->spares ||
+					  READ_ONCE(in->tracer)->latency));
 		return 0;
 	}
 	if (set == in->spares)
