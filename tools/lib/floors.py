@@ -60,11 +60,20 @@ def symbols_of(objects: list[Path]) -> tuple[dict[str, str], set[tuple[str, str]
     return where, names
 
 
+def kernel_events() -> set[str]:
+    """Of the kernel's events: their calls and keys, which the kernel declares and every room may
+    raise, as the kernel does. No prototype by hand adds to them."""
+    text = (ROOT / "kernel/event/list.h").read_text()
+    names = re.findall(r"^EVENT\(\s*\w+, (\w+),", text, re.M)
+    return {f"{prefix}event_{name}" for name in names for prefix in ("", "key_")}
+
+
 def calls(objects: list[Path]) -> set[tuple[str, str]]:
     """Which file calls a function of which, or uses its data, by the objects' symbols. So a
     prototype that is written by hand hides nothing."""
     where, names = symbols_of(objects)
-    return {(unit, where[name]) for unit, name in names if name in where}
+    kernels = kernel_events()
+    return {(unit, where[name]) for unit, name in names if name in where and name not in kernels}
 
 
 def objects_of(sources: list[str], build: Path) -> list[Path]:

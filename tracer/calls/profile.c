@@ -8,6 +8,7 @@
 #include <kernel/lib/string.h>
 #include <kernel/lock/mutex.h>
 #include <kernel/mm/kmalloc.h>
+#include <kernel/patch_path.h>
 #include <kernel/time.h>
 #include <tracer/core/client.h>
 #include <tracer/core/filter.h>
@@ -83,11 +84,15 @@ void profile_leave(const struct task_return *r, unsigned int depth)
 	c->square += ns * ns;
 }
 
-void profile_leave_out(struct task *t, u64 ticks)
+static void profile_switched(struct task *prev, struct task *next, u64 away,
+			     unsigned long hook_ip)
 {
-	if (is_counting())
-		returns_leave_out(t, t->nr_returns, ticks, since);
+	(void)prev;
+	(void)hook_ip;
+	if (away && is_counting())
+		returns_leave_out(next, next->nr_returns, away, since);
 }
+PATCH_INDIRECT(clients_switched, profile_switched);
 
 bool profile_is_on(void)
 {
@@ -103,7 +108,7 @@ static int allow_tracer(struct ctl_handle *h, const struct tracer *tracer)
 			 "function_profile_enabled is 1, and takes "
 			 "the returns that function_graph needs");
 }
-TRACE_CLIENT(profiler, .allows = allow_tracer);
+TRACE_CLIENT(profiler, .allows = allow_tracer, .switched = profile_switched);
 
 u32 profile_want(unsigned int w)
 {

@@ -25,8 +25,4 @@ int profile_reset(struct ctl_handle *h);
 bool profile_enter(struct task_return *r);
 void profile_leave(const struct task_return *r, unsigned int depth);
 
-/* Leave `ticks` of arch_clock() out of the time of all calls of t that the profile knows. Context:
- * as returns_leave_out(). */
-void profile_leave_out(struct task *t, u64 ticks);
-
 #endif

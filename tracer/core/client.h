@@ -4,7 +4,7 @@
  * so core names none of them. Every question and every moment stands here once. A client leaves
  * those NULL that do not concern it.
  *
- * Nothing here is called at a call, in a trap or at a switch of tasks.
+ * Nothing here but `switched` is called at a call, in a trap or at a switch of tasks.
  */
 #ifndef TRACER_CLIENT_H
 #define TRACER_CLIENT_H
@@ -18,7 +18,8 @@ enum {
 		2, /* every entry goes through C code, which asks whether to write it */
 	NEED_APART = 4,	 /* events of other instances than the top level */
 	NEED_DUMPER = 8, /* the task that dumps buffers */
-	NEEDS = 16,	 /* all are below */
+	NEED_C_FOR_RETURNS = 16, /* as NEED_C, of function_graph's calls */
+	NEEDS = 32,		 /* all are below */
 };
 
 /* Context of all: a task, trace_mutex held. An error is explained in h. */
@@ -30,6 +31,10 @@ struct trace_client {
 
 	/* May a tracer be selected beside it? 0 or an error. */
 	int (*allows)(struct ctl_handle *h, const struct tracer *tracer);
+	/* The top level's tracer is going to be this one: get what it needs. 0 or an error. */
+	int (*prepares)(struct ctl_handle *h, const struct tracer *tracer);
+	/* It is this one now, or still, after an error. */
+	void (*selected)(const struct tracer *tracer);
 
 	/* Options, lists of pids, triggers or the switch traceoff_on_warning have changed: do what
 	 * follows from them. 0; or an error, after which the caller changes them back. */
@@ -48,9 +53,25 @@ struct trace_client {
 	/* No CPU uses it any more: forget it. Its rings may be missing. */
 	void (*instance_gone)(struct trace_instance *in);
 
+	/* What `trace` shows of the CPUs of mask has been cleared. */
+	void (*trace_cleared)(struct trace_instance *in, cpumask_t mask);
+
 	/* The table of sites has grown, so a site has another number (RECORD=runtime). */
 	void (*sites_moved)(void);
+
+	/* The caller, in which ip lies, has written a marker to the instance of h. 0 or an error.
+	 * Without trace_mutex. */
+	int (*marked)(struct ctl_handle *h, const char *text, size_t len,
+		      unsigned long ip);
+
+	/* The CPU changes over from prev to next, which was away for so many ticks of arch_clock(),
+	 * or 0 while they count. hook_ip lies in the scheduler. Interrupts off, no site, and a
+	 * PATCH_INDIRECT(clients_switched, ...). At most SWITCH_CLIENTS have it. */
+	void (*switched)(struct task *prev, struct task *next, u64 away,
+			 unsigned long hook_ip);
 };
+#define SWITCH_CLIENTS 4
+
 #define TRACE_CLIENT(ident, ...)                                               \
 	static const struct trace_client trace_client_##ident REGISTER(        \
 		trace_clients) = { .name = #ident, __VA_ARGS__ }
@@ -66,6 +87,12 @@ int clients_instance_leaves(struct ctl_handle *h,
 int clients_instance_ends(struct ctl_handle *h,
 			  const struct trace_instance *in);
 void clients_instance_gone(struct trace_instance *in);
+void clients_trace_cleared(struct trace_instance *in, cpumask_t mask);
 void clients_sites_moved(void);
+int clients_prepare(struct ctl_handle *h, const struct tracer *tracer);
+void clients_selected(const struct tracer *tracer);
+int clients_marked(struct ctl_handle *h, const char *text, size_t len);
+void clients_switched(struct task *prev, struct task *next, u64 away,
+		      unsigned long hook_ip);
 
 #endif

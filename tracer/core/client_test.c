@@ -5,7 +5,9 @@
  */
 #include <tracer/testing.h>
 
+#include <kernel/cpu/cpu.h>
 #include <kernel/lib/string.h>
+#include <kernel/sched/task.h>
 #include <tracer/core/client.h>
 #include <tracer/core/instances.h>
 
@@ -61,6 +63,7 @@ static void use_all(struct ktest_run *t)
 	KEXPECT(t, needs_now() & NEED_C);
 	KEXPECT_EQ(t, put("instances/a/events/sched/sched_wakeup/enable", "1"),
 		   0);
+	KEXPECT_EQ(t, put("max_graph_depth", "1"), 0);
 	KEXPECT_EQ(t, needs_now(), NEEDS - 1);
 }
 
@@ -70,6 +73,7 @@ KTEST(clients_walk, "clients.each_goes_through_each_moment")
 	const struct trace_client *c;
 	struct trace_instance *in;
 	char error[160];
+	irq_state_t irqs;
 	u32 before;
 
 	trace_test_reset();
@@ -78,11 +82,22 @@ KTEST(clients_walk, "clients.each_goes_through_each_moment")
 	use_all(t);
 	in = instance_find("a");
 	KASSERT(t, in);
+	for_each_registered (c, trace_clients)
+		KEXPECT(t, !c->marked || !c->marked(&h, "", 0, 0));
 	mutex_lock(&trace_mutex);
 	for_each_registered (c, trace_clients) {
 		KEXPECT(t, !c->needs || c->needs() < NEEDS);
 		KEXPECT(t, !c->allows || !c->allows(&h, &tracer_nop));
+		KEXPECT(t, !c->prepares || !c->prepares(&h, &tracer_nop));
+		if (c->selected)
+			c->selected(&tracer_nop);
 		KEXPECT(t, !c->settings_changed || !c->settings_changed(&h));
+		if (c->trace_cleared)
+			c->trace_cleared(in, ~0u);
+		irqs = arch_irq_save();
+		if (c->switched)
+			c->switched(current_task(), current_task(), 0, 0);
+		arch_irq_restore(irqs);
 		if (c->options_changed)
 			c->options_changed();
 		if (c->sites_moved)
@@ -92,8 +107,10 @@ KTEST(clients_walk, "clients.each_goes_through_each_moment")
 	KEXPECT_EQ(t, clients_instance_leaves(&h, in), 0);
 	KEXPECT(t, !(clients_need() & NEED_DUMPER));
 	KEXPECT_EQ(t, clients_instance_ends(&h, in), 0);
-	KEXPECT_EQ(t, clients_need(), before);
+	KEXPECT_EQ(t, clients_need(), NEED_C_FOR_RETURNS);
 	mutex_unlock(&trace_mutex);
+	KEXPECT_EQ(t, put("max_graph_depth", "0"), 0);
+	KEXPECT_EQ(t, needs_now(), before);
 	/* A second time, when nothing is left to do; and pages are counted after the test. */
 	KEXPECT_EQ(t, ctl_rmdir(TRACING "instances/a", error, sizeof(error)),
 		   0);

@@ -3,16 +3,56 @@
  * Return addresses: taken when a function is called, given back when it returns.
  * Nothing is locked and interrupts stay as they were: returns_push().
  */
-#include <tracer/graph/graph.h>
 #include <tracer/core/returns.h>
 
 #include <kernel/cpu/cpu.h>
 #include <kernel/init.h>
+#include <kernel/lock/mutex.h>
 #include <kernel/printk.h>
 #include <kernel/image/symbols.h>
 #include <kernel/image/unwind.h>
+#include <tracer/base/instance.h>
 
 u32 returns_missed, returns_refused;
+
+/* ---- Sessions -----------------------------------------------------------------
+ *
+ * A session of function_graph begins when the tracer is selected, and ends when another one is.
+ * Which ops take the calls in between may change: C code does the work while other clients
+ * want the same calls. Depths, and the calls that a task is inside of, belong to a session. A
+ * taken return is of the session that runs if its clock says that it began since.
+ */
+u64 graph_session_began;
+
+void graph_session_begin(void)
+{
+	static u32 last;
+
+	mutex_assert_held(&trace_mutex);
+	graph_session_began = arch_clock();
+	/* Release: pairs with the acquire in graph_session_runs(). */
+	__atomic_store_n(&graph_session, ++last, __ATOMIC_RELEASE);
+}
+
+void graph_session_end(void)
+{
+	mutex_assert_held(&trace_mutex);
+	WRITE_ONCE(graph_session, 0);
+}
+
+bool graph_session_runs(struct task *t)
+{
+	u32 session = __atomic_load_n(&graph_session, __ATOMIC_ACQUIRE);
+
+	if (session && t->graph_session != session) {
+		t->graph_session = session;
+		t->graph_depth = t->returns_missed = 0;
+		t->graph_hidden = t->graph_root = 0;
+	}
+	return session;
+}
+
+/* ---- Taking and giving back ---- */
 
 /*
  * Make room for a return address that is taken at `depth`, and give the one there back. An

@@ -44,4 +44,18 @@ static always_inline bool returns_plausible(unsigned long a)
  */
 void returns_leave_out(struct task *t, u32 nr, u64 ticks, u64 since);
 
+/*
+ * A session begins, or ends: depths, and what a task is inside of, count within one alone. No ops
+ * may take calls for the session before it has begun, and all CPUs have answered an interrupt
+ * since the one before has ended. Context: trace_mutex held.
+ */
+void graph_session_begin(void);
+void graph_session_end(void);
+/* Does one run? Then the running task t takes part: it forgets what it has from an earlier one.
+ * Interrupts off. No site. */
+bool graph_session_runs(struct task *t);
+
+/* arch_clock() when the session began, which is written while none runs. */
+extern u64 graph_session_began;
+
 #endif

@@ -18,12 +18,11 @@
 #include <tracer/ring/ring.h>
 #include <tracer/ring/ring_control.h>
 #include <tracer/core/filter.h>
-#include <tracer/graph/graph.h>
+#include <tracer/core/returns.h>
 #include <tracer/core/comm.h>
 #include <tracer/core/pids.h>
 #include <tracer/core/calls.h>
 #include <tracer/core/client.h>
-#include <tracer/latency/latency.h>
 #include <tracer/core/options.h>
 #include <tracer/core/warning.h>
 
@@ -31,11 +30,17 @@ struct trace_ops trace_ops_ring = { .entry = trace_entry_ring };
 
 TRACER(function, .name = "function", .ops = &trace_ops_ring);
 
+struct trace_thresh trace_thresh;
+
 static void on_switch(struct task *prev, struct task *next)
 {
-	graph_switched(prev, next);
+	bool counts = trace_option(OPT_SLEEP_TIME);
+	u64 now = counts ? 0 : arch_clock(), left_at = next->left_at;
+
+	prev->left_at = now;
+	next->left_at = 0;
 	comm_switched(next);
-	latency_switched(prev, next,
+	clients_switched(prev, next, left_at && !counts ? now - left_at : 0,
 			 (unsigned long)__builtin_return_address(0));
 	ring_task(prev, next, pid_is_traced(&trace_top, next->pid));
 }
@@ -86,7 +91,8 @@ static void apply_tracer(bool clear)
 				    RING_ASKS :
 				    RING_OPEN;
 
-	graph = !ops && calls && trace_top.tracer->graph && !graph_limits.any;
+	graph = !ops && calls && trace_top.tracer->graph &&
+		!(needs & NEED_C_FOR_RETURNS);
 	if (!graph)
 		ring_let_graph(false);
 	if (ring_gate != RING_CLOSED)
@@ -248,7 +254,7 @@ int trace_select(struct ctl_handle *h, const char *name)
 		return ctl_error(h, -EBUSY, "trace_pipe is being read");
 	if (trace_wants(t) && trace_ops_refuse(h))
 		return -EBUSY;
-	err = clients_allow(h, t) ?: latency_prepare(h, t->latency);
+	err = clients_allow(h, t) ?: clients_prepare(h, t);
 	if (err)
 		return err;
 	trace_top.tracer = t;
@@ -257,10 +263,10 @@ int trace_select(struct ctl_handle *h, const char *name)
 	if (err) {
 		trace_top.tracer = t = old;
 		instance_settle(&trace_top);
-		latency_prepare(h, old->latency);
+		clients_prepare(h, old);
 	} else {
 		apply_tracer(true);
 	}
-	latency_measure(t->latency);
+	clients_selected(t);
 	return err;
 }

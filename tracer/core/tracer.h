@@ -76,4 +76,11 @@ void trace_refresh(void);
  */
 int trace_update(struct ctl_handle *h, unsigned int lo, unsigned int hi);
 
+/* tracing_thresh: in microseconds, as written, and in arch_clock()'s ticks. 0: there is none.
+ * Written under trace_mutex. */
+struct trace_thresh {
+	u64 us, ticks;
+};
+extern struct trace_thresh trace_thresh;
+
 #endif

@@ -11,6 +11,7 @@
 #include <tracer/core/command.h>
 #include <tracer/events/event_filter.h>
 #include <tracer/core/tracer.h>
+#include <tracer/show/files_marker.h>
 
 #define TRIGGERS_MAX 8 /* of one event */
 
@@ -73,10 +74,10 @@ struct event event_marker = {
 					      (e) + 1)
 
 /* The mutex keeps the list, and the interrupts are off for one command at a time. */
-noinline void marker_triggers(const struct trace_instance *in,
-			      const struct marker_record *record)
+/* The text may be long, and a filter of it slow, so filters are looked at with interrupts on. */
+static void act_on_marker(const struct trace_instance *in,
+			  const struct marker_record *record, unsigned long ip)
 {
-	unsigned long ip = (unsigned long)__builtin_return_address(0);
 	const struct event_triggers *list;
 	irq_state_t state;
 
@@ -93,6 +94,25 @@ noinline void marker_triggers(const struct trace_instance *in,
 		arch_irq_restore(state);
 	}
 	mutex_unlock(&trace_mutex);
+}
+
+static int marker_written(struct ctl_handle *h, const char *text, size_t len,
+			  unsigned long ip)
+{
+	struct marker_record *record;
+
+	if (!READ_ONCE(event_marker.triggers))
+		return 0;
+	record = kzalloc(sizeof(*record) + len + 1);
+	if (!record)
+		return ctl_error(h, -ENOMEM,
+				 "recorded, but its triggers are not looked "
+				 "at: out of memory");
+	record->ip = (unsigned long)tracing_mark_write;
+	memcpy(record->buf, text, len);
+	act_on_marker(instance_of(h), record, ip);
+	kfree(record);
+	return 0;
 }
 
 /* ---- What is written ------------------------------------------------------------------ */
@@ -370,4 +390,5 @@ static u32 event_triggers_need(void)
 {
 	return event_triggers_any() ? NEED_C : 0;
 }
-TRACE_CLIENT(event_triggers, .needs = event_triggers_need);
+TRACE_CLIENT(event_triggers, .needs = event_triggers_need,
+	     .marked = marker_written);

@@ -8,7 +8,6 @@
 #include <tracer/ring/ring_internal.h>
 #include <tracer/graph/graph.h>
 #include <tracer/core/returns.h>
-#include <tracer/calls/profile.h>
 #include <tracer/core/client.h>
 #include <tracer/core/filter.h>
 #include <tracer/core/options.h>
@@ -28,49 +27,11 @@ struct graph_limits graph_limits;
 void graph_limits_changed(void)
 {
 	mutex_assert_held(&trace_mutex);
-	WRITE_ONCE(graph_limits.any,
-		   graph_limits.depth || graph_limits.thresh ||
-			   filter_graph.count || filter_graph_hidden.count ||
-			   !trace_option(OPT_GRAPH_IRQS));
+	WRITE_ONCE(graph_limits.any, graph_limits.depth || trace_thresh.ticks ||
+					     filter_graph.count ||
+					     filter_graph_hidden.count ||
+					     !trace_option(OPT_GRAPH_IRQS));
 	trace_refresh();
-}
-TRACE_CLIENT(graph, .options_changed = graph_limits_changed);
-
-/* ---- Sessions -----------------------------------------------------------------
- *
- * A session of function_graph begins when the tracer is selected, and ends when another one is.
- * Which ops take the calls in between may change: C code does the work while other clients
- * want the same calls. Depths, and the calls that a task is inside of, belong to a session. A
- * taken return is of the session that runs if its clock says that it began since.
- */
-static u64 session_began; /* arch_clock(), written while none runs */
-
-void graph_session_begin(void)
-{
-	static u32 last;
-
-	mutex_assert_held(&trace_mutex);
-	session_began = arch_clock();
-	/* Release: pairs with the acquire in graph_session_runs(). */
-	__atomic_store_n(&graph_session, ++last, __ATOMIC_RELEASE);
-}
-
-void graph_session_end(void)
-{
-	mutex_assert_held(&trace_mutex);
-	WRITE_ONCE(graph_session, 0);
-}
-
-bool graph_session_runs(struct task *t)
-{
-	u32 session = __atomic_load_n(&graph_session, __ATOMIC_ACQUIRE);
-
-	if (session && t->graph_session != session) {
-		t->graph_session = session;
-		t->graph_depth = t->returns_missed = 0;
-		t->graph_hidden = t->graph_root = 0;
-	}
-	return session;
 }
 
 /* ---- Limits ------------------------------------------------------------------- */
@@ -117,7 +78,7 @@ static noinline enum verdict judge_call(struct task *t,
 	}
 	if (graph_limits.depth && t->graph_depth >= graph_limits.depth)
 		return LET_BE;
-	return graph_limits.thresh ? RECORD_RETURN : RECORD;
+	return trace_thresh.ticks ? RECORD_RETURN : RECORD;
 }
 
 static u32 text_offset(unsigned long ip)
@@ -186,10 +147,10 @@ void graph_leave(struct task_return *r, unsigned int depth)
 
 	(void)depth;
 	if (r->clock != RETURN_HIDDEN && graph_session_runs(t) &&
-	    (s64)(r->clock - session_began) >= 0) {
+	    (s64)(r->clock - graph_session_began) >= 0) {
 		took = (struct ring_event)RING_TOOK(ticks, --t->graph_depth,
 						    t->returns_missed);
-		if (ticks >= graph_limits.thresh &&
+		if (ticks >= trace_thresh.ticks &&
 		    (s64)(r->clock - rings[cpu_index()].began) >= 0)
 			ring_write_at(RING_RETURN, text_offset(r->ip),
 				      ring_context(irqs_off), &took, &now);
@@ -198,21 +159,17 @@ void graph_leave(struct task_return *r, unsigned int depth)
 }
 PATCH_INDIRECT(trace_returned, graph_leave);
 
-void graph_switched(struct task *prev, struct task *next)
+/* While option sleep-time is 0, the time that a task was away is left out of its calls. */
+static void graph_switched(struct task *prev, struct task *next, u64 away,
+			   unsigned long hook_ip)
 {
-	bool counts = trace_option(OPT_SLEEP_TIME);
-	u64 now = counts ? 0 : arch_clock();
-
-	prev->left_at = now;
-	if (next->left_at && !counts) {
-		if (READ_ONCE(graph_session))
-			returns_leave_out(next, next->nr_returns,
-					  now - next->left_at,
-					  rings[cpu_index()].began);
-		profile_leave_out(next, now - next->left_at);
-	}
-	next->left_at = 0;
+	(void)prev;
+	(void)hook_ip;
+	if (away && READ_ONCE(graph_session))
+		returns_leave_out(next, next->nr_returns, away,
+				  rings[cpu_index()].began);
 }
+PATCH_INDIRECT(clients_switched, graph_switched);
 
 static struct trace_ops trace_ops_graph = {
 	.entry = trace_entry_graph,
@@ -222,3 +179,11 @@ static struct trace_ops trace_ops_graph = {
 
 TRACER(function_graph, .name = "function_graph", .ops = &trace_ops_graph,
        .graph = true);
+
+static u32 graph_need(void)
+{
+	return graph_limits.any ? NEED_C_FOR_RETURNS : 0;
+}
+TRACE_CLIENT(graph, .needs = graph_need,
+	     .options_changed = graph_limits_changed,
+	     .switched = graph_switched);

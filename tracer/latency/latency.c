@@ -13,7 +13,7 @@
 #include <kernel/patch_path.h>
 #include <kernel/sched/task.h>
 #include <kernel/time.h>
-#include <tracer/graph/graph.h>
+#include <tracer/core/client.h>
 #include <tracer/ring/ring_control.h>
 #include <tracer/ring/ring_internal.h>
 #include <tracer/patch/keys.h>
@@ -106,8 +106,8 @@ static void write_switch(unsigned int id, const struct task *prev,
 
 static bool is_worth_keeping(u64 ticks)
 {
-	return graph_limits.thresh ?
-		       ticks >= graph_limits.thresh :
+	return trace_thresh.ticks ?
+		       ticks >= trace_thresh.ticks :
 		       clock_delta_to_ns(ticks) > READ_ONCE(limit_ns);
 }
 
@@ -245,11 +245,12 @@ static void latency_start(void)
 }
 INIT_HOOK(INIT_SITES, latency_start);
 
-void latency_switched(const struct task *prev, const struct task *next,
-		      unsigned long hook_ip)
+static void latency_switched(struct task *prev, struct task *next, u64 away,
+			     unsigned long hook_ip)
 {
 	struct latency l = { .pid = next->pid, .prio = next->prio };
 
+	(void)away;
 	/* Idle tasks have the pid 0, and are never woken. */
 	if (!next->pid || READ_ONCE(woken.pid) != next->pid)
 		return;
@@ -266,6 +267,7 @@ void latency_switched(const struct task *prev, const struct task *next,
 	}
 	keep_end();
 }
+PATCH_INDIRECT(clients_switched, latency_switched);
 
 /* ---- Starting and stopping ------------------------------------------------------------------ */
 
@@ -320,37 +322,45 @@ static void measure_kinds(unsigned int kinds)
 /* Do longest latencies stand in the snapshot's pages? Under trace_mutex. */
 static bool keeps_snapshot;
 
-void latency_measure(unsigned int kinds)
+static void forget_latencies(struct trace_instance *in, cpumask_t mask)
 {
-	mutex_assert_held(&trace_mutex);
-	measure_kinds(kinds);
-	if (!kinds && keeps_snapshot)
-		snapshot_free(&trace_top);
-	keeps_snapshot = kinds;
+	if (!in->tracer->latency)
+		return;
+	snapshot_hold(in);
+	snapshot_forget(in, mask);
+	longest = (struct latency){ 0 };
+	snapshot_release(in);
 }
 
-int latency_prepare(struct ctl_handle *h, unsigned int kinds)
+/*
+ * Make what the tracer needs: the snapshot's memory, which is empty, and the jump labels. Nothing
+ * is measured yet. After an error nothing has changed.
+ */
+static int prepare_latency(struct ctl_handle *h, const struct tracer *tracer)
 {
-	int err = kinds ? snapshot_make(h, &trace_top) : 0;
+	bool some = tracer->latency;
+	int err = some ? snapshot_make(h, &trace_top) : 0;
 
 	if (!err)
-		err = apply_keys(h, kinds);
+		err = apply_keys(h, tracer->latency);
 	if (err)
 		return err;
 	measure_kinds(0);
-	if (kinds)
-		latency_forget(~0u);
+	if (some)
+		snapshot_forget(&trace_top, ~0u);
 	return 0;
 }
 
-void latency_forget(cpumask_t mask)
+static void measure_latency(const struct tracer *tracer)
 {
-	mutex_assert_held(&trace_mutex);
-	snapshot_hold(&trace_top);
-	snapshot_forget(&trace_top, mask);
-	longest = (struct latency){ 0 };
-	snapshot_release(&trace_top);
+	measure_kinds(tracer->latency);
+	if (!tracer->latency && keeps_snapshot)
+		snapshot_free(&trace_top);
+	keeps_snapshot = tracer->latency;
 }
+
+TRACE_CLIENT(latency, .prepares = prepare_latency, .selected = measure_latency,
+	     .trace_cleared = forget_latencies, .switched = latency_switched);
 
 struct latency latency_longest(void)
 {

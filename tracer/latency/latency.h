@@ -25,27 +25,7 @@ struct task;
 #define LATENCY_RT 8u /* ... and of at least LATENCY_RT_PRIO */
 #define LATENCY_RT_PRIO PRIO_HIGH
 
-/* Context of these, unless they say otherwise: a task, trace_mutex held. */
-
-/*
- * Make what these kinds need: the snapshot's memory, which is empty, and the jump labels. Nothing
- * is measured yet. 0, -ENOMEM, or patch_apply()'s error, explained in h, and then nothing has
- * changed.
- */
-int latency_prepare(struct ctl_handle *h, unsigned int kinds);
-/* Forget the longest one, and measure these kinds from now on. 0: nothing, without a snapshot if it
- * had latencies. */
-void latency_measure(unsigned int kinds);
-
-/* Forget what the longest one has left in the buffers of the CPUs of mask: `echo > trace`. */
-void latency_forget(cpumask_t mask);
-
 /* The longest one. While snapshots are held (snapshot_hold()), it stays. */
 struct latency latency_longest(void);
-
-/* The scheduler's hook, which hook_ip lies in, before ring_task(): prev is left for next.
- * Interrupts off. */
-void latency_switched(const struct task *prev, const struct task *next,
-		      unsigned long hook_ip);
 
 #endif

@@ -6,31 +6,12 @@
 #include <kernel/lib/string.h>
 #include <kernel/mm/kmalloc.h>
 #include <kernel/sched/task.h>
-#include <tracer/events/event_trigger.h>
+#include <tracer/core/client.h>
 #include <tracer/core/options.h>
 #include <tracer/core/comm.h>
 #include <tracer/show/output.h>
 #include <tracer/ring/ring_more.h>
 #include <tracer/core/tracer.h>
-
-/* Do what the triggers of markers say of an entry. */
-static int act_on_marker(struct ctl_handle *h, const char *text, size_t len)
-{
-	struct marker_record *record;
-
-	if (!READ_ONCE(event_marker.triggers))
-		return 0;
-	record = kzalloc(sizeof(*record) + len + 1);
-	if (!record)
-		return ctl_error(h, -ENOMEM,
-				 "recorded, but its triggers are not looked "
-				 "at: out of memory");
-	record->ip = (unsigned long)tracing_mark_write;
-	memcpy(record->buf, text, len);
-	marker_triggers(instance_of(h), record);
-	kfree(record);
-	return 0;
-}
 
 static int write_mark(struct ctl_handle *h, u32 type, const void *bytes,
 		      size_t len)
@@ -62,7 +43,7 @@ int tracing_mark_write(struct ctl_handle *h, char *text)
 		len = min(strlen(text), (size_t)RING_MARK_MAX);
 		err = write_mark(h, RING_MARK, text, len);
 		if (!err)
-			err = act_on_marker(h, text, len);
+			err = clients_marked(h, text, len);
 		text += len;
 	} while (!err && *text);
 	return err;

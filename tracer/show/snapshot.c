@@ -8,7 +8,7 @@
 #include <kernel/lib/string.h>
 #include <kernel/lock/mutex.h>
 #include <kernel/patch_path.h>
-#include <tracer/user/files_buffer.h>
+#include <tracer/show/files_buffer.h>
 #include <tracer/core/client.h>
 #include <tracer/ring/ring_control.h>
 #include <tracer/ring/ring_internal.h>

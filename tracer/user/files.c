@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Control files that set the tracer up: /sys/kernel/tracing, Linux's names and
- * formats. Those that show events are in files_buffer.c. */
+ * formats. Those that show events are in show/files_buffer.c. */
 #include <tracer/core/tracer.h>
 
 #include <kernel/cpu/cpu.h>
@@ -135,9 +135,8 @@ static int trace_clock_write(struct ctl_handle *h, char *text)
 		clients_settings_changed(h);
 	}
 	ring_clear(in->rings, cpus_present());
-	if (in->tracer->latency)
-		latency_forget(cpus_present());
-	else
+	clients_trace_cleared(in, cpus_present());
+	if (!in->tracer->latency)
 		snapshot_forget(in, cpus_present());
 	return err;
 }
@@ -179,7 +178,7 @@ TRACE_FILE(max_graph_depth, .path = TRACING "max_graph_depth",
 static void thresh_show(struct ctl_handle *h, struct seq *s)
 {
 	(void)h;
-	seq_printf(s, "%llu\n", (unsigned long long)graph_limits.thresh_us);
+	seq_printf(s, "%llu\n", (unsigned long long)trace_thresh.us);
 }
 
 /* Linux's unit is the microsecond, too. */
@@ -192,9 +191,9 @@ static int thresh_write(struct ctl_handle *h, char *text)
 
 	if (err)
 		return err;
-	graph_limits.thresh_us = us;
+	trace_thresh.us = us;
 	/* No wait is shorter than a tick, so 0 must not be converted. */
-	graph_limits.thresh = us ? ns_to_clock_delta(us * NSEC_PER_USEC) : 0;
+	trace_thresh.ticks = us ? ns_to_clock_delta(us * NSEC_PER_USEC) : 0;
 	graph_limits_changed();
 	return 0;
 }

@@ -12,13 +12,13 @@
 #include <kernel/lock/mutex.h>
 #include <kernel/console.h>
 #include <kernel/event/event.h>
-#include <tracer/user/files_buffer.h>
+#include <tracer/show/files_buffer.h>
 #include <tracer/show/output.h>
 #include <tracer/patch/patch.h>
 #include <tracer/ring/ring_control.h>
 #include <tracer/core/options.h>
 #include <tracer/show/snapshot.h>
-#include <tracer/latency/latency.h>
+#include <tracer/core/client.h>
 
 #define PIPE_WAIT_NS (20 * NSEC_PER_MSEC)
 
@@ -176,13 +176,14 @@ int trace_show_read(struct ctl_handle *h, struct seq *s)
 
 static int clear_buffer(struct ctl_handle *h, cpumask_t mask)
 {
+	struct trace_instance *in = instance_of(h);
+
 	if (!h->truncate)
 		return 0;
 	mutex_lock(&trace_mutex);
-	if (instance_of(h)->tracer->latency)
-		latency_forget(mask);
-	else
-		ring_clear(instance_of(h)->rings, mask);
+	if (!in->tracer->latency)
+		ring_clear(in->rings, mask);
+	clients_trace_cleared(in, mask);
 	mutex_unlock(&trace_mutex);
 	return 0;
 }
@@ -423,9 +424,8 @@ static int free_buffer_write(struct ctl_handle *h, char *text)
 
 	(void)text;
 	instance_record(in, false, in->cpumask);
-	if (in->tracer->latency)
-		latency_forget(~0u);
-	else
+	clients_trace_cleared(in, ~0u);
+	if (!in->tracer->latency)
 		snapshot_free(in);
 	snapshot_hold(in);
 	err = ring_resize(in->rings, cpus_present(), 0);
