@@ -82,10 +82,11 @@ struct clock_words {
 	/*
 	 * The low word that a CPU has read last. The host may stop the whole machine for longer
 	 * than half a turn, and no CPU looks meanwhile. A low word that is less, in the same half,
-	 * shows that. The trampolines do not store theirs.
+	 * shows that, to the trampolines too. They do not store theirs.
 	 */
 	u32 seen;
 	volatile u32 *counter; /* NULL: Count */
+	u32 turns;	       /* high without its first bit, for trampolines */
 };
 /* One struct, so that the compiler needs one base for all that a reading loads and stores. */
 extern struct clock_words arch_clock_words;

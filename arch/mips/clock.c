@@ -35,6 +35,8 @@
 
 struct clock_words arch_clock_words DATA_ENTRY;
 static_assert(offsetof(struct clock_words, high) == 0, "asm");
+static_assert(offsetof(struct clock_words, seen) == CLOCK_SEEN, "asm");
+static_assert(offsetof(struct clock_words, turns) == CLOCK_TURNS, "asm");
 /* A bare lock: a CPU stores the high word. */
 static u32 carrying;
 u32 arch_ns_per_tick;
@@ -89,6 +91,7 @@ u64 arch_clock_carry(void)
 	if (next != high) {
 		__atomic_store_n(&arch_clock_words.high, next,
 				 __ATOMIC_RELAXED);
+		WRITE_ONCE(arch_clock_words.turns, next & 0x7fffffff);
 		gic_compare_put_off(low);
 	}
 	__atomic_store_n(&arch_clock_words.seen, low, __ATOMIC_RELEASE);

@@ -282,6 +282,8 @@ static bool event_is_of_another_turn(void)
 	at->base -= 1ull << 32;
 	base = at->base;
 	arch_clock_words.high = (arch_clock_words.high - 1) | 0x80000000;
+	arch_clock_words.turns--;
+	arch_clock_words.seen = ~0u;
 	victim_call(1);
 	other = at->base != base;
 	arch_irq_restore(state);
@@ -307,6 +309,37 @@ KTEST(clock_paused, "arch.clock.host_paused")
 	now = arch_clock();
 	arch_irq_restore(state);
 	KEXPECT(t, now >= before);
+}
+
+/* The same, and a trampoline is the first that reads the clock. */
+static void call_behind_pause(struct ktest_run *t, const char *tracer)
+{
+	const u32 ahead = 0x1000000;
+	irq_state_t state;
+	u64 before;
+
+	while (arch_clock_low() << 1 >= ~0u - 2 * ahead)
+		task_sleep(100 * NSEC_PER_MSEC);
+	KEXPECT_EQ(t, trace_test_victim(), 0);
+	KEXPECT_EQ(t, trace_test_put("current_tracer", tracer), 0);
+	victim_call(1);
+	state = arch_irq_save();
+	before = arch_clock() + ahead;
+	WRITE_ONCE(arch_clock_words.seen, (u32)before);
+	victim_call(1);
+	KEXPECT(t, arch_this_cpu()->head.ring.base >= before);
+	arch_irq_restore(state);
+	trace_test_reset();
+}
+
+KTEST(paused_ring, "arch_trace.trace_entry_ring.host_paused")
+{
+	call_behind_pause(t, "function");
+}
+
+KTEST(paused_graph, "arch_trace.trace_entry_graph.host_paused")
+{
+	call_behind_pause(t, "function_graph");
 }
 
 KTEST(lab_carry, "arch_trace.trace_entry_ring.carry")

@@ -86,6 +86,10 @@
 #define PIT 0x40
 #define UART 0x3f8
 
+/* Byte offsets into struct clock_words (arch_inline.h). */
+#define CLOCK_SEEN 4
+#define CLOCK_TURNS 12
+
 #ifndef __ASSEMBLER__
 #include <kernel/types.h>
 #include <layout.h>

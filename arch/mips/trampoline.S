@@ -118,11 +118,13 @@ TRAMPOLINE(trace_entry_off)
 END(trace_entry_off)
 
 /*
- * One event, interrupts off: t1 = Status before, t2 = the slot. The clock is
- * read as arch_clock() does. Two cases are left to C: a carry is due, or the clock's
- * high word is not the page's any more. Otherwise the high word (arch_clock_words) differs
- * from that of the page's base in bit 31 alone, which is the low word's.
+ * One event, interrupts off: t1 = Status before, t2 = the slot. Two cases are left to C: the
+ * low word is less than one that a CPU has read, since it has run over or the host has stopped the
+ * machine; or the clock's high word is not the page's any more. SEEN comes first, as in
+ * arch_clock().
  */
+#define SEEN %lo(arch_clock_words + CLOCK_SEEN)
+#define TURNS %lo(arch_clock_words + CLOCK_TURNS)
 TRAMPOLINE(trace_entry_ring)
 	di	$t1				/* [9] */
 7:	ehb
@@ -130,38 +132,39 @@ TRAMPOLINE(trace_entry_ring)
 	lw	$t3, CPU_HEAD_RING_CALLS($gp)
 	sltu	$t3, $t2, $t3
 	beqz	$t3, trace_ring_full
-	lw	$t6, %lo(arch_clock_words)($t9)	/* [15] */
+	lw	$t6, SEEN($t9)			/* [15] */
+	lw	$v1, TURNS($t9)
 	beqz	$t4, 2f				/* no GIC: Count */
 	lw	$t8, (CPU_HEAD_RING_BASE + LOW)($gp)
 	lw	$t5, 0($t4)
 1:	lw	$t9, (CPU_HEAD_RING_BASE + HIGH)($gp)
-	subu	$t3, $t5, $t8			/* [20] word 0: delta */
-	xor	$t6, $t6, $t9
-	ins	$t5, $zero, 0, 31
-	bne	$t6, $t5, trace_ring_full
-	lw	$t4, CPU_HEAD_TEXT($gp)
+	subu	$t3, $t5, $t8			/* word 0: delta */
+	bne	$v1, $t9, trace_ring_full
+	sltu	$t6, $t5, $t6
+	bnez	$t6, trace_ring_full
+	lw	$t4, CPU_HEAD_TEXT($gp)		/* [25] */
 	lw	$t6, CPU_HEAD_PREEMPT($gp)
 	sw	$t3, 0($t2)
 	subu	$t5, $ra, $t4
 	srl	$t9, $t6, 8
 	ins	$t6, $t5, 8, 24
-	sw	$t6, 4($t2)			/* [30] word 1: ip, depth */
+	sw	$t6, 4($t2)			/* [31] word 1: ip, depth */
 	xori	$t8, $t1, STATUS_IE
 	ins	$t9, $t8, 6, 1			/* RING_IRQS_OFF = !IE */
 	subu	$t5, $at, $t4
 	ins	$t9, $t5, 8, 24
-	sw	$t9, 8($t2)			/* [35] word 2: parent, flags */
+	sw	$t9, 8($t2)			/* [36] word 2: parent, flags */
 	addiu	$t2, $t2, RING_EVENT_SIZE
 	sync	4				/* the event before its count,
 						   pairs with readers' acquire
 						   of ring.cur */
 	sw	$t2, CPU_HEAD_RING_CUR($gp)
 	mtc0	$t1, C0_STATUS
-8:	jr	$ra				/* [40] */
-	move	$ra, $at			/* [41] */
+8:	jr	$ra				/* [41] */
+	move	$ra, $at			/* [42] */
 2:
 9:	b	1b
-	mfc0	$t5, C0_COUNT			/* [43] with this detour */
+	mfc0	$t5, C0_COUNT			/* [44] with this detour */
 END(trace_entry_ring)
 
 /* trace_ring_slow(ip, parent, context), interrupts still off. */
@@ -263,17 +266,18 @@ TRAMPOLINE(trace_entry_graph)
 	beqz	$t8, 4f
 	sll	$t3, $t5, RETURN_SHIFT
 	addu	$t3, $t3, $t6
+	lw	$t8, SEEN($t9)
 	beqz	$t4, 3f				/* no GIC: Count */
-	lw	$t8, %lo(arch_clock_words)($t9)
+	lw	$t9, TURNS($t9)
 	lw	$t4, 0($t4)
-2:	lw	$t9, (CPU_HEAD_RING_BASE + HIGH)($gp)
-	sw	$t4, CLOCK(LOW)
-	xor	$t8, $t8, $t9
+2:	sw	$t4, CLOCK(LOW)
+	sltu	$t8, $t4, $t8
 	sw	$t9, CLOCK(HIGH)
+	bnez	$t8, 4f
+	lw	$t8, (CPU_HEAD_RING_BASE + HIGH)($gp)
+	bne	$t8, $t9, 4f
 	lw	$t9, (CPU_HEAD_RING_BASE + LOW)($gp)
 	subu	$t9, $t4, $t9
-	ins	$t4, $zero, 0, 31
-	bne	$t8, $t4, 4f
 	sw	$t9, 0($t2)			/* word 0: delta */
 	sw	$t0, TAKEN(OPS)
 	sw	$at, TAKEN(RET)
