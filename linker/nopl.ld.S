@@ -55,6 +55,7 @@ SECTIONS
 		REGISTRY(shell_cmds)
 		REGISTRY(tracers)
 		REGISTRY(trace_clients)
+		REGISTRY(trace_commands)
 		REGISTRY(trace_lines)
 		REGISTRY(patch_strategies)
 		REGISTRY(lab_schemes)

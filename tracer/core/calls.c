@@ -15,7 +15,7 @@
 #include <tracer/core/options.h>
 #include <tracer/calls/profile.h>
 #include <tracer/calls/stack.h>
-#include <tracer/calls/triggers.h>
+#include <tracer/core/triggers.h>
 
 /* A call, while C code deals with it. Interrupts are off meanwhile. */
 struct call {

@@ -7,11 +7,9 @@
 #include <kernel/lib/string.h>
 #include <kernel/lock/mutex.h>
 #include <kernel/mm/kmalloc.h>
-#include <tracer/events/events.h>
+#include <tracer/core/event.h>
 #include <tracer/ring/ring_internal.h>
 #include <tracer/ring/ring_more.h>
-#include <tracer/show/dump.h>
-#include <tracer/show/snapshot.h>
 #include <tracer/core/tracer.h>
 
 const char command_names[] =
@@ -119,14 +117,23 @@ int command_count_make(struct command *c)
 	return c->counted && !c->count ? -ENOMEM : 0;
 }
 
+/* The room that acts for commands of a kind, or NULL: this file does. */
+static const struct trace_command *find_actor(unsigned int kind)
+{
+	const struct trace_command *c;
+
+	for_each_registered (c, trace_commands)
+		if (c->kind == kind)
+			return c;
+	return NULL;
+}
+
 int command_prepare(struct ctl_handle *h, unsigned int kind)
 {
+	const struct trace_command *c = find_actor(kind);
+
 	mutex_assert_held(&trace_mutex);
-	if (kind == COMMAND_SNAPSHOT)
-		return snapshot_make(h, instance_of(h));
-	if (kind == COMMAND_DUMP && dump_prepare())
-		return ctl_error(h, -ENOMEM, "out of memory");
-	return 0;
+	return c ? c->prepare(h) : 0;
 }
 
 void command_show(struct seq *s, const struct command *c)
@@ -165,10 +172,6 @@ void command_act(const struct command *c, unsigned long ip, bool behind,
 	case COMMAND_TRACEOFF:
 		WRITE_ONCE(in->on, c->kind == COMMAND_TRACEON);
 		break;
-	case COMMAND_DUMP:
-		WRITE_ONCE(in->on, false);
-		dump_ask(in);
-		break;
 	case COMMAND_ENABLE_EVENT:
 		__atomic_fetch_or(&c->event->on, 1u << c->in, __ATOMIC_RELAXED);
 		break;
@@ -176,12 +179,10 @@ void command_act(const struct command *c, unsigned long ip, bool behind,
 		__atomic_fetch_and(&c->event->on, ~(1u << c->in),
 				   __ATOMIC_RELAXED);
 		break;
-	case COMMAND_SNAPSHOT:
-		/* A latency tracer has its longest latency there. */
-		if (!READ_ONCE(in->tracer)->latency)
-			snapshot_trigger(in, ~0u);
+	case COMMAND_STACKTRACE:
+		ring_stack(in, ip, behind, irqs_off);
 		break;
 	default:
-		ring_stack(in, ip, behind, irqs_off);
+		find_actor(c->kind)->act(in);
 	}
 }

@@ -12,6 +12,7 @@
 #include <kernel/types.h>
 
 struct event;
+struct trace_instance;
 
 enum command_kind {
 	COMMAND_TRACEON,
@@ -48,6 +49,22 @@ struct command {
 	struct event *event;	     /* of the two with EVENT, else NULL */
 	struct command_count *count; /* NULL: it may act always */
 };
+
+/*
+ * Commands for which a room above acts: COMMAND_SNAPSHOT and COMMAND_DUMP. Each registers itself.
+ *	prepare(h)	gets what it needs before it can act for the instance of h. 0, or -ENOMEM,
+ *			explained in h. Context: a task, trace_mutex held
+ *	act(in)		acts. Interrupts off, no site, and a PATCH_INDIRECT(command_act, ...)
+ */
+struct trace_command {
+	enum command_kind kind;
+	int (*prepare)(struct ctl_handle *h);
+	void (*act)(struct trace_instance *in);
+};
+#define TRACE_COMMAND(ident, ...)                                              \
+	static const struct trace_command trace_command_##ident REGISTER(      \
+		trace_commands) = { __VA_ARGS__ }
+REGISTRY(struct trace_command, trace_commands);
 
 /*
  * Parse text, which is cut up, for the instance of h. 0. -EINVAL: a command, an event or a count

@@ -6,7 +6,7 @@
  * would be recorded in the place that the event has reserved.
  */
 #include <tracer/events/events.h>
-#include <tracer/calls/triggers.h>
+#include <tracer/core/triggers.h>
 #include <tracer/events/event_filter.h>
 #include <tracer/events/event_trigger.h>
 

@@ -10,7 +10,6 @@
  * When a function with the trigger `dump` is called, all of it. The caller may hold any lock,
  * the console's too. So a task does it, which looks for such a call now and then.
  */
-#include <tracer/show/dump.h>
 
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
@@ -20,11 +19,13 @@
 #include <kernel/mm/kmalloc.h>
 #include <kernel/panic.h>
 #include <kernel/param.h>
+#include <kernel/patch_path.h>
 #include <kernel/printk.h>
 #include <kernel/sched/balance.h>
 #include <kernel/sched/task.h>
 #include <kernel/time.h>
 #include <tracer/core/client.h>
+#include <tracer/core/command.h>
 #include <tracer/core/instances.h>
 #include <tracer/ring/ring_more.h>
 #include <tracer/show/output.h>
@@ -187,7 +188,7 @@ static void dump_when_asked(void *arg)
 	}
 }
 
-int dump_prepare(void)
+static int prepare_dump(struct ctl_handle *h)
 {
 	struct task *t;
 
@@ -196,17 +197,24 @@ int dump_prepare(void)
 		return 0;
 	t = task_create("dump", PRIO_NORMAL, ~0u, dump_when_asked, NULL);
 	if (!t)
-		return -ENOMEM;
+		return ctl_error(h, -ENOMEM, "out of memory");
 	task_detach(t);
 	has_dumper = true;
 	return 0;
 }
 
-void dump_ask(const struct trace_instance *in)
+/* The command ends the recording, and the task puts it on the console. */
+static void ask_for_dump(struct trace_instance *in)
 {
+	WRITE_ONCE(in->on, false);
 	/* Release: the recording's end comes before. */
 	__atomic_fetch_or(&asked, 1u << instance_number(in), __ATOMIC_RELEASE);
 }
+
+PATCH_INDIRECT(command_act, ask_for_dump);
+
+TRACE_COMMAND(dump, .kind = COMMAND_DUMP, .prepare = prepare_dump,
+	      .act = ask_for_dump);
 
 /* What its triggers, which have gone, asked for goes with it. */
 static void dump_forget_instance(struct trace_instance *in)

@@ -10,6 +10,7 @@
 #include <kernel/patch_path.h>
 #include <tracer/show/files_buffer.h>
 #include <tracer/core/client.h>
+#include <tracer/core/command.h>
 #include <tracer/ring/ring_control.h>
 #include <tracer/ring/ring_internal.h>
 #include <tracer/core/tracer.h>
@@ -137,6 +138,22 @@ static void forget_instance(struct trace_instance *in)
 	if (in->rings)
 		snapshot_free(in);
 }
+static int prepare_snapshot(struct ctl_handle *h)
+{
+	return snapshot_make(h, instance_of(h));
+}
+
+/* A latency tracer has its longest latency there. */
+static void act_snapshot(struct trace_instance *in)
+{
+	if (!READ_ONCE(in->tracer)->latency)
+		snapshot_trigger(in, ~0u);
+}
+PATCH_INDIRECT(command_act, act_snapshot);
+
+TRACE_COMMAND(snapshot, .kind = COMMAND_SNAPSHOT, .prepare = prepare_snapshot,
+	      .act = act_snapshot);
+
 TRACE_CLIENT(snapshot, .instance_gone = forget_instance);
 
 static void tracer_snapshot_start(void)

@@ -7,7 +7,7 @@
 #include <kernel/printk.h>
 #include <kernel/shell/shell.h>
 #include <tracer/calls/profile.h>
-#include <tracer/calls/triggers.h>
+#include <tracer/core/triggers.h>
 #include <tracer/core/options.h>
 #include <tracer/events/events.h>
 #include <tracer/core/tracer.h>

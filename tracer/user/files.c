@@ -18,7 +18,7 @@
 #include <tracer/core/client.h>
 #include <tracer/core/filter.h>
 #include <tracer/core/calls.h>
-#include <tracer/calls/triggers.h>
+#include <tracer/core/triggers.h>
 #include <kernel/mm/kmalloc.h>
 #include <tracer/ring/ring_control.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Triggers: triggers.h. */
-#include <tracer/calls/triggers.h>
+#include <tracer/core/triggers.h>
 
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
@@ -10,7 +10,7 @@
 #include <kernel/mm/kmalloc.h>
 #include <tracer/core/client.h>
 #include <tracer/core/command.h>
-#include <tracer/events/events.h>
+#include <tracer/core/event.h>
 #include <tracer/core/filter.h>
 #include <tracer/core/ops.h>
 #include <tracer/sites/sites.h>

@@ -8,7 +8,7 @@
 #include <kernel/lib/bits.h>
 #include <kernel/lib/string.h>
 #include <kernel/mm/kmalloc.h>
-#include <tracer/calls/triggers.h>
+#include <tracer/core/triggers.h>
 
 #define TEXT 4096
 
