@@ -5,6 +5,7 @@
  */
 #include <kernel/ctl/ctl_walk.h>
 #include <kernel/errno.h>
+#include <kernel/lock/lock.h>
 #include <kernel/lock/mutex.h>
 #include <kernel/printk.h>
 #include <kernel/lib/string.h>
@@ -88,12 +89,52 @@ int ctl_next(const char *dir, char *name, size_t size)
 	return 0;
 }
 
+/* Walks that have ended at a file: a walk looks at all files before it, and a program that opens
+ * one asks for it a few times. */
+static struct spinlock found_lock = SPINLOCK_INIT("ctl_found");
+static struct ctl_walk found_walks[64]; /* under the lock */
+
+static struct ctl_walk *found_place(const char *path)
+{
+	u32 hash = 0;
+
+	while (*path)
+		hash = 31 * hash + (u8)*path++;
+	return &found_walks[hash % ARRAY_SIZE(found_walks)];
+}
+
+static bool find_again(const char *path, struct ctl_walk *w)
+{
+	const struct ctl_walk *place = found_place(path);
+	irq_state_t state = spin_lock(&found_lock);
+	bool found = place->file && !strcmp(place->path, path) &&
+		     ctl_walk_holds(place);
+
+	if (found)
+		*w = *place;
+	spin_unlock(&found_lock, state);
+	return found;
+}
+
+static void keep_found(const struct ctl_walk *w)
+{
+	irq_state_t state = spin_lock(&found_lock);
+
+	*found_place(w->path) = *w;
+	spin_unlock(&found_lock, state);
+}
+
 static int file_find(const char *path, struct ctl_walk *w)
 {
+	if (find_again(path, w))
+		return 0;
 	ctl_walk_start(w, path);
-	while (ctl_walk_next(w))
-		if (!strcmp(w->path, path))
-			return 0;
+	while (ctl_walk_next(w)) {
+		if (strcmp(w->path, path))
+			continue;
+		keep_found(w);
+		return 0;
+	}
 	return ctl_is_dir(path) ? -EISDIR : -ENOENT;
 }
 

@@ -11,8 +11,8 @@ struct out {
 
 struct spec {
 	bool left, zero, plus, space, alt, upper;
-	int width, precision; /* precision < 0: none given */
 	char length;	      /* 0, h, H (hh), l, L (ll), z */
+	int width, precision; /* precision < 0: none given */
 };
 
 static void put_char(struct out *o, char c)
@@ -22,10 +22,24 @@ static void put_char(struct out *o, char c)
 	o->len++;
 }
 
+/* Of n more characters, those that fit. */
+static size_t room_for(const struct out *o, size_t n)
+{
+	return o->len + 1 < o->size ? min(n, o->size - 1 - o->len) : 0;
+}
+
 static void put_repeated(struct out *o, char c, int n)
 {
-	while (n-- > 0)
-		put_char(o, c);
+	if (n <= 0)
+		return;
+	memset(o->buf + o->len, c, room_for(o, n));
+	o->len += n;
+}
+
+static void put_text(struct out *o, const char *text, size_t n)
+{
+	memcpy(o->buf + o->len, text, room_for(o, n));
+	o->len += n;
 }
 
 static void put_padded_text(struct out *o, const struct spec *s,
@@ -33,8 +47,7 @@ static void put_padded_text(struct out *o, const struct spec *s,
 {
 	if (!s->left)
 		put_repeated(o, ' ', s->width - n);
-	for (int i = 0; i < n; i++)
-		put_char(o, text[i]);
+	put_text(o, text, n);
 	if (s->left)
 		put_repeated(o, ' ', s->width - n);
 }
@@ -48,25 +61,25 @@ static void put_string(struct out *o, const struct spec *s, const char *text)
 							 (size_t)s->precision));
 }
 
-/* Digits of v, backwards. Returns how many: none for 0. */
-static int make_digits(char *digits, u64 v, unsigned int base, bool upper)
+/* Digits of v, the last one before `end`. Returns where they begin: at `end` for 0. */
+static char *make_digits(char *end, u64 v, unsigned int base, bool upper)
 {
 	const char *set = upper ? "0123456789ABCDEF" : "0123456789abcdef";
-	int n = 0;
 
 	/* Most numbers are short, and 64-bit division is not cheap anywhere. */
 	for (; v > 0xffffffff; v /= base)
-		digits[n++] = set[v % base];
+		*--end = set[v % base];
 	for (u32 low = v; low; low /= base)
-		digits[n++] = set[low % base];
-	return n;
+		*--end = set[low % base];
+	return end;
 }
 
 static void put_number(struct out *o, const struct spec *s, u64 v,
 		       unsigned int base, bool negative)
 {
-	char digits[24], prefix[3];
-	int n = make_digits(digits, v, base, s->upper), np = 0;
+	char digits[24], prefix[3], *end = digits + sizeof(digits);
+	const char *first = make_digits(end, v, base, s->upper);
+	int n = end - first, np = 0;
 	int zeros = (s->precision < 0 ? 1 : s->precision) - n, pad;
 
 	if (negative)
@@ -87,11 +100,9 @@ static void put_number(struct out *o, const struct spec *s, u64 v,
 	}
 	if (!s->left)
 		put_repeated(o, ' ', pad);
-	for (int i = 0; i < np; i++)
-		put_char(o, prefix[i]);
+	put_text(o, prefix, np);
 	put_repeated(o, '0', zeros);
-	while (n)
-		put_char(o, digits[--n]);
+	put_text(o, first, n);
 	if (s->left)
 		put_repeated(o, ' ', pad);
 }
@@ -155,14 +166,13 @@ static const char *parse_count(const char *f, int *n, va_list *ap)
 
 static const char *parse_spec(struct spec *s, const char *f, va_list *ap)
 {
-	memset(s, 0, sizeof(*s));
+	*s = (struct spec){ .precision = -1 };
 	f = parse_flags(s, f);
 	f = parse_count(f, &s->width, ap);
 	if (s->width < 0) {
 		s->left = true;
 		s->width = -s->width;
 	}
-	s->precision = -1;
 	if (*f == '.')
 		f = parse_count(f + 1, &s->precision, ap);
 	while (*f == 'h' || *f == 'l' || *f == 'z') {
@@ -234,14 +244,16 @@ static const char *put_spec(struct out *o, const char *f, va_list *ap)
 int vsnprintf(char *buf, size_t size, const char *fmt, va_list args)
 {
 	struct out o = { buf, size, 0 };
+	const char *end;
 	va_list ap;
 
 	va_copy(ap, args);
-	while (*fmt) {
-		if (*fmt == '%')
-			fmt = put_spec(&o, fmt + 1, &ap);
-		else
-			put_char(&o, *fmt++);
+	for (; *fmt; fmt = end) {
+		for (end = fmt; *end && *end != '%'; end++)
+			;
+		put_text(&o, fmt, end - fmt);
+		if (*end)
+			end = put_spec(&o, end + 1, &ap);
 	}
 	va_end(ap);
 	if (size)

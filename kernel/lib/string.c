@@ -21,6 +21,10 @@ notrace void *memset(void *d, int c, size_t n)
 {
 	u8 *p = d;
 
+	for (; n >= 3 * WORD && !ALIGNED(p); n--) {
+		*p++ = c;
+		OPAQUE(p);
+	}
 	if (ALIGNED(p)) {
 		word_t fill = (u8)c * (~0ul / 0xff);
 
@@ -36,18 +40,53 @@ notrace void *memset(void *d, int c, size_t n)
 	return d;
 }
 
+/* Bytes of two words, from `skew` bits behind the beginning of the first one on, as one word. */
+static always_inline word_t join_words(word_t first, word_t second,
+				       unsigned int skew)
+{
+	if (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
+		return first >> skew | second << (8 * WORD - skew);
+	return first << skew | second >> (8 * WORD - skew);
+}
+
+/*
+ * Copy whole words to an aligned place from one that is not, and return where the copy ends. Loads
+ * are aligned, because some CPUs have no others. The copy has bytes of each word that is loaded.
+ */
+static always_inline u8 *copy_skewed(u8 *to, const u8 *from, size_t n)
+{
+	unsigned int skew = 8 * ((uintptr_t)from & (WORD - 1));
+	const word_t *w = (const word_t *)((uintptr_t)from & ~(WORD - 1));
+	word_t first = *w, second;
+
+	for (; n >= WORD; n -= WORD, to += WORD, first = second) {
+		second = *++w;
+		*(word_t *)to = join_words(first, second, skew);
+		OPAQUE(to);
+	}
+	return to;
+}
+
 notrace void *memcpy(void *d, const void *s, size_t n)
 {
-	u8 *to = d;
+	u8 *to = d, *end = to + n;
 	const u8 *from = s;
 
+	/* Single bytes are quicker where there are few. */
+	for (; n >= 3 * WORD && !ALIGNED(to); n--) {
+		*to++ = *from++;
+		OPAQUE(to);
+	}
 	if (ALIGNED(to) && ALIGNED(from)) {
 		for (; n >= WORD; n -= WORD, to += WORD, from += WORD) {
 			*(word_t *)to = *(const word_t *)from;
 			OPAQUE(to);
 		}
+	} else if (n >= 2 * WORD && ALIGNED(to)) {
+		to = copy_skewed(to, from, n);
+		from += n & ~(WORD - 1);
 	}
-	for (; n; n--) {
+	while (to != end) {
 		*to++ = *from++;
 		OPAQUE(to);
 	}

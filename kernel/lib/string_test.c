@@ -39,6 +39,23 @@ KTEST(string_memory, "string.memory")
 	KEXPECT_EQ(t, memcmp("a", "b", 0), 0);
 }
 
+/* memcpy() from each alignment to each, with no byte beyond; words are put together from two. */
+KTEST(string_copies, "string.copies")
+{
+	static u8 a[96], b[96];
+
+	for (u8 i = 0; i < sizeof(a); i++)
+		a[i] = 100 + i;
+	for (size_t i = 0; i < 8 * 8 * 56; i++) {
+		size_t from = 8 + i % 8, to = 8 + i / 8 % 8, n = i / 64;
+
+		memset(b, 2, sizeof(b));
+		memcpy(b + to, a + from, n);
+		KASSERT(t, all_are(b, 2, to) && !memcmp(b + to, a + from, n) &&
+				   all_are(b + to + n, 2, sizeof(b) - to - n));
+	}
+}
+
 KTEST(string_text, "string.text")
 {
 	const char *s = "trace_entry";

@@ -192,7 +192,9 @@ static int do_read(struct p9_session *s, struct p9_wire *in, u16 tag,
 
 	if (!f || !f->opened || in->bad || (f->flags & 3) == P9_WRONLY)
 		return -EINVAL;
-	err = ctl_is_dir(f->path) ? -EISDIR : read_file(f, offset, count, out);
+	err = !f->reader && ctl_is_dir(f->path) ?
+		      -EISDIR :
+		      read_file(f, offset, count, out);
 	if (err != -EAGAIN || (f->flags & P9_NONBLOCK))
 		return err;
 	w = kmalloc(sizeof(*w));

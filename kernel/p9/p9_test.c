@@ -45,6 +45,18 @@ static int slow_read(struct ctl_handle *h, struct seq *s)
 	seq_printf(s, "one\n");
 	return 1;
 }
+/* Longer than a message; each byte tells its place. */
+static int long_read(struct ctl_handle *h, struct seq *s)
+{
+	if (h->pos == 100)
+		return 0;
+	for (; s->len < 1000; s->len++)
+		s->buf[s->len] = (h->pos * 1000 + s->len) % 251;
+	h->pos++;
+	return 1;
+}
+CTL_FILE(p9_long, .path = "/sys/test9p_long", .read = long_read);
+
 CTL_FILE(p9_slow, .path = "/sys/test9p/slow", .read = slow_read);
 
 /* ---- A client ------------------------------------------------------------------------- */
@@ -222,16 +234,35 @@ KTEST(p9_files, "p9.files")
 	finish_client();
 }
 
+/* Does the last reply have as many bytes as a message of that size has room for, from `at` on? */
+static bool is_full_reply(u32 size, u32 at)
+{
+	const u8 *d = client->in + 11;
+	struct p9_wire r = { .buf = client->in, .at = 7, .size = size };
+	u32 n = size - 11;
+
+	if (client->size != size || p9_get(&r, 4) != n)
+		return false;
+	for (u32 i = 0; i < n; i++)
+		if (d[i] != (at + i) % 251)
+			return false;
+	return true;
+}
+
 /* However much is asked for, and however long a name is. */
 KTEST(p9_bounds, "p9.bounds")
 {
 	static char name[1000];
 
 	KASSERT(t, start_client());
-	KEXPECT_EQ(t, send_walk(1, "proc", "kallsyms", NULL), P9_TWALK + 1);
+	KEXPECT_EQ(t, send_walk(1, "sys", "test9p_long", NULL), P9_TWALK + 1);
 	KEXPECT_EQ(t, open_fid(1, 0), P9_TLOPEN + 1);
 	KEXPECT_EQ(t, read_fid(1, 1, 0, ~0u), P9_TREAD + 1);
-	KEXPECT(t, client->size > 40000 && client->size <= P9_MSIZE);
+	KEXPECT(t, is_full_reply(P9_MSIZE, 0));
+	KEXPECT_EQ(t, read_fid(1, 1, 7, P9_MSIZE - 11), P9_TREAD + 1);
+	KEXPECT(t, is_full_reply(P9_MSIZE, 7));
+	KEXPECT_EQ(t, read_fid(1, 1, 99999, ~0u), P9_TREAD + 1);
+	KEXPECT_EQ(t, client->size, 11 + 1);
 	begin_request(P9_TVERSION, 0xffff);
 	add_number(512, 4);
 	p9_put_text(&client->w, "9P2000.L");
@@ -242,10 +273,10 @@ KTEST(p9_bounds, "p9.bounds")
 	add_number(0, 4);
 	add_number(~0u, 4);
 	KEXPECT_EQ(t, send_request(), P9_TATTACH + 1);
-	KEXPECT_EQ(t, send_walk(1, "proc", "kallsyms", NULL), P9_TWALK + 1);
+	KEXPECT_EQ(t, send_walk(1, "sys", "test9p_long", NULL), P9_TWALK + 1);
 	KEXPECT_EQ(t, open_fid(1, 0), P9_TLOPEN + 1);
-	KEXPECT_EQ(t, read_fid(1, 1, 0, 4000), P9_TREAD + 1);
-	KEXPECT_EQ(t, client->size, 512);
+	KEXPECT_EQ(t, read_fid(1, 1, 50000, 4000), P9_TREAD + 1);
+	KEXPECT(t, is_full_reply(512, 50000));
 	memset(name, 'x', sizeof(name) - 1);
 	KEXPECT_EQ(t, send_walk(2, name, NULL, NULL), -EINVAL);
 	name[127] = '\0';

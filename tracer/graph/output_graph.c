@@ -70,7 +70,9 @@ static bool graph_header(struct seq *s, const struct trace_iter *it)
 
 static void put_cpu(struct seq *s, unsigned int cpu)
 {
-	seq_printf(s, " %u) ", cpu);
+	seq_puts(s, " ");
+	seq_decimal(s, cpu, 1, ' ');
+	seq_puts(s, ") ");
 }
 static_assert(MAX_CPUS <= 10, "one digit");
 
@@ -93,10 +95,10 @@ static void put_switch(struct seq *s, unsigned int cpu, s32 from, s32 to)
 	static const char rule[] =
 		" ------------------------------------------\n";
 
-	seq_printf(s, "%s", rule);
+	seq_puts(s, rule);
 	put_cpu(s, cpu);
 	put_task(s, from);
-	seq_printf(s, " => ");
+	seq_puts(s, " => ");
 	put_task(s, to);
 	seq_printf(s, "\n%s\n", rule);
 }
@@ -107,16 +109,16 @@ static void put_duration(struct seq *s, u64 ticks)
 
 	if (!column_shown(OPT_GRAPH_DURATION))
 		return;
-	seq_printf(s, "%c ",
-		   trace_option(OPT_GRAPH_OVERHEAD) ? trace_mark(ns) : ' ');
+	seq_fill(s, trace_option(OPT_GRAPH_OVERHEAD) ? trace_mark(ns) : ' ', 1);
+	seq_puts(s, " ");
 	trace_duration(s, ns);
-	seq_printf(s, "|  ");
+	seq_puts(s, "|  ");
 }
 
 static void put_no_duration(struct seq *s)
 {
 	if (column_shown(OPT_GRAPH_DURATION))
-		seq_printf(s, "%14s|  ", "");
+		seq_puts(s, "              |  ");
 }
 
 /* ---- Lines ------------------------------------------------------------------ */
@@ -132,9 +134,9 @@ static void put_graph_entry(struct seq *s, struct trace_graph *g,
 		put_duration(s, e->ticks);
 	else
 		put_no_duration(s);
-	seq_printf(s, "%*s", (int)e->depth * INDENT, "");
+	seq_fill(s, ' ', e->depth * INDENT);
 	trace_function(s, e->ip, e->ip);
-	seq_printf(s, leaf ? "();\n" : "() {\n");
+	seq_puts(s, leaf ? "();\n" : "() {\n");
 }
 
 /* Where the line that opened the brace is missing, or is far from it, this one
@@ -143,13 +145,14 @@ static void put_graph_return(struct seq *s, struct trace_graph *g,
 			     const struct ring_entry *e)
 {
 	put_duration(s, e->ticks);
-	seq_printf(s, "%*s}", (int)e->depth * INDENT, "");
+	seq_fill(s, ' ', e->depth * INDENT);
+	seq_puts(s, "}");
 	if (g->ip[e->depth] != e->ip || trace_option(OPT_GRAPH_TAIL)) {
-		seq_printf(s, " /* ");
+		seq_puts(s, " /* ");
 		trace_function(s, e->ip, e->ip);
-		seq_printf(s, " */");
+		seq_puts(s, " */");
 	}
-	seq_printf(s, "\n");
+	seq_puts(s, "\n");
 	if (trace_option(OPT_GRAPH_OVERRUN))
 		seq_printf(s, " (Overruns: %u)\n", e->missed);
 	g->ip[e->depth] = 0;
@@ -164,12 +167,12 @@ static void put_comment(struct seq *s, const struct trace_graph *g,
 	u32 room;
 
 	put_no_duration(s);
-	seq_printf(s, "%*s", (int)g->open * INDENT, "");
+	seq_fill(s, ' ', g->open * INDENT);
 	if (e->stack) {
 		trace_stack(s, &trace_top, e);
 		return;
 	}
-	seq_printf(s, "/* ");
+	seq_puts(s, "/* ");
 	/* The longest, deep within, would not leave room for the end. */
 	room = CTL_RECORD - s->len - sizeof(end);
 	if (e->text)
@@ -178,7 +181,7 @@ static void put_comment(struct seq *s, const struct trace_graph *g,
 		trace_event(s, e);
 	else
 		trace_call(s, &trace_top, e);
-	seq_printf(s, "%s", end);
+	seq_puts(s, end);
 }
 
 /* The columns before the duration. */
@@ -186,18 +189,18 @@ static void put_context(struct seq *s, const struct ring_entry *e, bool flags)
 {
 	if (column_shown(OPT_GRAPH_ABSTIME)) {
 		trace_time(s, &trace_top, ring_when(e));
-		seq_printf(s, " |  ");
+		seq_puts(s, " |  ");
 	}
 	if (column_shown(OPT_GRAPH_CPU))
 		put_cpu(s, e->cpu);
 	if (column_shown(OPT_GRAPH_PROC)) {
 		put_task(s, e->pid);
-		seq_printf(s, " | ");
+		seq_puts(s, " | ");
 	}
 	if (trace_option(OPT_CONTEXT_INFO) && flags) {
-		seq_printf(s, " ");
+		seq_puts(s, " ");
 		trace_flags(s, e->context);
-		seq_printf(s, "| ");
+		seq_puts(s, "| ");
 	}
 }
 
@@ -215,11 +218,11 @@ static void put_interrupt(struct seq *s, const struct ring_entry *e, bool flags,
 {
 	put_context(s, e, flags);
 	if (column_shown(OPT_GRAPH_DURATION))
-		seq_printf(s, "  ");
-	seq_printf(s, "%s", mark);
+		seq_puts(s, "  ");
+	seq_puts(s, mark);
 	if (column_shown(OPT_GRAPH_DURATION))
-		seq_printf(s, " |");
-	seq_printf(s, "\n");
+		seq_puts(s, " |");
+	seq_puts(s, "\n");
 }
 
 void trace_graph_line(struct seq *s, struct trace_graph *g,

@@ -163,7 +163,7 @@ static void decode_repeats(struct ring_entry *entry,
 }
 
 /* Decode the slot at c->at. True if it is an entry, then in c->entry. */
-static bool decode_slot(struct ring_cursor *c)
+static notrace bool decode_slot(struct ring_cursor *c)
 {
 	const struct ring_event *e = &c->copy->slots[c->at++];
 	u32 ip = e->ip >> 8;
@@ -254,7 +254,7 @@ void ring_cursor_end(struct ring_cursor *c)
 	unlock_pages_of(c);
 }
 
-bool ring_cursor_peek(struct ring_cursor *c)
+notrace bool ring_cursor_peek(struct ring_cursor *c)
 {
 	u32 state = 0, consumed = 0;
 	bool more = true;
@@ -330,7 +330,7 @@ void ring_cursor_next(struct ring_cursor *c)
 	c->after = 0;
 }
 
-bool ring_cursor_take(struct ring_cursor *c)
+notrace bool ring_cursor_take(struct ring_cursor *c)
 {
 	const struct ring *r = c->ring;
 	u32 new = RING_STATE(RING_GEN(c->seq), c->after, c->entries);

@@ -187,7 +187,7 @@ static bool is_in_ns(const struct trace_instance *in)
 	return !instance_counts(in) && READ_ONCE(in->clock) != CLOCK_UPTIME;
 }
 
-u64 trace_stamp(const struct trace_instance *in, u64 when)
+notrace u64 trace_stamp(const struct trace_instance *in, u64 when)
 {
 	if (instance_counts(in))
 		return when;
@@ -198,11 +198,13 @@ void trace_time(struct seq *s, const struct trace_instance *in, u64 when)
 {
 	u64 stamp = trace_stamp(in, when), us = stamp / NSEC_PER_USEC;
 
-	if (is_in_ns(in))
-		seq_printf(s, "%5lu.%06lu", (unsigned long)(us / 1000000),
-			   (unsigned long)(us % 1000000));
-	else
+	if (is_in_ns(in)) {
+		seq_decimal(s, us / 1000000, 5, ' ');
+		seq_puts(s, ".");
+		seq_decimal(s, us % 1000000, 6, '0');
+	} else {
 		seq_printf(s, "%12llu", (unsigned long long)stamp);
+	}
 }
 
 char trace_mark(u64 ns)
@@ -274,14 +276,17 @@ void trace_header(struct seq *s, const struct trace_iter *it)
 
 void trace_duration(struct seq *s, u64 ns)
 {
-	char text[32];
-	int len = snprintf(text, sizeof(text), "%llu",
-			   (unsigned long long)(ns / NSEC_PER_USEC));
+	size_t begin = s->len, width;
 
-	if (len < 7)
-		snprintf(text + len, min(9 - len, 5), ".%03u",
-			 (unsigned int)(ns % NSEC_PER_USEC));
-	seq_printf(s, "%s us %*s", text, max(8 - (int)strlen(text), 0), "");
+	seq_decimal(s, ns / NSEC_PER_USEC, 1, ' ');
+	if (s->len - begin < 7) {
+		seq_puts(s, ".");
+		seq_decimal(s, ns % NSEC_PER_USEC, 3, '0');
+		s->len = min(s->len, begin + 8);
+	}
+	width = s->len - begin;
+	seq_puts(s, " us ");
+	seq_fill(s, ' ', 8 - (int)width);
 }
 
 /* Linux's five characters; there are no bottom halves, and no task is kept from
@@ -291,12 +296,17 @@ void trace_flags(struct seq *s, u32 context)
 	unsigned int depth = min(context & PREEMPT_DEPTH_MASK, 15u);
 	bool irq = context & PREEMPT_IRQ_MASK, nmi = context & PREEMPT_NMI;
 
-	seq_printf(s, "%c%c%c%c. ", context & RING_CONTEXT_IRQS_OFF ? 'd' : '.',
-		   context & PREEMPT_RESCHED ? 'N' : '.',
-		   nmi ? (irq ? 'Z' : 'z') :
-		   irq ? 'h' :
-			 '.',
-		   depth ? "0123456789abcdef"[depth] : '.');
+	const char text[] = { context & RING_CONTEXT_IRQS_OFF ? 'd' : '.',
+			      context & PREEMPT_RESCHED ? 'N' : '.',
+			      nmi ? (irq ? 'Z' : 'z') :
+			      irq ? 'h' :
+				    '.',
+			      depth ? "0123456789abcdef"[depth] : '.',
+			      '.',
+			      ' ',
+			      '\0' };
+
+	seq_puts(s, text);
 }
 
 void trace_function(struct seq *s, unsigned long addr, unsigned long at)
@@ -304,7 +314,7 @@ void trace_function(struct seq *s, unsigned long addr, unsigned long at)
 	struct symbol sym;
 
 	if (symbol_at(at, &sym))
-		seq_printf(s, "%s", sym.name);
+		seq_puts(s, sym.name);
 	else
 		seq_printf(s, "0x%08lx", addr);
 }
@@ -330,7 +340,7 @@ void trace_call(struct seq *s, const struct trace_instance *in,
 	put_place(s, in, e->ip, e->ip);
 	if (!instance_option(in, OPT_PRINT_PARENT))
 		return;
-	seq_printf(s, " <-");
+	seq_puts(s, " <-");
 	put_place(s, in, e->parent, e->parent - 1);
 }
 
@@ -406,21 +416,36 @@ static void put_mark_line(struct seq *s, const struct ring_entry *e)
 	trace_marker_text(s, e, e->len);
 }
 
+/* "            ping-7       [001] " */
+static void put_task_columns(struct seq *s, const struct ring_entry *e)
+{
+	char comm[TASK_NAME_LEN];
+	size_t begin;
+
+	comm_find(e->pid, comm, sizeof(comm));
+	seq_fill(s, ' ', 16 - (int)strlen(comm));
+	seq_puts(s, comm);
+	seq_puts(s, "-");
+	begin = s->len;
+	seq_decimal(s, e->pid, 0, ' ');
+	seq_fill(s, ' ', 7 - (int)(s->len - begin));
+	seq_puts(s, " [");
+	seq_decimal(s, e->cpu, 3, '0');
+	seq_puts(s, "] ");
+}
+
 void trace_line(struct seq *s, struct trace_iter *it,
 		const struct ring_entry *e)
 {
-	char comm[TASK_NAME_LEN];
-
 	if (SHOWN(line, s, it, e))
 		return;
 	if (instance_option(it->in, OPT_CONTEXT_INFO) &&
 	    !SHOWN(columns, s, it, e)) {
-		comm_find(e->pid, comm, sizeof(comm));
-		seq_printf(s, "%16s-%-7d [%03u] ", comm, e->pid, e->cpu);
+		put_task_columns(s, e);
 		if (instance_option(it->in, OPT_IRQ_INFO))
 			trace_flags(s, e->context);
 		trace_time(s, it->in, ring_when(e));
-		seq_printf(s, ": ");
+		seq_puts(s, ": ");
 	}
 	if (e->stack) {
 		trace_stack(s, it->in, e);
@@ -434,7 +459,7 @@ void trace_line(struct seq *s, struct trace_iter *it,
 		trace_call(s, it->in, e);
 	else
 		put_mark_line(s, e);
-	seq_printf(s, "\n");
+	seq_puts(s, "\n");
 }
 
 void trace_line_mark(struct seq *s, struct trace_iter *it, u64 clock)
