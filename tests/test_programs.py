@@ -143,6 +143,7 @@ def test_splice(guest):
     m = guest(ANY, smp=1)
     top = m.folder / TRACING / "instances/one"
     os.mkdir(top)
+    m.write("instances/one/buffer_percent", "0")
     raw = os.open(top / "per_cpu/cpu0/trace_pipe_raw", os.O_RDONLY)
     poll = select.poll()
     poll.register(raw, select.POLLIN)
@@ -166,7 +167,7 @@ def test_splice(guest):
         found += re.findall(rb" *(\d+)x{200}", pages())
     assert [*map(int, found)] == [*range(1000)]
     assert not poll.poll(300)
-    # Behind a page with little in it poll() pauses. A read gets the entries that are there.
+    # A read gets the entries that are there.
     os.set_blocking(raw, False)
     for i in range(5):
         m.write("instances/one/trace_marker", f"early {i}")
@@ -196,10 +197,68 @@ def test_splice(guest):
         os.close(fd)
 
 
+@pytest.mark.parametrize("percent", [25, 75, 100])
+def test_buffer_percent(guest, percent):
+    """As in Linux: poll() waits until the ring is buffer_percent full, splice() gives full pages,
+    and read() the first entry."""
+    m = guest(ANY, smp=1)
+    top = m.folder / TRACING / "instances/one"
+    os.mkdir(top)
+    m.write("instances/one/buffer_size_kb", "64")
+    m.write("instances/one/buffer_percent", str(percent))
+    raw = os.open(top / "per_cpu/cpu0/trace_pipe_raw", os.O_RDONLY)
+    poll = select.poll()
+    poll.register(raw, select.POLLIN)
+    out, into = os.pipe()
+
+    def held() -> int:
+        """Bytes in the ring."""
+        text = (top / "per_cpu/cpu0/stats").read_text()
+        return int(re.search(r"^bytes: (\d+)$", text, re.M)[1])
+    room, part, written = int(m.read("instances/one/buffer_size_kb")) << 10, 0, 0
+    with open(top / "trace_marker", "w", encoding="ascii", buffering=1) as marker:
+        while not poll.poll(0):
+            part = held()
+            assert part < room, "poll() never sees the ring full"
+            for _ in range(8):
+                marker.write(f"{'x' * 200}\n")
+                written += 1
+    # Within the page that is written, and the rest of each page that no entry has room in.
+    wanted = room * percent // 100
+    assert 0.8 * wanted - 4096 <= part <= wanted, (part, wanted)
+    pages = b""
+    while True:
+        try:
+            pages += os.read(out, os.splice(raw, into, 65536))
+        except BlockingIOError:
+            break
+    assert not poll.poll(200)
+    os.set_blocking(raw, False)
+    rest = b""
+    while True:  # the last one is not full: only read() gives it
+        try:
+            rest += os.read(raw, 4096)
+        except BlockingIOError:
+            break
+    assert pages and pages.count(b"x" * 200) + rest.count(b"x" * 200) == written
+    m.write("instances/one/trace_marker", "one entry")
+    assert not poll.poll(200)
+    with pytest.raises(BlockingIOError):
+        os.splice(raw, into, 65536)
+    assert b"one entry\n" in os.read(raw, 4096)
+    m.write("instances/one/trace_marker", "another one")
+    assert not poll.poll(200)
+    m.write("instances/one/buffer_percent", "0")
+    assert poll.poll(60000)
+    for fd in (raw, out, into):
+        os.close(fd)
+
+
 def test_stream(guest):
     """trace-cmd stream shows events, and ends by Ctrl-C with the next event: until then its
     poll() has no limit of time (3.1.6)."""
     m = guest(ANY, smp=2)
+    m.write("buffer_percent", "0")  # as on Linux, it shows nothing before
     with program(["tools/inside", m.folder, "trace-cmd", "stream", "-e",
                   "sched_process_fork"], cwd=ROOT, text=True,
                  stdout=subprocess.PIPE) as stream:

@@ -164,14 +164,21 @@ static int read_file(struct fid *f, u64 offset, u32 count, struct p9_wire *out)
 	u32 n = 0;
 	int err;
 
-	count = min(count, (u32)(out->size - out->at - 4));
 	err = seek_reader(f, offset, data);
 	if (err)
 		return err;
+	f->reader->wants = count & P9_READ_PERCENT ? CTL_PERCENT :
+			   count & P9_READ_PAGES   ? CTL_WAITS_AS_SHELL :
+						     CTL_FIRST_ENTRY;
+	count = min(count % P9_READ_PERCENT, (u32)(out->size - out->at - 4));
 	while (n < count && got > 0) {
 		got = ctl_read(f->reader, (char *)data + n, count - n);
-		if (got > 0)
-			n += got;
+		if (got <= 0)
+			break;
+		n += got;
+		/* Behind the first page, other full pages do not wait. */
+		if (f->reader->wants == CTL_PERCENT)
+			f->reader->wants = CTL_WAITS_AS_SHELL;
 	}
 	if (!n && got < 0)
 		return got;
@@ -200,6 +207,9 @@ static int do_read(struct p9_session *s, struct p9_wire *in, u16 tag,
 	w = kmalloc(sizeof(*w));
 	if (!w)
 		return -ENOMEM;
+	/* Where no page is full, splice() waits as poll(). */
+	if (count & P9_READ_PAGES)
+		count |= P9_READ_PERCENT;
 	*w = (struct waiting){ NULL, tag, f->number, count, offset };
 	while (*at)
 		at = &(*at)->next;

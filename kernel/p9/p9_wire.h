@@ -28,6 +28,14 @@ enum {
 #define P9_TRUNC 0x200
 #define P9_NONBLOCK 0x800
 
+/*
+ * In the count of a read, from trace_pipe_raw: it wants full pages at once, or else what has waited
+ * for buffer_percent, as splice(); or, as poll(), it waits for that in any case. With neither, the
+ * first entry is enough.
+ */
+#define P9_READ_PAGES (1u << 31)
+#define P9_READ_PERCENT (1u << 30)
+
 #define P9_GETATTR_BASIC 0x7ff
 #define P9_SETATTR_SIZE 8
 

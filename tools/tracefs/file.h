@@ -23,6 +23,7 @@ struct file {
 	struct read *reads;
 	struct p9_call *reading; /* the guest has been asked for: */
 	uint32_t asked;
+	uint32_t asked_for; /* PAGES: struct read's wants */
 	uint64_t asked_at;
 	/* The bytes that the guest has given last. A TEXT has it from place `offset` on.
 	 * A reader of ENTRIES or PAGES has taken the first `at` bytes. */
@@ -39,7 +40,7 @@ struct file {
 	struct fuse_pollhandle
 		*handle; /* of a program that waits in poll(), or NULL */
 	bool polled;
-	uint64_t not_before; /* asking for PAGES again, in ns */
+	uint64_t not_before; /* asking for PAGES again, in ns, while tracing is off */
 };
 
 /* Operations, each of which answers its request, now or later. `info` is the request's own. */

@@ -20,8 +20,11 @@
 
 #define P9_MSIZE 65536
 #define P9_IOUNIT (P9_MSIZE - 24) /* of these, the data of a read or a write */
-#define P9_ROOT 0		  /* the fid of / */
-#define P9_FIDS 1026		  /* all fids are smaller */
+#define P9_READ_PAGES                                                          \
+	0x80000000u /* in the count of a read of pages: as splice() */
+#define P9_READ_PERCENT 0x40000000u /* or as poll(): kernel/p9/p9_wire.h */
+#define P9_ROOT 0		    /* the fid of / */
+#define P9_FIDS 1026		    /* all fids are smaller */
 
 enum {
 	P9_RLERROR = 7,

@@ -17,17 +17,8 @@
  * and is the answer to a read that comes within this time, unless anything is changed before. */
 #define EARLY_NS 2000000
 
-/*
- * The guest gives a page as soon as it has one event, and each read makes some. Without a pause a
- * program that records would so get thousands of pages with little in them. There is none behind
- * a page that is full, or that says that events were lost: a page ends before these. Only poll()
- * pauses: a program that has ended its recording reads until there is nothing, and asks once.
- */
-#define PAGE_PAUSE_NS 100000000
-#define FEW_BYTES 512 /* a page that ends with so many zeros is not full */
-#define LOST_BYTE                                                              \
-	11 /* of a page, and its bit: the guest's events/header_page */
-#define LOST_BIT 0x80
+/* While tracing is off the guest answers each read of pages with their end. poll() asks as often. */
+#define OFF_PAUSE_NS 100000000
 
 /* A read that has no answer yet, or a poll(), which takes nothing. */
 struct read {
@@ -38,6 +29,7 @@ struct read {
 	uint64_t offset;
 	bool now; /* it does not wait for the guest to have something */
 	bool poll;
+	uint32_t wants; /* of PAGES: 0, the first entry; P9_READ_PAGES; P9_READ_PERCENT */
 	char *buf;
 };
 
@@ -63,19 +55,6 @@ static void drop_kept(struct file *f)
 	f->kept = NULL;
 	f->len = f->at = 0;
 	f->ends = false;
-}
-
-/* Of the last page that was read. */
-static bool more_is_there(const char *pages, size_t len)
-{
-	const char *page = pages + len - PAGE;
-
-	if (len < PAGE)
-		return false;
-	for (int i = PAGE - FEW_BYTES; i < PAGE; i++)
-		if (page[i])
-			return true;
-	return page[LOST_BYTE] & LOST_BIT;
 }
 
 /*
@@ -122,14 +101,21 @@ static void end_read(struct read *r, int err)
 	free(r);
 }
 
-/* The guest has nothing now. */
+/* Is a read content with less than the one that the guest was asked for? */
+static bool wants_less(const struct file *f, const struct read *r)
+{
+	return f->asked_for && r->wants != f->asked_for &&
+	       r->wants != P9_READ_PERCENT;
+}
+
+/* The guest has nothing now of what it was asked for. */
 static void end_reads_of_now(struct file *f)
 {
 	struct read *r, *next;
 
 	for (r = f->reads; r; r = next) {
 		next = r->next;
-		if (r->now)
+		if (r->now && !wants_less(f, r))
 			end_read(r, -EAGAIN);
 	}
 }
@@ -206,12 +192,14 @@ static void ask(struct file *f)
 
 	f->asked_at = r ? r->offset + r->done : 0;
 	f->asked = size < PAGE ? PAGE : size < P9_IOUNIT ? size : P9_IOUNIT;
-	if (f->kind == PAGES)
+	if (f->kind == PAGES) {
 		f->asked = READ_AHEAD;
+		f->asked_for = r ? r->wants : P9_READ_PERCENT;
+	}
 	p9_begin(P9_TREAD);
 	p9_put(f->fid, 4);
 	p9_put(f->kind == TEXT ? f->asked_at : f->taken, 8);
-	p9_put(f->asked, 4);
+	p9_put(f->asked | f->asked_for, 4);
 	f->reading = p9_send(take_read, f);
 }
 
@@ -272,10 +260,10 @@ static void take_read(void *arg, int err, struct p9_reply *reply)
 	f->reading = NULL;
 	if (!err && (!data || n > f->asked))
 		err = -EIO;
-	if (!err && !n && has_no_end(f))
+	if (!err && !n && has_no_end(f)) {
 		err = -EINTR;
-	if (f->kind == PAGES && (err || !more_is_there((char *)data, n)))
-		f->not_before = mailbox_now_ns() + PAGE_PAUSE_NS;
+		f->not_before = mailbox_now_ns() + OFF_PAUSE_NS;
+	}
 	if (!err)
 		err = keep(f, data, n);
 	f->fresh = !err && f->reads;
@@ -359,6 +347,7 @@ void reads_add(fuse_req_t req, struct file *f, size_t size, off_t offset,
 			  .size = size,
 			  .offset = offset,
 			  .now = info->flags & O_NONBLOCK || has_no_end(f),
+			  .wants = info->lock_owner ? 0 : P9_READ_PAGES,
 			  .buf = malloc(size + 1) };
 
 	if (r.buf)
@@ -369,9 +358,11 @@ void reads_add(fuse_req_t req, struct file *f, size_t size, off_t offset,
 
 void reads_poll(fuse_req_t req, struct file *f, struct fuse_pollhandle *handle)
 {
-	const struct read r = {
-		.req = req, .file = f, .now = true, .poll = true
-	};
+	const struct read r = { .req = req,
+				.file = f,
+				.now = true,
+				.poll = true,
+				.wants = P9_READ_PERCENT };
 
 	f->polled = true;
 	if (handle && !f->handle) {

@@ -47,7 +47,8 @@ struct payload {
 	union {
 		struct common common;
 		char bytes[PAYLOAD_MAX];
-	};
+		u32 words[PAYLOAD_MAX / 4];
+	} __attribute__((aligned(8)));
 };
 
 static void payload_add(struct payload *p, const void *bytes, size_t n)
@@ -75,7 +76,7 @@ static void payload_begin(struct payload *p, const struct ring_entry *e,
  * the next function may begin. Then the caller's name is that of the address before. What was
  * found out is kept: an offset from _text, and whether a function begins there, in one word.
  */
-static unsigned long nameable_address(unsigned long ret)
+static notrace unsigned long nameable_address(unsigned long ret)
 {
 	static u32 known[256];
 	u32 offset = ret - (unsigned long)_text;
@@ -185,7 +186,6 @@ static void put_event(struct payload *p, const struct ring_entry *e)
 static void encode_payload(struct payload *p, const struct trace_instance *in,
 			   const struct ring_entry *e)
 {
-	memset(p->bytes, 0, 8);
 	if (e->event)
 		put_event(p, e);
 	else if (e->text)
@@ -213,9 +213,10 @@ static u32 head_word(u32 type, u32 delta)
 		       type << DELTA_BITS | delta;
 }
 
-static char *put_raw_word(char *to, u32 word)
+/* Each entry begins at a multiple of four bytes. */
+static always_inline char *put_raw_word(char *to, u32 word)
 {
-	memcpy(to, &word, sizeof(word));
+	*(u32 *)to = word;
 	return to + sizeof(word);
 }
 
@@ -240,8 +241,9 @@ static char *put_payload(char *to, const struct payload *p, u64 delta)
 	to = put_raw_word(to, head_word(is_long ? 0 : p->len / 4, delta));
 	if (is_long)
 		to = put_raw_word(to, p->len + 4); /* counts itself */
-	memcpy(to, p->bytes, p->len);
-	return to + p->len;
+	for (const u32 *w = p->words, *end = w + p->len / 4; w < end; w++)
+		to = put_raw_word(to, *w);
+	return to;
 }
 
 static void put_head(char *page, u64 time, u32 used, u64 lost)
@@ -267,7 +269,6 @@ unsigned int raw_page_fill(struct ring_cursor *c, void *page)
 	u64 first = 0, last = 0, time, lost = 0;
 	unsigned int n = 0;
 
-	memset(page, 0, PAGE_SIZE);
 	ring_cursor_begin(c);
 	while (p && ring_cursor_peek(c)) {
 		/* What was lost is said at a page's beginning. */
@@ -287,6 +288,7 @@ unsigned int raw_page_fill(struct ring_cursor *c, void *page)
 		last = time;
 	}
 	ring_cursor_end(c);
+	memset(to, 0, data + RAW_DATA - to);
 	put_head(page, first, to - data, lost);
 	kfree(p);
 	return n;
@@ -341,24 +343,25 @@ static void raw_release(struct ctl_handle *h)
 }
 
 /*
- * As Linux: a reader gets whole pages at once. Where there is none, it waits until the ring is
- * buffer_percent full. The page that is being written counts, since it is never among the full.
+ * As Linux: a reader gets whole pages at once. Where there is none, or it is poll(), it waits until
+ * the ring is buffer_percent full. The page that is being written counts, since it is never among
+ * the full. While tracing is off, or for read() through the mount, one entry makes a page.
  */
-static bool is_enough(const struct trace_instance *in, struct raw *raw)
+static bool is_enough(const struct ctl_handle *h, struct raw *raw, bool on)
 {
+	const struct trace_instance *in = instance_of(h);
 	u32 full = ring_cursor_pages(&raw->cursor);
 
-	return (full && !raw->waited) ||
+	return !on || h->wants == CTL_FIRST_ENTRY ||
+	       (full && !raw->waited && h->wants != CTL_PERCENT) ||
 	       (full + 1) * 100ull >= (u64)READ_ONCE(in->buffer_percent) *
 					      READ_ONCE(raw->cursor.ring->nr);
 }
 
-/* Is there a page for the reader? While tracing is off, or for a reader that does not wait, one
- * entry makes a page. */
+/* Is there a page for the reader? */
 static bool fill_page(const struct ctl_handle *h, struct raw *raw, bool on)
 {
-	return ring_cursor_peek(&raw->cursor) &&
-	       (!on || h->nonblock || is_enough(instance_of(h), raw)) &&
+	return ring_cursor_peek(&raw->cursor) && is_enough(h, raw, on) &&
 	       raw_page_fill(&raw->cursor, raw->page);
 }
 

@@ -385,8 +385,8 @@ static void wait_at(struct ktest_run *t, const char *percent, unsigned int less,
 	ctl_abandon(waiting);
 }
 
-/* A reader that waits goes on when its ring is full to that part. One that does not wait gets
- * each entry at once, and so does each reader when tracing ends. */
+/* A reader that waits goes on when its ring is full to that part. One that wants the first entry
+ * gets each at once, and so does each reader when tracing ends. */
 KTEST(raw_percent, "raw.buffer_percent")
 {
 	struct ctl_handle *h;
@@ -406,8 +406,11 @@ KTEST(raw_percent, "raw.buffer_percent")
 	KASSERT(t, h);
 	h->nonblock = true;
 	call_victim_times(3);
+	KEXPECT_EQ(t, count_raw(t, h), 0);
+	h->wants = CTL_FIRST_ENTRY;
 	KEXPECT_EQ(t, count_raw(t, h), 3);
 	h->nonblock = false;
+	h->wants = CTL_WAITS_AS_SHELL;
 	call_victim_times(4);
 	trace_test_put("tracing_on", "0");
 	KEXPECT_EQ(t, count_raw(t, h), 4);
