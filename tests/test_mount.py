@@ -9,7 +9,6 @@ import os
 import random
 import re
 import resource
-import select
 import shutil
 import signal
 import struct
@@ -194,76 +193,6 @@ def test_raw_marker(arch, mounted):
     os.rmdir(top / "instances/one")
 
 
-def test_waiting_read(arch, mounted):
-    """A read of trace_pipe waits, others go on. It ends when it is interrupted."""
-    m = mounted(arch)
-    with program(["cat", m.folder / TRACING / "trace_pipe"], text=True,
-                 stdout=subprocess.PIPE) as cat:
-        for i in range(3):
-            m.write("trace_marker", f"mark {i}\n")
-            assert cat.stdout.readline().endswith(f"tracing_mark_write: mark {i}\n")
-            assert m.read("tracing_on") == "1\n"
-        cat.send_signal(signal.SIGINT)
-        cat.wait(timeout=30)
-    fd = os.open(m.folder / TRACING / "trace_pipe", os.O_RDONLY | os.O_NONBLOCK)
-    assert fails(errno.EAGAIN, os.read, fd, 100)
-    m.write("trace_marker", "another\n")
-    assert os.read(fd, 4096).endswith(b"another\n")
-    os.close(fd)
-
-
-def test_signals(mounted):
-    """A signal ends no read that would not wait in Linux, however slow the guest is: trace-cmd,
-    whose clock ticks, takes the error for the end of a buffer."""
-    m = mounted(ANY, smp=1)
-    libc, main, caught = ctypes.CDLL(None, use_errno=True), threading.get_ident(), []
-    buf, pages = ctypes.create_string_buffer(4096), "per_cpu/cpu0/trace_pipe_raw"
-    old = signal.signal(signal.SIGUSR1, lambda *_: caught.append(1))
-
-    def go_on() -> None:
-        for _ in range(3):
-            time.sleep(0.2)
-            signal.pthread_kill(main, signal.SIGUSR1)
-        os.kill(m.qemu(), signal.SIGCONT)
-    try:
-        for name, flags, poll in (("trace", 0, 0), (pages, os.O_NONBLOCK, 0), (pages, 0, 1)):
-            m.write("trace_marker", "a mark\n")
-            fd = os.open(m.folder / TRACING / name, os.O_RDONLY | flags)
-            if poll:
-                assert select.select([fd], [], [], 30)[0]
-                libc.read(fd, buf, 4096)
-                m.write("trace_marker", "a mark\n")
-            os.kill(m.qemu(), signal.SIGSTOP)
-            helper = threading.Thread(target=go_on)
-            helper.start()
-            n, error = libc.read(fd, buf, 4096), ctypes.get_errno()
-            helper.join()
-            assert n > 0 and b"a mark\n" in buf.raw[:n], (name, n, errno.errorcode.get(error))
-            assert caught.pop()
-            os.close(fd)
-    finally:
-        signal.signal(signal.SIGUSR1, old)
-
-
-def test_many_readers(mounted):
-    """500 reads wait at once, other files are read meanwhile, and each reader is killed at once."""
-    m = mounted(ANY)
-    readers = [subprocess.Popen(["cat", m.folder / TRACING / "trace_pipe"],
-                                stdout=subprocess.DEVNULL) for _ in range(500)]
-    try:
-        assert m.read("tracing_on") == "1\n"
-        many = [os.open(m.folder / TRACING / "tracing_on", os.O_RDONLY) for _ in range(500)]
-        assert "trace" in os.listdir(m.folder / TRACING)
-        for fd in many:
-            os.close(fd)
-    finally:
-        for reader in readers:
-            reader.kill()
-    for reader in readers:
-        reader.wait(timeout=30)
-    assert m.read("tracing_on") == "1\n"
-
-
 def test_copies(mounted):
     """splice() and sendfile() are refused, so that what uses them goes on with read(). Names have
     the types and inodes of stat(), and what Linux refuses has its errors."""
@@ -278,6 +207,17 @@ def test_copies(mounted):
         assert fails(errno.EINVAL, os.splice, fd, into, 4096)
         assert fails(errno.EINVAL, os.sendfile, into, fd, None, 4096)
         os.close(fd)
+    # Every file but those of pages, of every kind.
+    for place, folders, names in os.walk(top):
+        if place == str(top / "events"):
+            folders[:] = ["sched"]
+        for name in names:
+            fd = os.open(Path(place) / name, os.O_RDONLY)
+            wanted = errno.EAGAIN if name == "trace_pipe_raw" else errno.EINVAL
+            if name != "snapshot_raw":
+                os.set_blocking(fd, False)
+                assert fails(wanted, os.splice, fd, into, 4096), (place, name)
+            os.close(fd)
     for entry in os.scandir(top):
         found = entry.stat()
         assert entry.inode() == found.st_ino

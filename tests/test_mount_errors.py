@@ -32,12 +32,17 @@ def on(path: Path, flags: int, function) -> str:
         os.close(fd)
 
 
-def map_page(fd: int) -> None:
+def map_page(fd: int, how: int = mmap.MAP_PRIVATE) -> None:
     """mmap(), without Python's own look at the file's size."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.mmap.restype = ctypes.c_ssize_t
-    if libc.mmap(None, 4096, mmap.PROT_READ, mmap.MAP_PRIVATE, fd, ctypes.c_long(0)) == -1:
+    if libc.mmap(None, 4096, mmap.PROT_READ, how, fd, ctypes.c_long(0)) == -1:
         raise OSError(ctypes.get_errno(), "mmap")
+
+
+def share_page(fd: int) -> None:
+    """A mapping that this machine's kernel asks the mount about."""
+    map_page(fd, mmap.MAP_SHARED)
 
 
 # A Linux 6.1.192 (Debian's 6.1.0-56-amd64, in QEMU) gave these, in its own tracefs, to the same
@@ -59,6 +64,7 @@ LINUX_6_1 = {
     "splice tracing_on": "EINVAL", "sendfile tracing_on": "EINVAL",
     "copy_file_range trace": "EXDEV", "mmap trace": ("ENODEV", ""),
     "copy_file_range tracing_on": "EXDEV", "mmap tracing_on": ("ENODEV", ""),
+    "mmap shared trace": "ENODEV", "mmap shared tracing_on": "ENODEV",
     "SEEK_END trace": "EINVAL", "SEEK_SET trace": "", "pread trace": "",
     "SEEK_END tracing_on": ("", "EINVAL"), "SEEK_SET tracing_on": "", "pread tracing_on": "",
     "fsync trace": ("EINVAL", ""), "truncate": "", "truncate to 5": ("", "EINVAL"), "chmod": "",
@@ -123,7 +129,7 @@ def errors_of(top: Path, copy: Path) -> dict[str, str]:
                 ("splice", lambda fd: os.splice(fd, into, 100)),
                 ("sendfile", lambda fd: os.sendfile(out, fd, None, 100)),
                 ("copy_file_range", lambda fd: os.copy_file_range(fd, out, 100)),
-                ("mmap", map_page),
+                ("mmap", map_page), ("mmap shared", share_page),
                 ("SEEK_END", lambda fd: os.lseek(fd, 0, os.SEEK_END)),
                 ("SEEK_SET", lambda fd: os.lseek(fd, 0, os.SEEK_SET)),
                 ("pread", lambda fd: os.pread(fd, 10, 1)), ("fsync", os.fsync)):

@@ -346,6 +346,22 @@ def test_trace_cmd_finds_each_tracer(guest):
     assert m.inside("trace-cmd", "reset").returncode == 0
 
 
+def test_trace_cmd_takes_each_trigger_away(guest):
+    """reset writes each line of the files back, behind a "!": counts, filters, and "unlimited"."""
+    m = guest(ANY)
+    for text in ("task_wake:traceoff:3", "task_wake:stacktrace", "task_*:traceon:2",
+                 "task_sleep:enable_event:sched:sched_switch:2"):
+        m.write("set_ftrace_filter", text, os.O_APPEND)
+    event = "events/sched/sched_wakeup/"
+    for text in ("stacktrace:3 if prio > 200", "traceoff if pid == 1 || pid == 2"):
+        m.write(event + "trigger", text, os.O_APPEND)
+    assert len(m.read("set_ftrace_filter").splitlines()) > 4
+    assert len([x for x in m.read(event + "trigger").splitlines() if x[0] != "#"]) == 2
+    assert m.inside("trace-cmd", "reset").returncode == 0
+    assert m.read("set_ftrace_filter") == "#### all functions enabled ####\n"
+    assert not [x for x in m.read(event + "trigger").splitlines() if x[0] != "#"]
+
+
 def test_inside_takes_rights_away(guest):
     """A program cannot reach this machine's tracer, nor have it count, root or not, what the
     guest has not is this machine's."""

@@ -15,8 +15,8 @@ struct seq {
 	char buf[CTL_RECORD];
 };
 void seq_printf(struct seq *s, const char *fmt, ...) printf_like(2, 3);
-/* For files of many lines, in a tenth of the time: a text; n times the same; a decimal number behind
- * as many of `fill` as make it `width` characters, of 20 at most. */
+/* The same for files of many lines, in a tenth of the time: a text, n characters of one kind, and a
+ * decimal number behind as many of `fill` as make it `width` characters, of 20 at most. */
 void seq_puts(struct seq *s, const char *text);
 void seq_fill(struct seq *s, char fill, int n);
 void seq_decimal(struct seq *s, u64 v, int width, char fill);

@@ -30,7 +30,7 @@ enum {
 
 /*
  * In the count of a read, from trace_pipe_raw: it wants full pages at once, or else what has waited
- * for buffer_percent, as splice(); or, as poll(), it waits for that in any case. With neither, the
+ * for buffer_percent, as splice(). Or it waits for that in any case, as poll(). With neither, the
  * first entry is enough.
  */
 #define P9_READ_PAGES (1u << 31)

@@ -17,7 +17,8 @@
  * and is the answer to a read that comes within this time, unless anything is changed before. */
 #define EARLY_NS 2000000
 
-/* While tracing is off the guest answers each read of pages with their end. poll() asks as often. */
+/* While tracing is off the guest answers each read of pages with their end. So poll() asks again
+ * behind a pause. */
 #define OFF_PAUSE_NS 100000000
 
 /* A read that has no answer yet, or a poll(), which takes nothing. */
@@ -29,7 +30,7 @@ struct read {
 	uint64_t offset;
 	bool now; /* it does not wait for the guest to have something */
 	bool poll;
-	uint32_t wants; /* of PAGES: 0, the first entry; P9_READ_PAGES; P9_READ_PERCENT */
+	uint32_t wants; /* of PAGES: P9_READ_PAGES, P9_READ_PERCENT, or 0 */
 	char *buf;
 };
 
