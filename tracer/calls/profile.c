@@ -10,6 +10,7 @@
 #include <kernel/mm/kmalloc.h>
 #include <kernel/patch_path.h>
 #include <kernel/time.h>
+#include <tracer/core/calls.h>
 #include <tracer/core/client.h>
 #include <tracer/core/filter.h>
 #include <tracer/core/returns.h>
@@ -56,7 +57,7 @@ static bool is_counting(void)
 	return __atomic_load_n(&counting, __ATOMIC_ACQUIRE);
 }
 
-bool profile_enter(struct task_return *r)
+static bool profile_enter(struct task_return *r)
 {
 	struct count *c = is_counting() ? count_here(r->ip) : NULL;
 
@@ -67,7 +68,7 @@ bool profile_enter(struct task_return *r)
 	return true;
 }
 
-void profile_leave(const struct task_return *r, unsigned int depth)
+static void profile_leave(const struct task_return *r, unsigned int depth)
 {
 	u64 ticks = arch_clock() - r->clock, ns = clock_delta_to_ns(ticks);
 	struct count *c;
@@ -94,7 +95,7 @@ static void profile_switched(struct task *prev, struct task *next, u64 away,
 }
 PATCH_INDIRECT(clients_switched, profile_switched);
 
-bool profile_is_on(void)
+static bool profile_is_on(void)
 {
 	mutex_assert_held(&trace_mutex);
 	return on;
@@ -108,14 +109,50 @@ static int allow_tracer(struct ctl_handle *h, const struct tracer *tracer)
 			 "function_profile_enabled is 1, and takes "
 			 "the returns that function_graph needs");
 }
-TRACE_CLIENT(profiler, .allows = allow_tracer, .switched = profile_switched);
 
-u32 profile_want(unsigned int w)
+static u32 profile_want(unsigned int w)
 {
 	if (!profile_is_on())
 		return 0;
 	return instance_takes_word(&trace_top, w);
 }
+
+static bool function_profiled(struct task_return *r, unsigned int depth)
+{
+	struct trace_call c;
+	bool taken;
+
+	(void)depth;
+	call_begin(&c, r->ip, r->ret);
+	call_record(&c, r->ip, r->ret);
+	call_finish(&c);
+	taken = c.recorded && profile_enter(r);
+	call_end(&c);
+	return taken;
+}
+PATCH_INDIRECT(trace_take_return, function_profiled);
+
+static void profile_returned(struct task_return *r, unsigned int depth)
+{
+	irq_state_t state = arch_irq_save();
+
+	profile_leave(r, depth);
+	arch_irq_restore(state);
+}
+PATCH_INDIRECT(trace_returned, profile_returned);
+
+static struct trace_ops profile_ops = {
+	.entry = trace_entry_return,
+	.enter = function_profiled,
+	.leave = profile_returned,
+};
+
+static struct trace_ops *ops_of_profile(void)
+{
+	return profile_is_on() ? &profile_ops : NULL;
+}
+TRACE_CLIENT(profiler, .wants = profile_want, .ops = ops_of_profile,
+	     .allows = allow_tracer, .switched = profile_switched);
 
 /* Replace what was counted, and switch. The memory of `new` belongs to this function. */
 static int change_counts(struct ctl_handle *h, bool to, struct count *new)

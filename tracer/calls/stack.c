@@ -10,8 +10,10 @@
 #include <kernel/lock/mutex.h>
 #include <kernel/mm/kmalloc.h>
 #include <kernel/param.h>
+#include <kernel/patch_path.h>
 #include <kernel/printk.h>
 #include <kernel/sched/task.h>
+#include <tracer/core/client.h>
 #include <tracer/core/filter.h>
 #include <tracer/core/ops.h>
 #include <tracer/sites/sites.h>
@@ -68,7 +70,7 @@ static bool is_left_out(unsigned int site)
 	return bits && filter_stack.count && !site_test(bits, site);
 }
 
-void stack_check(unsigned int site, unsigned long ip)
+static void stack_check(unsigned int site, unsigned long ip)
 {
 	const struct task *t = current_task();
 	volatile char here;
@@ -93,12 +95,20 @@ bool stack_is_traced(void)
 	return enabled;
 }
 
-u32 stack_want(unsigned int w)
+static u32 stack_want(unsigned int w)
 {
 	if (!stack_is_traced())
 		return 0;
 	return filter_stack.count ? site_bits.stack[w] : ~0u;
 }
+
+static u32 stack_need(void)
+{
+	return stack_is_traced() ? NEED_CALLS : 0;
+}
+PATCH_INDIRECT(clients_called, stack_check);
+TRACE_CLIENT(stack, .needs = stack_need, .wants = stack_want,
+	     .called = stack_check);
 
 /* ---- Control files ----------------------------------------------------------- */
 

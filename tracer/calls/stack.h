@@ -9,11 +9,7 @@
 
 #include <kernel/types.h>
 
-/* The site's call, which returns to ip, has just been made. Interrupts off, not for an NMI's. */
-void stack_check(unsigned int site, unsigned long ip);
-
-/* Does it run, and the sites of word w that must be on for it. Context: trace_mutex held. */
+/* Does it run? Context: trace_mutex held. */
 bool stack_is_traced(void);
-u32 stack_want(unsigned int w);
 
 #endif

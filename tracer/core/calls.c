@@ -7,31 +7,20 @@
 #include <kernel/patch_path.h>
 #include <kernel/sched/task.h>
 #include <tracer/core/filter.h>
-#include <tracer/graph/graph.h>
 #include <tracer/core/returns.h>
 #include <tracer/ring/ring_internal.h>
 #include <tracer/ring/ring_more.h>
 #include <tracer/sites/sites.h>
 #include <tracer/core/options.h>
-#include <tracer/calls/profile.h>
-#include <tracer/calls/stack.h>
+#include <tracer/core/client.h>
 #include <tracer/core/triggers.h>
 
-/* A call, while C code deals with it. Interrupts are off meanwhile. */
-struct call {
-	irq_state_t state;
-	bool irqs_off;			/* they were before */
-	int site;			/* negative: none that is known */
-	bool recorded;			/* the filters let it pass */
-	const struct trigger *triggers; /* that come behind it, or NULL */
-};
-
 /* What comes before the call is recorded. */
-static always_inline struct call begin_call(unsigned long ip,
-					    unsigned long parent)
+static always_inline struct trace_call begin_call(unsigned long ip,
+						  unsigned long parent)
 {
 	irq_state_t state = arch_irq_save();
-	struct call c = {
+	struct trace_call c = {
 		.state = state,
 		.irqs_off = arch_irq_was_off(state),
 		.site = site_find(ip - arch_site_length),
@@ -39,7 +28,7 @@ static always_inline struct call begin_call(unsigned long ip,
 
 	if (c.site < 0)
 		return c;
-	stack_check(c.site, ip);
+	clients_called(c.site, ip);
 	c.triggers = triggers_before(c.site);
 	c.recorded = instance_takes(&trace_top, c.site);
 	instances_call(c.site, ip, parent, c.irqs_off);
@@ -55,7 +44,7 @@ static always_inline bool record_in_ring(unsigned long ip, unsigned long parent,
 }
 
 /* What comes behind it. */
-static always_inline void finish_call(const struct call *c)
+static always_inline void finish_call(const struct trace_call *c)
 {
 	if (c->triggers)
 		triggers_after(c->triggers, c->irqs_off);
@@ -86,8 +75,8 @@ static noinline void record_more(unsigned long ip, unsigned long parent,
  * Record a call as the tracer function does, if that is the one that runs: a task may have loaded
  * its ops long before another tracer was selected.
  */
-static always_inline void record_call(const struct call *c, unsigned long ip,
-				      unsigned long parent)
+static always_inline void record_call(const struct trace_call *c,
+				      unsigned long ip, unsigned long parent)
 {
 	const struct tracer *tracer = READ_ONCE(trace_top.tracer);
 
@@ -102,7 +91,7 @@ static always_inline void record_call(const struct call *c, unsigned long ip,
 static void function_called(unsigned long ip, unsigned long parent,
 			    struct trace_ops *ops)
 {
-	struct call c = begin_call(ip, parent);
+	struct trace_call c = begin_call(ip, parent);
 
 	(void)ops;
 	record_call(&c, ip, parent);
@@ -111,53 +100,21 @@ static void function_called(unsigned long ip, unsigned long parent,
 }
 PATCH_INDIRECT(trace_entry_call, function_called);
 
-static bool function_entered(struct task_return *r, unsigned int depth)
+void call_begin(struct trace_call *c, unsigned long ip, unsigned long parent)
 {
-	struct call c = begin_call(r->ip, r->ret);
-	bool taken = c.recorded && graph_record(r, c.irqs_off);
-
-	(void)depth;
-	finish_call(&c);
-	arch_irq_restore(c.state);
-	return taken;
+	*c = begin_call(ip, parent);
 }
-PATCH_INDIRECT(trace_take_return, function_entered);
 
-static struct trace_ops graph_ops = {
-	.entry = trace_entry_return,
-	.enter = function_entered,
-	.leave = graph_leave,
-};
-
-static bool function_profiled(struct task_return *r, unsigned int depth)
+void call_record(const struct trace_call *c, unsigned long ip,
+		 unsigned long parent)
 {
-	struct call c = begin_call(r->ip, r->ret);
-	bool taken;
-
-	(void)depth;
-	record_call(&c, r->ip, r->ret);
-	finish_call(&c);
-	taken = c.recorded && profile_enter(r);
-	arch_irq_restore(c.state);
-	return taken;
+	record_call(c, ip, parent);
 }
-PATCH_INDIRECT(trace_take_return, function_profiled);
 
-static void profile_returned(struct task_return *r, unsigned int depth)
+void call_finish(const struct trace_call *c)
 {
-	irq_state_t state = arch_irq_save();
-
-	profile_leave(r, depth);
-	arch_irq_restore(state);
+	finish_call(c);
 }
-PATCH_INDIRECT(trace_returned, profile_returned);
-
-/* While the profiler runs, whatever else does. */
-static struct trace_ops profile_ops = {
-	.entry = trace_entry_return,
-	.enter = function_profiled,
-	.leave = profile_returned,
-};
 
 /* ---- Which calls go to C ------------------------------------------------------
  *
@@ -233,10 +190,11 @@ void (*calls_entry(unsigned int site))(void)
 struct trace_ops *calls_ops(const struct tracer *tracer)
 {
 	const struct trace_ops *wanted = trace_wants(tracer);
+	struct trace_ops *own = clients_ops();
 
-	if (profile_is_on())
-		return &profile_ops;
-	if (!triggers_any() && !stack_is_traced() && !instances_trace() &&
+	if (own)
+		return own;
+	if (!(clients_need() & NEED_CALLS) && !instances_trace() &&
 	    !(wanted == &trace_ops_ring &&
 	      (trace_top.options & MORE_OF_A_CALL)))
 		return NULL;
@@ -245,7 +203,7 @@ struct trace_ops *calls_ops(const struct tracer *tracer)
 			set_in_c(true);
 		return &choose_ops;
 	}
-	return tracer->graph ? &graph_ops : &call_ops;
+	return tracer->c_ops ?: &call_ops;
 }
 
 bool calls_all_in_c(const struct trace_ops *ops)
@@ -255,17 +213,12 @@ bool calls_all_in_c(const struct trace_ops *ops)
 
 unsigned int calls_users(unsigned int site)
 {
-	unsigned int w = site / 32, n = instances_users(site);
-	u32 bit = 1u << site % 32;
-
-	n += trace_wants(trace_top.tracer) && instance_takes(&trace_top, site);
-	n += !!(triggers_want(w) & bit);
-	n += !!(stack_want(w) & bit);
-	return n + !!(profile_want(w) & bit);
+	return instances_users(site) + clients_users(site) +
+	       (trace_wants(trace_top.tracer) &&
+		instance_takes(&trace_top, site));
 }
 
 u32 calls_want(unsigned int w)
 {
-	return triggers_want(w) | stack_want(w) | profile_want(w) |
-	       instances_want(w);
+	return clients_want(w) | instances_want(w);
 }

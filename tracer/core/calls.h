@@ -6,8 +6,32 @@
 #ifndef TRACER_CALLS_H
 #define TRACER_CALLS_H
 
+#include <kernel/cpu/cpu.h>
 #include <kernel/types.h>
 #include <tracer/core/tracer.h>
+
+/* A call, while C code deals with it. Interrupts are off meanwhile. */
+struct trace_call {
+	irq_state_t state;
+	bool irqs_off;			/* they were before */
+	int site;			/* negative: none that is known */
+	bool recorded;			/* the filters let it pass */
+	const struct trigger *triggers; /* that come behind it, or NULL */
+};
+
+/*
+ * For ops of a room above: what comes before the call that returns to ip is recorded; recording it
+ * as the tracer function does, if that one runs; and what comes behind it. call_end() gives the
+ * interrupts back. No site.
+ */
+void call_begin(struct trace_call *c, unsigned long ip, unsigned long parent);
+void call_record(const struct trace_call *c, unsigned long ip,
+		 unsigned long parent);
+void call_finish(const struct trace_call *c);
+static always_inline void call_end(const struct trace_call *c)
+{
+	arch_irq_restore(c->state);
+}
 
 /* The ops that trampolines must use with this tracer. NULL: its own. And the sites of word w
  * that must be on for that. Context: trace_mutex held. */

@@ -99,10 +99,13 @@ noinline int clients_marked(struct ctl_handle *h, const char *text, size_t len)
 	return err;
 }
 
-/* Those that have `switched`, and NULL behind them; written at boot. */
-static void (*switch_hooks[SWITCH_CLIENTS + 1])(struct task *prev,
-						struct task *next, u64 away,
-						unsigned long hook_ip);
+/* Those that have `switched`, `called` and `wants`, and NULL behind them. Written at boot. */
+static void (*switch_hooks[CLIENT_HOOKS + 1])(struct task *prev,
+					      struct task *next, u64 away,
+					      unsigned long hook_ip);
+static void (*call_hooks[CLIENT_HOOKS + 1])(unsigned int site,
+					    unsigned long ip);
+static u32 (*want_hooks[CLIENT_HOOKS + 1])(unsigned int w);
 
 noinline void clients_switched(struct task *prev, struct task *next, u64 away,
 			       unsigned long hook_ip)
@@ -111,21 +114,65 @@ noinline void clients_switched(struct task *prev, struct task *next, u64 away,
 		switch_hooks[i](prev, next, away, hook_ip);
 }
 
-static void find_switch_hooks(void)
+noinline void clients_called(unsigned int site, unsigned long ip)
+{
+	for (unsigned int i = 0; call_hooks[i]; i++)
+		call_hooks[i](site, ip);
+}
+
+u32 clients_want(unsigned int w)
+{
+	u32 sites = 0;
+
+	for (unsigned int i = 0; want_hooks[i]; i++)
+		sites |= want_hooks[i](w);
+	return sites;
+}
+
+unsigned int clients_users(unsigned int site)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; want_hooks[i]; i++)
+		n += want_hooks[i](site / 32) >> site % 32 & 1;
+	return n;
+}
+
+struct trace_ops *clients_ops(void)
 {
 	const struct trace_client *c;
-	unsigned int n = 0;
+	struct trace_ops *ops = NULL;
+
+	for_each_client(c) if (!ops && c->ops) ops = c->ops();
+	return ops;
+}
+
+/* Add a client's function to the hooks of that kind, and look whether the build knows the call. */
+#define ADD_HOOK(hooks, n, member, caller, c)                                  \
+	do {                                                                   \
+		if (!(c)->member)                                              \
+			break;                                                 \
+		if ((n) == CLIENT_HOOKS)                                       \
+			panic("%s: more than %u clients have `" #member "`",   \
+			      (c)->name, CLIENT_HOOKS);                        \
+		patch_path_check((caller), (c)->member);                       \
+		(hooks)[(n)++] = (c)->member;                                  \
+	} while (0)
+
+static void find_hooks(void)
+{
+	unsigned int switches = 0, calls = 0, wants = 0;
+	const struct trace_client *c;
 
 	for_each_client(c)
 	{
-		if (!c->switched)
-			continue;
-		if (n == SWITCH_CLIENTS)
-			panic("more than %u clients of the tracer have "
-			      "`switched`: %s",
-			      SWITCH_CLIENTS, c->name);
-		patch_path_check(clients_switched, c->switched);
-		switch_hooks[n++] = c->switched;
+		ADD_HOOK(switch_hooks, switches, switched, clients_switched, c);
+		ADD_HOOK(call_hooks, calls, called, clients_called, c);
+		if (c->wants && wants == CLIENT_HOOKS)
+			panic("%s: more than %u clients have `wants`", c->name,
+			      CLIENT_HOOKS);
+		if (c->wants)
+			want_hooks[wants++] = c->wants;
 	}
 }
 
@@ -134,7 +181,7 @@ static void clients_start(void)
 {
 	const struct trace_client *c, *other;
 
-	find_switch_hooks();
+	find_hooks();
 	for_each_client(c) for (other = __start_trace_clients; other < c;
 				other++) if (!strcmp(other->name, c->name))
 		panic("two clients of the tracer are called %s", c->name);

@@ -4,7 +4,7 @@
  * so core names none of them. Every question and every moment stands here once. A client leaves
  * those NULL that do not concern it.
  *
- * Nothing here but `switched` is called at a call, in a trap or at a switch of tasks.
+ * Nothing here but `called` and `switched` is called at a call, in a trap or at a switch of tasks.
  */
 #ifndef TRACER_CLIENT_H
 #define TRACER_CLIENT_H
@@ -19,7 +19,8 @@ enum {
 	NEED_APART = 4,	 /* events of other instances than the top level */
 	NEED_DUMPER = 8, /* the task that dumps buffers */
 	NEED_C_FOR_RETURNS = 16, /* as NEED_C, of function_graph's calls */
-	NEEDS = 32,		 /* all are below */
+	NEED_CALLS = 32, /* C code sees the calls of the sites that it wants */
+	NEEDS = 64,	 /* all are below */
 };
 
 /* Context of all: a task, trace_mutex held. An error is explained in h. */
@@ -28,6 +29,11 @@ struct trace_client {
 
 	/* Which of the above does it need now? */
 	u32 (*needs)(void);
+
+	/* Of the sites of word w (32), those that must be on for it. At most CLIENT_HOOKS have it. */
+	u32 (*wants)(unsigned int w);
+	/* The ops that must take all calls, whichever tracer runs, or NULL. One client at most. */
+	struct trace_ops *(*ops)(void);
 
 	/* May a tracer be selected beside it? 0 or an error. */
 	int (*allows)(struct ctl_handle *h, const struct tracer *tracer);
@@ -64,13 +70,17 @@ struct trace_client {
 	int (*marked)(struct ctl_handle *h, const char *text, size_t len,
 		      unsigned long ip);
 
+	/* The site's call, which returns to ip, has just been made, and NEED_CALLS holds. Interrupts
+	 * off, no site, and a PATCH_INDIRECT(clients_called, ...). At most CLIENT_HOOKS have it. */
+	void (*called)(unsigned int site, unsigned long ip);
+
 	/* The CPU changes over from prev to next, which was away for so many ticks of arch_clock(),
 	 * or 0 while they count. hook_ip lies in the scheduler. Interrupts off, no site, and a
-	 * PATCH_INDIRECT(clients_switched, ...). At most SWITCH_CLIENTS have it. */
+	 * PATCH_INDIRECT(clients_switched, ...). At most CLIENT_HOOKS have it. */
 	void (*switched)(struct task *prev, struct task *next, u64 away,
 			 unsigned long hook_ip);
 };
-#define SWITCH_CLIENTS 4
+#define CLIENT_HOOKS 4
 
 #define TRACE_CLIENT(ident, ...)                                               \
 	static const struct trace_client trace_client_##ident REGISTER(        \
@@ -87,6 +97,10 @@ int clients_instance_leaves(struct ctl_handle *h,
 int clients_instance_ends(struct ctl_handle *h,
 			  const struct trace_instance *in);
 void clients_instance_gone(struct trace_instance *in);
+u32 clients_want(unsigned int w);
+unsigned int clients_users(unsigned int site);
+struct trace_ops *clients_ops(void);
+void clients_called(unsigned int site, unsigned long ip);
 void clients_trace_cleared(struct trace_instance *in, cpumask_t mask);
 void clients_sites_moved(void);
 int clients_prepare(struct ctl_handle *h, const struct tracer *tracer);

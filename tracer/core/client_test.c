@@ -54,7 +54,7 @@ static void use_all(struct ktest_run *t)
 		   trace_test_add("instances/a/set_ftrace_filter",
 				  "victim_other:dump victim_leaf:traceoff"),
 		   0);
-	KEXPECT_EQ(t, needs_now(), NEED_DUMPER);
+	KEXPECT_EQ(t, needs_now(), NEED_DUMPER | NEED_CALLS);
 	KEXPECT_EQ(t, put("instances/a/snapshot", "1"), 0);
 	KEXPECT_EQ(t,
 		   put("instances/a/events/sched/sched_wakeup/trigger",
@@ -108,6 +108,7 @@ KTEST(clients_walk, "clients.each_goes_through_each_moment")
 	KEXPECT(t, !(clients_need() & NEED_DUMPER));
 	KEXPECT_EQ(t, clients_instance_ends(&h, in), 0);
 	KEXPECT_EQ(t, clients_need(), NEED_C_FOR_RETURNS);
+	KEXPECT(t, !clients_ops());
 	mutex_unlock(&trace_mutex);
 	KEXPECT_EQ(t, put("max_graph_depth", "0"), 0);
 	KEXPECT_EQ(t, needs_now(), before);

@@ -18,6 +18,8 @@ struct tracer {
 	const char *name;
 	/* What live calls do while recording; NULL: it needs no site. */
 	struct trace_ops *ops;
+	/* The same where C code must see the calls; NULL: as the tracer function. */
+	struct trace_ops *c_ops;
 	bool graph; /* the buffer is shown as a call graph */
 	u8 latency; /* what a latency tracer measures; it uses the snapshot's memory */
 };

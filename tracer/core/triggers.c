@@ -94,7 +94,8 @@ bool triggers_switch_apart(void)
 
 static u32 triggers_need(void)
 {
-	return triggers && triggers->dumps ? NEED_DUMPER : 0;
+	return (triggers ? NEED_CALLS : 0) |
+	       (triggers && triggers->dumps ? NEED_DUMPER : 0);
 }
 
 bool triggers_any(void)
@@ -103,7 +104,7 @@ bool triggers_any(void)
 	return triggers;
 }
 
-u32 triggers_want(unsigned int w)
+static u32 triggers_want(unsigned int w)
 {
 	mutex_assert_held(&trace_mutex);
 	return triggers ? triggers->sites[w] : 0;
@@ -416,5 +417,5 @@ bool triggers_show(struct seq *s, const struct trace_instance *in,
 	return false;
 }
 
-TRACE_CLIENT(triggers, .needs = triggers_need,
+TRACE_CLIENT(triggers, .needs = triggers_need, .wants = triggers_want,
 	     .instance_leaves = triggers_clear, .sites_moved = move_sites);

@@ -35,7 +35,6 @@ bool triggers_show(struct seq *s, const struct trace_instance *in,
 /* Are there any, and the sites of word w that must be on. Context:
  * trace_mutex held. */
 bool triggers_any(void);
-u32 triggers_want(unsigned int w);
 
 /* Does any of them switch event e, and for another instance than the top level? Context:
  * trace_mutex held. */

@@ -8,6 +8,7 @@
 #include <tracer/ring/ring_internal.h>
 #include <tracer/graph/graph.h>
 #include <tracer/core/returns.h>
+#include <tracer/core/calls.h>
 #include <tracer/core/client.h>
 #include <tracer/core/filter.h>
 #include <tracer/core/options.h>
@@ -95,7 +96,7 @@ static u32 text_offset(unsigned long ip)
  * buffer, interrupts every CPU after it has ended the session (tracer.c). So nothing
  * is written afterwards that the earlier tracer asked for.
  */
-bool graph_record(struct task_return *r, bool irqs_off)
+static bool graph_record(struct task_return *r, bool irqs_off)
 {
 	struct task *t = current_task();
 	enum verdict verdict = RECORD;
@@ -171,6 +172,27 @@ static void graph_switched(struct task *prev, struct task *next, u64 away,
 }
 PATCH_INDIRECT(clients_switched, graph_switched);
 
+/* While C code must see the calls for other clients, too. */
+static bool function_entered(struct task_return *r, unsigned int depth)
+{
+	struct trace_call c;
+	bool taken;
+
+	(void)depth;
+	call_begin(&c, r->ip, r->ret);
+	taken = c.recorded && graph_record(r, c.irqs_off);
+	call_finish(&c);
+	call_end(&c);
+	return taken;
+}
+PATCH_INDIRECT(trace_take_return, function_entered);
+
+static struct trace_ops graph_c_ops = {
+	.entry = trace_entry_return,
+	.enter = function_entered,
+	.leave = graph_leave,
+};
+
 static struct trace_ops trace_ops_graph = {
 	.entry = trace_entry_graph,
 	.enter = graph_enter,
@@ -178,7 +200,7 @@ static struct trace_ops trace_ops_graph = {
 };
 
 TRACER(function_graph, .name = "function_graph", .ops = &trace_ops_graph,
-       .graph = true);
+       .c_ops = &graph_c_ops, .graph = true);
 
 static u32 graph_need(void)
 {

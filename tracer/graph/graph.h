@@ -14,10 +14,8 @@ struct graph_limits {
 extern struct graph_limits graph_limits;
 void graph_limits_changed(void);
 
-/* What function_graph does at a call, and at its return (core/returns.h). Interrupts are off
- * for the first. irqs_off says whether they were off at the call. */
+/* What function_graph does at a call, and at its return (core/returns.h). */
 struct task_return;
-bool graph_record(struct task_return *r, bool irqs_off);
 bool graph_enter(struct task_return *r, unsigned int depth);
 void graph_leave(struct task_return *r, unsigned int depth);
 
