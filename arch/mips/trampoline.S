@@ -386,11 +386,9 @@ FUNCTION(trace_return)
 	sw	$t2, CPU_HEAD_RING_CUR($gp)
 	lw	$ra, TAKEN(RET)
 	sw	$t5, TASK_NR_RETURNS($t6)
+	jr	$ra
 	mtc0	$t1, C0_STATUS
-18:	jr	$ra
-	nop
-3:
-19:	b	2b
+3:	b	2b
 	mfc0	$t4, C0_COUNT
 4:	mtc0	$t1, C0_STATUS
 20:	addiu	$sp, $sp, -32
@@ -416,4 +414,4 @@ trampoline_end:
 	.globl	trampoline_masked
 trampoline_masked:
 	.4byte	7b, 8b, 9b, 11b, 12b, 10b, 13b, 14b, 15b, 16b
-	.4byte	17b, 18b, 19b, 20b, 0
+	.4byte	17b, 20b, 0

@@ -28,7 +28,8 @@ static always_inline struct trace_call begin_call(unsigned long ip,
 
 	if (c.site < 0)
 		return c;
-	clients_called(c.site, ip);
+	if (READ_ONCE(clients_call_hook))
+		clients_called(c.site, ip);
 	c.triggers = triggers_before(c.site);
 	c.recorded = instance_takes(&trace_top, c.site);
 	instances_call(c.site, ip, parent, c.irqs_off);
@@ -192,6 +193,7 @@ struct trace_ops *calls_ops(const struct tracer *tracer)
 	const struct trace_ops *wanted = trace_wants(tracer);
 	struct trace_ops *own = clients_ops();
 
+	clients_hook_calls();
 	if (own)
 		return own;
 	if (!(clients_need() & NEED_CALLS) && !instances_trace() &&

@@ -99,12 +99,10 @@ noinline int clients_marked(struct ctl_handle *h, const char *text, size_t len)
 	return err;
 }
 
-/* Those that have `switched`, `called` and `wants`, and NULL behind them. Written at boot. */
+/* Those that have `switched` and `wants`, and NULL behind them. Written at boot. */
 static void (*switch_hooks[CLIENT_HOOKS + 1])(struct task *prev,
 					      struct task *next, u64 away,
 					      unsigned long hook_ip);
-static void (*call_hooks[CLIENT_HOOKS + 1])(unsigned int site,
-					    unsigned long ip);
 static u32 (*want_hooks[CLIENT_HOOKS + 1])(unsigned int w);
 
 noinline void clients_switched(struct task *prev, struct task *next, u64 away,
@@ -114,10 +112,25 @@ noinline void clients_switched(struct task *prev, struct task *next, u64 away,
 		switch_hooks[i](prev, next, away, hook_ip);
 }
 
+void (*clients_call_hook)(unsigned int site, unsigned long ip);
+
 noinline void clients_called(unsigned int site, unsigned long ip)
 {
-	for (unsigned int i = 0; call_hooks[i]; i++)
-		call_hooks[i](site, ip);
+	void (*hook)(unsigned int site, unsigned long ip) =
+		READ_ONCE(clients_call_hook);
+
+	if (hook)
+		hook(site, ip);
+}
+
+void clients_hook_calls(void)
+{
+	void (*hook)(unsigned int site, unsigned long ip) = NULL;
+	const struct trace_client *c;
+
+	for_each_client(c) if (c->called && c->needs() & NEED_CALLS) hook =
+		c->called;
+	PATCH_HOOK_SET(clients_call_hook, clients_called, hook);
 }
 
 u32 clients_want(unsigned int w)
@@ -147,30 +160,22 @@ struct trace_ops *clients_ops(void)
 	return ops;
 }
 
-/* Add a client's function to the hooks of that kind, and look whether the build knows the call. */
-#define ADD_HOOK(hooks, n, member, caller, c)                                  \
-	do {                                                                   \
-		if (!(c)->member)                                              \
-			break;                                                 \
-		if ((n) == CLIENT_HOOKS)                                       \
-			panic("%s: more than %u clients have `" #member "`",   \
-			      (c)->name, CLIENT_HOOKS);                        \
-		patch_path_check((caller), (c)->member);                       \
-		(hooks)[(n)++] = (c)->member;                                  \
-	} while (0)
-
 static void find_hooks(void)
 {
-	unsigned int switches = 0, calls = 0, wants = 0;
+	unsigned int switches = 0, wants = 0, calls = 0;
 	const struct trace_client *c;
 
 	for_each_client(c)
 	{
-		ADD_HOOK(switch_hooks, switches, switched, clients_switched, c);
-		ADD_HOOK(call_hooks, calls, called, clients_called, c);
-		if (c->wants && wants == CLIENT_HOOKS)
-			panic("%s: more than %u clients have `wants`", c->name,
-			      CLIENT_HOOKS);
+		calls += !!c->called;
+		if (switches + !!c->switched > CLIENT_HOOKS ||
+		    wants + !!c->wants > CLIENT_HOOKS || calls > 1)
+			panic("%s: too many clients have the same hook",
+			      c->name);
+		if (c->switched) {
+			patch_path_check(clients_switched, c->switched);
+			switch_hooks[switches++] = c->switched;
+		}
 		if (c->wants)
 			want_hooks[wants++] = c->wants;
 	}

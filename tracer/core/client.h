@@ -70,8 +70,8 @@ struct trace_client {
 	int (*marked)(struct ctl_handle *h, const char *text, size_t len,
 		      unsigned long ip);
 
-	/* The site's call, which returns to ip, has just been made, and NEED_CALLS holds. Interrupts
-	 * off, no site, and a PATCH_INDIRECT(clients_called, ...). At most CLIENT_HOOKS have it. */
+	/* The site's call, which returns to ip, has just been made, while the client has NEED_CALLS.
+	 * Interrupts off, no site, and a PATCH_INDIRECT(clients_called, ...). One has it at most. */
 	void (*called)(unsigned int site, unsigned long ip);
 
 	/* The CPU changes over from prev to next, which was away for so many ticks of arch_clock(),
@@ -100,6 +100,9 @@ void clients_instance_gone(struct trace_instance *in);
 u32 clients_want(unsigned int w);
 unsigned int clients_users(unsigned int site);
 struct trace_ops *clients_ops(void);
+/* The one that must hear of calls, or NULL. And find it: calls are about to go to C. */
+extern void (*clients_call_hook)(unsigned int site, unsigned long ip);
+void clients_hook_calls(void);
 void clients_called(unsigned int site, unsigned long ip);
 void clients_trace_cleared(struct trace_instance *in, cpumask_t mask);
 void clients_sites_moved(void);
