@@ -177,4 +177,4 @@ class Image:
     @functools.cached_property
     def kept(self) -> list[int]:
         """And of those that stay off, because they run while text is patched."""
-        return self._table("kept_count", "kept_table")
+        return self._table("kept_off_count", "kept_off_table")

@@ -249,7 +249,7 @@ def test_many_functions(arch, tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
     text = table.read_text()
     assert re.search(rf"^site_count:\n\t.4byte {count + 1}$", text, re.M)  # and the stub's
-    assert re.search(r"^kept_count:\n\t.4byte 2$", text, re.M)
+    assert re.search(r"^kept_off_count:\n\t.4byte 2$", text, re.M)
 
 
 def test_patchpath_passes(image):
@@ -279,7 +279,7 @@ def test_patchpath_fails_on_a_site_that_can_be_switched(image, tmp_path):
     assert done.returncode == 1
     assert re.search(r"patchpath: site on the patching path: \w+ -> .*patch_write_back "
                      r"\(patch_write_back is a site\)", done.stderr), done.stderr
-    at = s["kept_table"] + 4 * image.kept.index(kept)
+    at = s["kept_off_table"] + 4 * image.kept.index(kept)
     elf = changed(image, tmp_path, at, bytes(4))
     done = tool("patchpath", image, str(elf))
     assert done.returncode == 1

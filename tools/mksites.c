@@ -25,7 +25,7 @@
  * that one is written whoever recorded it.
  *
  * Tables, in section .tables, as kernel/image/symbols.h and the tracer declare them:
- * site_table holds, ascending, one u32 a site: the offset from _text. kept_table holds those of
+ * site_table holds, ascending, one u32 a site: the offset from _text. kept_off_table holds those of
  * functions that run while text is patched: boot turns them off for good (lib/path.h), and
  * path_symbol and path_from say why. jump_table
  * holds the same of the jump labels, jump_distance how far each one jumps, and
@@ -268,7 +268,7 @@ static void emit(const char *path, const struct image *im, const char *record,
 		errx(1, "cannot write %s", path);
 	fprintf(f, "/* Made by tools/mksites. */\n\t.section .tables,\"a\"\n");
 	emit_sites(f, im, &found->sites, is_runtime(record));
-	emit_offsets(f, im, "kept_count", "kept_table", &found->kept);
+	emit_offsets(f, im, "kept_off_count", "kept_off_table", &found->kept);
 	emit_labels(f, im, &found->labels);
 	emit_offsets(f, im, "lock_count", "lock_table", &found->locks);
 	label(f, "symbol_count");
@@ -394,7 +394,7 @@ static void verify(const struct image *first, const struct findings *before,
 			  "a site of the second link alone");
 	verify_offsets(&im, is_runtime(o->record) ? &none : &found.sites,
 		       "site_count", "site_table");
-	verify_offsets(&im, &found.kept, "kept_count", "kept_table");
+	verify_offsets(&im, &found.kept, "kept_off_count", "kept_off_table");
 	verify_labels(&im, &found.labels);
 	verify_offsets(&im, &found.locks, "lock_count", "lock_table");
 	verify_offsets(&im, &functions, "symbol_count", "symbol_offset");

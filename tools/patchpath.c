@@ -8,7 +8,7 @@
  *   patchpath --arch A --sites F --objdump P image.elf
  *
  * The closure is computed from the disassembly (lib/path.h). mksites keeps its sites out of
- * the table of those that can be switched: site_table. They are in kept_table, which boot
+ * the table of those that can be switched: site_table. They are in kept_off_table, which boot
  * turns off for good. This program looks at what the finished image has in both. Two functions,
  * and what they call, may have no site at all: with RECORD=runtime the called function records
  * itself through the stub, and boot's conversion would run what it has just changed.
@@ -42,13 +42,14 @@ static void say_site(const struct image *im, const struct path *p,
 	fprintf(stderr, " (%s is a site)\n", image_name(im, addr));
 }
 
-/* No site of the path may be in site_table, and all must be in kept_table. */
+/* No site of the path may be in site_table, and all must be in kept_off_table. */
 static void check_sites(const struct image *im, const struct path *p,
 			const struct addresses *all)
 {
 	struct addresses switched =
 		table_addresses(im, "site_count", "site_table");
-	struct addresses kept = table_addresses(im, "kept_count", "kept_table");
+	struct addresses kept =
+		table_addresses(im, "kept_off_count", "kept_off_table");
 
 	for (size_t i = 0; i < all->count; i++) {
 		uint64_t addr = all->addr[i];

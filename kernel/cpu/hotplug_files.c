@@ -51,12 +51,12 @@ CTL_FILE(cpus_possible, .path = CPU_DIR "possible", .show = possible_show);
 
 static void cpu_show(struct ctl_handle *h, struct seq *s)
 {
-	seq_printf(s, "%d\n", cpu_online(h->cpu));
+	seq_printf(s, "%d\n", cpu_online(h->index));
 }
 
 static int explain_hotplug(struct ctl_handle *h, int err)
 {
-	unsigned int c = h->cpu;
+	unsigned int c = h->index;
 
 	switch (err) {
 	case 0:
@@ -87,7 +87,7 @@ static int cpu_write(struct ctl_handle *h, char *text)
 
 	if (err)
 		return err;
-	return explain_hotplug(h, on ? cpu_up(h->cpu) : cpu_down(h->cpu));
+	return explain_hotplug(h, on ? cpu_up(h->index) : cpu_down(h->index));
 }
 CTL_FILE(cpu_is_online, .path = CPU_DIR "cpu%u/online", .possible = true,
 	 .show = cpu_show, .write = cpu_write);

@@ -175,7 +175,7 @@ int ctl_open(const char *path, bool write, bool truncate,
 	if (!h)
 		return -ENOMEM;
 	h->file = w.file;
-	h->cpu = w.n;
+	h->index = w.n;
 	h->folder = w.folder;
 	h->truncate = truncate;
 	h->writing = write;

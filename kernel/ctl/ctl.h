@@ -74,7 +74,8 @@ struct ctl_file {
 
 struct ctl_handle {
 	const struct ctl_file *file;
-	unsigned int cpu;    /* for %u paths, the name's number for %s paths */
+	/* Which of the files of its path: the CPU's number for %u, the name's for %s. */
+	unsigned int index;
 	unsigned int folder; /* of file->folders. 0: it is the file at `path` */
 	bool truncate;
 	size_t text_len; /* bytes written so far */

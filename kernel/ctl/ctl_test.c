@@ -60,7 +60,7 @@ CTL_FILE(selftest_endless, .path = DIR "/endless", .read = endless_read);
 
 static void index_show(struct ctl_handle *h, struct seq *s)
 {
-	seq_printf(s, "%u\n", h->cpu);
+	seq_printf(s, "%u\n", h->index);
 }
 CTL_FILE(selftest_index, .path = DIR "/cpu%u/index", .show = index_show);
 
@@ -359,7 +359,7 @@ static CTL_FOLDERS(selftest_rooms, .path = ROOT "/rooms", .root = ROOT,
 
 static void which_show(struct ctl_handle *h, struct seq *s)
 {
-	seq_printf(s, "folder %u, %u\n", h->folder, h->cpu);
+	seq_printf(s, "folder %u, %u\n", h->folder, h->index);
 }
 CTL_FILE(selftest_which, .path = ROOT "/which/%u", .folders = &selftest_rooms,
 	 .show = which_show);

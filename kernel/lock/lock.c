@@ -18,7 +18,7 @@
 #define SPIN_GAP_NS (2 * NSEC_PER_MSEC)
 
 u32 spin_complain_ms = 1000;
-u32 *spin_complain_clears;
+u32 *cleared_by_complaint;
 
 void spin_init(struct spinlock *l, const char *name)
 {
@@ -47,7 +47,7 @@ static int next_cpu(const struct spinlock *l, u32 owner)
 static noinline void spin_complain(struct spinlock *l, unsigned long pc)
 {
 	int holder = READ_ONCE(l->holder), next;
-	u32 *clears = READ_ONCE(spin_complain_clears);
+	u32 *clears = READ_ONCE(cleared_by_complaint);
 
 	if (clears)
 		WRITE_ONCE(*clears, 0);

@@ -29,8 +29,8 @@ struct spinlock {
 /* After how long a CPU complains. A test lowers it. */
 extern u32 spin_complain_ms;
 
-/* What becomes false when a CPU complains. NULL: nothing. */
-extern u32 *spin_complain_clears;
+/* A flag that becomes 0 when a CPU complains. NULL: there is none. */
+extern u32 *cleared_by_complaint;
 
 void spin_init(struct spinlock *l, const char *name);
 irq_state_t spin_lock(struct spinlock *l);

@@ -265,7 +265,7 @@ static int stat_open(struct ctl_handle *h)
 		return -ENOMEM;
 	mutex_lock(&trace_mutex);
 	for (unsigned int i = 0; counts && i < symbol_count; i++) {
-		struct count c = *count_of(counts, h->cpu, i);
+		struct count c = *count_of(counts, h->index, i);
 
 		/* A call may return on another CPU than the one that has counted it. */
 		if (c.hits || c.ns)

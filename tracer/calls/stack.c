@@ -63,7 +63,7 @@ static void note_deepest(unsigned long ip, unsigned long top)
 }
 
 /* The bits of an empty filter are given back, at any moment: they are asked for once. */
-static bool is_left_out(unsigned int site)
+static bool is_filtered_out(unsigned int site)
 {
 	const u32 *bits = READ_ONCE(site_bits.stack);
 
@@ -79,7 +79,7 @@ static void stack_check(unsigned int site, unsigned long ip)
 	unsigned long top = bottom + TASK_STACK_SIZE;
 
 	if (!READ_ONCE(enabled) || sp <= bottom || sp > top ||
-	    top - sp <= READ_ONCE(deepest.here) || is_left_out(site) ||
+	    top - sp <= READ_ONCE(deepest.here) || is_filtered_out(site) ||
 	    (preempt_count() & PREEMPT_NMI) || !stack_try_lock())
 		return;
 	if (top - sp > deepest.here) {

@@ -105,7 +105,7 @@ KTEST(instances_folders, "instances.make_and_remove")
 	}
 	for (unsigned int i = 1; i < INSTANCES; i++)
 		KEXPECT(t, !trace_instances[i].rings && !site_bits.filter[i] &&
-				   !site_bits.excluded[i] &&
+				   !site_bits.left_out[i] &&
 				   !trace_instances[i].filter.modules &&
 				   !trace_instances[i].on);
 }

@@ -40,7 +40,7 @@ static void instances_start(void)
 		make_filter(&in->filter, in, &site_bits.filter[i],
 			    "set_ftrace_filter",
 			    "#### all functions enabled ####");
-		make_filter(&in->left_out, in, &site_bits.excluded[i],
+		make_filter(&in->left_out, in, &site_bits.left_out[i],
 			    "set_ftrace_notrace",
 			    "#### no functions disabled ####");
 	}
@@ -240,8 +240,8 @@ static void drop_instance(struct trace_instance *in)
 		ring_free(in->rings);
 	kfree(in->rings);
 	kfree(site_bits.filter[i]);
-	kfree(site_bits.excluded[i]);
-	site_bits.filter[i] = site_bits.excluded[i] = NULL;
+	kfree(site_bits.left_out[i]);
+	site_bits.filter[i] = site_bits.left_out[i] = NULL;
 	filter_forget(&in->filter);
 	filter_forget(&in->left_out);
 	in->on = false;
@@ -255,7 +255,7 @@ static int make_in(struct ctl_handle *h, struct trace_instance *in)
 	in->rings = kzalloc(2 * MAX_CPUS * sizeof(*in->rings));
 	in->spares = in->rings + MAX_CPUS;
 	site_bits.filter[i] = site_bitmap_alloc();
-	site_bits.excluded[i] = site_bitmap_alloc();
+	site_bits.left_out[i] = site_bitmap_alloc();
 	for (unsigned int n = 0; in->rings && n < 2 * MAX_CPUS; n++)
 		in->rings[n].in = in;
 	in->tracer = &tracer_nop;
@@ -263,7 +263,7 @@ static int make_in(struct ctl_handle *h, struct trace_instance *in)
 	instance_settle(in);
 	in->clock = 0;
 	in->buffer_percent = BUFFER_PERCENT_AT_BOOT;
-	if (!in->rings || !site_bits.filter[i] || !site_bits.excluded[i] ||
+	if (!in->rings || !site_bits.filter[i] || !site_bits.left_out[i] ||
 	    ring_resize(in->rings, cpus_present(), RING_DEFAULT_KB)) {
 		drop_instance(in);
 		return ctl_error(h, -ENOMEM,

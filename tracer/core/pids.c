@@ -21,11 +21,11 @@ struct pids {
 	s32 pid[];
 };
 
-/* Each NULL: empty. Written under trace_mutex, read with interrupts off. */
-struct both {
+/* The pids that are let through alone, and those that are not. Each NULL: empty. Written under trace_mutex, read with interrupts off. */
+struct pid_lists {
 	struct pids *yes, *no;
 };
-static struct both calls[INSTANCES], events[INSTANCES];
+static struct pid_lists calls[INSTANCES], events[INSTANCES];
 
 static bool pids_hold(const struct pids *list, s32 pid)
 {
@@ -42,7 +42,7 @@ static bool pids_hold(const struct pids *list, s32 pid)
 	return lo < list->nr && list->pid[lo] == pid;
 }
 
-static always_inline bool pids_pass(const struct both *lists, s32 pid)
+static always_inline bool pids_pass(const struct pid_lists *lists, s32 pid)
 {
 	const struct pids *yes = __atomic_load_n(&lists->yes, __ATOMIC_ACQUIRE);
 	const struct pids *no = __atomic_load_n(&lists->no, __ATOMIC_ACQUIRE);
@@ -60,7 +60,7 @@ bool pid_has_events(const struct trace_instance *in, s32 pid)
 	return pids_pass(&events[instance_number(in)], pid);
 }
 
-static bool any_pids(const struct both *lists)
+static bool any_pids(const struct pid_lists *lists)
 {
 	mutex_assert_held(&trace_mutex);
 	return lists->yes || lists->no;
@@ -76,11 +76,11 @@ bool event_pids_are_listed(const struct trace_instance *in)
 	return any_pids(&events[instance_number(in)]);
 }
 
-static void free_pids(struct both *lists)
+static void free_pids(struct pid_lists *lists)
 {
 	kfree(lists->yes);
 	kfree(lists->no);
-	*lists = (struct both){ 0 };
+	*lists = (struct pid_lists){ 0 };
 }
 
 void pids_forget(const struct trace_instance *in)
@@ -152,7 +152,7 @@ struct gone {
 	unsigned int nr;
 };
 
-static void inherit_both(struct both *lists, const struct task *parent,
+static void inherit_both(struct pid_lists *lists, const struct task *parent,
 			 const struct task *child, struct gone *gone)
 {
 	struct pids *old[] = { inherit_pids(&lists->yes, parent, child),
@@ -209,9 +209,9 @@ INIT_HOOK(INIT_TASK, pids_start);
 
 static struct pids **list_of(const struct ctl_handle *h)
 {
-	struct both *lists = strstr(h->file->path, "event") ?
-				     &events[h->folder] :
-				     &calls[h->folder];
+	struct pid_lists *lists = strstr(h->file->path, "event") ?
+					  &events[h->folder] :
+					  &calls[h->folder];
 
 	return strstr(h->file->path, "notrace") ? &lists->no : &lists->yes;
 }

@@ -12,18 +12,18 @@
 bool warning_ends_trace(void)
 {
 	mutex_assert_held(&trace_mutex);
-	return spin_complain_clears;
+	return cleared_by_complaint;
 }
 
 static void want_warning(bool on)
 {
-	WRITE_ONCE(spin_complain_clears, on ? &trace_top.on : NULL);
+	WRITE_ONCE(cleared_by_complaint, on ? &trace_top.on : NULL);
 }
 
 static void warning_show(struct ctl_handle *h, struct seq *s)
 {
 	(void)h;
-	seq_printf(s, "%d\n", !!READ_ONCE(spin_complain_clears));
+	seq_printf(s, "%d\n", !!READ_ONCE(cleared_by_complaint));
 }
 
 static int warning_write(struct ctl_handle *h, char *text)

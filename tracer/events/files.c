@@ -105,12 +105,12 @@ static void system_enable_show(struct ctl_handle *h, struct seq *s)
 {
 	seq_printf(s, "%c\n",
 		   events_state(instance_of(h), of_system,
-				event_system(h->cpu)));
+				event_system(h->index)));
 }
 
 static int system_enable_write(struct ctl_handle *h, char *text)
 {
-	return enable_chosen_events(h, text, of_system, event_system(h->cpu));
+	return enable_chosen_events(h, text, of_system, event_system(h->index));
 }
 TRACE_FILE(system_enable, .path = TRACING "events/%s/enable",
 	   .folders = &trace_folders, .name = event_system,
@@ -119,13 +119,14 @@ TRACE_FILE(system_enable, .path = TRACING "events/%s/enable",
 static void event_enable_show(struct ctl_handle *h, struct seq *s)
 {
 	seq_printf(s, "%c%s\n",
-		   events_state(instance_of(h), is_event, event_at(h->cpu)),
-		   event_is_held(event_at(h->cpu), instance_of(h)) ? "*" : "");
+		   events_state(instance_of(h), is_event, event_at(h->index)),
+		   event_is_held(event_at(h->index), instance_of(h)) ? "*" :
+								       "");
 }
 
 static int event_enable_write(struct ctl_handle *h, char *text)
 {
-	return enable_chosen_events(h, text, is_event, event_at(h->cpu));
+	return enable_chosen_events(h, text, is_event, event_at(h->index));
 }
 TRACE_FILE(event_enable, .path = TRACING "events/%s/enable",
 	   .folders = &trace_folders, .name = event_path,
@@ -177,7 +178,7 @@ static void event_filter_show(struct ctl_handle *h, struct seq *s)
 {
 	const struct event_filter *f;
 
-	f = event_at(h->cpu)->filters[h->folder];
+	f = event_at(h->index)->filters[h->folder];
 	seq_printf(s, "%s\n", f ? event_filter_text(f) : "none");
 }
 
@@ -204,7 +205,7 @@ static int set_filter(struct ctl_handle *h, struct event *e, const char *text)
 
 static int event_filter_write(struct ctl_handle *h, char *text)
 {
-	return set_filter(h, event_at(h->cpu), ctl_strip(text));
+	return set_filter(h, event_at(h->index), ctl_strip(text));
 }
 TRACE_FILE(event_filter, .path = TRACING "events/%s/filter",
 	   .folders = &trace_folders, .name = event_path,
@@ -214,7 +215,7 @@ TRACE_FILE(event_filter, .path = TRACING "events/%s/filter",
 /* A system's filter goes to each of its events that has the fields, Linux's rule. */
 static int system_filter_write(struct ctl_handle *h, char *text)
 {
-	const char *system = event_system(h->cpu), *what = NULL;
+	const char *system = event_system(h->index), *what = NULL;
 	struct event_filter *f;
 	unsigned int at = 0, set = 0;
 	struct event *e;
@@ -276,12 +277,12 @@ static int take_trigger(struct ctl_handle *h, char *text, struct event *e)
 
 static int event_trigger_read(struct ctl_handle *h, struct seq *s)
 {
-	return put_event_trigger(h, s, event_at(h->cpu));
+	return put_event_trigger(h, s, event_at(h->index));
 }
 
 static int event_trigger_put(struct ctl_handle *h, char *text)
 {
-	return take_trigger(h, text, event_at(h->cpu));
+	return take_trigger(h, text, event_at(h->index));
 }
 TRACE_FILE(event_trigger, .path = TRACING "events/%s/trigger",
 	   .folders = &trace_folders, .name = event_path,

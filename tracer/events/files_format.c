@@ -10,7 +10,7 @@
 
 static void event_id_show(struct ctl_handle *h, struct seq *s)
 {
-	seq_printf(s, "%u\n", event_id(event_at(h->cpu)));
+	seq_printf(s, "%u\n", event_id(event_at(h->index)));
 }
 CTL_FILE(event_id, .path = TRACING "events/%s/id", .folders = &trace_folders,
 	 .name = event_path, .show = event_id_show);
@@ -45,7 +45,7 @@ static int put_format(struct ctl_handle *h, struct seq *s, const char *name,
 
 static int event_format_read(struct ctl_handle *h, struct seq *s)
 {
-	const struct event *e = event_at(h->cpu);
+	const struct event *e = event_at(h->index);
 
 	return put_format(h, s, e->name, event_id(e), e->fields, e->text);
 }
@@ -136,7 +136,7 @@ static const char *own_path(unsigned int i)
 
 static int own_format_read(struct ctl_handle *h, struct seq *s)
 {
-	const struct own_format *o = &own_formats[h->cpu];
+	const struct own_format *o = &own_formats[h->index];
 
 	return put_format(h, s, o->name, o->id, o->fields, o->text);
 }
@@ -145,7 +145,7 @@ CTL_FILE(own_format, .path = TRACING "events/%s/format",
 
 static void own_id_show(struct ctl_handle *h, struct seq *s)
 {
-	seq_printf(s, "%u\n", own_formats[h->cpu].id);
+	seq_printf(s, "%u\n", own_formats[h->index].id);
 }
 CTL_FILE(own_id, .path = TRACING "events/%s/id", .folders = &trace_folders,
 	 .name = own_path, .show = own_id_show);

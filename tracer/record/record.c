@@ -38,7 +38,7 @@
 #include <kernel/sched/task.h>
 #include <kernel/lock/mutex.h>
 #include <kernel/mm/kmalloc.h>
-#include <tracer/sites/kept.h>
+#include <tracer/sites/kept_off.h>
 #include <tracer/sites/sites.h>
 #include <tracer/core/tracer.h>
 #include <tracer/core/filter.h>
@@ -120,7 +120,7 @@ static void convert_one(struct turn *turn, u32 offset, long delta)
 	int err;
 
 	/* Boot has dealt with those that are kept, but it began before. */
-	if (site_find(site) >= 0 || site_is_kept(site)) {
+	if (site_find(site) >= 0 || site_is_kept_off(site)) {
 		turn->known++;
 		return;
 	}

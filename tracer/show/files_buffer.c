@@ -210,13 +210,13 @@ CTL_FILE(trace, .path = TRACING "trace", .folders = &trace_folders,
 
 static int cpu_trace_open(struct ctl_handle *h)
 {
-	return trace_show_open(h, shown_rings(instance_of(h)), 1u << h->cpu);
+	return trace_show_open(h, shown_rings(instance_of(h)), 1u << h->index);
 }
 
 static int cpu_trace_write(struct ctl_handle *h, char *text)
 {
 	(void)text;
-	return clear_buffer(h, 1u << h->cpu);
+	return clear_buffer(h, 1u << h->index);
 }
 CTL_FILE(cpu_trace, .path = TRACING "per_cpu/cpu%u/trace",
 	 .folders = &trace_folders, .open = cpu_trace_open,
@@ -236,7 +236,7 @@ static void cpu_stats_show(struct ctl_handle *h, struct seq *s)
 	const struct trace_instance *in = instance_of(h);
 	struct ring_stats r;
 
-	ring_stats(in->rings, h->cpu, &r);
+	ring_stats(in->rings, h->index, &r);
 	seq_printf(s, "entries: %llu\n", (unsigned long long)r.held);
 	seq_printf(s, "overrun: %llu\n", (unsigned long long)r.overwritten);
 	seq_printf(s, "commit overrun: 0\n");
@@ -320,7 +320,7 @@ CTL_FILE(trace_pipe, .path = TRACING "trace_pipe", .folders = &trace_folders,
 
 static int cpu_pipe_open(struct ctl_handle *h)
 {
-	return pipe_open_on(h, 1u << h->cpu);
+	return pipe_open_on(h, 1u << h->index);
 }
 CTL_FILE(cpu_trace_pipe, .path = TRACING "per_cpu/cpu%u/trace_pipe",
 	 .folders = &trace_folders, .open = cpu_pipe_open,
@@ -343,7 +343,7 @@ static void buffer_size_show(struct ctl_handle *h, struct seq *s)
 
 static void cpu_buffer_size_show(struct ctl_handle *h, struct seq *s)
 {
-	seq_printf(s, "%lu\n", ring_kb(instance_of(h)->rings, h->cpu));
+	seq_printf(s, "%lu\n", ring_kb(instance_of(h)->rings, h->index));
 }
 
 static int buffer_set_size(struct ctl_handle *h, const char *text,
@@ -376,7 +376,7 @@ TRACE_FILE(buffer_size_kb, .path = TRACING "buffer_size_kb",
 
 static int cpu_buffer_size_write(struct ctl_handle *h, char *text)
 {
-	return buffer_set_size(h, text, 1u << h->cpu);
+	return buffer_set_size(h, text, 1u << h->index);
 }
 TRACE_FILE(cpu_buffer_size_kb, .path = TRACING "per_cpu/cpu%u/buffer_size_kb",
 	   .folders = &trace_folders, .show = cpu_buffer_size_show,

@@ -309,7 +309,7 @@ static int raw_open_on(struct ctl_handle *h, const struct ring *set)
 {
 	struct raw *raw = kmalloc(sizeof(*raw));
 
-	if (!raw || ring_cursor_open(&raw->cursor, set, h->cpu, false)) {
+	if (!raw || ring_cursor_open(&raw->cursor, set, h->index, false)) {
 		kfree(raw);
 		return -ENOMEM;
 	}
@@ -437,7 +437,7 @@ static int snapshot_raw_read(struct ctl_handle *h, struct seq *s)
 	struct raw *raw = h->priv;
 
 	if (raw->given == PAGE_SIZE) {
-		if (!(snapshot_cpus(instance_of(h)) >> h->cpu & 1) ||
+		if (!(snapshot_cpus(instance_of(h)) >> h->index & 1) ||
 		    !raw_page_fill(&raw->cursor, raw->page))
 			return 0;
 		raw->given = 0;

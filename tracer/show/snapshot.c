@@ -189,7 +189,7 @@ static int snapshot_open(struct ctl_handle *h)
 
 static int cpu_snapshot_open(struct ctl_handle *h)
 {
-	return snapshot_open_on(h, 1u << h->cpu);
+	return snapshot_open_on(h, 1u << h->index);
 }
 
 /* clang-format off */
@@ -268,7 +268,7 @@ static int snapshot_write(struct ctl_handle *h, char *text)
 
 static int cpu_snapshot_write(struct ctl_handle *h, char *text)
 {
-	return write_on(h, text, 1u << h->cpu);
+	return write_on(h, text, 1u << h->index);
 }
 
 CTL_FILE(snapshot, .path = TRACING "snapshot", .folders = &trace_folders,

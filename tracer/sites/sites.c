@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The site table: look-ups, and the conversion of all sites at boot. */
 #include <tracer/sites/sites.h>
-#include <tracer/sites/kept.h>
+#include <tracer/sites/kept_off.h>
 
 #include <arch/arch_trace.h>
 #include <kernel/errno.h>
@@ -161,7 +161,7 @@ static void bitmaps_alloc(void)
 	live_calls.patchable = bits;
 	live_calls.enabled = bits + words;
 	site_bits.filter[0] = bits + 2 * words;
-	site_bits.excluded[0] = bits + 3 * words;
+	site_bits.left_out[0] = bits + 3 * words;
 	live_calls.touched = bits + 4 * words;
 	live_jumps.patchable = bits + AT_BOOT * words;
 	live_jumps.enabled = live_jumps.patchable + jump_words;
@@ -215,14 +215,14 @@ static notrace unsigned int convert_set(const struct live_set *set,
 }
 
 /* These are in no table of what can be switched, so nothing turns them on again. */
-static notrace void convert_kept(long delta)
+static notrace void convert_kept_off(long delta)
 {
-	for (unsigned int i = 0; i < kept_count; i++) {
-		unsigned long site = site_entry_address(&kept_table[i]);
+	for (unsigned int i = 0; i < kept_off_count; i++) {
+		unsigned long site = site_entry_address(&kept_off_table[i]);
 		int err = arch_site_prepare(site, LIVE_CALL, delta);
 
-		site_boot.kept += !err;
-		site_boot.kept_skipped += err == -ERANGE;
+		site_boot.kept_off += !err;
+		site_boot.kept_off_skipped += err == -ERANGE;
 		if (arch_sync_each_site)
 			site_sync(site);
 	}
@@ -231,7 +231,7 @@ static notrace void convert_kept(long delta)
 /* notrace, and what it calls: the CPU would run what it has just changed (tools/patchpath). */
 static noinline notrace void sites_convert_all(long delta)
 {
-	convert_kept(delta);
+	convert_kept_off(delta);
 	site_boot.patched =
 		convert_set(&live_calls, site_count, delta, &site_boot.skipped);
 	site_boot.failed = site_count - site_boot.patched - site_boot.skipped;
@@ -324,17 +324,17 @@ static unsigned int report_set(const struct live_set *set, unsigned int count,
 }
 
 /* Those that conversion has left as they were compiled. */
-static unsigned int report_kept(unsigned int lines)
+static unsigned int report_kept_off(unsigned int lines)
 {
 	unsigned int said = 0;
 
-	for (unsigned int i = 0; i < kept_count && said < lines; i++) {
+	for (unsigned int i = 0; i < kept_off_count && said < lines; i++) {
 		struct live l =
-			live_of_site(site_entry_address(&kept_table[i]));
+			live_of_site(site_entry_address(&kept_off_table[i]));
 
 		if (arch_live_read(l) == arch_live_bytes(l, false))
 			continue;
-		report_call(site_entry_address(&kept_table[i]));
+		report_call(site_entry_address(&kept_off_table[i]));
 		said++;
 	}
 	return said;
@@ -342,10 +342,11 @@ static unsigned int report_kept(unsigned int lines)
 
 void sites_report(void)
 {
-	unsigned int calls = site_count + kept_count, all = calls + jump_count;
+	unsigned int calls = site_count + kept_off_count,
+		     all = calls + jump_count;
 	unsigned int patched =
-		site_boot.patched + site_boot.kept + site_boot.jumps;
-	unsigned int skipped = site_boot.skipped + site_boot.kept_skipped +
+		site_boot.patched + site_boot.kept_off + site_boot.jumps;
+	unsigned int skipped = site_boot.skipped + site_boot.kept_off_skipped +
 			       site_boot.jumps_skipped;
 	unsigned int said;
 	u64 ns = clock_delta_to_ns(site_boot.clock);
@@ -356,7 +357,7 @@ void sites_report(void)
 	       site_boot.nop, (unsigned long long)ns / NSEC_PER_USEC,
 	       (unsigned long long)(all ? ns / all : 0));
 	said = report_set(&live_calls, site_count, REPORT_LINES, report_site);
-	said += report_kept(REPORT_LINES - said);
+	said += report_kept_off(REPORT_LINES - said);
 	said += report_set(&live_jumps, jump_count, REPORT_LINES - said,
 			   report_jump);
 	if (all - patched > said)

@@ -97,7 +97,7 @@ static inline struct live jump_live(unsigned int i)
 struct site_bits {
 	/* Of each instance, NULL where there is none. */
 	u32 *filter[INSTANCES]; /* set_ftrace_filter. Meaningless when it is empty */
-	u32 *excluded[INSTANCES]; /* set_ftrace_notrace */
+	u32 *left_out[INSTANCES]; /* set_ftrace_notrace */
 	/* NULL until they are first needed: */
 	u32 *graph; /* set_graph_function. Meaningless when it is empty */
 	u32 *graph_hidden; /* set_graph_notrace */
@@ -144,7 +144,8 @@ unsigned int site_weight(const u32 *bits);
 /* What boot conversion did. patched + skipped + failed = site_count. */
 struct site_boot {
 	unsigned int patched, skipped, failed;
-	unsigned int kept, kept_skipped; /* likewise, of kept_table (kept.h) */
+	unsigned int kept_off,
+		kept_off_skipped; /* likewise, of kept_off_table (kept_off.h) */
 	unsigned int
 		jumps; /* jump labels patched. The others were skipped or failed */
 	unsigned int jumps_skipped;

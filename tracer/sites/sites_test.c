@@ -9,7 +9,7 @@
 #include <kernel/image/symbols.h>
 #include <kernel/lib/string.h>
 #include <kernel/mm/kmalloc.h>
-#include <tracer/sites/kept.h>
+#include <tracer/sites/kept_off.h>
 #include <tracer/sites/sites.h>
 
 KTEST(sites_counts, "sites.counts")
@@ -75,7 +75,7 @@ KTEST(sites_kept, "sites.kept_cannot_be_switched")
 	unsigned int roots = 0;
 	struct symbol f;
 
-	KEXPECT(t, kept_count);
+	KEXPECT(t, kept_off_count);
 	for (unsigned int node = 0; node < path_count; node++) {
 		KASSERT(t, symbol_get(path_symbol[node], &f));
 		KEXPECT(t, !is_switchable(&f));
@@ -84,11 +84,11 @@ KTEST(sites_kept, "sites.kept_cannot_be_switched")
 			path_from[node] == PATH_ROOT || path_from[node] < node);
 	}
 	KEXPECT(t, roots && roots < path_count);
-	for (unsigned int i = 0; i < kept_count; i++) {
+	for (unsigned int i = 0; i < kept_off_count; i++) {
 		struct live l =
-			live_of_site(site_entry_address(&kept_table[i]));
+			live_of_site(site_entry_address(&kept_off_table[i]));
 
-		KEXPECT_EQ(t, site_find(site_entry_address(&kept_table[i])),
+		KEXPECT_EQ(t, site_find(site_entry_address(&kept_off_table[i])),
 			   -1);
 		KEXPECT_EQ(t, arch_live_read(l), arch_live_bytes(l, false));
 	}

@@ -22,7 +22,7 @@
 #include <tracer/user/probe.h>
 #include <tracer/ring/ring_control.h>
 #include <tracer/ring/ring_internal.h>
-#include <tracer/sites/kept.h>
+#include <tracer/sites/kept_off.h>
 #include <tracer/sites/sites.h>
 #include <tracer/core/calls.h>
 #include <tracer/core/filter.h>
@@ -183,7 +183,7 @@ static int put_sites(struct sink *out)
 	 * and arch_instructions() need not work that early. */
 	put_figure(out, "boot_conversion",
 		   clock_delta_to_ns(site_boot.clock) * 10 /
-			   (site_count + kept_count + jump_count),
+			   (site_count + kept_off_count + jump_count),
 		   "instructions/site", 60);
 	put_figure(out, "site_table", site_bytes() * 10 / max(site_count, 1u),
 		   "bytes/site", 5);

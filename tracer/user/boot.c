@@ -28,7 +28,7 @@ static unsigned long boot_kb = RING_DEFAULT_KB;
 BOOT_TEXT(filter, "ftrace_filter", NAMES);
 BOOT_TEXT(left_out, "ftrace_notrace", NAMES);
 BOOT_TEXT(graph, "ftrace_graph_filter", NAMES);
-BOOT_TEXT(graph_notrace, "ftrace_graph_notrace", NAMES);
+BOOT_TEXT(graph_hidden, "ftrace_graph_notrace", NAMES);
 BOOT_TEXT(events, "trace_event",
 	  "events as set_event takes them, separated by commas");
 BOOT_TEXT(options, "trace_options",
@@ -132,7 +132,7 @@ static void tracer_start(void)
 	mutex_unlock(&trace_mutex);
 	boot_echo(TRACING "trace_options", boot_options);
 	boot_echo(TRACING "set_graph_function", boot_graph);
-	boot_echo(TRACING "set_graph_notrace", boot_graph_notrace);
+	boot_echo(TRACING "set_graph_notrace", boot_graph_hidden);
 	boot_echo(TRACING "max_graph_depth", boot_depth);
 	boot_echo(TRACING "set_ftrace_filter", boot_filter);
 	boot_echo(TRACING "set_ftrace_notrace", boot_left_out);

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /* Functions that cannot be traced, and why: the control file unpatchable_functions. */
-#include <tracer/sites/kept.h>
+#include <tracer/sites/kept_off.h>
 
 #include <kernel/ctl/ctl.h>
 #include <tracer/sites/sites.h>
 #include <tracer/base/instance.h>
 
-bool site_is_kept(unsigned long site)
+bool site_is_kept_off(unsigned long site)
 {
-	for (unsigned int i = 0; i < kept_count; i++)
-		if (site_entry_address(&kept_table[i]) == site)
+	for (unsigned int i = 0; i < kept_off_count; i++)
+		if (site_entry_address(&kept_off_table[i]) == site)
 			return true;
 	return false;
 }
 
-static const char *kept_name_of(unsigned int node)
+static const char *kept_off_name(unsigned int node)
 {
 	return symbol_names + symbol_name[path_symbol[node]];
 }
@@ -22,9 +22,9 @@ static const char *kept_name_of(unsigned int node)
 /* The function, what calls it, and so on, back to where patching begins. */
 static void put_path(struct seq *s, unsigned int node)
 {
-	seq_printf(s, "%s", kept_name_of(node));
+	seq_printf(s, "%s", kept_off_name(node));
 	for (; path_from[node] != PATH_ROOT; node = path_from[node])
-		seq_printf(s, " <- %s", kept_name_of(path_from[node]));
+		seq_printf(s, " <- %s", kept_off_name(path_from[node]));
 	seq_printf(s, "\n");
 }
 
