@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tools")]
 
 # Most files compile alike for many of the kernels that are made here: the compiler's results
-# are kept, also for copies of the tree. What the compiler says of the headers that it read
+# are kept, also for copies of the tree. The compiler's list of the headers that it read
 # (-MMD) saves a second run of the preprocessor.
 os.environ |= {"PATH": "/usr/lib/ccache:" + os.environ["PATH"], "CCACHE_NOHASHDIR": "1",
                "CCACHE_DEPEND": "1",
@@ -28,9 +28,9 @@ from image import Image  # noqa: E402
 from lib import port  # noqa: E402
 
 ARCHES = port.architectures()
-# What the tests must know of each port: "tests" in arch/NAME/machine.json.
+# Facts that the tests must know of each port: "tests" in arch/NAME/machine.json.
 FACTS = {arch: port.read(arch)["tests"] for arch in ARCHES}
-# Some port, for tests of what no port does differently: the first.
+# Some port, for tests of code that all ports share: the first.
 ANY = ARCHES[0]
 VARIABLES = ("ARCH", "SMP", "O", "V", "SITES", "ENDIAN", "RECORD", "APPEND",
              "CROSS_COMPILE", "ICOUNT", "T", "PYTEST_ARGS")
@@ -45,7 +45,7 @@ class Kernel(str):
         return kernel
 
 
-# Other byte orders and sites than the default's: for tests of what depends on
+# Other byte orders and sites than the default's: for tests of code that depends on
 # them. @pytest.mark.parametrize("arch", EVERY_KERNEL, indirect=True)
 VARIANTS = {k.folder: k for k in (
     Kernel("-".join([arch, *(v.partition("=")[2] for v in variables)]), *variables)
@@ -125,7 +125,7 @@ def image(arch) -> Image:
     return built(arch)
 
 
-# What comes first: a test that makes each port's kernel, for the compiler's cache, then the
+# The first: a test that makes each port's kernel, for the compiler's cache, then the
 # files whose single tests take longest, or one would be left at the end. Not test_mutations: the
 # cache would keep objects that name the sources of its copies, and gdb warns of these.
 FIRST = ["test_bench", "test_unwind", "test_ftracetest"]

@@ -38,7 +38,7 @@ class Stub:
         self.log.close()
 
     def console(self) -> str:
-        """What the guest has printed."""
+        """The guest's output."""
         self.log.seek(0)
         return self.log.read()
 
@@ -117,7 +117,7 @@ def parts_of(addr: int, size: int) -> list[str]:
 
 
 def memory_of(parts: list[str], answers: list[str]) -> bytes:
-    """What these packets have asked for."""
+    """The answers to these packets."""
     for part, answer in zip(parts, answers, strict=True):
         assert not answer.startswith("E"), f"no memory at {part}"
     return bytes.fromhex("".join(answers))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What guests print, read line by line, and the guest itself, of tools/lib/guest.py."""
+"""Guests' output, read line by line, and the guest itself, of tools/lib/guest.py."""
 
 import re
 import sys

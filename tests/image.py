@@ -54,7 +54,7 @@ class Image:
         return struct.unpack_from(self.order + form, data, at)
 
     def _segments(self) -> list[tuple[int, int, int]]:
-        """(address, file offset, bytes in the file) of what is loaded."""
+        """(address, file offset, bytes in the file) of each loaded segment."""
         if self.bits == 64:
             phoff, = self.unpack("Q", self.data, 32)
             size, count = self.unpack("HH", self.data, 54)

@@ -65,7 +65,7 @@ def test_quick():
 
 
 def test_run_counts_instructions():
-    """make run ICOUNT=1 boots what the lab needs."""
+    """make run ICOUNT=1 boots the machine that the lab needs."""
     assert "--icount lab" in make("-n", "run", "ICOUNT=1").stdout
     said = make("-n", "run").stdout
     assert "tools/run --arch " in said and "--icount" not in said

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Every folder says what is in it, and every code that the tree uses is explained."""
+"""Every folder lists its files, and every code that the tree uses is explained."""
 
 import re
 import subprocess

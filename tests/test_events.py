@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Events: their formats against the debugger's idea of the records, their text against
-their own print formats, their order against what the kernel does, and their number
+their own print formats, their order against the kernel's rules, and their number
 against an emulator that counts."""
 
 import re
@@ -16,7 +16,7 @@ FIELD = re.compile(r"\tfield:(?P<type>.+?) (?P<name>\w+)(?P<array>\[\d*\])?;\t"
                    r"offset:(?P<offset>\d+);\tsize:(?P<size>\d+);\tsigned:(?P<signed>[01]);")
 LINE = re.compile(r"\s*(?P<comm>.+)-(?P<pid>\d+)\s+\[(?P<cpu>\d{3})\] (?P<flags>\S{5})\s+"
                   r"(?P<time>\d+\.\d{6}): (?P<event>\w+): (?P<text>.*)$")
-# What each conversion of a print fmt may print.
+# The texts that each conversion of a print fmt may print.
 CONVERSIONS = {"d": r"-?\d+", "u": r"\d+", "x": r"[0-9a-f]+", "s": r".*?",
                "p": r"0x[0-9a-f]+|0"}
 
@@ -44,7 +44,7 @@ def read_format(g, event: str) -> tuple[str, list[dict[str, str]], str]:
 
 
 def text_pattern(print_fmt: str) -> re.Pattern:
-    """What lines of an event with this print fmt look like."""
+    """The pattern of lines of an event with this print fmt."""
     fmt = re.match(r'"((?:[^"\\]|\\.)*)"', print_fmt)[1]
     out = ""
     for literal, conversion in re.findall(r"([^%]*)(%[0-9]*[lz]*[dusxp][sS]?)?", fmt):
@@ -211,7 +211,7 @@ def test_in_a_call_graph(arch, guest):
 
 
 def test_from_the_shell(arch, guest):
-    """trace start -e and -f, what it shows, and that reset takes all of it back."""
+    """trace start -e and -f, its output, and that reset takes all of it back."""
     g = guest(arch, smp=2, append="trace_event=timer:*,sched_switch")
     assert g.lines(f"cat {TRACING}/set_event") == [
         "sched:sched_switch", "timer:timer_start", "timer:timer_expire_entry",
@@ -289,7 +289,7 @@ def test_triggers_from_the_shell(arch, guest):
 
 
 def test_list_and_stack(arch, guest):
-    """trace list with trace-cmd's letters and a glob, and trace stack: what the files say."""
+    """trace list with trace-cmd's letters and a glob, and trace stack: as the files say."""
     g = guest(arch, smp=2)
     g.run(f"cd {TRACING}; mkdir instances/one instances/two")
     for letters, file in (("tp", "available_tracers"), ("fl", "available_filter_functions"),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""build/host/extract: of rings that have run over, each format says what the guest's own text
-says, call by call, and each says what is missing, of which tasks, by which clock."""
+"""build/host/extract: of rings that have run over, each format agrees with the guest's own text,
+call by call, and each says which events are missing, of which tasks, by which clock."""
 
 import json
 import re
@@ -84,7 +84,7 @@ def run_over(g, settings: str = "echo") -> None:
 @pytest.mark.parametrize("depth", ["0", "9"])
 def test_all_formats_agree(arch, image, guest, tmp_path, depth):  # noqa: F811
     """Of four CPUs' rings that have run over, and of calls that C code writes: all formats have
-    the guest's calls, each with the guest's time, and what was lost."""
+    the guest's calls, each with the guest's time, and the losses."""
     qmp = tmp_path / "qmp"
     g = guest(arch, smp=4, extra=socket_args(qmp))
     run_over(g, f"echo {depth} > max_graph_depth")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""build/host/extract: the trace of a guest that does not help, for other programs, what they
-say of it equals what the guest itself has said."""
+"""build/host/extract: the trace of a guest that does not help, for other programs, which
+say the same of it as the guest itself."""
 
 import functools
 import json
@@ -31,7 +31,7 @@ def guest(guest):
 
 
 def extract(image, *args, check: bool = True) -> subprocess.CompletedProcess:
-    """Run it, and return what it printed. On the standard error only what was lost may stand."""
+    """Run it, and return its output. On the standard error only losses may stand."""
     make("build/host/extract")
     done = subprocess.run([EXTRACT, "--elf", image.path, *args], text=True,
                           capture_output=True, check=False, timeout=120)
@@ -94,7 +94,7 @@ def test_text_equals_the_guests(arch, image, guest, tmp_path, tracer):
 
 
 def test_text_of_stacks_repeats_and_an_instance(arch, image, guest, tmp_path):
-    """What is recorded beside calls, clocks, the trace of an instance."""
+    """Entries beside calls, clocks, the trace of an instance."""
     qmp = tmp_path / "qmp"
     g = guest(arch, smp=2, extra=socket_args(qmp))
     g.run(f"mkdir {TRACING}/instances/one; echo 1 > {TRACING}/instances/one/events/enable")
@@ -322,7 +322,7 @@ def calls_of(text: str) -> list[dict[str, str]]:
 
 def test_pages_that_make_no_sense(arch, image, guest, tmp_path):
     """A page whose header is broken, or in which an entry goes beyond the end, is named,
-    skipped and counted. All others are read, and what is missing between them is said, in
+    skipped and counted. All others are read, and the gaps between them are said, in
     trace.dat too. A ring whose header is broken is named and skipped. From the file that is a
     running guest's RAM."""
     memory = tmp_path / "memory"
@@ -358,7 +358,7 @@ def test_pages_that_make_no_sense(arch, image, guest, tmp_path):
     own, left = calls_of(text), calls_of(done.stdout)
     assert own[-len(left) + 1:] == left[1:] or {*map(str, left)} < {*map(str, own)}
     # The last slot of a page is a call, but for a task's or a time's.
-    # record()'s marker may be among what is missing.
+    # record()'s marker may be among the missing entries.
     marks = text.count("to be or not") - done.stdout.count("to be or not")
     missing = len(own) - len(left) + marks
     assert missing - (used - inner) in (0, 1)
@@ -402,7 +402,7 @@ def test_formats_equal_the_guests(arch, image, guest, tmp_path):
 
 def test_damaged_memory(arch, image, guest, tmp_path):
     """Words of the kernel's data and of its ring have any value: extract ends by itself, with
-    a line for what makes no sense, whatever it writes."""
+    a line for nonsense, of any kind."""
     memory = tmp_path / "memory"
     g = guest(arch, smp=2, extra=[
         "-object", f"memory-backend-file,id=ram,size=64M,share=on,mem-path={memory}",
@@ -420,7 +420,7 @@ def test_damaged_memory(arch, image, guest, tmp_path):
         pointer = {32: "I", 64: "Q"}[image.bits]
         pages, = image.unpack(pointer, ram, image.symbols["rings"] - base)
         page, = image.unpack(pointer, ram, pages - base)
-        # What extract reads, each with so many words of it.
+        # The variables that extract reads, each with so many words of it.
         places = [(image.symbols[name] - base, words) for name, words in (
             ("trace_instances", 40), ("rings", 40), ("__start_events", 200), ("comms", 200),
             ("to_ns", 2), ("clock_base", 2), ("nr_cpus", 1), ("longest", 16))]

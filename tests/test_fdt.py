@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The reader of device trees against damaged trees, on the host, under the compiler's
-sanitizers. The corpus is what QEMU itself hands over."""
+sanitizers. The corpus is made by QEMU itself."""
 
 import re
 import subprocess

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Every front end, byte order and recorder: what is claimed to work is made, boots,
-converts, traces and passes, and what cannot be is refused with its reason, and the
+"""Every front end, byte order and recorder: each kernel that is claimed to work is made, boots,
+converts, traces and passes, the others are refused with the reason, and the
 old way of recording is seen to be wrong where the linker relaxes."""
 
 import re
@@ -25,7 +25,7 @@ def refusal(v: Variant) -> str | None:
 
 
 def relaxed(arch: str) -> list[str]:
-    """Front ends where the linker shortens code, and moves what follows."""
+    """Front ends where the linker shortens code, and moves the code behind."""
     return FACTS[arch].get("relaxed", [])
 
 
@@ -63,7 +63,7 @@ def test_nothing_is_left_out():
 
 
 def lab_holds(variant) -> None:
-    """What the compiler makes is switched by each strategy, and the trampolines."""
+    """Each strategy switches the compiler's sites, and the trampolines."""
     # A glob for the two names that are looked for below.
     done = subprocess.run(
         [str(ROOT / "tools" / "lab"), "--arch", variant.arch, "--elf", str(variant.elf()),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Linux's own ftracetest on a guest: what happens is what tests/ftracetest.md says."""
+"""Linux's own ftracetest on a guest: the results are those of tests/ftracetest.md."""
 
 import re
 import subprocess
@@ -16,7 +16,7 @@ SELFTESTS = "linux-source-6.1/tools/testing/selftests/ftrace"
 
 def run(m: Mounted, selftests: Path, *cases: Path) -> dict[str, str]:
     """The outcome of each case that passes or fails, by its description, of all, or of these.
-    Cases end what they have started by a hangup."""
+    Cases end their children by a hangup."""
     said = subprocess.run([ROOT / "tools/inside", m.folder, "./ftracetest", "-l",
                            selftests / "logs", *cases], cwd=selftests, text=True,
                           capture_output=True, check=False, timeout=1800,

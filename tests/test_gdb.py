@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""tools/gdb/nopl.py: what gdb says of a guest equals what the guest says of itself."""
+"""tools/gdb/nopl.py: gdb and the guest say the same of the guest."""
 
 import re
 import subprocess
@@ -40,7 +40,7 @@ def debugged(arch, image, guest, tmp_path):
 
 
 def calls(text: str) -> list[str]:
-    """The functions of an nopl-bt, without what compilers add to names."""
+    """The functions of an nopl-bt, without the suffixes of compilers."""
     return re.findall(r"^#\d+ +(\w+)[\w.]*\+0x", text, re.M)
 
 

@@ -131,7 +131,7 @@ def test_nothing_lost_under_stress(arch, guest):
 
 
 def test_balanced_across_exits_kills_and_hotplug(arch, guest, alone):
-    """Tasks end, are killed by faults, and leave CPUs that go: what was recorded nests."""
+    """Tasks end, are killed by faults, and leave CPUs that go: the recorded calls nest."""
     g = guest(arch, smp=4, append="trace_buf_size=4M")
     g.run(f"cd {TRACING}")
     g.run("echo 'task_[bcej]* task_sleep task_wake kernel_clone' > set_ftrace_filter; "

@@ -148,7 +148,7 @@ def against(tmp_path):
 
 
 def outcome(*command) -> str:
-    """What a program says of the mount. It must end by itself."""
+    """A program's words on the mount. It must end by itself."""
     done = subprocess.run(["timeout", "-s", "KILL", "60", *command], text=True,
                           errors="replace", capture_output=True, env={**os.environ, "LC_ALL": "C"})
     assert done.returncode not in (137, -9), f"{command} hangs"

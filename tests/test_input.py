@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Bad input: one clear line that says what was wrong and what is accepted, and
+"""Bad input: one clear line that names the mistake and the accepted values, and
 nothing changes."""
 
 import re
@@ -10,7 +10,7 @@ from lib.port import UsageError
 
 TRACING = "/sys/kernel/tracing"
 
-# What is typed, and words that the line must have.
+# The typed line, and words that the answer must have.
 SHELL = [
     ("frobnicate", ["frobnicate", "help"]),
     ("cd /nowhere", ["/nowhere"]),
@@ -190,7 +190,7 @@ def test_unknown_parameter(arch, image, guest):
     assert len({*known}) == sum(name.startswith("kernel_param_") for name in image.symbols)
 
 
-# What a boot does not take as it stands. Each way to say so has one.
+# Parameters that a boot does not take as they stand. Each way to say so has one.
 REFUSED = [
     ("trace_evnt=sched", "param: unknown 'trace_evnt'"),
     ("maxcpus=many", "param: bad value 'many' for maxcpus; it takes 1 to 8"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Instances at the shell: each shows what it was told to record, in Linux's format,
+"""Instances at the shell: each shows the events that it was told to record, in Linux's format,
 while the top level traces something else, and each mistake is one line."""
 
 import re
@@ -33,7 +33,7 @@ def test_session(arch, guest):
     assert roots == ["cmd_echo"] * 3
     assert g.lines("cat instances/calls/trace_pipe") == [
         x for x in lines if not x.startswith("#")]
-    # What is asked for of one instance is not asked for of another.
+    # A setting of one instance is not one of another.
     assert g.lines("cat set_event") == []
     assert g.lines("cat instances/calls/set_event") == ["sched:sched_switch"]
     assert g.lines("cat instances/calls/set_ftrace_filter") == ["cmd_echo", "cmd_cd"]
@@ -51,7 +51,7 @@ def test_session(arch, guest):
 
 
 def test_triggers_and_snapshots(arch, guest):
-    """What is done in an instance when a function is called or an event happens."""
+    """Actions in an instance when a function is called or an event happens."""
     g = guest(arch, smp=2)
     g.run(f"cd {TRACING}; mkdir instances/a")
     g.run("echo 'cmd_cd:traceoff' > instances/a/set_ftrace_filter")

@@ -13,14 +13,14 @@ from conftest import ANY, ARCHES, FACTS, ROOT, built
 
 LIMIT = 180  # seconds, on two cores
 OWN_BOUNDARIES = 4  # instructions around the site in the lab's victim
-# What each port's lab must have, by name and claim.
+# The schemes that each port's lab must have, by name and claim.
 REQUIRED = {arch: {tuple(row) for row in FACTS[arch]["schemes"]} for arch in ARCHES}
 COMMON = {("own", "safe"), ("own return", "safe"), ("vector", "safe"),
           ("vector-unsorted", "unsafe"), ("trampoline", "safe")}
 
 
 def lab(arch, folder, *args):
-    """tools/lab's exit status, its lab.json, and what it printed."""
+    """tools/lab's exit status, its lab.json, and its output."""
     done = subprocess.run(
         [str(ROOT / "tools" / "lab"), "--arch", arch, "--output", str(folder),
          *args], text=True, capture_output=True)
@@ -55,7 +55,7 @@ def test_every_claim(arch, tmp_path, alone):
     for row in rows:
         assert row["held"] == row["boundaries"] > 0, row["scheme"]
         assert row["runs"] >= row["held"], row["scheme"]
-        # What is claimed unsafe was seen to do harm, and what is safe was not.
+        # Each scheme claimed unsafe was seen to do harm, and each safe one was not.
         assert bool(row["findings"]) == (row["claim"] == "unsafe")
     for name in (" own", " own return"):
         own = {r["strategy"] for r in rows if r["scheme"].endswith(name)}
@@ -147,7 +147,7 @@ def test_without_icount_proves_nothing(arch, guest):
 
 
 def test_at_a_prompt(arch, guest):
-    """What `make run ICOUNT=1` boots: a row's own words name its scheme, and the table says
+    """The guest of `make run ICOUNT=1`: a row's own words name its scheme, and the table says
     where its columns are explained."""
     shell = guest(arch, smp=2, icount="lab")
     header, columns, *rows, last = shell.lines(f"lab run '{arch} ow*'", timeout=120)
@@ -165,7 +165,7 @@ def test_at_a_prompt(arch, guest):
     (arch, *row) for arch in ARCHES
     for row in FACTS[arch].get("must_run", {}).items()], indirect=["arch"])
 def test_counts_are_lost_on_real_cpus(arch, tests, count, smp, run_tool):
-    """What the lab calls not atomic, without -icount: none of it is skipped."""
+    """The stores that the lab calls not atomic, without -icount: none of it is skipped."""
     done = run_tool("--arch", arch, "--smp", str(smp), "--append",
                     f'run="test {tests}; poweroff"')
     assert done.returncode == 0, done.stdout

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The latency tracers at the shell, in Linux's latency format: every line of it, against a
-strict grammar, and what the header says against the lines. That a section is as long as it
+strict grammar, and the header against the lines. That a section is as long as it
 says is tested in the guest, against sections that a test makes (tracer/latency/)."""
 
 import re

@@ -13,7 +13,7 @@ from conftest import ROOT
 
 MODELS = {path.stem: path for path in ROOT.glob("tracer/**/models/*.pml")}
 
-# What an assertion, told by the comment behind it, or the end of a path says.
+# The meaning of an assertion, told by the comment behind it, or of the end of a path.
 WRONG = {
     "half": r"tail==did",      # a CPU ran half an old, half a new instruction
     "unsynced": r"may\[.*want",  # a batch was done, and a CPU not synchronised
@@ -21,14 +21,14 @@ WRONG = {
     "unknown": r"vector",      # the trap did not find its entry
     "stuck": r"invalid end",   # somebody waits for ever
     "used": r"freed",          # a task used ops that were freed
-    "mixed": r"copy\[i\]==seq",  # a reader kept what belongs to another page
+    "mixed": r"copy\[i\]==seq",  # a reader kept entries of another page
 }
 
 GOOD = [("stop", ""), ("breakpoint", ""), ("word", ""), ("word", "MISALIGNED"),
         ("stop", "LEAVES RUNS=1"), ("breakpoint", "LEAVES RUNS=1"), ("word", "LEAVES RUNS=1"),
         ("ring", ""), ("quiesce", "")]
 
-# Model, what is taken out, and what must then be seen, all of it.
+# Model, the step taken out, and the damage that must then be seen, all of it.
 BROKEN = [
     ("stop", "NO_SYNC", "half unsynced old"),
     ("stop", "SYNC_FIRST", "half unsynced old"),
@@ -72,7 +72,7 @@ BROKEN = [
 
 
 def explore(folder, model: str, switches: str) -> tuple[set[str], str]:
-    """Go through all states, and return what was seen to be wrong, and pan's output."""
+    """Go through all states, and return the damage that was seen, and pan's output."""
     defines = [f"-D{s}" for s in switches.split()]
     for command in (["spin", *defines, "-a", MODELS[model]],
                     # Many are compiled longer than they run: -Og takes the least of both.
@@ -113,7 +113,7 @@ def test_fails_without(tmp_path, model, switches, expected):
 
 
 def test_every_switch_is_tried():
-    """What a model's first comment lists, and what its code asks for."""
+    """The switches that a model's first comment lists, and those that its code asks for."""
     for path in MODELS.values():
         text = path.read_text()
         tried = {s for _, switches, _ in BROKEN for s in switches.split()}

@@ -194,8 +194,8 @@ def test_raw_marker(arch, mounted):
 
 
 def test_copies(mounted):
-    """splice() and sendfile() are refused, so that what uses them goes on with read(). Names have
-    the types and inodes of stat(), and what Linux refuses has its errors."""
+    """splice() and sendfile() are refused, so that their users go on with read(). Names have
+    the types and inodes of stat(), and Linux's errors stand for things that it refuses."""
     m = mounted(ANY)
     top = m.folder / TRACING
     copy, (_, into) = m.folder.parent / "copy", os.pipe()
@@ -226,7 +226,7 @@ def test_copies(mounted):
     assert fails(errno.EPERM, os.unlink, top / "trace")
     assert fails(errno.EPERM, os.rename, top / "trace", top / "other")
     assert fails(errno.EINVAL, m.read, "trace_marker")
-    # What lowers the size that the kernel has: the end, another one's O_TRUNC, stat().
+    # Calls that lower the size that the kernel has: the end, another one's O_TRUNC, stat().
     fd = os.open(top / "tracing_on", os.O_RDONLY)
     assert fails(errno.EINVAL, os.lseek, fd, 0, os.SEEK_END)
     with open(top / "tracing_on", "a", encoding="ascii"):
@@ -255,7 +255,7 @@ def test_as_many_files_as_there_may_be(mounted):
 
 
 def test_busybox(mounted):
-    """Its cat and cp, which try sendfile() first, give what the file has."""
+    """Its cat and cp, which try sendfile() first, give the file's bytes."""
     if not shutil.which("busybox"):
         pytest.skip("no busybox here")
     m = mounted(ANY)
@@ -271,7 +271,7 @@ def test_guest_ends(mounted):
     """Killed or standing still: an error, never a hang."""
     m = mounted(ANY)
     pid = m.qemu()
-    m.read("current_tracer")  # its name is known: the open is what fails
+    m.read("current_tracer")  # its name is known: the open itself fails
     os.kill(pid, signal.SIGSTOP)
     assert fails(errno.EIO, m.read, "current_tracer")
     os.kill(pid, signal.SIGCONT)

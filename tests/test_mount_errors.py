@@ -21,7 +21,7 @@ def code(function, *args) -> str:
 
 
 def on(path: Path, flags: int, function) -> str:
-    """The error of the open, or of what is done with the file then."""
+    """The error of the open, or of the next call on the file."""
     try:
         fd = os.open(path, flags)
     except OSError as error:

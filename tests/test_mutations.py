@@ -30,7 +30,7 @@ def test_some_are_caught():
 
 
 def test_bad_input():
-    """One line that says what is known."""
+    """One line that lists the known names."""
     done = subprocess.run([str(ROOT / "tools" / "mutations"), "no-such-mistake"],
                           text=True, capture_output=True)
     assert done.returncode == 2 and done.stderr.count("\n") == 1

@@ -50,7 +50,7 @@ def nmis(g) -> list[int]:
 @WITH_NMI
 def test_storm(arch, guest, alone, tmp_path, strategy):
     """All sites go on and off under load, until each CPU has had 100 NMIs. Nothing is
-    lost. Several NMIs may arrive as one, so a CPU sees at most what was sent."""
+    lost. Several NMIs may arrive as one, so a CPU sees at most as many as were sent."""
     path = tmp_path / "qmp"
     g = guest(arch, smp=4, timeout=180, extra=socket_args(path),
               append=off_for(arch, strategy))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The order log and its rules, from outside: what the kernel logs is held against
+"""The order log and its rules, from outside: the kernel's log is held against
 the rules on the host (tools/patchcheck), as it is and with the code broken on
 purpose, and a log with a line taken out must not pass."""
 
@@ -12,7 +12,7 @@ from test_storm import off_for
 
 STRATEGIES = ["stop", "breakpoint", "word"]
 CHECK = ROOT / "build" / "host" / "patchcheck"
-# What patchcheck says of each in-kernel test that breaks the code.
+# patchcheck's words on each in-kernel test that breaks the code.
 SABOTAGE = {
     "order_sees_skipped_sync": {
         "stop": "a CPU was let go before it had synchronised",
@@ -67,7 +67,7 @@ def check(log: str, tmp_path) -> tuple[int, str]:
 
 
 def available(guest, strategy: str) -> None:
-    """Skip what this CPU refuses."""
+    """Skip a strategy that this CPU refuses."""
     if strategy in guest.refused:
         pytest.skip(f"{strategy} is refused by this CPU")
 

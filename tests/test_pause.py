@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The host stops a whole guest, as a container's pause does, for longer than any counter of the
-machine takes to run over. The clock does not go back, and what was recorded stays in order."""
+machine takes to run over. The clock does not go back, and the entries stay in order."""
 
 import os
 import re

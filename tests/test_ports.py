@@ -32,7 +32,7 @@ def code_of_python(text: str) -> str:
 
 
 def code(path) -> str:
-    """What a file says to a machine: its text without comments."""
+    """A file as a machine reads it: its text without comments."""
     text = path.read_text()
     first = text.split("\n", 1)[0]
     if path.suffix == ".py" or "python" in first:
@@ -82,7 +82,7 @@ def tree(tmp_path_factory):
 
 
 def test_a_copy_is_a_port(tree):
-    """Two folders copied, no other file touched, but what the kernel calls itself:
+    """Two folders copied, no other file touched, but the kernel's own name:
     it is built, proved, booted and tested, and every tool knows it."""
     for folder in ("arch", "boot"):
         shutil.copytree(tree / folder / ANY, tree / folder / NEW)
@@ -129,7 +129,7 @@ def change(info, path: str, value):
     ("sites", {}, "unknown --sites "),
 ])
 def test_bad_code_stops_the_build(tree, field, value, says):
-    """One line names the file, the field and what is accepted. An instruction that
+    """One line names the file, the field and the accepted values. An instruction that
     the port does not list is named with its function."""
     path = tree / "arch" / ANY / "machine.json"
     text = path.read_text()
@@ -154,7 +154,7 @@ def test_bad_code_stops_the_build(tree, field, value, says):
      "limits: the field disabled_site is missing: a number"),
 ])
 def test_bad_data_stops_the_tools(tree, field, value, says):
-    """The same of what Python reads."""
+    """The same of the fields that Python reads."""
     path = tree / "arch" / ANY / "machine.json"
     text = path.read_text()
     try:

@@ -61,7 +61,7 @@ def test_trace_cmd(arch, guest):
 
 
 def test_trace_cmd_reads_wakeups(arch, guest):
-    """What tracer wakeup writes, as Linux's own entries. The buffer begins anew with each
+    """The calls of tracer wakeup, as Linux's own entries. The buffer begins anew with each
     wake-up: it is stopped until it holds one with its switch."""
     m = guest(arch, smp=2)
     data = m.folder.parent / "trace.dat"
@@ -80,7 +80,7 @@ def test_trace_cmd_reads_wakeups(arch, guest):
 
 
 def test_trace_cmd_asks(arch, guest):
-    """What trace-cmd lists and says of the tracer's state, snapshots."""
+    """trace-cmd's lists and its report of the tracer's state, snapshots."""
     m = guest(arch, smp=2)
     os.mkdir(m.folder / TRACING / "instances/mine")
 
@@ -115,8 +115,8 @@ UNTIL_READ = ["bash", "-c", "for cpu in 0 1 2 3; do "
 
 
 def test_record_counts(arch, guest):
-    """Of all functions on four busy CPUs: what trace-cmd shows and what it says was lost are, on
-    each CPU, what the guest has written."""
+    """All functions on four busy CPUs: the events that trace-cmd shows and calls lost are, on
+    each CPU, as many as the guest has written."""
     m = guest(arch, smp=4)
     data = str(m.folder.parent / "trace.dat")
     m.type("stress start")
@@ -321,7 +321,7 @@ def test_perf(arch, guest):
 
 
 def test_trace_cmd_keeps_the_pids(guest):
-    """record -F saves set_event_pid, and writes back what it has read. Once that failed, all
+    """record -F saves set_event_pid, and writes the same text back. Once that failed, all
     later recordings were empty."""
     m = guest(ANY)
     data = m.folder.parent / "trace.dat"

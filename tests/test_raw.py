@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """trace_pipe_raw: trace-cmd reads nopl's binary pages, with nopl's own formats, and says
-what nopl's own text says, event by event."""
+the same as nopl's own text, event by event."""
 
 import re
 import struct
@@ -20,7 +20,7 @@ def read_hex(g, file: str, timeout: float = 120) -> bytes:
 
 
 class TraceDat:
-    """A trace.dat of version 6, made of what the guest's control files say."""
+    """A trace.dat of version 6, made of the guest's control files."""
 
     def __init__(self, image, g, cpus: int):
         self.g, self.cpus = g, cpus

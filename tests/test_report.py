@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""make report: the page shows what its inputs say, nothing stands on anything else, and it
+"""make report: the page agrees with its inputs, nothing stands on anything else, and it
 can be read in dark and in light, as a browser draws it."""
 
 import json
@@ -62,7 +62,7 @@ def place(element: dict) -> tuple[float, float]:
 
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory):
-    """What the other commands write, of one port, of the lab, schemes that hold and that
+    """The other commands' results, of one port, of the lab, schemes that hold and that
     break."""
     folder = tmp_path_factory.mktemp("inputs")
     built(ANY)
@@ -179,7 +179,7 @@ def test_boot(page):
 
 
 def test_features(page):
-    """A row for each kernel, and why there is none, and what looks like HTML is text."""
+    """A row for each kernel, and why there is none, and text that looks like HTML stays text."""
     table, = page.all("features")
     rows = [[e["text"].strip() for e in page.all("td", row)] for row in page.all("tr", table)[1:]]
     assert rows == [[ANY, "a-front-end", "little", "link", "677", "nop <4>", "391", ""],

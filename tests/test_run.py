@@ -294,7 +294,7 @@ def test_real_triple_fault(image, run_tool, tmp_path):
 
 
 def test_a_reset_from_inside_is_broken(image, run_tool, tmp_path):
-    """A wild store to what resets the machine, or a triple fault, where the kernel would give
+    """A wild store to the reset register, or a triple fault, where the kernel would give
     its status. All expected lines have been seen by then."""
     elf = with_code(image, "arch_power_off", FACTS[image.arch]["reset"], tmp_path / "resets.elf",
                     behind=20)  # boot writes the site
@@ -359,7 +359,7 @@ def result_of(text: str, status: int | None, qemu_status: int | None = 0) -> tup
 @pytest.mark.parametrize("text,status,failures,errors", [
     (GOOD, 0, 0, 0), (FAILED, 1, 1, 0), (GOOD, 3, 0, 1), ("panic: \x1b\x01 oh\n", 1, 0, 1)])
 def test_reports(text, status, failures, errors):
-    """JUnit and KTAP say what the verdict says. A boot that is broken is a test that fails."""
+    """JUnit and KTAP agree with the verdict. A boot that is broken is a test that fails."""
     boot, verdict, reason = result_of(text, status)
     suite = ElementTree.fromstring(report.junit("nopl", boot, verdict, reason).encode())
     cases = {case.get("name"): [child.tag for child in case] for case in suite}

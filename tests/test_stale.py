@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """tools/stale: an instruction-cache sanitizer outside the guest. It raises no alarm
-while nopl switches sites by each strategy, and names what a planted mistake does."""
+while nopl switches sites by each strategy, and names the damage of a planted mistake."""
 
 import importlib.machinery
 import importlib.util
@@ -18,7 +18,7 @@ from lib.qemu import Verdict
 
 # All strategies under load, CPUs that come and go, NMIs, return addresses.
 CLEAN = ("arch*", "patch.t*", "patch.every*", "hotplug*", "returns.t*", "nmi*")
-# (architecture, fault, rules): what each mistake does there, seen by the plugin. A site
+# (architecture, fault, rules): the damage of each mistake there, seen by the plugin. A site
 # changes by one aligned store, which RISC-V and AMD let a CPU fetch at any time: there
 # only stricter rules show the mistake, Intel's or those of a rendezvous ("none").
 PLANTED = [(arch, *row) for arch in ARCHES for row in FACTS[arch]["stale"]]

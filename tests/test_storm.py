@@ -14,13 +14,13 @@ STRATEGIES = ["stop", "breakpoint", "word"]
 
 
 def loops_of(report: str, kind: str) -> int:
-    """What the stress tasks of that kind have counted themselves."""
+    """The own counts of the stress tasks of that kind."""
     line = re.search(rf"^{kind} .*?: (.*) loops", report, re.M)
     return sum(int(n) for n in line[1].split())
 
 
 def off_for(arch: str, strategy: str) -> str:
-    """What the kernel must be told so that `word` is possible. QEMU's x86-64 fetches
+    """The parameter that makes `word` possible. QEMU's x86-64 fetches
     bytes one by one: there off and on must differ in one byte only."""
     return FACTS[arch].get("word", {}).get("append", "") if strategy == "word" else ""
 

@@ -139,7 +139,7 @@ class Calls:
 
     def __init__(self, image):
         self.image = image
-        # What stands at a return address: the call before it.
+        # The name of a return address: the call before it.
         self.before: dict[int, tuple[str, int | None]] = {}
         # Out of each function by a jump: tail calls. None: anywhere.
         self.jumps: dict[int, set[int | None]] = {}
@@ -257,7 +257,7 @@ def test_events_against_disassembly(arch, image, guest, tmp_path):
 
 @pytest.mark.parametrize("arch", EVERY_KERNEL, indirect=True)
 def test_trace_text(arch, image, guest):
-    """What `trace` prints: names of sites' functions, per CPU, time never runs
+    """The output of `trace`: names of sites' functions, per CPU, time never runs
     backwards, as many lines as its header says."""
     g = guest(arch, smp=4, append="trace_buf_size=32")
     g.run(f"cd {TRACING}")
@@ -377,7 +377,7 @@ def test_events_against_witness(arch, image, guest, witness_plugin, tmp_path,
         graph_nesting(events, whole=True)
         calls = [e["name"] for e in events if e["name"]]
     recorded = dict(Counter(calls))
-    # What ran while those lines were typed, too (a lock that was held, where the host is
+    # Functions that ran while those lines were typed, too (a lock that was held, where the host is
     # busy), is recorded as often as it ran while tracing was on: perhaps in between.
     exact = {n: c for n, c in executed.items() if n in wanted and c == most[n]}
     assert len(exact) > 5
@@ -402,7 +402,7 @@ NEWEST = re.compile(r"^ *(\S+)-(\d+) +\[(\d{3})\] \S{5} +(\d+\.\d{6}): (\S+) <-\
 
 
 def test_panic_dumps_the_last_events(arch, run_tool):
-    """The newest first, symbolised. The last one is what led to the panic, and not what
+    """The newest first, symbolised. The last call led to the panic, and is not one that
     the panic itself calls to print."""
     done = run_tool("--arch", arch, "--smp", "2", "-v", "--append",
                     'ftrace=function ftrace_dump_on_oops run="ps; ps; panic asked"')

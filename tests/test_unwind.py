@@ -3,7 +3,7 @@
 
 QEMU's gdb server steps a task instruction by instruction, interrupts included. The
 true stack of calls is kept here, from the disassembly alone: a call pushes, a
-return pops, a trap pushes what it interrupted. At each instruction boundary the
+return pops, a trap pushes the interrupted place. At each instruction boundary the
 kernel's own walker (kernel/image/unwind.c, compiled for the host by tests/unwind) walks
 from the guest's registers, stack and table, and must find exactly that."""
 
@@ -66,7 +66,7 @@ class Walker:
         return list(self.pcs[:n])
 
     def where(self, pc: int) -> int:
-        """What the table says of the return address at pc."""
+        """The table's row of the return address at pc."""
         return self.lib.where_at(ctypes.c_uint64(pc))
 
 
@@ -115,7 +115,7 @@ class Stepper:
         self.compared = self.lost = self.switches = self.interrupts = 0
         self.taken = 0       # comparisons with a return taken
         self.task = self.stack = 0
-        self.beside = None   # what look() has read beside the registers
+        self.beside = None   # words that look() has read beside the registers
 
     # ---- the guest ----
 

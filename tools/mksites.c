@@ -2,21 +2,21 @@
 /*
  * mksites: finds every site and every function of the linked kernel, and writes
  * them as the tables that the second link adds, then proves that the second
- * link moved nothing and that the tables say what the disassembly says.
+ * link moved nothing and that the tables agree with the disassembly.
  *
  *   mksites --empty [--record R] -o tables.S
  *   mksites --arch A --sites F --objdump P [--record R] image.elf -o tables.S
  *   mksites --arch A --sites F --objdump P [--record R] --verify first.elf
  *           image.elf
  *
- * A site is what the linked text shows, not what a compiler meant: with linker
+ * A site is a pattern of the linked text, not a compiler's intention: with linker
  * relaxation the two differ. Where the compiler left a record of its own
  * (__patchable_function_entries, __mcount_loc), it must name the same addresses.
- * --record says where the table's sites come from, and what is compared:
+ * --record says where the table's sites come from, and with which record they are compared:
  *
  *   link      the scan (default)
  *   compiler  the compiler's record, which must be there
- *   FILE      what mkrecord wrote before the link. With differences no table
+ *   FILE      the record that mkrecord wrote before the link. With differences no table
  *   runtime   no table: the kernel finds its sites by itself
  *
  * Each function's name stands once in the image, and has two words (lib/names.h).

@@ -18,7 +18,7 @@
  *   sync, done, waited, joined, left
  *
  * Masks and offsets (of the live instruction, from the text's beginning) are
- * hexadecimal. Says what it found in one line. 0: the rules are kept. 1: broken.
+ * hexadecimal. Gives its finding in one line. 0: the rules are kept. 1: broken.
  * 2: not a whole log.
  */
 
@@ -76,7 +76,7 @@ static bool parse_store(struct patch_log_entry *e, const char *text)
 	return STORE_KIND(e->b) < STORES;
 }
 
-/* What the rules look at. The rest is for people. */
+/* The fields that the rules look at. The rest is for people. */
 static bool parse_arguments(struct patch_log_entry *e, const char *text)
 {
 	switch (e->what) {

@@ -9,9 +9,9 @@
  *
  * The closure is computed from the disassembly (lib/path.h). mksites keeps its sites out of
  * the table of those that can be switched: site_table. They are in kept_off_table, which boot
- * turns off for good. This program looks at what the finished image has in both. Two functions,
+ * turns off for good. This program looks at both tables of the finished image. Two functions,
  * and what they call, may have no site at all: with RECORD=runtime the called function records
- * itself through the stub, and boot's conversion would run what it has just changed.
+ * itself through the stub, and boot's conversion would run code that it has just changed.
  *
  * It also proves that the functions which synchronise a CPU's instruction fetch
  * execute the instruction for it on every way through them, and that the fences which
@@ -67,7 +67,7 @@ static void check_sites(const struct image *im, const struct path *p,
 	free(kept.addr);
 }
 
-/* Neither the function nor what it calls has a site. */
+/* Neither the function nor any that it calls has a site. */
 static void check_bare(const struct image *im, const struct arch *arch,
 		       const struct addresses *all, const char *root,
 		       const char *what)

@@ -9,7 +9,7 @@
 struct ctl_handle;
 
 /* Collects the text of one record, which is cut behind CTL_RECORD bytes. */
-#define CTL_RECORD 1280 /* a line with the longest marker */
+#define CTL_RECORD 2816 /* the longest stack, with all that options add */
 struct seq {
 	size_t len;
 	char buf[CTL_RECORD];

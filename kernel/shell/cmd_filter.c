@@ -8,7 +8,8 @@
 #include <kernel/lib/string.h>
 #include <kernel/mm/kmalloc.h>
 
-#define FILTER_LINE CTL_RECORD /* longer lines are taken in pieces */
+#define FILTER_LINE                                                            \
+	1280 /* has room for a marker, longer lines are taken in pieces */
 #define TAIL_MAX 100000
 
 static void *filter_new(const char *name, size_t size, struct sink *out,

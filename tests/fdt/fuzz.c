@@ -7,7 +7,7 @@
  *
  *   fuzz TREE.dtb COUNT     that many damaged copies, the same ones every time
  */
-/* What fdt.c needs of a port: here a tree lies where it lies. */
+/* The needs of fdt.c of a port: here a tree lies where it lies. */
 #define ARCH_ARCH_H
 #include <kernel/types.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A TCG plugin: counts, from outside the guest, how often each of a list of
- * instructions was executed, on all CPUs together. What the tracer says that it
+ * instructions was executed, on all CPUs together. The calls that the tracer says that it
  * recorded is compared with this.
  *
  *   -plugin file=witness.so,addrs=FILE,counts=FILE

@@ -19,7 +19,7 @@
 #include <frame.h>
 #undef __ASSEMBLER__
 
-/* ---- What kernel/image/unwind.c finds in other headers ------------------------- */
+/* ---- Declarations that kernel/image/unwind.c finds in other headers ------------------------- */
 
 #define KERNEL_TYPES_H
 #define ARCH_ARCH_TRACE_H
@@ -63,7 +63,7 @@ static const struct unwind_rule *image_rules;
 static unsigned long memory_at, memory_size;
 static const char *memory;
 
-/* As large as a word of the guest's. A walk never asks for what is not there:
+/* As large as a word of the guest's. A walk never asks for an absent word:
  * it stays within its bounds, which are those of the memory. */
 static unsigned long load(unsigned long at)
 {
@@ -156,7 +156,7 @@ unsigned int walk(const uint64_t *regs, uint64_t stack, const void *bytes,
 	return n;
 }
 
-/* What the table says of the address: enum unwind_where of its return address. */
+/* The table's row of the address: enum unwind_where of its return address. */
 unsigned int where_at(uint64_t pc)
 {
 	return rule_at(pc)->pc;

@@ -125,7 +125,7 @@ static void read_own(struct trace *t)
 
 #undef MEMBER
 #define MEMBER(name) guest_get(t->g, at, "own_format", #name)
-	/* The table has no end but that of what it looks like. */
+	/* The table ends where a word is no entry of it any more. */
 	for (; !strncmp(TEXT(path), "ftrace/", 7) && t->nr_own < 16;
 	     at += size) {
 		t->own = more_events(t->own, t->nr_own);

@@ -225,7 +225,7 @@ void guest_open(struct guest *g, const char *elf)
 	read_types(g);
 }
 
-/* The section of constants, which no kernel changes: where it is, and what is in it. */
+/* The section of constants, which no kernel changes: its place, and its contents. */
 static const uint8_t *constants(const struct guest *g, u64 *addr, size_t *len)
 {
 	const uint8_t *bytes = image_section(&g->im, ".rodata", len);
@@ -331,7 +331,7 @@ static u64 physical(const struct guest *g, u64 addr)
 }
 
 /*
- * The RAM that the kernel uses: its image, and what boot_info says, which lies in the image.
+ * The RAM that the kernel uses: its image, and the ranges of boot_info, which lies in the image.
  * false: boot_info says nothing yet, or it is not that.
  */
 static bool find_ram(const struct guest *g, u64 info, u64 *start, u64 *end)

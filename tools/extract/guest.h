@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A guest's memory, read from outside, without any help of the guest: where the kernel's
- * objects lie is what its ELF file says, symbols and DWARF. An error ends the program.
+ * objects lie stands in its ELF file, symbols and DWARF. An error ends the program.
  */
 #ifndef EXTRACT_GUEST_H
 #define EXTRACT_GUEST_H

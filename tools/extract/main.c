@@ -44,7 +44,7 @@ static const struct output {
 
 static char partial[4096];
 
-/* What is half-written when the program ends is removed. */
+/* A file that is half-written when the program ends is removed. */
 static void remove_partial(void)
 {
 	if (partial[0])

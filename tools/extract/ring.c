@@ -64,7 +64,7 @@ static u32 slots_used(const struct trace *t, const struct cursor *c, u64 addr)
 }
 
 /*
- * Copy page number seq. false: it does not hold what it should. The guest may be running:
+ * Copy page number seq. false: it does not hold that page. The guest may be running:
  * what says whether the page is still the same is looked at after the copy, too.
  */
 static bool copy_page(const struct trace *t, struct cursor *c)

@@ -187,7 +187,7 @@ static void put_line(const struct trace *t, const struct trace_entry *e,
 
 /* ---- Lines of a call graph ------------------------------------------------------- */
 
-/* What of one CPU's graph has been shown. */
+/* How much of one CPU's graph has been shown. */
 struct graph {
 	bool begun;
 	s32 pid;

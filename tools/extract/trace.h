@@ -115,10 +115,10 @@ const struct trace_entry *cursor_next(struct trace *t, struct cursor *c);
 const struct trace_entry *trace_next_line(struct trace *t);
 /* Entries of a CPU that are missing, as far as it has been read, without dropped ones. */
 u64 cursor_lost(const struct cursor *c);
-/* Say on stderr what is missing: pages that hold no whole entries, and entries of each CPU. */
+/* Say on stderr which entries are missing: pages without whole entries, and entries of each CPU. */
 void trace_say_lost(const struct trace *t);
 
-/* What the kernel's clock_to_ns() and clock_delta_to_ns() say. */
+/* As the kernel's clock_to_ns() and clock_delta_to_ns(). */
 u64 trace_ns(const struct trace *t, u64 clock);
 u64 trace_delta_ns(const struct trace *t, u64 ticks);
 

@@ -228,7 +228,7 @@ static void write_cpu(struct trace *t, struct cursor *c, FILE *f)
 		delta = page.len == head ? 0 : now - last;
 		need = b.len + (b.len > 4 * TYPE_MAX ? 8 : 4) +
 		       (delta >> DELTA_BITS ? 8 : 0);
-		/* What was lost is said at a page's beginning. */
+		/* A page's beginning says how many events were lost. */
 		if (page.len > head &&
 		    (page.len + need + (lost ? head - 8 : 0) > PAGE_BYTES ||
 		     e->lost)) {

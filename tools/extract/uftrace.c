@@ -124,7 +124,7 @@ static void write_info(const struct trace *t)
 	little(2, 1, f);  /* 64 bits: whatever the guest is */
 	/* Tasks and sessions, relative addresses of symbols, a greatest depth. */
 	little(0x62, 8, f);
-	/* What follows: exename, cmdline, taskinfo. */
+	/* The parts that follow: exename, cmdline, taskinfo. */
 	little(1 << 0 | 1 << 3 | 1 << 7, 8, f);
 	little(GRAPH_DEPTHS, 2, f);
 	little(0, 6, f);
@@ -192,7 +192,7 @@ static void write_symbols(const struct trace *t)
 	finish(f);
 }
 
-/* What is half-written when the program ends is removed. */
+/* A file that is half-written when the program ends is removed. */
 static void remove_folder(void)
 {
 	char path[sizeof(folder) + 300];

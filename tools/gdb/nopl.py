@@ -4,7 +4,7 @@
   nopl-tasks            every task, and where it stands
   nopl-bt [TASK]        the calls that a task (a pid or a name) stands in, by the kernel's own
                         table. Without TASK: those of every task
-  nopl-cpus             every CPU: its task, and what it waits for
+  nopl-cpus             every CPU: its task, and the lock that it waits for
   nopl-sites [GLOB]     sites and jump labels of functions: what is in memory, and what the
                         books say, where these differ
   nopl-trace [N]        the last N lines of the trace (default 20)
@@ -330,7 +330,7 @@ class Backtrace(Command):
 
 
 class Cpus(Command):
-    """Every CPU: is it online, which task runs, how deep it is in what, what it spins for."""
+    """Every CPU: is it online, which task runs, its depth in interrupts, the lock it spins for."""
 
     def run(self) -> None:
         on_cpu, symbols = running(), Symbols()
@@ -416,7 +416,7 @@ class Trace(Command):
 
 
 def say_where(breakpoint: gdb.Breakpoint) -> None:
-    """A breakpoint on a function with a site: before, on or behind what may be switched."""
+    """A breakpoint on a function with a site: before, on or behind the live instruction."""
     try:
         symbols = Symbols()
         sites = words("live_calls.table", number("site_count"))

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a field of a JSON object must be, and where in a struct it goes. */
+/* The kind of a field of a JSON object, and where in a struct it goes. */
 struct field {
 	const char *name;
 	enum { TEXT, LIST, TEXTS, NUMBER, FLAG } type;

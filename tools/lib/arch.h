@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the tools know of a port: arch/NAME/machine.json, its keys "code" and "sites".
- * arch/README.md says what each field means. The tools run in the project's folder.
+ * The tools' knowledge of a port: arch/NAME/machine.json, its keys "code" and "sites".
+ * arch/README.md explains each field. The tools run in the project's folder.
  */
 #ifndef TOOLS_ARCH_H
 #define TOOLS_ARCH_H
@@ -44,8 +44,8 @@ struct arch {
 struct format {
 	/* Sites that call this function at boot. NULL: NOPs at the entry. */
 	const char *stub;
-	const char *nops;    /* ... and their bytes, in hexadecimal */
-	const char *before;  /* ... and what may stand before them */
+	const char *nops;   /* ... and their bytes, in hexadecimal */
+	const char *before; /* ... and instructions that may stand before them */
 	const char *section; /* the compiler's own record. NULL: it makes none */
 	/* A relocation that is a call's second one, and marks no site. 0: none. */
 	int second_relocation;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The tracer's floors, as the table of tracer/README.md lists them: calls and includes go down, or
-stay in a room. What still goes up stands in floors_up.txt, which may only shrink."""
+stay in a room. Arrows that still go up stand in floors_up.txt, which may only shrink."""
 
 import re
 import subprocess
@@ -24,12 +24,12 @@ def read_floors(text: str) -> dict[str, tuple[int, set[int]]]:
 
 
 def unit_of(path: str) -> str:
-    """room/file of a source file or an object of tracer/, without what it ends with."""
+    """room/file of a source file or an object of tracer/, without its ending."""
     return re.sub(r"(\.[chS])?(\.o)?$", "", path.partition("tracer/")[2])
 
 
 def is_checked(path: str) -> bool:
-    """Tests, and what they share, may use any floor."""
+    """Tests, and the files that they share, may use any floor."""
     return path.count("/") == 2 and not re.search(r"(_test|/testing)\.[ch]$", path)
 
 

@@ -56,7 +56,7 @@ class Guest(fdspawn):
         self.close()
 
     def read_nonblocking(self, size: int = 1, timeout: float | None = -1) -> str:
-        """What the guest has printed. Not at once: see qemu.GATHER."""
+        """The guest's output so far. Not at once: see qemu.GATHER."""
         time.sleep(qemu.GATHER)
         return super().read_nonblocking(size, timeout)
 
@@ -78,7 +78,7 @@ class Guest(fdspawn):
         self.process.communicate()
 
     def text_before(self) -> str:
-        """What came before the last match, as plain lines."""
+        """The output before the last match, as plain lines."""
         return qemu.Console.ESCAPE.sub("", self.before or "")
 
     def expect_prompt(self, timeout: float = -1) -> None:
@@ -132,7 +132,7 @@ class Guest(fdspawn):
         return output
 
     def lines(self, line: str, timeout: float = -1, check: bool = False) -> list[str]:
-        """Type a line, and return what it printed, as lines."""
+        """Type a line, and return its output, as lines."""
         return self.run(line, timeout, check).splitlines()
 
     def error(self, line: str) -> str:

@@ -12,7 +12,7 @@
 
 /*
  * Of a stripped image objdump writes the target of a direct transfer as its last
- * operand, "0x80100240", and what a far pair of RISC-V computes as "# 0x80200010".
+ * operand, "0x80100240", and the address that a far pair of RISC-V computes as "# 0x80200010".
  */
 static bool parse_target(const char *operands, uint64_t *target)
 {

@@ -12,7 +12,7 @@ import sys
 
 import seccomp
 
-# What perf does with the control files alone.
+# The subcommands of perf that use the control files alone.
 HARMLESS = ("ftrace", "list", "version", "--version", "help", "--help")
 
 

@@ -97,7 +97,7 @@ static void reach(struct search *g, uint64_t addr, size_t from)
 	}
 }
 
-/* Follow what the source says an indirect call of a node may reach. */
+/* Follow the targets that the source names for an indirect call of a node. */
 static bool reach_annotated(struct search *g, size_t node)
 {
 	const struct symbol *s = &g->im->symbols[g->path->symbol[node]];

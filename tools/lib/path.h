@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What runs while text is being patched, or while CPUs are stopped for it: the closure of
+ * Functions that run while text is being patched, or while CPUs are stopped for it: the closure of
  * the linked image's call graph from the roots, computed by every build.
  *
  * Roots are in the section patch_roots (function addresses), calls through pointers in

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The ports, and what their data files say: arch/NAME/machine.json. arch/README.md
+"""The ports, and their data files: arch/NAME/machine.json. arch/README.md
 explains each key. tools/lib/arch.c reads "code" and "sites" for the tools in C."""
 
 import json
@@ -14,7 +14,7 @@ class UsageError(Exception):
     """Something that the caller has to put right. Its text is one line."""
 
 
-# Key, what it must be, must it be there.
+# Key, its kind, must it be there.
 TEXT, LIST, OBJECT, NUMBER = "a string", "a list", "an object", "a number"
 KEYS = {
     "packages": (OBJECT, True), "qemu": (TEXT, True), "qemu_big": (TEXT, False),
@@ -68,7 +68,7 @@ def read(arch: str) -> dict:
 
 
 def packages() -> dict[str, str]:
-    """What the ports need: Debian's packages, and of each a program or file in it."""
+    """The ports' needs: Debian's packages, and of each a program or file in it."""
     found = {}
     for arch in architectures():
         found |= read(arch)["packages"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How the programs of tools/ end, and what several of them accept as arguments."""
+"""How the programs of tools/ end, and arguments that several of them accept."""
 
 import argparse
 import os

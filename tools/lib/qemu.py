@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Boot nopl in QEMU and judge what it says: the library under tools/run.
+"""Boot nopl in QEMU and judge its output: the library under tools/run.
 
 A Machine knows one architecture's QEMU (arch/<port>/machine.json) and makes
-command lines. Console collects what a guest prints and reads the KTAP in it.
+command lines. Console collects a guest's output and reads the KTAP in it.
 boot() runs one guest to its end, and judge() gives the verdict: a pass needs
 the test plan met, the end marker seen and the kernel's own exit status, all three.
 What QEMU gives by itself is no such status, and lib.witness says whence it came.
@@ -31,7 +31,7 @@ GATHER = 0.002
 # Seconds that QEMU may take to end when it has closed its output.
 LAST_WAIT = 10
 
-# QEMU translates a function anew when its site changes, and keeps what it had translated before.
+# QEMU translates a function anew when its site changes, and keeps the earlier translation.
 # 8 MiB hold all of nopl. With QEMU's own size, up to 1 GiB, the host's caches miss: all tests on
 # 2 CPUs cost a tenth (MIPS) to a third (RISC-V, x86-64) more.
 TCG = "tcg,tb-size=8"
@@ -52,7 +52,7 @@ class Verdict(enum.IntEnum):
 
 
 class Machine:
-    """One architecture's QEMU: how to start it, what its status means. arch/README.md
+    """One architecture's QEMU: how to start it, the meaning of its status. arch/README.md
     explains the keys of machine.json."""
 
     def __init__(self, arch: str):
@@ -138,7 +138,7 @@ class Machine:
 
 
 def kernel_status(status: int) -> int | None:
-    """What the kernel ended with, from QEMU's status: arch.h's power_status() backwards. None:
+    """The kernel's own status, from QEMU's: arch.h's power_status() backwards. None:
     the kernel gave none."""
     return (status - 33) // 2 if status >= 33 and status % 2 else None
 
@@ -153,7 +153,7 @@ def replace_option(args: list[str], name: str, value: str) -> list[str]:
 
 @dataclasses.dataclass
 class TestRun:
-    """One KTAP document: what one `test` command printed."""
+    """One KTAP document: the output of one `test` command."""
 
     planned: int | None = None
     passed: list[str] = dataclasses.field(default_factory=list)
@@ -163,7 +163,7 @@ class TestRun:
     running: str | None = None  # the test that has begun and not ended
     begun: float = 0.0  # when it did
     seconds: dict[str, float] = dataclasses.field(default_factory=dict)
-    reasons: dict[str, str] = dataclasses.field(default_factory=dict)  # of what was skipped
+    reasons: dict[str, str] = dataclasses.field(default_factory=dict)  # of skipped tests
     diagnostics: dict[str, list[str]] = dataclasses.field(default_factory=dict)
 
     def counts(self) -> tuple[int, int, int]:
@@ -212,7 +212,7 @@ class Console:
             self._line(self.ESCAPE.sub("", line))
 
     def close(self) -> None:
-        """The guest has ended: what is left is a line too."""
+        """The guest has ended: the rest of the text is a line too."""
         if self._partial:
             self._line(self.ESCAPE.sub("", self._partial))
             self._partial = ""

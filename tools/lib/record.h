@@ -9,12 +9,12 @@
 
 #include "scan.h"
 
-/* What the compiler recorded. False if the image kept no such section. */
+/* The compiler's own record. False if the image kept no such section. */
 bool record_compiler(const struct image *im, const struct format *format,
 		     struct addresses *a);
 
 /*
- * What tools/mkrecord wrote to the file at path: base symbols, which have their
+ * The record that tools/mkrecord wrote to the file at path: base symbols, which have their
  * final addresses now, plus the offsets that it saw before the link.
  */
 void record_objects(const struct image *im, const char *path,

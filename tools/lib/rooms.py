@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The rules of the tree that say what may include what, where a function is declared,
+"""The rules of the tree that say which file may include which, where a function is declared,
 and who may turn interrupts off. Prints a line for each thing that is wrong. tools/check runs it."""
 
 import re
@@ -25,7 +25,7 @@ def text_of(path: Path) -> str:
 
 
 def includes(path: Path) -> list[str]:
-    """What a file includes, of the tree's folders."""
+    """The headers that a file includes, of the tree's folders."""
     return re.findall(r"^\s*#\s*include <((?:arch|boot|kernel|tracer)/[^>]+)>",
                       (ROOT / path).read_text(), re.M)
 

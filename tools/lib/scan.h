@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the linked text of a kernel shows: its sites and its lock prefixes. The
+ * The scan of a kernel's linked text: its sites and its lock prefixes. The
  * truth that every record is compared with.
  */
 #ifndef TOOLS_SCAN_H
@@ -17,7 +17,7 @@ struct addresses {
 };
 void add_address(struct addresses *a, uint64_t addr);
 
-/* Find all sites, ascending. What is wrong is said (complain()). */
+/* Find all sites, ascending. Mistakes are said (complain()). */
 void scan_sites(const struct image *im, const struct arch *arch,
 		const struct format *format, struct addresses *s);
 

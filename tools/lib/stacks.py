@@ -19,7 +19,7 @@ def gdb_socket(qmp: Qmp, folder: str) -> str:
 
 
 def ask_gdb(machine, elf: str, qmp: Qmp) -> str:
-    """What gdb prints: its own walk of each CPU, which ends where a trap began, and nopl-bt."""
+    """gdb's output: its own walk of each CPU, which ends where a trap began, and nopl-bt."""
     with tempfile.TemporaryDirectory() as folder:
         commands = [*machine.info.get("gdb", []), "set print frame-arguments none",
                     f"source {ROOT}/tools/gdb/nopl.py",

@@ -274,7 +274,7 @@ static bool read_function(const struct image *im, const struct sources *from,
 void unwind_read(const struct image *im, const struct arch *arch,
 		 const struct addresses *sites, struct unwind_table *t)
 {
-	/* Rule 0: no function. Rule 1, UNWIND_ENTRY: what any function finds. */
+	/* Rule 0: no function. Rule 1, UNWIND_ENTRY: as any function begins. */
 	static const struct unwind_rule none;
 	const struct unwind_rule entry = {
 		.cfa = arch->link < 0 ? (int)im->pointer_size : 0,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the compiler says about stack frames (DWARF call frame information), as
+ * The compiler's description of stack frames (DWARF call frame information), as
  * the compact table that kernel/image/unwind.c walks with. libdw reads the DWARF.
  */
 #ifndef TOOLS_UNWIND_H

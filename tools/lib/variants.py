@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The kernels that can be made: ARCH x SITES x ENDIAN x RECORD, what make says of
-each, and what one does when it boots. For tools/features and its test."""
+"""The kernels that can be made: ARCH x SITES x ENDIAN x RECORD, make's verdict on
+each, and the result of a boot. For tools/features and its test."""
 
 import dataclasses
 import functools
@@ -27,8 +27,8 @@ def run_make(*args: str, cwd: Path = ROOT) -> subprocess.CompletedProcess:
 
 @functools.cache
 def choices(arch: str) -> dict[str, list[str]]:
-    """What the port's SITES, RECORD and ENDIAN may be, from its Makefile: all
-    that is known, also what it refuses."""
+    """The values of the port's SITES, RECORD and ENDIAN, from its Makefile: all
+    that are known, refused ones too."""
     done = run_make("-s", f"ARCH={arch}", "choices")
     return {name: words.split() for name, _, words in
             (line.partition(":") for line in done.stdout.splitlines())}
@@ -72,7 +72,7 @@ def variants(arch: str) -> list[Variant]:
 
 @dataclasses.dataclass
 class Made:
-    """What make said: "made", "refused" before it began, "wrong": the record
+    """Make's verdict: "made", "refused" before it began, "wrong": the record
     does not agree with the linked text, "broken": none of these."""
 
     state: str
@@ -94,7 +94,7 @@ def read_make(variant: Variant, done: subprocess.CompletedProcess) -> Made:
 
 @dataclasses.dataclass
 class Booted:
-    """What one boot with all in-kernel tests showed."""
+    """The result of one boot with all in-kernel tests."""
 
     verdict: qemu.Verdict
     reason: str

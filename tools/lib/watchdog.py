@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Does a test hang? What decides is the CPU time that QEMU has had, not the clock."""
+"""Does a test hang? The CPU time that QEMU has had decides, not the clock."""
 
 import os
 import time
@@ -9,7 +9,7 @@ from pathlib import Path
 class Watchdog:
     """Does a test hang, or the boot before the first test? A test of the contract
     ("arch...") takes less than a second, any other less than ten. A busy host makes
-    them slow, but not hang: what counts is the CPU time that QEMU has had for it, or
+    them slow, but not hang: it is the CPU time that QEMU has had for it that counts, or
     that QEMU wanted none."""
 
     CONTRACT, OTHER = 4, 120  # seconds: of CPU time, or of standing still

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Why a QEMU ended, by what it says itself: a witness beside its exit status.
+"""Why a QEMU ended, in its own words: a witness beside its exit status.
 
 QEMU ends with 0 when the machine resets (-no-reboot), when a signal or a monitor ends it,
 and with 1 when it cannot begin. Its machine protocol (QMP) tells these apart.
@@ -14,7 +14,7 @@ import subprocess
 from lib.port import ROOT
 from lib.qmp import Qmp
 
-# What the guest that was started last has printed, whoever started it.
+# The output of the guest that was started last, by any program.
 LOG = ROOT / "build" / "console.log"
 
 # Reasons of QMP's event SHUTDOWN with which no kernel has given a status.
@@ -33,7 +33,7 @@ REASONS = {
 
 def end_with_parent() -> None:
     """For a child before it becomes QEMU: the kernel ends it when we end, by
-    whatever signal, so that no guest is left behind."""
+    any signal, so that no guest is left behind."""
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is known of a guest's code: each store that changed it, and how many of these
+ * The changes of a guest's code: each store that changed it, and how many of these
  * changes each CPU has synchronised with. Places are offsets in the guest's RAM. All
  * functions end QEMU when memory is short.
  */

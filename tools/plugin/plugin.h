@@ -13,7 +13,7 @@
 #define PLUGIN_EXPORT __attribute__((visibility("default")))
 
 typedef uint64_t plugin_id;
-/* In memory callbacks: what kind of access it was. */
+/* In memory callbacks: the kind of the access. */
 typedef uint32_t plugin_access;
 
 struct qemu_plugin_tb;

@@ -9,7 +9,7 @@
  *   - of each CPU, how many of these changes it has synchronised with.
  *
  * When a CPU executes an instruction that has changed since the CPU's last
- * synchronisation, that is a finding: the CPU could have run what stood there before.
+ * synchronisation, that is a finding: the CPU could have run the older bytes.
  * A finding is harmless if the architecture lets CPUs fetch there while another CPU
  * stores, and only one store has changed the instruction since. Otherwise it is a
  * hazard.
@@ -17,7 +17,7 @@
  *   -plugin file=stale.so,rules=FILE,ram=PATH,base=ADDRESS,out=FILE[,start=ADDRESS]
  *           [,big=1][,mode=NAME]
  *
- * rules: what the architecture's manual says, in a JSON file (target.h). big: it is
+ * rules: the promises of the architecture's manual, in a JSON file (target.h). big: it is
  * big-endian. ram: the file behind the guest's RAM (-object memory-backend-file,share=on). base:
  * the physical address that QEMU's plugin interface gives its first byte. out: one
  * JSON line for each kind of finding, when it is first seen, and one for each total.

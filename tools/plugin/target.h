@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What an architecture's manual says of a CPU that fetches instructions which another
+ * The promises of an architecture's manual to a CPU that fetches instructions which another
  * CPU stores: the object "fetch" of a port's machine.json, or of a file here for an
  * architecture that nopl has no port for. Its fields:
  *
@@ -39,14 +39,14 @@ struct target {
 
 /*
  * Read the rules of a file. mode: "" (the architecture's), "intel" (without the promise
- * that AMD alone makes) or "none" (no CPU may fetch what another CPU has stored until it
+ * that AMD alone makes) or "none" (no CPU may fetch bytes that another CPU has stored until it
  * has synchronised, as a rendezvous makes sure of). big: numbers are big-endian. Ends
  * QEMU when something is wrong.
  */
 void target_read(struct target *t, const char *path, const char *mode,
 		 bool big);
 
-/* What the instruction of n bytes at p does. */
+/* The effect of the instruction of n bytes at p. */
 enum sync target_sync(const struct target *t, const uint8_t *p, size_t n);
 
 /* May the instruction of n bytes at p be stored or replaced while CPUs fetch it? */

@@ -41,7 +41,7 @@ def boxes(row: dict) -> list[dict]:
 
 
 def matrix(lab: dict) -> list[dict]:
-    """The lab's rows, with their boxes, and what other CPUs met between two writes."""
+    """The lab's rows, with their boxes, and the fate of other CPUs between two writes."""
     return [row | {"boxes": boxes(row), "between": "; ".join(dict.fromkeys(
         f["text"] for f in row["findings"] if f["between"]))} for row in lab["schemes"]]
 

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Pictures of what was measured, in one file: build/report.html (make report).
+"""Pictures of the measurements, in one file: build/report.html (make report).
 
-It shows what earlier commands have left in build/: the lab of each port (ARCH/lab.json, of
+It shows the results of earlier commands in build/: the lab of each port (ARCH/lab.json, of
 make lab), the figures (bench.json, of make bench), and the kernels there can be
 (features.json, of make features). It boots each port under -icount with function_graph on,
 and shows the boot's calls as a timeline and as a flame graph. The file needs no network.
@@ -31,7 +31,7 @@ BOOT = ("ftrace=function_graph trace_buf_size=8M trace_options=nosleep-time "
 
 
 def read(path: Path, command: str, key: str):
-    """What an earlier command has written."""
+    """The result of an earlier command."""
     try:
         value = json.loads(path.read_text())[key]
     except OSError as error:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Folders: their names, which are read from the guest at once, making them and taking them away,
- * and what is set by a path. */
+ * and attributes set by a path. */
 #ifndef TOOLS_FOLDER_H
 #define TOOLS_FOLDER_H
 

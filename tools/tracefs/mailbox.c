@@ -149,7 +149,7 @@ bool p9_has_ended(void)
 	return guest >= 0 && poll(&p, 1, 0) > 0;
 }
 
-/* Is that a mailbox, `left` bytes before the memory's end? Sets what this file knows of it. */
+/* Is that a mailbox, `left` bytes before the memory's end? Fills in this file's variables. */
 static bool is_mailbox(void *at, uint64_t left)
 {
 	box = at;

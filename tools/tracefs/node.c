@@ -18,7 +18,7 @@
 #define RAISE_FIRST_NS 50000
 #define RAISE_LAST_NS 1000000000
 #define KEEP_S                                                                 \
-	1.0 /* the kernel keeps a name, and what stat() gives, for so long */
+	1.0 /* the kernel keeps a name, and the result of stat(), for so long */
 
 const char *node_left_out;
 struct fuse_session *node_session;

@@ -229,7 +229,7 @@ static bool drop_queued(void)
 	return moved;
 }
 
-/* Put what is queued into the ring, as long as there are tags and room. */
+/* Put queued requests into the ring, as long as there are tags and room. */
 static bool send_queued(void)
 {
 	bool moved = false;

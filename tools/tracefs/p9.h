@@ -79,7 +79,7 @@ void p9_flush(struct p9_call *call);
 /* The taker of a request is not called any more. */
 void p9_forget(struct p9_call *call);
 
-/* Send what is queued, and give replies to their takers. True: something was moved. */
+/* Send queued requests, and give replies to their takers. True: something was moved. */
 bool p9_step(void);
 
 /* The guest has ended, or is not asked any more: all that waits fails. */
@@ -92,7 +92,7 @@ bool p9_is_waiting(void);
 
 /*
  * Find the mailbox in `memory`, the file that is the guest's memory, and begin a session. pid is
- * QEMU's process, or 0. NULL, or what is wrong. It waits for a guest that boots.
+ * QEMU's process, or 0. NULL, or the mistake. It waits for a guest that boots.
  */
 const char *p9_attach(const char *memory, pid_t pid);
 

@@ -77,7 +77,7 @@ static void do_getattr(fuse_req_t req, fuse_ino_t ino,
 		node_lower(n);
 }
 
-/* Programs set modes and times of what they have made. Control files have none. */
+/* Programs set modes and times of files that they have made. Control files have none. */
 static void do_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st,
 		       int which, struct fuse_file_info *info)
 {

@@ -21,7 +21,8 @@ struct pids {
 	s32 pid[];
 };
 
-/* The pids that are let through alone, and those that are not. Each NULL: empty. Written under trace_mutex, read with interrupts off. */
+/* The pids that are let through alone, and those that are not. Each NULL: empty. Written under
+ * trace_mutex, read with interrupts off. */
 struct pid_lists {
 	struct pids *yes, *no;
 };

@@ -4,6 +4,7 @@
 #include <tracer/core/tracer.h>
 
 #include <kernel/cpu/cpu.h>
+#include <kernel/image/symbols.h>
 #include <kernel/errno.h>
 #include <kernel/lib/bits.h>
 #include <kernel/printk.h>
@@ -21,6 +22,9 @@
 #include <tracer/core/client.h>
 
 #define PIPE_WAIT_NS (20 * NSEC_PER_MSEC)
+
+/* An address of a stack is shown as " => name <address>", all of them behind the columns. */
+static_assert(RING_STACK_MAX * (SYMBOL_BUF + 24) + 200 <= CTL_RECORD);
 
 /* ---- trace: a look that leaves everything where it is ----------------------- */
 

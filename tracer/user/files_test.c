@@ -381,6 +381,42 @@ KTEST(files_readme, "tracefs.readme_is_whole")
 	kfree(text);
 }
 
+/* So long a name, as often as a stack has addresses, that they fill more than a usual line. */
+static noinline void
+files_test_calls_itself_and_has_the_longest_name_in_the_kernel(
+	unsigned int levels)
+{
+	if (levels)
+		files_test_calls_itself_and_has_the_longest_name_in_the_kernel(
+			levels - 1);
+	else
+		victim_call(1);
+	asm volatile("" ::: "memory"); /* the call is no tail call */
+}
+
+KTEST(files_long_stack, "tracefs.longest_stack_is_whole")
+{
+	char *text = kmalloc(TEXT);
+	unsigned int lines = 0;
+
+	KASSERT(t, text);
+	trace_test_reset();
+	trace_test_put("trace_options", "sym-offset sym-addr");
+	trace_test_put("set_ftrace_filter", "victim_call");
+	trace_test_put("options/func_stack_trace", "1");
+	KEXPECT_EQ(t, trace_test_put("current_tracer", "function"), 0);
+	files_test_calls_itself_and_has_the_longest_name_in_the_kernel(
+		RING_STACK_MAX);
+	trace_test_put("tracing_on", "0");
+	KEXPECT(t, trace_test_read("trace", text, TEXT, 4096) > 0);
+	for (const char *at = text; (at = strstr(at, "\n => ")); at++)
+		lines++;
+	KEXPECT_EQ(t, lines, RING_STACK_MAX);
+	KEXPECT_EQ(t, text[strlen(text) - 1], '\n');
+	kfree(text);
+	trace_test_reset();
+}
+
 /* All sites are on and every CPU works: each event names a site that was on. */
 KTEST(files_events, "tracefs.every_event_is_a_site")
 {
