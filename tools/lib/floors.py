@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The tracer's floors, as the table of tracer/README.md lists them: calls and includes go down, or
-stay in a room. Arrows that still go up stand in floors_up.txt, which may only shrink."""
+stay in a room."""
 
 import re
 import subprocess
@@ -8,7 +8,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 TABLE = "tracer/README.md"
-UP = "tools/lib/floors_up.txt"
 ROW = re.compile(r"^\| (\d) \| ((?:`\w+/` ?)+) \|([\d– ]*)\|", re.M)
 
 
@@ -84,8 +83,7 @@ def objects_of(sources: list[str], build: Path) -> list[Path]:
 
 
 def check_floors() -> list[str]:
-    """A line for each arrow that goes up and is not in the list, and for each of the list that
-    does not."""
+    """A line for each arrow that goes up."""
     sources = [name for name in subprocess.run(
         ["git", "ls-files", "-co", "--exclude-standard", "tracer"], cwd=ROOT, check=True,
         text=True, capture_output=True).stdout.split()
@@ -94,23 +92,10 @@ def check_floors() -> list[str]:
     unknown = {unit_of(name).partition("/")[0] for name in sources} - rooms.keys()
     if unknown:
         return [f"{TABLE}: the table of floors has no room {name}/" for name in sorted(unknown)]
-    used, whole = includes(sources), False
+    used = includes(sources)
     for build in sorted(p.parent for p in ROOT.glob("arch/*/port.mk")):
         objects = objects_of(sources, ROOT / "build" / build.name)
         if objects:
             used |= calls(objects)
-            # RECORD=runtime alone has objects of record/.
-            whole |= len(objects) == len([s for s in sources if s.endswith(".c")
-                                          and not s.startswith("tracer/record/")])
-    up = {f"{a} {b}" for a, b in used if goes_up(rooms, a, b)}
-    lines = (ROOT / UP).read_text().splitlines()
-    known = {line for line in lines if not line.startswith("#")}
-    wrong = [f"tracer/{line.replace(' ', ' uses tracer/')}, which is no lower floor "
-             f"({TABLE})" for line in sorted(up - known)]
-    if whole:
-        wrong += [f"{UP}: {line}: goes up no more; take the line out"
-                  for line in sorted(known - up)]
-    said = re.search(r"(\d+) arrows still go up", (ROOT / TABLE).read_text())
-    if not said or int(said[1]) != len(known):
-        wrong.append(f"{TABLE}: {len(known)} arrows still go up")
-    return wrong
+    return sorted(f"tracer/{user} uses tracer/{other}, which is no lower floor ({TABLE})"
+                  for user, other in used if goes_up(rooms, user, other))

@@ -30,7 +30,7 @@ struct trace_client {
 	/* Which of the above does it need now? */
 	u32 (*needs)(void);
 
-	/* Of the sites of word w (32), those that must be on for it. At most CLIENT_HOOKS have it. */
+	/* Of the 32 sites of word w, those that must be on. At most CLIENT_HOOKS have it. */
 	u32 (*wants)(unsigned int w);
 	/* The ops that must take all calls, whichever tracer runs, or NULL. One client at most. */
 	struct trace_ops *(*ops)(void);
@@ -43,7 +43,7 @@ struct trace_client {
 	void (*selected)(const struct tracer *tracer);
 
 	/* Options, lists of pids, triggers or the switch traceoff_on_warning have changed: do what
-	 * follows from them. 0; or an error, after which the caller changes them back. */
+	 * follows from them. 0, or an error, after which the caller changes them back. */
 	int (*settings_changed)(struct ctl_handle *h);
 
 	/* The options that a client keeps a copy of have changed. */
@@ -70,8 +70,9 @@ struct trace_client {
 	int (*marked)(struct ctl_handle *h, const char *text, size_t len,
 		      unsigned long ip);
 
-	/* The site's call, which returns to ip, has just been made, while the client has NEED_CALLS.
-	 * Interrupts off, no site, and a PATCH_INDIRECT(clients_called, ...). One has it at most. */
+	/* The site's call, which returns to ip, has just been made, and the client needs calls.
+	 * Interrupts off, no site, and a PATCH_INDIRECT(clients_called, ...). One client at most
+	 * has it. */
 	void (*called)(unsigned int site, unsigned long ip);
 
 	/* The CPU changes over from prev to next, which was away for so many ticks of arch_clock(),
@@ -87,7 +88,7 @@ struct trace_client {
 		trace_clients) = { .name = #ident, __VA_ARGS__ }
 REGISTRY(struct trace_client, trace_clients);
 
-/* Ask or tell all of them; an error ends it. */
+/* Ask or tell all of them. An error ends it. */
 u32 clients_need(void);
 int clients_allow(struct ctl_handle *h, const struct tracer *tracer);
 int clients_settings_changed(struct ctl_handle *h);
