@@ -220,7 +220,7 @@ struct trace_ops {
 	void (*entry)(void); /* first: the trampoline jumps through it */
 	void (*func)(unsigned long ip, unsigned long parent,
 		     struct trace_ops *ops);
-	/* With trace_entry_return and trace_entry_graph: tracer/core/returns.h. */
+	/* With trace_entry_return and trace_entry_graph: tracer/ops/returns.h. */
 	bool (*enter)(struct task_return *r, unsigned int depth);
 	void (*leave)(struct task_return *r, unsigned int depth);
 };
@@ -262,7 +262,7 @@ extern const unsigned long arch_link_below;
 #endif
 
 /*
- * Supplied by the tracer, called by the trampolines: tracer/core/returns.c. The
+ * Supplied by the tracer, called by the trampolines: tracer/ops/returns.c. The
  * second one stores the real return address at *place, where a walk has found
  * trace_return until then. At every instruction, either the stack slot or the task's
  * taken returns hold the real address.

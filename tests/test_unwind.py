@@ -296,7 +296,7 @@ def stepped(arch, lines, tmp_path) -> Stepper:
             if stub.memory(name, 5) == b"init\0":
                 break
             stub.step()
-        stepper.run(20000)
+        stepper.run(25000)
     except Ended:
         pass
     finally:

@@ -11,7 +11,7 @@
 #include <kernel/test/victim.h>
 #include <tracer/show/output.h>
 #include <tracer/patch/patch.h>
-#include <tracer/core/ops.h>
+#include <tracer/ops/ops.h>
 #include <tracer/core/tracer.h>
 
 /* Bring the tracer into the state after boot: tracer nop, no filters, recording on all

@@ -5,7 +5,7 @@
 
 #include <kernel/lock/mutex.h>
 #include <tracer/graph/graph.h>
-#include <tracer/core/returns.h>
+#include <tracer/ops/returns.h>
 #include <tracer/ring/ring_control.h>
 #include <tracer/sites/sites.h>
 #include <tracer/testing.h>

@@ -12,7 +12,7 @@
 #include <kernel/image/unwind.h>
 #include <kernel/lock/mutex.h>
 #include <tracer/graph/graph.h>
-#include <tracer/core/returns.h>
+#include <tracer/ops/returns.h>
 #include <tracer/ring/ring_control.h>
 #include <tracer/sites/sites.h>
 #include <tracer/testing.h>
@@ -148,7 +148,7 @@ KTEST(trace_return, "arch_trace.trace_return")
 KTEST(take_return, "arch_trace.trace_take_return")
 {
 	struct task *me = current_task();
-	u32 missed = returns_missed, refused = returns_refused, depth;
+	u32 missed = returns_lost, refused = returns_refused, depth;
 	irq_state_t state;
 
 	begin_taking_returns(t);
@@ -162,7 +162,7 @@ KTEST(take_return, "arch_trace.trace_take_return")
 	trace_take_return(0, (unsigned long)_text, &return_ops, 0);
 	end_taking_returns(t);
 	KEXPECT_EQ(t, entered, 0);
-	KEXPECT_EQ(t, returns_missed - missed, 2);
+	KEXPECT_EQ(t, returns_lost - missed, 2);
 	KEXPECT_EQ(t, returns_refused - refused, 2);
 	KEXPECT_EQ(t, me->nr_returns, depth);
 }

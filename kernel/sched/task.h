@@ -42,7 +42,7 @@ enum task_signal {
 
 /*
  * A return address that a tracer has taken. The function will return to trace_return,
- * and from there to `ret` (tracer/core/returns.h).
+ * and from there to `ret` (tracer/ops/returns.h).
  */
 struct task_return {
 	u64 clock;	   /* arch_clock() when it was taken */

@@ -216,7 +216,7 @@ static u64 find_instance(const struct trace *t, const char *name)
 		return at;
 	end = at + image_size(&t->g->im, "trace_instances");
 	for (at += size; at < end; at += size) {
-		rings = guest_get(t->g, at, "trace_instance", "rings");
+		rings = guest_get(t->g, at, "trace_instance", "buffer");
 		if (rings && !strcmp(guest_text(t->g, at + n.at), name))
 			return at;
 	}
@@ -260,7 +260,7 @@ void trace_open(struct trace *t, struct guest *g, const char *instance)
 	t->sleep_time = trace_option(t, "sleep-time");
 	formats_read(t);
 	rings = guest_get(g, t->instance, "trace_instance",
-			  t->latency ? "spares" : "rings");
+			  t->latency ? "spares" : "buffer");
 	if (!rings || !t->mult)
 		errx(1, "the guest has just begun: it has no trace buffer");
 	cpus = cpus_of(t);

@@ -13,8 +13,8 @@
 #include <tracer/core/calls.h>
 #include <tracer/core/client.h>
 #include <tracer/core/filter.h>
-#include <tracer/core/returns.h>
-#include <tracer/core/ops.h>
+#include <tracer/ops/returns.h>
+#include <tracer/ops/ops.h>
 #include <tracer/core/options.h>
 #include <tracer/show/output.h>
 #include <tracer/sites/sites.h>
@@ -119,15 +119,15 @@ static u32 profile_want(unsigned int w)
 
 static bool function_profiled(struct task_return *r, unsigned int depth)
 {
-	struct trace_call c;
+	struct seen_call c;
 	bool taken;
 
 	(void)depth;
-	call_begin(&c, r->ip, r->ret);
-	call_record(&c, r->ip, r->ret);
-	call_finish(&c);
+	calls_begin(&c, r->ip, r->ret);
+	calls_record(&c, r->ip, r->ret);
+	calls_finish(&c);
 	taken = c.recorded && profile_enter(r);
-	call_end(&c);
+	calls_end(&c);
 	return taken;
 }
 PATCH_INDIRECT(trace_take_return, function_profiled);

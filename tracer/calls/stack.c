@@ -15,7 +15,7 @@
 #include <kernel/sched/task.h>
 #include <tracer/core/client.h>
 #include <tracer/core/filter.h>
-#include <tracer/core/ops.h>
+#include <tracer/ops/ops.h>
 #include <tracer/sites/sites.h>
 #include <tracer/core/tracer.h>
 

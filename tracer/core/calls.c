@@ -7,7 +7,7 @@
 #include <kernel/patch_path.h>
 #include <kernel/sched/task.h>
 #include <tracer/core/filter.h>
-#include <tracer/core/returns.h>
+#include <tracer/ops/returns.h>
 #include <tracer/ring/ring_internal.h>
 #include <tracer/ring/ring_more.h>
 #include <tracer/sites/sites.h>
@@ -16,11 +16,11 @@
 #include <tracer/core/triggers.h>
 
 /* What comes before the call is recorded. */
-static always_inline struct trace_call begin_call(unsigned long ip,
-						  unsigned long parent)
+static always_inline struct seen_call begin_call(unsigned long ip,
+						 unsigned long parent)
 {
 	irq_state_t state = arch_irq_save();
-	struct trace_call c = {
+	struct seen_call c = {
 		.state = state,
 		.irqs_off = arch_irq_was_off(state),
 		.site = site_find(ip - arch_site_length),
@@ -45,7 +45,7 @@ static always_inline bool record_in_ring(unsigned long ip, unsigned long parent,
 }
 
 /* What comes behind it. */
-static always_inline void finish_call(const struct trace_call *c)
+static always_inline void finish_call(const struct seen_call *c)
 {
 	if (c->triggers)
 		triggers_after(c->triggers, c->irqs_off);
@@ -76,7 +76,7 @@ static noinline void record_more(unsigned long ip, unsigned long parent,
  * Record a call as the tracer function does, if that is the one that runs: a task may have loaded
  * its ops long before another tracer was selected.
  */
-static always_inline void record_call(const struct trace_call *c,
+static always_inline void record_call(const struct seen_call *c,
 				      unsigned long ip, unsigned long parent)
 {
 	const struct tracer *tracer = READ_ONCE(trace_top.tracer);
@@ -92,7 +92,7 @@ static always_inline void record_call(const struct trace_call *c,
 static void function_called(unsigned long ip, unsigned long parent,
 			    struct trace_ops *ops)
 {
-	struct trace_call c = begin_call(ip, parent);
+	struct seen_call c = begin_call(ip, parent);
 
 	(void)ops;
 	record_call(&c, ip, parent);
@@ -101,18 +101,18 @@ static void function_called(unsigned long ip, unsigned long parent,
 }
 PATCH_INDIRECT(trace_entry_call, function_called);
 
-void call_begin(struct trace_call *c, unsigned long ip, unsigned long parent)
+void calls_begin(struct seen_call *c, unsigned long ip, unsigned long parent)
 {
 	*c = begin_call(ip, parent);
 }
 
-void call_record(const struct trace_call *c, unsigned long ip,
-		 unsigned long parent)
+void calls_record(const struct seen_call *c, unsigned long ip,
+		  unsigned long parent)
 {
 	record_call(c, ip, parent);
 }
 
-void call_finish(const struct trace_call *c)
+void calls_finish(const struct seen_call *c)
 {
 	finish_call(c);
 }

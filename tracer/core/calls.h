@@ -11,7 +11,7 @@
 #include <tracer/core/tracer.h>
 
 /* A call, while C code deals with it. Interrupts are off meanwhile. */
-struct trace_call {
+struct seen_call {
 	irq_state_t state;
 	bool irqs_off;			/* they were before */
 	int site;			/* negative: none that is known */
@@ -21,14 +21,14 @@ struct trace_call {
 
 /*
  * For ops of a room above: what comes before the call that returns to ip is recorded; recording it
- * as the tracer function does, if that one runs; and what comes behind it. call_end() gives the
+ * as the tracer function does, if that one runs; and what comes behind it. calls_end() gives the
  * interrupts back. No site.
  */
-void call_begin(struct trace_call *c, unsigned long ip, unsigned long parent);
-void call_record(const struct trace_call *c, unsigned long ip,
-		 unsigned long parent);
-void call_finish(const struct trace_call *c);
-static always_inline void call_end(const struct trace_call *c)
+void calls_begin(struct seen_call *c, unsigned long ip, unsigned long parent);
+void calls_record(const struct seen_call *c, unsigned long ip,
+		  unsigned long parent);
+void calls_finish(const struct seen_call *c);
+static always_inline void calls_end(const struct seen_call *c)
 {
 	arch_irq_restore(c->state);
 }

@@ -41,7 +41,7 @@ static u64 entries_written_in(const char *name)
 	struct trace_instance *in = instance_find(name);
 	struct ring_stats s;
 
-	return in && trace_test_books_of(in->rings, &s) ? s.written : ~0ull;
+	return in && trace_test_books_of(in->buffer, &s) ? s.written : ~0ull;
 }
 
 /* Of a set's entries, how many the running task has made. */
@@ -104,7 +104,7 @@ KTEST(instances_folders, "instances.make_and_remove")
 		KEXPECT_EQ(t, remove_instance(name), i == 2 ? -ENOENT : 0);
 	}
 	for (unsigned int i = 1; i < INSTANCES; i++)
-		KEXPECT(t, !trace_instances[i].rings && !site_bits.filter[i] &&
+		KEXPECT(t, !trace_instances[i].buffer && !site_bits.filter[i] &&
 				   !site_bits.left_out[i] &&
 				   !trace_instances[i].filter.modules &&
 				   !trace_instances[i].on);
@@ -190,8 +190,8 @@ KTEST(instances_functions, "instances.functions")
 	KEXPECT_EQ(t, trace_test_written(), 0);
 	victim_call(1);
 	calls++;
-	KEXPECT_EQ(t, own_entries(instance_find("a")->rings), 1);
-	KEXPECT_EQ(t, own_entries(instance_find("b")->rings), 1);
+	KEXPECT_EQ(t, own_entries(instance_find("a")->buffer), 1);
+	KEXPECT_EQ(t, own_entries(instance_find("b")->buffer), 1);
 	/* Beside the top level, whatever tracer that has. */
 	KEXPECT_EQ(t, trace_test_put("set_ftrace_filter", "victim_leaf"), 0);
 	KEXPECT_EQ(t, trace_test_put("current_tracer", "function"), 0);
@@ -228,7 +228,7 @@ KTEST(instances_functions, "instances.functions")
 	victim_other(1);
 	ring_leave(state);
 	KEXPECT_EQ(t, entries_written_in("b"), 5);
-	KASSERT(t, trace_test_books_of(instance_find("b")->rings, &s));
+	KASSERT(t, trace_test_books_of(instance_find("b")->buffer, &s));
 	KEXPECT_EQ(t, s.dropped, 1);
 	/* One gone, its functions are off, and the others stay. */
 	KEXPECT_EQ(t, remove_instance("b"), 0);

@@ -12,7 +12,7 @@
 #include <tracer/core/client.h>
 #include <tracer/core/error_log.h>
 #include <tracer/core/filter.h>
-#include <tracer/core/ops.h>
+#include <tracer/ops/ops.h>
 #include <tracer/core/options.h>
 #include <tracer/core/pids.h>
 #include <tracer/ring/ring_control.h>
@@ -48,7 +48,7 @@ static void instances_start(void)
 	trace_top.on = trace_top.overwrites = true;
 	trace_top.options = TRACE_OPTIONS_AT_BOOT;
 	trace_top.buffer_percent = BUFFER_PERCENT_AT_BOOT;
-	trace_top.rings = rings;
+	trace_top.buffer = rings;
 	trace_top.spares = ring_spares;
 }
 INIT_HOOK(INIT_SITES, instances_start);
@@ -68,7 +68,7 @@ void instances_call(unsigned int site, unsigned long ip, unsigned long parent,
 
 		if ((all >> i & 1) && instance_takes(in, site) &&
 		    pid_is_traced(in, arch_current()->pid))
-			ring_put_call(&in->rings[cpu_index()], ip, parent,
+			ring_put_call(&in->buffer[cpu_index()], ip, parent,
 				      ring_context(irqs_off));
 	}
 }
@@ -129,7 +129,7 @@ void instance_refresh(struct trace_instance *in)
 	if (in == &trace_top)
 		trace_refresh();
 	else
-		ring_record(in->rings, in->pauses ? 0 : in->cpumask, false,
+		ring_record(in->buffer, in->pauses ? 0 : in->cpumask, false,
 			    NULL);
 }
 
@@ -181,7 +181,7 @@ int instance_select(struct ctl_handle *h, struct trace_instance *in,
 	if (err)
 		in->tracer = old;
 	else
-		ring_clear(in->rings, cpus_present());
+		ring_clear(in->buffer, cpus_present());
 	return err;
 }
 
@@ -236,35 +236,35 @@ static void drop_instance(struct trace_instance *in)
 	clients_instance_gone(in);
 	pids_forget(in);
 	error_log_clear(in);
-	if (in->rings)
-		ring_free(in->rings);
-	kfree(in->rings);
+	if (in->buffer)
+		ring_free(in->buffer);
+	kfree(in->buffer);
 	kfree(site_bits.filter[i]);
 	kfree(site_bits.left_out[i]);
 	site_bits.filter[i] = site_bits.left_out[i] = NULL;
 	filter_forget(&in->filter);
 	filter_forget(&in->left_out);
 	in->on = false;
-	in->rings = NULL;
+	in->buffer = NULL;
 }
 
 static int make_in(struct ctl_handle *h, struct trace_instance *in)
 {
 	unsigned int i = instance_number(in);
 
-	in->rings = kzalloc(2 * MAX_CPUS * sizeof(*in->rings));
-	in->spares = in->rings + MAX_CPUS;
+	in->buffer = kzalloc(2 * MAX_CPUS * sizeof(*in->buffer));
+	in->spares = in->buffer + MAX_CPUS;
 	site_bits.filter[i] = site_bitmap_alloc();
 	site_bits.left_out[i] = site_bitmap_alloc();
-	for (unsigned int n = 0; in->rings && n < 2 * MAX_CPUS; n++)
-		in->rings[n].in = in;
+	for (unsigned int n = 0; in->buffer && n < 2 * MAX_CPUS; n++)
+		in->buffer[n].in = in;
 	in->tracer = &tracer_nop;
 	in->options = TRACE_OPTIONS_AT_BOOT;
 	instance_settle(in);
 	in->clock = 0;
 	in->buffer_percent = BUFFER_PERCENT_AT_BOOT;
-	if (!in->rings || !site_bits.filter[i] || !site_bits.left_out[i] ||
-	    ring_resize(in->rings, cpus_present(), RING_DEFAULT_KB)) {
+	if (!in->buffer || !site_bits.filter[i] || !site_bits.left_out[i] ||
+	    ring_resize(in->buffer, cpus_present(), RING_DEFAULT_KB)) {
 		drop_instance(in);
 		return ctl_error(h, -ENOMEM,
 				 "no memory for another buffer of %u KiB on "
@@ -287,7 +287,7 @@ struct trace_instance *instance_find(const char *name)
 static struct trace_instance *find_free(void)
 {
 	for (unsigned int i = 1; i < INSTANCES; i++)
-		if (!trace_instances[i].rings)
+		if (!trace_instances[i].buffer)
 			return &trace_instances[i];
 	return NULL;
 }

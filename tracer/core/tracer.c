@@ -4,7 +4,7 @@
 #include <tracer/core/tracer.h>
 
 #include <boot/boot_info.h>
-#include <tracer/core/ops.h>
+#include <tracer/ops/ops.h>
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
 #include <kernel/init.h>
@@ -18,7 +18,7 @@
 #include <tracer/ring/ring.h>
 #include <tracer/ring/ring_control.h>
 #include <tracer/core/filter.h>
-#include <tracer/core/returns.h>
+#include <tracer/ops/returns.h>
 #include <tracer/core/comm.h>
 #include <tracer/core/pids.h>
 #include <tracer/core/calls.h>

@@ -12,7 +12,7 @@
 #include <tracer/core/command.h>
 #include <tracer/core/event.h>
 #include <tracer/core/filter.h>
-#include <tracer/core/ops.h>
+#include <tracer/ops/ops.h>
 #include <tracer/sites/sites.h>
 
 struct trigger {

@@ -143,7 +143,7 @@ static int parse_subject(struct parser *ps, struct node *node)
 	unsigned int i = 0;
 
 	ps->p += n;
-	node->field = event_field(ps->event->fields, name, n);
+	node->field = event_field_find(ps->event->fields, name, n);
 	if (node->field)
 		return 0;
 	while (i < ARRAY_SIZE(subjects) && !name_is(name, n, subjects[i].name))

@@ -130,7 +130,7 @@ static bool put_record(const struct event *e, unsigned int nr, unsigned int i,
 	    (filter && !event_filter_matches(filter, e, record, irqs_off)))
 		return false;
 	if (i || ring_is_apart(record))
-		ring_put_event(&in->rings[cpu_index()], EVENT_FIRST_ID + nr,
+		ring_put_event(&in->buffer[cpu_index()], EVENT_FIRST_ID + nr,
 			       irqs_off, record, size);
 	else
 		ring_event_publish(irqs_off, EVENT_FIRST_ID + nr, size);
@@ -447,9 +447,9 @@ static void find_others(void)
 
 	for_each_event (e) {
 		if (!strcmp(e->name, "sched_switch"))
-			e->other = event_field(e->fields, "next_pid", 8);
+			e->other = event_field_find(e->fields, "next_pid", 8);
 		if (!strcmp(e->name, "sched_wakeup"))
-			e->other = event_field(e->fields, "pid", 3);
+			e->other = event_field_find(e->fields, "pid", 3);
 	}
 }
 INIT_HOOK(INIT_TASK, find_others);

@@ -45,7 +45,7 @@ KTEST(events_texts, "events.texts_name_fields")
 
 			while (!strchr("}:-", p[n]))
 				n++;
-			KEXPECT(t, event_field(e->fields, p + 1, n - 1));
+			KEXPECT(t, event_field_find(e->fields, p + 1, n - 1));
 		}
 	}
 }

@@ -74,8 +74,8 @@ struct event_place event_place(const struct event_field *fields,
 	}
 }
 
-const struct event_field *event_field(const struct event_field *fields,
-				      const char *name, size_t len)
+const struct event_field *event_field_find(const struct event_field *fields,
+					   const char *name, size_t len)
 {
 	for (; fields->name; fields++)
 		if (strlen(fields->name) == len &&
@@ -244,7 +244,7 @@ static struct piece read_piece(const struct event_field *fields, const char *p)
 	struct piece piece = { 0 };
 	size_t n = name_length(++p);
 
-	piece.field = event_field(fields, p, n);
+	piece.field = event_field_find(fields, p, n);
 	p += n;
 	if (*p == '[') {
 		piece.index = p[1];
@@ -252,7 +252,7 @@ static struct piece read_piece(const struct event_field *fields, const char *p)
 	}
 	if (*p == '-') {
 		n = name_length(++p);
-		piece.less = event_field(fields, p, n);
+		piece.less = event_field_find(fields, p, n);
 		p += n;
 	}
 	if (*p == ':') {

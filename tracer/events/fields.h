@@ -76,8 +76,8 @@ struct event_place event_place(const struct event_field *fields,
 			       const struct event_field *f);
 
 /* The field of that name, or NULL. */
-const struct event_field *event_field(const struct event_field *fields,
-				      const char *name, size_t len);
+const struct event_field *event_field_find(const struct event_field *fields,
+					   const char *name, size_t len);
 
 /* A field's value in a record, as a number, of texts, the text. */
 s64 event_number(const struct event_field *fields, const struct event_field *f,

@@ -10,7 +10,8 @@
 s64 event_test_value(const struct ring_entry *r, const char *field)
 {
 	const struct event_field *fields = event_by_id(r->event)->fields;
-	const struct event_field *f = event_field(fields, field, strlen(field));
+	const struct event_field *f =
+		event_field_find(fields, field, strlen(field));
 
 	return event_number(fields, f, r->record);
 }

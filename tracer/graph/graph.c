@@ -7,7 +7,7 @@
  */
 #include <tracer/ring/ring_internal.h>
 #include <tracer/graph/graph.h>
-#include <tracer/core/returns.h>
+#include <tracer/ops/returns.h>
 #include <tracer/core/calls.h>
 #include <tracer/core/client.h>
 #include <tracer/core/filter.h>
@@ -175,14 +175,14 @@ PATCH_INDIRECT(clients_switched, graph_switched);
 /* While C code must see the calls for other clients, too. */
 static bool function_entered(struct task_return *r, unsigned int depth)
 {
-	struct trace_call c;
+	struct seen_call c;
 	bool taken;
 
 	(void)depth;
-	call_begin(&c, r->ip, r->ret);
+	calls_begin(&c, r->ip, r->ret);
 	taken = c.recorded && graph_record(r, c.irqs_off);
-	call_finish(&c);
-	call_end(&c);
+	calls_finish(&c);
+	calls_end(&c);
 	return taken;
 }
 PATCH_INDIRECT(trace_take_return, function_entered);

@@ -14,7 +14,7 @@ struct graph_limits {
 extern struct graph_limits graph_limits;
 void graph_limits_changed(void);
 
-/* What function_graph does at a call, and at its return (core/returns.h). */
+/* What function_graph does at a call, and at its return (ops/returns.h). */
 struct task_return;
 bool graph_enter(struct task_return *r, unsigned int depth);
 void graph_leave(struct task_return *r, unsigned int depth);

@@ -5,7 +5,7 @@
  * from the next one, and that a CPU stops to record calls and returns at the same time.
  */
 #include <tracer/testing.h>
-#include <tracer/core/returns.h>
+#include <tracer/ops/returns.h>
 
 #include <boot/boot_info.h>
 #include <kernel/cpu/cpu.h>

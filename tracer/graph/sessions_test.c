@@ -8,7 +8,7 @@
 #include <kernel/cpu/hotplug.h>
 #include <kernel/image/symbols.h>
 #include <kernel/time.h>
-#include <tracer/core/returns.h>
+#include <tracer/ops/returns.h>
 #include <tracer/ring/ring_read.h>
 
 /* How many calls are in the buffer: of one function, or NULL: of all, by one task, or -1: by all,

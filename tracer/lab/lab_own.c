@@ -13,8 +13,8 @@
 #include <tracer/lab/lab_internal.h>
 #include <tracer/patch/patch.h>
 #include <tracer/graph/graph.h>
-#include <tracer/core/returns.h>
-#include <tracer/core/ops.h>
+#include <tracer/ops/returns.h>
+#include <tracer/ops/ops.h>
 #include <tracer/ring/ring_internal.h>
 #include <tracer/sites/sites.h>
 #include <tracer/core/tracer.h>

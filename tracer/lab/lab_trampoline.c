@@ -9,7 +9,7 @@
 #include <kernel/lib/string.h>
 #include <kernel/lock/mutex.h>
 #include <tracer/lab/lab_internal.h>
-#include <tracer/core/ops.h>
+#include <tracer/ops/ops.h>
 #include <tracer/ring/ring.h>
 #include <tracer/core/tracer.h>
 #include <tracer/ring/ring_control.h>

@@ -11,7 +11,7 @@
 #include <kernel/test/record_victim.h>
 #include <kernel/lock/mutex.h>
 #include <kernel/patch_path.h>
-#include <tracer/core/ops.h>
+#include <tracer/ops/ops.h>
 #include <tracer/record/record.h>
 
 static bool victim_is_known(unsigned int victim)

@@ -134,14 +134,14 @@ static void adopt_pages(struct ring *r, struct ring_page **pages, u32 nr)
 }
 
 struct swap {
-	struct ring *rings;
+	struct ring *buffer;
 	struct page_set sets[MAX_CPUS];
 };
 
 static void swap_set(unsigned int cpu, void *arg)
 {
 	struct swap *swap = arg;
-	struct ring *r = &swap->rings[cpu];
+	struct ring *r = &swap->buffer[cpu];
 	struct page_set *set = &swap->sets[cpu];
 	struct page_set old = { r->pages, r->nr };
 
@@ -160,9 +160,9 @@ static void place_rings(struct ring *set)
 int ring_resize(struct ring *set, cpumask_t mask, unsigned long kb)
 {
 	unsigned long nr = max((kb + 3) / 4, RING_MIN_PAGES + 0ul);
-	struct swap new = { .rings = set },
-		    spare = { .rings = set[0].in->spares };
-	bool spares = spare.rings[0].pages;
+	struct swap new = { .buffer = set },
+		    spare = { .buffer = set[0].in->spares };
+	bool spares = spare.buffer[0].pages;
 
 	if (nr > ~0u || alloc_sets(new.sets, mask, nr))
 		return -ENOMEM;
@@ -189,7 +189,7 @@ int ring_spares_make(struct trace_instance *in)
 	if (in->spares[0].pages)
 		return 0;
 	for (unsigned int cpu = 0; cpu < nr_cpus; cpu++)
-		if (alloc_sets(sets, 1u << cpu, in->rings[cpu].nr)) {
+		if (alloc_sets(sets, 1u << cpu, in->buffer[cpu].nr)) {
 			free_sets(sets);
 			return -ENOMEM;
 		}

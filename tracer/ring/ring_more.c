@@ -67,7 +67,7 @@ void ring_stack(const struct trace_instance *in, unsigned long ip, bool behind,
 
 	if (!ring_enter(&state))
 		return;
-	r = &in->rings[cpu_index()];
+	r = &in->buffer[cpu_index()];
 	if (ring_is_on(r)) {
 		/* The walk begins here. The tracer's own calls are left out. */
 		for (unwind_start(&u, NULL, NULL);

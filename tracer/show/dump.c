@@ -148,7 +148,7 @@ static bool has_dumper; /* under trace_mutex */
 static void dump_all(const struct trace_instance *in)
 {
 	struct trace_iter *it =
-		trace_iter_open(in->rings, cpus_present(), true);
+		trace_iter_open(in->buffer, cpus_present(), true);
 	struct seq *s = kmalloc(sizeof(*s));
 	const struct ring_entry *e;
 	unsigned int n = 0;

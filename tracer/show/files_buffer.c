@@ -186,7 +186,7 @@ static int clear_buffer(struct ctl_handle *h, cpumask_t mask)
 		return 0;
 	mutex_lock(&trace_mutex);
 	if (!in->tracer->latency)
-		ring_clear(in->rings, mask);
+		ring_clear(in->buffer, mask);
 	clients_trace_cleared(in, mask);
 	mutex_unlock(&trace_mutex);
 	return 0;
@@ -195,7 +195,7 @@ static int clear_buffer(struct ctl_handle *h, cpumask_t mask)
 /* A latency tracer's result is what it has set aside. */
 static const struct ring *shown_rings(const struct trace_instance *in)
 {
-	return READ_ONCE(in->tracer)->latency ? in->spares : in->rings;
+	return READ_ONCE(in->tracer)->latency ? in->spares : in->buffer;
 }
 
 static int buffer_trace_open(struct ctl_handle *h)
@@ -240,7 +240,7 @@ static void cpu_stats_show(struct ctl_handle *h, struct seq *s)
 	const struct trace_instance *in = instance_of(h);
 	struct ring_stats r;
 
-	ring_stats(in->rings, h->index, &r);
+	ring_stats(in->buffer, h->index, &r);
 	seq_printf(s, "entries: %llu\n", (unsigned long long)r.held);
 	seq_printf(s, "overrun: %llu\n", (unsigned long long)r.overwritten);
 	seq_printf(s, "commit overrun: 0\n");
@@ -260,7 +260,7 @@ CTL_FILE(cpu_stats, .path = TRACING "per_cpu/cpu%u/stats",
 
 static int pipe_open_on(struct ctl_handle *h, cpumask_t mask)
 {
-	h->priv = trace_iter_open(instance_of(h)->rings, mask, false);
+	h->priv = trace_iter_open(instance_of(h)->buffer, mask, false);
 	if (!h->priv)
 		return -ENOMEM;
 	trace_count_pipes(instance_of(h), 1);
@@ -334,7 +334,7 @@ CTL_FILE(cpu_trace_pipe, .path = TRACING "per_cpu/cpu%u/trace_pipe",
 
 static void buffer_size_show(struct ctl_handle *h, struct seq *s)
 {
-	const struct ring *set = instance_of(h)->rings;
+	const struct ring *set = instance_of(h)->buffer;
 	bool same = true;
 
 	for (unsigned int cpu = 1; cpu < nr_cpus; cpu++)
@@ -347,7 +347,7 @@ static void buffer_size_show(struct ctl_handle *h, struct seq *s)
 
 static void cpu_buffer_size_show(struct ctl_handle *h, struct seq *s)
 {
-	seq_printf(s, "%lu\n", ring_kb(instance_of(h)->rings, h->index));
+	seq_printf(s, "%lu\n", ring_kb(instance_of(h)->buffer, h->index));
 }
 
 static int buffer_set_size(struct ctl_handle *h, const char *text,
@@ -360,7 +360,7 @@ static int buffer_set_size(struct ctl_handle *h, const char *text,
 	if (err || !kb)
 		return err ?: ctl_error(h, -EINVAL, "it has 1 KiB at least");
 	snapshot_hold(in);
-	if (ring_resize(in->rings, mask, kb))
+	if (ring_resize(in->buffer, mask, kb))
 		err = ctl_error(
 			h, -ENOMEM,
 			"no memory for "
@@ -391,7 +391,7 @@ static void buffer_total_show(struct ctl_handle *h, struct seq *s)
 	unsigned long kb = 0;
 
 	for (unsigned int cpu = 0; cpu < nr_cpus; cpu++)
-		kb += ring_kb(instance_of(h)->rings, cpu);
+		kb += ring_kb(instance_of(h)->buffer, cpu);
 	seq_printf(s, "%lu\n", kb);
 }
 CTL_FILE(buffer_total_size_kb, .path = TRACING "buffer_total_size_kb",
@@ -432,7 +432,7 @@ static int free_buffer_write(struct ctl_handle *h, char *text)
 	if (!in->tracer->latency)
 		snapshot_free(in);
 	snapshot_hold(in);
-	err = ring_resize(in->rings, cpus_present(), 0);
+	err = ring_resize(in->buffer, cpus_present(), 0);
 	snapshot_release(in);
 	return err;
 }

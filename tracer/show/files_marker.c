@@ -21,7 +21,7 @@ static int write_mark(struct ctl_handle *h, u32 type, const void *bytes,
 	if (!instance_option(instance_of(h), OPT_MARKERS))
 		return ctl_error(h, -EINVAL, "options/markers is 0");
 	comm_save(current_task());
-	err = ring_mark_as(instance_of(h)->rings, type, bytes, len);
+	err = ring_mark_as(instance_of(h)->buffer, type, bytes, len);
 	if (err == -ENOSPC)
 		return ctl_error(h, err,
 				 "not recorded: the buffer is full, and "

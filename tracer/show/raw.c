@@ -329,7 +329,7 @@ static void close_raw(struct ctl_handle *h)
 
 static int raw_open(struct ctl_handle *h)
 {
-	int err = raw_open_on(h, instance_of(h)->rings);
+	int err = raw_open_on(h, instance_of(h)->buffer);
 
 	if (!err)
 		trace_count_pipes(instance_of(h), 1);

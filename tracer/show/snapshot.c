@@ -32,7 +32,7 @@ static void exchange_rings(unsigned int cpu, void *arg)
 {
 	struct trace_instance *in = arg;
 
-	ring_exchange(&in->rings[cpu], &in->spares[cpu]);
+	ring_exchange(&in->buffer[cpu], &in->spares[cpu]);
 	__atomic_fetch_or(&snapshot_of(in)->taken, 1u << cpu, __ATOMIC_RELEASE);
 }
 
@@ -135,7 +135,7 @@ void snapshot_free(struct trace_instance *in)
 
 static void forget_instance(struct trace_instance *in)
 {
-	if (in->rings)
+	if (in->buffer)
 		snapshot_free(in);
 }
 static int prepare_snapshot(struct ctl_handle *h)

@@ -3,6 +3,7 @@
 #include <tracer/user/cmd_reset.h>
 
 #include <kernel/cpu/cpu.h>
+#include <kernel/ctl/ctl.h>
 #include <kernel/lock/mutex.h>
 #include <kernel/printk.h>
 #include <kernel/shell/shell.h>
@@ -11,7 +12,18 @@
 #include <tracer/core/options.h>
 #include <tracer/events/events.h>
 #include <tracer/core/tracer.h>
-#include <tracer/user/cmd_start.h>
+
+int cmd_write(const char *folder, const char *file, const char *text)
+{
+	char path[128], error[160];
+	int err;
+
+	snprintf(path, sizeof(path), TRACING "%s%s", folder, file);
+	err = ctl_echo(path, text, false, error, sizeof(error));
+	return err ? shell_error(err, "trace", "%s%s: %s", folder, file,
+				 error) :
+		     0;
+}
 
 /* As they are at boot. */
 static const struct {

@@ -15,18 +15,7 @@
 #include <tracer/events/event_trigger.h>
 #include <tracer/events/events.h>
 #include <tracer/core/tracer.h>
-
-int cmd_write(const char *folder, const char *file, const char *text)
-{
-	char path[128], error[160];
-	int err;
-
-	snprintf(path, sizeof(path), TRACING "%s%s", folder, file);
-	err = ctl_echo(path, text, false, error, sizeof(error));
-	return err ? shell_error(err, "trace", "%s%s: %s", folder, file,
-				 error) :
-		     0;
-}
+#include <tracer/user/cmd_reset.h>
 
 /* The instance of `trace start -B`, unless it is there. *made: it was not. */
 static int make_instance(const char *folder, bool *made)

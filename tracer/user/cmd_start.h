@@ -7,10 +7,6 @@
 
 struct sink;
 
-/* Write text into a control file of the tracer, or of an instance's folder (else ""). 0, or an
- * error, which has been printed. */
-int cmd_write(const char *folder, const char *file, const char *text);
-
 #define CMD_FOLDER 48 /* bytes of "instances/NAME/" */
 
 /* `trace start` with these arguments, in an instance's folder, which is made if it is not there,

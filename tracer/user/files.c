@@ -14,7 +14,7 @@
 #include <tracer/show/snapshot.h>
 #include <tracer/patch/patch.h>
 #include <tracer/graph/graph.h>
-#include <tracer/core/returns.h>
+#include <tracer/ops/returns.h>
 #include <tracer/core/client.h>
 #include <tracer/core/filter.h>
 #include <tracer/core/calls.h>
@@ -134,7 +134,7 @@ static int trace_clock_write(struct ctl_handle *h, char *text)
 		in->clock = before;
 		clients_settings_changed(h);
 	}
-	ring_clear(in->rings, cpus_present());
+	ring_clear(in->buffer, cpus_present());
 	clients_trace_cleared(in, cpus_present());
 	if (!in->tracer->latency)
 		snapshot_forget(in, cpus_present());
@@ -394,7 +394,7 @@ static void total_info_show(struct ctl_handle *h, struct seq *s)
 	seq_printf(s, "longest write with interrupts off = %llu (ns)\n",
 		   (unsigned long long)p.window_ns_max);
 	seq_printf(s, "returns not taken: %u too deep, %u without an address\n",
-		   returns_missed, returns_refused);
+		   returns_lost, returns_refused);
 }
 CTL_FILE(dyn_ftrace_total_info, .path = TRACING "dyn_ftrace_total_info",
 	 .show = total_info_show);

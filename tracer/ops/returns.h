@@ -24,7 +24,7 @@
  * Calls that were let be since boot because the task had TASK_RETURNS already, or
  * because what stood in the place of a return address was none.
  */
-extern u32 returns_missed, returns_refused;
+extern u32 returns_lost, returns_refused;
 
 /*
  * Is it a return address? In a nested function GCC for x86-64 pushes the static chain

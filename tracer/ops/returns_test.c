@@ -13,7 +13,7 @@
 #include <kernel/cpu/hotplug.h>
 #include <kernel/shell/shell.h>
 #include <kernel/lock/mutex.h>
-#include <tracer/core/returns.h>
+#include <tracer/ops/returns.h>
 #include <tracer/testing.h>
 
 /*
@@ -91,7 +91,7 @@ static void begin_returns_test(void)
 	trace_test_reset();
 	out_of_order = wrong = deepest = begun = 0;
 	before.entered = entered;
-	before.missed = returns_missed;
+	before.missed = returns_lost;
 	before.refused = returns_refused;
 }
 
@@ -103,7 +103,7 @@ static void end_returns_test(struct ktest_run *t)
 	KEXPECT_EQ(t, wrong, 0);
 	KEXPECT(t, returns_refused - before.refused <= begun);
 	printk("# %u returns taken, %u were missed, %u deep\n",
-	       entered - before.entered, returns_missed - before.missed,
+	       entered - before.entered, returns_lost - before.missed,
 	       deepest + 1);
 }
 
@@ -218,7 +218,7 @@ PATCH_TEST(returns_toggle, "returns.toggle_under_load")
 	mutex_unlock(&trace_mutex);
 	end_divers(t);
 	end_returns_test(t);
-	KEXPECT_EQ(t, returns_missed, before.missed);
+	KEXPECT_EQ(t, returns_lost, before.missed);
 	KEXPECT_EQ(t, returns_refused, before.refused);
 }
 
@@ -241,7 +241,7 @@ KTEST(returns_too_deep, "returns.deeper_than_room")
 	mutex_unlock(&trace_mutex);
 	end_returns_test(t);
 	KEXPECT_EQ(t, deepest, TASK_RETURNS - 1);
-	KEXPECT(t, returns_missed - before.missed >= 10 * 10);
+	KEXPECT(t, returns_lost - before.missed >= 10 * 10);
 	KEXPECT_EQ(t, current_task()->nr_returns, depth);
 }
 

@@ -314,7 +314,7 @@ static void prepare_writer(struct ktest_run *t)
 	KEXPECT_EQ(t,
 		   ctl_mkdir(TRACING "instances/gated", trace_test_error, 160),
 		   0);
-	ring_set = writer->in_folder ? instance_find("gated")->rings : rings;
+	ring_set = writer->in_folder ? instance_find("gated")->buffer : rings;
 	KEXPECT_EQ(t, put_here("buffer_size_kb", "8"), 0);
 	for (unsigned int i = 0; writer->files[i].file; i++)
 		KEXPECT_EQ(t,

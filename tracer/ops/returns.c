@@ -3,7 +3,7 @@
  * Return addresses: taken when a function is called, given back when it returns.
  * Nothing is locked and interrupts stay as they were: returns_push().
  */
-#include <tracer/core/returns.h>
+#include <tracer/ops/returns.h>
 
 #include <kernel/cpu/cpu.h>
 #include <kernel/init.h>
@@ -13,7 +13,7 @@
 #include <kernel/image/unwind.h>
 #include <tracer/base/instance.h>
 
-u32 returns_missed, returns_refused;
+u32 returns_lost, returns_refused;
 
 /* ---- Sessions -----------------------------------------------------------------
  *
@@ -118,7 +118,7 @@ static noinline void count_missed(struct task *t)
 {
 	irq_state_t state = arch_irq_save();
 
-	count_up(&returns_missed);
+	count_up(&returns_lost);
 	graph_session_runs(t);
 	t->returns_missed++;
 	arch_irq_restore(state);

@@ -17,7 +17,7 @@
 #include <kernel/image/unwind.h>
 #include <kernel/lock/mutex.h>
 #include <kernel/sched/balance.h>
-#include <tracer/core/returns.h>
+#include <tracer/ops/returns.h>
 #include <kernel/sched/hold.h>
 
 /* When the timer is due. The victim counts turns until then. On a host's clock some of that time is

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The owner of trace_ops, and the wait for tasks that have loaded it: ops.h. */
-#include <tracer/core/ops.h>
+#include <tracer/ops/ops.h>
 
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
@@ -11,8 +11,8 @@
 #include <kernel/time.h>
 #include <kernel/image/unwind.h>
 #include <kernel/lock/mutex.h>
-#include <tracer/core/returns.h>
-#include <tracer/core/tracer.h>
+#include <tracer/ops/returns.h>
+#include <tracer/base/instance.h>
 
 /* What a site that is on leads to runs at every call: a site there would lead to it again. */
 PATCH_ROOT(trace_entry);

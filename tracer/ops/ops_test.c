@@ -14,7 +14,7 @@
 #include <kernel/lock/mutex.h>
 #include <kernel/sched/balance.h>
 #include <kernel/mm/kmalloc.h>
-#include <tracer/core/returns.h>
+#include <tracer/ops/returns.h>
 #include <kernel/sched/hold.h>
 
 #define TRIALS (boot_info.icount ? 60u : 24u)

@@ -54,7 +54,7 @@ static u64 entries_written(const struct trace_instance *in)
 {
 	struct ring_stats s;
 
-	return trace_test_books_of(in->rings, &s) ? s.written : ~0ull;
+	return trace_test_books_of(in->buffer, &s) ? s.written : ~0ull;
 }
 
 static struct event *event_of(const char *name)

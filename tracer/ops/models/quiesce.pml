@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How a tracer's ops are retired, tracer/core/ops.c: nothing leads to them any more, then every
+ * How a tracer's ops are retired, tracer/ops/ops.c: nothing leads to them any more, then every
  * task has been seen where it cannot have them, then they are freed. A task that uses
  * freed ops is the mistake that this is about (H16).
  *
