@@ -181,7 +181,7 @@ void arch_text_sync(void);
  *                off. It stores ring.cur last, after the event's words, with a
  *                store-store fence where stores may pass each other. That pairs
  *                with the reader's acquire in ring_read.c: otherwise the reader
- *                prints what has not been written yet. When ring.cur >= ring.calls,
+ *                prints the entries that have not been written yet. When ring.cur >= ring.calls,
  *                or the clock is 2^32 ticks or more past ring.base, it calls
  *                trace_ring_slow(ip, parent, flags) instead, but where ring.calls is
  *                RING_PASS it returns at once.

@@ -14,7 +14,7 @@ noreturn void boot_fail(const char *fmt, ...) printf_like(1, 2);
 
 /*
  * boot_add_memory(): record usable RAM [start, end), physical bytes, clipped to
- * whole pages, boot_remove_memory(): take [start, end) out of what has been
+ * whole pages, boot_remove_memory(): take [start, end) out of the memory that has been
  * added, splitting ranges. Both fail the boot when the table is full.
  * Context: boot, single CPU. Added ranges must not overlap.
  */

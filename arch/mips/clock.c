@@ -44,7 +44,7 @@ u32 arch_ns_per_tick;
 /* Ticks of Count for one of the clock, 16 bits of fraction. */
 static u32 count_per_tick_16;
 
-/* What the kernel asked for, by CPU index, written by that CPU alone. */
+/* The deadline that the kernel asked for, by CPU index, written by that CPU alone. */
 static u64 timer_deadline[MAX_CPUS];
 /* Calls of arch_cpu_relax() with interrupts off, by CPU index, written by that CPU alone. */
 static u32 relaxed[MAX_CPUS];

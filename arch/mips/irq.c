@@ -87,7 +87,7 @@ void arch_irq_init(void)
 
 void arch_ipi_send(unsigned int cpu)
 {
-	/* The receiver sees what was stored before. Pairs with its load of
+	/* The receiver sees the stores before it. Pairs with its load of
 	 * ipi_pending, which depends on the interrupt. */
 	asm volatile("sync" : : : "memory");
 	reg_write(boot_info.port.gic, GIC_WEDGE,

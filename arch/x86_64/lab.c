@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The lab's schemes on x86-64: tracer/lab/lab.h. NOPs of one instruction and of
- * several, calls that are torn, and what the breakpoint makes of it, lock
+ * several, calls that are torn, and the breakpoint's part in it, lock
  * prefixes.
  *
  * | form             | bytes              | instructions           |

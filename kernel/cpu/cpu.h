@@ -77,7 +77,7 @@ enum ipi {
 
 /* Make the CPUs' structs usable, and the boot CPU the one online. First of all. */
 void cpu_init_boot(void);
-/* Set nr_cpus from boot_info and maxcpus=, and says what is left out. */
+/* Set nr_cpus from boot_info and maxcpus=, and names the CPUs that are left out. */
 void cpu_count(void);
 
 /* Tell a CPU, not this one. Any context, never while CPUs are stopped. */

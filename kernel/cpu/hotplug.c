@@ -12,7 +12,7 @@
  *	tasks may come
  *
  *	cpu_down(), elsewhere		the CPU
- *	out of cpus_active, what is
+ *	out of cpus_active, the work that is
  *	queued moves: DRAINING		what runs moves when it is switched away
  *					QUIET: nothing but the idle task is left
  *	takes the turns, out of

@@ -80,7 +80,7 @@ struct ctl_handle {
 	bool truncate;
 	size_t text_len; /* bytes written so far */
 	bool nonblock; /* a read that would have to wait returns -EAGAIN instead */
-	/* For trace_pipe_raw, what a read waits for: see tracer/show/raw.c. */
+	/* For trace_pipe_raw: how much a read waits for (tracer/show/raw.c). */
 	enum { CTL_WAITS_AS_SHELL, CTL_FIRST_ENTRY, CTL_PERCENT } wants;
 	unsigned long pos;
 	void *priv;

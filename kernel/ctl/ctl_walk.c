@@ -81,7 +81,7 @@ static const char *walk_name_of(const struct ctl_file *file, unsigned int n,
 	return number;
 }
 
-/* Put what comes before the file's own path in the walk's folder, and what comes behind that is
+/* Put the part before the file's own path in the walk's folder. The part behind that is
  * returned. NULL: there is no such folder, or it is not wanted. */
 static const char *put_folder(struct ctl_walk *w, size_t *at)
 {

@@ -202,7 +202,7 @@ KTEST(p9_files, "p9.files")
 	notes_written = 0;
 	KEXPECT_EQ(t, write_fid(1, "first\n", 6), P9_TWRITE + 1);
 	KEXPECT(t, !strcmp(note, "first") && notes_written == 1);
-	/* What comes behind it does not clear again. An error is this write's. */
+	/* Writes behind it do not clear again. An error is this write's. */
 	KEXPECT_EQ(t, write_fid(1, "bad\n", 4), -ERANGE);
 	KEXPECT_EQ(t, write_fid(1, " second\n", 8), P9_TWRITE + 1);
 	KEXPECT(t, !strcmp(note, "first second"));

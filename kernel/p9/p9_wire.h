@@ -29,9 +29,9 @@ enum {
 #define P9_NONBLOCK 0x800
 
 /*
- * In the count of a read, from trace_pipe_raw: it wants full pages at once, or else what has waited
- * for buffer_percent, as splice(). Or it waits for that in any case, as poll(). With neither, the
- * first entry is enough.
+ * In the count of a read, from trace_pipe_raw: it wants full pages at once, or else pages that have
+ * waited for buffer_percent, as splice(). Or it waits for that in any case, as poll(). With
+ * neither, the first entry is enough.
  */
 #define P9_READ_PAGES (1u << 31)
 #define P9_READ_PERCENT (1u << 30)

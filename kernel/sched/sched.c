@@ -252,7 +252,7 @@ noinline void schedule(void)
 
 /* ---- what tasks call ---- */
 
-/* Interrupts as they were before. The caller's task state says what happens. */
+/* Interrupts as they were before. The caller's task state says whether it sleeps. */
 static void give_up_cpu(bool to_tail)
 {
 	irq_state_t state = irq_save();

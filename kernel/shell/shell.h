@@ -35,8 +35,8 @@ struct shell_cmd {
 	const char *name;
 	const char *usage; /* arguments: "[-n COUNT] [FILE]" */
 	const char *help;  /* one line */
-	/* 0, or an error, and then the command has said by shell_error() what is
-	 * wrong. argv[0] is the command's name, and argv[argc] is NULL. */
+	/* 0, or an error, and then the command has named the mistake by shell_error().
+	 * argv[0] is the command's name, and argv[argc] is NULL. */
 	int (*run)(struct sink *out, int argc, char **argv);
 	/*
 	 * Instead of run, for a command that reads files or, behind a |, its

@@ -49,7 +49,7 @@ struct shell_script {
 };
 
 /*
- * Parse a whole line into *p. 0, or -EINVAL with p->error saying what is wrong
+ * Parse a whole line into *p. 0, or -EINVAL with p->error naming the mistake
  * and what is accepted. Looks commands up, runs nothing.
  */
 int shell_parse(struct shell_script *p, const char *line);
@@ -95,7 +95,7 @@ enum line_escape { ESC_NONE, ESC_SEEN, ESC_PARAM };
 struct line_edit {
 	struct sink *out;
 	const char *prompt;
-	/* Tab: extend the line, and (second Tab) list what is possible. True if
+	/* Tab: extend the line, and (second Tab) list the ways to go on. True if
 	 * it added something. NULL: Tab does nothing. */
 	bool (*complete)(struct line_edit *e, bool list);
 	char buf[SHELL_LINE_MAX + 1];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Functions to trace. victim.h says what each is for. */
+/* Functions to trace. victim.h says the purpose of each. */
 #include <kernel/test/victim.h>
 
 #include <stdarg.h>

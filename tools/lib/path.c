@@ -11,7 +11,7 @@
  * goes on after it. The others are the kernel's entry points from a port's trap:
  * what has got there has dealt with breakpoints, and is an ordinary interrupt or
  * fault, which comes only where interrupts are on or something is broken, or an
- * NMI's hook, whose owner answers for what it calls (kernel/irq.h), or where a CPU that
+ * NMI's hook, whose owner answers for its calls (kernel/irq.h), or where a CPU that
  * starts gets to, which joins by cpu_join(), a root.
  */
 static const char *const ends[] = {

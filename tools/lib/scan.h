@@ -55,9 +55,9 @@ struct difference {
 };
 
 /*
- * Compare what the scan found with the addresses that a table or a record names. Both
+ * Compare the sites of the scan with the addresses that a table or a record names. Both
  * are ascending.
- * Complains of each difference: `lacks` and `strange` say what it means. NULL: no line.
+ * Complains of each difference: `lacks` and `strange` are its texts. NULL: no line.
  */
 struct difference compare_addresses(const struct image *im,
 				    const struct addresses *found,

@@ -109,7 +109,7 @@ static bool wants_less(const struct file *f, const struct read *r)
 	       r->wants != P9_READ_PERCENT;
 }
 
-/* The guest has nothing now of what it was asked for. */
+/* The guest has nothing of it now. */
 static void end_reads_of_now(struct file *f)
 {
 	struct read *r, *next;

@@ -57,7 +57,7 @@ struct trace_instance {
 	unsigned int clock; /* the number of its clock: show/output.c */
 	unsigned int buffer_percent; /* full so far, a ring wakes its reader */
 	struct ring *buffer; /* MAX_CPUS rings; NULL: the instance is not there */
-	/* As many, which have no writer: what a snapshot has taken out of the buffer
+	/* As many, which have no writer: the pages that a snapshot has taken out of the buffer
 	 * (show/snapshot.h). Without pages, there is no memory for a snapshot. */
 	struct ring *spares;
 	struct site_filter filter, left_out;

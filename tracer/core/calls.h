@@ -20,8 +20,8 @@ struct seen_call {
 };
 
 /*
- * For ops of a room above: what comes before the call that returns to ip is recorded; recording it
- * as the tracer function does, if that one runs; and what comes behind it. calls_end() gives the
+ * For ops of a room above: the work before the call that returns to ip is recorded, recording it
+ * as the tracer function does, if that one runs, and the work behind it. calls_end() gives the
  * interrupts back. No site.
  */
 void calls_begin(struct seen_call *c, unsigned long ip, unsigned long parent);

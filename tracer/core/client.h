@@ -11,7 +11,7 @@
 
 #include <tracer/core/tracer.h>
 
-/* What a client needs while it is switched on. */
+/* The needs of a client while it is switched on. */
 enum {
 	NEED_TASKS = 1, /* names of tasks, and which task a CPU runs */
 	NEED_C =
@@ -37,7 +37,7 @@ struct trace_client {
 
 	/* May a tracer be selected beside it? 0 or an error. */
 	int (*allows)(struct ctl_handle *h, const struct tracer *tracer);
-	/* The top level's tracer is going to be this one: get what it needs. 0 or an error. */
+	/* The top level gets this tracer: make its memory and labels ready. 0 or an error. */
 	int (*prepares)(struct ctl_handle *h, const struct tracer *tracer);
 	/* It is this one now, or still, after an error. */
 	void (*selected)(const struct tracer *tracer);
@@ -49,7 +49,7 @@ struct trace_client {
 	/* The options that a client keeps a copy of have changed. */
 	void (*options_changed)(void);
 
-	/* An instance is going: take back what acts for it. It still has its options. 0 or an
+	/* An instance is going: take back all that acts for it. It still has its options. 0 or an
 	 * error, after which the instance stays. */
 	int (*instance_leaves)(struct ctl_handle *h,
 			       const struct trace_instance *in);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Proves that each client goes through each moment: what acts for an instance is taken back when
+ * Proves that each client goes through each moment: whatever acts for an instance ends when
  * it leaves, whichever client does it, and then no client needs anything more than before.
  */
 #include <tracer/testing.h>

@@ -10,7 +10,7 @@ struct task;
 /* Remember a task's name. Any context but NMI, never waits. */
 void comm_save(const struct task *t);
 /* The scheduler's hook: next runs now. Its name is remembered while any instance records, as in
- * Linux, else names of what the buffers hold would have to give way. */
+ * Linux, else names of tasks in the buffers would have to give way. */
 void comm_switched(const struct task *next);
 /* Remember those of all tasks. */
 void comm_save_all(void);

@@ -52,7 +52,7 @@ struct command {
 
 /*
  * Commands for which a room above acts: COMMAND_SNAPSHOT and COMMAND_DUMP. Each registers itself.
- *	prepare(h)	gets what it needs before it can act for the instance of h. 0, or -ENOMEM,
+ *	prepare(h)	gets its memory or task before it acts for the instance of h. 0, or -ENOMEM,
  *			explained in h. Context: a task, trace_mutex held
  *	act(in)		acts. Interrupts off, no site, and a PATCH_INDIRECT(command_act, ...)
  */

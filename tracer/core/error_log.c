@@ -10,7 +10,7 @@
 
 #define ERRORS 8 /* kept, as in Linux */
 
-/* Mistakes in what was written, the newest last, for each instance, under trace_mutex. */
+/* Mistakes in texts that were written, the newest last, for each instance, under trace_mutex. */
 static struct error_log {
 	unsigned int nr; /* since the log was cleared */
 	struct {

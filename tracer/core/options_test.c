@@ -350,7 +350,7 @@ KTEST(options_repeats, "options.func_no_repeats")
 	again = strstr(text,
 		       ": victim_call <-call_victim_in_loop (repeats: 2, ");
 	KEXPECT(t, first && first < count && count < other && other < again);
-	/* What was cleared does not come again. Each CPU knows its own last call: stay on one. */
+	/* A cleared call does not come again. Each CPU knows its own last call: stay on one. */
 	task_set_affinity(current_task(), 1);
 	trace_test_put("trace", "");
 	call_others(1);

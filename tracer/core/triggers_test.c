@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Proves of triggers: that they act at their function and nowhere else, as often as their
- * count says and under each tracer, that what is recorded beside them stays right, that a
+ * count says and under each tracer, that entries beside them stay right, that a
  * wrong word changes nothing, and that they may come and go while all CPUs call.
  */
 #include <tracer/testing.h>

@@ -417,7 +417,7 @@ KTEST(graph_limits, "graph.limits")
 	KEXPECT_EQ(t, trace_test_put("set_graph_function", "nosuch"), -EINVAL);
 	KEXPECT_EQ(t, entries_of_callback(), 6);
 	KEXPECT_EQ(t, trace_test_put("set_graph_function", ""), 0);
-	/* victim_outer(), and what it calls, are hidden. What follows is not. */
+	/* victim_outer(), and the calls that it makes, are hidden. Later calls are not. */
 	KEXPECT_EQ(t, trace_test_put("set_graph_notrace", "victim_outer"), 0);
 	KEXPECT_EQ(t, entries_of_callback(), 4);
 	KEXPECT_EQ(t, trace_test_put("set_graph_notrace", ""), 0);

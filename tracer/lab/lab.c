@@ -18,7 +18,7 @@ FAULT(lab_boundary, "the lab never holds a task at the first boundary");
 FAULT(lab_form, "the lab expects an instruction that is none");
 FAULT(lab_return, "the lab counts returns only while their tracer is on");
 
-/* One run at a time, and what it uses. */
+/* One run at a time, and its data. */
 static struct mutex lab_mutex = MUTEX_INIT_AROUND_TASKS(lab_mutex);
 static struct lab_task victims, others;
 static struct lab_case the_case;

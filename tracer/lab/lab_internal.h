@@ -97,7 +97,7 @@ struct lab_case {
 	unsigned int last;
 	bool live; /* others run between the steps: a second CPU is needed */
 	bool own;  /* its site must be in the site table */
-	/* Optional, around all that follows: what the steps need, undo that. */
+	/* Optional, around all that follows: make the steps' memory, undo that. */
 	void (*begin)(struct lab_case *c);
 	void (*end)(struct lab_case *c);
 	/* Bring the text into a state, with no task inside. Make one step. */

@@ -333,7 +333,7 @@ static void forget_latencies(struct trace_instance *in, cpumask_t mask)
 }
 
 /*
- * Make what the tracer needs: the snapshot's memory, which is empty, and the jump labels. Nothing
+ * Make the tracer's means: the snapshot's memory, which is empty, and the jump labels. Nothing
  * is measured yet. After an error nothing has changed.
  */
 static int prepare_latency(struct ctl_handle *h, const struct tracer *tracer)

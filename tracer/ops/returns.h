@@ -45,13 +45,13 @@ static always_inline bool returns_plausible(unsigned long a)
 void returns_leave_out(struct task *t, u32 nr, u64 ticks, u64 since);
 
 /*
- * A session begins, or ends: depths, and what a task is inside of, count within one alone. No ops
+ * A session begins, or ends: depths, and calls that tasks are inside of, count in one alone. No ops
  * may take calls for the session before it has begun, and all CPUs have answered an interrupt
  * since the one before has ended. Context: trace_mutex held.
  */
 void graph_session_begin(void);
 void graph_session_end(void);
-/* Does one run? Then the running task t takes part: it forgets what it has from an earlier one.
+/* Does one run? Then the running task t takes part: it forgets its counts from an earlier one.
  * Interrupts off. No site. */
 bool graph_session_runs(struct task *t);
 

@@ -18,7 +18,7 @@ const struct static_key *jump_key(unsigned int i);
  */
 int static_keys_apply(struct patch_batch *b);
 
-/* Set one key and apply it. After an error the key is what it was. Context: as above. */
+/* Set one key and apply it. After an error the key is as before. Context: as above. */
 int static_key_set(struct patch_batch *b, struct static_key *key, bool on);
 
 #endif

@@ -6,7 +6,7 @@
  * where it shows. The entries and the rules are in patch_check.h.
  *
  * On with patchlog=on, or while a test wants it. The file patch_log shows it, one
- * line an entry. What is written to the file clears it. patch_log_check says
+ * line an entry. A write to the file clears it. patch_log_check says
  * whether the rules were kept.
  */
 #ifndef TRACER_PATCH_LOG_H
@@ -50,7 +50,7 @@ void patch_log_stats(struct patch_log_stats *s);
 const struct patch_log_entry *patch_log_get(u32 i);
 
 /*
- * Hold the log against the rules. 0, *c says what was found. -ENOMEM. -ENOSPC:
+ * Hold the log against the rules. 0, *c has the verdict. -ENOMEM. -ENOSPC:
  * entries were lost, nothing can be said. Context: a task, trace_mutex held.
  */
 int patch_log_check(struct patch_check *c);

@@ -20,7 +20,7 @@ void ring_free(struct ring *set);
 /* Make an instance's spare rings, as large as its rings are. 0, if there are some already, too.
  * -ENOMEM. */
 int ring_spares_make(struct trace_instance *in);
-/* Forget what its spare rings of the CPUs of mask hold. Nothing may exchange them. */
+/* Forget the entries in its spare rings of the CPUs of mask. Nothing may exchange them. */
 void ring_spares_clear(struct trace_instance *in, cpumask_t mask);
 
 /* Forget everything in the set and set the counts to 0, on the CPUs of mask. */

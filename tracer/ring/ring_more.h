@@ -16,7 +16,7 @@ bool ring_enter(irq_state_t *state);
 void ring_leave(irq_state_t state);
 
 /* A marker of at most RING_MARK_MAX bytes, RING_MARK or RING_RAW, into the rings of a set. 0.
- * -EBUSY: this CPU does not record. -ENOSPC: its ring is full, and keeps what it has. */
+ * -EBUSY: this CPU does not record. -ENOSPC: its ring is full, and keeps its entries. */
 int ring_mark_as(struct ring *set, u32 type, const void *bytes, size_t len);
 
 static inline int ring_mark(struct ring *set, const char *text, size_t len)

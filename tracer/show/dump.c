@@ -216,7 +216,7 @@ PATCH_INDIRECT(command_act, ask_for_dump);
 TRACE_COMMAND(dump, .kind = COMMAND_DUMP, .prepare = prepare_dump,
 	      .act = ask_for_dump);
 
-/* What its triggers, which have gone, asked for goes with it. */
+/* The dump that its triggers, which have gone, asked for goes with it. */
 static void dump_forget_instance(struct trace_instance *in)
 {
 	mutex_assert_held(&trace_mutex);

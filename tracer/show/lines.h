@@ -10,7 +10,7 @@
 
 /* Context of all: as of trace_iter_open(), or a panic. */
 struct trace_lines {
-	/* Note in a new iterator what its lines need. True: it shows a part of the time alone. */
+	/* Prepare a new iterator for its lines. True: it shows a part of the time alone. */
 	bool (*open)(struct trace_iter *it);
 	/* The top of the header, and the rest: true if the text needs no other. */
 	bool (*summary)(struct seq *s, const struct trace_iter *it);

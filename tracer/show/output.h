@@ -72,7 +72,7 @@ const struct ring_entry *trace_iter_peek_line(struct trace_iter *it);
 void trace_iter_next(struct trace_iter *it);
 bool trace_iter_consume(struct trace_iter *it);
 
-/* Note in a new iterator what the format in use needs. True: it shows the longest latency, and
+/* Prepare a new iterator for the format in use. True: it shows the longest latency, and
  * nothing else. */
 bool trace_iter_window(struct trace_iter *it);
 

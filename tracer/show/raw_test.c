@@ -344,7 +344,7 @@ static void wait_for_page(void *arg)
 	WRITE_ONCE(woken_with, ctl_read(waiting, &byte, 1));
 }
 
-/* What a read returns to a task that is asked to stop: -EINTR if the read would wait. */
+/* The value that a read returns to a task which is asked to stop: -EINTR if the read would wait. */
 static ssize_t read_if_ready(struct ctl_handle *h)
 {
 	struct task *me = current_task();

@@ -19,7 +19,7 @@
 int snapshot_make(struct ctl_handle *h, struct trace_instance *in);
 
 /*
- * Set aside what the CPUs of mask hold in an instance. The calling CPU is one of them. False:
+ * Set aside the entries of the CPUs of mask in an instance. The calling CPU is one of them. False:
  * nothing was done, since there is no memory, or a task reads the last snapshot, or another
  * CPU begins one at this moment, or this is an NMI, which may have come while the ring was
  * being written. Interrupts off. No site.

@@ -286,7 +286,7 @@ static void add_triggers(const char *text)
 
 #define LINES 17
 
-/* What the last of some lines that give each function another trigger costs, for each trigger that
+/* The cost of the last of some lines that give each function another trigger, for each trigger that
  * there is then. */
 static u64 cost_of_trigger_line(void)
 {

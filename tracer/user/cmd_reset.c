@@ -45,7 +45,7 @@ static void note_error(int *first, int err)
 		*first = err;
 }
 
-/* What acts by itself: triggers, which switch events and tracing_on, events, and the profiler. */
+/* All that acts by itself: triggers, which switch events and tracing_on, events, the profiler. */
 static int reset_actors(void)
 {
 	static struct ctl_handle errors; /* too large for a stack */
