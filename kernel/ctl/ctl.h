@@ -68,6 +68,8 @@ struct ctl_file {
 	int (*write)(struct ctl_handle *h, char *text);
 	bool empties;
 	bool binary;
+	/* Not for the layer: by it a file knows itself among files of the same functions. */
+	unsigned long data;
 };
 
 #define CTL_WRITE_MAX (1u << 20)

@@ -46,7 +46,7 @@ static void instances_start(void)
 	}
 	trace_top.tracer = &tracer_nop;
 	trace_top.on = trace_top.overwrites = true;
-	trace_top.options = TRACE_OPTIONS_AT_BOOT;
+	trace_top.options = trace_options_at_boot;
 	trace_top.buffer_percent = BUFFER_PERCENT_AT_BOOT;
 	trace_top.buffer = rings;
 	trace_top.spares = ring_spares;
@@ -259,7 +259,7 @@ static int make_in(struct ctl_handle *h, struct trace_instance *in)
 	for (unsigned int n = 0; in->buffer && n < 2 * MAX_CPUS; n++)
 		in->buffer[n].in = in;
 	in->tracer = &tracer_nop;
-	in->options = TRACE_OPTIONS_AT_BOOT;
+	in->options = trace_options_at_boot;
 	instance_settle(in);
 	in->clock = 0;
 	in->buffer_percent = BUFFER_PERCENT_AT_BOOT;

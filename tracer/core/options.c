@@ -9,47 +9,22 @@
 #include <tracer/core/client.h>
 #include <tracer/core/tracer.h>
 
-/* clang-format off */
-static const char *const names[NR_OPTIONS] = {
-	[OPT_PRINT_PARENT] = "print-parent",
-	[OPT_SYM_OFFSET] = "sym-offset",
-	[OPT_SYM_ADDR] = "sym-addr",
-	[OPT_CONTEXT_INFO] = "context-info",
-	[OPT_IRQ_INFO] = "irq-info",
-	[OPT_ANNOTATE] = "annotate",
-	[OPT_MARKERS] = "markers",
-	[OPT_RECORD_CMD] = "record-cmd",
-	[OPT_OVERWRITE] = "overwrite",
-	[OPT_PAUSE_ON_TRACE] = "pause-on-trace",
-	[OPT_FUNC_STACK] = "func_stack_trace",
-	[OPT_FUNC_NO_REPEATS] = "func-no-repeats",
-	[OPT_STACKTRACE] = "stacktrace",
-	[OPT_LATENCY_FORMAT] = "latency-format",
-	[OPT_FUNCTION_TRACE] = "function-trace",
-	[OPT_FUNCTION_FORK] = "function-fork",
-	[OPT_EVENT_FORK] = "event-fork",
-	[OPT_GRAPH_CPU] = "funcgraph-cpu",
-	[OPT_GRAPH_OVERHEAD] = "funcgraph-overhead",
-	[OPT_GRAPH_PROC] = "funcgraph-proc",
-	[OPT_GRAPH_DURATION] = "funcgraph-duration",
-	[OPT_GRAPH_ABSTIME] = "funcgraph-abstime",
-	[OPT_GRAPH_TAIL] = "funcgraph-tail",
-	[OPT_GRAPH_OVERRUN] = "funcgraph-overrun",
-	[OPT_GRAPH_IRQS] = "funcgraph-irqs",
-	[OPT_SLEEP_TIME] = "sleep-time",
-	[OPT_GRAPH_TIME] = "graph-time",
-};
-/* clang-format on */
+enum { OFF, ON };
+enum { TOP, EACH };
 
-/* Has the instance the option? Then it has its file. */
+#define OPTION_NAME(bit, name, ...) [OPT_##bit] = (name),
+static const char *const names[NR_OPTIONS] = { TRACE_OPTIONS(OPTION_NAME) };
+
+#define OPTION_DEFAULT(bit, name, boot, ...) | (boot) << OPT_##bit
+const u32 trace_options_at_boot = 0u TRACE_OPTIONS(OPTION_DEFAULT);
+
+#define OPTION_EACH(bit, name, boot, which) | (which) << OPT_##bit
+static const u32 of_each_instance = 0u TRACE_OPTIONS(OPTION_EACH);
+
 static bool instance_has_option(const struct trace_instance *in,
 				unsigned int option)
 {
-	char path[128];
-
-	snprintf(path, sizeof(path), TRACING "instances/%s/options/%s",
-		 in->name, names[option]);
-	return in == &trace_top || ctl_mode(path) >= 0;
+	return in == &trace_top || of_each_instance >> option & 1;
 }
 
 void instance_settle(struct trace_instance *in)
@@ -129,7 +104,7 @@ bool trace_option_exists(const char *name)
 void trace_options_reset(void)
 {
 	mutex_assert_held(&trace_mutex);
-	WRITE_ONCE(trace_top.options, TRACE_OPTIONS_AT_BOOT);
+	WRITE_ONCE(trace_top.options, trace_options_at_boot);
 	instance_settle(&trace_top);
 	clients_options_changed();
 }
@@ -182,14 +157,9 @@ TRACE_FILE(trace_options, .path = TRACING "trace_options",
 	   .folders = &trace_folders, .read = options_read,
 	   .write = options_write);
 
-static unsigned int option_of_file(const struct ctl_handle *h)
-{
-	return find_option(strrchr(h->file->path, '/') + 1);
-}
-
 static void option_show(struct ctl_handle *h, struct seq *s)
 {
-	seq_printf(s, "%d\n", option_is_on(instance_of(h), option_of_file(h)));
+	seq_printf(s, "%d\n", option_is_on(instance_of(h), h->file->data));
 }
 
 static int option_write(struct ctl_handle *h, char *text)
@@ -198,42 +168,15 @@ static int option_write(struct ctl_handle *h, char *text)
 	int err = ctl_bool(h, text, &on);
 
 	if (!err && !on)
-		err = refuse_off(h, option_of_file(h));
+		err = refuse_off(h, h->file->data);
 	return err   ?:
 		       set_all(h, options_with(instance_of(h)->options,
-					       option_of_file(h), on));
+					       h->file->data, on));
 }
 
-#define OPTION_FILE(ident, name, ...)                                          \
-	TRACE_FILE(option_##ident, .path = TRACING "options/" name,            \
-		   .show = option_show, .write = option_write, __VA_ARGS__)
-/* One that each instance has. */
-#define INSTANCE_OPTION_FILE(ident, name)                                      \
-	OPTION_FILE(ident, name, .folders = &trace_folders)
-INSTANCE_OPTION_FILE(print_parent, "print-parent");
-INSTANCE_OPTION_FILE(sym_offset, "sym-offset");
-INSTANCE_OPTION_FILE(sym_addr, "sym-addr");
-INSTANCE_OPTION_FILE(context_info, "context-info");
-INSTANCE_OPTION_FILE(irq_info, "irq-info");
-INSTANCE_OPTION_FILE(annotate, "annotate");
-INSTANCE_OPTION_FILE(markers, "markers");
-OPTION_FILE(record_cmd, "record-cmd");
-INSTANCE_OPTION_FILE(overwrite, "overwrite");
-INSTANCE_OPTION_FILE(pause_on_trace, "pause-on-trace");
-OPTION_FILE(func_stack_trace, "func_stack_trace");
-OPTION_FILE(func_no_repeats, "func-no-repeats");
-INSTANCE_OPTION_FILE(latency_format, "latency-format");
-OPTION_FILE(function_trace, "function-trace");
-INSTANCE_OPTION_FILE(stacktrace, "stacktrace");
-INSTANCE_OPTION_FILE(function_fork, "function-fork");
-INSTANCE_OPTION_FILE(event_fork, "event-fork");
-OPTION_FILE(graph_cpu, "funcgraph-cpu");
-OPTION_FILE(graph_overhead, "funcgraph-overhead");
-OPTION_FILE(graph_proc, "funcgraph-proc");
-OPTION_FILE(graph_duration, "funcgraph-duration");
-OPTION_FILE(graph_abstime, "funcgraph-abstime");
-OPTION_FILE(graph_tail, "funcgraph-tail");
-OPTION_FILE(graph_overrun, "funcgraph-overrun");
-OPTION_FILE(graph_irqs, "funcgraph-irqs");
-OPTION_FILE(sleep_time, "sleep-time");
-OPTION_FILE(graph_time, "graph-time");
+#define OPTION_FILE(bit, name, boot, which)                                    \
+	TRACE_FILE(option_##bit, .path = TRACING "options/" name,              \
+		   .folders = (which) == EACH ? &trace_folders : NULL,         \
+		   .show = option_show, .write = option_write,                 \
+		   .data = OPT_##bit);
+TRACE_OPTIONS(OPTION_FILE)

@@ -9,38 +9,55 @@
 #include <kernel/types.h>
 #include <tracer/core/instances.h>
 
+/*
+ * All of them, in the order in which trace_options shows them: O(bit, Linux's name, at boot,
+ * which instances have it).
+ */
+/* clang-format off */
+#define TRACE_OPTIONS(O)                                                                       \
+	O(PRINT_PARENT, "print-parent", ON, EACH) /* the caller, behind <- */                  \
+	O(SYM_OFFSET, "sym-offset", OFF, EACH) /* name+0x4/0x450 */                            \
+	O(SYM_ADDR, "sym-addr", OFF, EACH) /* the address behind the name */                   \
+	/* all columns before the event, and the header */                                     \
+	O(CONTEXT_INFO, "context-info", ON, EACH)                                              \
+	O(IRQ_INFO, "irq-info", ON, EACH) /* of these: interrupts, preemption */               \
+	O(ANNOTATE, "annotate", ON, EACH) /* CPU N buffer started */                           \
+	O(MARKERS, "markers", ON, EACH) /* trace_marker may be written */                      \
+	O(RECORD_CMD, "record-cmd", ON, TOP) /* tasks' names are kept */                       \
+	/* a full buffer loses its oldest entries, else the newest */                          \
+	O(OVERWRITE, "overwrite", ON, EACH)                                                    \
+	/* nothing is recorded while trace is open */                                          \
+	O(PAUSE_ON_TRACE, "pause-on-trace", OFF, EACH)                                         \
+	O(FUNC_STACK, "func_stack_trace", OFF, TOP) /* function: a stack behind each call */   \
+	/* function: a call that comes again is counted */                                     \
+	O(FUNC_NO_REPEATS, "func-no-repeats", OFF, TOP)                                        \
+	O(STACKTRACE, "stacktrace", OFF, EACH) /* a stack behind each event */                 \
+	/* lines as the latency tracers show them */                                           \
+	O(LATENCY_FORMAT, "latency-format", OFF, EACH)                                         \
+	/* the latency tracers record calls, too */                                            \
+	O(FUNCTION_TRACE, "function-trace", ON, TOP)                                           \
+	/* a task in set_ftrace_pid puts there the tasks that it makes */                      \
+	O(FUNCTION_FORK, "function-fork", OFF, EACH)                                           \
+	O(EVENT_FORK, "event-fork", OFF, EACH) /* the same for set_event_pid */                \
+	O(GRAPH_CPU, "funcgraph-cpu", ON, TOP) /* columns of function_graph: */                \
+	O(GRAPH_OVERHEAD, "funcgraph-overhead", ON, TOP) /* the mark before a long duration */ \
+	O(GRAPH_PROC, "funcgraph-proc", OFF, TOP)                                              \
+	O(GRAPH_DURATION, "funcgraph-duration", ON, TOP)                                       \
+	O(GRAPH_ABSTIME, "funcgraph-abstime", OFF, TOP)                                        \
+	/* each closing brace has its function's name */                                       \
+	O(GRAPH_TAIL, "funcgraph-tail", OFF, TOP)                                              \
+	/* how many calls of the task were too deep */                                         \
+	O(GRAPH_OVERRUN, "funcgraph-overrun", OFF, TOP)                                        \
+	/* What is recorded: */                                                                \
+	O(GRAPH_IRQS, "funcgraph-irqs", ON, TOP) /* function_graph: calls of interrupts */     \
+	O(SLEEP_TIME, "sleep-time", ON, TOP) /* time in which the task did not run */          \
+	/* profiler: time in the functions that were called */                                 \
+	O(GRAPH_TIME, "graph-time", ON, TOP)
+/* clang-format on */
+
 /* Bits of an instance's options. */
-enum {
-	OPT_PRINT_PARENT, /* the caller, behind <- */
-	OPT_SYM_OFFSET,	  /* name+0x4/0x450 */
-	OPT_SYM_ADDR,	  /* the address behind the name */
-	OPT_CONTEXT_INFO, /* all columns before the event, and the header */
-	OPT_IRQ_INFO,	  /* of these: interrupts, preemption */
-	OPT_ANNOTATE,	  /* CPU N buffer started */
-	OPT_MARKERS,	  /* trace_marker may be written */
-	OPT_RECORD_CMD,	  /* tasks' names are kept */
-	OPT_OVERWRITE, /* a full buffer loses its oldest entries, else the newest */
-	OPT_PAUSE_ON_TRACE,  /* nothing is recorded while trace is open */
-	OPT_FUNC_STACK,	     /* function: a stack behind each call */
-	OPT_FUNC_NO_REPEATS, /* function: a call that comes again is counted */
-	OPT_STACKTRACE,	     /* a stack behind each event */
-	OPT_LATENCY_FORMAT,  /* lines as the latency tracers show them */
-	OPT_FUNCTION_TRACE,  /* the latency tracers record calls, too */
-	OPT_FUNCTION_FORK, /* a task in set_ftrace_pid puts there the tasks that it makes */
-	OPT_EVENT_FORK,	    /* the same for set_event_pid */
-	OPT_GRAPH_CPU,	    /* columns of function_graph: */
-	OPT_GRAPH_OVERHEAD, /* the mark before a long duration */
-	OPT_GRAPH_PROC,
-	OPT_GRAPH_DURATION,
-	OPT_GRAPH_ABSTIME,
-	OPT_GRAPH_TAIL,	   /* each closing brace has its function's name */
-	OPT_GRAPH_OVERRUN, /* how many calls of the task were too deep */
-	/* What is recorded: */
-	OPT_GRAPH_IRQS, /* function_graph: calls of interrupts */
-	OPT_SLEEP_TIME, /* time in which the task did not run */
-	OPT_GRAPH_TIME, /* profiler: time in the functions that were called */
-	NR_OPTIONS,
-};
+#define OPTION_BIT(bit, ...) OPT_##bit,
+enum { TRACE_OPTIONS(OPTION_BIT) NR_OPTIONS };
 
 /* An instance's option; and the top level's. */
 static inline bool instance_option(const struct trace_instance *in,
@@ -58,16 +75,8 @@ static inline bool trace_option(unsigned int option)
  * latency that is kept. Context: trace_mutex held. */
 void instance_settle(struct trace_instance *in);
 
-/* Every instance's options at first: all but some. */
-#define TRACE_OPTIONS_OFF                                                      \
-	(1u << OPT_SYM_OFFSET | 1u << OPT_SYM_ADDR |                           \
-	 1u << OPT_PAUSE_ON_TRACE | 1u << OPT_FUNC_STACK |                     \
-	 1u << OPT_FUNC_NO_REPEATS | 1u << OPT_FUNCTION_FORK |                 \
-	 1u << OPT_EVENT_FORK | 1u << OPT_STACKTRACE |                         \
-	 1u << OPT_LATENCY_FORMAT | 1u << OPT_GRAPH_PROC |                     \
-	 1u << OPT_GRAPH_ABSTIME | 1u << OPT_GRAPH_TAIL |                      \
-	 1u << OPT_GRAPH_OVERRUN)
-#define TRACE_OPTIONS_AT_BOOT (((1u << NR_OPTIONS) - 1) & ~TRACE_OPTIONS_OFF)
+/* Every instance's options at first. */
+extern const u32 trace_options_at_boot;
 
 /* Is there an option of that name, with or without no? */
 bool trace_option_exists(const char *name);
