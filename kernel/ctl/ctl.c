@@ -425,17 +425,34 @@ int ctl_close(struct ctl_handle *h, char *err_text, size_t err_size)
 	return err;
 }
 
-int ctl_echo(const char *path, const char *text, bool append, char *err_text,
-	     size_t err_size)
+static int write_whole(const char *path, const char *text, bool append,
+		       bool dry, char *err_text, size_t err_size)
 {
 	struct ctl_handle *h;
 	int err = ctl_open(path, true, !append, &h);
 
+	if (!err && dry && !h->file->checks) {
+		ctl_abandon(h);
+		err = -EPERM;
+	}
 	if (err) {
 		if (err_text)
 			strlcpy(err_text, ctl_error_text(err), err_size);
 		return err;
 	}
+	h->dry = dry;
 	ctl_write(h, text, strlen(text)); /* ctl_close() repeats its error */
 	return ctl_close(h, err_text, err_size);
+}
+
+int ctl_echo(const char *path, const char *text, bool append, char *err_text,
+	     size_t err_size)
+{
+	return write_whole(path, text, append, false, err_text, err_size);
+}
+
+int ctl_check(const char *path, const char *text, char *err_text,
+	      size_t err_size)
+{
+	return write_whole(path, text, false, true, err_text, err_size);
 }

@@ -70,6 +70,10 @@ struct ctl_file {
 	bool binary;
 	/* Not for the layer: by it a file knows itself among files of the same functions. */
 	unsigned long data;
+	/* write() heeds h->dry: ctl_check(). */
+	bool checks;
+	/* The text that it is written when all is put back as it was at boot, or NULL. */
+	const char *at_boot;
 };
 
 #define CTL_WRITE_MAX (1u << 20)
@@ -80,6 +84,7 @@ struct ctl_handle {
 	unsigned int index;
 	unsigned int folder; /* of file->folders. 0: it is the file at `path` */
 	bool truncate;
+	bool dry; /* write() returns its errors, and changes nothing but text */
 	size_t text_len; /* bytes written so far */
 	bool nonblock; /* a read that would have to wait returns -EAGAIN instead */
 	/* For trace_pipe_raw: how much a read waits for (tracer/show/raw.c). */
@@ -100,6 +105,7 @@ struct ctl_handle {
 #define CTL_FILE(ident, ...)                                                   \
 	static const struct ctl_file ctl_file_##ident REGISTER(                \
 		ctl_files) = { __VA_ARGS__ }
+REGISTRY(struct ctl_file, ctl_files);
 
 /* Open a file by its absolute path, for writing if `write`, else for reading. 0.
  * -ENOENT, -EISDIR, -EPERM: it cannot be read, or written, -ENOMEM. */
@@ -119,6 +125,11 @@ void ctl_abandon(struct ctl_handle *h);
 /* Open, write and close in one call. Errors as there. For kernel code and tests. */
 int ctl_echo(const char *path, const char *text, bool append, char *err_text,
 	     size_t err_size);
+
+/* Would ctl_echo() accept the text? Changes nothing. Errors as there. -EPERM: nor does the file
+ * check. */
+int ctl_check(const char *path, const char *text, char *err_text,
+	      size_t err_size);
 
 /* Replace name by the one behind it in a directory, sorted. "" is before the first. A directory's
  * own ends with "/". 0. -ENOENT: there is none, or no such directory. */

@@ -7,7 +7,6 @@
 
 #define CTL_PATH 128
 
-REGISTRY(struct ctl_file, ctl_files);
 REGISTRY(struct ctl_folders, ctl_folders);
 
 /* A walk over all paths, those with %u once for each CPU, those with %s for each name, and

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The function profiler: profile.h. */
-#include <tracer/calls/profile.h>
-
+/*
+ * The function profiler: how often each function was called, and how long it took until it
+ * returned, on each CPU. Files: function_profile_enabled, trace_stat/functionN.
+ */
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
 #include <kernel/image/symbols.h>
@@ -151,9 +152,6 @@ static struct trace_ops *ops_of_profile(void)
 {
 	return profile_is_on() ? &profile_ops : NULL;
 }
-TRACE_CLIENT(profiler, .wants = profile_want, .ops = ops_of_profile,
-	     .allows = allow_tracer, .switched = profile_switched);
-
 /* Replace what was counted, and switch. The memory of `new` belongs to this function. */
 static int change_counts(struct ctl_handle *h, bool to, struct count *new)
 {
@@ -205,11 +203,17 @@ static int profile_enable(struct ctl_handle *h, bool to)
 	return change_counts(h, to, new);
 }
 
-int profile_reset(struct ctl_handle *h)
+/* Beyond its switch, the tables are forgotten. */
+static int profile_restart(struct ctl_handle *h,
+			   const struct trace_instance *in, bool reset)
 {
-	mutex_assert_held(&trace_mutex);
-	return counts ? change_counts(h, false, NULL) : 0;
+	return counts && reset && in == &trace_top ?
+		       change_counts(h, false, NULL) :
+		       0;
 }
+TRACE_CLIENT(profiler, .instance_restarts = profile_restart,
+	     .wants = profile_want, .ops = ops_of_profile,
+	     .allows = allow_tracer, .switched = profile_switched);
 
 /* ---- Control files ----------------------------------------------------------------- */
 

@@ -7,7 +7,6 @@
 
 #include <kernel/mm/kmalloc.h>
 #include <kernel/time.h>
-#include <tracer/calls/profile.h>
 
 #define ROWS 2000
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The stack tracer: stack.h. */
-#include <tracer/calls/stack.h>
-
+/*
+ * The stack tracer: the deepest stack that any function was called with since it began, and
+ * which functions used it. Files: stack_max_size, stack_trace, stack_trace_filter, and
+ * /proc/sys/kernel/stack_tracer_enabled.
+ */
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
 #include <kernel/image/unwind.h>
@@ -14,6 +16,7 @@
 #include <kernel/printk.h>
 #include <kernel/sched/task.h>
 #include <tracer/core/client.h>
+#include <tracer/core/files_functions.h>
 #include <tracer/core/filter.h>
 #include <tracer/ops/ops.h>
 #include <tracer/sites/sites.h>
@@ -89,7 +92,7 @@ static void stack_check(unsigned int site, unsigned long ip)
 	stack_unlock();
 }
 
-bool stack_is_traced(void)
+static bool stack_is_traced(void)
 {
 	mutex_assert_held(&trace_mutex);
 	return enabled;
@@ -111,6 +114,8 @@ TRACE_CLIENT(stack, .needs = stack_need, .wants = stack_want,
 	     .called = stack_check);
 
 /* ---- Control files ----------------------------------------------------------- */
+
+FILTER_FILE(stack_trace_filter, &filter_stack);
 
 /* A copy that no CPU changes. NULL: all of it to 0. */
 static void copy_deepest(struct deepest *copy)

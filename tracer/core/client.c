@@ -74,6 +74,12 @@ int clients_instance_ends(struct ctl_handle *h, const struct trace_instance *in)
 	ASK(instance_ends, h, in);
 }
 
+int clients_instance_restarts(struct ctl_handle *h,
+			      const struct trace_instance *in, bool reset)
+{
+	ASK(instance_restarts, h, in, reset);
+}
+
 void clients_instance_gone(struct trace_instance *in)
 {
 	TELL(instance_gone, in);

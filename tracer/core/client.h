@@ -56,6 +56,11 @@ struct trace_client {
 	/* It has no options any more: record nothing for it. Likewise. */
 	int (*instance_ends)(struct ctl_handle *h,
 			     const struct trace_instance *in);
+	/* `trace start` begins anew in an instance, or `trace reset` does, which puts back all else
+	 * as it was at boot, too: forget what no control file has that is written then. 0 or an
+	 * error. */
+	int (*instance_restarts)(struct ctl_handle *h,
+				 const struct trace_instance *in, bool reset);
 	/* No CPU uses it any more: forget it. Its rings may be missing. */
 	void (*instance_gone)(struct trace_instance *in);
 
@@ -97,6 +102,8 @@ int clients_instance_leaves(struct ctl_handle *h,
 			    const struct trace_instance *in);
 int clients_instance_ends(struct ctl_handle *h,
 			  const struct trace_instance *in);
+int clients_instance_restarts(struct ctl_handle *h,
+			      const struct trace_instance *in, bool reset);
 void clients_instance_gone(struct trace_instance *in);
 u32 clients_want(unsigned int w);
 unsigned int clients_users(unsigned int site);

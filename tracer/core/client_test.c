@@ -106,6 +106,7 @@ KTEST(clients_walk, "clients.each_goes_through_each_moment")
 	KEXPECT_EQ(t, clients_need(), NEEDS - 1);
 	KEXPECT_EQ(t, clients_instance_leaves(&h, in), 0);
 	KEXPECT(t, !(clients_need() & NEED_DUMPER));
+	KEXPECT_EQ(t, clients_instance_restarts(&h, in, true), 0);
 	KEXPECT_EQ(t, clients_instance_ends(&h, in), 0);
 	KEXPECT_EQ(t, clients_need(), NEED_C_FOR_RETURNS);
 	KEXPECT(t, !clients_ops());

@@ -293,7 +293,8 @@ static int pids_read(struct ctl_handle *h, struct seq *s)
 
 #define PIDS_FILE(ident)                                                       \
 	TRACE_FILE(ident, .path = TRACING #ident, .folders = &trace_folders,   \
-		   .read = pids_read, .write = pids_write, .empties = true)
+		   .read = pids_read, .write = pids_write, .empties = true,    \
+		   .at_boot = "")
 PIDS_FILE(set_ftrace_pid);
 PIDS_FILE(set_ftrace_notrace_pid);
 PIDS_FILE(set_event_pid);

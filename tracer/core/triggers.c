@@ -378,10 +378,10 @@ int triggers_write(struct ctl_handle *h, char *text)
 		err = change_list(h, &c, word);
 	if (err == -ENOMEM)
 		ctl_error(h, err, "out of memory");
-	for (unsigned int kind = 0; !err && c.kinds >> kind; kind++)
+	for (unsigned int kind = 0; !err && !h->dry && c.kinds >> kind; kind++)
 		if (c.kinds >> kind & 1)
 			err = command_prepare(h, kind);
-	if (!err)
+	if (!err && !h->dry)
 		return triggers_install(h, c.list);
 	triggers_drop(c.list);
 	return err;

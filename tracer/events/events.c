@@ -377,7 +377,8 @@ void event_set_filter(struct event *e, const struct trace_instance *in,
 	event_filter_free(old);
 }
 
-int events_reset(struct ctl_handle *h, const struct trace_instance *in)
+/* All events of an instance off, without filters and triggers. */
+static int events_reset(struct ctl_handle *h, const struct trace_instance *in)
 {
 	struct event_set none = events_off();
 	struct event *e;
@@ -466,10 +467,18 @@ static bool show_event(struct seq *s, const struct ring_entry *e)
 }
 TRACE_LINES(events, .event = show_event);
 
+static int restart_events(struct ctl_handle *h, const struct trace_instance *in,
+			  bool reset)
+{
+	(void)reset;
+	return events_reset(h, in);
+}
+
 static u32 events_need(void)
 {
 	return (events_are_on() ? NEED_TASKS : 0) |
 	       (events_apart() ? NEED_APART : 0);
 }
 TRACE_CLIENT(events, .needs = events_need, .settings_changed = events_update,
+	     .instance_restarts = restart_events,
 	     .instance_ends = events_reset);

@@ -54,10 +54,6 @@ bool event_is_held(const struct event *e, const struct trace_instance *in);
 void event_set_filter(struct event *e, const struct trace_instance *in,
 		      struct event_filter *f);
 
-/* All events of an instance off, without filters and triggers. 0 or an error as above.
- * Context: trace_mutex held. */
-int events_reset(struct ctl_handle *h, const struct trace_instance *in);
-
 /*
  * Change the set by a word of set_event: "sched:*", "sched:", "sched", "sched_switch",
  * "*:*", with "!" off. -EINVAL: there is no such event, and the set is as it was.

@@ -167,10 +167,11 @@ static int set_event_write(struct ctl_handle *h, char *text)
 
 	while (!err && (word = ctl_word(&text)))
 		err = event_set_change(h, &set, word);
-	return err ?: events_switch(h, instance_of(h), &set);
+	return err || h->dry ? err : events_switch(h, instance_of(h), &set);
 }
 TRACE_FILE(set_event, .path = TRACING "set_event", .folders = &trace_folders,
-	   .read = set_event_read, .write = set_event_write, .empties = true);
+	   .read = set_event_read, .write = set_event_write, .empties = true,
+	   .checks = true);
 
 /* ---- filter ------------------------------------------------------------------------------- */
 
@@ -180,6 +181,15 @@ static void event_filter_show(struct ctl_handle *h, struct seq *s)
 
 	f = event_at(h->index)->filters[h->folder];
 	seq_printf(s, "%s\n", f ? event_filter_text(f) : "none");
+}
+
+static void give_filter(const struct ctl_handle *h, struct event *e,
+			struct event_filter *f)
+{
+	if (h->dry)
+		event_filter_free(f);
+	else
+		event_set_filter(e, instance_of(h), f);
 }
 
 /* "0", and nothing, take the filter away. */
@@ -199,7 +209,7 @@ static int set_filter(struct ctl_handle *h, struct event *e, const char *text)
 					 what, at + 1, e->path);
 		}
 	}
-	event_set_filter(e, instance_of(h), f);
+	give_filter(h, e, f);
 	return 0;
 }
 
@@ -210,7 +220,7 @@ static int event_filter_write(struct ctl_handle *h, char *text)
 TRACE_FILE(event_filter, .path = TRACING "events/%s/filter",
 	   .folders = &trace_folders, .name = event_path,
 	   .show = event_filter_show, .write = event_filter_write,
-	   .empties = true);
+	   .empties = true, .checks = true);
 
 /* A system's filter goes to each of its events that has the fields, Linux's rule. */
 static int system_filter_write(struct ctl_handle *h, char *text)
@@ -230,15 +240,16 @@ static int system_filter_write(struct ctl_handle *h, char *text)
 			if (!f)
 				continue;
 		}
-		event_set_filter(e, instance_of(h), f);
+		give_filter(h, e, f);
 		set++;
 	}
 	if (!set)
 		event_filter_log(instance_of(h), text, what, at);
 	if (!set)
 		return ctl_error(h, -EINVAL,
-				 "%s, at character %u, for every event of %s",
-				 what, at + 1, system);
+				 "%s, at character %u, for every event of %s; "
+				 "the fields are in events/%s/*/format",
+				 what, at + 1, system, system);
 	return 0;
 }
 
@@ -254,7 +265,7 @@ static void system_filter_show(struct ctl_handle *h, struct seq *s)
 TRACE_FILE(system_filter, .path = TRACING "events/%s/filter",
 	   .folders = &trace_folders, .name = event_system,
 	   .show = system_filter_show, .write = system_filter_write,
-	   .empties = true);
+	   .empties = true, .checks = true);
 
 /* ---- trigger ------------------------------------------------------------------------- */
 
@@ -271,6 +282,8 @@ static int put_event_trigger(struct ctl_handle *h, struct seq *s,
 static int take_trigger(struct ctl_handle *h, char *text, struct event *e)
 {
 	text = ctl_strip(text);
+	if (h->dry)
+		return event_trigger_check(h, e, text);
 	return *text ? event_trigger_write(h, e, text) :
 		       event_triggers_clear(h, e, instance_of(h));
 }
@@ -287,7 +300,7 @@ static int event_trigger_put(struct ctl_handle *h, char *text)
 TRACE_FILE(event_trigger, .path = TRACING "events/%s/trigger",
 	   .folders = &trace_folders, .name = event_path,
 	   .read = event_trigger_read, .write = event_trigger_put,
-	   .empties = true);
+	   .empties = true, .checks = true);
 
 static int marker_trigger_read(struct ctl_handle *h, struct seq *s)
 {

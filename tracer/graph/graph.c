@@ -10,6 +10,7 @@
 #include <tracer/ops/returns.h>
 #include <tracer/core/calls.h>
 #include <tracer/core/client.h>
+#include <tracer/core/files_functions.h>
 #include <tracer/core/filter.h>
 #include <tracer/core/options.h>
 #include <tracer/sites/sites.h>
@@ -25,7 +26,7 @@ static_assert(TASK_RETURNS <= 1 << RING_DEPTH_BITS, "and its return");
 
 struct graph_limits graph_limits;
 
-void graph_limits_changed(void)
+static void graph_limits_changed(void)
 {
 	mutex_assert_held(&trace_mutex);
 	WRITE_ONCE(graph_limits.any, graph_limits.depth || trace_thresh.ticks ||
@@ -209,3 +210,29 @@ static u32 graph_need(void)
 TRACE_CLIENT(graph, .needs = graph_need,
 	     .options_changed = graph_limits_changed,
 	     .switched = graph_switched);
+
+/* ---- Control files of the limits ------------------------------------------------ */
+
+static void graph_depth_show(struct ctl_handle *h, struct seq *s)
+{
+	(void)h;
+	seq_printf(s, "%u\n", READ_ONCE(graph_limits.depth));
+}
+
+static int graph_depth_write(struct ctl_handle *h, char *text)
+{
+	u64 v;
+	int err = ctl_number(h, text, ~0u, "number of levels; 0 is all", &v);
+
+	if (err)
+		return err;
+	WRITE_ONCE(graph_limits.depth, v);
+	graph_limits_changed();
+	return 0;
+}
+TRACE_FILE(max_graph_depth, .path = TRACING "max_graph_depth",
+	   .show = graph_depth_show, .write = graph_depth_write,
+	   .at_boot = "0");
+
+FILTER_FILE(set_graph_function, &filter_graph);
+FILTER_FILE(set_graph_notrace, &filter_graph_hidden);

@@ -5,14 +5,12 @@
 
 #include <kernel/types.h>
 
-/* Written under trace_mutex. A writer of one of them, or of a filter, calls
- * graph_limits_changed(). */
+/* Written under trace_mutex. */
 struct graph_limits {
 	bool any;	    /* one of them is set */
 	unsigned int depth; /* levels that are recorded. 0: all */
 };
 extern struct graph_limits graph_limits;
-void graph_limits_changed(void);
 
 /* What function_graph does at a call, and at its return (ops/returns.h). */
 struct task_return;

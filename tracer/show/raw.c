@@ -466,4 +466,5 @@ static int buffer_percent_write(struct ctl_handle *h, char *text)
 }
 CTL_FILE(buffer_percent, .path = TRACING "buffer_percent",
 	 .folders = &trace_folders, .show = buffer_percent_show,
-	 .write = buffer_percent_write);
+	 .write = buffer_percent_write, .at_boot = "50");
+static_assert(BUFFER_PERCENT_AT_BOOT == 50, "at_boot says so");

@@ -273,7 +273,7 @@ static int cpu_snapshot_write(struct ctl_handle *h, char *text)
 
 CTL_FILE(snapshot, .path = TRACING "snapshot", .folders = &trace_folders,
 	 .open = snapshot_open, .release = trace_show_release,
-	 .read = snapshot_read, .write = snapshot_write);
+	 .read = snapshot_read, .write = snapshot_write, .at_boot = "0");
 CTL_FILE(cpu_snapshot, .path = TRACING "per_cpu/cpu%u/snapshot",
 	 .folders = &trace_folders, .open = cpu_snapshot_open,
 	 .release = trace_show_release, .read = snapshot_read,

@@ -6,11 +6,11 @@
 #include <kernel/ctl/ctl.h>
 #include <kernel/lock/mutex.h>
 #include <kernel/printk.h>
+#include <kernel/lib/string.h>
 #include <kernel/shell/shell.h>
-#include <tracer/calls/profile.h>
+#include <tracer/core/client.h>
 #include <tracer/core/triggers.h>
 #include <tracer/core/options.h>
-#include <tracer/events/events.h>
 #include <tracer/core/tracer.h>
 
 int cmd_write(const char *folder, const char *file, const char *text)
@@ -25,19 +25,6 @@ int cmd_write(const char *folder, const char *file, const char *text)
 		     0;
 }
 
-/* As they are at boot. */
-static const struct {
-	const char *file, *text;
-} at_boot[] = {
-	{ "current_tracer", "nop" },	  { "set_ftrace_filter", "" },
-	{ "set_ftrace_notrace", "" },	  { "set_ftrace_pid", "" },
-	{ "set_ftrace_notrace_pid", "" }, { "set_event_pid", "" },
-	{ "set_event_notrace_pid", "" },  { "set_graph_function", "" },
-	{ "set_graph_notrace", "" },	  { "max_graph_depth", "0" },
-	{ "tracing_thresh", "0" },	  { "snapshot", "0" },
-	{ "buffer_percent", "50" },
-};
-
 /* The first error of several steps, each of which is done whatever became of the others. */
 static void note_error(int *first, int err)
 {
@@ -45,7 +32,7 @@ static void note_error(int *first, int err)
 		*first = err;
 }
 
-/* All that acts by itself: triggers, which switch events and tracing_on, events, the profiler. */
+/* All that acts by itself: triggers, which switch events and tracing_on, and clients. */
 static int reset_actors(void)
 {
 	static struct ctl_handle errors; /* too large for a stack */
@@ -53,8 +40,7 @@ static int reset_actors(void)
 
 	mutex_lock(&trace_mutex);
 	err = triggers_clear(&errors, &trace_top);
-	note_error(&err, events_reset(&errors, &trace_top));
-	note_error(&err, profile_reset(&errors));
+	note_error(&err, clients_instance_restarts(&errors, &trace_top, true));
 	mutex_unlock(&trace_mutex);
 	return err ? shell_error(err, "trace", "reset: %s", errors.error) : 0;
 }
@@ -66,13 +52,17 @@ static int reset_actors(void)
  */
 int cmd_reset(void)
 {
+	const struct ctl_file *f;
 	char mask[12];
 	int err = cmd_write("", "tracing_on", "0");
 
 	note_error(&err, reset_actors());
-	for (unsigned int i = 0; i < ARRAY_SIZE(at_boot); i++)
-		note_error(&err,
-			   cmd_write("", at_boot[i].file, at_boot[i].text));
+	note_error(&err, cmd_write("", "current_tracer", "nop"));
+	for_each_registered (f, ctl_files)
+		if (f->at_boot)
+			note_error(&err,
+				   cmd_write("", f->path + strlen(TRACING),
+					     f->at_boot));
 	snprintf(mask, sizeof(mask), "%x", cpus_present());
 	note_error(&err, cmd_write("", "tracing_cpumask", mask));
 	mutex_lock(&trace_mutex);

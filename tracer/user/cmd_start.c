@@ -9,11 +9,8 @@
 #include <kernel/shell/shell.h>
 #include <kernel/lib/string.h>
 #include <kernel/mm/kmalloc.h>
-#include <tracer/core/filter.h>
+#include <tracer/core/client.h>
 #include <tracer/core/options.h>
-#include <tracer/events/event_filter.h>
-#include <tracer/events/event_trigger.h>
-#include <tracer/events/events.h>
 #include <tracer/core/tracer.h>
 #include <tracer/user/cmd_reset.h>
 
@@ -37,7 +34,7 @@ static int make_instance(const char *folder, bool *made)
 
 struct start {
 	char folder[CMD_FOLDER]; /* "": the top level's */
-	const char *tracer;	 /* NULL: nop, if there are events */
+	bool made;		 /* its instance was not there */
 	/* What -e names, and the filters and triggers that -f and -R give to the last one. */
 	char events[LIST_MAX];
 	const char *event;
@@ -46,13 +43,12 @@ struct start {
 		bool is_trigger; /* not a filter */
 	} settings[SETTINGS_MAX];
 	unsigned int nr_settings;
-	/* The functions of -l and -n, separated by blanks, and room to check them. */
+	/* The functions of -l and -n, separated by blanks. */
 	char filter[LIST_MAX], left_out[LIST_MAX], graph[LIST_MAX];
 	char options[LIST_MAX], pids[LIST_MAX];
-	const char *depth;
-	char cpus[12]; /* tracing_cpumask. "": it stays */
-	char scratch[LIST_MAX];
-	struct ctl_handle errors;
+	/* Of the last option of its kind. "": there was none */
+	char tracer[LIST_MAX], depth[LIST_MAX], cpus[12];
+	char error[160];
 };
 
 static int add_function_word(char *list, const char *word)
@@ -103,7 +99,7 @@ static int set_cpus(struct start *st, const char *text)
 
 static int choose_tracer(struct start *st, const char *text)
 {
-	st->tracer = text;
+	strlcpy(st->tracer, text, sizeof(st->tracer));
 	return 0;
 }
 
@@ -147,7 +143,7 @@ static int check_option(struct start *st, const char *name)
 
 static int choose_depth(struct start *st, const char *text)
 {
-	st->depth = text;
+	strlcpy(st->depth, text, sizeof(st->depth));
 	return check_number("--max-graph-depth", text, "of levels; 0 is all");
 }
 
@@ -214,108 +210,131 @@ static int take_option(struct start *st, const char *option, const char *value)
 	return add_function_word((char *)st + options[i].list, value);
 }
 
-static int check_list(struct start *st, struct site_filter *f, const char *list)
-{
-	strlcpy(st->scratch, list, LIST_MAX);
-	return filter_check(&st->errors, f, st->scratch, false);
-}
+/* ---- The control files ---------------------------------------------------------- */
 
-/* The folder of the event, or of the system, that -e has named. A filter has fields, so there is
- * none for a pattern. */
+/* In the order in which they are written. As trace-cmd: what is not asked for with -l and -n is
+ * not filtered, and events that are not asked for are off. */
+static const struct {
+	const char *file;
+	size_t text; /* LIST() */
+	const char *
+		otherwise; /* written if the text is empty. NULL: it stays then */
+	bool top;	   /* the top level has it alone */
+	bool checks;	   /* ctl_check() can refuse its text */
+} writes[] = {
+	{ "set_ftrace_filter", LIST(filter), .otherwise = "", .checks = true },
+	{ "set_ftrace_notrace", LIST(left_out), .otherwise = "",
+	  .checks = true },
+	{ "set_graph_function", LIST(graph), .otherwise = "", .top = true,
+	  .checks = true },
+	{ "set_ftrace_pid", LIST(pids), .otherwise = "", .top = true },
+	{ "set_event_pid", LIST(pids), .otherwise = "", .top = true },
+	{ "max_graph_depth", LIST(depth), .otherwise = "0", .top = true },
+	{ .file = "trace_options", .text = LIST(options) },
+	{ .file = "tracing_cpumask", .text = LIST(cpus) },
+	{ .file = "events/" }, /* the filters of -f */
+	{ "trace", .otherwise = "" },
+	{ "tracing_on", .otherwise = "1" },
+	{ "current_tracer", LIST(tracer), .checks = true },
+	{ "set_event", LIST(events), .otherwise = "", .checks = true },
+};
+
+/* The folder of the event, or of the system, that -e has named. False: there is none. */
 static bool event_folder(const char *name, char *folder, size_t size)
 {
 	const char *colon = strchr(name, ':');
-	struct event *e;
+	char path[128], system[64] = "";
 
-	for_each_event (e) {
-		if (colon ? !strncmp(e->system, name, colon - name) &&
-				    !strcmp(e->name, colon + 1) :
-			    !strcmp(e->name, name)) {
-			snprintf(folder, size, "%s", e->path);
+	snprintf(folder, size, "%.*s%s%s", (int)(colon ? colon - name : 64),
+		 name, colon ? "/" : "", colon ? colon + 1 : "");
+	snprintf(path, sizeof(path), TRACING "events/%s", folder);
+	if (!strchr(name, '/') && ctl_is_dir(path))
+		return true;
+	while (!colon && !ctl_next(TRACING "events", system, sizeof(system))) {
+		snprintf(folder, size, "%s%s", system, name);
+		snprintf(path, sizeof(path), TRACING "events/%s", folder);
+		if (!strchr(name, '/') && ctl_is_dir(path))
 			return true;
-		}
-		if (!strcmp(e->system, name)) {
-			snprintf(folder, size, "%s", name);
-			return true;
-		}
 	}
 	return false;
 }
 
-static int check_filter(struct start *st, const char *event, const char *text)
+/* The path below an instance's folder of the file that an -f or -R is written into. False: none. */
+static bool setting_file(const struct setting *s, char *file, size_t size)
 {
-	struct event_filter *f = NULL;
-	const char *what = NULL;
-	unsigned int at = 0;
-	char folder[64];
-	struct event *e;
+	char folder[64], path[128];
 
-	if (!event_folder(event, folder, sizeof(folder)))
-		return ctl_error(&st->errors, -EINVAL,
-				 "start -e %.32s -f '%.32s': no event of that "
-				 "name alone",
-				 event, text);
-	for_each_event (e)
-		if (!f &&
-		    (!strcmp(e->path, folder) || !strcmp(e->system, folder)))
-			f = event_filter_parse(e, text, &what, &at);
-	if (f) {
-		event_filter_free(f);
-		return 0;
-	}
-	event_filter_log(instance_of(&st->errors), text, what, at);
-	return ctl_error(&st->errors, -EINVAL,
-			 "start -f '%.32s': %s, at character %u; the fields "
-			 "are in events/%s%s/format",
-			 text, what, at + 1, folder,
-			 strchr(folder, '/') ? "" : "/*");
+	if (!event_folder(s->event, folder, sizeof(folder)))
+		return false;
+	snprintf(file, size, "events/%s/%s", folder,
+		 s->is_trigger ? "trigger" : "filter");
+	snprintf(path, sizeof(path), TRACING "%s", file);
+	return ctl_mode(path) >= 0;
 }
 
-/* The one event of that name. NULL: there is none, or it names several. */
-static struct event *event_alone(const char *name)
+/* An instance that has just been made has no error_log that outlives a mistake: that stands in the
+ * top level's. */
+static int check_text(struct start *st, const char *file, const char *text)
 {
-	char folder[64] = "";
-	struct event *e;
+	bool at_top = st->made && strcmp(file, "current_tracer");
+	char path[128];
 
-	event_folder(name, folder, sizeof(folder));
-	for_each_event (e)
-		if (!strcmp(e->path, folder))
-			return e;
-	return NULL;
+	snprintf(path, sizeof(path), TRACING "%s%s", at_top ? "" : st->folder,
+		 file);
+	return ctl_check(path, text, st->error, sizeof(st->error));
 }
 
-static int check_trigger(struct start *st, const char *event, const char *text)
+static int check_setting(struct start *st, const struct setting *s)
 {
-	const struct event *e = event_alone(event);
+	char file[80];
 	int err;
 
-	if (!e)
-		return ctl_error(&st->errors, -EINVAL,
-				 "start -e %.32s -R '%.32s': no event of that "
-				 "name alone",
-				 event, text);
-	strlcpy(st->scratch, text, LIST_MAX);
-	err = event_trigger_check(&st->errors, e, st->scratch);
+	if (!setting_file(s, file, sizeof(file)))
+		return shell_error(-EINVAL, "trace",
+				   "start -e %.32s -%c '%.32s': no event of "
+				   "that name alone",
+				   s->event, s->is_trigger ? 'R' : 'f',
+				   s->text);
+	err = check_text(st, file, s->text);
 	if (!err)
 		return 0;
-	strlcpy(st->scratch, st->errors.error, LIST_MAX);
-	return ctl_error(&st->errors, err, "start -R: %s", st->scratch);
+	return s->is_trigger ?
+		       shell_error(err, "trace", "start -R: %s", st->error) :
+		       shell_error(err, "trace", "start -f '%.32s': %s",
+				   s->text, st->error);
 }
 
-static int check_events(struct start *st)
+/* All of the command before any of it changes something. */
+static int check_all(struct start *st)
 {
-	struct event_set set = EVENTS_UNTOUCHED;
-	char *list = st->scratch, *word;
+	const char *text;
 	int err = 0;
 
-	strlcpy(st->scratch, st->events, LIST_MAX);
-	while (!err && (word = ctl_word(&list)))
-		err = event_set_change(&st->errors, &set, word);
-	for (const struct setting *s = st->settings;
-	     !err && s < st->settings + st->nr_settings; s++)
-		err = s->is_trigger ? check_trigger(st, s->event, s->text) :
-				      check_filter(st, s->event, s->text);
+	for (unsigned int i = 0; !err && i < ARRAY_SIZE(writes); i++) {
+		text = (char *)st + writes[i].text;
+		if (writes[i].checks && *text)
+			err = check_text(st, writes[i].file, text);
+		if (err)
+			return shell_error(err, "trace", "%s", st->error);
+	}
+	for (unsigned int i = 0; !err && i < st->nr_settings; i++)
+		err = check_setting(st, &st->settings[i]);
 	return err;
+}
+
+static int check_options(struct start *st)
+{
+	if (!st->tracer[0] && !st->events[0])
+		return shell_error(-EINVAL, "trace",
+				   "start needs -p TRACER or -e EVENT; "
+				   "`trace list` names them");
+	if (!st->tracer[0])
+		strlcpy(st->tracer, "nop", sizeof(st->tracer));
+	if (st->folder[0] && (st->graph[0] || st->pids[0] || st->depth[0]))
+		return shell_error(-EINVAL, "trace",
+				   "start -B: -g, -P and --max-graph-depth are "
+				   "the top level's alone");
+	return 0;
 }
 
 /* The instance that a folder belongs to. NULL: there is none, or another task has removed it. */
@@ -330,119 +349,59 @@ static const struct trace_instance *instance_at(const char *folder)
 	return instance_find(name);
 }
 
-/* Each value of each option. Context: trace_mutex held. */
-static int check_values(struct start *st)
-{
-	/* An instance that -B is going to make has the same tracers as an existing one. */
-	const struct trace_instance *in =
-		&trace_instances[st->folder[0] ? 1 : 0];
-	const struct tracer *t = trace_find(st->tracer);
-	int err = t && instance_has(in, t) ?
-			  0 :
-			  trace_unknown(&st->errors, in, st->tracer);
-
-	/* Its error_log is not there yet: a mistake stands in the top level's. */
-	in = instance_at(st->folder);
-	st->errors.folder = in ? instance_number(in) : 0;
-	if (!err)
-		err = check_list(st, &trace_top.filter, st->filter);
-	if (!err)
-		err = check_list(st, &trace_top.left_out, st->left_out);
-	if (!err)
-		err = check_list(st, &filter_graph, st->graph);
-	return err ? err : check_events(st);
-}
-
-/* All of the command before any of it changes something. */
-static int start_check(struct start *st)
-{
-	int err;
-
-	if (!st->tracer && !st->events[0])
-		return shell_error(-EINVAL, "trace",
-				   "start needs -p TRACER or -e EVENT; "
-				   "`trace list` names them");
-	if (!st->tracer)
-		st->tracer = "nop";
-	if (st->folder[0] && (st->graph[0] || st->pids[0] || st->depth))
-		return shell_error(-EINVAL, "trace",
-				   "start -B: -g, -P and --max-graph-depth are "
-				   "the top level's alone");
-	mutex_lock(&trace_mutex);
-	err = check_values(st);
-	mutex_unlock(&trace_mutex);
-	return err ? shell_error(err, "trace", "%s", st->errors.error) : 0;
-}
-
 /* All events off, without filters and triggers. */
-static int reset_events(struct start *st)
+static int forget_events(const struct start *st)
 {
+	static struct ctl_handle errors; /* too large for a stack */
 	const struct trace_instance *in;
 	int err;
 
 	mutex_lock(&trace_mutex);
+	errors.error[0] = '\0';
 	in = instance_at(st->folder);
-	err = in ? events_reset(&st->errors, in) :
-		   ctl_error(&st->errors, -ENOENT, "%s is gone", st->folder);
+	err = in ? clients_instance_restarts(&errors, in, false) :
+		   ctl_error(&errors, -ENOENT, "%s is gone", st->folder);
 	mutex_unlock(&trace_mutex);
-	return err ? shell_error(err, "trace", "%s", st->errors.error) : 0;
+	return err ? shell_error(err, "trace", "%s", errors.error) : 0;
 }
 
 static int apply_settings(const struct start *st, bool triggers)
 {
-	char file[80], folder[64] = "";
+	char file[80];
 	int err = 0;
 
 	for (const struct setting *s = st->settings;
-	     !err && s < st->settings + st->nr_settings; s++) {
-		if (s->is_trigger != triggers)
-			continue;
-		event_folder(s->event, folder, sizeof(folder));
-		snprintf(file, sizeof(file), "events/%s/%s", folder,
-			 triggers ? "trigger" : "filter");
-		err = cmd_write(st->folder, file, s->text);
-	}
+	     !err && s < st->settings + st->nr_settings; s++)
+		if (s->is_trigger == triggers &&
+		    setting_file(s, file, sizeof(file)))
+			err = cmd_write(st->folder, file, s->text);
 	return err;
 }
 
-/* What the top level has alone. */
-static int apply_top(const struct start *st)
+/* One row of writes[]. A kernel without the file needs no write that takes something back. */
+static int apply_write(const struct start *st, unsigned int i)
 {
-	int err = cmd_write("", "set_graph_function", st->graph);
+	const char *text = writes[i].text ? (char *)st + writes[i].text : "";
+	char path[128];
 
-	if (!err)
-		err = cmd_write("", "set_ftrace_pid", st->pids);
-	if (!err)
-		err = cmd_write("", "set_event_pid", st->pids);
-	return err ? err : cmd_write("", "max_graph_depth", st->depth ?: "0");
+	snprintf(path, sizeof(path), TRACING "%s", writes[i].file);
+	if (writes[i].top && st->folder[0])
+		return 0;
+	if (!*text && (!writes[i].otherwise || ctl_mode(path) < 0))
+		return 0;
+	return cmd_write(st->folder, writes[i].file,
+			 *text ? text : writes[i].otherwise);
 }
 
-/* As trace-cmd: what is not asked for with -l and -n is not filtered, and events that are
- * not asked for are off. Triggers come last, for they may end the tracing at once. */
-static int start_apply(struct start *st)
+/* Triggers come last, for they may end the tracing at once. */
+static int start_apply(const struct start *st)
 {
-	int err = reset_events(st);
+	int err = forget_events(st);
 
-	if (!err)
-		err = cmd_write(st->folder, "set_ftrace_filter", st->filter);
-	if (!err)
-		err = cmd_write(st->folder, "set_ftrace_notrace", st->left_out);
-	if (!err && !st->folder[0])
-		err = apply_top(st);
-	if (!err && st->options[0])
-		err = cmd_write(st->folder, "trace_options", st->options);
-	if (!err && st->cpus[0])
-		err = cmd_write(st->folder, "tracing_cpumask", st->cpus);
-	if (!err)
-		err = apply_settings(st, false);
-	if (!err)
-		err = cmd_write(st->folder, "trace", "");
-	if (!err)
-		err = cmd_write(st->folder, "tracing_on", "1");
-	if (!err)
-		err = cmd_write(st->folder, "current_tracer", st->tracer);
-	if (!err)
-		err = cmd_write(st->folder, "set_event", st->events);
+	for (unsigned int i = 0; !err && i < ARRAY_SIZE(writes); i++)
+		err = strcmp(writes[i].file, "events/") ?
+			      apply_write(st, i) :
+			      apply_settings(st, false);
 	return err ? err : apply_settings(st, true);
 }
 
@@ -475,8 +434,7 @@ static void say_silent_cpus(struct sink *out, const char *folder)
 int cmd_start(struct sink *out, const char *folder, int argc, char **argv)
 {
 	struct start *st = kzalloc(sizeof(*st));
-	char path[128], error[160];
-	bool made = false;
+	char path[128];
 	int i, err = 0;
 
 	if (!st)
@@ -485,14 +443,16 @@ int cmd_start(struct sink *out, const char *folder, int argc, char **argv)
 	for (i = 0; !err && i < argc; i += 2)
 		err = take_option(st, argv[i], argv[i + 1]);
 	if (!err)
-		err = start_check(st);
+		err = check_options(st);
 	if (!err)
-		err = make_instance(st->folder, &made);
+		err = make_instance(st->folder, &st->made);
+	if (!err)
+		err = check_all(st);
 	if (!err)
 		err = start_apply(st);
 	snprintf(path, sizeof(path), TRACING "%s", folder);
-	if (err && made)
-		ctl_rmdir(path, error, sizeof(error));
+	if (err && st->made)
+		ctl_rmdir(path, st->error, sizeof(st->error));
 	if (!err)
 		say_silent_cpus(out, folder);
 	kfree(st);

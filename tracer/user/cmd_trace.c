@@ -12,13 +12,12 @@
 #include <kernel/printk.h>
 #include <kernel/shell/shell.h>
 #include <kernel/lib/string.h>
-#include <tracer/calls/stack.h>
 #include <tracer/patch/patch.h>
 #include <tracer/ring/ring.h>
 #include <tracer/sites/sites.h>
 #include <tracer/ring/ring_control.h>
 #include <tracer/core/options.h>
-#include <tracer/events/events.h>
+#include <tracer/core/event.h>
 
 static int show_file(struct sink *out, const char *folder, const char *file)
 {
@@ -125,7 +124,8 @@ static int verb_stack(struct sink *out, const char *folder, int argc,
 	static const char enabled[] = "/proc/sys/kernel/stack_tracer_enabled";
 	const char *option = argc ? argv[0] : "";
 	char error[160];
-	bool running;
+	struct ctl_handle *h;
+	char running = '0';
 	int err;
 
 	(void)folder;
@@ -141,11 +141,14 @@ static int verb_stack(struct sink *out, const char *folder, int argc,
 				   "stack '%.32s': accepted are --start, "
 				   "--stop, --reset (forget it); none shows it",
 				   option);
-	mutex_lock(&trace_mutex);
-	running = stack_is_traced();
-	mutex_unlock(&trace_mutex);
+	err = ctl_open(enabled, false, false, &h);
+	if (err)
+		return shell_error(err, "trace", "stack: %s",
+				   ctl_error_text(err));
+	ctl_read(h, &running, 1);
+	ctl_abandon(h);
 	err = sink_printf(out, "(stack tracer %srunning)\n",
-			  running ? "" : "not ");
+			  running == '1' ? "" : "not ");
 	return err ? err : show_file(out, "", "stack_trace");
 }
 
@@ -296,7 +299,7 @@ static const char *offer_words(const char *before, unsigned int i)
 {
 	static const char *const snapshot[] = { "-s", "-r", "-f" };
 	static const char *const stack[] = { "--start", "--stop", "--reset" };
-	const struct event *e = event_by_id(EVENT_FIRST_ID + i);
+	const struct event *e = __start_events + i;
 	const struct tracer *t = __start_tracers + i;
 
 	if (!strcmp(before, "trace"))
@@ -314,7 +317,7 @@ static const char *offer_words(const char *before, unsigned int i)
 	if (!strcmp(before, "-B"))
 		return instance_name(i);
 	if (!strcmp(before, "-e"))
-		return e ? e->name : NULL;
+		return e < __stop_events ? e->name : NULL;
 	if (!strcmp(before, "-O"))
 		return trace_option_name(i);
 	return NULL;

@@ -45,11 +45,18 @@ static void current_tracer_show(struct ctl_handle *h, struct seq *s)
 
 static int current_tracer_write(struct ctl_handle *h, char *text)
 {
-	return instance_select(h, instance_of(h), ctl_strip(text));
+	const struct trace_instance *in = instance_of(h);
+	const struct tracer *t;
+
+	text = ctl_strip(text);
+	if (!h->dry)
+		return instance_select(h, instance_of(h), text);
+	t = trace_find(text);
+	return t && instance_has(in, t) ? 0 : trace_unknown(h, in, text);
 }
 TRACE_FILE(current_tracer, .path = TRACING "current_tracer",
 	   .folders = &trace_folders, .show = current_tracer_show,
-	   .write = current_tracer_write);
+	   .write = current_tracer_write, .checks = true);
 
 /* trace-cmd writes 1 before it selects a tracer. */
 static void ftrace_enabled_show(struct ctl_handle *h, struct seq *s)
@@ -153,27 +160,7 @@ static void timestamp_mode_show(struct ctl_handle *h, struct seq *s)
 CTL_FILE(timestamp_mode, .path = TRACING "timestamp_mode",
 	 .folders = &trace_folders, .show = timestamp_mode_show);
 
-/* ---- Limits of the call graph --------------------------------------------------- */
-
-static void graph_depth_show(struct ctl_handle *h, struct seq *s)
-{
-	(void)h;
-	seq_printf(s, "%u\n", READ_ONCE(graph_limits.depth));
-}
-
-static int graph_depth_write(struct ctl_handle *h, char *text)
-{
-	u64 v;
-	int err = ctl_number(h, text, ~0u, "number of levels; 0 is all", &v);
-
-	if (err)
-		return err;
-	WRITE_ONCE(graph_limits.depth, v);
-	graph_limits_changed();
-	return 0;
-}
-TRACE_FILE(max_graph_depth, .path = TRACING "max_graph_depth",
-	   .show = graph_depth_show, .write = graph_depth_write);
+/* ---- A least time ---------------------------------------------------------------- */
 
 static void thresh_show(struct ctl_handle *h, struct seq *s)
 {
@@ -194,184 +181,11 @@ static int thresh_write(struct ctl_handle *h, char *text)
 	trace_thresh.us = us;
 	/* No wait is shorter than a tick, so 0 must not be converted. */
 	trace_thresh.ticks = us ? ns_to_clock_delta(us * NSEC_PER_USEC) : 0;
-	graph_limits_changed();
+	clients_options_changed();
 	return 0;
 }
 TRACE_FILE(tracing_thresh, .path = TRACING "tracing_thresh",
-	   .show = thresh_show, .write = thresh_write);
-
-/* ---- Filters, and lists of functions -------------------------------------------- */
-
-/* One record a site whose bit is set. h->pos is the site to look at next. */
-static bool next_site(struct ctl_handle *h, const u32 *bits)
-{
-	while (h->pos < site_count && !site_test(bits, h->pos))
-		h->pos++;
-	return h->pos < site_count;
-}
-
-static int list_sites(struct ctl_handle *h, struct seq *s, const u32 *bits,
-		      const char *format)
-{
-	if (!next_site(h, bits))
-		return 0;
-	seq_printf(s, format, site_function(h->pos));
-	h->pos++;
-	return 1;
-}
-
-static struct site_filter *filter_of(const struct ctl_handle *h)
-{
-	struct trace_instance *in = instance_of(h);
-	struct site_filter *const filters[] = {
-		&in->filter,	      &in->left_out, &filter_graph,
-		&filter_graph_hidden, &filter_stack,
-	};
-	const char *name = strrchr(h->file->path, '/') + 1;
-	unsigned int i = 0;
-
-	while (strcmp(filters[i]->name, name))
-		i++;
-	return filters[i];
-}
-
-/* A write may give the bits' memory back, but not meanwhile. */
-static int filter_read(struct ctl_handle *h, struct seq *s)
-{
-	const struct site_filter *f = filter_of(h);
-	unsigned long i = f->count ? site_count : 1, before;
-
-	if (f->count && list_sites(h, s, *f->bits, "%s\n"))
-		return 1;
-	if (!f->count && !h->pos) {
-		h->pos++;
-		seq_printf(s, "%s\n", f->empty);
-		return 1;
-	}
-	i = h->pos++ - i;
-	if (filter_show_module(s, f, &i))
-		return 1;
-	if (f != &instance_of(h)->filter)
-		return 0;
-	before = i;
-	if (!triggers_show(s, instance_of(h), &i))
-		return 0;
-	h->pos += i - before - 1;
-	return 1;
-}
-
-/* Takes the triggers out of text, and returns them. NULL: out of memory. */
-static char *part_triggers(char *text)
-{
-	char *triggers = kzalloc(strlen(text) + 1), *found = triggers;
-	char *rest = text, *kept = text, *word, **to;
-
-	while (triggers && (word = ctl_word(&rest))) {
-		to = trigger_is_one(word) ? &found : &kept;
-		if (*to != triggers && *to != text)
-			*(*to)++ = ' ';
-		memmove(*to, word, strlen(word) + 1);
-		*to += strlen(*to);
-	}
-	if (triggers)
-		*kept = '\0';
-	return triggers;
-}
-
-/* Functions and triggers in one write. A wrong one of either kind changes nothing. */
-static int trace_filter_write(struct ctl_handle *h, char *text)
-{
-	struct site_filter *f = &instance_of(h)->filter;
-	char *commands = part_triggers(text), *copy;
-	int err = commands ? 0 : ctl_error(h, -ENOMEM, "out of memory");
-
-	if (!err && *commands) {
-		copy = kmalloc(strlen(text) + 1);
-		if (!copy)
-			err = ctl_error(h, -ENOMEM, "out of memory");
-		if (copy)
-			strlcpy(copy, text, strlen(text) + 1);
-		if (!err)
-			err = filter_check(h, f, copy, !h->truncate);
-		kfree(copy);
-		if (!err)
-			err = triggers_write(h, commands);
-	}
-	kfree(commands);
-	return err ? err : filter_write(h, f, text, !h->truncate);
-}
-
-static int filter_file_write(struct ctl_handle *h, char *text)
-{
-	int err = filter_of(h) == &instance_of(h)->filter ?
-			  trace_filter_write(h, text) :
-			  filter_write(h, filter_of(h), text, !h->truncate);
-
-	if (!err)
-		graph_limits_changed();
-	return err;
-}
-
-#define FILTER_FILE(ident, ...)                                                \
-	TRACE_FILE(ident, .path = TRACING #ident, .read = filter_read,         \
-		   .write = filter_file_write, .empties = true, __VA_ARGS__)
-FILTER_FILE(set_ftrace_filter, .folders = &trace_folders);
-FILTER_FILE(set_ftrace_notrace, .folders = &trace_folders);
-FILTER_FILE(set_graph_function);
-FILTER_FILE(set_graph_notrace);
-FILTER_FILE(stack_trace_filter);
-
-static int available_functions_read(struct ctl_handle *h, struct seq *s)
-{
-	return list_sites(h, s, live_calls.patchable, "%s\n");
-}
-CTL_FILE(available_functions, .path = TRACING "available_filter_functions",
-	 .read = available_functions_read);
-
-static int available_addrs_read(struct ctl_handle *h, struct seq *s)
-{
-	if (!next_site(h, live_calls.patchable))
-		return 0;
-	seq_printf(s, "%lx %s\n", site_address(h->pos), site_function(h->pos));
-	h->pos++;
-	return 1;
-}
-CTL_FILE(available_addrs, .path = TRACING "available_filter_functions_addrs",
-	 .read = available_addrs_read);
-
-/* How many are told of its calls, and where they lead, if they do: as Linux shows it. */
-static void put_use(struct seq *s, unsigned int site)
-{
-	unsigned long entry = (unsigned long)calls_entry(site);
-	struct symbol sym;
-
-	seq_printf(s, "%s (%u)", site_function(site), calls_users(site));
-	if (site_test(live_calls.enabled, site) && symbol_at(entry, &sym))
-		seq_printf(s, "\ttramp: %s+0x0/0x%lx", sym.name, sym.size);
-	seq_printf(s, "\n");
-}
-
-static int list_uses(struct ctl_handle *h, struct seq *s, const u32 *bits)
-{
-	if (!next_site(h, bits))
-		return 0;
-	put_use(s, h->pos++);
-	return 1;
-}
-
-static int enabled_functions_read(struct ctl_handle *h, struct seq *s)
-{
-	return list_uses(h, s, live_calls.enabled);
-}
-TRACE_FILE(enabled_functions, .path = TRACING "enabled_functions",
-	   .read = enabled_functions_read);
-
-static int touched_functions_read(struct ctl_handle *h, struct seq *s)
-{
-	return list_uses(h, s, live_calls.touched);
-}
-TRACE_FILE(touched_functions, .path = TRACING "touched_functions",
-	   .read = touched_functions_read);
+	   .show = thresh_show, .write = thresh_write, .at_boot = "0");
 
 static void total_info_show(struct ctl_handle *h, struct seq *s)
 {

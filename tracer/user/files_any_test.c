@@ -113,3 +113,34 @@ KTEST(files_nonsense, "tracefs.any_file_refuses_nonsense")
 {
 	test_all_files(t, 200, refuses_nonsense);
 }
+
+/* A file that can check accepts one of these texts at least, and has the same text as before. */
+static bool checks_only(struct texts *texts, const char *path, const char *name)
+{
+	static const char *const accepted[] = {
+		"function",	   "victim_call:traceoff",
+		"victim_call",	   "sched:sched_wakeup",
+		"common_pid == 1", "traceoff:3 if common_pid > 1",
+		"nothing"
+	};
+	unsigned int taken = 0;
+	int err = 0;
+
+	(void)name;
+	if (!(ctl_mode(path) & CTL_WRITE) ||
+	    ctl_check(path, "", NULL, 0) == -EPERM)
+		return true;
+	texts->files++;
+	trace_test_read_path(path, texts->one, TEXT, 4096);
+	for (unsigned int i = 0; i < ARRAY_SIZE(accepted); i++) {
+		err = ctl_check(path, accepted[i], NULL, 0);
+		taken += !err;
+	}
+	trace_test_read_path(path, texts->two, TEXT, 4096);
+	return taken && err == -EINVAL && !strcmp(texts->one, texts->two);
+}
+
+KTEST(files_checks, "tracefs.a_check_changes_nothing")
+{
+	test_all_files(t, 100, checks_only);
+}
