@@ -232,12 +232,14 @@ static int put_here(const char *file, const char *text)
 	return trace_test_put(path, text);
 }
 
-/* Does the writer write, at this moment? */
+/* Does the writer write, at this moment? An event takes its room first, and gives it back when a
+ * list of pids refuses it: where a page has just ended, that leaves an empty one. */
 static bool writer_acts(bool busy)
 {
 	irq_state_t state = arch_irq_save();
 	struct ring *top = &rings[cpu_index()], *r = &ring_set[cpu_index()];
 	const char *before = r->at->cur;
+	u32 head = r->head;
 	bool written;
 
 	top->busy = busy;
@@ -245,6 +247,8 @@ static bool writer_acts(bool busy)
 	writer->act(ring_set);
 	top->busy = false;
 	ring_reopen(top);
+	if (r->head != head)
+		before = (char *)r->pages[r->head % r->nr]->slots;
 	written = r->at->cur != before;
 	arch_irq_restore(state);
 	return written;
