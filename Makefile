@@ -93,7 +93,7 @@ LAYOUT_CFLAGS := -Iarch/$(ARCH)/sites/$(or $(SITE_LAYOUT_$(SITES)),$(SITES)) \
 LDFLAGS := -nostdlib -static -Wl,--build-id=none -Wl,-z,max-page-size=4096 \
 	-Wl,--no-warn-rwx-segments -Wl,--orphan-handling=error \
 	-Wl,-z,noexecstack $(ARCH_LDFLAGS)
-HOSTCFLAGS := -std=gnu11 -O2 -g -Wall -Wextra
+HOSTCFLAGS := -std=gnu11 -O2 -g -Wall -Wextra -Itools/extract
 
 SRCS := boot/boot.c $(BOOT_SRCS) arch/conform/conform.c
 # In the order of the porting guide: tests run in the order of linking.
@@ -188,7 +188,7 @@ $(ELF): $(O)/first.elf $(O)/tables.o $(host)/mksites $(host)/patchpath
 # Programs that call make may run side by side: none sees a half written file of another's.
 to_target = -o $@.$$$$ && mv $@.$$$$ $@
 tool_objs := $(patsubst %.c,$(host)/%.o,$(wildcard tools/lib/*.c))
-$(host)/%.o: %.c $(wildcard tools/*/*.h) tracer/ring/ring_format.h
+$(host)/%.o: %.c $(wildcard tools/*/*.h kernel/*/*.h tracer/*/*.h)
 	@mkdir -p $(@D)
 	$(Q)$(HOSTCC) $(HOSTCFLAGS) -I. -c $< $(to_target)
 
@@ -204,8 +204,14 @@ $(host)/tracefs: $(tracefs_srcs) $(wildcard tools/tracefs/*.h)
 	@mkdir -p $(@D)
 	$(Q)$(HOSTCC) $(HOSTCFLAGS) $(tracefs_srcs) -lfuse3 $(to_target)
 
-# A trace read out of a guest's memory.
-$(host)/extract: $(patsubst %.c,$(host)/%.o,$(wildcard tools/extract/*.c)) $(tool_objs)
+# A trace read out of a guest's memory, by the tracer's own readers. The kernel's functions of the
+# C library's names have others here.
+tracer_srcs := kernel/lib/format.c kernel/lib/seq.c tracer/events/fields.c tracer/events/formats.c
+tracer_objs := $(patsubst %.c,$(host)/%.o,$(tracer_srcs))
+$(tracer_objs): HOSTCFLAGS += -std=gnu2x -include tools/extract/machine.h \
+	-Dsnprintf=kernel_snprintf -Dvsnprintf=kernel_vsnprintf
+$(host)/extract: $(patsubst %.c,$(host)/%.o,$(wildcard tools/extract/*.c)) $(tracer_objs) \
+		$(tool_objs)
 	$(call say,HOSTCC,$@)
 	$(Q)$(HOSTCC) $^ -ldw -lelf -ljansson $(to_target)
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Look-ups in the table that tools/mksites makes from the linked image. */
-#include <kernel/printk.h>
 #include <kernel/lib/string.h>
 #include <kernel/image/symbols.h>
 
@@ -59,14 +58,4 @@ bool symbol_find(const char *name, struct symbol *s)
 		return false;
 	symbol_fill(s, symbol_by_name[lo]);
 	return !strcmp(s->name, name);
-}
-
-int symbol_format(char *buf, size_t size, unsigned long addr, bool is_return)
-{
-	struct symbol s;
-
-	if (!symbol_at(addr - is_return, &s))
-		return snprintf(buf, size, "0x%lx", addr);
-	return snprintf(buf, size, "%.64s+0x%lx/0x%lx", s.name, addr - s.start,
-			s.size);
 }

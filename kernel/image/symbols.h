@@ -19,8 +19,6 @@ extern const u32 lock_table[];
 
 extern char _text[], _etext[], _end[];
 
-#define SYMBOL_BUF 96 /* fits any name+0xoff/0xsize. Longer names are cut */
-
 struct symbol {
 	unsigned int index;
 	const char *name;
@@ -33,8 +31,5 @@ bool symbol_at(unsigned long addr, struct symbol *s);
 bool symbol_find(const char *name, struct symbol *s);
 /* The function of that index. False from symbol_count on. */
 bool symbol_get(unsigned int index, struct symbol *s);
-/* "name+0x12/0x40", or "0x..." for an address in no function. is_return: addr is a return
- * address, and a call that does not return may be the last instruction of its function. */
-int symbol_format(char *buf, size_t size, unsigned long addr, bool is_return);
 
 #endif

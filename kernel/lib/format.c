@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* vsnprintf(): see kernel/printk.h for what it understands. */
-#include <kernel/printk.h>
+/* vsnprintf(): see format.h for the formats that it understands. */
+#include <kernel/lib/format.h>
 #include <kernel/lib/string.h>
 #include <kernel/image/symbols.h>
 
@@ -281,4 +281,14 @@ int scnprintf(char *buf, size_t size, const char *fmt, ...)
 	n = vsnprintf(buf, size, fmt, ap);
 	va_end(ap);
 	return size ? min(n, (int)size - 1) : 0;
+}
+
+int symbol_format(char *buf, size_t size, unsigned long addr, bool is_return)
+{
+	struct symbol s;
+
+	if (!symbol_at(addr - is_return, &s))
+		return snprintf(buf, size, "0x%lx", addr);
+	return snprintf(buf, size, "%.64s+0x%lx/0x%lx", s.name, addr - s.start,
+			s.size);
 }

@@ -18,4 +18,9 @@ int snprintf(char *buf, size_t size, const char *fmt, ...) printf_like(3, 4);
  * So a text is appended to in pieces: n += scnprintf(buf + n, sizeof(buf) - n, ...). */
 int scnprintf(char *buf, size_t size, const char *fmt, ...) printf_like(3, 4);
 
+#define SYMBOL_BUF 96 /* fits any name+0xoff/0xsize. Longer names are cut */
+/* "name+0x12/0x40", or "0x..." for an address in no function. is_return: addr is a return
+ * address, and a call that does not return may be the last instruction of its function. */
+int symbol_format(char *buf, size_t size, unsigned long addr, bool is_return);
+
 #endif

@@ -8,7 +8,7 @@
 #include <kernel/errno.h>
 #include <kernel/shell/shell_internal.h>
 #include <kernel/lib/string.h>
-#include <kernel/image/symbols.h>
+#include <kernel/lib/format.h>
 #include <kernel/sched/task.h>
 #include <kernel/sched/task_list.h>
 #include <kernel/mm/kmalloc.h>

@@ -35,7 +35,7 @@ static void put_name(const struct trace *t, u64 ip, FILE *f)
 static void put_text(const struct trace *t, const struct trace_entry *e,
 		     FILE *f)
 {
-	const struct event *event = trace_event(t, e->id);
+	const struct event *event = find_event(t, e->id);
 	char *text = NULL;
 	size_t len = 0;
 	FILE *to;
@@ -51,7 +51,7 @@ static void put_text(const struct trace *t, const struct trace_entry *e,
 		if (e->kind == RAW)
 			text_of_raw(t, e, to);
 		else
-			event_text(t, event, e->bytes, e->len, to);
+			record_text(t, event, e->bytes, e->len, to);
 		fclose(to);
 		fprintf(f, ",\"name\":\"%s\",\"args\":{\"text\":",
 			e->kind == RAW ? "raw_data" : event->name);

@@ -215,7 +215,7 @@ static int decode(const struct trace *t, struct cursor *c)
 		e->id = ip - (u32)RING_TYPE(0);
 		e->bytes += pad;
 		e->len -= e->len < 4 ? e->len : 4;
-		if (!trace_event(t, e->id))
+		if (!find_event(t, e->id))
 			e->kind = UNKNOWN;
 	}
 	return 1;

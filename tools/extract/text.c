@@ -117,7 +117,7 @@ static void put_ring_switch(const struct trace *t, const struct trace_entry *e,
 static void put_event(const struct trace *t, const struct trace_entry *e,
 		      FILE *f)
 {
-	const struct event *event = trace_event(t, e->id);
+	const struct event *event = find_event(t, e->id);
 
 	if ((e->id == RING_WAKEUP || e->id == RING_SWITCH) && e->len >= 16) {
 		put_ring_switch(t, e, f);
@@ -128,7 +128,7 @@ static void put_event(const struct trace *t, const struct trace_entry *e,
 		return;
 	}
 	fprintf(f, "%s: ", event->name);
-	event_text(t, event, e->bytes, e->len, f);
+	record_text(t, event, e->bytes, e->len, f);
 }
 
 void text_of_raw(const struct trace *t, const struct trace_entry *e, FILE *f)

@@ -242,9 +242,11 @@ void trace_open(struct trace *t, struct guest *g, const char *instance)
 	u64 rings, tracer, name, cpus;
 
 	*t = (struct trace){ .g = g };
+	machine_open(g);
 	t->nr_cpus = guest_number(g, guest_symbol(g, NULL, "nr_cpus"), 4);
 	if (!t->nr_cpus || t->nr_cpus > MAX_TRACE_CPUS)
 		errx(1, "the guest has just begun: it does not know its CPUs");
+	nr_cpus = t->nr_cpus;
 	t->slots_at = guest_member(g, "ring_page", "slots").at;
 	read_clock(t);
 	read_names(t);

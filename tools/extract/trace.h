@@ -10,11 +10,11 @@
 
 #include <stdio.h>
 
-/* The kernel's numbers, without its types. */
-#define __ASSEMBLER__
+#include "machine.h"
+
 #include <arch/cpu_head.h>
+#include <tracer/events/formats.h>
 #include <tracer/ring/ring_format.h>
-#undef __ASSEMBLER__
 
 #define MAX_TRACE_CPUS 64
 #define GRAPH_DEPTHS 256
@@ -53,19 +53,12 @@ struct trace_entry {
 	u64 lost, overwritten;
 };
 
-/* A field of an event. Its kind is the kernel's enum event_kind. */
-struct field {
-	const char *name;
-	u32 kind;
-	u32 at, size; /* in a record. In files, the common fields come before */
-};
-
 struct event {
 	u32 id;
 	const char *system, *name;
 	const char *text; /* the template in kernel/event/list.h */
-	struct field fields[16];
-	unsigned int nr_fields;
+	const struct event_field *fields;
+	bool checked; /* the text is one of these fields */
 };
 
 /* One CPU's ring, and how far it has been read. */
@@ -96,7 +89,7 @@ struct trace {
 	bool sleep_time; /* the option: it counts as time of calls */
 	unsigned int clock, nr_cpus;
 	char clock_name[16];
-	struct event *events, *own; /* own: Linux's entries of tracers */
+	struct event *events; /* the first of them: Linux's entries of tracers */
 	unsigned int nr_events, nr_own;
 	u64 whole_from; /* from this time on, no CPU has lost an entry */
 	unsigned int nr_cursors; /* a CPU each, by number */
@@ -139,12 +132,15 @@ const char *trace_saved(const struct trace *t, unsigned int i, s32 *pid);
 /* Is an option of Linux's name set? */
 bool trace_option(const struct trace *t, const char *name);
 
-const struct event *trace_event(const struct trace *t, u32 id);
+/* Have the tracer's readers read this guest's memory (machine.c). */
+void machine_open(const struct guest *g);
+
+const struct event *find_event(const struct trace *t, u32 id);
 /* Write an entry of kind RAW as text. */
 void text_of_raw(const struct trace *t, const struct trace_entry *e, FILE *f);
 /* Write the record of an event as text, and the event's format file. */
-void event_text(const struct trace *t, const struct event *e,
-		const uint8_t *record, u32 len, FILE *f);
+void record_text(const struct trace *t, const struct event *e,
+		 const uint8_t *record, u32 len, FILE *f);
 void event_format(const struct trace *t, const struct event *e, FILE *f);
 /* Of the tables: read them (formats.c). */
 void formats_read(struct trace *t);

@@ -267,32 +267,16 @@ static void write_part(const struct trace *t, unsigned int n, FILE *f,
 	free(text);
 }
 
-static void header_page(const struct trace *t, const void *arg, FILE *f)
+static void header(const struct trace *t, const void *arg, FILE *f)
 {
-	u32 size = t->g->im.pointer_size, data = 8 + size;
+	struct seq s = { 0 };
 
-	(void)arg;
-	fprintf(f,
-		"\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n"
-		"\tfield: local_t commit;\toffset:8;\tsize:%u;\tsigned:1;\n"
-		"\tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;\n"
-		"\tfield: char data;\toffset:%u;\tsize:%u;\tsigned:0;\n",
-		size, data, PAGE_BYTES - data);
-}
-
-static void header_event(const struct trace *t, const void *arg, FILE *f)
-{
 	(void)t;
-	(void)arg;
-	fputs("# compressed entry header\n"
-	      "\ttype_len    :    5 bits\n"
-	      "\ttime_delta  :   27 bits\n"
-	      "\tarray       :   32 bits\n\n"
-	      "\tpadding     : type == 29\n"
-	      "\ttime_extend : type == 30\n"
-	      "\ttime_stamp : type == 31\n"
-	      "\tdata max type_len  == 28\n",
-	      f);
+	if (arg)
+		format_header_page(NULL, &s);
+	else
+		format_header_event(NULL, &s);
+	fwrite(s.buf, s.len, 1, f);
 }
 
 static void format(const struct trace *t, const void *arg, FILE *f)
@@ -338,21 +322,22 @@ static void names(const struct trace *t, const void *arg, FILE *f)
 /* The events, a system at a time. They stand together in the kernel's list. */
 static void write_systems(const struct trace *t, FILE *f)
 {
-	unsigned int i, n, systems = 0;
+	const struct event *e, *next, *first = t->events + t->nr_own;
+	const struct event *end = t->events + t->nr_events;
+	unsigned int systems = 0;
 
-#define FIRST(i) (!(i) || strcmp(t->events[i].system, t->events[(i)-1].system))
-	for (i = 0; i < t->nr_events; i++)
-		systems += FIRST(i);
+#define IS_FIRST(e) ((e) == first || strcmp((e)->system, (e)[-1].system))
+	for (e = first; e < end; e++)
+		systems += IS_FIRST(e);
 	write_number(t, systems, 4, f);
-	for (i = 0; i < t->nr_events; i++) {
-		if (FIRST(i)) {
-			for (n = 1; i + n < t->nr_events && !FIRST(i + n); n++)
-				;
-			fwrite(t->events[i].system,
-			       strlen(t->events[i].system) + 1, 1, f);
-			write_number(t, n, 4, f);
+	for (e = first; e < end; e++) {
+		if (IS_FIRST(e)) {
+			for (next = e + 1; next < end && !IS_FIRST(next);)
+				next++;
+			fwrite(e->system, strlen(e->system) + 1, 1, f);
+			write_number(t, next - e, 4, f);
 		}
-		write_part(t, 8, f, format, &t->events[i]);
+		write_part(t, 8, f, format, e);
 	}
 }
 
@@ -377,12 +362,12 @@ static void write_head(const struct trace *t, FILE *f)
 	fputc(t->g->im.pointer_size, f);
 	write_number(t, PAGE_BYTES, 4, f);
 	fwrite("header_page", 12, 1, f);
-	write_part(t, 8, f, header_page, NULL);
+	write_part(t, 8, f, header, "page");
 	fwrite("header_event", 13, 1, f);
-	write_part(t, 8, f, header_event, NULL);
+	write_part(t, 8, f, header, NULL);
 	write_number(t, t->nr_own, 4, f);
 	for (unsigned int i = 0; i < t->nr_own; i++)
-		write_part(t, 8, f, format, &t->own[i]);
+		write_part(t, 8, f, format, &t->events[i]);
 	write_systems(t, f);
 	write_part(t, 4, f, symbols, NULL);
 	write_part(t, 4, f, words, NULL);

@@ -6,6 +6,7 @@
 #include <kernel/image/symbols.h>
 #include <kernel/lib/format.h>
 #include <kernel/lib/string.h>
+#include <tracer/base/stored.h>
 #include <tracer/show/output.h>
 
 /* The numbers of Linux's task states, and their letters. */
@@ -25,7 +26,7 @@ static const struct field_kind {
 	const char *format; /* of the text, where the template names none */
 	const char *value;  /* in a print fmt. %s is the field's name */
 } field_kinds[EVENT_ALL_KINDS] = {
-#define LONG sizeof(long)
+#define LONG STORED_LONGS(1)
 	[EVENT_COMM] = { "char", "[16]", 16, 1, IS_TEXT, "%s", "REC->%s" },
 	[EVENT_PID] = { "pid_t", "", 4, 4, IS_SIGNED, "%d", "REC->%s" },
 	[EVENT_INT] = { "int", "", 4, 4, IS_SIGNED, "%d", "REC->%s" },
@@ -53,8 +54,8 @@ static const struct field_kind {
 			 "__get_bitmask(%s)" },
 	[EVENT_UCHAR] = { "unsigned char", "", 1, 1, 0, "%u", "REC->%s" },
 	[EVENT_U64] = { "unsigned long long", "", 8, 8, 0, "%llx", "REC->%s" },
-	[EVENT_CALLERS] = { "unsigned long", "[8]", 8 * LONG, LONG, 0, "%ps",
-			    NULL },
+	[EVENT_CALLERS] = { "unsigned long", "[8]", STORED_LONGS(8), LONG, 0,
+			    "%ps", NULL },
 	[EVENT_BYTES] = { "char", "[]", 0, 1, 0, "%08x", NULL },
 	[EVENT_TEXT] = { "char", "[]", 0, 1, IS_TEXT, "%s", "REC->%s" },
 };
@@ -67,10 +68,10 @@ struct event_place event_place(const struct event_field *fields,
 
 	for (;; fields++) {
 		k = &field_kinds[fields->kind];
-		at = ALIGN_UP(at, (unsigned int)k->align);
+		at = ALIGN_UP(at, (unsigned int)STORED_SIZE(k->align));
 		if (fields == f)
-			return (struct event_place){ at, k->size };
-		at += k->size;
+			return (struct event_place){ at, STORED_SIZE(k->size) };
+		at += STORED_SIZE(k->size);
 	}
 }
 
@@ -101,10 +102,7 @@ static u64 read_number(const char *p, unsigned int size)
 	unsigned int i;
 
 	for (i = 0; i < size; i++)
-		v |= (u64)(u8)p[__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ?
-					i :
-					size - 1 - i]
-		     << 8 * i;
+		v |= (u64)(u8)p[STORED_BIG_ENDIAN ? size - 1 - i : i] << 8 * i;
 	return v;
 }
 
@@ -121,7 +119,7 @@ s64 event_number(const struct event_field *fields, const struct event_field *f,
 	u64 v = read_number((const char *)record + at.offset, at.size);
 
 	if (f->kind == EVENT_CPUS)
-		return read_number(far_value(record, v), sizeof(long));
+		return read_number(far_value(record, v), STORED_LONG);
 	if (event_is_signed(f) && at.size == 4)
 		return (s32)v;
 	return v;
@@ -135,7 +133,7 @@ const char *event_text(const struct event_field *fields,
 
 	switch (f->kind) {
 	case EVENT_REASON:
-		return (const char *)(unsigned long)read_number(p, at.size);
+		return stored_text(read_number(p, at.size));
 	case EVENT_STRING:
 		return far_value(record, read_number(p, at.size));
 	default:
@@ -215,7 +213,7 @@ static void show_as(struct seq *s, const char *format, size_t len, s64 v)
 	if (i == 0)
 		seq_printf(s, "%03d", (int)v);
 	else if (i == 3)
-		seq_printf(s, "%ld", (long)v);
+		seq_printf(s, "%ld", stored_long(v));
 	else
 		seq_printf(s, i == 1 ? "%lx" : "0x%lx", (unsigned long)v);
 }
