@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The console of a port whose machine has a 16550, included by its console.c alone. Output is
+ * polled, input comes by interrupt. Before it includes this, the port defines
+ *
+ *	UART_IN(reg), UART_OUT(reg, value)
+ *	UART_WAIT()		what a CPU does until the transmitter is empty
+ *	UART_SETS_SPEED		true where no firmware has set the line's speed
+ */
+#ifndef ARCH_UART16550_H
+#define ARCH_UART16550_H
+
+enum { UART_DATA, UART_IER, UART_FCR, UART_LCR, UART_MCR, UART_LSR };
+
+#define UART_IER_RECEIVED 0x01
+#define UART_FCR_ON_CLEAR                                                      \
+	0x07 /* FIFOs on and empty, an interrupt for each byte */
+#define UART_LCR_8N1 0x03
+#define UART_LCR_DIVISOR 0x80
+#define UART_MCR_DTR_RTS_OUT2 0x0b /* OUT2 lets the interrupt out of the chip */
+#define UART_LSR_RECEIVED 0x01
+#define UART_LSR_CAN_SEND 0x20
+#define UART_LSR_NO_DEVICE 0xff /* what an empty port reads as */
+
+/* A byte that was received before arch_console_init(), which empties the FIFO. */
+static int early = -1;
+
+/* No interrupts yet. */
+void arch_console_init(void)
+{
+	early = arch_console_getc();
+	UART_OUT(UART_IER, 0);
+	if (UART_SETS_SPEED) {
+		UART_OUT(UART_LCR, UART_LCR_DIVISOR);
+		UART_OUT(UART_DATA, 1); /* 115200 baud */
+		UART_OUT(UART_IER, 0);
+		UART_OUT(UART_LCR, UART_LCR_8N1);
+	}
+	UART_OUT(UART_FCR, UART_FCR_ON_CLEAR);
+	UART_OUT(UART_MCR, UART_MCR_DTR_RTS_OUT2);
+}
+
+static void uart_put(char c)
+{
+	while (!(UART_IN(UART_LSR) & UART_LSR_CAN_SEND))
+		UART_WAIT();
+	UART_OUT(UART_DATA, c);
+}
+
+int arch_console_getc(void)
+{
+	u8 status = UART_IN(UART_LSR);
+	int c = early;
+
+	early = -1;
+	if (c >= 0)
+		return c;
+	if (status == UART_LSR_NO_DEVICE || !(status & UART_LSR_RECEIVED))
+		return -1;
+	return UART_IN(UART_DATA);
+}
+
+#endif
