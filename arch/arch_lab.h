@@ -92,11 +92,11 @@ const struct lab_form *lab_jump_form(bool on);
 /*
  * Puts values of its own, made of the seed, into every register that a task may use but
  * the stack pointer, loops so many times (at least once), and looks. Returns 0, or the
- * number of a register that has another value: lab_register_names has its name.
+ * number of a register that has another value: arch_register_names has its name.
  * Preemptible: every interrupt, fault and task switch in the loop must keep all of them.
  */
 unsigned int lab_registers(unsigned long turns, unsigned long seed);
-extern const char *const lab_register_names[];
+extern const char *const arch_register_names[];
 
 /* Makes sp the stack pointer and stores to address 0, in a task that the fault may end. */
 noreturn void lab_lose_stack(void *sp);

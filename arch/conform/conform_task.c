@@ -131,7 +131,7 @@ KTEST(arch_trap_registers, "arch.trap_init.registers")
 			task_join(task[i]);
 			if (k[i].lost)
 				ktest_fail(t, __FILE__, __LINE__,
-					   lab_register_names[k[i].lost]);
+					   arch_register_names[k[i].lost]);
 		}
 	}
 }

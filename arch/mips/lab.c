@@ -127,76 +127,58 @@ static void encode_long_both(unsigned long site, unsigned int form, u8 *bytes)
 
 #define CURE "8 bytes of stack lost or won; cure: jal/nop"
 
-LAB_SCHEME(addiu_stop_on, JAL("jal/addiu", "seed 1", addiu), MOVE(OFF, ON),
-	   .way = LAB_STOP, .store = FIRST_SECOND(ON), .breaks = LAB_SP,
-	   .because = CURE);
-LAB_SCHEME(
-	addiu_stop_off, JAL("jal/addiu", "seed 1", addiu), MOVE(ON, OFF),
-	.way = LAB_STOP, .store = FIRST_SECOND(OFF),
-	.because = "a slot is no place to go on from: RECORD=runtime's start");
-LAB_SCHEME(addiu_link, AT(lab_link, "jal/addiu link", "seed 1", addiu),
-	   MOVE(ON, OFF), .way = LAB_STOP, .store = FIRST_SECOND(OFF),
-	   .breaks = LAB_REGS,
-	   .because = "held in the slot, ra is the jal's; cure: undo it");
-LAB_SCHEME(addiu_01_on, JAL("jal/addiu 0 1", "seed 1", addiu), MOVE(OFF, ON),
-	   .way = LAB_LIVE, .store = FIRST_SECOND(ON), .breaks = LAB_SP,
-	   .because = CURE);
-LAB_SCHEME(addiu_10_on, JAL("jal/addiu 1 0", "seed 1", addiu), MOVE(OFF, ON),
-	   .way = LAB_LIVE, .store = SECOND_FIRST(ON), .breaks = LAB_SP,
-	   .because = CURE);
-LAB_SCHEME(addiu_01_off, JAL("jal/addiu 0 1", "seed 1", addiu), MOVE(ON, OFF),
-	   .way = LAB_LIVE, .store = FIRST_SECOND(OFF), .breaks = LAB_SP,
-	   .because = CURE);
-LAB_SCHEME(addiu_10_off, JAL("jal/addiu 1 0", "seed 1", addiu), MOVE(ON, OFF),
-	   .way = LAB_LIVE, .store = SECOND_FIRST(OFF), .breaks = LAB_SP,
-	   .because = CURE);
+SCHEME(addiu_stop_on, JAL("jal/addiu", "seed 1", addiu), OFF, ON, STOP,
+       FIRST_SECOND, LAB_SP, CURE);
+SCHEME(addiu_stop_off, JAL("jal/addiu", "seed 1", addiu), ON, OFF, STOP,
+       FIRST_SECOND, 0,
+       "a slot is no place to go on from: RECORD=runtime's start");
+SCHEME(addiu_link, AT(lab_link, "jal/addiu link", "seed 1", addiu), ON, OFF,
+       STOP, FIRST_SECOND, LAB_REGS,
+       "held in the slot, ra is the jal's; cure: undo it");
+SCHEME(addiu_01_on, JAL("jal/addiu 0 1", "seed 1", addiu), OFF, ON, LIVE,
+       FIRST_SECOND, LAB_SP, CURE);
+SCHEME(addiu_10_on, JAL("jal/addiu 1 0", "seed 1", addiu), OFF, ON, LIVE,
+       SECOND_FIRST, LAB_SP, CURE);
+SCHEME(addiu_01_off, JAL("jal/addiu 0 1", "seed 1", addiu), ON, OFF, LIVE,
+       FIRST_SECOND, LAB_SP, CURE);
+SCHEME(addiu_10_off, JAL("jal/addiu 1 0", "seed 1", addiu), ON, OFF, LIVE,
+       SECOND_FIRST, LAB_SP, CURE);
 
-#define NOP_SLOT(ident, from, to, how)                                         \
-	LAB_SCHEME(ident, JAL("jal/nop", "seed 1", nop), MOVE(from, to),       \
-		   .way = how, .store = FIRST(to),                             \
-		   .because = "one word; the slot is a nop for good")
+#define NOP_SLOT JAL("jal/nop", "seed 1", nop)
+#define SLOT_STAYS "one word; the slot is a nop for good"
 
-NOP_SLOT(nop_stop_on, OFF, ON, LAB_STOP);
-NOP_SLOT(nop_stop_off, ON, OFF, LAB_STOP);
-NOP_SLOT(nop_live_on, OFF, ON, LAB_LIVE);
-NOP_SLOT(nop_live_off, ON, OFF, LAB_LIVE);
-NOP_SLOT(nop_live_retarget, ON, ON2, LAB_LIVE);
-LAB_SCHEME(nop_link, AT(lab_link, "jal/nop link", "seed 1", nop), MOVE(ON, OFF),
-	   .way = LAB_STOP, .store = FIRST(OFF), .breaks = LAB_REGS,
-	   .because = "held in the slot, ra is the jal's; cure: undo it");
+SCHEME(nop_stop_on, NOP_SLOT, OFF, ON, STOP, FIRST, 0, SLOT_STAYS);
+SCHEME(nop_stop_off, NOP_SLOT, ON, OFF, STOP, FIRST, 0, SLOT_STAYS);
+SCHEME(nop_live_on, NOP_SLOT, OFF, ON, LIVE, FIRST, 0, SLOT_STAYS);
+SCHEME(nop_live_off, NOP_SLOT, ON, OFF, LIVE, FIRST, 0, SLOT_STAYS);
+SCHEME(nop_live_retarget, NOP_SLOT, ON, ON2, LIVE, FIRST, 0, SLOT_STAYS);
+SCHEME(nop_link, AT(lab_link, "jal/nop link", "seed 1", nop), ON, OFF, STOP,
+       FIRST, LAB_REGS, "held in the slot, ra is the jal's; cure: undo it");
 
 /* ---- long calls (H5b) ---- */
 
 #define HALF "a jalr with half an address; cure: long b/lui"
 
-LAB_SCHEME(both_stop_on, LONG("long both", long_both), MOVE(OFF, ON),
-	   .way = LAB_STOP, .store = FIRST_SECOND(ON),
-	   .because = "off, no task stands behind the b");
-LAB_SCHEME(both_stop_off, LONG("long both", long_both), MOVE(ON, OFF),
-	   .way = LAB_STOP, .store = FIRST_SECOND(OFF), .breaks = LAB_FAULT,
-	   .because = HALF);
-LAB_SCHEME(both_01_on, LONG("long both 0 1", long_both), MOVE(OFF, ON),
-	   .way = LAB_LIVE, .store = FIRST_SECOND(ON), .breaks = LAB_FAULT,
-	   .because = HALF);
-LAB_SCHEME(both_10_on, LONG("long both 1 0", long_both), MOVE(OFF, ON),
-	   .way = LAB_LIVE, .store = SECOND_FIRST(ON),
-	   .because = "off, no task stands behind the b");
-LAB_SCHEME(both_01_off, LONG("long both 0 1", long_both), MOVE(ON, OFF),
-	   .way = LAB_LIVE, .store = FIRST_SECOND(OFF), .breaks = LAB_FAULT,
-	   .because = HALF);
-LAB_SCHEME(both_10_off, LONG("long both 1 0", long_both), MOVE(ON, OFF),
-	   .way = LAB_LIVE, .store = SECOND_FIRST(OFF), .breaks = LAB_FAULT,
-	   .because = HALF);
+SCHEME(both_stop_on, LONG("long both", long_both), OFF, ON, STOP, FIRST_SECOND,
+       0, "off, no task stands behind the b");
+SCHEME(both_stop_off, LONG("long both", long_both), ON, OFF, STOP, FIRST_SECOND,
+       LAB_FAULT, HALF);
+SCHEME(both_01_on, LONG("long both 0 1", long_both), OFF, ON, LIVE,
+       FIRST_SECOND, LAB_FAULT, HALF);
+SCHEME(both_10_on, LONG("long both 1 0", long_both), OFF, ON, LIVE,
+       SECOND_FIRST, 0, "off, no task stands behind the b");
+SCHEME(both_01_off, LONG("long both 0 1", long_both), ON, OFF, LIVE,
+       FIRST_SECOND, LAB_FAULT, HALF);
+SCHEME(both_10_off, LONG("long both 1 0", long_both), ON, OFF, LIVE,
+       SECOND_FIRST, LAB_FAULT, HALF);
 
-#define LONG_ONE(ident, from, to, how)                                         \
-	LAB_SCHEME(ident, LONG("long b/lui", long), MOVE(from, to),            \
-		   .way = how, .store = FIRST(to),                             \
-		   .because = "behind the lui the rest of the call stands")
+#define LONG_ONE LONG("long b/lui", long)
+#define REST "behind the lui the rest of the call stands"
 
-LONG_ONE(long_stop_on, OFF, ON, LAB_STOP);
-LONG_ONE(long_stop_off, ON, OFF, LAB_STOP);
-LONG_ONE(long_live_on, OFF, ON, LAB_LIVE);
-LONG_ONE(long_live_off, ON, OFF, LAB_LIVE);
+SCHEME(long_stop_on, LONG_ONE, OFF, ON, STOP, FIRST, 0, REST);
+SCHEME(long_stop_off, LONG_ONE, ON, OFF, STOP, FIRST, 0, REST);
+SCHEME(long_live_on, LONG_ONE, OFF, ON, LIVE, FIRST, 0, REST);
+SCHEME(long_live_off, LONG_ONE, ON, OFF, LIVE, FIRST, 0, REST);
 
 /* ---- breakpoints (H13) ---- */
 
@@ -219,28 +201,19 @@ static void act_as_nop(struct trap_frame *f, unsigned long site,
 }
 PATCH_INDIRECT(lab_trap, act_as_nop);
 
-#define BREAK(ident, scheme, from, to, ...)                                    \
-	LAB_SCHEME(ident, JAL(scheme, "H13", nop), MOVE(from, to),             \
-		   .way = LAB_BREAK, .store = FIRST(to), __VA_ARGS__)
-#define AS_NEW .resume = act_as, .because = "the trap acts as the new form"
+#define BREAKS(scheme) JAL(scheme, "H13", nop)
+#define AS_NEW "the trap acts as the new form"
 
-BREAK(break_on, "break", OFF, ON, AS_NEW);
-BREAK(break_off, "break", ON, OFF, AS_NEW);
-BREAK(break_retarget, "break", ON, ON2, AS_NEW);
-BREAK(break_nop, "break-nop", ON, ON2, .resume = act_as_nop,
-      .breaks = LAB_CALLS,
-      .because = "neither the old nor the new call; cure: break");
+SCHEME(break_on, BREAKS("break"), OFF, ON, BREAK, FIRST, 0, AS_NEW,
+       .resume = act_as);
+SCHEME(break_off, BREAKS("break"), ON, OFF, BREAK, FIRST, 0, AS_NEW,
+       .resume = act_as);
+SCHEME(break_retarget, BREAKS("break"), ON, ON2, BREAK, FIRST, 0, AS_NEW,
+       .resume = act_as);
+SCHEME(break_nop, BREAKS("break-nop"), ON, ON2, BREAK, FIRST, LAB_CALLS,
+       "neither the old nor the new call; cure: break", .resume = act_as_nop);
 
 /* ---- the port's own ---- */
-
-const char *const lab_register_names[] = {
-	[1] = "at",  [2] = "v0",  [3] = "v1",  [5] = "a1",  [6] = "a2",
-	[7] = "a3",  [8] = "t0",  [9] = "t1",  [10] = "t2", [11] = "t3",
-	[12] = "t4", [13] = "t5", [14] = "t6", [15] = "t7", [16] = "s0",
-	[17] = "s1", [18] = "s2", [19] = "s3", [20] = "s4", [21] = "s5",
-	[22] = "s6", [23] = "s7", [24] = "t8", [25] = "t9", [30] = "s8",
-	[31] = "ra", [32] = "hi", [33] = "lo",
-};
 
 const struct lab_form *lab_own_form(bool on)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* From an exception to the generic kernel, and frames in print. */
+#include <arch/arch_lab.h>
 #include <arch/arch_trace.h>
 #include <boot/boot_info.h>
 #include <kernel/cpu/cpu.h>
@@ -103,14 +104,15 @@ noreturn void trap_cache_error(void)
 	panic("cache error");
 }
 
+const char *const arch_register_names[] = {
+	"0",  "at", "v0", "v1", "a0", "a1", "a2", "a3", "t0", "t1", "t2", "t3",
+	"t4", "t5", "t6", "t7", "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7",
+	"t8", "t9", "k0", "k1", "gp", "sp", "s8", "ra", "hi", "lo",
+};
+
 void arch_frame_print(const struct trap_frame *f)
 {
-	static const char names[32][3] = {
-		"0",  "at", "v0", "v1", "a0", "a1", "a2", "a3",
-		"t0", "t1", "t2", "t3", "t4", "t5", "t6", "t7",
-		"s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7",
-		"t8", "t9", "k0", "k1", "gp", "sp", "s8", "ra",
-	};
+	const char *const *names = arch_register_names;
 
 	printk("pc %08x status %08x cause %08x%s badvaddr %08x\n", f->epc,
 	       f->status, f->cause,

@@ -109,6 +109,8 @@ static void encode_jal(unsigned long site, unsigned int form, u8 *bytes)
 	.name = scheme, .from = origin, .victim = &(on), .length = 8,          \
 	.encode = encode_##encoder
 
+#define TWO(...) SITE(__VA_ARGS__), FORMS(PAIR)
+
 #define FIRST(to) ONE_STORE(0, 4, to)
 #define SECOND(to) ONE_STORE(4, 4, to)
 #define FIRST_SECOND(to) TWO_STORES(0, 4, 4, 4, to)
@@ -117,18 +119,14 @@ static void encode_jal(unsigned long site, unsigned int form, u8 *bytes)
 /* ---- one word of two ---- */
 
 #define ONE_WORD(ident, scheme, origin, victim, encoder, off, word, why)       \
-	LAB_SCHEME(ident##_stop_on, SITE(scheme, origin, victim, encoder),     \
-		   FORMS(off), MOVE(OFF, ON), .way = LAB_STOP,                 \
-		   .store = word(ON), .because = why);                         \
-	LAB_SCHEME(ident##_stop_off, SITE(scheme, origin, victim, encoder),    \
-		   FORMS(off), MOVE(ON, OFF), .way = LAB_STOP,                 \
-		   .store = word(OFF), .because = why);                        \
-	LAB_SCHEME(ident##_live_on, SITE(scheme, origin, victim, encoder),     \
-		   FORMS(off), MOVE(OFF, ON), .way = LAB_LIVE,                 \
-		   .store = word(ON), .because = why);                         \
-	LAB_SCHEME(ident##_live_off, SITE(scheme, origin, victim, encoder),    \
-		   FORMS(off), MOVE(ON, OFF), .way = LAB_LIVE,                 \
-		   .store = word(OFF), .because = why)
+	SCHEME(ident##_stop_on, SITE(scheme, origin, victim, encoder), OFF,    \
+	       ON, STOP, word, 0, why, FORMS(off));                            \
+	SCHEME(ident##_stop_off, SITE(scheme, origin, victim, encoder), ON,    \
+	       OFF, STOP, word, 0, why, FORMS(off));                           \
+	SCHEME(ident##_live_on, SITE(scheme, origin, victim, encoder), OFF,    \
+	       ON, LIVE, word, 0, why, FORMS(off));                            \
+	SCHEME(ident##_live_off, SITE(scheme, origin, victim, encoder), ON,    \
+	       OFF, LIVE, word, 0, why, FORMS(off))
 
 ONE_WORD(auipc, "nop=auipc", "H2", lab_pair, auipc, PAIR, SECOND,
 	 "t0 is right for either second word");
@@ -139,63 +137,50 @@ ONE_WORD(far, "far mcount", "H2", lab_far, far, PAIR, SECOND,
 
 /* ---- both words (H2, H3) ---- */
 
-LAB_SCHEME(nops_stop_on, SITE("auipc+jalr", "H2", lab_pair, nops), FORMS(PAIR),
-	   MOVE(OFF, ON), .way = LAB_STOP, .store = FIRST_SECOND(ON),
-	   .breaks = LAB_FAULT,
-	   .because = "a jalr without its auipc; cure: nop=auipc");
-LAB_SCHEME(nops_stop_off, SITE("auipc+jalr", "H2", lab_pair, nops), FORMS(PAIR),
-	   MOVE(ON, OFF), .way = LAB_STOP, .store = FIRST_SECOND(OFF),
-	   .because = "an auipc without its jalr does nothing");
-LAB_SCHEME(nops_01_on, SITE("auipc+jalr 0 1", "H2", lab_pair, nops),
-	   FORMS(PAIR), MOVE(OFF, ON), .way = LAB_LIVE,
-	   .store = FIRST_SECOND(ON), .breaks = LAB_FAULT,
-	   .because = "a jalr without its auipc; cure: nop=auipc");
-LAB_SCHEME(nops_10_on, SITE("auipc+jalr 1 0", "H3", lab_pair, nops),
-	   FORMS(PAIR), MOVE(OFF, ON), .way = LAB_LIVE,
-	   .store = SECOND_FIRST(ON), .breaks = LAB_FAULT,
-	   .because = "a jalr without its auipc; cure: nop=auipc");
-LAB_SCHEME(nops_01_off, SITE("auipc+jalr 0 1", "H3", lab_pair, nops),
-	   FORMS(PAIR), MOVE(ON, OFF), .way = LAB_LIVE,
-	   .store = FIRST_SECOND(OFF), .breaks = LAB_FAULT,
-	   .because = "a jalr without its auipc; cure: nop=auipc");
-LAB_SCHEME(nops_10_off, SITE("auipc+jalr 1 0", "H3", lab_pair, nops),
-	   FORMS(PAIR), MOVE(ON, OFF), .way = LAB_LIVE,
-	   .store = SECOND_FIRST(OFF),
-	   .because = "an auipc without its jalr does nothing");
+SCHEME(nops_stop_on, TWO("auipc+jalr", "H2", lab_pair, nops), OFF, ON, STOP,
+       FIRST_SECOND, LAB_FAULT, "a jalr without its auipc; cure: nop=auipc");
+SCHEME(nops_stop_off, TWO("auipc+jalr", "H2", lab_pair, nops), ON, OFF, STOP,
+       FIRST_SECOND, 0, "an auipc without its jalr does nothing");
+SCHEME(nops_01_on, TWO("auipc+jalr 0 1", "H2", lab_pair, nops), OFF, ON, LIVE,
+       FIRST_SECOND, LAB_FAULT, "a jalr without its auipc; cure: nop=auipc");
+SCHEME(nops_10_on, TWO("auipc+jalr 1 0", "H3", lab_pair, nops), OFF, ON, LIVE,
+       SECOND_FIRST, LAB_FAULT, "a jalr without its auipc; cure: nop=auipc");
+SCHEME(nops_01_off, TWO("auipc+jalr 0 1", "H3", lab_pair, nops), ON, OFF, LIVE,
+       FIRST_SECOND, LAB_FAULT, "a jalr without its auipc; cure: nop=auipc");
+SCHEME(nops_10_off, TWO("auipc+jalr 1 0", "H3", lab_pair, nops), ON, OFF, LIVE,
+       SECOND_FIRST, 0, "an auipc without its jalr does nothing");
 
-LAB_SCHEME(far_nops_on, SITE("far both", "H2", lab_far, far_nops), FORMS(PAIR),
-	   MOVE(OFF, ON), .way = LAB_STOP, .store = FIRST_SECOND(ON),
-	   .breaks = LAB_FAULT,
-	   .because = "a jalr without its auipc; cure: far mcount");
-LAB_SCHEME(far_nops_off, SITE("far both", "H2", lab_far, far_nops), FORMS(PAIR),
-	   MOVE(ON, OFF), .way = LAB_STOP, .store = FIRST_SECOND(OFF),
-	   .because = "an auipc without its jalr does nothing");
+SCHEME(far_nops_on, TWO("far both", "H2", lab_far, far_nops), OFF, ON, STOP,
+       FIRST_SECOND, LAB_FAULT, "a jalr without its auipc; cure: far mcount");
+SCHEME(far_nops_off, TWO("far both", "H2", lab_far, far_nops), ON, OFF, STOP,
+       FIRST_SECOND, 0, "an auipc without its jalr does nothing");
 
 /* ---- from one target to another ---- */
 
 #define RETARGET(scheme, origin)                                               \
-	SITE(scheme, origin, lab_pair, jump), MOVE(ON, ON2), FORMS(PASSED)
+	SITE(scheme, origin, lab_pair, jump), FORMS(PASSED)
+#define HALVES "half of each target; cure: a datum, or 3 steps"
 
-LAB_SCHEME(retarget_stop, RETARGET("retarget", "H2"), .way = LAB_STOP,
-	   .store = FIRST_SECOND(ON2), .breaks = LAB_FAULT,
-	   .because = "half of each target; cure: a datum, or 3 steps");
-LAB_SCHEME(retarget_01, RETARGET("retarget 0 1", "H3"), .way = LAB_LIVE,
-	   .store = FIRST_SECOND(ON2), .breaks = LAB_FAULT,
-	   .because = "half of each target; cure: a datum, or 3 steps");
-LAB_SCHEME(retarget_10, RETARGET("retarget 1 0", "H3"), .way = LAB_LIVE,
-	   .store = SECOND_FIRST(ON2), .breaks = LAB_FAULT,
-	   .because = "half of each target; cure: a datum, or 3 steps");
-LAB_SCHEME(retarget_near, SITE("retarget near", "H2", lab_pair, auipc),
-	   FORMS(PAIR), MOVE(ON, ON2), .way = LAB_LIVE, .store = SECOND(ON2),
-	   .because = "the auipc is right for both: one word");
+SCHEME(retarget_stop, RETARGET("retarget", "H2"), ON, ON2, STOP, FIRST_SECOND,
+       LAB_FAULT, HALVES);
+SCHEME(retarget_01, RETARGET("retarget 0 1", "H3"), ON, ON2, LIVE, FIRST_SECOND,
+       LAB_FAULT, HALVES);
+SCHEME(retarget_10, RETARGET("retarget 1 0", "H3"), ON, ON2, LIVE, SECOND_FIRST,
+       LAB_FAULT, HALVES);
+SCHEME(retarget_near, TWO("retarget near", "H2", lab_pair, auipc), ON, ON2,
+       LIVE, SECOND, 0, "the auipc is right for both: one word");
 
 /*
  * Proposed in 2025 for retargeting a two-word call: word 0 := j, word 1, word 0. In
  * between a task calls nothing, as `window` allows.
  */
-#define THREE_STEPS                                                            \
-	.way = LAB_LIVE,                                                       \
-	.store = { { 0, 4, OFF }, { 4, 4, ON2 }, { 0, 4, ON2 } }
+#define THREE_STEPS(to)                                                        \
+	{                                                                      \
+		{ 0, 4, OFF }, { 4, 4, to },                                   \
+		{                                                              \
+			0, 4, to                                               \
+		}                                                              \
+	}
 
 /* A trap that would return to the jalr returns to the word before it instead. */
 static void step_back(struct trap_frame *f, unsigned long site)
@@ -204,15 +189,17 @@ static void step_back(struct trap_frame *f, unsigned long site)
 		arch_frame_set_pc(f, site);
 }
 
-LAB_SCHEME(three_steps, RETARGET("3 steps", "H2"), THREE_STEPS, .window = OFF,
-	   .has_window = true, .trap_return = step_back,
-	   .because = "traps step back to the auipc; a window without calls");
-LAB_SCHEME(three_steps_strict, RETARGET("3 steps strict", "H13"), THREE_STEPS,
-	   .trap_return = step_back, .breaks = LAB_CALLS,
-	   .because = "calls in between are lost; cure: a datum");
-LAB_SCHEME(three_steps_only, RETARGET("3 steps only", "H2"), THREE_STEPS,
-	   .window = OFF, .has_window = true, .breaks = LAB_FAULT,
-	   .because = "the old auipc with the new jalr; cure: step back");
+#define WINDOW .window = OFF, .has_window = true
+
+SCHEME(three_steps, RETARGET("3 steps", "H2"), ON, ON2, LIVE, THREE_STEPS, 0,
+       "traps step back to the auipc; a window without calls", WINDOW,
+       .trap_return = step_back);
+SCHEME(three_steps_strict, RETARGET("3 steps strict", "H13"), ON, ON2, LIVE,
+       THREE_STEPS, LAB_CALLS, "calls in between are lost; cure: a datum",
+       .trap_return = step_back);
+SCHEME(three_steps_only, RETARGET("3 steps only", "H2"), ON, ON2, LIVE,
+       THREE_STEPS, LAB_FAULT,
+       "the old auipc with the new jalr; cure: step back", WINDOW);
 
 /* ---- a live word that no single store reaches (H10) ---- */
 
@@ -221,51 +208,42 @@ LAB_SCHEME(three_steps_only, RETARGET("3 steps only", "H2"), THREE_STEPS,
 #define HIGH_LOW(to) TWO_STORES(6, 2, 4, 2, to)
 #define ODD(scheme) SITE(scheme, "H10", lab_odd, auipc), FORMS(PAIR)
 
-LAB_SCHEME(odd_stop_on, ODD("odd"), MOVE(OFF, ON), .way = LAB_STOP,
-	   .store = LOW_HIGH(ON), .because = "no CPU fetches in between");
-LAB_SCHEME(odd_stop_off, ODD("odd"), MOVE(ON, OFF), .way = LAB_STOP,
-	   .store = LOW_HIGH(OFF), .because = "no CPU fetches in between");
-LAB_SCHEME(odd_low_on, ODD("odd low high"), MOVE(OFF, ON), .way = LAB_LIVE,
-	   .store = LOW_HIGH(ON), .breaks = LAB_FAULT,
-	   .because = "jalr t0, 0(ra) in between; cure: aligned, or c.ebreak");
-LAB_SCHEME(odd_high_on, ODD("odd high low"), MOVE(OFF, ON), .way = LAB_LIVE,
-	   .store = HIGH_LOW(ON),
-	   .because = "in between a nop with an operand");
-LAB_SCHEME(odd_low_off, ODD("odd low high"), MOVE(ON, OFF), .way = LAB_LIVE,
-	   .store = LOW_HIGH(OFF),
-	   .because = "in between a nop with an operand");
-LAB_SCHEME(odd_high_off, ODD("odd high low"), MOVE(ON, OFF), .way = LAB_LIVE,
-	   .store = HIGH_LOW(OFF), .breaks = LAB_FAULT,
-	   .because = "jalr t0, 0(ra) in between; cure: aligned, or c.ebreak");
+SCHEME(odd_stop_on, ODD("odd"), OFF, ON, STOP, LOW_HIGH, 0,
+       "no CPU fetches in between");
+SCHEME(odd_stop_off, ODD("odd"), ON, OFF, STOP, LOW_HIGH, 0,
+       "no CPU fetches in between");
+SCHEME(odd_low_on, ODD("odd low high"), OFF, ON, LIVE, LOW_HIGH, LAB_FAULT,
+       "jalr t0, 0(ra) in between; cure: aligned, or c.ebreak");
+SCHEME(odd_high_on, ODD("odd high low"), OFF, ON, LIVE, HIGH_LOW, 0,
+       "in between a nop with an operand");
+SCHEME(odd_low_off, ODD("odd low high"), ON, OFF, LIVE, LOW_HIGH, 0,
+       "in between a nop with an operand");
+SCHEME(odd_high_off, ODD("odd high low"), ON, OFF, LIVE, HIGH_LOW, LAB_FAULT,
+       "jalr t0, 0(ra) in between; cure: aligned, or c.ebreak");
 #endif
 
 /* ---- one word, relaxed ---- */
 
-#define JAL(...)                                                               \
+#define JAL                                                                    \
 	.name = "jal", .from = "seed 2", .victim = &lab_jal, .length = 4,      \
 	.form = { { "off", { 4 }, { 0, 0 } },                                  \
 		  { "on", { 4 }, { 1, 0 } },                                   \
 		  { "on2", { 4 }, { 0, 1 } } },                                \
-	.encode = encode_jal, __VA_ARGS__, .because = "one word"
+	.encode = encode_jal
 
-LAB_SCHEME(jal_stop_on,
-	   JAL(MOVE(OFF, ON), .way = LAB_STOP, .store = FIRST(ON)));
-LAB_SCHEME(jal_stop_off,
-	   JAL(MOVE(ON, OFF), .way = LAB_STOP, .store = FIRST(OFF)));
-LAB_SCHEME(jal_live_on,
-	   JAL(MOVE(OFF, ON), .way = LAB_LIVE, .store = FIRST(ON)));
-LAB_SCHEME(jal_live_off,
-	   JAL(MOVE(ON, OFF), .way = LAB_LIVE, .store = FIRST(OFF)));
-LAB_SCHEME(jal_retarget,
-	   JAL(MOVE(ON, ON2), .way = LAB_LIVE, .store = FIRST(ON2)));
+SCHEME(jal_stop_on, JAL, OFF, ON, STOP, FIRST, 0, "one word");
+SCHEME(jal_stop_off, JAL, ON, OFF, STOP, FIRST, 0, "one word");
+SCHEME(jal_live_on, JAL, OFF, ON, LIVE, FIRST, 0, "one word");
+SCHEME(jal_live_off, JAL, ON, OFF, LIVE, FIRST, 0, "one word");
+SCHEME(jal_retarget, JAL, ON, ON2, LIVE, FIRST, 0, "one word");
 
 /* ---- breakpoints (H13) ---- */
 
 /* Where the breakpoint goes, and the rest of the word. */
 #ifdef __riscv_compressed
-#define UNITS(at, to) TWO_STORES(at, 2, at + 2, 2, to)
+#define UNITS(to) TWO_STORES(4, 2, 6, 2, to)
 #else
-#define UNITS(at, to) ONE_STORE(at, 4, to)
+#define UNITS(to) ONE_STORE(4, 4, to)
 #endif
 
 /* As the second word in that form would, with nop=auipc. */
@@ -288,33 +266,27 @@ static void act_as_nop(struct trap_frame *f, unsigned long site,
 }
 PATCH_INDIRECT(lab_trap, act_as_nop);
 
-#define EBREAK(ident, scheme, on, from, to, ...)                               \
-	LAB_SCHEME(ident, SITE(scheme, "H13", on, auipc), FORMS(PAIR),         \
-		   MOVE(from, to), .way = LAB_BREAK, .store = UNITS(4, to),    \
-		   __VA_ARGS__)
-#define AS_NEW .resume = act_as, .because = "the trap acts as the new form"
+#define AS_NEW "the trap acts as the new form"
+#define EBREAK(scheme) TWO(scheme, "H13", lab_pair, auipc)
 
-EBREAK(ebreak_on, "ebreak", lab_pair, OFF, ON, AS_NEW);
-EBREAK(ebreak_off, "ebreak", lab_pair, ON, OFF, AS_NEW);
-EBREAK(ebreak_retarget, "ebreak", lab_pair, ON, ON2, AS_NEW);
-EBREAK(ebreak_nop, "ebreak-nop", lab_pair, ON, ON2, .resume = act_as_nop,
-       .breaks = LAB_CALLS,
-       .because = "neither the old nor the new call; cure: ebreak");
+SCHEME(ebreak_on, EBREAK("ebreak"), OFF, ON, BREAK, UNITS, 0, AS_NEW,
+       .resume = act_as);
+SCHEME(ebreak_off, EBREAK("ebreak"), ON, OFF, BREAK, UNITS, 0, AS_NEW,
+       .resume = act_as);
+SCHEME(ebreak_retarget, EBREAK("ebreak"), ON, ON2, BREAK, UNITS, 0, AS_NEW,
+       .resume = act_as);
+SCHEME(ebreak_nop, EBREAK("ebreak-nop"), ON, ON2, BREAK, UNITS, LAB_CALLS,
+       "neither the old nor the new call; cure: ebreak", .resume = act_as_nop);
 #ifdef __riscv_compressed
-EBREAK(ebreak_odd_on, "ebreak odd", lab_odd, OFF, ON, AS_NEW);
-EBREAK(ebreak_odd_off, "ebreak odd", lab_odd, ON, OFF, AS_NEW);
+#define EBREAK_ODD TWO("ebreak odd", "H13", lab_odd, auipc)
+
+SCHEME(ebreak_odd_on, EBREAK_ODD, OFF, ON, BREAK, UNITS, 0, AS_NEW,
+       .resume = act_as);
+SCHEME(ebreak_odd_off, EBREAK_ODD, ON, OFF, BREAK, UNITS, 0, AS_NEW,
+       .resume = act_as);
 #endif
 
 /* ---- the port's own ---- */
-
-const char *const lab_register_names[] = {
-	[1] = "ra",  [5] = "t0",   [6] = "t1",	 [7] = "t2",  [8] = "s0",
-	[9] = "s1",  [11] = "a1",  [12] = "a2",	 [13] = "a3", [14] = "a4",
-	[15] = "a5", [16] = "a6",  [17] = "a7",	 [18] = "s2", [19] = "s3",
-	[20] = "s4", [21] = "s5",  [22] = "s6",	 [23] = "s7", [24] = "s8",
-	[25] = "s9", [26] = "s10", [27] = "s11", [28] = "t3", [29] = "t4",
-	[30] = "t5", [31] = "t6",
-};
 
 const struct lab_form *lab_own_form(bool on)
 {

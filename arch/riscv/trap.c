@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Traps: set-up on each CPU, and which of the kernel's entries each one is for. */
+#include <arch/arch_lab.h>
 #include <arch/arch_trace.h>
 #include <kernel/cpu/cpu.h>
 #include <kernel/patch_path.h>
@@ -78,14 +79,15 @@ void trap_handler(struct trap_frame *f, bool stack_lost)
 		handle_fault(f);
 }
 
+const char *const arch_register_names[] = {
+	"pc", "ra", "sp", "gp", "tp",  "t0",  "t1", "t2", "s0", "s1", "a0",
+	"a1", "a2", "a3", "a4", "a5",  "a6",  "a7", "s2", "s3", "s4", "s5",
+	"s6", "s7", "s8", "s9", "s10", "s11", "t3", "t4", "t5", "t6",
+};
+
 void arch_frame_print(const struct trap_frame *f)
 {
-	static const char names[32][4] = {
-		"pc", "ra", "sp",  "gp",  "tp", "t0", "t1", "t2",
-		"s0", "s1", "a0",  "a1",  "a2", "a3", "a4", "a5",
-		"a6", "a7", "s2",  "s3",  "s4", "s5", "s6", "s7",
-		"s8", "s9", "s10", "s11", "t3", "t4", "t5", "t6",
-	};
+	const char *const *names = arch_register_names;
 	unsigned int i;
 
 	for (i = 0; i < 32; i += 4)

@@ -104,14 +104,10 @@ PATCH_INDIRECT(lab_trap, act_as_nop);
 /* A NOP of one instruction or more, under a rendezvous, both ways. */
 #define NOP_PAIR(ident, scheme, origin, encoder, on_breaks, off_breaks, why,   \
 		 ...)                                                          \
-	LAB_SCHEME(ident##_on,                                                 \
-		   FIVE(scheme, origin, encoder, "off", __VA_ARGS__),          \
-		   MOVE(OFF, ON), .way = LAB_STOP, .store = WHOLE(ON),         \
-		   .breaks = (on_breaks), .because = why);                     \
-	LAB_SCHEME(ident##_off,                                                \
-		   FIVE(scheme, origin, encoder, "off", __VA_ARGS__),          \
-		   MOVE(ON, OFF), .way = LAB_STOP, .store = WHOLE(OFF),        \
-		   .breaks = (off_breaks), .because = why)
+	SCHEME(ident##_on, FIVE(scheme, origin, encoder, "off", __VA_ARGS__),  \
+	       OFF, ON, STOP, WHOLE, on_breaks, why);                          \
+	SCHEME(ident##_off, FIVE(scheme, origin, encoder, "off", __VA_ARGS__), \
+	       ON, OFF, STOP, WHOLE, off_breaks, why)
 
 NOP_PAIR(p6, "p6", "seed 0", p6, 0, 0, "one instruction", 5);
 NOP_PAIR(k8, "k8", "seed 0", k8, 0, 0, "one instruction", 5);
@@ -136,31 +132,26 @@ NOP_PAIR(ds_lea, "ds-lea", "seed 0", ds_lea, LAB_REGS, LAB_REGS,
 #define OPCODE_LAST(to) TWO_STORES(1, 4, 0, 1, to)
 #define UNIT_AND_TAIL(to) TWO_STORES(0, 1, 1, 4, to)
 
-LAB_SCHEME(torn_4_1, FIVE("torn 4+1", "seed 3", p6, "off", 5), MOVE(OFF, ON),
-	   .way = LAB_LIVE, .store = OPCODE_FIRST(ON), .breaks = LAB_FAULT,
-	   .because = "a call to nowhere; cure: int3");
-LAB_SCHEME(torn_1_4, FIVE("torn 1+4", "seed 3", p6, "off", 5), MOVE(OFF, ON),
-	   .way = LAB_LIVE, .store = OPCODE_LAST(ON),
-	   .breaks = LAB_FAULT | LAB_REGS,
-	   .because = "half a call's distance as an operand; cure: int3");
-LAB_SCHEME(torn_off, FIVE("torn 1+4", "seed 3", k8, "off", 5), MOVE(ON, OFF),
-	   .way = LAB_LIVE, .store = UNIT_AND_TAIL(OFF),
-	   .breaks = LAB_FAULT | LAB_REGS,
-	   .because = "half a call's distance as code; cure: int3");
+SCHEME(torn_4_1, FIVE("torn 4+1", "seed 3", p6, "off", 5), OFF, ON, LIVE,
+       OPCODE_FIRST, LAB_FAULT, "a call to nowhere; cure: int3");
+SCHEME(torn_1_4, FIVE("torn 1+4", "seed 3", p6, "off", 5), OFF, ON, LIVE,
+       OPCODE_LAST, LAB_FAULT | LAB_REGS,
+       "half a call's distance as an operand; cure: int3");
+SCHEME(torn_off, FIVE("torn 1+4", "seed 3", k8, "off", 5), ON, OFF, LIVE,
+       UNIT_AND_TAIL, LAB_FAULT | LAB_REGS,
+       "half a call's distance as code; cure: int3");
 
-LAB_SCHEME(int3_on, FIVE("int3", "H13", p6, "off", 5), MOVE(OFF, ON),
-	   .way = LAB_BREAK, .store = UNIT_AND_TAIL(ON), .resume = act_as,
-	   .because = "the trap acts as the new form");
-LAB_SCHEME(int3_off, FIVE("int3", "H13", p6, "off", 5), MOVE(ON, OFF),
-	   .way = LAB_BREAK, .store = UNIT_AND_TAIL(OFF), .resume = act_as,
-	   .because = "the trap acts as the new form");
-LAB_SCHEME(int3_retarget, FIVE("int3", "H13", p6, "off", 5), MOVE(ON, ON2),
-	   .way = LAB_BREAK, .store = UNIT_AND_TAIL(ON2), .resume = act_as,
-	   .because = "the trap acts as the new form");
-LAB_SCHEME(int3_nop, FIVE("int3-nop", "H13", p6, "off", 5), MOVE(ON, ON2),
-	   .way = LAB_BREAK, .store = UNIT_AND_TAIL(ON2), .resume = act_as_nop,
-	   .breaks = LAB_CALLS,
-	   .because = "neither the old nor the new call; cure: int3");
+#define INT3(scheme) FIVE(scheme, "H13", p6, "off", 5)
+#define AS_NEW "the trap acts as the new form"
+
+SCHEME(int3_on, INT3("int3"), OFF, ON, BREAK, UNIT_AND_TAIL, 0, AS_NEW,
+       .resume = act_as);
+SCHEME(int3_off, INT3("int3"), ON, OFF, BREAK, UNIT_AND_TAIL, 0, AS_NEW,
+       .resume = act_as);
+SCHEME(int3_retarget, INT3("int3"), ON, ON2, BREAK, UNIT_AND_TAIL, 0, AS_NEW,
+       .resume = act_as);
+SCHEME(int3_nop, INT3("int3-nop"), ON, ON2, BREAK, UNIT_AND_TAIL, LAB_CALLS,
+       "neither the old nor the new call; cure: int3", .resume = act_as_nop);
 
 /* ---- lock prefixes ---- */
 
@@ -195,41 +186,20 @@ static bool lock_fault(struct trap_frame *f, unsigned long site, u32 *damage)
 	return true;
 }
 
-#define LOCK(scheme, ...)                                                      \
+#define LOCK(scheme, encoder, ...)                                             \
 	.name = scheme, .from = "H18", .victim = &lab_lock,                    \
-	.length = LOCK_LENGTH, .encode = encode_##__VA_ARGS__,                 \
-	.fault = lock_fault, .way = LAB_STOP
-#define LOCK90                                                                 \
-	{                                                                      \
-		{ "up", { 1, 7 } },                                            \
-		{                                                              \
-			"smp",                                                 \
-			{                                                      \
-				8                                              \
-			}                                                      \
-		}                                                              \
-	}
-#define LOCK3E                                                                 \
-	{                                                                      \
-		{ "up", { 8 } },                                               \
-		{                                                              \
-			"smp",                                                 \
-			{                                                      \
-				8                                              \
-			}                                                      \
-		}                                                              \
-	}
+	.length = LOCK_LENGTH, .encode = encode_##encoder,                     \
+	.fault = lock_fault,                                                   \
+	.form = { { "up", { __VA_ARGS__ } }, { "smp", { 8 } } }
+#define LOCK90 LOCK("lock-90", lock90, 1, 7)
+#define LOCK3E LOCK("lock-3e", lock3e, 8)
 #define PREFIX(to) ONE_STORE(0, 1, to)
 
-LAB_SCHEME(lock90_up, LOCK("lock-90", lock90), .form = LOCK90, MOVE(SMP, UP),
-	   .store = PREFIX(UP), .because = "one CPU is left");
-LAB_SCHEME(lock90_smp, LOCK("lock-90", lock90), .form = LOCK90, MOVE(UP, SMP),
-	   .store = PREFIX(SMP), .breaks = LAB_ATOMIC,
-	   .because = "held behind the 90, it adds without a lock; cure: 3e");
-LAB_SCHEME(lock3e_up, LOCK("lock-3e", lock3e), .form = LOCK3E, MOVE(SMP, UP),
-	   .store = PREFIX(UP), .because = "prefix for prefix");
-LAB_SCHEME(lock3e_smp, LOCK("lock-3e", lock3e), .form = LOCK3E, MOVE(UP, SMP),
-	   .store = PREFIX(SMP), .because = "prefix for prefix");
+SCHEME(lock90_up, LOCK90, SMP, UP, STOP, PREFIX, 0, "one CPU is left");
+SCHEME(lock90_smp, LOCK90, UP, SMP, STOP, PREFIX, LAB_ATOMIC,
+       "held behind the 90, it adds without a lock; cure: 3e");
+SCHEME(lock3e_up, LOCK3E, SMP, UP, STOP, PREFIX, 0, "prefix for prefix");
+SCHEME(lock3e_smp, LOCK3E, UP, SMP, STOP, PREFIX, 0, "prefix for prefix");
 
 /* ---- counts that are lost ---- */
 
@@ -361,7 +331,7 @@ KTEST(lab_lock3e, "lab.lock_3e_loses_none")
 
 /* ---- the port's own ---- */
 
-const char *const lab_register_names[] = {
+const char *const arch_register_names[] = {
 	[1] = "rax",  [2] = "rcx",  [3] = "rdx",  [4] = "rbx",	[5] = "rbp",
 	[6] = "r8",   [7] = "r9",   [8] = "r10",  [9] = "r11",	[10] = "r12",
 	[11] = "r13", [12] = "r14", [13] = "r15", [14] = "rsi",

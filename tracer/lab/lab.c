@@ -28,6 +28,7 @@ static struct {
 	bool json, list;
 	bool second; /* there is another CPU than the victim's */
 	bool able;   /* the own sites are in the site table */
+	bool begun;  /* lab_own_begin() */
 	unsigned int count[LAB_INCOMPLETE + 1], total;
 } this_run;
 
@@ -48,8 +49,10 @@ static void list_one(const struct lab_case *c)
 static bool make_case(struct lab_case *c, unsigned int i)
 {
 	static bool (*const make[])(struct lab_case * c, unsigned int *i) = {
-		lab_case_scheme, lab_case_own,	      lab_case_jump,
-		lab_case_vector, lab_case_trampoline,
+		lab_case_scheme,
+		lab_case_own,
+		lab_case_vector,
+		lab_case_trampoline,
 	};
 
 	for (unsigned int k = 0; k < ARRAY_SIZE(make); k++)
@@ -120,6 +123,7 @@ static int tasks_begin(void)
 
 	this_run.second = last;
 	this_run.able = lab_own_begin();
+	this_run.begun = true;
 	if (last && lab_task_start(&others, 0))
 		return -ENOMEM;
 	return lab_task_start(&victims, last);
@@ -129,8 +133,8 @@ static void tasks_end(void)
 {
 	lab_task_stop(&victims);
 	lab_task_stop(&others);
-	if (this_run.able)
-		lab_own_end();
+	if (this_run.begun)
+		lab_own_end(this_run.able);
 }
 
 static int lab_result(void)

@@ -148,10 +148,8 @@ void lab_json(struct sink *out, const struct lab_case *c);
 /* lab_scheme.c: the ports' schemes, and the case of a given scheme. */
 bool lab_case_scheme(struct lab_case *c, unsigned int *i);
 void lab_scheme_case(struct lab_case *c, const struct lab_scheme *s);
-/* lab_own.c: the port's own sites, by each strategy. */
+/* lab_own.c: the port's own sites and a jump label, by each strategy. */
 bool lab_case_own(struct lab_case *c, unsigned int *i);
-/* lab_jump.c: a jump label, by each strategy. */
-bool lab_case_jump(struct lab_case *c, unsigned int *i);
 /* lab_vector.c: such a site by breakpoint, with a vector that is not sorted or is. */
 bool lab_case_vector(struct lab_case *c, unsigned int *i);
 /* lab_trampoline.c: the trampolines behind those sites. */
@@ -159,9 +157,10 @@ bool lab_case_trampoline(struct lab_case *c, unsigned int *i);
 
 /* ---- lab_own.c: what cases of the port's own sites share ---- */
 
-/* Around a whole run of the lab. False: the own sites are not in the site table. */
+/* Around a whole run of the lab. False: the own sites are not in the site table. `able` is that
+ * answer. */
 bool lab_own_begin(void);
-void lab_own_end(void);
+void lab_own_end(bool able);
 /* Let live calls do `ops`. 0, or trace_ops_borrow()'s error. */
 int lab_own_ops(struct trace_ops *ops);
 /* Switch such a site by a strategy. 0 or patch_site()'s error. */

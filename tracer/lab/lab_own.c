@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The port's own sites in the lab, switched by each strategy of the tracer that
- * this machine has, in both directions: one that is traced when it is called, and
+ * this machine has, in both directions: one that is traced when it is called,
  * one whose return address is taken as well (H16), which finds its way back
- * whatever its site is by then.
+ * whatever its site is by then, and a jump label.
  */
 #include <kernel/patch_path.h>
 #include <kernel/test/ktest.h>
@@ -11,6 +11,7 @@
 #include <kernel/time.h>
 #include <kernel/lock/mutex.h>
 #include <tracer/lab/lab_internal.h>
+#include <tracer/patch/keys.h>
 #include <tracer/patch/patch.h>
 #include <tracer/graph/graph.h>
 #include <tracer/ops/returns.h>
@@ -19,7 +20,10 @@
 #include <tracer/sites/sites.h>
 #include <tracer/core/tracer.h>
 
-static const char *strategy_before;
+/* The key of lab_victim_jump, which stands in the port's lab.S. */
+STATIC_KEY(lab_jump);
+
+static const char *strategy_before; /* the lab's run: it is set again behind it */
 
 /* ---- counting ---- */
 
@@ -95,7 +99,9 @@ int lab_own_switch(const struct lab_victim *v, const char *by, bool on)
 	mutex_lock(&trace_mutex);
 	err = patch_strategy_set(by, &why);
 	if (!err)
-		err = patch_site(&b, site_find(v->site), on);
+		err = v == &lab_victim_jump ?
+			      static_key_set(&b, &key_lab_jump, on) :
+			      patch_site(&b, site_find(v->site), on);
 	mutex_unlock(&trace_mutex);
 	return err;
 }
@@ -129,32 +135,58 @@ static const struct lab_form *return_form(bool on)
 	return &forms[on];
 }
 
-static void make_own(struct lab_case *c, const struct patch_strategy *s,
-		     bool on, bool returns)
-{
-	const struct lab_victim *v =
-		returns ? &lab_victim_return : &lab_victim_own;
+/* Of two, the first is "off". */
+static const struct own_kind {
+	const char *name[2], *from, *because, *state[2];
+	const struct lab_victim *victim;
+	const struct lab_form *(*form)(bool on);
+	struct trace_ops *ops; /* NULL: its site is not in the site table */
+} kinds[] = {
+	{ { "own", "own" },
+	  "port",
+	  "the port's own site",
+	  { "off", "on" },
+	  &lab_victim_own,
+	  lab_own_form,
+	  &lab_count_ops },
+	{ { "own return", "own return" },
+	  "H16",
+	  "what was taken stays with the task",
+	  { "off", "on" },
+	  &lab_victim_return,
+	  return_form,
+	  &lab_return_ops },
+	{ { "jump-off", "jump-on" },
+	  "port",
+	  "one instruction, as a whole",
+	  { "nop", "jump" },
+	  &lab_victim_jump,
+	  lab_jump_form,
+	  NULL },
+};
 
+static void make_own(struct lab_case *c, const struct patch_strategy *s,
+		     const struct own_kind *k, bool on)
+{
 	*c = (struct lab_case){
-		.name = returns ? "own return" : "own",
-		.from = returns ? "H16" : "port",
-		.because = returns ? "what was taken stays with the task" :
-				     "the port's own site",
+		.name = k->name[on],
+		.from = k->from,
+		.because = k->because,
 		.strategy = s->name,
-		.old = on ? "off" : "on",
-		.new = on ? "on" : "off",
-		.victim = v,
-		.before = returns ? return_form(!on) : lab_own_form(!on),
-		.after = returns ? return_form(on) : lab_own_form(on),
+		.old = k->state[!on],
+		.new = k->state[on],
+		.victim = k->victim,
+		.before = k->form(!on),
+		.after = k->form(on),
 		.last = 1,
 		.live = s != &patch_strategy_stop,
-		.own = true,
+		.own = k->ops,
 		.step_is_batch = true,
 		.set = own_set,
 		.step = own_step,
-		.ops = returns ? &lab_return_ops : &lab_count_ops,
-		.lo = v->boundary[0],
-		.hi = v->boundary[3] + 1,
+		.ops = k->ops,
+		.lo = k->victim->boundary[0],
+		.hi = k->victim->boundary[3] + 1,
 		.span = 700,
 	};
 }
@@ -179,19 +211,20 @@ static bool find_own(void)
 
 bool lab_own_begin(void)
 {
-	if (!find_own())
-		return false;
+	bool able = find_own();
+
 	strategy_before = patch_strategy_name();
 	mutex_lock(&trace_mutex);
 	graph_session_begin();
 	mutex_unlock(&trace_mutex);
-	return true;
+	return able;
 }
 
-void lab_own_end(void)
+void lab_own_end(bool able)
 {
-	lab_own_switch(&lab_victim_own, "stop", false);
-	lab_own_switch(&lab_victim_return, "stop", false);
+	for (unsigned int i = 0; i < ARRAY_SIZE(kinds); i++)
+		if (able || !kinds[i].ops)
+			lab_own_switch(kinds[i].victim, "stop", false);
 	mutex_lock(&trace_mutex);
 	trace_ops_give_back();
 	graph_session_end();
@@ -200,8 +233,8 @@ void lab_own_end(void)
 	mutex_unlock(&trace_mutex);
 }
 
-/* On and off by each strategy, calls alone and returns too. */
-#define OF_STRATEGY 4
+/* Each kind, on and off by each strategy. */
+#define OF_STRATEGY (2 * ARRAY_SIZE(kinds))
 
 bool lab_case_own(struct lab_case *c, unsigned int *i)
 {
@@ -211,7 +244,7 @@ bool lab_case_own(struct lab_case *c, unsigned int *i)
 		if (patch_refused(s))
 			continue;
 		if (*i < OF_STRATEGY) {
-			make_own(c, s, *i % 2 == 0, *i >= OF_STRATEGY / 2);
+			make_own(c, s, &kinds[*i / 2], *i % 2 == 0);
 			return true;
 		}
 		*i -= OF_STRATEGY;

@@ -33,4 +33,13 @@ enum { OFF, ON, ON2 };
 		}                                                              \
 	}
 
+/*
+ * A scheme. site is the port's: the name, from, the victim with its length, its forms and encode.
+ * how is LAB_`how`, stores one of the port's lists. Behind why stand the fields that few have.
+ */
+#define SCHEME(ident, site, from, to, how, stores, harm, why, ...)             \
+	LAB_SCHEME(ident, site, MOVE(from, to), .way = LAB_##how,              \
+		   .store = stores(to), .breaks = (harm), .because = (why),    \
+		   __VA_ARGS__)
+
 #endif
