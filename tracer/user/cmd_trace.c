@@ -27,27 +27,6 @@ static int show_file(struct sink *out, const char *folder, const char *file)
 	return shell_copy_file(out, "trace", path);
 }
 
-static int verb_stop(struct sink *out, const char *folder, int argc,
-		     char **argv)
-{
-	(void)out, (void)argc, (void)argv;
-	return cmd_write(folder, "tracing_on", "0");
-}
-
-static int verb_show(struct sink *out, const char *folder, int argc,
-		     char **argv)
-{
-	(void)out, (void)argc, (void)argv;
-	return show_file(out, folder, "trace");
-}
-
-static int verb_clear(struct sink *out, const char *folder, int argc,
-		      char **argv)
-{
-	(void)out, (void)argc, (void)argv;
-	return cmd_write(folder, "trace", "");
-}
-
 /* An instance is removed, as its user is told: trace-cmd lets it stay. */
 static int verb_reset(struct sink *out, const char *folder, int argc,
 		      char **argv)
@@ -268,30 +247,25 @@ static int verb_list(struct sink *out, const char *folder, int argc,
 			       lists[i].show(out);
 }
 
-static int verb_restart(struct sink *out, const char *folder, int argc,
-			char **argv)
-{
-	(void)out, (void)argc, (void)argv;
-	return cmd_write(folder, "tracing_on", "1");
-}
-
 static const struct verb {
 	const char *name;
 	int max_args;
 	bool in_instances; /* behind it, -B INSTANCE is accepted */
 	/* folder: "instances/NAME/", or "" */
 	int (*run)(struct sink *out, const char *folder, int argc, char **argv);
+	/* Instead of run(): write the text into the file, or show it where there is no text. */
+	const char *file, *text;
 } verbs[] = {
-	{ "start", 64, true, cmd_start },
-	{ "stop", 0, true, verb_stop },
-	{ "restart", 0, true, verb_restart },
-	{ "show", 0, true, verb_show },
-	{ "clear", 0, true, verb_clear },
-	{ "reset", 0, true, verb_reset },
-	{ "stat", 0, false, verb_stat },
-	{ "list", 2, false, verb_list },
-	{ "snapshot", 1, false, verb_snapshot },
-	{ "stack", 1, false, verb_stack },
+	{ "start", 64, true, .run = cmd_start },
+	{ "stop", 0, true, .file = "tracing_on", .text = "0" },
+	{ "restart", 0, true, .file = "tracing_on", .text = "1" },
+	{ "show", 0, true, .file = "trace" },
+	{ "clear", 0, true, .file = "trace", .text = "" },
+	{ "reset", 0, true, .run = verb_reset },
+	{ "stat", 0, false, .run = verb_stat },
+	{ "list", 2, false, .run = verb_list },
+	{ "snapshot", 1, false, .run = verb_snapshot },
+	{ "stack", 1, false, .run = verb_stack },
 };
 
 /* Words that Tab offers behind another one. */
@@ -361,7 +335,9 @@ static int run_verb(struct sink *out, const struct verb *v, int argc,
 				   v->max_args	   ? "is one argument" :
 				   v->in_instances ? "is -B INSTANCE" :
 						     "are no arguments");
-	return v->run(out, folder, argc, argv);
+	return v->run  ? v->run(out, folder, argc, argv) :
+	       v->text ? cmd_write(folder, v->file, v->text) :
+			 show_file(out, folder, v->file);
 }
 
 static int cmd_trace(struct sink *out, int argc, char **argv)
