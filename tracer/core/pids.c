@@ -21,12 +21,15 @@ struct pids {
 	s32 pid[];
 };
 
-/* The pids that are let through alone, and those that are not. Each NULL: empty. Written under
- * trace_mutex, read with interrupts off. */
-struct pid_lists {
-	struct pids *yes, *no;
-};
-static struct pid_lists calls[INSTANCES], events[INSTANCES];
+/* A control file each: the pids that are let through alone, and those that are not. */
+enum pid_list { CALLS_OF, CALLS_NOT_OF, EVENTS_OF, EVENTS_NOT_OF, PID_LISTS };
+/* NULL: empty. Written under trace_mutex, read with interrupts off. */
+static struct pids *lists[PID_LISTS][INSTANCES];
+
+static unsigned int fork_option_of(enum pid_list kind)
+{
+	return kind >= EVENTS_OF ? OPT_EVENT_FORK : OPT_FUNCTION_FORK;
+}
 
 static bool pids_hold(const struct pids *list, s32 pid)
 {
@@ -43,52 +46,51 @@ static bool pids_hold(const struct pids *list, s32 pid)
 	return lo < list->nr && list->pid[lo] == pid;
 }
 
-static always_inline bool pids_pass(const struct pid_lists *lists, s32 pid)
+static always_inline bool pids_pass(enum pid_list of, enum pid_list not_of,
+				    const struct trace_instance *in, s32 pid)
 {
-	const struct pids *yes = __atomic_load_n(&lists->yes, __ATOMIC_ACQUIRE);
-	const struct pids *no = __atomic_load_n(&lists->no, __ATOMIC_ACQUIRE);
+	unsigned int i = instance_number(in);
+	const struct pids *yes =
+		__atomic_load_n(&lists[of][i], __ATOMIC_ACQUIRE);
+	const struct pids *no =
+		__atomic_load_n(&lists[not_of][i], __ATOMIC_ACQUIRE);
 
 	return (!yes || pids_hold(yes, pid)) && (!no || !pids_hold(no, pid));
 }
 
 bool pid_is_traced(const struct trace_instance *in, s32 pid)
 {
-	return pids_pass(&calls[instance_number(in)], pid);
+	return pids_pass(CALLS_OF, CALLS_NOT_OF, in, pid);
 }
 
 bool pid_has_events(const struct trace_instance *in, s32 pid)
 {
-	return pids_pass(&events[instance_number(in)], pid);
-}
-
-static bool any_pids(const struct pid_lists *lists)
-{
-	mutex_assert_held(&trace_mutex);
-	return lists->yes || lists->no;
+	return pids_pass(EVENTS_OF, EVENTS_NOT_OF, in, pid);
 }
 
 bool pids_are_listed(const struct trace_instance *in)
 {
-	return any_pids(&calls[instance_number(in)]);
+	unsigned int i = instance_number(in);
+
+	mutex_assert_held(&trace_mutex);
+	return lists[CALLS_OF][i] || lists[CALLS_NOT_OF][i];
 }
 
 bool event_pids_are_listed(const struct trace_instance *in)
 {
-	return any_pids(&events[instance_number(in)]);
-}
+	unsigned int i = instance_number(in);
 
-static void free_pids(struct pid_lists *lists)
-{
-	kfree(lists->yes);
-	kfree(lists->no);
-	*lists = (struct pid_lists){ 0 };
+	mutex_assert_held(&trace_mutex);
+	return lists[EVENTS_OF][i] || lists[EVENTS_NOT_OF][i];
 }
 
 void pids_forget(const struct trace_instance *in)
 {
 	mutex_assert_held(&trace_mutex);
-	free_pids(&calls[instance_number(in)]);
-	free_pids(&events[instance_number(in)]);
+	for (unsigned int kind = 0; kind < PID_LISTS; kind++) {
+		kfree(lists[kind][instance_number(in)]);
+		lists[kind][instance_number(in)] = NULL;
+	}
 }
 
 static void insert_pid(struct pids *list, s32 pid)
@@ -147,39 +149,26 @@ static struct pids *inherit_pids(struct pids **list, const struct task *parent,
 	return old;
 }
 
-/* The lists that no CPU must read any more, once trace_refresh() has been called. */
-struct gone {
-	struct pids *list[4 * INSTANCES];
-	unsigned int nr;
-};
-
-static void inherit_both(struct pid_lists *lists, const struct task *parent,
-			 const struct task *child, struct gone *gone)
-{
-	struct pids *old[] = { inherit_pids(&lists->yes, parent, child),
-			       inherit_pids(&lists->no, parent, child) };
-
-	for (unsigned int i = 0; i < ARRAY_SIZE(old); i++)
-		if (old[i])
-			gone->list[gone->nr++] = old[i];
-}
-
 static void inherit_all(const struct task *parent, const struct task *child)
 {
-	struct gone gone = { .nr = 0 };
+	/* The lists that no CPU must read any more, once trace_refresh() has been called. */
+	struct pids *gone[PID_LISTS * INSTANCES];
+	unsigned int nr = 0;
 
-	for (unsigned int i = 0; i < INSTANCES; i++) {
-		const struct trace_instance *in = &trace_instances[i];
+	for (unsigned int i = 0; i < PID_LISTS * INSTANCES; i++) {
+		enum pid_list kind = i / INSTANCES;
 
-		if (instance_option(in, OPT_FUNCTION_FORK))
-			inherit_both(&calls[i], parent, child, &gone);
-		if (instance_option(in, OPT_EVENT_FORK))
-			inherit_both(&events[i], parent, child, &gone);
+		if (!instance_option(&trace_instances[i % INSTANCES],
+				     fork_option_of(kind)))
+			continue;
+		gone[nr] = inherit_pids(&lists[kind][i % INSTANCES], parent,
+					child);
+		nr += gone[nr] != NULL;
 	}
-	if (gone.nr)
+	if (nr)
 		trace_refresh();
-	while (gone.nr)
-		kfree(gone.list[--gone.nr]);
+	while (nr)
+		kfree(gone[--nr]);
 }
 
 /* A task that makes another may hold trace_mutex: tests do. */
@@ -210,11 +199,7 @@ INIT_HOOK(INIT_TASK, pids_start);
 
 static struct pids **list_of(const struct ctl_handle *h)
 {
-	struct pid_lists *lists = strstr(h->file->path, "event") ?
-					  &events[h->folder] :
-					  &calls[h->folder];
-
-	return strstr(h->file->path, "notrace") ? &lists->no : &lists->yes;
+	return &lists[h->file->data][h->folder];
 }
 
 /* The pids of `text`, and with >> those of `old`. *list is NULL if there are none, or after an
@@ -265,12 +250,6 @@ static int pids_write(struct ctl_handle *h, char *text)
 	return err;
 }
 
-static unsigned int fork_option_of(const struct ctl_handle *h)
-{
-	return strstr(h->file->path, "event") ? OPT_EVENT_FORK :
-						OPT_FUNCTION_FORK;
-}
-
 static int pids_read(struct ctl_handle *h, struct seq *s)
 {
 	const struct pids *list;
@@ -279,11 +258,11 @@ static int pids_read(struct ctl_handle *h, struct seq *s)
 
 	list = *list_of(h);
 	/* With the option, a task that has ended is in no list. */
-	while (instance_option(instance_of(h), fork_option_of(h)) && list &&
-	       i < list->nr && has_ended(list->pid[i]))
+	while (instance_option(instance_of(h), fork_option_of(h->file->data)) &&
+	       list && i < list->nr && has_ended(list->pid[i]))
 		i = h->pos++;
 	found = list ? i < list->nr :
-		       !i && fork_option_of(h) == OPT_FUNCTION_FORK;
+		       !i && fork_option_of(h->file->data) == OPT_FUNCTION_FORK;
 	if (found && list)
 		seq_printf(s, "%d\n", list->pid[i]);
 	else if (found)
@@ -291,11 +270,11 @@ static int pids_read(struct ctl_handle *h, struct seq *s)
 	return found;
 }
 
-#define PIDS_FILE(ident)                                                       \
+#define PIDS_FILE(ident, list)                                                 \
 	TRACE_FILE(ident, .path = TRACING #ident, .folders = &trace_folders,   \
 		   .read = pids_read, .write = pids_write, .empties = true,    \
-		   .at_boot = "")
-PIDS_FILE(set_ftrace_pid);
-PIDS_FILE(set_ftrace_notrace_pid);
-PIDS_FILE(set_event_pid);
-PIDS_FILE(set_event_notrace_pid);
+		   .data = (list), .at_boot = "")
+PIDS_FILE(set_ftrace_pid, CALLS_OF);
+PIDS_FILE(set_ftrace_notrace_pid, CALLS_NOT_OF);
+PIDS_FILE(set_event_pid, EVENTS_OF);
+PIDS_FILE(set_event_notrace_pid, EVENTS_NOT_OF);

@@ -200,32 +200,17 @@ static const struct ring *shown_rings(const struct trace_instance *in)
 
 static int buffer_trace_open(struct ctl_handle *h)
 {
-	return trace_show_open(h, shown_rings(instance_of(h)), cpus_present());
+	return trace_show_open(h, shown_rings(instance_of(h)), cpus_of_file(h));
 }
 
 static int trace_write(struct ctl_handle *h, char *text)
 {
 	(void)text;
-	return clear_buffer(h, cpus_present());
+	return clear_buffer(h, cpus_of_file(h));
 }
-CTL_FILE(trace, .path = TRACING "trace", .folders = &trace_folders,
-	 .open = buffer_trace_open, .release = trace_show_release,
-	 .read = trace_show_read, .write = trace_write, .empties = true);
-
-static int cpu_trace_open(struct ctl_handle *h)
-{
-	return trace_show_open(h, shown_rings(instance_of(h)), 1u << h->index);
-}
-
-static int cpu_trace_write(struct ctl_handle *h, char *text)
-{
-	(void)text;
-	return clear_buffer(h, 1u << h->index);
-}
-CTL_FILE(cpu_trace, .path = TRACING "per_cpu/cpu%u/trace",
-	 .folders = &trace_folders, .open = cpu_trace_open,
-	 .release = trace_show_release, .read = trace_show_read,
-	 .write = cpu_trace_write, .empties = true);
+CPU_FILES(CTL_FILE, trace, .open = buffer_trace_open,
+	  .release = trace_show_release, .read = trace_show_read,
+	  .write = trace_write, .empties = true);
 
 static void put_stat_time(struct seq *s, const struct trace_instance *in,
 			  const char *name, u64 clock)
@@ -258,9 +243,10 @@ CTL_FILE(cpu_stats, .path = TRACING "per_cpu/cpu%u/stats",
 
 /* ---- trace_pipe: consumes, and waits for more --------------------------------- */
 
-static int pipe_open_on(struct ctl_handle *h, cpumask_t mask)
+static int pipe_open(struct ctl_handle *h)
 {
-	h->priv = trace_iter_open(instance_of(h)->buffer, mask, false);
+	h->priv =
+		trace_iter_open(instance_of(h)->buffer, cpus_of_file(h), false);
 	if (!h->priv)
 		return -ENOMEM;
 	trace_count_pipes(instance_of(h), 1);
@@ -271,11 +257,6 @@ static void pipe_release(struct ctl_handle *h)
 {
 	trace_count_pipes(instance_of(h), -1);
 	trace_iter_close(h->priv);
-}
-
-static int pipe_open(struct ctl_handle *h)
-{
-	return pipe_open_on(h, cpus_present());
 }
 
 /*
@@ -319,41 +300,30 @@ static int pipe_read(struct ctl_handle *h, struct seq *s)
 	h->pos++;
 	return 1;
 }
-CTL_FILE(trace_pipe, .path = TRACING "trace_pipe", .folders = &trace_folders,
-	 .open = pipe_open, .release = pipe_release, .read = pipe_read);
-
-static int cpu_pipe_open(struct ctl_handle *h)
-{
-	return pipe_open_on(h, 1u << h->index);
-}
-CTL_FILE(cpu_trace_pipe, .path = TRACING "per_cpu/cpu%u/trace_pipe",
-	 .folders = &trace_folders, .open = cpu_pipe_open,
-	 .release = pipe_release, .read = pipe_read);
+CPU_FILES(CTL_FILE, trace_pipe, .open = pipe_open, .release = pipe_release,
+	  .read = pipe_read);
 
 /* ---- Size --------------------------------------------------------- */
 
 static void buffer_size_show(struct ctl_handle *h, struct seq *s)
 {
 	const struct ring *set = instance_of(h)->buffer;
+	cpumask_t mask = cpus_of_file(h);
+	unsigned int first = h->file->data ? h->index : 0;
 	bool same = true;
 
-	for (unsigned int cpu = 1; cpu < nr_cpus; cpu++)
-		same &= ring_kb(set, cpu) == ring_kb(set, 0);
+	for (unsigned int cpu = first; mask >> cpu; cpu++)
+		same &= ring_kb(set, cpu) == ring_kb(set, first);
 	if (same)
-		seq_printf(s, "%lu\n", ring_kb(set, 0));
+		seq_printf(s, "%lu\n", ring_kb(set, first));
 	else
 		seq_printf(s, "X\n"); /* as Linux shows it */
 }
 
-static void cpu_buffer_size_show(struct ctl_handle *h, struct seq *s)
-{
-	seq_printf(s, "%lu\n", ring_kb(instance_of(h)->buffer, h->index));
-}
-
-static int buffer_set_size(struct ctl_handle *h, const char *text,
-			   cpumask_t mask)
+static int buffer_size_write(struct ctl_handle *h, char *text)
 {
 	struct trace_instance *in = instance_of(h);
+	cpumask_t mask = cpus_of_file(h);
 	u64 kb = 0;
 	int err = ctl_number(h, text, ~0ull, "number of KiB", &kb);
 
@@ -369,22 +339,8 @@ static int buffer_set_size(struct ctl_handle *h, const char *text,
 	snapshot_release(in);
 	return err;
 }
-
-static int buffer_size_write(struct ctl_handle *h, char *text)
-{
-	return buffer_set_size(h, text, cpus_present());
-}
-TRACE_FILE(buffer_size_kb, .path = TRACING "buffer_size_kb",
-	   .folders = &trace_folders, .show = buffer_size_show,
-	   .write = buffer_size_write);
-
-static int cpu_buffer_size_write(struct ctl_handle *h, char *text)
-{
-	return buffer_set_size(h, text, 1u << h->index);
-}
-TRACE_FILE(cpu_buffer_size_kb, .path = TRACING "per_cpu/cpu%u/buffer_size_kb",
-	   .folders = &trace_folders, .show = cpu_buffer_size_show,
-	   .write = cpu_buffer_size_write);
+CPU_FILES(TRACE_FILE, buffer_size_kb, .show = buffer_size_show,
+	  .write = buffer_size_write);
 
 static void buffer_total_show(struct ctl_handle *h, struct seq *s)
 {

@@ -176,20 +176,11 @@ int snapshot_check(struct ctl_handle *h)
 			 tracer->name);
 }
 
-static int snapshot_open_on(struct ctl_handle *h, cpumask_t mask)
-{
-	return snapshot_check(h) ?:
-		       trace_show_open(h, instance_of(h)->spares, mask);
-}
-
 static int snapshot_open(struct ctl_handle *h)
 {
-	return snapshot_open_on(h, ~0u);
-}
-
-static int cpu_snapshot_open(struct ctl_handle *h)
-{
-	return snapshot_open_on(h, 1u << h->index);
+	return snapshot_check(h) ?:
+				   trace_show_open(h, instance_of(h)->spares,
+						   cpus_of_file(h));
 }
 
 /* clang-format off */
@@ -229,16 +220,17 @@ static int take_snapshot(struct ctl_handle *h, cpumask_t mask)
 	return err;
 }
 
-static int write_on(struct ctl_handle *h, char *text, cpumask_t mask)
+static int snapshot_write(struct ctl_handle *h, char *text)
 {
 	struct trace_instance *in = instance_of(h);
+	cpumask_t mask = cpus_of_file(h);
 	u64 v;
 	int err = ctl_number(h, text, ~0ull,
 			     "number; 0 frees the memory of a snapshot, 1 "
 			     "takes one, 2 forgets it",
 			     &v);
 
-	if (!err && !v && mask != ~0u)
+	if (!err && !v && h->file->data)
 		err = ctl_error(h, -EINVAL,
 				"0 frees the memory of all CPUs: only "
 				"/sys/kernel/tracing/snapshot takes it");
@@ -249,7 +241,7 @@ static int write_on(struct ctl_handle *h, char *text, cpumask_t mask)
 	if (err) {
 		/* As it is. */
 	} else if (v == 1) {
-		err = take_snapshot(h, mask & cpus_present());
+		err = take_snapshot(h, mask);
 	} else if (v) {
 		snapshot_hold(in);
 		snapshot_forget(in, mask);
@@ -261,20 +253,6 @@ static int write_on(struct ctl_handle *h, char *text, cpumask_t mask)
 	return err;
 }
 
-static int snapshot_write(struct ctl_handle *h, char *text)
-{
-	return write_on(h, text, ~0u);
-}
-
-static int cpu_snapshot_write(struct ctl_handle *h, char *text)
-{
-	return write_on(h, text, 1u << h->index);
-}
-
-CTL_FILE(snapshot, .path = TRACING "snapshot", .folders = &trace_folders,
-	 .open = snapshot_open, .release = trace_show_release,
-	 .read = snapshot_read, .write = snapshot_write, .at_boot = "0");
-CTL_FILE(cpu_snapshot, .path = TRACING "per_cpu/cpu%u/snapshot",
-	 .folders = &trace_folders, .open = cpu_snapshot_open,
-	 .release = trace_show_release, .read = snapshot_read,
-	 .write = cpu_snapshot_write);
+CPU_FILES(CTL_FILE, snapshot, .open = snapshot_open,
+	  .release = trace_show_release, .read = snapshot_read,
+	  .write = snapshot_write, .at_boot = "0");

@@ -59,7 +59,8 @@ int cmd_reset(void)
 	note_error(&err, reset_actors());
 	note_error(&err, cmd_write("", "current_tracer", "nop"));
 	for_each_registered (f, ctl_files)
-		if (f->at_boot)
+		/* What one CPU's file takes, that of all CPUs takes as well. */
+		if (f->at_boot && !strchr(f->path, '%'))
 			note_error(&err,
 				   cmd_write("", f->path + strlen(TRACING),
 					     f->at_boot));
