@@ -45,6 +45,7 @@
 #include <kernel/lib/bits.h>
 #include <kernel/errno.h>
 #include <kernel/cpu/hotplug.h>
+#include <kernel/cpu/order.h>
 #include <kernel/image/symbols.h>
 #include <kernel/panic.h>
 #include <kernel/patch_path.h>
@@ -78,7 +79,6 @@ static struct wait_queue quiet_wait = WAIT_QUEUE_INIT(quiet_wait);
 /* Are the kernel's atomics so now? As compiled, at first, under `changing`. */
 static bool smp_atomics = true;
 
-void (*cpu_event_hook)(unsigned int cpu, enum cpu_event event);
 FAULT(cpu_join_unsynced, "a CPU that comes online does not synchronise");
 FAULT(cpu_join_late, "a CPU that was started does not arrive");
 FAULT(cpu_park_late, "a CPU that leaves does not park");
@@ -102,14 +102,6 @@ static notrace void wait_for_cpu_state(unsigned int c, enum cpu_state s)
 }
 
 /* ---- on the CPU that comes ---- */
-
-notrace noinline void cpu_tell(unsigned int c, enum cpu_event event)
-{
-	void (*hook)(unsigned int, enum cpu_event) = READ_ONCE(cpu_event_hook);
-
-	if (hook)
-		hook(c, event);
-}
 
 #define LINE_LEAST 16 /* bytes: no cache has shorter lines */
 
@@ -143,12 +135,12 @@ notrace void cpu_join(void)
 	cpu_set_state(c, CPU_READY);
 	wait_for_cpu_state(c, CPU_JOIN);
 	__atomic_fetch_or(&cpus_online, 1u << c, __ATOMIC_SEQ_CST);
-	cpu_tell(c, CPU_EVENT_JOINED);
+	order_tell(ORDER_JOINED, c);
 	/* Pairs with the fence between stores to text and cpu_call(). */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (!fault_happens(&fault_cpu_join_unsynced)) {
 		sync_text();
-		cpu_tell(c, CPU_EVENT_SYNCED);
+		order_tell(ORDER_SYNCED, c);
 	}
 	cpu_set_state(c, CPU_ONLINE);
 }
@@ -174,7 +166,7 @@ notrace void cpu_leave(void)
 {
 	unsigned int c = arch_this_cpu()->head.index;
 
-	cpu_tell(c, CPU_EVENT_LEFT);
+	order_tell(ORDER_LEFT, c);
 	cpu_set_state(c, CPU_GONE);
 	while (fault_happens(&fault_cpu_park_late))
 		arch_cpu_relax();

@@ -32,21 +32,6 @@ int cpu_down(unsigned int c);
 void cpus_read_lock(void);
 void cpus_read_unlock(void);
 
-/* What happens to a CPU. The CPU itself tells it, with interrupts off. Between LEFT and
- * SYNCED it runs no site. */
-enum cpu_event {
-	CPU_EVENT_JOINED, /* it is in cpus_online */
-	CPU_EVENT_SYNCED, /* its fetch is synchronised since: arch_text_sync() */
-	CPU_EVENT_LEFT,	  /* it is no longer in cpus_online */
-};
-
-/*
- * Hook for the tracer: called on each of these events. NULL when nothing needs it.
- * The function, and everything that it calls, has no site. It is set by
- * PATCH_HOOK_SET(), and needs PATCH_INDIRECT(cpu_tell, function).
- */
-extern void (*cpu_event_hook)(unsigned int cpu, enum cpu_event event);
-
 FAULT_DECLARE(cpu_join_unsynced);
 FAULT_DECLARE(cpu_join_late); /* of CPU fault_cpu_join_late.cpu. 0: of each */
 FAULT_DECLARE(cpu_park_late);
@@ -55,12 +40,10 @@ extern u64 cpu_start_ns;
 
 /*
  * Public only for the build's proof of the patching path. cpu_join() is what a CPU
- * runs up to its second synchronisation, cpu_leave() what it runs after it has left, and
- * cpu_tell() what calls the hook.
+ * runs up to its second synchronisation, and cpu_leave() what it runs after it has left.
  */
 void cpu_join(void);
 void cpu_leave(void);
-void cpu_tell(unsigned int c, enum cpu_event event);
 
 /* The idle loop asks: if this CPU is to go, it goes. Interrupts off. */
 void cpu_idle_check(void);

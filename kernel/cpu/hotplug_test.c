@@ -6,6 +6,7 @@
  */
 #include <boot/boot_info.h>
 #include <kernel/cpu/hotplug.h>
+#include <kernel/cpu/order.h>
 #include <kernel/cpu/hotplug_testing.h>
 #include <kernel/cpu/stop.h>
 #include <kernel/ctl/ctl.h>
@@ -151,35 +152,38 @@ struct seen_event {
 static struct seen_event seen_events[8];
 static u32 nr_seen;
 
-static notrace void see_event(unsigned int c, enum cpu_event event)
+static notrace void see_event(enum order_event event, u32 c)
 {
-	struct seen_event *e = &seen_events[nr_seen++ % 8];
+	struct seen_event *e = &seen_events[nr_seen % 8];
 
+	if (event < ORDER_JOINED)
+		return;
+	nr_seen++;
 	e->cpu = c;
 	e->event = event;
 	e->on = arch_this_cpu()->head.index;
 	e->online = READ_ONCE(cpus_online) >> c & 1;
 	e->irqs_off = arch_irqs_off();
 }
-PATCH_INDIRECT(cpu_tell, see_event);
+PATCH_INDIRECT(order_tell, see_event);
 
 KTEST(hotplug_events, "hotplug.events")
 {
 	static const struct {
-		enum cpu_event event;
+		enum order_event event;
 		u32 online;
-	} want[] = { { CPU_EVENT_LEFT, 0 },
-		     { CPU_EVENT_JOINED, 1 },
-		     { CPU_EVENT_SYNCED, 1 } };
-	void (*before)(unsigned int, enum cpu_event) = cpu_event_hook;
+	} want[] = { { ORDER_LEFT, 0 },
+		     { ORDER_JOINED, 1 },
+		     { ORDER_SYNCED, 1 } };
+	void (*before)(enum order_event, u32) = order_hook;
 	unsigned int c = ktest_last_cpu();
 
 	KNEED_TWO(t);
 	nr_seen = 0;
-	PATCH_HOOK_SET(cpu_event_hook, cpu_tell, see_event);
+	PATCH_HOOK_SET(order_hook, order_tell, see_event);
 	cpu_down(c);
 	cpu_up(c);
-	PATCH_HOOK_SET(cpu_event_hook, cpu_tell, before);
+	PATCH_HOOK_SET(order_hook, order_tell, before);
 	KASSERT(t, nr_seen == ARRAY_SIZE(want));
 	for (u32 i = 0; i < ARRAY_SIZE(want); i++) {
 		KEXPECT_EQ(t, seen_events[i].cpu, c);

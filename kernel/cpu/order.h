@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The order in which CPUs hold, wait for and release one another, told to the
- * tracer's order log, which proves something about it.
+ * The order in which CPUs hold, wait for and release one another, come and go, told
+ * to the tracer's order log, which proves something about it.
  */
 #ifndef KERNEL_ORDER_H
 #define KERNEL_ORDER_H
@@ -13,6 +13,11 @@ enum order_event {
 	ORDER_FREE,   /* and out of it again, its sync() done */
 	ORDER_WAIT,   /* it begins to wait for the CPUs in the mask arg */
 	ORDER_WAITED, /* and has done so */
+	/* It comes, or goes, with interrupts off: arg is its number. Between ORDER_LEFT and
+	 * ORDER_SYNCED it runs no site. */
+	ORDER_JOINED, /* it is in cpus_online */
+	ORDER_SYNCED, /* its fetch is synchronised since: arch_text_sync() */
+	ORDER_LEFT,   /* it is no longer in cpus_online */
 };
 
 /*

@@ -20,16 +20,16 @@ EVENT_WORD(step_tail, "tail");
 EVENT_WORD(step_first, "first");
 EVENT_WORD(step_word, "word");
 
+const char *const patch_step_words[] = {
+	[PATCH_BREAK] = step_break,
+	[PATCH_TAIL] = step_tail,
+	[PATCH_FIRST] = step_first,
+	[PATCH_WORD] = step_word,
+};
+
 void patch_step_begin(enum patch_step step, unsigned int sites)
 {
-	static const char *const names[] = {
-		[PATCH_BREAK] = step_break,
-		[PATCH_TAIL] = step_tail,
-		[PATCH_FIRST] = step_first,
-		[PATCH_WORD] = step_word,
-	};
-
-	trace_patch_step(names[step], sites);
+	trace_patch_step(patch_step_words[step], sites);
 	patch_log(LOG_STEP, step, sites);
 	if (fault_happens(&fault_sync_early))
 		patch_sync_early();

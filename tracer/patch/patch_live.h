@@ -13,6 +13,8 @@
 
 /* ---- Steps --------------------------------------------------------------- */
 
+extern const char *const patch_step_words[]; /* by enum patch_step */
+
 /* Before a step's stores. */
 void patch_step_begin(enum patch_step step, unsigned int sites);
 

@@ -67,27 +67,15 @@ void patch_log_store(unsigned long live, enum patch_log_store kind, bool on)
 static void log_order_event(enum order_event event, u32 arg)
 {
 	static const u8 what[] = {
-		[ORDER_HELD] = LOG_HELD,
-		[ORDER_FREE] = LOG_FREE,
-		[ORDER_WAIT] = LOG_WAIT,
-		[ORDER_WAITED] = LOG_WAITED,
+		[ORDER_HELD] = LOG_HELD,     [ORDER_FREE] = LOG_FREE,
+		[ORDER_WAIT] = LOG_WAIT,     [ORDER_WAITED] = LOG_WAITED,
+		[ORDER_JOINED] = LOG_JOINED, [ORDER_SYNCED] = LOG_SYNC,
+		[ORDER_LEFT] = LOG_LEFT,
 	};
 
 	patch_log(what[event], arg, 0);
 }
 PATCH_INDIRECT(order_tell, log_order_event);
-
-static void log_cpu(unsigned int cpu, enum cpu_event event)
-{
-	static const u8 what[] = {
-		[CPU_EVENT_JOINED] = LOG_JOINED,
-		[CPU_EVENT_SYNCED] = LOG_SYNC,
-		[CPU_EVENT_LEFT] = LOG_LEFT,
-	};
-
-	patch_log(what[event], cpu, 0);
-}
-PATCH_INDIRECT(cpu_tell, log_cpu);
 
 static void log_run(unsigned long ip, unsigned long parent,
 		    struct trace_ops *ops)
@@ -107,7 +95,6 @@ static void switch_on(void)
 	memset(entries, 0, LOG_ENTRIES * sizeof(*entries));
 	next_entry = 0;
 	PATCH_HOOK_SET(order_hook, order_tell, log_order_event);
-	PATCH_HOOK_SET(cpu_event_hook, cpu_tell, log_cpu);
 	/* Release: the empty log before the first entry. Pairs with the acquire
 	 * in patch_log_add()'s counting. */
 	__atomic_store_n(&patch_log_on, true, __ATOMIC_RELEASE);
@@ -122,7 +109,6 @@ static void passed_by(void *arg)
 static void switch_log_off(void)
 {
 	WRITE_ONCE(order_hook, NULL);
-	WRITE_ONCE(cpu_event_hook, NULL);
 	WRITE_ONCE(patch_log_on, false);
 	cpu_call(~0u, passed_by, NULL);
 }

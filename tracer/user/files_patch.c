@@ -8,6 +8,7 @@
 #include <kernel/time.h>
 #include <kernel/lock/mutex.h>
 #include <tracer/patch/patch.h>
+#include <tracer/patch/patch_live.h>
 #include <tracer/patch/patch_log.h>
 
 /* ---- Strategy ---------------------------------------------------------------- */
@@ -70,19 +71,12 @@ static void show_site(struct seq *s, u32 offset)
 
 static void show_arguments(struct seq *s, const struct patch_log_entry *e)
 {
-	static const char *const steps[] = {
-		[PATCH_BREAK] = "break",
-		[PATCH_TAIL] = "tail",
-		[PATCH_FIRST] = "first",
-		[PATCH_WORD] = "word",
-	};
-
 	switch (e->what) {
 	case LOG_BATCH:
 		seq_printf(s, " %u %s", e->a, strategy_word(e->b));
 		break;
 	case LOG_STEP:
-		seq_printf(s, " %s %u", steps[e->a], e->b);
+		seq_printf(s, " %s %u", patch_step_words[e->a], e->b);
 		break;
 	case LOG_STORE:
 		seq_printf(s, " %s %s", patch_store_words[STORE_KIND(e->b)],
