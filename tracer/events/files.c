@@ -44,36 +44,39 @@ static const char *event_system(unsigned int i)
 
 /* ---- enable ----------------------------------------------------------------------- */
 
-static bool of_system(const struct event *e, const void *arg)
+/* Which events a file switches: each, those of a system, or one. */
+enum { EACH_EVENT, OF_SYSTEM, ONE_EVENT };
+
+static bool is_of_file(const struct ctl_handle *h, const struct event *e)
 {
-	return !arg || !strcmp(e->system, arg);
+	return h->file->data == ONE_EVENT ?
+		       e == event_at(h->index) :
+	       h->file->data == OF_SYSTEM ?
+		       !strcmp(e->system, event_system(h->index)) :
+		       true;
 }
 
-static bool is_event(const struct event *e, const void *arg)
+/* 0 or 1. X when some of them are on, and some off. A * behind it: a trigger holds the event. */
+static void enable_show(struct ctl_handle *h, struct seq *s)
 {
-	return e == arg;
-}
-
-/* 0 or 1. X when some of them are on, and some off. */
-static char events_state(const struct trace_instance *in,
-			 bool (*chosen)(const struct event *e, const void *arg),
-			 const void *arg)
-{
-	bool on = false, off = false;
+	const struct trace_instance *in = instance_of(h);
+	bool on = false, off = false, held = false;
 	struct event *e;
 
 	for_each_event (e)
-		if (chosen(e, arg)) {
+		if (is_of_file(h, e)) {
 			on |= event_is_on(e, in);
 			off |= !event_is_on(e, in);
+			held |= event_is_held(e, in);
 		}
-	return on && off ? 'X' : on ? '1' : '0';
+	seq_printf(s, "%c%s\n",
+		   on && off ? 'X' :
+		   on	     ? '1' :
+			       '0',
+		   held && h->file->data == ONE_EVENT ? "*" : "");
 }
 
-static int enable_chosen_events(struct ctl_handle *h, char *text,
-				bool (*chosen)(const struct event *e,
-					       const void *arg),
-				const void *arg)
+static int enable_write(struct ctl_handle *h, char *text)
 {
 	struct event_set set = EVENTS_UNTOUCHED;
 	struct event *e;
@@ -83,54 +86,18 @@ static int enable_chosen_events(struct ctl_handle *h, char *text,
 	if (err)
 		return err;
 	for_each_event (e)
-		if (chosen(e, arg))
+		if (is_of_file(h, e))
 			event_set_bit(&set, e, on);
 	return events_switch(h, instance_of(h), &set);
 }
 
-static void all_enable_show(struct ctl_handle *h, struct seq *s)
-{
-	seq_printf(s, "%c\n", events_state(instance_of(h), of_system, NULL));
-}
-
-static int all_enable_write(struct ctl_handle *h, char *text)
-{
-	return enable_chosen_events(h, text, of_system, NULL);
-}
-TRACE_FILE(events_enable, .path = TRACING "events/enable",
-	   .folders = &trace_folders, .show = all_enable_show,
-	   .write = all_enable_write);
-
-static void system_enable_show(struct ctl_handle *h, struct seq *s)
-{
-	seq_printf(s, "%c\n",
-		   events_state(instance_of(h), of_system,
-				event_system(h->index)));
-}
-
-static int system_enable_write(struct ctl_handle *h, char *text)
-{
-	return enable_chosen_events(h, text, of_system, event_system(h->index));
-}
-TRACE_FILE(system_enable, .path = TRACING "events/%s/enable",
-	   .folders = &trace_folders, .name = event_system,
-	   .show = system_enable_show, .write = system_enable_write);
-
-static void event_enable_show(struct ctl_handle *h, struct seq *s)
-{
-	seq_printf(s, "%c%s\n",
-		   events_state(instance_of(h), is_event, event_at(h->index)),
-		   event_is_held(event_at(h->index), instance_of(h)) ? "*" :
-								       "");
-}
-
-static int event_enable_write(struct ctl_handle *h, char *text)
-{
-	return enable_chosen_events(h, text, is_event, event_at(h->index));
-}
-TRACE_FILE(event_enable, .path = TRACING "events/%s/enable",
-	   .folders = &trace_folders, .name = event_path,
-	   .show = event_enable_show, .write = event_enable_write);
+#define ENABLE_FILE(ident, below, which, ...)                                  \
+	TRACE_FILE(ident, .path = TRACING "events/" below "enable",            \
+		   .folders = &trace_folders, .show = enable_show,             \
+		   .write = enable_write, .data = (which), __VA_ARGS__)
+ENABLE_FILE(events_enable, "", EACH_EVENT);
+ENABLE_FILE(system_enable, "%s/", OF_SYSTEM, .name = event_system);
+ENABLE_FILE(event_enable, "%s/", ONE_EVENT, .name = event_path);
 
 /* ---- available_events, set_event ------------------------------------------------------- */
 
@@ -269,18 +236,26 @@ TRACE_FILE(system_filter, .path = TRACING "events/%s/filter",
 
 /* ---- trigger ------------------------------------------------------------------------- */
 
-static int put_event_trigger(struct ctl_handle *h, struct seq *s,
-			     const struct event *e)
+/* What is written into trace_marker is an event that stands in no list. */
+static struct event *triggering(const struct ctl_handle *h)
 {
-	bool some = event_trigger_show(s, e, instance_of(h), h->pos);
+	return h->file->name ? event_at(h->index) : &event_marker;
+}
+
+static int trigger_file_read(struct ctl_handle *h, struct seq *s)
+{
+	bool some =
+		event_trigger_show(s, triggering(h), instance_of(h), h->pos);
 
 	if (!some && !h->pos)
 		seq_printf(s, "# Available triggers:\n# %s\n", command_names);
 	return !h->pos++ || some;
 }
 
-static int take_trigger(struct ctl_handle *h, char *text, struct event *e)
+static int trigger_file_write(struct ctl_handle *h, char *text)
 {
+	struct event *e = triggering(h);
+
 	text = ctl_strip(text);
 	if (h->dry)
 		return event_trigger_check(h, e, text);
@@ -288,29 +263,10 @@ static int take_trigger(struct ctl_handle *h, char *text, struct event *e)
 		       event_triggers_clear(h, e, instance_of(h));
 }
 
-static int event_trigger_read(struct ctl_handle *h, struct seq *s)
-{
-	return put_event_trigger(h, s, event_at(h->index));
-}
-
-static int event_trigger_put(struct ctl_handle *h, char *text)
-{
-	return take_trigger(h, text, event_at(h->index));
-}
-TRACE_FILE(event_trigger, .path = TRACING "events/%s/trigger",
-	   .folders = &trace_folders, .name = event_path,
-	   .read = event_trigger_read, .write = event_trigger_put,
-	   .empties = true, .checks = true);
-
-static int marker_trigger_read(struct ctl_handle *h, struct seq *s)
-{
-	return put_event_trigger(h, s, &event_marker);
-}
-
-static int marker_trigger_put(struct ctl_handle *h, char *text)
-{
-	return take_trigger(h, text, &event_marker);
-}
-TRACE_FILE(marker_trigger, .path = TRACING "events/ftrace/print/trigger",
-	   .folders = &trace_folders, .read = marker_trigger_read,
-	   .write = marker_trigger_put, .empties = true);
+#define TRIGGER_FILE(ident, event, ...)                                        \
+	TRACE_FILE(ident, .path = TRACING "events/" event "/trigger",          \
+		   .folders = &trace_folders, .read = trigger_file_read,       \
+		   .write = trigger_file_write, .empties = true,               \
+		   .checks = true, __VA_ARGS__)
+TRIGGER_FILE(event_trigger, "%s", .name = event_path);
+TRIGGER_FILE(marker_trigger, "ftrace/print");

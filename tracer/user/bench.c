@@ -230,14 +230,19 @@ static void put_strategies(struct sink *out)
 }
 
 /* Write a control file, which takes trace_mutex itself. */
-static void put_file(const char *file, const char *text)
+static void write_file(const char *file, const char *text, bool append)
 {
 	char error[160];
 
 	mutex_unlock(&trace_mutex);
-	if (ctl_echo(file, text, false, error, sizeof(error)))
-		printk("bench: %s: %s\n", file, error);
+	if (ctl_echo(file, text, append, error, sizeof(error)))
+		printk("bench: %s: %s: %s\n", file, text, error);
 	mutex_lock(&trace_mutex);
+}
+
+static void put_file(const char *file, const char *text)
+{
+	write_file(file, text, false);
 }
 
 #define BESIDE TRACING "instances/bench"
@@ -275,13 +280,7 @@ static u64 cost_filtered(void)
 /* A trigger on victim_call() that has nothing to do. `>>` leaves those of other functions. */
 static void add_triggers(const char *text)
 {
-	char error[160];
-
-	mutex_unlock(&trace_mutex);
-	if (ctl_echo(TRACING "set_ftrace_filter", text, true, error,
-		     sizeof(error)))
-		printk("bench: %s: %s\n", text, error);
-	mutex_lock(&trace_mutex);
+	write_file(TRACING "set_ftrace_filter", text, true);
 }
 
 #define LINES 17
