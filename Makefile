@@ -48,6 +48,18 @@ ifeq ($(filter $(SITES),$(SITES_CHOICES)),)
 $(error SITES=$(SITES) is unknown on $(ARCH); choose one of: $(SITES_CHOICES))
 endif
 
+# Rooms of the tracer that are left out: whatever lies above core registers itself, so the others
+# know nothing of it. Tests that include a room's headers, or the lab's, go with it.
+rooms := graph events calls latency record lab
+without := $(sort $(WITHOUT))
+ifneq ($(filter-out $(rooms),$(without)),)
+$(error WITHOUT=$(firstword $(filter-out $(rooms),$(without))) is unknown; choose some of: $(rooms))
+endif
+ifneq ($(and $(filter record,$(without)),$(filter runtime,$(RECORD))),)
+$(error RECORD=runtime needs the room `record`, which WITHOUT leaves out)
+endif
+space := $() $()
+
 # `make -j setup test`: what is installed must be there before it is used.
 ifneq ($(filter setup,$(MAKECMDGOALS)),)
 .NOTPARALLEL:
@@ -55,10 +67,12 @@ endif
 
 # Every way of building that differs from the port's default has its own folder.
 variant := $(if $(filter big,$(ENDIAN)),-big)$(\
-	)$(if $(filter-out $(firstword $(SITES_CHOICES)),$(SITES)),-$(SITES))
+	)$(if $(filter-out $(firstword $(SITES_CHOICES)),$(SITES)),-$(SITES))$(\
 record_variant := $(if $(filter-out link,$(RECORD)),-$(RECORD))
-O ?= build/$(ARCH)$(variant)$(record_variant)
-# Who records the sites makes no difference to object files, but to the stub's. So all
+less := $(if $(without),-without-$(subst $(space),-,$(without)))
+O ?= build/$(ARCH)$(variant)$(record_variant)$(less)
+# Neither who records the sites makes a difference to object files, but to the stub's, nor do
+# rooms that are left out. So all
 # others stand once, in this folder.
 by_any_recorder := $(if $(filter file,$(origin O)),build/$(ARCH)$(variant),$(O))
 own_srcs := $(if $(filter runtime,$(RECORD)),arch/$(ARCH)/trampoline.S)
@@ -103,6 +117,16 @@ SRCS += $(wildcard boot/$(ARCH)/*.[cS] \
 	arch/$(ARCH)/*.[cS] tracer/*.c tracer/*/*.c kernel/*.c kernel/*/*.c)
 ifneq ($(RECORD),runtime)
 SRCS := $(filter-out tracer/record/%,$(SRCS))
+endif
+ifeq ($(filter events,$(without)),)
+SRCS := $(filter-out kernel/event/no_events.c,$(SRCS))
+endif
+ifneq ($(without),)
+SRCS := $(filter-out $(without:%=tracer/%/%) \
+	$(if $(filter lab,$(without)),arch/$(ARCH)/lab.%),$(SRCS))
+SRCS := $(filter-out $(shell grep -lE 'include <(tracer/($(subst $(space),|,$(without)))/$(\
+	)$(if $(filter lab,$(without)),|arch/arch_lab))' \
+	$(filter %_test.c arch/conform/%,$(SRCS))),$(SRCS))
 endif
 OWN_OBJS := $(patsubst %,$(O)/%.o,$(filter $(own_srcs),$(SRCS)))
 # All functions have sites but those of the tracer's own tests, which trampolines call.
@@ -307,6 +331,7 @@ help: ## this list
 	@echo "  PYTEST_ARGS    more for pytest: PYTEST_ARGS='-k NAME'"
 	@echo '  RECORD         who records the sites: $(RECORDS)'
 	@echo '  ENDIAN         byte order of ARCH: little$(if $(REFUSED_big),, big)'
+	@echo '  WITHOUT        rooms of tracer/ that are left out: some of $(rooms)'
 	@echo '  CROSS_COMPILE  toolchain prefix (default $(CROSS_COMPILE))'
 	@echo '  O              build folder (default build/ARCH)'
 	@echo '  V              1 shows the commands'

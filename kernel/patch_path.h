@@ -27,6 +27,14 @@
 	static const struct patch_pair patch_indirect_##caller_fn##_##target_fn \
 	REGISTER(patch_indirect) = { (caller_fn), (target_fn) }
 
+/*
+ * An indirect call in `caller` reaches those that register themselves, each with its
+ * PATCH_INDIRECT(), and a kernel without any of them calls nothing there.
+ */
+#define PATCH_INDIRECT_OPEN(caller_fn)                                         \
+	static const struct patch_pair patch_open_##caller_fn                  \
+	REGISTER(patch_indirect) = { (caller_fn), NULL }
+
 struct patch_pair {
 	const void *caller, *target;
 };

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
 """The tracer's floors: calls and includes go down, as tracer/README.md lists them."""
 
+import re
 import subprocess
 
 import pytest
-from conftest import ROOT
+from conftest import ARCHES, ROOT, Kernel, built, make
 from lib import floors
 
 ROOMS = floors.read_floors((ROOT / floors.TABLE).read_text())
@@ -38,3 +39,74 @@ def test_a_call_is_seen(tmp_path, user, used, wrong):
         subprocess.run(["gcc", "-c", path, "-o", objects[-1]], check=True)
     assert floors.calls(objects) == {(user, used)}
     assert floors.goes_up(ROOMS, user, used) == wrong
+
+
+# ---- rooms that are left out ----
+
+OPTIONAL = sorted(name for name, (floor, _) in ROOMS.items() if floor in (6, 8))
+
+
+def chosen_room() -> str:
+    """One room, another for each commit."""
+    commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, text=True, check=False,
+                            capture_output=True).stdout.strip()
+    return OPTIONAL[int(commit or "0", 16) % len(OPTIONAL)]
+
+
+def kernel_without(arch, rooms):
+    """The port's kernel without these rooms."""
+    return built(Kernel(f"{arch}-without-{'-'.join(sorted(rooms))}",
+                        f"WITHOUT={' '.join(rooms)}"))
+
+
+def lines_of(image) -> int:
+    """Of the files of which the kernel is made, tests left out, with the headers of all."""
+    objects = set(re.findall(r"^LOAD (\S+\.[cS]\.o)$",
+                             image.path.with_suffix(".map").read_text(), re.M))
+    sources = {name for o in objects
+               for name in re.findall(r"[\w./]+\.[chS]\b", (ROOT / o).with_suffix(".d").read_text())}
+    return sum((ROOT / name).read_text().count("\n") for name in sources
+               if (ROOT / name).is_relative_to(ROOT) and (ROOT / name).exists()
+               and not re.search(r"_test\.c$|/test/|/testing\.|conform|^/", name))
+
+
+@pytest.mark.parametrize("rooms", [OPTIONAL, [chosen_room()]], ids=["all", "one"])
+def test_left_out(arch, rooms, guest, run_tool):
+    """The kernel links, passes the tests that remain, and traces functions."""
+    image = kernel_without(arch, rooms)
+    done = run_tool("--arch", arch, "--smp", "2", "--elf", str(image.path))
+    assert done.returncode == 0, done.stdout
+    assert re.search(r"PASS: \d{3} passed, 0 failed", done.stdout)
+    g = guest(arch, smp=2, elf=image.path)
+    assert g.run("trace start -p function -l cmd_pwd; pwd; trace stop").strip() == "/"
+    assert sum("cmd_pwd <-" in line for line in g.lines("trace show")) == 1
+    assert g.run("trace reset") == ""
+    names = g.run("ls /sys/kernel/tracing").split()
+    assert ("set_graph_function" in names) != ("graph" in rooms)
+    assert ("events/" in names) != ("events" in rooms)
+    assert g.poweroff() == 0
+
+
+def test_lines_of_the_least_kernel():
+    """tracer/README.md says how many lines the least kernel has."""
+    said = re.search(r"least kernel has ([\d,]+) lines", (ROOT / floors.TABLE).read_text())
+    least = min(lines_of(kernel_without(arch, OPTIONAL)) for arch in ARCHES)
+    most = max(lines_of(kernel_without(arch, OPTIONAL)) for arch in ARCHES)
+    assert least * 0.95 < int(said[1].replace(",", "")) < most * 1.05, (least, most)
+
+
+@pytest.mark.parametrize("variables, words", [
+    (["WITHOUT=ring"], ["WITHOUT=ring is unknown", "graph", "latency"]),
+    (["RECORD=runtime", "WITHOUT=record"], ["RECORD=runtime needs", "WITHOUT"])])
+def test_wrong_choice(variables, words):
+    done = make(*variables, "all", check=False)
+    assert done.returncode != 0
+    for word in words:
+        assert word in done.stderr
+
+
+def test_needs_of_tests(tmp_path):
+    """A test that needs a client which nothing registers would never run."""
+    (tmp_path / "one_test.c").write_text('KNEED_CLIENT(t, "graph");\nKNEED_CLIENT(t, "grahp");\n')
+    (tmp_path / "graph.c").write_text("TRACE_CLIENT(graph, .needs = needs);\n")
+    assert floors.unknown_needs(sorted(tmp_path.iterdir())) == ["grahp"]

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the tracer's tests have in common: testing.h. */
 #include <tracer/testing.h>
+#include <tracer/core/client.h>
 
 #include <tracer/user/cmd_reset.h>
 
@@ -66,6 +67,16 @@ static void meet_victims(void)
 	victim_nested(1);
 	victim_callback(ignore_value, 1);
 	site_recorder.learn();
+}
+
+bool trace_test_has(const char *client)
+{
+	const struct trace_client *c;
+
+	for_each_registered (c, trace_clients)
+		if (!strcmp(c->name, client))
+			return true;
+	return false;
 }
 
 void trace_test_reset(void)

@@ -18,6 +18,15 @@
  * CPUs, the buffer empty. */
 void trace_test_reset(void);
 
+/* For a test that uses what a client of the tracer offers (core/client.h): `make WITHOUT=` may have
+ * left its room out. tools/check knows the names. */
+#define KNEED_CLIENT(t, name)                                                  \
+	do {                                                                   \
+		if (!trace_test_has(name))                                     \
+			KSKIP(t, "left out: " name);                           \
+	} while (0)
+bool trace_test_has(const char *client);
+
 /* Write a control file of the tracer. The explaining line stays in
  * trace_test_error. */
 int trace_test_put(const char *file, const char *text);

@@ -312,6 +312,7 @@ KTEST(paused_ring, "arch_trace.trace_entry_ring.host_paused")
 
 KTEST(paused_graph, "arch_trace.trace_entry_graph.host_paused")
 {
+	KNEED_CLIENT(t, "graph");
 	call_behind_pause(t, "function_graph");
 }
 

@@ -82,8 +82,15 @@ def objects_of(sources: list[str], build: Path) -> list[Path]:
             if o.exists() and o.stat().st_mtime >= path.stat().st_mtime]
 
 
+def unknown_needs(sources: list[Path]) -> list[str]:
+    """Clients that tests need (KNEED_CLIENT) and that nothing registers."""
+    text = "".join(path.read_text() for path in sources)
+    return sorted(set(re.findall(r'KNEED_CLIENT\(\w+, "(\w+)"\)', text)) -
+                  set(re.findall(r"TRACE_CLIENT\((\w+),", text)))
+
+
 def check_floors() -> list[str]:
-    """A line for each arrow that goes up."""
+    """A line for each arrow that goes up, and for each need of a test that nothing fulfils."""
     sources = [name for name in subprocess.run(
         ["git", "ls-files", "-co", "--exclude-standard", "tracer"], cwd=ROOT, check=True,
         text=True, capture_output=True).stdout.split()
@@ -97,5 +104,7 @@ def check_floors() -> list[str]:
         objects = objects_of(sources, ROOT / "build" / build.name)
         if objects:
             used |= calls(objects)
-    return sorted(f"tracer/{user} uses tracer/{other}, which is no lower floor ({TABLE})"
-                  for user, other in used if goes_up(rooms, user, other))
+    needs = unknown_needs([*ROOT.glob("tracer/*/*.c"), *ROOT.glob("arch/*/*.c")])
+    return [f"KNEED_CLIENT(t, \"{name}\"): no TRACE_CLIENT has that name" for name in needs] + \
+        sorted(f"tracer/{user} uses tracer/{other}, which is no lower floor ({TABLE})"
+               for user, other in used if goes_up(rooms, user, other))

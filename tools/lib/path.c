@@ -105,7 +105,8 @@ static bool reach_annotated(struct search *g, size_t node)
 
 	for (size_t i = 0; i + 1 < g->nr_pairs; i += 2)
 		if (image_symbol_at(g->im, g->pairs[i]) == s) {
-			reach(g, g->pairs[i + 1], node);
+			if (g->pairs[i + 1]) /* PATCH_INDIRECT_OPEN() has none */
+				reach(g, g->pairs[i + 1], node);
 			found = true;
 		}
 	return found;

@@ -91,6 +91,7 @@ KTEST(profile_counts, "profile.hits_and_time")
 
 KTEST(profile_beside, "profile.beside_the_function_tracer")
 {
+	KNEED_CLIENT(t, "graph");
 	u64 us;
 
 	KEXPECT_EQ(t, trace_test_victim(), 0);

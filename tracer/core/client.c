@@ -118,6 +118,9 @@ noinline void clients_switched(struct task *prev, struct task *next, u64 away,
 		switch_hooks[i](prev, next, away, hook_ip);
 }
 
+PATCH_INDIRECT_OPEN(clients_switched);
+PATCH_INDIRECT_OPEN(clients_called);
+
 void (*clients_call_hook)(unsigned int site, unsigned long ip);
 
 noinline void clients_called(unsigned int site, unsigned long ip)

@@ -39,6 +39,10 @@ static unsigned int count_moment(size_t offset)
 
 KTEST(clients_moments, "clients.each_moment_has_a_client")
 {
+	KNEED_CLIENT(t, "graph");
+	KNEED_CLIENT(t, "events");
+	KNEED_CLIENT(t, "profiler");
+	KNEED_CLIENT(t, "latency");
 	for (size_t at = offsetof(struct trace_client, needs);
 	     at < sizeof(struct trace_client); at += sizeof(void *))
 		KEXPECT(t, count_moment(at));
@@ -69,6 +73,8 @@ static void use_all(struct ktest_run *t)
 
 KTEST(clients_walk, "clients.each_goes_through_each_moment")
 {
+	KNEED_CLIENT(t, "graph");
+	KNEED_CLIENT(t, "events");
 	struct ctl_handle h = { 0 };
 	const struct trace_client *c;
 	struct trace_instance *in;

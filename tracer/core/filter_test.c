@@ -108,6 +108,7 @@ KTEST(filter_errors, "filter.errors_change_nothing")
 /* As Linux takes them before the module is loaded. Here none ever is. */
 KTEST(filter_modules, "filter.functions_of_modules")
 {
+	KNEED_CLIENT(t, "graph");
 	static const char *const bad[] = {
 		"nosuch:mod:",
 		"!victim_call:mod:any",
@@ -237,6 +238,7 @@ static void empty_and_fill(void *arg)
 /* The bits of an empty set_graph_function are given back, while another task reads the file. */
 KTEST(filter_reader, "filter.read_while_emptied")
 {
+	KNEED_CLIENT(t, "graph");
 	char text[2048], *line = text, *end;
 	unsigned int filled = 0;
 	struct task *writer;

@@ -147,6 +147,7 @@ static bool enabled_has(const char *line)
 
 KTEST(instances_functions, "instances.functions")
 {
+	KNEED_CLIENT(t, "graph");
 	struct ring_stats s;
 	unsigned long calls;
 	irq_state_t state;
@@ -299,6 +300,7 @@ KTEST(instances_choose, "instances.choose")
 /* Beside triggers and the profiler, which see calls in C as well. */
 KTEST(instances_beside, "instances.beside_triggers")
 {
+	KNEED_CLIENT(t, "profiler");
 	trace_test_reset();
 	KEXPECT_EQ(t, add_instance("a"), 0);
 	KEXPECT_EQ(t,

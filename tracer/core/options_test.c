@@ -91,6 +91,7 @@ static u64 calls_recorded(struct ktest_run *t, u64 *others)
 
 KTEST(files_pids, "tracefs.pids")
 {
+	KNEED_CLIENT(t, "graph");
 	u64 others, all = 100 * bit_count(cpus_online);
 	char text[64];
 
@@ -227,6 +228,7 @@ KTEST(options_fork_forgets, "options.fork_forgets")
 
 KTEST(options_event_fork, "options.event_fork")
 {
+	KNEED_CLIENT(t, "events");
 	trace_test_reset();
 	KEXPECT_EQ(t, trace_test_put("set_event", "sched_process_exit"), 0);
 	KEXPECT_EQ(t, entries_of_heirs("set_event_pid"), 1);

@@ -81,7 +81,8 @@ static void apply_tracer(bool clear)
 	/* C code looks at tracing_on itself, for a trigger or a warning may change it. */
 	u32 needs = clients_need();
 	bool triggers = needs & NEED_C || warning_ends_trace();
-	bool apart = needs & NEED_APART;
+	/* Where entries have numbers, a record that a filter refuses must not have one. */
+	bool apart = needs & NEED_APART || instance_counts(&trace_top);
 	bool in_c = calls_all_in_c(ops);
 	bool on = (trace_top.on || in_c || triggers) && !trace_top.pauses;
 	struct trace_ops *wanted = trace_wants(trace_top.tracer);

@@ -158,7 +158,7 @@ static struct triggers *list_new(unsigned int nr)
 	list->sites = site_bitmap_alloc();
 	list->first = kzalloc(site_capacity() * sizeof(u32));
 	list->switches =
-		kzalloc((__stop_events - __start_events) * sizeof(u32));
+		kzalloc((__stop_events - __start_events + 1) * sizeof(u32));
 	list->t[0].site = NO_SITE;
 	if (list->sites && list->first && list->switches)
 		return list;

@@ -86,6 +86,7 @@ static void go_on(void *pid)
  * goes on, the entry is the task's that runs. */
 KTEST(triggers_ring_stays, "triggers.ring_stays_after_traceoff")
 {
+	KNEED_CLIENT(t, "events");
 	unsigned int cpu = cpu_index();
 	const struct ring_entry *e;
 	struct trace_iter *it;
@@ -181,6 +182,7 @@ KTEST(triggers_count, "triggers.count")
 
 KTEST(triggers_graph, "triggers.function_graph")
 {
+	KNEED_CLIENT(t, "graph");
 	trace_test_reset();
 	trace_test_put("set_ftrace_filter", "victim_outer victim_call");
 	trace_test_put("current_tracer", "function_graph");
@@ -241,6 +243,7 @@ KTEST(triggers_refused, "triggers.wrong_words_change_nothing")
 /* Each CPU calls without a pause while its trigger comes and goes, by each strategy. */
 PATCH_TEST(triggers_load, "triggers.come_and_go")
 {
+	KNEED_CLIENT(t, "graph");
 	struct trace_worker w[MAX_CPUS];
 	unsigned long calls;
 	u64 before, after;
@@ -304,6 +307,7 @@ KTEST(triggers_count_kept, "triggers.count_is_kept_while_others_change")
 /* The trigger stands on a function that each of reset's own steps calls. */
 KTEST(triggers_reset, "triggers.reset_ends_with_recording_on")
 {
+	KNEED_CLIENT(t, "events");
 	trace_test_reset();
 	for (unsigned int i = 0; i < 3; i++) {
 		KEXPECT_EQ(t, add_function_trigger("mutex_lock:traceoff"), 0);
@@ -321,6 +325,7 @@ KTEST(triggers_reset, "triggers.reset_ends_with_recording_on")
 /* Each function has what was written of it, before and behind the call, in the order written. */
 KTEST(triggers_many, "triggers.many_stand_on_many_functions")
 {
+	KNEED_CLIENT(t, "events");
 	char *text = kmalloc(TEXT);
 
 	KASSERT(t, text);

@@ -286,9 +286,7 @@ bool events_apart(void)
 	for_each_event (e)
 		if (READ_ONCE(e->on) & ~1u)
 			return true;
-	/* Where entries have numbers, a record that a filter refuses must not have one. */
-	return event_triggers_apart() || triggers_switch_apart() ||
-	       instance_counts(&trace_top);
+	return event_triggers_apart() || triggers_switch_apart();
 }
 
 /*
@@ -303,6 +301,7 @@ static void set_special(struct event *e)
 				       stacks_are_wanted() ||
 				       event_triggers_any() || ring_triggers ||
 				       events_apart() || ring_apart ||
+				       instance_counts(&trace_top) ||
 				       event_pids_are_listed(&trace_top));
 }
 

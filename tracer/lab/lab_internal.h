@@ -168,7 +168,9 @@ int lab_own_switch(const struct lab_victim *v, const char *by, bool on);
 /* Count the calls of lab_victim_own, all or where trace_in_c says so, the calls and the returns
  * of lab_victim_return, in lab_calls[0] and [1]. */
 extern struct trace_ops lab_count_ops, lab_choose_ops, lab_return_ops;
-extern struct trace_ops lab_graph_ops; /* function_graph's. Nothing is counted */
+/* function_graph's, behind lab_own_graph(), unless its room is left out. Nothing is counted. */
+extern struct trace_ops lab_graph_ops;
+void lab_own_graph(void);
 /* Before each trial, on its CPU, interrupts off: its calls will find room in their page. A full
  * page is left to C, too rarely for a victim to be held there. */
 void lab_own_room(void);

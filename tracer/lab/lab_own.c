@@ -13,7 +13,6 @@
 #include <tracer/lab/lab_internal.h>
 #include <tracer/patch/keys.h>
 #include <tracer/patch/patch.h>
-#include <tracer/graph/graph.h>
 #include <tracer/ops/returns.h>
 #include <tracer/ops/ops.h>
 #include <tracer/ring/ring_internal.h>
@@ -67,9 +66,30 @@ struct trace_ops lab_return_ops = { .entry = trace_entry_return,
 				    .enter = count_entry,
 				    .leave = count_return };
 
+static bool enter_quietly(struct task_return *r, unsigned int depth)
+{
+	(void)depth;
+	r->clock = arch_clock();
+	return true;
+}
+PATCH_INDIRECT(trace_take_return, enter_quietly);
+
+static void leave_quietly(struct task_return *r, unsigned int depth)
+{
+	(void)r, (void)depth;
+}
+PATCH_INDIRECT(trace_returned, leave_quietly);
 struct trace_ops lab_graph_ops = { .entry = trace_entry_graph,
-				   .enter = graph_enter,
-				   .leave = graph_leave };
+				   .enter = enter_quietly,
+				   .leave = leave_quietly };
+
+void lab_own_graph(void)
+{
+	const struct tracer *t = trace_find("function_graph");
+
+	if (t)
+		lab_graph_ops = *t->ops;
+}
 
 void lab_own_room(void)
 {

@@ -239,6 +239,7 @@ bool lab_trap(struct trap_frame *f)
 	return true;
 }
 PATCH_INDIRECT(patch_trap, lab_trap);
+PATCH_INDIRECT_OPEN(lab_trap); /* a port may have no scheme with a breakpoint */
 
 /* ---- the case ---- */
 

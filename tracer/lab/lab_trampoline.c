@@ -130,6 +130,7 @@ static void check_reached(struct lab_case *c)
 /* Together the cases reach every instruction: the first begins, the last looks. */
 static void begin_change(struct lab_case *c)
 {
+	lab_own_graph();
 	if (c->arg == &changes[0])
 		memset(reached, 0, sizeof(reached));
 }

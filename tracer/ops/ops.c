@@ -23,6 +23,10 @@ PATCH_INDIRECT(trace_entry, trace_entry_call);
 PATCH_INDIRECT(trace_entry, trace_entry_choose);
 PATCH_INDIRECT(trace_entry, trace_entry_return);
 PATCH_INDIRECT(trace_entry, trace_entry_graph);
+/* What ops lead to. */
+PATCH_INDIRECT_OPEN(trace_entry_call);
+PATCH_INDIRECT_OPEN(trace_take_return);
+PATCH_INDIRECT_OPEN(trace_returned);
 
 struct trace_ops trace_ops_off = { .entry = trace_entry_off };
 

@@ -282,6 +282,7 @@ KTEST(ring_pid, "ring.task_of_an_event")
 /* While 0 is being written to tracing_on, a page's end is no end: the CPU has not heard of it. */
 KTEST(ring_off, "ring.events_until_the_cpu_hears")
 {
+	KNEED_CLIENT(t, "events");
 	trace_test_reset();
 	KEXPECT_EQ(t, trace_test_put("events/kmem/kmalloc/enable", "1"), 0);
 	trace_test_put("trace", "");

@@ -50,6 +50,7 @@ static void make_entries(struct ktest_run *t)
 
 KTEST(clock_numbers, "clock.counter_numbers_each_entry")
 {
+	KNEED_CLIENT(t, "graph");
 	static const char *const tracers[] = { "function", "function_graph" };
 
 	for (unsigned int i = 0; i < ARRAY_SIZE(tracers); i++) {

@@ -296,6 +296,7 @@ static struct ctl_handle *open_raw(struct ktest_run *t, const char *file)
  */
 KTEST(raw_snapshot, "raw.snapshot")
 {
+	KNEED_CLIENT(t, "latency");
 	struct ctl_handle *h;
 
 	KEXPECT_EQ(t, trace_test_victim(), 0);

@@ -111,6 +111,7 @@ KTEST(snapshot_errors, "snapshot.bad_input")
 
 KTEST(snapshot_memory, "snapshot.out_of_memory")
 {
+	KNEED_CLIENT(t, "events");
 	unsigned long kb = ring_kb(rings, 0);
 	struct mm_stats mm;
 
@@ -214,6 +215,7 @@ KTEST(snapshot_away, "snapshot.without_a_cpu")
 /* The call or the event that has the trigger is the last in its snapshot. */
 KTEST(snapshot_trigger_event, "snapshot.of_events")
 {
+	KNEED_CLIENT(t, "events");
 	char text[1200];
 
 	trace_test_reset();

@@ -25,8 +25,8 @@
 #include <tracer/sites/kept_off.h>
 #include <tracer/sites/sites.h>
 #include <tracer/core/calls.h>
+#include <tracer/core/event.h>
 #include <tracer/core/filter.h>
-#include <tracer/events/events.h>
 
 #define CALLS 10000u
 #define TURNS 8
@@ -352,10 +352,14 @@ static int put_calls(struct sink *out)
 	put_figure(out, "filtered_by_pid", cost_filtered(), "instructions", 30);
 	put_figure(out, "beside_an_instance", cost_beside(), "instructions",
 		   65);
-	put_triggers(out);
-	trace_select(&errors, "function_graph");
-	put_figure(out, "graph_call", cost_with(true), "instructions", 140);
-	put_figure(out, "graph_bytes", bytes_of_graph_call(), "bytes", 24);
+	if (&__start_events[0] < __stop_events)
+		put_triggers(out);
+	if (!trace_select(&errors, "function_graph")) {
+		put_figure(out, "graph_call", cost_with(true), "instructions",
+			   140);
+		put_figure(out, "graph_bytes", bytes_of_graph_call(), "bytes",
+			   24);
+	}
 	trace_select(&errors, "function");
 	return put_figure(out, "enable_one_name", cost_of_name(),
 			  "instructions", 5000);

@@ -8,12 +8,9 @@
 #include <kernel/lib/string.h>
 #include <kernel/time.h>
 #include <kernel/lock/mutex.h>
-#include <tracer/events/events.h>
-#include <tracer/latency/latency.h>
 #include <tracer/show/output.h>
 #include <tracer/show/snapshot.h>
 #include <tracer/patch/patch.h>
-#include <tracer/graph/graph.h>
 #include <tracer/ops/returns.h>
 #include <tracer/core/client.h>
 #include <tracer/core/filter.h>
@@ -141,6 +138,7 @@ static int trace_clock_write(struct ctl_handle *h, char *text)
 		in->clock = before;
 		clients_settings_changed(h);
 	}
+	trace_refresh();
 	ring_clear(in->buffer, cpus_present());
 	clients_trace_cleared(in, cpus_present());
 	if (!in->tracer->latency)

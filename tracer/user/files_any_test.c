@@ -81,6 +81,7 @@ static bool same_in_pieces(struct texts *texts, const char *path,
 
 KTEST(files_chunks, "tracefs.any_chunk_size")
 {
+	KNEED_CLIENT(t, "events");
 	test_all_files(t, 300, same_in_pieces);
 }
 
@@ -111,6 +112,7 @@ static bool refuses_nonsense(struct texts *texts, const char *path,
 
 KTEST(files_nonsense, "tracefs.any_file_refuses_nonsense")
 {
+	KNEED_CLIENT(t, "events");
 	test_all_files(t, 200, refuses_nonsense);
 }
 
@@ -142,5 +144,6 @@ static bool checks_only(struct texts *texts, const char *path, const char *name)
 
 KTEST(files_checks, "tracefs.a_check_changes_nothing")
 {
+	KNEED_CLIENT(t, "events");
 	test_all_files(t, 100, checks_only);
 }

@@ -106,6 +106,10 @@ static void try_number(struct ktest_run *t, unsigned int file,
 
 KTEST(files_numbers, "tracefs.numbers")
 {
+	KNEED_CLIENT(t, "graph");
+	KNEED_CLIENT(t, "events");
+	KNEED_CLIENT(t, "profiler");
+	KNEED_CLIENT(t, "latency");
 	trace_test_reset();
 	for (unsigned int f = 0; f < ARRAY_SIZE(files); f++) {
 		for (unsigned int i = 0; i < ARRAY_SIZE(numbers); i++) {

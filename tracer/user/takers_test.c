@@ -202,6 +202,7 @@ static void end_takers(struct ktest_run *t)
 
 KTEST(takers_pairs, "returns.each_taker_after_each")
 {
+	KNEED_CLIENT(t, "profiler");
 	KASSERT(t, begin_takers(t, false));
 	for (unsigned int a = 0; a < ARRAY_SIZE(takers); a++)
 		for (unsigned int b = 0; b < ARRAY_SIZE(takers); b++)
@@ -213,6 +214,7 @@ KTEST(takers_pairs, "returns.each_taker_after_each")
 /* The caller's CPU hears that the recording stops when it has made some more calls. */
 KTEST(takers_stop, "returns.recording_stops_at_once")
 {
+	KNEED_CLIENT(t, "profiler");
 	KASSERT(t, begin_takers(t, true));
 	for (unsigned int i = 0; i < 3; i++) {
 		select_taker(t, &takers[i]);

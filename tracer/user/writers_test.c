@@ -329,6 +329,10 @@ static void prepare_writer(struct ktest_run *t)
 
 KTEST(writers_gates, "writers.nothing_behind_a_closed_gate")
 {
+	KNEED_CLIENT(t, "graph");
+	KNEED_CLIENT(t, "events");
+	KNEED_CLIENT(t, "latency");
+	KNEED_CLIENT(t, "profiler");
 	task_set_affinity(current_task(), 1u << cpu_index());
 	for (unsigned int w = 0; w < ARRAY_SIZE(writers); w++) {
 		writer = &writers[w];
