@@ -32,8 +32,8 @@
  * PATCH_INDIRECT(), and a kernel without any of them calls nothing there.
  */
 #define PATCH_INDIRECT_OPEN(caller_fn)                                         \
-	static const struct patch_pair patch_open_##caller_fn                  \
-	REGISTER(patch_indirect) = { (caller_fn), NULL }
+	static const struct patch_pair patch_open_##caller_fn REGISTER(        \
+		patch_indirect) = { (caller_fn), NULL }
 
 struct patch_pair {
 	const void *caller, *target;

@@ -63,8 +63,8 @@ def lines_of(image) -> int:
     """Of the files of which the kernel is made, tests left out, with the headers of all."""
     objects = set(re.findall(r"^LOAD (\S+\.[cS]\.o)$",
                              image.path.with_suffix(".map").read_text(), re.M))
-    sources = {name for o in objects
-               for name in re.findall(r"[\w./]+\.[chS]\b", (ROOT / o).with_suffix(".d").read_text())}
+    sources = {name for o in objects for name in
+               re.findall(r"[\w./]+\.[chS]\b", (ROOT / o).with_suffix(".d").read_text())}
     return sum((ROOT / name).read_text().count("\n") for name in sources
                if (ROOT / name).is_relative_to(ROOT) and (ROOT / name).exists()
                and not re.search(r"_test\.c$|/test/|/testing\.|conform|^/", name))
