@@ -230,7 +230,9 @@ $(host)/tracefs: $(tracefs_srcs) $(wildcard tools/tracefs/*.h)
 
 # A trace read out of a guest's memory, by the tracer's own readers. The kernel's functions of the
 # C library's names have others here.
-tracer_srcs := kernel/lib/format.c kernel/lib/seq.c tracer/events/fields.c tracer/events/formats.c
+tracer_srcs := kernel/lib/format.c kernel/lib/seq.c tracer/ring/ring_decode.c \
+	$(patsubst %,tracer/show/%.c,output listing raw) tracer/events/fields.c \
+	tracer/events/formats.c tracer/graph/output_graph.c tracer/latency/output_latency.c
 tracer_objs := $(patsubst %.c,$(host)/%.o,$(tracer_srcs))
 $(tracer_objs): HOSTCFLAGS += -std=gnu2x -include tools/extract/machine.h \
 	-Dsnprintf=kernel_snprintf -Dvsnprintf=kernel_vsnprintf

@@ -8,12 +8,12 @@
 struct task **tasks;
 size_t nr_tasks;
 
-static s32 number_of(const struct trace_entry *e)
+static s32 number_of(const struct ring_entry *e)
 {
 	return e->pid ? e->pid : -1 - (s32)e->cpu;
 }
 
-struct task *task_of(const struct trace_entry *e)
+struct task *task_of(const struct ring_entry *e)
 {
 	s32 pid = number_of(e);
 
@@ -28,12 +28,12 @@ struct task *task_of(const struct trace_entry *e)
 	return tasks[nr_tasks++];
 }
 
-const char *task_name(const struct trace *t, const struct task *task)
+const char *task_name(const struct task *task)
 {
 	static char idle[24];
 
 	if (task->pid >= 0)
-		return trace_comm(t, task->pid);
+		return comm_of(task->pid);
 	snprintf(idle, sizeof(idle), "idle/%d", -1 - task->pid);
 	return idle;
 }
@@ -61,33 +61,33 @@ static void close_calls(struct task *task, u32 depth)
  * Is the return that of the call? It says to the tick when its call began, unless the guest left
  * sleep out of its time. Then it is, where nothing was lost since.
  */
-static bool is_return_of(const struct trace *t, const struct trace_entry *e,
+static bool is_return_of(const struct trace *t, const struct ring_entry *e,
 			 const struct call *call)
 {
 	if (call->ip != e->ip || !call->clock)
 		return false;
 	return call->clock == e->clock - e->ticks ||
-	       (!t->sleep_time && call->clock >= t->whole_from);
+	       (!trace_option(OPT_SLEEP_TIME) && call->clock >= t->whole_from);
 }
 
 /* The difference of two times that are cut to nanoseconds: so the times of calls nest. */
-u64 call_time(const struct trace *t, const struct trace_entry *e)
+u64 call_time(const struct ring_entry *e)
 {
-	return e->ns - trace_ns(t, e->clock - e->ticks);
+	return clock_to_ns(e->clock) - clock_to_ns(e->clock - e->ticks);
 }
 
 struct call *task_call(struct trace *t, struct task *task,
-		       const struct trace_entry *e)
+		       const struct ring_entry *e)
 {
 	struct call new = { .ip = e->ip, .depth = e->depth, .order = e->depth },
 		    *call;
-	u64 time = call_time(t, e);
+	u64 time = call_time(e);
 	size_t *open = &task->open[e->depth];
 
-	if (e->kind == GRAPH_ENTRY) {
+	if (e->graph == RING_GRAPH_ENTRY) {
 		close_calls(task, e->depth);
 		new.clock = e->clock;
-		new.start = e->ns;
+		new.start = clock_to_ns(e->clock);
 		new.order = GRAPH_DEPTHS + task->nr_calls;
 		call = add_call(task, &new);
 		*open = task->nr_calls;
@@ -99,21 +99,21 @@ struct call *task_call(struct trace *t, struct task *task,
 		call = &task->calls[*open - 1];
 		*open = 0;
 	} else {
-		new.start = e->ns - time;
+		new.start = clock_to_ns(e->clock) - time;
 		call = add_call(task, &new);
 	}
 	close_calls(task, e->depth);
-	call->end = e->ns;
+	call->end = clock_to_ns(e->clock);
 	call->time = time;
 	call->returned = true;
 	return call;
 }
 
-void task_note(struct task *task, const struct trace_entry *e)
+void task_note(struct task *task, const struct ring_entry *e)
 {
 	add_call(task, &(struct call){ .ip = e->ip,
-				       .start = e->ns,
-				       .end = e->ns,
+				       .start = clock_to_ns(e->clock),
+				       .end = clock_to_ns(e->clock),
 				       .depth = task->depth,
 				       .order = GRAPH_DEPTHS + task->nr_calls,
 				       .returned = true });

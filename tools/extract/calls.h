@@ -8,6 +8,8 @@
 
 #include "trace.h"
 
+#define GRAPH_DEPTHS 256
+
 struct call {
 	u64 ip, clock;	/* clock: of its entry. 0: the entry was lost */
 	u64 start, end; /* ns */
@@ -31,17 +33,17 @@ extern struct task **tasks;
 extern size_t nr_tasks;
 
 /* The task of an entry. */
-struct task *task_of(const struct trace_entry *e);
+struct task *task_of(const struct ring_entry *e);
 /* Its name, as it stands in files. */
-const char *task_name(const struct trace *t, const struct task *task);
+const char *task_name(const struct task *task);
 
-/* Nanoseconds that the call took whose GRAPH_RETURN is given. */
-u64 call_time(const struct trace *t, const struct trace_entry *e);
-/* Note a GRAPH_ENTRY or a GRAPH_RETURN. Returns the call, good until the task's next one. */
+/* Nanoseconds that the call took whose RING_GRAPH_RETURN is given. */
+u64 call_time(const struct ring_entry *e);
+/* Note a call or a return of the call graph. Returns the call, good until the task's next one. */
 struct call *task_call(struct trace *t, struct task *task,
-		       const struct trace_entry *e);
+		       const struct ring_entry *e);
 /* Note a CALL, which takes no time, inside the calls that are open. */
-void task_note(struct task *task, const struct trace_entry *e);
+void task_note(struct task *task, const struct ring_entry *e);
 /* When all are noted: each task's calls whose return was not lost, an outer call before the calls
  * that it made. */
 void tasks_sort(void);

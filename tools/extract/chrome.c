@@ -17,7 +17,7 @@ static void put_string(const char *text, size_t len, FILE *f)
 	json_decref(s);
 }
 
-static void put_common(const struct trace_entry *e, const char *phase, u64 ns,
+static void put_common(const struct ring_entry *e, const char *phase, u64 ns,
 		       FILE *f)
 {
 	fprintf(f, ",\n{\"ph\":\"%s\",\"pid\":0,\"tid\":%d,\"ts\":%llu.%03llu",
@@ -25,91 +25,80 @@ static void put_common(const struct trace_entry *e, const char *phase, u64 ns,
 		(unsigned long long)(ns % 1000));
 }
 
-static void put_name(const struct trace *t, u64 ip, FILE *f)
+static void put_name(u64 ip, FILE *f)
 {
 	fputs(",\"name\":\"", f);
-	put_function(t, ip, ip, f);
+	put_function(ip, ip, f);
 	fputs("\"", f);
 }
 
-static void put_text(const struct trace *t, const struct trace_entry *e,
+static void put_text(const struct ring_entry *e, const struct event *event,
 		     FILE *f)
 {
-	const struct event *event = find_event(t, e->id);
-	char *text = NULL;
-	size_t len = 0;
-	FILE *to;
+	struct seq s = { 0 };
 
-	if (e->kind == MARKER) {
-		fputs(",\"name\":\"tracing_mark_write\",\"args\":{\"text\":",
-		      f);
-		put_string((const char *)e->bytes, e->len, f);
-	} else {
-		to = open_memstream(&text, &len);
-		if (!to)
-			errx(1, "out of memory");
-		if (e->kind == RAW)
-			text_of_raw(t, e, to);
-		else
-			record_text(t, event, e->bytes, e->len, to);
-		fclose(to);
-		fprintf(f, ",\"name\":\"%s\",\"args\":{\"text\":",
-			e->kind == RAW ? "raw_data" : event->name);
-		put_string(text, len, f);
-		free(text);
-	}
+	if (event)
+		record_text(event, e, &s);
+	else
+		trace_marker_text(&s, e, e->len);
+	fprintf(f, ",\"name\":\"%s\",\"args\":{\"text\":",
+		event  ? event->name :
+		e->raw ? "raw_data" :
+			 "tracing_mark_write");
+	put_string(s.buf, s.len, f);
 	fprintf(f, ",\"cpu\":%u}", e->cpu);
 }
 
 /* A moment of a task. */
-static void put_instant(const struct trace *t, const struct trace_entry *e,
+static void put_instant(const struct ring_entry *e, const struct event *event,
 			FILE *f)
 {
-	put_common(e, "i", e->ns, f);
-	if (e->kind == CALL) {
-		put_name(t, e->ip, f);
+	put_common(e, "i", clock_to_ns(e->clock), f);
+	if (is_call(e)) {
+		put_name(e->ip, f);
 		fputs(",\"args\":{\"caller\":\"", f);
-		put_function(t, e->parent, e->parent - 1, f);
+		put_function(e->parent, e->parent - 1, f);
 		fprintf(f, "\",\"cpu\":%u}", e->cpu);
 	} else {
-		put_text(t, e, f);
+		put_text(e, event, f);
 	}
 	fputs(",\"s\":\"t\"}", f);
 }
 
 /* A mark across all tasks: from here back, so many entries of the CPU are missing. */
-static void put_lost(const struct trace_entry *e, FILE *f)
+static void put_lost(const struct ring_entry *e, u64 lost, FILE *f)
 {
-	put_common(e, "i", e->ns, f);
+	put_common(e, "i", clock_to_ns(e->clock), f);
 	fprintf(f,
 		",\"name\":\"CPU:%u [%llu EVENTS DROPPED]\","
 		"\"args\":{\"cpu\":%u,\"lost\":%llu},\"s\":\"g\"}",
-		e->cpu, (unsigned long long)(e->lost + e->overwritten), e->cpu,
-		(unsigned long long)(e->lost + e->overwritten));
+		e->cpu, (unsigned long long)lost, e->cpu,
+		(unsigned long long)lost);
 }
 
-static void put_entry(struct trace *t, const struct trace_entry *e, FILE *f)
+static void put_entry(const struct trace *t, const struct ring_entry *e,
+		      FILE *f)
 {
+	const struct event *event = e->event ? find_event(e->event) : NULL;
 	u64 time;
 
-	if (e->lost + e->overwritten)
-		put_lost(e, f);
-	if (e->kind == GRAPH_RETURN) {
-		time = call_time(t, e);
-		put_common(e, "X", e->ns - time, f);
-		put_name(t, e->ip, f);
+	if (t->lost)
+		put_lost(e, t->lost, f);
+	if (e->graph == RING_GRAPH_RETURN) {
+		time = call_time(e);
+		put_common(e, "X", clock_to_ns(e->clock) - time, f);
+		put_name(e->ip, f);
 		fprintf(f, ",\"dur\":%llu.%03llu,\"args\":{\"cpu\":%u}}",
 			(unsigned long long)(time / 1000),
 			(unsigned long long)(time % 1000), e->cpu);
-	} else if (e->kind == CALL || e->kind == MARKER || e->kind == RAW ||
-		   e->kind == EVENT) {
-		put_instant(t, e, f);
+	} else if (is_call(e) || e->text || event) {
+		put_instant(e, event, f);
 	}
 }
 
 void write_chrome(struct trace *t, FILE *f)
 {
-	const struct trace_entry *e;
+	const struct ring_entry *e;
 
 	fprintf(f,
 		"{\"displayTimeUnit\":\"ns\","
@@ -117,11 +106,11 @@ void write_chrome(struct trace *t, FILE *f)
 		"\"traceEvents\":[\n"
 		"{\"ph\":\"M\",\"pid\":0,\"name\":\"process_name\","
 		"\"args\":{\"name\":\"nopl\"}}",
-		t->tracer, t->clock_name);
+		t->in->tracer->name, t->clock_name);
 	while ((e = trace_next(t)))
 		put_entry(t, e, f);
 	for (size_t i = 0; i < nr_tasks; i++) {
-		const char *name = task_name(t, tasks[i]);
+		const char *name = task_name(tasks[i]);
 
 		fprintf(f,
 			",\n{\"ph\":\"M\",\"pid\":0,\"tid\":%d,"

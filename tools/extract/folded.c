@@ -55,16 +55,16 @@ static FILE *begin_stack(char **stack, size_t *len, const char *name)
 }
 
 /* The function tracer: how often a function was called from another. */
-static void fold_call(const struct trace *t, const struct trace_entry *e)
+static void fold_call(const struct ring_entry *e)
 {
 	char *stack;
 	size_t len;
-	FILE *f = begin_stack(&stack, &len, task_name(t, task_of(e)));
+	FILE *f = begin_stack(&stack, &len, task_name(task_of(e)));
 
 	fputc(';', f);
-	put_function(t, e->parent, e->parent - 1, f);
+	put_function(e->parent, e->parent - 1, f);
 	fputc(';', f);
-	put_function(t, e->ip, e->ip, f);
+	put_function(e->ip, e->ip, f);
 	fclose(f);
 	add_folded(stack, 1 + e->repeats);
 }
@@ -81,8 +81,7 @@ static u64 time_of(const struct call *call)
 }
 
 /* Nanoseconds of a stack of calls, less those in deeper calls. */
-static void fold_stack(const struct trace *t, const struct task *task,
-		       const struct open *open, u32 n)
+static void fold_stack(const struct task *task, const struct open *open, u32 n)
 {
 	const struct open *last = &open[n - 1];
 	u64 time = time_of(last->call);
@@ -93,20 +92,20 @@ static void fold_stack(const struct trace *t, const struct task *task,
 
 	if (!last->call->returned)
 		return;
-	f = begin_stack(&stack, &len, task_name(t, task));
+	f = begin_stack(&stack, &len, task_name(task));
 	for (u32 i = 0; i < n; i++, depth++) {
 		/* The calls between were recorded by no entry that is left. */
 		if (open[i].call->depth > depth)
 			fputs(";[lost]", f);
 		depth = open[i].call->depth;
 		fputc(';', f);
-		put_function(t, open[i].call->ip, open[i].call->ip, f);
+		put_function(open[i].call->ip, open[i].call->ip, f);
 	}
 	fclose(f);
 	add_folded(stack, time > last->inner ? time - last->inner : 0);
 }
 
-static void fold_task(const struct trace *t, const struct task *task)
+static void fold_task(const struct task *task)
 {
 	struct open open[GRAPH_DEPTHS + 1];
 	u32 n = 0;
@@ -115,45 +114,46 @@ static void fold_task(const struct trace *t, const struct task *task)
 		const struct call *call = &task->calls[i];
 
 		for (; n && call_is_over(open[n - 1].call, call); n--)
-			fold_stack(t, task, open, n);
+			fold_stack(task, open, n);
 		if (n)
 			open[n - 1].inner += time_of(call);
 		open[n++] = (struct open){ call, 0 };
 	}
 	for (; n; n--)
-		fold_stack(t, task, open, n);
+		fold_stack(task, open, n);
 }
 
 /* A line without weight. */
-static void fold_lost(const struct cursor *c)
+static void fold_lost(unsigned int cpu)
 {
 	char *stack;
 	size_t len;
 	FILE *f;
 
-	if (!cursor_lost(c))
+	if (!ring_lost(cpu))
 		return;
 	f = begin_stack(&stack, &len, "[lost]");
-	fprintf(f, ";CPU:%u [%llu EVENTS DROPPED]", c->cpu,
-		(unsigned long long)cursor_lost(c));
+	fprintf(f, ";CPU:%u [%llu EVENTS DROPPED]", cpu,
+		(unsigned long long)ring_lost(cpu));
 	fclose(f);
 	add_folded(stack, 0);
 }
 
 void write_folded(struct trace *t, FILE *f)
 {
-	const struct trace_entry *e;
+	const struct ring_entry *e;
 
 	while ((e = trace_next(t)))
-		if (e->kind == CALL)
-			fold_call(t, e);
-		else if (e->kind == GRAPH_ENTRY || e->kind == GRAPH_RETURN)
+		if (is_call(e))
+			fold_call(e);
+		else if (e->graph == RING_GRAPH_ENTRY ||
+			 e->graph == RING_GRAPH_RETURN)
 			task_call(t, task_of(e), e);
 	tasks_sort();
 	for (size_t i = 0; i < nr_tasks; i++)
-		fold_task(t, tasks[i]);
-	for (unsigned int i = 0; i < t->nr_cursors; i++)
-		fold_lost(&t->cursors[i]);
+		fold_task(tasks[i]);
+	for (unsigned int cpu = 0; cpu < nr_cpus; cpu++)
+		fold_lost(cpu);
 	folded_to = f;
 	twalk(folded, show_folded);
 }

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <tracer/show/lines.h>
 
 #define FIELDS_MAX 16
 /* As far behind a record's beginning as 16 bits of a word in it can lead. */
@@ -40,6 +41,8 @@ static const struct event_field *read_fields(const struct trace *t,
 	return fields;
 }
 
+static struct trace *trace;
+
 static void add_event(struct trace *t, const struct event *e)
 {
 	t->events = array_grow(t->events, t->nr_events, sizeof(*e));
@@ -54,6 +57,7 @@ void formats_read(struct trace *t)
 	const struct own_format *own = own_formats;
 	struct event e;
 
+	trace = t;
 	if (guest_enumerator(t->g, "event_kind", "EVENT_ALL_KINDS") !=
 	    EVENT_ALL_KINDS)
 		errx(1, "%s: other kinds of fields than this program's",
@@ -106,12 +110,13 @@ static void check_text(struct event *e)
 	e->checked = true;
 }
 
-const struct event *find_event(const struct trace *t, u32 id)
+const struct event *find_event(u32 id)
 {
-	for (unsigned int i = 0; i < t->nr_events; i++)
-		if (t->events[i].id == id) {
-			check_text(&t->events[i]);
-			return &t->events[i];
+	for (struct event *e = trace->events, *end = e + trace->nr_events;
+	     e < end; e++)
+		if (e->id == id) {
+			check_text(e);
+			return e;
 		}
 	return NULL;
 }
@@ -135,24 +140,34 @@ void for_each_word(const struct trace *t,
 }
 
 /* Behind the record there are zeros as far as it can lead, and before it. */
-void record_text(const struct trace *t, const struct event *e,
-		 const uint8_t *record, u32 len, FILE *f)
+void record_text(const struct event *event, const struct ring_entry *e,
+		 struct seq *s)
 {
 	static char room[EVENT_COMMON + RECORD_REACH + EVENT_COMMON];
-	struct seq s = { 0 };
 
-	(void)t;
-	memcpy(room + EVENT_COMMON, record, len);
-	event_show(&s, e->fields, e->text, room + EVENT_COMMON);
-	memset(room + EVENT_COMMON, 0, len);
-	fwrite(s.buf, s.len, 1, f);
+	memcpy(room + EVENT_COMMON, e->record, e->len - 4);
+	event_show(s, event->fields, event->text, room + EVENT_COMMON);
+	memset(room + EVENT_COMMON, 0, e->len - 4);
 }
 
-void event_format(const struct trace *t, const struct event *e, FILE *f)
+static bool show_event(struct seq *s, const struct ring_entry *e)
+{
+	const struct event *event =
+		e->event < RING_FIRST_EVENT ? NULL : find_event(e->event);
+
+	if (!event)
+		return false;
+	seq_printf(s, "%s: ", event->name);
+	record_text(event, e, s);
+	return true;
+}
+TRACE_LINES(events, .event = show_event);
+
+void event_format(const struct event *e, FILE *f)
 {
 	struct seq s = { 0 };
 
-	e = find_event(t, e->id);
+	e = find_event(e->id);
 	for (unsigned int at = 0;
 	     event_show_file(at, &s, e->name, e->id, e->fields, e->text);
 	     at++, s.len = 0)

@@ -23,15 +23,28 @@
 /* Its byte order, and the bytes of its long. */
 extern bool machine_big_endian;
 extern unsigned int machine_long;
+extern unsigned long machine_text; /* the address of its _text */
 
 #define STORED_BIG_ENDIAN machine_big_endian
 #define STORED_LONG machine_long
+#define STORED_TEXT machine_text
 #define STORED_LONGS(n) (0x80 | (n))
 #define STORED_SIZE(size) ((size)&0x80 ? ((size)&0x7f) * STORED_LONG : (size))
 
 static inline long stored_long(s64 v)
 {
 	return STORED_LONG == 4 ? (s32)v : v;
+}
+static inline u32 stored_u32(const u32 *p)
+{
+	return STORED_BIG_ENDIAN == (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__) ?
+		       *p :
+		       __builtin_bswap32(*p);
+}
+static inline void store_number(void *to, u64 v, unsigned int size)
+{
+	for (unsigned int i = 0; i < size; i++)
+		((u8 *)to)[i] = v >> 8 * (STORED_BIG_ENDIAN ? size - 1 - i : i);
 }
 const char *stored_text(u64 addr);
 
@@ -43,6 +56,13 @@ const char *stored_text(u64 addr);
 struct mutex;
 extern unsigned int nr_cpus;
 
+#include <kernel/irq.h>
 #include <tracer/base/instance.h>
+#include <tracer/show/files_marker.h>
+
+/* The guest's addresses of these. */
+extern unsigned long machine_irq_event, machine_mark_write;
+#define irq_event machine_irq_event
+#define tracing_mark_write machine_mark_write
 
 #endif

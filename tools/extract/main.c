@@ -145,6 +145,6 @@ int main(int argc, char **argv)
 		write_file(&t, format, output);
 	else
 		write_uftrace(&t, output);
-	trace_say_lost(&t);
+	rings_say_lost();
 	return 0;
 }

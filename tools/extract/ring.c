@@ -1,355 +1,294 @@
 /* SPDX-License-Identifier: MIT */
-/* One CPU's ring in a guest's memory: ring.h. tracer/ring/ring.h describes it. */
-#include "ring.h"
+/*
+ * The rings of a guest, page by page, for the tracer's readers (tracer/ring/ring_read.h). Each
+ * number of a page is looked at once, where the page is copied: the readers trust their input.
+ */
+#include "trace.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-/* Of an entry, as far as the kernel makes them, and so that each fits into a page of trace.dat. */
-#define MOST_SLOTS 200
-#define REPEATS_BYTES 20 /* struct ring_repeats */
+struct ring rings[MAX_CPUS];
 
-/* ---- Numbers of a page ----------------------------------------------------------- */
-
-static u32 word(const struct trace *t, const uint8_t *p)
-{
-	return image_number(&t->g->im, p, 4);
-}
-
-static u64 field_of(const struct trace *t, u64 at, const char *name)
-{
-	return guest_get(t->g, at, "ring", name);
-}
-
-/* A member of the page that has been copied. */
-static u64 in_page(const struct trace *t, const struct cursor *c,
-		   const char *name)
-{
-	struct member m = guest_member(t->g, "ring_page", name);
-
-	return image_number(&t->g->im, c->page + m.at, m.size);
-}
-
-static const uint8_t *slot(const struct trace *t, const struct cursor *c, u32 i)
-{
-	return c->page + t->slots_at + (size_t)i * RING_EVENT_SIZE;
-}
+/* Of each ring, what the host alone needs. */
+static struct place {
+	const struct guest *g;
+	u64 pages;  /* the address of the pages' addresses. 0: there are none */
+	u64 writer; /* the address of its next slot. 0: it has no writer */
+	u64 gaps,
+		lost_pages; /* of the last cursor: entries, and pages, passed over */
+	u32 complained; /* about all pages before this one */
+} places[MAX_CPUS];
 
 /* ---- Pages ----------------------------------------------------------------------- */
 
-static bool page_is(const struct trace *t, const struct cursor *c, u64 addr)
+static u64 page_address(const struct place *p, const struct ring *r, u32 seq)
 {
-	u64 state = guest_get(t->g, addr, "ring_page", "state");
-
-	return RING_STATE_GEN((u32)state) == RING_GEN(c->seq);
+	return guest_pointer(p->g, p->pages + (u64)(seq % r->nr) * STORED_LONG);
 }
 
-/* Pages of a snapshot that was cleared belong to no ring. The last one says that it is empty. */
-static bool is_empty(const struct trace *t, u64 addr)
+static u32 state_of(const struct place *p, u64 addr)
 {
-	u64 state = guest_get(t->g, addr, "ring_page", "state");
-
-	return RING_STATE_GEN((u32)state) == RING_NOBODY &&
-	       !guest_get(t->g, addr, "ring_page", "used");
+	return guest_number(p->g, addr + offsetof(struct ring_page, state), 4);
 }
 
 /* How many slots of the page at addr are written. */
-static u32 slots_used(const struct trace *t, const struct cursor *c, u64 addr)
+static u32 slots_used(const struct place *p, u64 addr)
 {
-	u64 first = addr + guest_member(t->g, "ring_page", "slots").at;
+	u64 first = addr + offsetof(struct ring_page, slots);
 
-	if (c->writer >= first &&
-	    c->writer <= first + RING_SLOTS * RING_EVENT_SIZE)
-		return (c->writer - first) / RING_EVENT_SIZE;
-	return guest_get(t->g, addr, "ring_page", "used");
+	if (p->writer >= first &&
+	    p->writer <= first + RING_SLOTS * RING_EVENT_SIZE)
+		return (p->writer - first) / RING_EVENT_SIZE;
+	return guest_number(p->g, addr + offsetof(struct ring_page, used), 2);
 }
 
-/*
- * Copy page number seq. false: it does not hold that page. The guest may be running:
- * what says whether the page is still the same is looked at after the copy, too.
- */
-static bool copy_page(const struct trace *t, struct cursor *c)
+/* Pages of a snapshot that was cleared belong to no ring. The last one says that it is empty. */
+static bool is_empty(const struct place *p, u64 addr)
 {
-	u64 addr = guest_pointer(
-		t->g, c->pages + (u64)(c->seq % c->nr) * t->g->im.pointer_size);
-	const uint8_t *p = guest_at(t->g, addr, PAGE_BYTES);
+	return RING_STATE_GEN(state_of(p, addr)) == RING_NOBODY &&
+	       !slots_used(p, addr);
+}
 
-	c->used = c->consumed = 0;
-	if (p && c->seq == c->head && is_empty(t, addr))
+/* Is the entry whole whose first slot is e, of `room` slots that are left, and has it the form that
+ * the kernel gives it? */
+static bool is_sound(const struct ring_event *e, u32 room)
+{
+	u32 ip = stored_u32(&e->ip) >> 8, w2 = stored_u32(&e->parent);
+	u32 len = w2 >> 8, least = 0;
+
+	if (ip == RING_TIME || ip == RING_TASK || ip == RING_COUNT)
 		return true;
-	if (!p || !page_is(t, c, addr))
+	if (ring_more_slots(ip, len) >= room)
 		return false;
-	c->used = slots_used(t, c, addr);
-	if (c->used > RING_SLOTS)
-		return false;
-	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	memcpy(c->page, p, PAGE_BYTES);
-	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	if (!page_is(t, c, addr))
-		return false;
-	c->consumed = RING_STATE_SLOTS((u32)in_page(t, c, "state"));
-	return c->consumed <= c->used;
-}
-
-static void begin_page(const struct trace *t, struct cursor *c)
-{
-	u64 before;
-
-	c->at = 0;
-	if (!c->used)
-		return;
-	before = in_page(t, c, "before");
-	c->base = in_page(t, c, "base");
-	c->number = 0;
-	c->pid = in_page(t, c, "pid");
-	if (!c->fresh && before > c->position) {
-		c->lost += before - c->position;
-		c->gaps += before - c->position;
-	}
-	c->position = before;
-	c->fresh = false;
-}
-
-/* ---- Entries --------------------------------------------------------------------- */
-
-static u32 more_slots(enum kind kind, u32 ip, u32 len)
-{
 	if (ip == RING_RETURN)
-		return 1;
-	if (kind == MARKER || kind == RAW || kind == STACK || kind == EVENT ||
-	    ip == RING_REPEATS)
-		return RING_MORE_SLOTS(len);
-	return 0;
-}
-
-static enum kind kind_of(u32 ip, u32 w2)
-{
-	u32 parent = w2 >> 8;
-
-	if (ip == RING_MARK)
-		return MARKER;
-	if (ip == RING_RAW)
-		return RAW;
-	if (ip == RING_STACK)
-		return STACK;
-	if (ip == RING_RETURN)
-		return GRAPH_RETURN;
-	if (RING_IS_EVENT(ip))
-		return EVENT;
+		return (stored_u32(&e[1].parent) & 0xff) < TASK_RETURNS;
 	if (ip == RING_REPEATS)
-		return CALL;
-	if (w2 & RING_RETURNED)
-		return GRAPH_RETURN;
-	return parent >= RING_ENTRY(0) ? GRAPH_ENTRY : CALL;
+		least = sizeof(struct ring_repeats);
+	else if (ip == RING_EVENT(RING_SWITCH) || ip == RING_EVENT(RING_WAKEUP))
+		least = 4 + sizeof(struct ring_switch);
+	else if (ip == RING_RAW || RING_IS_EVENT(ip))
+		least = 4;
+	else if (ip != RING_MARK && ip != RING_STACK)
+		return !(w2 & RING_RETURNED) ||
+		       RING_RETURN_DEPTH(w2) < TASK_RETURNS;
+	return len >= least && len <= RING_MARK_MAX;
+}
+
+static u32 sound_slots(const struct ring_page *page, u32 used)
+{
+	const struct ring_event *e;
+	u32 at = 0;
+
+	while (at < used && is_sound(&page->slots[at], used - at)) {
+		e = &page->slots[at];
+		at += 1 + ring_more_slots(stored_u32(&e->ip) >> 8,
+					  stored_u32(&e->parent) >> 8);
+	}
+	return at;
+}
+
+/* The numbers of a page's header, as the host has them. */
+static void read_page_header(const struct place *p, struct ring_page *page)
+{
+#define NATIVE(member)                                                         \
+	page->member = image_number(&p->g->im, (const uint8_t *)&page->member, \
+				    sizeof(page->member))
+	NATIVE(base);
+	NATIVE(before);
+	NATIVE(state);
+	NATIVE(pid);
 }
 
 /*
- * Decode the slot at c->at, and go behind it. 1: an entry. 0: not one. -1: the rest of the
- * page makes no sense.
+ * Copy page number seq. Else the reason why not. The guest may be running: what says whether the
+ * page is still the same is looked at after the copy, too.
  */
-static int decode(const struct trace *t, struct cursor *c)
+static const char *copy_page(const struct place *p, struct ring_cursor *c,
+			     u32 seq)
 {
-	const uint8_t *p = slot(t, c, c->at), *more = p + RING_EVENT_SIZE;
-	u32 delta = word(t, p), w1 = word(t, p + 4), w2 = word(t, p + 8);
-	u32 ip = w1 >> 8, parent = w2 >> 8; /* parent, or a length */
-	u64 text = t->g->im.text;
-	struct trace_entry *e = &c->entry;
-	u64 lost = e->lost;
-	u32 skip;
+	static const char gone[] =
+		"it is being written, or is no page of the ring";
+	u64 addr = page_address(p, c->ring, seq);
+	const uint8_t *page = guest_at(p->g, addr, PAGE_SIZE);
+	u32 used;
 
-	if (ip == RING_TIME || ip == RING_TASK || ip == RING_COUNT) {
-		if (ip == RING_TIME)
-			c->base = (u64)w2 << 32 | delta;
-		else if (ip == RING_COUNT)
-			c->number = (u64)w2 << 32 | delta;
-		else
-			c->pid = w2;
-		c->at++;
-		return 0;
-	}
-	*e = (struct trace_entry){
-		.kind = kind_of(ip, w2),
-		.clock = c->base + delta,
-		.number = c->number,
-		.cpu = c->cpu,
-		.pid = c->pid,
-		.context = (w1 & 0xff) | (w2 & 0xff) << 8,
-		.lost = lost,
-	};
-	skip = more_slots(e->kind, ip, parent);
-	if (c->at + 1 + skip > c->used || skip > MOST_SLOTS ||
-	    (ip == RING_REPEATS && parent < REPEATS_BYTES) ||
-	    (ip == RING_RAW && parent < 4))
-		return -1;
-	c->at += 1 + skip;
-	c->position++;
-	e->ns = trace_ns(t, e->clock);
-	if (ip == RING_REPEATS) {
-		e->ip = text + word(t, more);
-		e->parent = text + word(t, more + 4);
-		e->repeats = word(t, more + 8);
-		e->last = (u64)word(t, more + 16) << 32 | word(t, more + 12);
-	} else if (e->kind == GRAPH_RETURN && ip != RING_RETURN) {
-		e->context &= ~(RING_RETURNED << 8);
-		e->ip = text + ip;
-		e->ticks = RING_RETURN_TICKS(w2);
-		e->depth = RING_RETURN_DEPTH(w2);
-	} else if (e->kind == GRAPH_RETURN) {
-		e->ip = text + parent;
-		e->ticks = (u64)word(t, more + 4) << 32 | word(t, more);
-		e->depth = word(t, more + 8) & 0xff;
-		e->missed = word(t, more + 8) >> 8;
-	} else if (e->kind == GRAPH_ENTRY) {
-		e->ip = text + ip;
-		e->depth = parent - RING_ENTRY(0);
-	} else if (e->kind == CALL) {
-		e->ip = text + ip;
-		e->parent = text + parent;
-	} else {
-		e->bytes = more;
-		e->len = parent;
-	}
-	if (e->kind == EVENT) {
-		/* The record is aligned to 8, as its page is. */
-		u32 pad = (more - c->page) & 4;
-
-		e->id = ip - (u32)RING_TYPE(0);
-		e->bytes += pad;
-		e->len -= e->len < 4 ? e->len : 4;
-		if (!find_event(t, e->id))
-			e->kind = UNKNOWN;
-	}
-	return 1;
+	if (page && seq == c->ring->head && is_empty(p, addr))
+		return NULL;
+	if (!page || RING_STATE_GEN(state_of(p, addr)) != RING_GEN(seq))
+		return gone;
+	used = slots_used(p, addr);
+	if (used > RING_SLOTS)
+		return gone;
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	memcpy(c->copy, page, PAGE_SIZE);
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	read_page_header(p, c->copy);
+	if (RING_STATE_GEN(state_of(p, addr)) != RING_GEN(seq) ||
+	    RING_STATE_SLOTS(c->copy->state) > used)
+		return gone;
+	c->copied = sound_slots(c->copy, used);
+	return c->copied < used ? "an entry is not whole" : NULL;
 }
 
-/* The rest of the page is passed over. */
-static void spoilt(struct cursor *c, const char *why)
+/* Make the next page that of the cursor. False: there are no more. */
+static bool next_page(struct ring_cursor *c)
 {
-	fprintf(stderr, "extract: CPU %u, page %u: %s; skipped\n", c->cpu,
-		c->seq, why);
-	c->lost_pages++;
-	c->at = c->used = 0;
-}
+	struct place *p = &places[c->cpu];
+	const struct ring *r = c->ring;
+	u64 lost = c->lost;
+	u32 seq = c->seq;
+	const char *wrong;
 
-bool cursor_peek(const struct trace *t, struct cursor *c)
-{
-	int found;
-
-	while (!c->has) {
-		while (c->at < c->used && !c->has) {
-			found = decode(t, c);
-			if (found < 0)
-				spoilt(c, "an entry is not whole");
-			c->has = found > 0 && c->at > c->consumed;
-		}
-		if (c->has)
-			break;
-		c->at = c->used = 0;
-		if (!c->pages || c->next - c->tail > c->head - c->tail)
-			return false;
-		c->seq = c->next++;
-		if (copy_page(t, c))
-			begin_page(t, c);
-		else
-			spoilt(c, "it is being written, or is no page of the "
-				  "ring");
+	c->at = c->copied = 0;
+	if (!p->pages || seq - r->tail > r->head - r->tail)
+		return false;
+	c->seq++;
+	wrong = copy_page(p, c, seq);
+	if (wrong) {
+		if ((s32)(seq - p->complained) >= 0)
+			fprintf(stderr,
+				"extract: CPU %u, page %u: %s; skipped\n",
+				c->cpu, seq, wrong);
+		p->complained = seq + 1;
+		p->lost_pages++;
 	}
-	c->entry.lost = c->lost;
-	c->entry.overwritten = c->begun ? 0 : c->overwritten;
+	if (c->copied)
+		ring_decode_page(c);
+	p->gaps += c->lost - lost;
 	return true;
 }
 
-const struct trace_entry *cursor_take(struct cursor *c)
+/* ---- Cursors: tracer/ring/ring_read.h -------------------------------------------- */
+
+int ring_cursor_open(struct ring_cursor *c, const struct ring *set,
+		     unsigned int cpu, bool bounded)
 {
-	c->has = false;
-	c->begun = true;
-	c->lost = 0;
-	return &c->entry;
+	struct place *p = &places[cpu];
+
+	*c = (struct ring_cursor){ .ring = &set[cpu], .cpu = cpu };
+	c->copy = aligned_alloc(16, PAGE_SIZE);
+	if (!c->copy)
+		errx(1, "out of memory");
+	ring_cursor_restart(c);
+	if (!bounded)
+		c->lost = c->ring->overwritten;
+	p->gaps = p->lost_pages = 0;
+	return 0;
 }
 
-const struct trace_entry *cursor_next(struct trace *t, struct cursor *c)
+void ring_cursor_restart(struct ring_cursor *c)
 {
-	return cursor_peek(t, c) ? cursor_take(c) : NULL;
+	*c = (struct ring_cursor){
+		.ring = c->ring,
+		.cpu = c->cpu,
+		.seq = c->ring->tail, /* the page that comes next */
+		.fresh = true,
+		.copy = c->copy,
+	};
 }
 
-/* The task may have run on another CPU in between: as in tracer/ring/ring_read.c. */
-static bool is_arrival(const struct trace *t, const uint8_t *p, s32 pid)
+void ring_cursor_close(struct ring_cursor *c)
 {
-	u32 w1 = word(t, p + 4);
-
-	return w1 >> 8 == RING_TASK && (s32)word(t, p + 8) == pid &&
-	       !(w1 & RING_STAYED);
+	free(c->copy);
 }
 
-void cursor_join(const struct trace *t, struct cursor *c)
+void ring_cursor_begin(struct ring_cursor *c)
 {
-	struct trace_entry entry = c->entry;
-	u64 base = c->base, position = c->position, number = c->number;
-	u32 at = c->at;
-	s32 pid = c->pid;
-	bool moved = false;
-	int found = 0;
+	(void)c;
+}
 
-	while (!found && c->at < c->used) {
-		moved |= is_arrival(t, slot(t, c, c->at), entry.pid);
-		found = decode(t, c);
+void ring_cursor_end(struct ring_cursor *c)
+{
+	(void)c;
+}
+
+bool ring_cursor_peek(struct ring_cursor *c)
+{
+	while (!c->after)
+		if (c->at >= c->copied) {
+			if (!next_page(c))
+				return false;
+		} else if (ring_decode_slot(c) &&
+			   c->at > RING_STATE_SLOTS(c->copy->state)) {
+			c->after = c->at;
+		}
+	return true;
+}
+
+bool ring_cursor_take(struct ring_cursor *c)
+{
+	c->after = 0;
+	return true;
+}
+
+void ring_stats(const struct ring *set, unsigned int cpu, struct ring_stats *s)
+{
+	const struct place *p = &places[cpu];
+	const struct ring *r = &set[cpu];
+	u64 addr;
+
+	*s = (struct ring_stats){ .overwritten = r->overwritten };
+	for (u32 seq = r->tail; p->pages && seq - r->tail <= r->head - r->tail;
+	     seq++) {
+		addr = page_address(p, r, seq);
+		s->held +=
+			slots_used(p, addr) -
+			guest_number(p->g,
+				     addr + offsetof(struct ring_page, inner),
+				     2) -
+			RING_STATE_ENTRIES(state_of(p, addr));
 	}
-	if (found > 0 && c->entry.kind == GRAPH_RETURN &&
-	    c->entry.ip == entry.ip && c->entry.pid == entry.pid &&
-	    c->entry.depth == entry.depth &&
-	    (!moved || c->entry.clock - c->entry.ticks == entry.clock)) {
-		entry.kind = GRAPH_LEAF;
-		entry.ticks = c->entry.ticks;
-	} else {
-		c->at = at;
-		c->base = base;
-		c->number = number;
-		c->position = position;
-		c->pid = pid;
-	}
-	c->entry = entry;
 }
 
 /* ---- Opening --------------------------------------------------------------------- */
 
-/* How many entries of a ring are not consumed: as ring_stats() of the kernel counts. */
-static u64 count(const struct trace *t, const struct cursor *c)
+void ring_open(const struct guest *g, unsigned int cpu, u64 ring)
 {
-	u64 n = 0, addr, state;
+	struct place *p = &places[cpu];
+	struct ring *r = &rings[cpu];
+	u64 at;
 
-	for (u32 seq = c->tail; c->pages && seq - c->tail <= c->head - c->tail;
-	     seq++) {
-		addr = guest_pointer(t->g,
-				     c->pages + (u64)(seq % c->nr) *
-							t->g->im.pointer_size);
-		state = guest_get(t->g, addr, "ring_page", "state");
-		n += slots_used(t, c, addr) -
-		     guest_get(t->g, addr, "ring_page", "inner") -
-		     RING_STATE_ENTRIES((u32)state);
+#define MEMBER(name) guest_get(g, ring, "ring", #name)
+	*r = (struct ring){ .nr = MEMBER(nr),
+			    .head = MEMBER(head),
+			    .tail = MEMBER(tail),
+			    .began = MEMBER(began),
+			    .overwritten = MEMBER(overwritten),
+			    .dropped = MEMBER(dropped) };
+	at = MEMBER(at);
+	*p = (struct place){ .g = g, .pages = MEMBER(pages) };
+	p->writer = at ? guest_get(g, at, "ring_place", "cur") : 0;
+	p->complained = r->tail;
+	if (p->pages && (r->nr < 2 || r->nr > g->size / PAGE_SIZE ||
+			 r->head - r->tail >= r->nr)) {
+		fprintf(stderr,
+			"extract: CPU %u: its ring makes no sense; skipped\n",
+			cpu);
+		p->pages = 0;
 	}
-	return n;
 }
 
-void cursor_open(const struct trace *t, struct cursor *c, u64 ring)
+u64 ring_lost(unsigned int cpu)
 {
-	u64 at = field_of(t, ring, "at");
+	return rings[cpu].overwritten + places[cpu].gaps;
+}
 
-	c->ring = ring;
-	c->fresh = true;
-	c->pages = field_of(t, ring, "pages");
-	c->nr = field_of(t, ring, "nr");
-	c->head = field_of(t, ring, "head");
-	c->next = c->tail = field_of(t, ring, "tail");
-	c->overwritten = field_of(t, ring, "overwritten");
-	c->dropped = field_of(t, ring, "dropped");
-	c->writer = at ? guest_get(t->g, at, "ring_place", "cur") : 0;
-	if (c->nr < 2 || c->nr > t->g->size / PAGE_BYTES ||
-	    c->head - c->tail >= c->nr) {
-		if (c->pages)
+void rings_say_lost(void)
+{
+	u64 pages = 0;
+
+	for (unsigned int cpu = 0; cpu < nr_cpus; cpu++) {
+		pages += places[cpu].lost_pages;
+		if (ring_lost(cpu) || rings[cpu].dropped)
 			fprintf(stderr,
-				"extract: CPU %u: its ring makes no "
-				"sense; skipped\n",
-				c->cpu);
-		c->pages = 0;
+				"extract: CPU %u: %llu entries were "
+				"overwritten, %llu skipped, %llu dropped\n",
+				cpu, (unsigned long long)rings[cpu].overwritten,
+				(unsigned long long)places[cpu].gaps,
+				(unsigned long long)rings[cpu].dropped);
 	}
-	c->entries = count(t, c);
+	if (pages)
+		fprintf(stderr, "extract: %llu pages were skipped\n",
+			(unsigned long long)pages);
 }

@@ -1,276 +1,158 @@
 /* SPDX-License-Identifier: MIT */
 /* The trace in a guest's memory: trace.h. */
-#include "ring.h"
+#include "trace.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- Time ------------------------------------------------------------------------ */
-
-/* As ratio_apply() of kernel/time.c. */
-u64 trace_delta_ns(const struct trace *t, u64 ticks)
-{
-	return (unsigned __int128)ticks * t->mult >> t->shift;
-}
-
-u64 trace_ns(const struct trace *t, u64 clock)
-{
-	u64 since = clock - t->clock_base;
-
-	return (s64)since < 0 ? 0 : trace_delta_ns(t, since);
-}
-
-#define UPTIME_NS 10000000
-
-bool trace_is_in_ns(const struct trace *t)
-{
-	return strcmp(t->clock_name, "counter") &&
-	       strcmp(t->clock_name, "uptime");
-}
-
-u64 trace_stamp(const struct trace *t, u64 when)
-{
-	if (!strcmp(t->clock_name, "counter"))
-		return when;
-	return trace_ns(t, when) / (trace_is_in_ns(t) ? 1 : UPTIME_NS);
-}
+#include <tracer/show/listing.h>
 
 /* The word of trace_clock_names that the instance's clock has. */
 static void read_clock_name(struct trace *t)
 {
-	const char *word =
-		guest_text(t->g, guest_symbol(t->g, NULL, "trace_clock_names"));
+	const char *word = trace_clock_names;
 
-	for (unsigned int i = 0; i < t->clock && *word; i++) {
+	for (unsigned int i = 0; i < t->in->clock && *word; i++) {
 		word += strcspn(word, " ");
 		word += strspn(word, " ");
 	}
 	if (!*word)
 		errx(1, "the guest's clock is number %u, which has no name",
-		     t->clock);
+		     t->in->clock);
 	snprintf(t->clock_name, sizeof(t->clock_name), "%.*s",
 		 (int)strcspn(word, " "), word);
 }
 
-static void read_clock(struct trace *t)
+void put_function(u64 addr, u64 at, FILE *f)
 {
-	u64 at = guest_symbol(t->g, "time.c", "to_ns");
+	struct seq s = { 0 };
 
-	t->mult = guest_get(t->g, at, "ratio", "mult");
-	t->shift = guest_get(t->g, at, "ratio", "shift");
-	if (t->shift > 63)
-		errx(1,
-		     "the guest's clock makes no sense: it is shifted by "
-		     "%llu bits",
-		     (unsigned long long)t->shift);
-	at = guest_symbol(t->g, "time.c", "clock_base");
-	t->clock_base = guest_number(t->g, at, 8);
-}
-
-/* ---- Names ----------------------------------------------------------------------- */
-
-#define COMM_SLOTS 256
-
-static void read_names(struct trace *t)
-{
-	u64 at = guest_symbol(t->g, "options.c", "names");
-
-	t->comms = guest_symbol(t->g, "comm.c", "comms");
-	t->comm_size = guest_size(t->g, "comm");
-	t->comm_name = guest_member(t->g, "comm", "name").at;
-	for (unsigned int i = 0; i < MAX_OPTIONS; i++)
-		t->option_names[i] = guest_text(
-			t->g,
-			guest_pointer(t->g, at + i * t->g->im.pointer_size));
-}
-
-const char *trace_saved(const struct trace *t, unsigned int i, s32 *pid)
-{
-	u64 at = t->comms + i * t->comm_size;
-
-	const char *name = guest_text(t->g, at + t->comm_name);
-
-	if (i >= COMM_SLOTS)
-		return NULL;
-	*pid = guest_number(t->g, at, 4);
-	/* A name that does not end in its place is none. */
-	return strlen(name) < t->comm_size - t->comm_name ? name : "<...>";
-}
-
-const char *trace_comm(const struct trace *t, s32 pid)
-{
-	const char *name;
-	s32 has;
-
-	if (!pid)
-		return "<idle>";
-	name = trace_saved(t, (u32)pid % COMM_SLOTS, &has);
-	return has == pid ? name : "<...>";
-}
-
-bool trace_option(const struct trace *t, const char *name)
-{
-	for (unsigned int i = 0; i < MAX_OPTIONS; i++)
-		if (!strcmp(t->option_names[i], name))
-			return t->options >> i & 1;
-	return false;
-}
-
-void put_function(const struct trace *t, u64 addr, u64 at, FILE *f)
-{
-	const struct symbol *s = image_symbol_at(&t->g->im, at);
-
-	if (s)
-		fputs(s->name, f);
-	else
-		fprintf(f, "0x%08llx", (unsigned long long)addr);
+	trace_function(&s, addr, at);
+	fwrite(s.buf, s.len, 1, f);
 }
 
 /* ---- Entries --------------------------------------------------------------------- */
 
-static struct cursor *first(struct trace *t)
+/* Where the last of the rings begins from which an entry is missing. */
+static u64 find_whole(const struct trace_iter *it)
 {
-	struct cursor *c, *found = NULL;
+	u64 from = 1;
 
-	for (c = t->cursors; c < t->cursors + t->nr_cursors; c++)
-		if (cursor_peek(t, c) &&
-		    (!found ||
-		     trace_when(&c->entry) < trace_when(&found->entry)))
-			found = c;
-	return found;
+	for (unsigned int i = 0; i < it->nr; i++) {
+		const struct ring_cursor *c = &it->cursors[i];
+
+		if (c->after && c->position > 1)
+			from = max(from, c->entry.clock);
+	}
+	return from;
 }
 
-/* The entry, after which t->whole_from holds for those that follow. */
-static const struct trace_entry *take(struct trace *t, struct cursor *c)
+const struct ring_entry *trace_next(struct trace *t)
 {
-	const struct trace_entry *e = c ? cursor_take(c) : NULL;
+	const struct ring_entry *e;
 
-	if (e && e->lost)
-		t->whole_from = e->clock;
+	if (t->taken)
+		trace_iter_next(t->it);
+	e = trace_iter_peek(t->it);
+	t->taken = e;
+	if (!e)
+		return NULL;
+	if (!t->whole_from)
+		t->whole_from = find_whole(t->it);
+	t->lost = trace_iter_lost(t->it);
+	if (t->lost)
+		t->whole_from = max(t->whole_from, e->clock);
 	return e;
 }
 
-/* Where the last of the rings begins from which an entry is missing. */
-static void find_whole(struct trace *t)
+void write_text(struct trace *t, FILE *f)
 {
-	const struct cursor *c;
+	struct seq s = { 0 };
 
-	t->whole_from = 1;
-	for (c = t->cursors; c < t->cursors + t->nr_cursors; c++)
-		if (c->has && c->position > 1 && c->entry.clock > t->whole_from)
-			t->whole_from = c->entry.clock;
-}
-
-const struct trace_entry *trace_next(struct trace *t)
-{
-	struct cursor *c = first(t);
-
-	if (!t->whole_from)
-		find_whole(t);
-	return take(t, c);
-}
-
-const struct trace_entry *trace_next_line(struct trace *t)
-{
-	struct cursor *c = first(t);
-
-	if (c && c->entry.kind == GRAPH_ENTRY)
-		cursor_join(t, c);
-	return take(t, c);
-}
-
-u64 cursor_lost(const struct cursor *c)
-{
-	return c->overwritten + c->gaps;
-}
-
-void trace_say_lost(const struct trace *t)
-{
-	const struct cursor *c;
-	u64 pages = 0;
-
-	for (c = t->cursors; c < t->cursors + t->nr_cursors; c++) {
-		pages += c->lost_pages;
-		if (cursor_lost(c) || c->dropped)
-			fprintf(stderr,
-				"extract: CPU %u: %llu entries were "
-				"overwritten, %llu skipped, %llu dropped\n",
-				c->cpu, (unsigned long long)c->overwritten,
-				(unsigned long long)c->gaps,
-				(unsigned long long)c->dropped);
-	}
-	if (pages)
-		fprintf(stderr, "extract: %llu pages were skipped\n",
-			(unsigned long long)pages);
+	listing_head(&t->it, &s);
+	t->it->announced = 0; /* what is missing is said elsewhere */
+	do {
+		fwrite(s.buf, s.len, 1, f);
+		s.len = 0;
+	} while (listing_entry(t->it, &s));
 }
 
 /* ---- Opening --------------------------------------------------------------------- */
 
-static u64 find_instance(const struct trace *t, const char *name)
+static u64 find_instance(const struct guest *g, const char *name)
 {
-	u64 at = guest_symbol(t->g, NULL, "trace_instances"), rings, end;
-	u64 size = guest_size(t->g, "trace_instance");
-	struct member n = guest_member(t->g, "trace_instance", "name");
+	u64 at = guest_symbol(g, NULL, "trace_instances"), rings_at, end;
+	u64 size = guest_size(g, "trace_instance");
+	struct member n = guest_member(g, "trace_instance", "name");
 
 	if (!name)
 		return at;
-	end = at + image_size(&t->g->im, "trace_instances");
+	end = at + image_size(&g->im, "trace_instances");
 	for (at += size; at < end; at += size) {
-		rings = guest_get(t->g, at, "trace_instance", "buffer");
-		if (rings && !strcmp(guest_text(t->g, at + n.at), name))
+		rings_at = guest_get(g, at, "trace_instance", "buffer");
+		if (rings_at && !strcmp(guest_text(g, at + n.at), name))
 			return at;
 	}
 	errx(1, "the guest has no instance '%s'", name);
+}
+
+/* Let `in` be as the guest's instance at an address. */
+static void read_instance(const struct guest *g, u64 at,
+			  struct trace_instance *in, struct tracer *tracer)
+{
+#define INSTANCE(member) guest_get(g, at, "trace_instance", #member)
+#define OF_TRACER(member) guest_get(g, INSTANCE(tracer), "tracer", #member)
+	*tracer = (struct tracer){ .name = guest_text(g, OF_TRACER(name)),
+				   .graph = OF_TRACER(graph),
+				   .latency = OF_TRACER(latency) };
+	in->tracer = tracer;
+	in->options = INSTANCE(options);
+	in->clock = INSTANCE(clock);
 }
 
 /*
  * The CPUs whose rings hold the trace. A latency tracer keeps the longest latency in the
  * spare pages of those CPUs that it is about. The others' spare pages are of one before.
  */
-static u64 cpus_of(const struct trace *t)
+static cpumask_t cpus_of(const struct trace *t)
 {
 	/* Latency tracers are of the top level alone: the first of the snapshots is its. */
-	return t->latency ?
+	return t->in->tracer->latency ?
 		       guest_get(t->g,
 				 guest_symbol(t->g, "snapshot.c", "snapshots"),
 				 "snapshot", "taken") :
-		       ~0ull;
+		       ~0u;
 }
 
 void trace_open(struct trace *t, struct guest *g, const char *instance)
 {
-	u64 rings, tracer, name, cpus;
+	static struct tracer top, own;
+	struct trace_instance *in = &trace_instances[instance ? 1 : 0];
+	u64 at, rings_at;
+	cpumask_t cpus;
 
-	*t = (struct trace){ .g = g };
+	*t = (struct trace){ .g = g, .in = in };
 	machine_open(g);
-	t->nr_cpus = guest_number(g, guest_symbol(g, NULL, "nr_cpus"), 4);
-	if (!t->nr_cpus || t->nr_cpus > MAX_TRACE_CPUS)
-		errx(1, "the guest has just begun: it does not know its CPUs");
-	nr_cpus = t->nr_cpus;
-	t->slots_at = guest_member(g, "ring_page", "slots").at;
-	read_clock(t);
-	read_names(t);
-	t->instance = find_instance(t, instance);
-	tracer = guest_get(g, t->instance, "trace_instance", "tracer");
-	name = guest_get(g, tracer, "tracer", "name");
-	t->tracer = guest_text(g, name);
-	t->graph = guest_get(g, tracer, "tracer", "graph");
-	t->latency = guest_get(g, tracer, "tracer", "latency");
-	t->options = guest_get(g, t->instance, "trace_instance", "options");
-	t->clock = guest_get(g, t->instance, "trace_instance", "clock");
+	at = find_instance(g, NULL);
+	read_instance(g, at, &trace_top, &top);
+	at = find_instance(g, instance);
+	if (instance)
+		read_instance(g, at, in, &own);
 	read_clock_name(t);
-	t->sleep_time = trace_option(t, "sleep-time");
 	formats_read(t);
-	rings = guest_get(g, t->instance, "trace_instance",
-			  t->latency ? "spares" : "buffer");
-	if (!rings || !t->mult)
+	rings_at = in->tracer->latency ? INSTANCE(spares) : INSTANCE(buffer);
+	if (!rings_at || !clock_delta_to_ns(1ull << 32))
 		errx(1, "the guest has just begun: it has no trace buffer");
+	if (in->tracer->latency)
+		in->spares = rings;
+	else
+		in->buffer = rings;
 	cpus = cpus_of(t);
-	t->nr_cursors = t->nr_cpus;
-	for (unsigned int i = 0; i < t->nr_cursors; i++) {
-		t->cursors[i].cpu = i;
-		if (cpus >> i & 1)
-			cursor_open(t, &t->cursors[i],
-				    rings + i * guest_size(g, "ring"));
-	}
+	for (unsigned int cpu = 0; cpu < nr_cpus; cpu++)
+		if (cpus >> cpu & 1) {
+			ring_open(g, cpu,
+				  rings_at + cpu * guest_size(g, "ring"));
+			rings[cpu].in = in;
+		}
+	rings[0].in = in;
+	t->it = trace_iter_open(rings, cpus & ((1u << nr_cpus) - 1), false);
 }

@@ -101,12 +101,13 @@ static void write_task(const struct trace *t, const struct task *task)
 
 static void write_records(struct trace *t)
 {
-	const struct trace_entry *e;
+	const struct ring_entry *e;
 
 	while ((e = trace_next(t)))
-		if (e->kind == CALL)
+		if (is_call(e))
 			task_note(task_of(e), e);
-		else if (e->kind == GRAPH_ENTRY || e->kind == GRAPH_RETURN)
+		else if (e->graph == RING_GRAPH_ENTRY ||
+			 e->graph == RING_GRAPH_RETURN)
 			task_call(t, task_of(e), e);
 	tasks_sort();
 	for (size_t i = 0; i < nr_tasks; i++)
@@ -129,12 +130,11 @@ static void write_info(const struct trace *t)
 	little(GRAPH_DEPTHS, 2, f);
 	little(0, 6, f);
 	fprintf(f, "exename:" EXE "\ncmdline:" EXE ", tracer %s, clock %s",
-		t->tracer, t->clock_name);
-	for (unsigned int i = 0; i < t->nr_cursors; i++)
-		if (cursor_lost(&t->cursors[i]))
-			fprintf(f, ", CPU:%u [%llu EVENTS DROPPED]", i,
-				(unsigned long long)cursor_lost(
-					&t->cursors[i]));
+		t->in->tracer->name, t->clock_name);
+	for (unsigned int cpu = 0; cpu < nr_cpus; cpu++)
+		if (ring_lost(cpu))
+			fprintf(f, ", CPU:%u [%llu EVENTS DROPPED]", cpu,
+				(unsigned long long)ring_lost(cpu));
 	fprintf(f, "\ntaskinfo:lines=2\ntaskinfo:nr_tid=%zu\ntaskinfo:tids=",
 		nr_tasks);
 	for (size_t i = 0; i < nr_tasks; i++)
@@ -144,15 +144,14 @@ static void write_info(const struct trace *t)
 }
 
 /* uftrace calls a task by the program that it runs: the last part of a path. */
-static void put_task_name(const struct trace *t, const struct task *task,
-			  FILE *f)
+static void put_task_name(const struct task *task, FILE *f)
 {
-	for (const char *p = task_name(t, task); *p; p++)
+	for (const char *p = task_name(task); *p; p++)
 		fputc(*p == '/' || *p == '"' || *p <= ' ' ? '-' : *p, f);
 }
 
 /* So each task is a process, with a session of its own. All sessions have the same memory. */
-static void write_tasks(const struct trace *t)
+static void write_tasks(void)
 {
 	FILE *f = create("task.txt");
 
@@ -161,7 +160,7 @@ static void write_tasks(const struct trace *t)
 			"SESS timestamp=0.000000000 pid=%u sid=" SESSION
 			" exename=\"",
 			tid_of(tasks[i]));
-		put_task_name(t, tasks[i], f);
+		put_task_name(tasks[i], f);
 		fprintf(f, "\"\nTASK timestamp=0.000000000 tid=%u pid=%u\n",
 			tid_of(tasks[i]), tid_of(tasks[i]));
 	}
@@ -225,7 +224,7 @@ void write_uftrace(struct trace *t, const char *path)
 	atexit(remove_folder);
 	write_records(t);
 	write_info(t);
-	write_tasks(t);
+	write_tasks();
 	write_symbols(t);
 	if (rename(folder, path))
 		err(1, "%s", path);

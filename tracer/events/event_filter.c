@@ -13,6 +13,7 @@
 #include <kernel/lib/string.h>
 #include <kernel/mm/kmalloc.h>
 #include <kernel/sched/task.h>
+#include <tracer/ring/ring_decode.h>
 #include <tracer/ring/ring_internal.h>
 
 #define FILTER_NODES 64

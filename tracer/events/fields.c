@@ -204,18 +204,19 @@ static void show_field(struct seq *s, const struct event_field *fields,
 /* The formats that templates name. */
 static void show_as(struct seq *s, const char *format, size_t len, s64 v)
 {
-	static const char *const known[] = { "%03d", "%lx", "0x%lx", "%ld" };
+	static const char *const known[] = { "%03d", "%03u", "%lx", "0x%lx",
+					     "%ld" };
 	unsigned int i = 0;
 
 	while (i < ARRAY_SIZE(known) - 1 &&
 	       (strncmp(known[i], format, len) || known[i][len]))
 		i++;
-	if (i == 0)
+	if (i < 2)
 		seq_printf(s, "%03d", (int)v);
-	else if (i == 3)
+	else if (i == 4)
 		seq_printf(s, "%ld", stored_long(v));
 	else
-		seq_printf(s, i == 1 ? "%lx" : "0x%lx", (unsigned long)v);
+		seq_printf(s, i == 2 ? "%lx" : "0x%lx", (unsigned long)v);
 }
 
 /* One {...} of a template. */

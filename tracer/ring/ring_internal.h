@@ -79,17 +79,4 @@ static inline u32 ring_context(bool irqs_off)
 	       (irqs_off ? RING_CONTEXT_IRQS_OFF : 0);
 }
 
-/* Linux's common_flags, of a context as an entry of the ring has it (ring_context()). */
-#define EVENT_IRQS_OFF 0x01
-#define EVENT_RESCHED 0x04
-#define EVENT_HARDIRQ 0x08
-#define EVENT_NMI 0x40
-static inline u8 event_common_flags(u32 context)
-{
-	return (context & RING_CONTEXT_IRQS_OFF ? EVENT_IRQS_OFF : 0) |
-	       (context & PREEMPT_RESCHED ? EVENT_RESCHED : 0) |
-	       (context & PREEMPT_IRQ_MASK ? EVENT_HARDIRQ : 0) |
-	       (context & PREEMPT_NMI ? EVENT_NMI : 0);
-}
-
 #endif

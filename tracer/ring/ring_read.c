@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The readers' half of the trace buffer. ring.h has the protocol. */
 #include <tracer/ring/ring_read.h>
+#include <tracer/ring/ring_decode.h>
 #include <tracer/ring/ring_control.h>
 #include <tracer/base/instance.h>
 
@@ -73,22 +74,6 @@ static bool copy_slots(struct ring_cursor *c, struct ring_page *p, u32 *state)
 	return true;
 }
 
-/* Start on a page whose header has just been copied. */
-static void begin_copy(struct ring_cursor *c)
-{
-	c->at = c->after = c->entries = 0;
-	c->base = c->copy->base;
-	c->number = 0;
-	c->pid = c->copy->pid;
-	/* They count from the last clear: which was behind that position, if there are fewer. */
-	if (!c->fresh)
-		c->lost += c->copy->before >= c->position ?
-				   c->copy->before - c->position :
-				   c->copy->before;
-	c->position = c->copy->before;
-	c->fresh = false;
-}
-
 static bool past_end(const struct ring_cursor *c)
 {
 	return c->bounded && (s32)(c->seq - c->end_seq) > 0;
@@ -109,7 +94,7 @@ static bool refill_cursor(struct ring_cursor *c, u32 *state)
 		}
 		if (copy_slots(c, r->pages[c->seq % r->nr], state)) {
 			if (!had && c->copied)
-				begin_copy(c);
+				ring_decode_page(c);
 			if (c->copied > had)
 				return true;
 		}
@@ -121,99 +106,6 @@ static bool refill_cursor(struct ring_cursor *c, u32 *state)
 		c->copied = had = 0;
 	}
 	return false;
-}
-
-static void decode_call(struct ring_entry *entry, u32 ip, u32 parent)
-{
-	entry->ip = (unsigned long)_text + ip;
-	if (parent - RING_ENTRY(0) < TASK_RETURNS) {
-		entry->graph = RING_GRAPH_ENTRY;
-		entry->depth = parent - RING_ENTRY(0);
-	} else {
-		entry->parent = (unsigned long)_text + parent;
-	}
-}
-
-static void decode_return(struct ring_entry *entry, const struct ring_event *e)
-{
-	entry->graph = RING_GRAPH_RETURN;
-	entry->ip = (unsigned long)_text + (e[0].parent >> 8);
-	entry->ticks = (u64)e[1].ip << 32 | e[1].delta;
-	entry->depth = e[1].parent & 0xff;
-	entry->missed = e[1].parent >> 8;
-}
-
-static void decode_short_return(struct ring_entry *entry,
-				const struct ring_event *e)
-{
-	entry->graph = RING_GRAPH_RETURN;
-	entry->context &= ~(RING_RETURNED << 8);
-	entry->ip = (unsigned long)_text + (e->ip >> 8);
-	entry->ticks = RING_RETURN_TICKS(e->parent);
-	entry->depth = RING_RETURN_DEPTH(e->parent);
-}
-
-static void decode_repeats(struct ring_entry *entry,
-			   const struct ring_repeats *r)
-{
-	entry->ip = (unsigned long)_text + r->ip;
-	entry->parent = (unsigned long)_text + r->parent;
-	entry->repeats = r->count;
-	entry->last = (u64)r->last[1] << 32 | r->last[0];
-}
-
-/* Decode the slot at c->at. True if it is an entry, then in c->entry. */
-static notrace bool decode_slot(struct ring_cursor *c)
-{
-	const struct ring_event *e = &c->copy->slots[c->at++];
-	u32 ip = e->ip >> 8;
-
-	if (ip == RING_TIME) {
-		c->base = (u64)e->parent << 32 | e->delta;
-		return false;
-	}
-	if (ip == RING_TASK) {
-		c->pid = e->parent;
-		return false;
-	}
-	if (ip == RING_COUNT) {
-		c->number = (u64)e->parent << 32 | e->delta;
-		return false;
-	}
-	c->entry = (struct ring_entry){
-		.clock = c->base + e->delta,
-		.number = c->number,
-		.cpu = c->cpu,
-		.pid = c->pid,
-		.context = (e->ip & 0xff) | (e->parent & 0xff) << 8,
-	};
-	if (ip == RING_REPEATS) {
-		decode_repeats(&c->entry, (const struct ring_repeats *)(e + 1));
-		c->at += RING_MORE_SLOTS(e->parent >> 8);
-	} else if (ip == RING_MARK || ip == RING_RAW || ip == RING_STACK ||
-		   RING_IS_EVENT(ip)) {
-		if (ip == RING_MARK || ip == RING_RAW) {
-			c->entry.text = (const char *)(e + 1);
-			c->entry.raw = ip == RING_RAW;
-		} else if (ip == RING_STACK) {
-			c->entry.stack = (const u32 *)(e + 1);
-		} else {
-			c->entry.event = ip - RING_TYPE(0);
-			c->entry.record = ring_event_record(e);
-		}
-		c->entry.len = e->parent >> 8;
-		c->at += RING_MORE_SLOTS(c->entry.len);
-	} else if (ip == RING_RETURN) {
-		decode_return(&c->entry, e);
-		c->at++;
-	} else if (e->parent & RING_RETURNED) {
-		decode_short_return(&c->entry, e);
-	} else {
-		decode_call(&c->entry, ip, e->parent >> 8);
-	}
-	c->entries++;
-	c->position++;
-	return true;
 }
 
 /* No ring's pages are exchanged, or freed, from here on. In a panic the other CPUs have stopped,
@@ -264,7 +156,7 @@ notrace bool ring_cursor_peek(struct ring_cursor *c)
 	do {
 		/* Consumed slots are walked too, for the pid and the time. */
 		while (c->copied && c->at < c->copied)
-			if (decode_slot(c) && c->at > consumed) {
+			if (ring_decode_slot(c) && c->at > consumed) {
 				c->after = c->at;
 				return true;
 			}
@@ -276,58 +168,12 @@ notrace bool ring_cursor_peek(struct ring_cursor *c)
 	return false;
 }
 
-/*
- * The mark of a task that comes back to its CPU, perhaps from another CPU. There it may have
- * returned from its call, and have called the same function again.
- */
-static bool is_arrival(const struct ring_event *e, s32 pid)
-{
-	return e->ip >> 8 == RING_TASK && (s32)e->parent == pid &&
-	       !(e->ip & RING_STAYED);
-}
-
-/* moved: the task may have run on another CPU in between. Then the call's beginning tells. */
-static bool is_return_of(const struct ring_entry *r, const struct ring_entry *e,
-			 bool moved)
-{
-	return r->graph == RING_GRAPH_RETURN && r->ip == e->ip &&
-	       r->pid == e->pid && r->depth == e->depth &&
-	       (!moved || r->clock - r->ticks == e->clock);
-}
-
-void ring_cursor_join(struct ring_cursor *c)
-{
-	struct ring_cursor before = *c;
-	bool found = false, moved = false;
-
-	if (!c->after || c->entry.graph != RING_GRAPH_ENTRY)
-		return;
-	while (!found && c->at < c->copied) {
-		moved |= is_arrival(&c->copy->slots[c->at], before.entry.pid);
-		found = decode_slot(c);
-	}
-	if (!found || !is_return_of(&c->entry, &before.entry, moved)) {
-		*c = before;
-		return;
-	}
-	before.entry.graph = RING_GRAPH_LEAF;
-	before.entry.ticks = c->entry.ticks;
-	c->entry = before.entry;
-	c->first = c->after;
-	c->after = c->at;
-}
-
 /* The second of two entries that were joined is to come again. */
 static void part_entries(struct ring_cursor *c)
 {
 	c->at = c->first;
 	c->entries--;
 	c->position--;
-}
-
-void ring_cursor_next(struct ring_cursor *c)
-{
-	c->after = 0;
 }
 
 notrace bool ring_cursor_take(struct ring_cursor *c)

@@ -14,6 +14,7 @@
 #include <kernel/console.h>
 #include <kernel/event/event.h>
 #include <tracer/show/files_buffer.h>
+#include <tracer/show/listing.h>
 #include <tracer/show/output.h>
 #include <tracer/patch/patch.h>
 #include <tracer/ring/ring_control.h>
@@ -81,101 +82,10 @@ bool trace_show_is_empty(struct ctl_handle *h)
 	return !h->pos && !trace_iter_peek(h->priv);
 }
 
-static void put_lost(struct seq *s, unsigned int cpu, u64 lost)
-{
-	if (lost)
-		seq_printf(s, "CPU:%u [LOST %llu EVENTS]\n", cpu,
-			   (unsigned long long)lost);
-}
-
-/* At the end: what the header has announced and writers have overwritten since,
- * unless a line has said so. */
-static int put_missing(struct seq *s, struct trace_iter *it)
-{
-	u64 missing = it->announced > it->shown ? it->announced - it->shown : 0;
-
-	it->announced = 0;
-	if (missing)
-		seq_printf(s,
-			   "# %llu of these entries were overwritten while "
-			   "they were read; echo 0 > tracing_on keeps them\n",
-			   (unsigned long long)missing);
-	return missing != 0;
-}
-
-/* Of an iterator that is used for nothing else any more. */
-static u64 count_entries(struct trace_iter *it)
-{
-	u64 n = 0;
-
-	trace_iter_window(it);
-	for (; trace_iter_peek(it); n++)
-		trace_iter_next(it);
-	return n;
-}
-
-/*
- * The header, and an iteration that begins now: counted first, so that entries
- * which are written from now on are not announced.
- */
-static int read_header(struct ctl_handle *h, struct seq *s)
-{
-	struct trace_iter *old = h->priv, *it;
-	u64 announced, written;
-
-	trace_count(old->set, old->mask, &announced, &written);
-	it = trace_iter_open(old->set, old->mask, true);
-	if (!it)
-		return -ENOMEM;
-	if (trace_iter_window(it))
-		announced = written = count_entries(old);
-	it->pauses = old->pauses;
-	trace_iter_close(old);
-	h->priv = it;
-	it->announced = announced;
-	it->written = written;
-	trace_header(s, it);
-	/* A line of a call graph is about more than one entry. */
-	if (READ_ONCE(it->in->tracer)->graph || it->latency_format)
-		it->announced = 0;
-	else if (written > announced && instance_option(it->in, OPT_ANNOTATE))
-		it->annotate = it->mask;
-	return 1;
-}
-
-/*
- * As Linux: where old events were overwritten, a CPU's first line says that earlier lines are
- * other CPUs' alone.
- */
-static void put_started(struct seq *s, struct trace_iter *it, unsigned int cpu)
-{
-	cpumask_t bit = 1u << cpu;
-
-	if ((it->annotate & bit) && it->shown)
-		seq_printf(s, "##### CPU %u buffer started ####\n", cpu);
-	it->annotate &= ~bit;
-}
-
 int trace_show_read(struct ctl_handle *h, struct seq *s)
 {
-	struct trace_iter *it = h->priv;
-	const struct ring_entry *e;
-	u64 lost, clock;
-
-	if (!h->pos++)
-		return read_header(h, s);
-	e = trace_iter_peek_line(it);
-	if (!e)
-		return put_missing(s, it);
-	put_started(s, it, e->cpu);
-	lost = trace_iter_lost(it);
-	it->shown += 1 + lost;
-	put_lost(s, e->cpu, lost);
-	trace_line(s, it, e);
-	clock = e->clock;
-	trace_iter_next(it);
-	trace_line_mark(s, it, clock);
-	return 1;
+	return h->pos++ ? listing_entry(h->priv, s) :
+			  listing_head((struct trace_iter **)&h->priv, s);
 }
 
 static int clear_buffer(struct ctl_handle *h, cpumask_t mask)
@@ -287,7 +197,7 @@ static int pipe_read(struct ctl_handle *h, struct seq *s)
 		e = trace_iter_peek_line(it);
 		if (e) {
 			entry = *e;
-			put_lost(s, entry.cpu, trace_iter_lost(it));
+			listing_lost(s, entry.cpu, trace_iter_lost(it));
 			if (trace_iter_consume(it))
 				break;
 			continue;

@@ -16,6 +16,7 @@
 #include <tracer/core/comm.h>
 #include <tracer/core/options.h>
 #include <tracer/show/lines.h>
+#include <tracer/base/stored.h>
 
 /* Does a room above show it? */
 #define SHOWN(member, ...)                                                     \
@@ -329,7 +330,7 @@ static void put_place(struct seq *s, const struct trace_instance *in,
 	if (instance_option(in, OPT_SYM_OFFSET) && symbol_at(at, &sym))
 		seq_printf(s, "+0x%lx/0x%lx", addr - sym.start, sym.size);
 	if (instance_option(in, OPT_SYM_ADDR))
-		seq_printf(s, " <%0*lx>", (int)(2 * sizeof(addr)), addr);
+		seq_printf(s, " <%0*lx>", (int)(2 * STORED_LONG), addr);
 }
 
 /* A parent is a return address: after a call that ends a function it lies in the
@@ -349,7 +350,7 @@ void trace_stack(struct seq *s, const struct trace_instance *in,
 {
 	seq_printf(s, "<stack trace>\n");
 	for (unsigned int i = 0; i < e->len / sizeof(u32); i++) {
-		unsigned long pc = (unsigned long)_text + e->stack[i];
+		unsigned long pc = STORED_TEXT + stored_u32(&e->stack[i]);
 
 		seq_printf(s, " => ");
 		put_place(s, in, pc, pc - 1);
@@ -371,14 +372,16 @@ static void put_repeats_line(struct seq *s, const struct trace_instance *in,
 static void put_ring_switch(struct seq *s, const struct ring_entry *e)
 {
 	const struct ring_switch *sw = e->record;
+	u32 next = stored_u32(&sw->next_pid);
 	char comm[TASK_NAME_LEN];
 
-	comm_find(sw->next_pid, comm, sizeof(comm));
-	seq_printf(s, " %7u:%3u:%c %s [%03u] %7u:%3u:%c %s", sw->prev_pid,
-		   sw->prev_prio, RING_STATES[sw->prev_state],
-		   e->event == RING_WAKEUP ? "  +" : "==>", sw->next_cpu,
-		   sw->next_pid, sw->next_prio, RING_STATES[sw->next_state],
-		   comm);
+	comm_find(next, comm, sizeof(comm));
+	seq_printf(s, " %7u:%3u:%c %s [%03u] %7u:%3u:%c %s",
+		   stored_u32(&sw->prev_pid), sw->prev_prio,
+		   RING_STATES[sw->prev_state % sizeof(RING_STATES)],
+		   e->event == RING_WAKEUP ? "  +" : "==>",
+		   stored_u32(&sw->next_cpu), next, sw->next_prio,
+		   RING_STATES[sw->next_state % sizeof(RING_STATES)], comm);
 }
 
 void trace_event(struct seq *s, const struct ring_entry *e)
@@ -393,15 +396,12 @@ void trace_event(struct seq *s, const struct ring_entry *e)
 
 void trace_marker_text(struct seq *s, const struct ring_entry *e, u32 room)
 {
-	u32 id;
-
 	if (!e->raw) {
 		seq_printf(s, "%.*s", (int)min(e->len, room), e->text);
 		return;
 	}
-	memcpy(&id, e->text, sizeof(id));
-	seq_printf(s, "# %x buf:", id);
-	for (u32 i = sizeof(id); i < e->len; i++)
+	seq_printf(s, "# %x buf:", stored_u32((const u32 *)e->text));
+	for (u32 i = sizeof(u32); i < e->len; i++)
 		seq_printf(s, " %02x", (u8)e->text[i]);
 }
 

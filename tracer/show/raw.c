@@ -2,20 +2,14 @@
 /* Entries as Linux's ring buffer has them: raw.h. */
 #include <tracer/show/raw.h>
 
-#include <kernel/console.h>
-#include <kernel/cpu/cpu.h>
-#include <kernel/ctl/ctl.h>
-#include <kernel/errno.h>
 #include <kernel/image/symbols.h>
 #include <kernel/lib/string.h>
-#include <kernel/lock/mutex.h>
 #include <kernel/mm/kmalloc.h>
 #include <kernel/time.h>
-#include <tracer/ring/ring_internal.h>
+#include <tracer/base/stored.h>
+#include <tracer/ring/ring_read.h>
 #include <tracer/show/files_marker.h>
 #include <tracer/show/output.h>
-#include <tracer/show/snapshot.h>
-#include <tracer/core/tracer.h>
 
 /* Numbers of Linux's own entries: events/files.c describes their fields. */
 enum {
@@ -33,19 +27,14 @@ enum {
 #define TYPE_MAX 28 /* words. Longer data have their length in the next word */
 #define DELTA_BITS 27
 
-struct common {
-	u16 type;
-	u8 flags, preempt_count;
-	s32 pid;
-};
-
+/* Of the common fields, which each entry begins with. */
+#define COMMON 8
 /* The longest: a marker, with its ip, a newline and a NUL. */
-#define PAYLOAD_MAX (sizeof(struct common) + sizeof(long) + RING_MARK_MAX + 8)
+#define PAYLOAD_MAX (COMMON + sizeof(u64) + RING_MARK_MAX + 8)
 
 struct payload {
 	u32 len;
 	union {
-		struct common common;
 		char bytes[PAYLOAD_MAX];
 		u32 words[PAYLOAD_MAX / 4];
 	} __attribute__((aligned(8)));
@@ -57,18 +46,28 @@ static void payload_add(struct payload *p, const void *bytes, size_t n)
 	p->len += n;
 }
 
+static always_inline void payload_put(struct payload *p, u64 v,
+				      unsigned int size)
+{
+	store_number(p->bytes + p->len, v, size);
+	p->len += size;
+}
+
+/* The next number is aligned to n, which is 4 or 8. */
+static always_inline void payload_align(struct payload *p, unsigned int n)
+{
+	while (p->len % n)
+		payload_put(p, 0, 4);
+}
+
 static void payload_begin(struct payload *p, const struct ring_entry *e,
 			  u16 type)
 {
-	u32 c = e->context;
-
-	p->common = (struct common){
-		.type = type,
-		.flags = event_common_flags(c),
-		.preempt_count = c & PREEMPT_DEPTH_MASK,
-		.pid = e->pid,
-	};
-	p->len = sizeof(p->common);
+	p->len = 0;
+	payload_put(p, type, 2);
+	p->bytes[p->len++] = event_common_flags(e->context);
+	p->bytes[p->len++] = e->context & PREEMPT_DEPTH_MASK;
+	payload_put(p, e->pid, 4);
 }
 
 /*
@@ -79,7 +78,7 @@ static void payload_begin(struct payload *p, const struct ring_entry *e,
 static notrace unsigned long nameable_address(unsigned long ret)
 {
 	static u32 known[256];
-	u32 offset = ret - (unsigned long)_text;
+	u32 offset = ret - STORED_TEXT;
 	u32 *place = &known[offset / 4 % ARRAY_SIZE(known)];
 	u32 found = READ_ONCE(*place);
 	struct symbol s;
@@ -93,12 +92,9 @@ static notrace unsigned long nameable_address(unsigned long ret)
 
 static void put_raw_call(struct payload *p, const struct ring_entry *e)
 {
-	struct {
-		unsigned long ip, parent;
-	} call = { e->ip, nameable_address(e->parent) };
-
 	payload_begin(p, e, RAW_FUNCTION);
-	payload_add(p, &call, sizeof(call));
+	payload_put(p, e->ip, STORED_LONG);
+	payload_put(p, nameable_address(e->parent), STORED_LONG);
 }
 
 /* Linux has the time since the last of them, by the instance's clock, in two parts. */
@@ -106,41 +102,31 @@ static void put_raw_repeats(struct payload *p, const struct trace_instance *in,
 			    const struct ring_entry *e)
 {
 	u64 since = trace_stamp(in, ring_when(e)) - trace_stamp(in, e->last);
-	struct {
-		unsigned long ip, parent;
-		u16 count, top;
-		u32 bottom;
-	} repeats = { e->ip, nameable_address(e->parent), e->repeats,
-		      since >> 32, since };
 
 	payload_begin(p, e, RAW_REPEATS);
-	payload_add(p, &repeats, sizeof(repeats));
+	payload_put(p, e->ip, STORED_LONG);
+	payload_put(p, nameable_address(e->parent), STORED_LONG);
+	payload_put(p, e->repeats, 2);
+	payload_put(p, since >> 32, 2);
+	payload_put(p, since, 4);
 }
 
 static void put_raw_entry(struct payload *p, const struct ring_entry *e)
 {
-	struct {
-		unsigned long func;
-		s32 depth;
-	} entry = { e->ip, e->depth };
-
 	payload_begin(p, e, RAW_CALL);
-	payload_add(p, &entry,
-		    offsetof(__typeof__(entry), depth) + sizeof(s32));
+	payload_put(p, e->ip, STORED_LONG);
+	payload_put(p, e->depth, 4);
 }
 
 static void put_raw_return(struct payload *p, const struct ring_entry *e)
 {
-	struct {
-		unsigned long func;
-		s32 depth;
-		u32 overrun;
-		u64 call, ret __attribute__((aligned(8)));
-	} ret = { e->ip, e->depth, e->missed, clock_to_ns(e->clock - e->ticks),
-		  clock_to_ns(e->clock) };
-
 	payload_begin(p, e, RAW_RETURN);
-	payload_add(p, &ret, sizeof(ret));
+	payload_put(p, e->ip, STORED_LONG);
+	payload_put(p, e->depth, 4);
+	payload_put(p, e->missed, 4);
+	payload_align(p, 8);
+	payload_put(p, clock_to_ns(e->clock - e->ticks), 8);
+	payload_put(p, clock_to_ns(e->clock), 8);
 }
 
 /* Linux ends a marker with a newline, and the text with a NUL. */
@@ -154,7 +140,7 @@ static void put_marker(struct payload *p, const struct ring_entry *e)
 		return;
 	}
 	payload_begin(p, e, RAW_PRINT);
-	payload_add(p, &ip, sizeof(ip));
+	payload_put(p, ip, STORED_LONG);
 	payload_add(p, e->text, e->len);
 	payload_add(p, "\n", 2);
 }
@@ -164,16 +150,16 @@ static void put_marker(struct payload *p, const struct ring_entry *e)
 static void put_stack(struct payload *p, const struct ring_entry *e)
 {
 	unsigned int n = min(e->len / 4, STACK_CALLERS + 0u);
-	struct {
-		s32 size;
-		unsigned long caller[STACK_CALLERS];
-	} stack = { n, { 0 } };
 
-	for (unsigned int i = 0; i < n; i++)
-		stack.caller[i] =
-			nameable_address((unsigned long)_text + e->stack[i]);
 	payload_begin(p, e, RAW_STACK);
-	payload_add(p, &stack, sizeof(stack));
+	payload_put(p, n, 4);
+	payload_align(p, STORED_LONG);
+	for (unsigned int i = 0; i < STACK_CALLERS; i++)
+		payload_put(p,
+			    i < n ? nameable_address(STORED_TEXT +
+						     stored_u32(&e->stack[i])) :
+				    0,
+			    STORED_LONG);
 }
 
 /* The ring has 4 bytes more, for its alignment. */
@@ -208,15 +194,14 @@ static void encode_payload(struct payload *p, const struct trace_instance *in,
 
 static u32 head_word(u32 type, u32 delta)
 {
-	return __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ?
-		       type | delta << 5 :
-		       type << DELTA_BITS | delta;
+	return STORED_BIG_ENDIAN ? type << DELTA_BITS | delta :
+				   type | delta << 5;
 }
 
 /* Each entry begins at a multiple of four bytes. */
 static always_inline char *put_raw_word(char *to, u32 word)
 {
-	*(u32 *)to = word;
+	store_number(to, word, sizeof(word));
 	return to + sizeof(word);
 }
 
@@ -241,24 +226,26 @@ static char *put_payload(char *to, const struct payload *p, u64 delta)
 	to = put_raw_word(to, head_word(is_long ? 0 : p->len / 4, delta));
 	if (is_long)
 		to = put_raw_word(to, p->len + 4); /* counts itself */
-	for (const u32 *w = p->words, *end = w + p->len / 4; w < end; w++)
-		to = put_raw_word(to, *w);
+	for (const u32 *w = p->words, *end = w + p->len / 4; w < end; w++) {
+		*(u32 *)to = *w;
+		to += sizeof(*w);
+	}
 	return to;
 }
 
+/* raw_page_fill() has left room for the count behind the data. */
 static void put_head(char *page, u64 time, u32 used, u64 lost)
 {
-	unsigned long commit = used, count = lost;
+	u64 count;
 
-	if (lost) {
-		commit |= RAW_LOST;
-		if (used + sizeof(count) <= RAW_DATA) {
-			commit |= RAW_LOST_COUNT;
-			memcpy(page + RAW_HEAD + used, &count, sizeof(count));
-		}
-	}
-	memcpy(page, &time, sizeof(time));
-	memcpy(page + sizeof(time), &commit, sizeof(commit));
+	store_number(page, time, sizeof(time));
+	store_number(page + sizeof(time),
+		     used | (lost ? RAW_LOST | RAW_LOST_COUNT : 0),
+		     STORED_LONG);
+	if (!lost)
+		return;
+	store_number(&count, lost, STORED_LONG);
+	memcpy(page + RAW_HEAD + used, &count, STORED_LONG);
 }
 
 unsigned int raw_page_fill(struct ring_cursor *c, void *page)
@@ -276,7 +263,9 @@ unsigned int raw_page_fill(struct ring_cursor *c, void *page)
 			break;
 		time = trace_stamp(in, ring_when(&c->entry));
 		encode_payload(p, in, &c->entry);
-		if (to + size_of(p, n ? time - last : 0) > data + RAW_DATA)
+		if (to + size_of(p, n ? time - last : 0) +
+			    (lost + c->lost ? STORED_LONG : 0) >
+		    data + RAW_DATA)
 			break;
 		if (!ring_cursor_take(c))
 			continue;
@@ -293,178 +282,3 @@ unsigned int raw_page_fill(struct ring_cursor *c, void *page)
 	kfree(p);
 	return n;
 }
-
-/* ---- per_cpu/cpuN/trace_pipe_raw, snapshot_raw, buffer_percent ----------------------------- */
-
-#define WAIT_NS (20 * NSEC_PER_MSEC)
-
-struct raw {
-	struct ring_cursor cursor;
-	bool waited; /* since the last page, there was too little to read */
-	u32 given; /* bytes of the page. All of them: the next is to be made */
-	char page[PAGE_SIZE];
-};
-
-static int raw_open_on(struct ctl_handle *h, const struct ring *set)
-{
-	struct raw *raw = kmalloc(sizeof(*raw));
-
-	if (!raw || ring_cursor_open(&raw->cursor, set, h->index, false)) {
-		kfree(raw);
-		return -ENOMEM;
-	}
-	raw->waited = false;
-	raw->given = PAGE_SIZE;
-	h->priv = raw;
-	return 0;
-}
-
-static void close_raw(struct ctl_handle *h)
-{
-	struct raw *raw = h->priv;
-
-	ring_cursor_close(&raw->cursor);
-	kfree(raw);
-}
-
-static int raw_open(struct ctl_handle *h)
-{
-	int err = raw_open_on(h, instance_of(h)->buffer);
-
-	if (!err)
-		trace_count_pipes(instance_of(h), 1);
-	return err;
-}
-
-static void raw_release(struct ctl_handle *h)
-{
-	trace_count_pipes(instance_of(h), -1);
-	close_raw(h);
-}
-
-/*
- * As Linux: a reader gets whole pages at once. Where there is none, or it is poll(), it waits until
- * the ring is buffer_percent full. The page that is being written counts, since it is never among
- * the full. While tracing is off, or for read() through the mount, one entry makes a page.
- */
-static bool is_enough(const struct ctl_handle *h, struct raw *raw, bool on)
-{
-	const struct trace_instance *in = instance_of(h);
-	u32 full = ring_cursor_pages(&raw->cursor);
-
-	return !on || h->wants == CTL_FIRST_ENTRY ||
-	       (full && !raw->waited && h->wants != CTL_PERCENT) ||
-	       (full + 1) * 100ull >= (u64)READ_ONCE(in->buffer_percent) *
-					      READ_ONCE(raw->cursor.ring->nr);
-}
-
-/* Is there a page for the reader? */
-static bool fill_page(const struct ctl_handle *h, struct raw *raw, bool on)
-{
-	return ring_cursor_peek(&raw->cursor) && is_enough(h, raw, on) &&
-	       raw_page_fill(&raw->cursor, raw->page);
-}
-
-/* As trace_pipe, it waits for entries, and ends when tracing is off and all are read. */
-static int raw_next_page(const struct ctl_handle *h, struct raw *raw)
-{
-	bool on = READ_ONCE(instance_of(h)->on);
-
-	while (!fill_page(h, raw, on)) {
-		if (!on)
-			return 0;
-		if (h->nonblock)
-			return -EAGAIN;
-		raw->waited = true;
-		if (console_interrupted() || task_should_stop())
-			return -EINTR;
-		task_sleep(WAIT_NS);
-		on = READ_ONCE(instance_of(h)->on);
-	}
-	raw->waited = false;
-	raw->given = 0;
-	return 1;
-}
-
-/* A page is handed out in records. */
-static int hand_out(struct raw *raw, struct seq *s)
-{
-	s->len = min(sizeof(s->buf), PAGE_SIZE - raw->given);
-	memcpy(s->buf, raw->page + raw->given, s->len);
-	raw->given += s->len;
-	return 1;
-}
-
-static int raw_read(struct ctl_handle *h, struct seq *s)
-{
-	struct raw *raw = h->priv;
-	int err;
-
-	if (raw->given == PAGE_SIZE) {
-		err = raw_next_page(h, raw);
-		if (err <= 0)
-			return err;
-	}
-	return hand_out(raw, s);
-}
-CTL_FILE(trace_pipe_raw, .path = TRACING "per_cpu/cpu%u/trace_pipe_raw",
-	 .folders = &trace_folders, .open = raw_open, .release = raw_release,
-	 .read = raw_read);
-
-/* While it is open, no snapshot is taken. Each page that is read is gone from the snapshot. */
-static int snapshot_raw_open(struct ctl_handle *h)
-{
-	struct trace_instance *in = instance_of(h);
-	int err = snapshot_check(h);
-
-	if (err)
-		return err;
-	snapshot_hold(in);
-	err = raw_open_on(h, in->spares);
-	if (err)
-		snapshot_release(in);
-	return err;
-}
-
-static void snapshot_raw_release(struct ctl_handle *h)
-{
-	close_raw(h);
-	snapshot_release(instance_of(h));
-}
-
-static int snapshot_raw_read(struct ctl_handle *h, struct seq *s)
-{
-	struct raw *raw = h->priv;
-
-	if (raw->given == PAGE_SIZE) {
-		if (!(snapshot_cpus(instance_of(h)) >> h->index & 1) ||
-		    !raw_page_fill(&raw->cursor, raw->page))
-			return 0;
-		raw->given = 0;
-	}
-	return hand_out(raw, s);
-}
-CTL_FILE(snapshot_raw, .path = TRACING "per_cpu/cpu%u/snapshot_raw",
-	 .folders = &trace_folders, .open = snapshot_raw_open,
-	 .release = snapshot_raw_release, .read = snapshot_raw_read);
-
-static void buffer_percent_show(struct ctl_handle *h, struct seq *s)
-{
-	seq_printf(s, "%u\n", READ_ONCE(instance_of(h)->buffer_percent));
-}
-
-static int buffer_percent_write(struct ctl_handle *h, char *text)
-{
-	u64 percent = 0;
-	int err = ctl_number(h, text, ~0ull, "number from 0 to 100", &percent);
-
-	if (!err && percent > 100)
-		err = ctl_error(h, -EINVAL, "it is a number from 0 to 100");
-	if (!err)
-		WRITE_ONCE(instance_of(h)->buffer_percent, percent);
-	return err;
-}
-CTL_FILE(buffer_percent, .path = TRACING "buffer_percent",
-	 .folders = &trace_folders, .show = buffer_percent_show,
-	 .write = buffer_percent_write, .at_boot = "50");
-static_assert(BUFFER_PERCENT_AT_BOOT == 50, "at_boot says so");

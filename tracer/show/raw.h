@@ -8,14 +8,12 @@
 #define TRACER_RAW_H
 
 #include <kernel/mm/page.h>
+#include <tracer/base/stored.h>
 #include <tracer/ring/ring_read.h>
 
-/* Of struct raw_page: a time, and how many bytes of data are valid, and flags. */
-struct raw_head {
-	u64 time; /* of the first entry, ns */
-	unsigned long commit;
-};
-#define RAW_HEAD (sizeof(u64) + sizeof(long))
+/* A page begins with the time of its first entry, and a long: how many bytes of data are valid, and
+ * flags. */
+#define RAW_HEAD (sizeof(u64) + STORED_LONG)
 #define RAW_DATA (PAGE_SIZE - RAW_HEAD)
 #define RAW_LOST                                                               \
 	(1ul << 31) /* of commit: entries were lost before this page, */
