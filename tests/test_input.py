@@ -113,6 +113,8 @@ def test_shell_lines(shared):
     wrong = [(line, said) for line, words in SHELL
              if not has_words(said := shared.error(line), words)]
     assert wrong == []
+    # Nor is there the instance that `trace start -B new` would have made.
+    assert shared.lines(f"ls {TRACING}/instances") == []
 
 
 def test_control_files(shared):

@@ -15,6 +15,7 @@ static bool reads_differ(const char *name)
 
 struct texts {
 	unsigned int files;
+	u32 sums[512]; /* of each file's text */
 	char one[TEXT], two[TEXT];
 };
 
@@ -146,4 +147,91 @@ KTEST(files_checks, "tracefs.a_check_changes_nothing")
 {
 	KNEED_CLIENT(t, "events");
 	test_all_files(t, 100, checks_only);
+}
+
+static u32 sum_text(const char *text)
+{
+	u32 sum = 0;
+
+	while (*text)
+		sum = sum * 31 + (u8)*text++;
+	return sum;
+}
+
+static bool note_text(struct texts *texts, const char *path, const char *name)
+{
+	u32 *sum = &texts->sums[texts->files];
+
+	if (!(ctl_mode(path) & CTL_READ) || reads_differ(name))
+		return true;
+	if (++texts->files > ARRAY_SIZE(texts->sums) ||
+	    trace_test_read_path(path, texts->one, TEXT, 4096) < 0)
+		return false;
+	*sum = sum_text(texts->one);
+	return true;
+}
+
+static bool same_text(struct texts *texts, const char *path, const char *name)
+{
+	u32 before = texts->sums[texts->files];
+
+	return note_text(texts, path, name) &&
+	       (!(ctl_mode(path) & CTL_READ) || reads_differ(name) ||
+		texts->sums[texts->files - 1] == before);
+}
+
+/* All that an instance can keep is other than at first. */
+static void use_instance(struct ktest_run *t)
+{
+	static const struct {
+		const char *file, *text;
+	} uses[] = { { "trace_options", "sym-offset nooverwrite nomarkers" },
+		     { "trace_clock", "counter" },
+		     { "tracing_cpumask", "0" },
+		     { "tracing_on", "0" },
+		     { "buffer_percent", "7" },
+		     { "buffer_size_kb", "64" },
+		     { "set_ftrace_filter",
+		       "victim_call victim_leaf:traceoff" },
+		     { "set_ftrace_notrace", "victim_other" },
+		     { "set_ftrace_pid", "7" },
+		     { "set_event_notrace_pid", "7" },
+		     { "set_event", "sched:*" },
+		     { "events/kmem/filter", "common_pid == 1" },
+		     { "events/kmem/kfree/trigger", "traceoff" },
+		     { "events/ftrace/print/trigger", "traceoff" },
+		     { "snapshot", "1" },
+		     { "current_tracer", "function" },
+		     { "events/kmem/kfree/filter", "nothing" } };
+	char path[80];
+	int err = 0;
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(uses); i++) {
+		KEXPECT(t, !err);
+		snprintf(path, sizeof(path), "instances/again/%s",
+			 uses[i].file);
+		err = trace_test_put(path, uses[i].text);
+	}
+	KEXPECT_EQ(t, err, -EINVAL); /* which error_log has */
+}
+
+KTEST(files_anew, "tracefs.an_instance_made_again_is_new")
+{
+	struct texts *texts;
+
+	KNEED_CLIENT(t, "events");
+	texts = kzalloc(sizeof(*texts));
+	KASSERT(t, texts);
+	trace_test_reset();
+	for (unsigned int turn = 0; turn < 2; turn++) {
+		KASSERT(t, !ctl_mkdir(TRACING "instances/again", NULL, 0));
+		texts->files = 0;
+		for_all_files(t, texts, TRACING "instances/again/",
+			      turn ? same_text : note_text);
+		if (!turn)
+			use_instance(t);
+		KEXPECT_EQ(t, ctl_rmdir(TRACING "instances/again", NULL, 0), 0);
+	}
+	KEXPECT(t, texts->files > 100);
+	kfree(texts);
 }
