@@ -141,3 +141,22 @@ def test_uftrace_names_tasks(arch, image, guest, tmp_path):  # noqa: F811
     for name, pid in switches.items():
         assert pid == "0" or pid not in names or names[pid].startswith(name), (name, pid)
     assert all(re.fullmatch(r"\d", n) for tid, n in names.items() if int(tid) > 10**6)
+
+
+@pytest.mark.parametrize("tracer", ["function", "function_graph", "wakeup"])
+def test_text_with_each_option(arch, image, guest, tmp_path, tracer):  # noqa: F811
+    """Of rings that have run over: byte for byte the guest's own text, with each option the other
+    way round, whether it says how lines look or what is recorded."""
+    qmp = tmp_path / "qmp"
+    g = guest(arch, smp=2, extra=socket_args(qmp))
+    g.run(f"cd {TRACING}; echo 8 > buffer_size_kb; echo 1 > events/sched/enable; "
+          f"echo '*task*' > set_ftrace_filter; echo {tracer} > current_tracer")
+    options = [x.removeprefix("no") for x in g.run("cat trace_options").split()
+               if x not in ("overwrite", "pause-on-trace")]
+    assert len(options) > 20
+    for option in options:
+        was = g.run(f"cat options/{option}").strip()
+        g.run(f"echo {1 - int(was)} > options/{option}; echo 1 > tracing_on; ps; sleep 0.01; "
+              "echo 0 > tracing_on")
+        assert text_of(image, qmp) == shown(g), option
+        g.run(f"echo {was} > options/{option}")
