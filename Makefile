@@ -123,7 +123,7 @@ SRCS := $(filter-out kernel/event/no_events.c,$(SRCS))
 endif
 ifneq ($(without),)
 SRCS := $(filter-out $(without:%=tracer/%/%) \
-	$(if $(filter lab,$(without)),arch/$(ARCH)/lab.%),$(SRCS))
+	$(if $(filter lab,$(without)),arch/$(ARCH)/lab.% arch/$(ARCH)/lab_%),$(SRCS))
 SRCS := $(filter-out $(shell grep -lE 'include <(tracer/($(subst $(space),|,$(without)))/$(\
 	)$(if $(filter lab,$(without)),|arch/arch_lab))' \
 	$(filter %_test.c arch/conform/%,$(SRCS))),$(SRCS))

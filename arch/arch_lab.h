@@ -46,7 +46,7 @@ struct lab_victim {
 };
 
 /*
- * The lab's, for the port's lab.S. A site that is on calls a target there, as it would
+ * Counts of the port's lab.S. A site that is on calls a target there, as it would
  * call trace_entry. The target adds one to lab_calls[0], changes every register that
  * the ABI lets it change, and returns. A second target, for schemes that change where
  * a site calls to, counts in lab_calls[1].

@@ -12,6 +12,7 @@ enum init_stage {
 	INIT_SITES, /* boot CPU, interrupts off, pages and kmalloc ready */
 	INIT_TASK, /* the first task, which may sleep. The other CPUs start behind it */
 	INIT_LATE, /* the same task, with all CPUs up, before tests and shell */
+	INIT_SHELL, /* the same task, which this may keep until the machine ends */
 };
 
 struct init_hook {

@@ -6,7 +6,6 @@
 #include <kernel/param.h>
 #include <kernel/printk.h>
 #include <kernel/sched/sched_internal.h>
-#include <kernel/shell/shell.h>
 #include <kernel/time.h>
 #include <kernel/console.h>
 #include <kernel/cpu/hotplug.h>
@@ -17,15 +16,6 @@
 
 REGISTRY(struct init_hook, init_hooks);
 
-static const char *run_line;
-
-static int run_param(const char *value)
-{
-	run_line = value;
-	return 0;
-}
-KERNEL_PARAM(run, "run", "a shell line in double quotes", run_param);
-
 static void run_hooks(enum init_stage stage)
 {
 	const struct init_hook *h;
@@ -35,7 +25,7 @@ static void run_hooks(enum init_stage stage)
 			h->fn();
 }
 
-/* The first task: the rest of the boot, which may sleep, then the shell. */
+/* The first task: the rest of the boot, which may sleep. */
 static void init_main(void *arg)
 {
 	(void)arg;
@@ -46,9 +36,7 @@ static void init_main(void *arg)
 	cpu_start_others();
 	task_set_affinity(current_task(), ~0u);
 	run_hooks(INIT_LATE);
-	if (run_line)
-		shell_run_line(run_line);
-	shell_task(NULL);
+	run_hooks(INIT_SHELL);
 }
 
 static void print_banner(void)

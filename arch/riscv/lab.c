@@ -256,7 +256,7 @@ static void act_as(struct trap_frame *f, unsigned long site, unsigned int form)
 	arch_frame_set_pc(f, (unsigned long)(form == ON2 ? lab_pair_near :
 							   lab_pair_a));
 }
-PATCH_INDIRECT(lab_trap, act_as);
+LAB_RESUME(act_as);
 
 static void act_as_nop(struct trap_frame *f, unsigned long site,
 		       unsigned int form)
@@ -264,7 +264,7 @@ static void act_as_nop(struct trap_frame *f, unsigned long site,
 	(void)form;
 	arch_frame_set_pc(f, site + 8);
 }
-PATCH_INDIRECT(lab_trap, act_as_nop);
+LAB_RESUME(act_as_nop);
 
 #define AS_NEW "the trap acts as the new form"
 #define EBREAK(scheme) TWO(scheme, "H13", lab_pair, auipc)
@@ -308,24 +308,4 @@ const struct lab_form *lab_jump_form(bool on)
 	};
 
 	return &forms[on];
-}
-
-/*
- * A CPU that fetches an instruction by halves, while `word` stores it, must get a whole
- * instruction: off and on may differ in one half alone.
- */
-KTEST(lab_halves, "lab.on_and_off_share_a_half")
-{
-	unsigned int wrong = 0;
-
-	if (site_off(site_address(0)) == INSN_JUMP_8)
-		KSKIP(t, "nop=jump: `word` is for -icount alone");
-	for (unsigned int i = 0; i < site_count; i++) {
-		struct live l = live_of_site(site_address(i));
-		u64 differs =
-			arch_live_bytes(l, true) ^ arch_live_bytes(l, false);
-
-		wrong += differs >> 16 != 0;
-	}
-	KEXPECT_EQ(t, wrong, 0);
 }

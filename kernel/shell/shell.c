@@ -2,6 +2,8 @@
 /* The shell: pipelines of commands over control files, and its prompt. */
 #include <kernel/ctl/ctl.h>
 #include <kernel/errno.h>
+#include <kernel/init.h>
+#include <kernel/param.h>
 #include <kernel/printk.h>
 #include <kernel/shell/shell_internal.h>
 #include <kernel/lib/string.h>
@@ -474,14 +476,24 @@ static void line_ended(struct line_edit *e, enum line_event event)
 			    SHELL_LINE_MAX);
 }
 
-void shell_task(void *arg)
+static const char *run_line;
+
+static int run_param(const char *value)
+{
+	run_line = value;
+	return 0;
+}
+KERNEL_PARAM(run, "run", "a shell line in double quotes", run_param);
+
+static void shell_task(void)
 {
 	static char prompt[SHELL_PATH + 16];
 	struct line_edit *e = &shell_editor;
 	enum line_event event;
 	int byte;
 
-	(void)arg;
+	if (run_line)
+		shell_run_line(run_line);
 	e->out = &always_sink;
 	e->prompt = prompt;
 	e->complete = shell_complete;
@@ -497,3 +509,4 @@ void shell_task(void *arg)
 		line_ended(e, event);
 	}
 }
+INIT_HOOK(INIT_SHELL, shell_task);

@@ -71,8 +71,6 @@ int shell_error(int err, const char *name, const char *fmt, ...)
 int shell_run_line(const char *line);
 /* The same, output to `out`. -EINTR after Ctrl-C. */
 int shell_run(struct sink *out, const char *line);
-/* The interactive loop, a task's function. */
-void shell_task(void *arg);
 
 /* Copy a control file to `out`. Errors are printed as command `name`'s. */
 int shell_copy_file(struct sink *out, const char *name, const char *file);

@@ -2,7 +2,11 @@
 /* Functions to trace. victim.h says the purpose of each. */
 #include <kernel/test/victim.h>
 
+#include <arch/arch_lab.h>
+
 #include <stdarg.h>
+
+u32 lab_calls[2]; /* of the victims in lab.S */
 
 static noinline notrace unsigned long victim_last_call(unsigned long x)
 {

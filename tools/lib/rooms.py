@@ -48,7 +48,7 @@ def floors() -> list[str]:
     wrong = []
     allowed = allowed_to_ports()
     for path in FILES:
-        lab = path.name.startswith("lab.") and of_port(path)
+        lab = path.name.startswith(("lab.", "lab_test.")) and of_port(path)
         for name in includes(path):
             if of_port(path) and name.startswith("kernel/") and \
                     name not in allowed and not lab:

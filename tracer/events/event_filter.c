@@ -16,6 +16,16 @@
 #include <tracer/ring/ring_decode.h>
 #include <tracer/ring/ring_internal.h>
 
+/* A marker is no event of list.h: a write of trace_marker makes it. */
+struct event event_marker = {
+	.system = "ftrace",
+	.name = "print",
+	.path = "ftrace/print",
+	.fields = (const struct event_field[]){ { "ip", EVENT_ULONG },
+						{ "buf", EVENT_TEXT },
+						{ NULL } },
+};
+
 #define FILTER_NODES 64
 #define FILTER_VALUE 64 /* bytes of a text to compare with, the NUL included */
 #define FILTER_DEPTH 16 /* ( and ! in each other */

@@ -9,6 +9,10 @@ struct event;
 struct event_filter;
 struct trace_instance;
 
+/* A marker has filters of its triggers, in events/ftrace/print/trigger. */
+extern struct event event_marker;
+#define MARKER_ID 5 /* its common_type: Linux's number */
+
 /*
  * Parse a filter for records of an event. NULL, with *error and the position of the
  * mistake in *at, when it makes no sense or there is no memory. "0" is no filter.

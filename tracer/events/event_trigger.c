@@ -56,16 +56,6 @@ void event_triggers_after(const struct event *e, const void *record,
 
 /* ---- Markers ------------------------------------------------------------------------ */
 
-/* A marker is no event of list.h: a write of trace_marker makes it. */
-struct event event_marker = {
-	.system = "ftrace",
-	.name = "print",
-	.path = "ftrace/print",
-	.fields = (const struct event_field[]){ { "ip", EVENT_ULONG },
-						{ "buf", EVENT_TEXT },
-						{ NULL } },
-};
-
 /* Each event that can have triggers. */
 #define for_each_triggering(e)                                                 \
 	for ((e) = __start_events; (e);                                        \

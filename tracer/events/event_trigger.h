@@ -46,9 +46,6 @@ void event_triggers_before(const struct event *e, const void *record,
 void event_triggers_after(const struct event *e, const void *record,
 			  unsigned long ip, bool irqs_off);
 
-/* Markers have triggers, too, in events/ftrace/print/trigger. */
-extern struct event event_marker;
-#define MARKER_ID 5 /* its common_type: Linux's number */
 struct marker_record {
 	unsigned long ip; /* as the marker's entry has it */
 	char buf[];	  /* ends with a NUL */

@@ -44,8 +44,6 @@
 #define DITHER 24      /* delays around the one that was right in the sweep */
 #define ROUNDS 48      /* and how often they are gone through */
 
-u32 lab_calls[2];
-
 /* From the deadline's setting to the interrupt, arch_clock() ticks. */
 static u64 ahead;
 

@@ -3,15 +3,17 @@
 #ifndef TRACER_LAB_SCHEME_H
 #define TRACER_LAB_SCHEME_H
 
+#include <kernel/patch_path.h>
 #include <kernel/types.h>
 
 struct trap_frame;
 
 /*
  * The breakpoint trap of a LAB_BREAK scheme: it calls the port's resume function.
- * For each of these the port says PATCH_INDIRECT(lab_trap, function). Trap context.
+ * For each of these the port says LAB_RESUME(function). Trap context.
  */
 bool lab_trap(struct trap_frame *f);
+#define LAB_RESUME(fn) PATCH_INDIRECT(lab_trap, fn)
 
 /* The forms of most sites: the second `on` calls another target. */
 enum { OFF, ON, ON2 };

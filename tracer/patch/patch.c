@@ -23,7 +23,6 @@
 static const struct patch_strategy *strategy = &patch_strategy_stop;
 static struct patch_stats stats;
 static unsigned int jumps_enabled;
-static u64 window_max; /* arch_clock() ticks, for stats.window_ns_max */
 
 /*
  * Only the task that holds trace_mutex writes text, so what has been verified here
@@ -318,16 +317,11 @@ int patch_explain(const struct patch_batch *b, char *buf, size_t size)
 			digits, (unsigned long long)b->expected);
 }
 
-void patch_count_window(u64 ticks)
-{
-	window_max = max(window_max, ticks);
-}
-
 void patch_stats(struct patch_stats *s)
 {
 	*s = stats;
 	s->strategy = strategy->name;
-	s->window_ns_max = clock_delta_to_ns(window_max);
+	s->window_ns_max = clock_delta_to_ns(patch_longest_window());
 }
 
 static unsigned long enabled_sites(void)

@@ -126,7 +126,4 @@ struct patch_stats {
 };
 void patch_stats(struct patch_stats *s);
 
-/* For a strategy's use: it wrote text with interrupts off for that long. */
-void patch_count_window(u64 ticks);
-
 #endif

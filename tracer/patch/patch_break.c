@@ -120,7 +120,7 @@ static noinline void break_write(const struct patch_chunk *c,
 PATCH_ROOT(break_write);
 
 static void store_step(const struct patch_chunk *c, enum patch_step step,
-		       enum patch_log_store kind)
+		       enum patch_store_kind kind)
 {
 	u64 start = arch_clock();
 

@@ -18,7 +18,7 @@ enum patch_log_what {
 	LOG_BATCH,  /* a: sites, b: index of the strategy */
 	LOG_STEP,   /* a: enum patch_step, b: sites of the chunk */
 	LOG_STORE,  /* a: the live instruction's offset from _text, b: which
-		       bytes of it (enum patch_log_store) */
+		       bytes of it (enum patch_store_kind) */
 	LOG_SYNC,   /* this CPU's fetch is about to be synchronised */
 	LOG_DONE,   /* the batch is declared done */
 	LOG_HELD,   /* this CPU enters a rendezvous. a: 1 if it leads */
@@ -33,7 +33,7 @@ enum patch_log_what {
 
 /* b of LOG_STORE: which bytes of a live instruction, and STORE_ON if its new state is
  * on. */
-enum patch_log_store {
+enum patch_store_kind {
 	STORE_BREAK, /* a breakpoint as the first unit, by one store */
 	STORE_TAIL,  /* the new bytes behind the first unit */
 	STORE_FIRST, /* the new first unit, by one store */

@@ -7,6 +7,18 @@
 #include <kernel/patch_path.h>
 #include <tracer/patch/patch_log.h>
 
+static u64 window_max;
+
+void patch_count_window(u64 ticks)
+{
+	window_max = max(window_max, ticks);
+}
+
+u64 patch_longest_window(void)
+{
+	return window_max;
+}
+
 void (*patch_step_hook)(enum patch_step step, bool synced);
 
 static void tell_lab(enum patch_step step, bool synced)

@@ -41,6 +41,11 @@ void patch_sync_batch(void *batch);
 /* For the event patch_sync: this CPU has synchronised. No site. */
 void patch_tell_sync(unsigned int sites);
 
+/* A strategy wrote text with interrupts off for so many ticks of arch_clock(). And the most that
+ * one did. */
+void patch_count_window(u64 ticks);
+u64 patch_longest_window(void);
+
 /* For fault_sync_early (patch_log.h): all synchronise, but before the stores. */
 void patch_sync_early(void);
 

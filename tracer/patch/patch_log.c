@@ -58,7 +58,7 @@ out:
 	arch_irq_restore(state);
 }
 
-void patch_log_store(unsigned long live, enum patch_log_store kind, bool on)
+void patch_log_store(unsigned long live, enum patch_store_kind kind, bool on)
 {
 	patch_log_add(LOG_STORE, live - (unsigned long)_text,
 		      kind | on * STORE_ON);

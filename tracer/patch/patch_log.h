@@ -31,7 +31,7 @@ static inline void patch_log(enum patch_log_what what, u32 a, u32 b)
 }
 
 /* The same for a store to a live instruction, if the log is on. */
-void patch_log_store(unsigned long live, enum patch_log_store kind, bool on);
+void patch_log_store(unsigned long live, enum patch_store_kind kind, bool on);
 
 /*
  * Begin an empty log: 0 or -ENOMEM. And end it: nothing is logged any more, and its

@@ -63,7 +63,7 @@ static void word_write(const struct patch_batch *part, struct left *left)
 PATCH_ROOT(word_write);
 
 static void log_word_stores(const struct patch_batch *part,
-			    enum patch_log_store kind)
+			    enum patch_store_kind kind)
 {
 	unsigned int w;
 	const u32 *entry;
@@ -78,7 +78,7 @@ static void log_word_stores(const struct patch_batch *part,
 }
 
 static void word_store(const struct patch_batch *part,
-		       enum patch_log_store kind, struct left *left)
+		       enum patch_store_kind kind, struct left *left)
 {
 	u64 start = arch_clock();
 

@@ -6,7 +6,8 @@
 #include <tracer/testing.h>
 
 #include <kernel/mm/kmalloc.h>
-#include <tracer/events/event_trigger.h>
+#include <tracer/events/event_filter.h>
+#include <tracer/events/events.h>
 #include <tracer/core/instances.h>
 #include <tracer/show/snapshot.h>
 #include <tracer/ring/ring_control.h>

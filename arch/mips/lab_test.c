@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/* Proves what the lab cannot enumerate: the clock carries into its high word, and the host may stop
+ * the machine. */
+#include <boot/boot_info.h>
+#include <kernel/cpu/cpu.h>
+#include <kernel/test/ktest.h>
+#include <kernel/time.h>
+#include <tracer/testing.h>
+
+/*
+ * The clock's low word has begun anew, and no CPU has read the clock since, so the high word is
+ * that of a page which was begun a whole turn ago. An event there asks C for another page.
+ */
+static bool event_is_of_another_turn(void)
+{
+	struct ring_place *at;
+	irq_state_t state;
+	bool other;
+	u64 base;
+
+	/* In the first half of a turn, and not at its end, the high word can be what it was before
+	 * the turn. */
+	while (arch_clock() >> 32 == 0 || arch_clock_low() >= 0x70000000)
+		task_sleep(NSEC_PER_SEC);
+	state = arch_irq_save();
+	at = &arch_this_cpu()->head.ring;
+	at->base -= 1ull << 32;
+	base = at->base;
+	arch_clock_words.high = (arch_clock_words.high - 1) | 0x80000000;
+	arch_clock_words.turns--;
+	arch_clock_words.seen = ~0u;
+	victim_call(1);
+	other = at->base != base;
+	arch_irq_restore(state);
+	return other;
+}
+
+/*
+ * As if the host had stopped the machine for nearly a turn: no CPU has looked meanwhile, and
+ * the low word is less than the one that was seen. Then the clock is a turn further.
+ */
+KTEST(clock_paused, "arch.clock.host_paused")
+{
+	const u32 ahead = 0x1000000;
+	irq_state_t state;
+	u64 before, now;
+
+	/* Both low words lie in one half. */
+	while (arch_clock_low() << 1 >= ~0u - 2 * ahead)
+		task_sleep(100 * NSEC_PER_MSEC);
+	state = arch_irq_save();
+	before = arch_clock() + ahead;
+	WRITE_ONCE(arch_clock_words.seen, (u32)before);
+	now = arch_clock();
+	arch_irq_restore(state);
+	KEXPECT(t, now >= before);
+}
+
+/* The same, and a trampoline is the first that reads the clock. */
+static void call_behind_pause(struct ktest_run *t, const char *tracer)
+{
+	const u32 ahead = 0x1000000;
+	irq_state_t state;
+	u64 before;
+
+	while (arch_clock_low() << 1 >= ~0u - 2 * ahead)
+		task_sleep(100 * NSEC_PER_MSEC);
+	KEXPECT_EQ(t, trace_test_victim(), 0);
+	KEXPECT_EQ(t, trace_test_put("current_tracer", tracer), 0);
+	victim_call(1);
+	state = arch_irq_save();
+	before = arch_clock() + ahead;
+	WRITE_ONCE(arch_clock_words.seen, (u32)before);
+	victim_call(1);
+	KEXPECT(t, arch_this_cpu()->head.ring.base >= before);
+	arch_irq_restore(state);
+	trace_test_reset();
+}
+
+KTEST(paused_ring, "arch_trace.trace_entry_ring.host_paused")
+{
+	call_behind_pause(t, "function");
+}
+
+KTEST(paused_graph, "arch_trace.trace_entry_graph.host_paused")
+{
+	KNEED_CLIENT(t, "graph");
+	call_behind_pause(t, "function_graph");
+}
+
+KTEST(lab_carry, "arch_trace.trace_entry_ring.carry")
+{
+	if (!boot_info.icount)
+		KSKIP(t, "a turn of the clock would have to be waited for");
+	KEXPECT_EQ(t, trace_test_victim(), 0);
+	victim_call(1);
+	for (unsigned int i = 0; i < 10; i++)
+		KEXPECT(t, event_is_of_another_turn());
+	trace_test_reset();
+}
