@@ -110,3 +110,59 @@ def test_needs_of_tests(tmp_path):
     (tmp_path / "one_test.c").write_text('KNEED_CLIENT(t, "graph");\nKNEED_CLIENT(t, "grahp");\n')
     (tmp_path / "graph.c").write_text("TRACE_CLIENT(graph, .needs = needs);\n")
     assert floors.unknown_needs(sorted(tmp_path.iterdir())) == ["grahp"]
+
+
+# ---- the stories of tracer/CALL.md ----
+
+STORY = re.compile(r"^### (.*): (\d+) files?, (\d+) returns?, (\d+) pointers?\n\n"
+                   r"((?:\d+\. .*\n)+)", re.M)
+STEP = re.compile(r"^\d+\. (then )?`([\w./*]+)`: (.*)$", re.M)
+# Files, returns into a file that was left, pointers: as many as a reader can be asked to follow.
+AT_MOST = [(16, 6, 5), (16, 8, 6), (15, 8, 6), (16, 8, 6)]
+STORIES = STORY.findall((ROOT / "tracer/CALL.md").read_text())
+
+
+def body_of(path, name: str) -> str | None:
+    """A function's text in a file, comments left out. A macro's function: the file's."""
+    text = re.sub(r"/\*.*?\*/", "", path.read_text(), flags=re.S)
+    if "##" in name:
+        return text if f"{name} params" in text else None
+    if path.suffix == ".S":
+        return text if re.search(rf"\({name}\)", text) else None
+    found = re.search(rf"^(?!\s|#)[^;{{}}#]*\b{name}\([^;{{}}]*\)\s*\n\{{(.*?)^\}}", text,
+                      re.M | re.S)
+    return found[1] if found else None
+
+
+def test_there_are_four_stories():
+    assert len(STORIES) == len(AT_MOST)
+
+
+@pytest.mark.parametrize("number", range(len(STORIES)))
+def test_story(number):
+    """Each function stands in its file, and one of those before it calls it, or its address is
+    taken where it is registered."""
+    _, *said, steps = STORIES[number]
+    told: list[str] = []
+    files: list[str] = []
+    returns = pointers = 0
+    for then, pattern, names in STEP.findall(steps):
+        paths = sorted(ROOT.glob(pattern))
+        assert len(paths) == (len(ARCHES) if "*" in pattern else 1), pattern
+        returns += pattern in files
+        files.append(pattern)
+        begins = not told or bool(then)
+        for star, name in re.findall(r"(\*?)`([\w#]+)`", names):
+            bodies = [body_of(path, name) for path in paths]
+            assert None not in bodies, (pattern, name)
+            if star:
+                taken = "".join(path.read_text() for path in ROOT.glob("tracer/*/*.[ch]"))
+                assert re.search(rf"[=,(?:]\s*{name}\b(?!\()", taken), f"nothing points to {name}()"
+                pointers += 1
+            elif not begins and "##" not in name:
+                assert any(re.search(rf"\b{name}\b", body) for body in told), \
+                    f"nothing before {name}() calls it"
+            begins = False
+            told += bodies
+    assert (len(set(files)), returns, pointers) == tuple(map(int, said))
+    assert all(a <= b for a, b in zip((len(set(files)), returns, pointers), AT_MOST[number]))
