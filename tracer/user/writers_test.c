@@ -233,11 +233,13 @@ static int put_here(const char *file, const char *text)
 }
 
 /* Does the writer write, at this moment? An event takes its room first, and gives it back when a
- * list of pids refuses it: where a page has just ended, that leaves an empty one. */
+ * list of pids refuses it: where a page has just ended, that leaves an empty one. A latency that is
+ * kept takes the pages away. */
 static bool writer_acts(bool busy)
 {
 	irq_state_t state = arch_irq_save();
 	struct ring *top = &rings[cpu_index()], *r = &ring_set[cpu_index()];
+	struct ring_page **pages = r->pages;
 	const char *before = r->at->cur;
 	u32 head = r->head;
 	bool written;
@@ -247,7 +249,7 @@ static bool writer_acts(bool busy)
 	writer->act(ring_set);
 	top->busy = false;
 	ring_reopen(top);
-	if (r->head != head)
+	if (r->pages == pages && r->head == head + 1)
 		before = (char *)r->pages[r->head % r->nr]->slots;
 	written = r->at->cur != before;
 	arch_irq_restore(state);
