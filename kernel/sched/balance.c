@@ -203,9 +203,9 @@ void sched_set_affinity(struct task *t, cpumask_t mask)
 /* ---- CPUs that come and go ---- */
 
 /*
- * What put_on() another CPU puts there is put under the queue's lock, after a
- * look at cpus_active: so a task came before the last pass here, which takes it
- * along, or found the CPU gone.
+ * A CPU puts a task on c's queue under the queue's lock, after a look at cpus_active. So
+ * a task either came before the last pass here, which takes it along, or that CPU found c
+ * gone.
  */
 void sched_cpu_drain(unsigned int c)
 {
@@ -287,7 +287,8 @@ void balance_idle(struct cpu *cpu)
 	}
 }
 
-/* Something more urgent than what runs here, or one of at least two more. */
+/* Pull a task that is more urgent than the running one. Or pull one from a CPU that has at least
+ * two ready tasks more. */
 static void balance_busy(struct cpu *cpu)
 {
 	unsigned int me = cpu->head.index, c;
@@ -306,7 +307,7 @@ static void balance_busy(struct cpu *cpu)
 	}
 }
 
-/* An idle CPU has no tick, so it does not look by itself for what waits here. */
+/* An idle CPU has no tick, so it does not look by itself for tasks that wait here. */
 static void kick_idle_cpu(void)
 {
 	unsigned int c;

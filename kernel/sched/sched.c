@@ -147,9 +147,9 @@ static struct task *pick_next_task(struct cpu *cpu)
 }
 
 /*
- * Round robin: the tail if its slice is used up, else where it came from, with
- * what is left of the slice. Were it given a whole one each time, a task that is
- * preempted more often than slices end would keep its equals from running.
+ * Round robin: a task goes to the tail if its slice is used up. Otherwise it goes to the
+ * place that it came from, with the rest of its slice. With a whole slice each time, a task
+ * that is preempted more often than slices end would keep its equals from running.
  */
 static void requeue_task(struct cpu *cpu, struct task *prev)
 {
@@ -250,7 +250,7 @@ noinline void schedule(void)
 		sched_finish_switch(prev);
 }
 
-/* ---- what tasks call ---- */
+/* ---- calls of tasks ---- */
 
 /* Interrupts as they were before. The caller's task state says whether it sleeps. */
 static void give_up_cpu(bool to_tail)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the scheduler offers to the kernel's own core, and to no other floor. */
+/* The scheduler's functions for the kernel's own core, and for no other floor. */
 #ifndef KERNEL_SCHED_INTERNAL_H
 #define KERNEL_SCHED_INTERNAL_H
 
@@ -43,7 +43,7 @@ void sched_need_resched(void);
 /* Switch away as a preemption: interrupts off, preempt depth 0. */
 void sched_preempt(void);
 
-/* First thing in a new context: finish what schedule() began. */
+/* A new context calls this first, to finish the switch that schedule() began. */
 void sched_finish_switch(struct task *prev);
 
 /* This CPU's idle loop. */
@@ -65,7 +65,7 @@ void balance_tick(struct cpu *cpu);
 
 /* ---- kernel/sched/task.c, for the scheduler and the trap code ---- */
 
-/* Make the task list, and a task of what the boot CPU runs now. No allocation. */
+/* Make the task list, and a task of the code that the boot CPU runs now. No allocation. */
 void task_init_boot(void);
 /* Make and set cpus[cpu].idle, or make it anew for a CPU that comes back. 0 or
  * -ENOMEM. Context: as arch_guard_page(). */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Proves the scheduler's rules: priorities, round robin, preemption by timer and
- * by wake-up, affinity, balancing, an idle CPU without a tick, and that no task
- * is lost whatever moves it.
+ * by wake-up, affinity, balancing, an idle CPU without a tick, and that no move
+ * loses a task.
  */
 #include <boot/boot_info.h>
 #include <kernel/cpu/cpu.h>

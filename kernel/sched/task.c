@@ -21,7 +21,7 @@
 
 bool (*task_on_site)(unsigned long pc);
 
-/* What the boot CPU runs before it has tasks: nothing ever switches to it. */
+/* The boot CPU's code before it has tasks. Nothing ever switches to this task. */
 static struct task boot_task;
 
 /* ---- stacks ---- */
@@ -267,7 +267,7 @@ static void note_killed(struct task *t, enum task_signal signal)
 	trace_signal_generate(signal, t);
 }
 
-/* End the running task at once, wherever it is, no lock held. signal: what kills it, or 0. */
+/* End the running task at once, at any point, no lock held. signal: the one that kills it, or 0. */
 static noreturn void task_die(int code, enum task_signal signal)
 {
 	struct cpu *cpu;
@@ -446,7 +446,7 @@ bool task_inspect(struct task *t, void (*fn)(struct task *t, void *arg),
 	return rests;
 }
 
-/* The innermost function but schedule() and what that calls. */
+/* The innermost function that is neither schedule() nor called by it. */
 static void find_pc(struct task *t, void *arg)
 {
 	unsigned long *pc = arg;

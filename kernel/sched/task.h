@@ -33,7 +33,7 @@ struct task_fault {
 	bool (*fix)(struct trap_frame *f);
 };
 
-/* What kills a task: Linux's number of the signal that ends a user's program in such a case. */
+/* Why a task is killed, as Linux's number of the signal that ends a user's program then. */
 enum task_signal {
 	SIGNAL_ABORT = 6,  /* a precondition does not hold */
 	SIGNAL_KILL = 9,   /* another task ended it */
@@ -46,7 +46,7 @@ enum task_signal {
  */
 struct task_return {
 	u64 clock;	   /* arch_clock() when it was taken */
-	unsigned long ret; /* what stood in its place */
+	unsigned long ret; /* the real return address */
 	unsigned long ip;  /* return address of the site's call */
 	unsigned long cfa; /* where the function's frame ends */
 	unsigned long unused[sizeof(long) == 8 ? 3 : 2]; /* to a power of two */
@@ -66,15 +66,15 @@ struct task {
 	 * Taken returns, the innermost last. They are the task's own: an interrupt
 	 * in between leaves all of them as they were. Trampolines find them behind the
 	 * context (arch/task_head.h). task_clear_traces() clears everything from here to the
-	 * task's name. What belongs to a session of function_graph is used with interrupts off.
+	 * task's name. The fields of a session of function_graph are used with interrupts off.
 	 */
 	u32 nr_returns __attribute__((aligned(8)));
 	u32 graph_depth; /* of these: in the ring, in graph_session */
 	u32 returns_missed; /* likewise: calls that found TASK_RETURNS taken already */
 	u32 graph_session; /* the last session of function_graph that recorded its calls */
 	struct task_return returns[TASK_RETURNS];
-	/* In graph_session: which call, from 1, is of set_graph_notrace, or began what
-	 * set_graph_function names. Maybe it has returned since (tracer/graph/graph.c). */
+	/* In graph_session: the numbers, from 1, of the call that set_graph_notrace hides, and of
+	 * the one that set_graph_function shows. Either may have returned since (graph.c). */
 	u32 graph_hidden, graph_root;
 	/* When and where it was switched away, if the tracer noted that: arch_clock(), a CPU. */
 	u64 left_at;
