@@ -103,7 +103,7 @@ static bool is_starred(const char *re)
 	return *re && re[atom_len(re)] == '*';
 }
 
-/* What has a star can be left out: so the text also leads to what stands behind it. */
+/* A starred character can be left out, so the text also leads to the place behind it. */
 static void lead_to(const struct grep *g, u32 *places, size_t i)
 {
 	const char *re = g->pattern + i;
@@ -117,7 +117,7 @@ static void lead_to(const struct grep *g, u32 *places, size_t i)
 	}
 }
 
-/* From one place, by the text's next character, which is 0 at its end. True: what stands
+/* Go on from one place by the text's next character, which is 0 at its end. True: the text
  * before that character matches. */
 static bool step_from(struct grep *g, size_t i, char c)
 {

@@ -22,7 +22,7 @@
 
 struct stress_set {
 	struct mutex lock;
-	u32 locked; /* under lock: what its takers must have done in sum */
+	u32 locked; /* under lock: must be the sum of its takers' loops */
 	struct wait_queue turned;
 	u32 turn; /* even: ping's, odd: pong's */
 };
@@ -158,7 +158,7 @@ static struct stress {
 	struct stress_set set[STRESS_SETS_MAX];
 	struct worker worker[STRESS_SETS_MAX][NR_KINDS];
 	struct task *cpus;	/* with `cpus`, else NULL */
-	u32 came, went, failed; /* what the task `cpus` has counted */
+	u32 came, went, failed; /* counted by the task `cpus` */
 } * stress;			/* NULL: not running, the shell's task alone */
 
 static void worker_main(void *arg)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What runs where: /proc/tasks, and the commands ps and cpus. All work on a
+ * Tasks and their CPUs: /proc/tasks, and the commands ps and cpus. All work on a
  * snapshot, because tasks may end while a line about them is printed.
  */
 #include <kernel/cpu/cpu.h>

@@ -24,7 +24,7 @@ static int console_sink_write(struct sink *s, const char *text, size_t len)
 	return 0;
 }
 
-/* For error lines and the line editor: what they write is shown after Ctrl-C, too. */
+/* For error lines and the line editor: their output is shown after Ctrl-C, too. */
 static int always_sink_write(struct sink *s, const char *text, size_t len)
 {
 	(void)s;
@@ -182,7 +182,7 @@ int shell_copy_file(struct sink *out, const char *name, const char *file)
 	return n < 0 ? n : err;
 }
 
-/* The filter writes what it has kept, unless Ctrl-C ends the pipeline. The first error
+/* The filter writes the text it has kept, unless Ctrl-C ends the pipeline. The first error
  * is returned. */
 static int filter_end(struct filter *f, int err)
 {
@@ -386,7 +386,7 @@ static int run_pipeline(struct sink *out, struct shell_stage *stage,
 	return close_target(&p, err);
 }
 
-/* Every $? of a word becomes the status in digits, the last one first: they move what follows. */
+/* Every $? of a word becomes the status in digits, the last one first: digits move later text. */
 static void fill_in_status(const struct shell_script *p, char *word, int status)
 {
 	char digits[SHELL_STATUS_DIGITS + 1], *at, *end;

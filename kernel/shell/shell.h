@@ -16,15 +16,15 @@ struct sink {
 int sink_printf(struct sink *s, const char *fmt, ...) printf_like(2, 3);
 
 /*
- * One stage of a pipeline that consumes what the stage before it writes. Made
- * by a command's filter(), on the heap, embedded in what the command needs.
+ * One stage of a pipeline, which consumes the output of the stage before it. A
+ * command's filter() makes it on the heap, inside the command's own struct.
  */
 struct filter {
 	struct sink sink; /* first: its input */
 	struct sink *out;
-	/* All input has come: write what was kept. NULL: nothing is kept. */
+	/* All input has come: write the kept text. NULL: nothing is kept. */
 	int (*end)(struct filter *f);
-	/* Free what was kept, but not f itself. NULL: nothing is kept. */
+	/* Free the kept text, but not f itself. NULL: nothing is kept. */
 	void (*release)(struct filter *f);
 	int max_files;	  /* FILE arguments it takes */
 	const char *file; /* the one being read, NULL in a pipe */
@@ -47,7 +47,7 @@ struct shell_cmd {
 	struct filter *(*filter)(struct sink *out, int argc, char **argv,
 				 int *first);
 	/* For Tab, optional: the i-th word that may follow `before`. NULL: there are no
-	 * more. If there is none at all, Tab offers what the usage says. */
+	 * more. If there is none at all, Tab offers the words that the usage asks for. */
 	const char *(*follow)(const char *before, unsigned int i);
 };
 

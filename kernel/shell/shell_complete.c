@@ -10,7 +10,7 @@
 
 REGISTRY(struct shell_cmd, shell_cmds);
 
-/* What the cursor stands behind: a word, and which one of its command. */
+/* The word that the cursor stands behind, and the word's number in its command. */
 struct position {
 	size_t start; /* of the word, its opening quote left out */
 	char quote;
@@ -184,7 +184,7 @@ static void word_before(const char *line, size_t start, char *word, size_t size)
 	strlcpy(word, line + begin, min(size, end - begin + 1));
 }
 
-/* What the command itself says may follow. */
+/* Offer the words that the command itself allows here. */
 static void offer_following(struct completion *c, const struct shell_cmd *cmd,
 			    const char *line, size_t start)
 {

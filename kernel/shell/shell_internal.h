@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the shell's own files share. */
+/* Declarations that the shell's own files share. */
 #ifndef KERNEL_SHELL_INTERNAL_H
 #define KERNEL_SHELL_INTERNAL_H
 
@@ -50,7 +50,7 @@ struct shell_script {
 
 /*
  * Parse a whole line into *p. 0, or -EINVAL with p->error naming the mistake
- * and what is accepted. Looks commands up, runs nothing.
+ * and the accepted form. Looks commands up, runs nothing.
  */
 int shell_parse(struct shell_script *p, const char *line);
 
@@ -143,7 +143,7 @@ struct completion {
 	char names[COMPLETION_NAMES][COMPLETION_NAME]; /* sorted */
 };
 
-/* What the text before the cursor, line[0..pos), can be completed to. */
+/* Find the completions of the text before the cursor, line[0..pos). */
 void completion_find(struct completion *c, const char *line, size_t pos);
 /* line_edit.complete */
 bool shell_complete(struct line_edit *e, bool list);

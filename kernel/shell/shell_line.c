@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The line editor: bytes typed in, what a terminal must be told out. It draws
+ * The line editor: typed bytes go in, and bytes for the terminal come out. It draws
  * with backspaces and "erase to the end of the line" only.
  */
 #include <kernel/errno.h>
@@ -94,7 +94,7 @@ static void erase_bytes(struct line_edit *e, size_t from, size_t to)
 	move_cursor(e, from);
 	memmove(e->buf + from, e->buf + to, e->len - to);
 	e->len -= to - from;
-	e->too_long = false; /* whoever deletes has seen what is there */
+	e->too_long = false; /* the user has seen the shortened line */
 	draw_rest(e);
 }
 
@@ -276,7 +276,7 @@ static void escape_byte(struct line_edit *e, int byte)
 		return;
 	}
 	if (byte == ';') {
-		e->escape_param = 0; /* what follows are modifiers */
+		e->escape_param = 0; /* modifiers follow */
 		return;
 	}
 	e->escape = ESC_NONE;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Proves of the line editor. A terminal that obeys what the editor writes shows, after
+ * Proves of the line editor: a terminal that obeys the editor's output shows, after
  * every byte that is typed, exactly the prompt and the line, and its cursor is where the
- * editor believes it to be. Keys, history and Tab do what their names say.
+ * editor believes it to be. Keys, history and Tab act as their names say.
  */
 #include <kernel/test/ktest.h>
 #include <kernel/shell/shell_internal.h>
@@ -70,7 +70,7 @@ static int terminal_write(struct sink *s, const char *text, size_t len)
 struct bench {
 	struct line_edit edit;
 	struct terminal term;
-	bool wrong; /* the screen was once not what it should be */
+	bool wrong; /* the screen was wrong at least once */
 };
 
 static struct bench *bench_new(void)
@@ -157,7 +157,7 @@ KTEST(line_keys, "shell.line_keys")
 		{ "a\u20ac\177b", "ab|" },
 		{ "\u00e4\u20ac\001\004", "|\u20ac" },
 		{ "ab\033[D\u20ac", "a\u20ac|b" },
-		/* what is no character */
+		/* bytes that are no character */
 		{ "a\x80\xc3 b\xff\xe2\x82", "a b|" },
 		{ "abc\033[D\033[D\033[D\033[D\033[CX", "aX|bc" },
 		{ "abc\001X\005Y", "XabcY|" },

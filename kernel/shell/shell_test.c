@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Proves of the shell. Quotes, pipes and targets do what sh does. A bad line is one line
+ * Proves of the shell. Quotes, pipes and targets act as in sh. A bad line is one line
  * of error, and nothing of it is run. Filters stop a file that never ends. Completion
- * offers what fits. ctl_test.c tests control files.
+ * offers the words that fit. ctl_test.c tests control files.
  */
 #include <kernel/cpu/cpu.h>
 #include <kernel/ctl/ctl.h>
@@ -178,7 +178,7 @@ KTEST(shell_grep_stars, "shell.grep_stars")
 	line_prints(t, line, "0\n");
 }
 
-/* What sh does, and $? is the error's number, as errno has it. */
+/* The status acts as in sh, and $? is the error's number, as errno has it. */
 KTEST(shell_status, "shell.status")
 {
 	line_prints(t, "echo a && echo b", "a\nb\n");
@@ -419,7 +419,7 @@ KTEST(shell_completion, "shell.completion")
 	line_completes(t, c, "grep shell_run_li", 1, "shell_run_line");
 	line_completes(t, c, "cat /sys/kernel/nothing/shell_run_li", 0, "");
 	KEXPECT_EQ(t, c->count, 0);
-	/* What a command itself says may follow. */
+	/* Words that a command itself allows. */
 	line_completes(t, c, "trace sto", 1, "stop");
 	line_completes(t, c, "ls; trace start -p no", 1, "nop");
 	line_completes(t, c, "trace start -p nop -O sym-o", 1, "sym-offset");
