@@ -11,7 +11,7 @@
 #include <kernel/lib/string.h>
 #include <kernel/mm/kmalloc.h>
 
-/* Is it the path of that folder, whatever slashes it ends with? */
+/* Is `path` that of the folder, with any number of slashes at its end? */
 static bool is_path(const char *path, const char *folder)
 {
 	size_t n = strlen(folder);
@@ -48,8 +48,8 @@ static void first_component(const char *rest, char *name, size_t size)
 	strlcpy(name, rest, min(size, n + 1));
 }
 
-/* Of what lies below a directory, the first component is the best so far, if it comes behind
- * the last one. */
+/* rest is a path below a directory, or NULL. Its first component becomes the best name so far
+ * if it comes behind `last` and before `best`. */
 static void try_name(const char *rest, bool is_dir, const char *last,
 		     char *best)
 {

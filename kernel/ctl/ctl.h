@@ -91,13 +91,13 @@ struct ctl_handle {
 	enum { CTL_WAITS_AS_SHELL, CTL_FIRST_ENTRY, CTL_PERCENT } wants;
 	unsigned long pos;
 	void *priv;
-	/* What was wrong and what is accepted. The printer adds the file's name. */
+	/* The mistake and the accepted values. The printer adds the file's name. */
 	char error[160];
 	/* For ctl.c alone: */
 	struct seq seq; /* the record that is handed out, from seq_at on */
 	size_t seq_at;
 	bool writing;
-	char *text; /* what has been written so far, with room for text_size */
+	char *text; /* the text written so far, with room for text_size */
 	size_t text_size;
 	int failed; /* of ctl_write(): ctl_close() repeats it */
 };
@@ -142,7 +142,7 @@ bool ctl_is_dir(const char *path);
 int ctl_mkdir(const char *path, char *err_text, size_t err_size);
 int ctl_rmdir(const char *path, char *err_text, size_t err_size);
 
-/* What may be done with a file: CTL_READ | CTL_WRITE, or -ENOENT, -EISDIR. */
+/* The uses that a file allows: CTL_READ | CTL_WRITE, or -ENOENT, -EISDIR. */
 #define CTL_READ 4
 #define CTL_WRITE 2
 int ctl_mode(const char *path);

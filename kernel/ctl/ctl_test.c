@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Proves of the control-file layer: any chunk size reads the same bytes (H25),
- * directories list what paths name, a write arrives once, whole, at close, and
+ * directories list the files that paths name, a write arrives once, whole, at close, and
  * every refusal changes nothing. Its files under /sys/kernel/selftest serve
  * the shell's tests too.
  */
@@ -65,8 +65,8 @@ static void index_show(struct ctl_handle *h, struct seq *s)
 CTL_FILE(selftest_index, .path = DIR "/cpu%u/index", .show = index_show);
 
 /*
- * This file keeps what is written to it. With >> it puts a + between old and new. It
- * refuses "bad...".
+ * This file keeps the text that is written to it. With >> it puts a + between old and
+ * new. It refuses "bad...".
  */
 static char note[4096];
 static unsigned int note_writes;
@@ -376,7 +376,7 @@ static bool file_reads(const char *path, const char *text)
 	return !strcmp(got, text);
 }
 
-/* What ctl_next() lists of a directory, each name with a blank behind it. */
+/* The names that ctl_next() lists of a directory, each with a blank behind it. */
 static const char *listed_names(const char *dir)
 {
 	static char text[100];
@@ -400,7 +400,7 @@ KTEST(ctl_folders, "ctl.folders")
 	KEXPECT_EQ(t, ctl_mkdir(ROOT "/rooms/b", err, sizeof(err)), 0);
 	KEXPECT_EQ(t, ctl_mkdir(ROOT "/rooms/a/", err, sizeof(err)), 0);
 	KEXPECT(t, !strcmp(listed_names(ROOT "/rooms"), "a/ b/ "));
-	/* Only what says so stands there again. */
+	/* A folder has only the files that name it in .folders. */
 	KEXPECT(t, !strcmp(listed_names(ROOT "/rooms/a"), "which/ "));
 	KEXPECT(t, file_reads(ROOT "/which/0", "folder 0, 0\n"));
 	KEXPECT(t, file_reads(ROOT "/rooms/b/which/0", "folder 1, 0\n"));

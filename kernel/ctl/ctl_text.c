@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What files do with the text that they take and give: ctl_text.h. */
+/* Helpers for the text that files take and give: ctl_text.h. */
 #include <kernel/ctl/ctl.h>
 #include <kernel/errno.h>
 #include <kernel/printk.h>

@@ -53,7 +53,7 @@ static always_inline const char *put_up_to(struct ctl_walk *w, size_t *at,
 	return text;
 }
 
-/* Of a file's path. A % stands for what changes. */
+/* Put a part of a file's path, up to a %, which stands for a number or a name. */
 static always_inline const char *walk_put(struct ctl_walk *w, size_t *at,
 					  const char *path)
 {

@@ -156,7 +156,7 @@ static int seek_reader(struct fid *f, u64 offset, u8 *scratch)
 	return err;
 }
 
-/* Fill the reply with what can be read now: -EAGAIN if that is nothing yet. */
+/* Fill the reply with the bytes that can be read now. -EAGAIN: there are none yet. */
 static int read_file(struct fid *f, u64 offset, u32 count, struct p9_wire *out)
 {
 	u8 *data = out->buf + out->at + 4;
@@ -264,7 +264,7 @@ static int do_write(struct p9_session *s, struct p9_wire *in,
 	return err;
 }
 
-/* What a close has to do still: a write that filled its last message, or a lone O_TRUNC. */
+/* A close still carries out a write that filled its last message, or a lone O_TRUNC. */
 static int do_clunk(struct p9_session *s, struct p9_wire *in,
 		    struct p9_wire *out)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of the 9P server share. */
+/* Declarations that the files of the 9P server share. */
 #ifndef KERNEL_P9_INTERNAL_H
 #define KERNEL_P9_INTERNAL_H
 

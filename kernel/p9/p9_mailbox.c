@@ -48,7 +48,7 @@ static u32 little_endian(u32 v)
 							v;
 }
 
-/* Acquire and release: they order what the rings hold, between two programs. */
+/* Acquire and release: they order the rings' contents between two programs. */
 static u32 load_word(const u32 *word)
 {
 	return little_endian(__atomic_load_n(word, __ATOMIC_ACQUIRE));

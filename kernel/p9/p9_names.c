@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The messages about names: walks, folders and what a path is. p9_internal.h. */
+/* The messages about names: walks, folders and a path's attributes. p9_internal.h. */
 #include <kernel/p9/p9_internal.h>
 
 #include <kernel/ctl/ctl.h>
@@ -51,8 +51,8 @@ static int path_step(char *path, const char *name)
 }
 
 /*
- * How many of the names there are: what the first of them make is a folder, if the last is
- * anything. So the longest path is looked up first, and mostly it is the only one.
+ * How many of the names exist. If a path exists, every shorter one is a folder. So the longest
+ * path is looked up first, and mostly no other is.
  */
 static u32 names_there(char paths[][P9_PATH], u32 names, bool *last_is_dir)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Proves of the 9P server: each message does what the control files do, each error comes back as
- * Linux's number, a read that waits lets others pass, and messages that are cut, random or too
- * many leave nothing open.
+ * Proves of the 9P server: each message does the same as the control files' calls, each error
+ * comes back as Linux's number, a read that waits lets others pass, and messages that are cut,
+ * random or too many leave nothing open.
  */
 #include <kernel/ctl/ctl.h>
 #include <kernel/errno.h>
@@ -45,7 +45,7 @@ static int slow_read(struct ctl_handle *h, struct seq *s)
 	seq_printf(s, "one\n");
 	return 1;
 }
-/* Longer than a message; each byte tells its place. */
+/* The text is longer than a message, and each byte tells its place. */
 static int long_read(struct ctl_handle *h, struct seq *s)
 {
 	if (h->pos == 100)
@@ -360,7 +360,7 @@ KTEST(p9_folders, "p9.folders")
 	finish_client();
 }
 
-/* Whatever comes, there is one reply or none, and nothing stays open: the test would leak. */
+/* Each random message gets one reply or none, and nothing stays open, or the test would leak. */
 KTEST(p9_random, "p9.random_messages")
 {
 	static const u8 types[] = {
