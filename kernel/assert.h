@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Preconditions as code: what a function's comment says of its caller's context
- * stands at its entry as one of these. spin_assert_held() and mutex_assert_held()
+ * Preconditions as code: a function that needs a certain context of its caller
+ * asserts it at its entry by one of these. spin_assert_held() and mutex_assert_held()
  * are in kernel/lock. They are always compiled in.
  */
 #ifndef KERNEL_ASSERT_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Proves that each kind of precondition is checked: a task that breaks it is killed,
- * and its fault says what was wrong. */
+ * and its fault names the precondition. */
 #include <kernel/assert.h>
 
 #include <kernel/errno.h>

@@ -77,8 +77,8 @@ void console_write_whole(const char *text, size_t len)
 	spin_unlock(&output_lock, state);
 }
 
-/* A line at a time, or a part of a long one, so that interrupts are not off for a whole file,
- * whatever a user writes into it. */
+/* Write a line at a time, or a part of a long line, because interrupts are off meanwhile. A whole
+ * file would keep them off for too long. */
 void console_write(const char *text, size_t len)
 {
 	while (len) {

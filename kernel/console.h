@@ -5,7 +5,7 @@
 
 #include <kernel/types.h>
 
-/* Write text as it is, line by line. What the shell's output goes through. */
+/* Write text as it is, line by line. The shell writes its output by this function. */
 void console_write(const char *text, size_t len);
 
 /* Next byte typed, waiting for it (-EINTR: told to stop by task_stop()). */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What an interrupt does, whatever the port: count, handle, maybe switch. */
+/* The part of an interrupt that all ports share: count, handle, maybe switch tasks. */
 #include <kernel/cpu/cpu.h>
 #include <kernel/event/event.h>
 #include <kernel/event/latency.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a port calls when an interrupt or a fault arrives, and what for. */
+/* The functions that a port calls when an interrupt or an NMI arrives. */
 #ifndef KERNEL_IRQ_H
 #define KERNEL_IRQ_H
 

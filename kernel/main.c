@@ -30,7 +30,7 @@ static void init_main(void *arg)
 {
 	(void)arg;
 	arch_console_irq_enable();
-	console_interrupt(); /* what was typed before raises none */
+	console_interrupt(); /* bytes typed before raise no interrupt */
 	/* The tracer that ftrace= names sees the other CPUs come up. */
 	run_hooks(INIT_TASK);
 	cpu_start_others();
@@ -79,7 +79,7 @@ void kernel_main(void)
 	task_init_boot();
 	/* From here on a mistake can be said. */
 	arch_console_init();
-	/* Parameters say what the calls below do, and bad ones are printed. */
+	/* The calls below depend on the parameters. Bad ones are printed. */
 	param_parse();
 	/* maxcpus= has been read. The banner says how many CPUs there are. */
 	cpu_count();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a panic changes for the rest of the kernel. */
+/* A panic, and its effects on the rest of the kernel. */
 #ifndef KERNEL_PANIC_H
 #define KERNEL_PANIC_H
 

@@ -7,7 +7,7 @@
 
 struct kernel_param {
 	const char *name;
-	/* What it accepts, for the line that names a bad value. */
+	/* The accepted values, for the line that names a bad one. */
 	const char *accepts;
 	/* 0, or an error: said, with `accepts`, and the default stays. Called at
 	 * boot before anything is allocated. value stays valid for ever. */
@@ -19,7 +19,7 @@ struct kernel_param {
 		kernel_params) = { param_name, param_accepts, fn }
 
 /* The value of a parameter that switches something on or off, as in Linux: 0, or -EINVAL and *on
- * stays. PARAM_SWITCH is what it accepts. */
+ * stays. PARAM_SWITCH names the accepted values. */
 int param_switch(const char *value, bool *on);
 #define PARAM_SWITCH "nothing, 1, on, 0 or off"
 

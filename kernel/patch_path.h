@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What runs while text is being patched, while CPUs are stopped for it, or while the tracer
- * records, said for the build. It follows the linked image's call graph from here. A site that
- * it meets is kept off: boot makes it a NOP, and nothing can switch it on (tools/lib/path.h).
+ * Marks, for the build, of the code that runs while text is being patched, while CPUs are
+ * stopped for it, or while the tracer records. The build follows the linked image's call graph
+ * from these marks. A site that it meets is kept off: boot makes it a NOP, and nothing can switch
+ * it on (tools/lib/path.h).
  */
 #ifndef KERNEL_PATCH_PATH_H
 #define KERNEL_PATCH_PATH_H
@@ -10,8 +11,8 @@
 #include <kernel/types.h>
 
 /*
- * fn runs on that path: where the rendezvous begins on each CPU, what writes
- * text, what a CPU does before its instruction fetch is synchronised, what records.
+ * fn begins such a path: it begins the rendezvous on a CPU, writes text, runs before the CPU's
+ * instruction fetch is synchronised, or records.
  */
 #define PATCH_ROOT(fn)                                                         \
 	static void *const patch_root_##fn REGISTER(patch_roots) = (fn)

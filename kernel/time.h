@@ -48,7 +48,7 @@ void timer_cancel(struct timer *t);
 void time_init(void);	    /* boot CPU */
 void time_init_cpu(void);   /* every CPU, interrupts off */
 void timer_interrupt(void); /* from irq_event(IRQ_TIMER), interrupts off */
-/* Set this CPU's one-shot timer for what is due first. Interrupts off. */
+/* Set this CPU's one-shot timer to the earliest deadline. Interrupts off. */
 void time_program(void);
 
 /* Take over the timers of CPU c, which is gone for good. Preemption off. */

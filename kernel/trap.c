@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A fault: what is said about it, and whom it ends. */
+/* A fault: its report, and the task that it ends. */
 #include <kernel/cpu/cpu.h>
 #include <kernel/irq.h>
 #include <kernel/panic.h>

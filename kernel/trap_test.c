@@ -95,8 +95,8 @@ static void overflow_guard(void *arg)
 }
 
 /*
- * Where only a canary tells, this test must not damage what lies below it. So the task
- * goes a little beyond its stack's end, and the scheduler finds that when the task
+ * Where only a canary shows an overflow, this test must not damage the memory below it. So
+ * the task goes a little beyond its stack's end, and the scheduler finds that when the task
  * gives up the CPU.
  */
 static void overflow_canary(void *arg)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Proves that CPUs are what boot_info says, reach one another, and run calls. */
+/* Proves that the CPUs are those of boot_info, reach one another, and run calls. */
 #include <boot/boot_info.h>
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>

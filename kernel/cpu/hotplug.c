@@ -13,7 +13,7 @@
  *
  *	cpu_down(), elsewhere		the CPU
  *	out of cpus_active, the work that is
- *	queued moves: DRAINING		what runs moves when it is switched away
+ *	queued moves: DRAINING		the running task moves when switched away
  *					QUIET: nothing but the idle task is left
  *	takes the turns, out of
  *	cpus_online: LEAVE		interrupts off for good, last site
@@ -161,7 +161,7 @@ notrace void cpu_secondary_main(void)
 
 /* ---- on the CPU that goes ---- */
 
-/* After the last site, and the last word on the stack that anybody reads. */
+/* After the CPU's last site, and after the last word on its stack that a CPU reads. */
 notrace void cpu_leave(void)
 {
 	unsigned int c = arch_this_cpu()->head.index;
@@ -259,7 +259,7 @@ static void set_atomics(bool smp)
 	arch_irq_restore(state);
 }
 
-/* As after a boot, whatever it was doing when it left. */
+/* Reset the CPU's data to their values after a boot: they still stand as the CPU left them. */
 static int prepare_cpu(unsigned int c)
 {
 	struct cpu *cpu = &cpus[c];

@@ -39,8 +39,8 @@ FAULT_DECLARE(cpu_park_late);
 extern u64 cpu_start_ns;
 
 /*
- * Public only for the build's proof of the patching path. cpu_join() is what a CPU
- * runs up to its second synchronisation, and cpu_leave() what it runs after it has left.
+ * Public only for the build's proof of the patching path. A CPU runs cpu_join()
+ * up to its second synchronisation, and cpu_leave() after it has left.
  */
 void cpu_join(void);
 void cpu_leave(void);

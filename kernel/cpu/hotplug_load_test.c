@@ -210,8 +210,8 @@ static void set_affinities(void *arg)
 	}
 }
 
-/* Hotplug looks at every task's affinity, and never writes one: what a task has set
- * meanwhile stays. */
+/* Hotplug reads every task's affinity, and never writes it. So an affinity that a task
+ * sets meanwhile stays. */
 KTEST(hotplug_affinity, "hotplug.affinities_stay")
 {
 	static struct churn churned = { .stays = true };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Proves that a CPU goes and comes back, alone or with others, and that what cannot
- * be done is refused and changes nothing, through calls, through control files, and
+ * Proves that a CPU goes and comes back, alone or with others, and that a request that
+ * cannot be met is refused and changes nothing: through calls, through control files, and
  * for a CPU that arrives late.
  */
 #include <boot/boot_info.h>
@@ -144,7 +144,7 @@ KTEST(hotplug_list, "hotplug.files.list")
 	KEXPECT(t, file_says("online", "0-3\n"));
 }
 
-/* ---- what happens when ---- */
+/* ---- the order of events ---- */
 
 struct seen_event {
 	u32 cpu, event, on, online, irqs_off;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the tests of hotplug share. */
+/* Declarations that the tests of hotplug share. */
 #ifndef KERNEL_HOTPLUG_TESTING_H
 #define KERNEL_HOTPLUG_TESTING_H
 

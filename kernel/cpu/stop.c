@@ -51,7 +51,7 @@ notrace bool stop_active(void)
 	return arch_irqs_off() && arch_this_cpu()->in_stop;
 }
 
-/* Release: a CPU that acts on the new state sees what was done before it. Pairs
+/* Release: a CPU that acts on the new state sees all stores before it. Pairs
  * with the acquire in wait_for_word(). */
 static notrace void stop_set_state(enum stop_state s)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The rendezvous: every CPU held with interrupts off, in the middle of whatever
- * it runs, while one changes what none may see half-changed.
+ * The rendezvous: every other CPU is held with interrupts off, at any point of its
+ * code, while one CPU makes a change that no CPU may see half done.
  */
 #ifndef KERNEL_STOP_H
 #define KERNEL_STOP_H
@@ -26,8 +26,8 @@ struct stop_work {
 int stop_cpus(struct stop_work *w);
 
 /*
- * What runs while CPUs are held: stop_hold() on each other CPU, from its IPI, and
- * stop_lead() on the caller, once `others` CPUs are held. A change() or sync() needs
+ * While CPUs are held, each of them runs stop_hold(), from its IPI. The caller runs
+ * stop_lead() once `others` CPUs are held. A change() or sync() needs
  * PATCH_INDIRECT(stop_lead, change), PATCH_INDIRECT(stop_lead, sync) and
  * PATCH_INDIRECT(stop_hold, sync) (kernel/patch_path.h). stop_cpus() refuses others.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Events: places in the kernel that can say what happens there. list.h has all of them.
+ * Events: places in the kernel that can tell the tracer when they are reached. list.h has all.
  * trace_NAME(...) costs one instruction while the event NAME is off (arch/jump_label.h).
  * When it is on, it calls the tracer, which supplies event_NAME() (tracer/events/).
  */

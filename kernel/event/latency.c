@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the latency tracers hook into: latency.h. */
+/* The kernel's hooks for the latency tracers: latency.h. */
 #include <kernel/event/latency.h>
 
 STATIC_KEY(irqsoff);

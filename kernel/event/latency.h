@@ -4,8 +4,8 @@
  * preemptoff and preemptirqsoff (tracer/latency/). While none of them runs, each such place
  * costs one instruction.
  *
- * The kernel calls irq_save() and its like. What must not be watched calls arch_irq_save():
- * the tracer itself, the path on which text is patched, and a panic.
+ * The kernel calls irq_save() and its like. Code that must not be watched calls
+ * arch_irq_save(): the tracer itself, the path on which text is patched, and a panic.
  */
 #ifndef KERNEL_LATENCY_H
 #define KERNEL_LATENCY_H
@@ -20,8 +20,8 @@ STATIC_KEY_DECLARE(preemptoff);
 STATIC_KEY_DECLARE(wakeup);
 
 /*
- * What the tracer does there. Interrupts are off all along. The caller of each function is where
- * it happens, and `parent` is an address in what called that.
+ * The tracer's functions for these places. They run with interrupts off. The function that calls
+ * one of them contains the place, and `parent` is an address in that function's caller.
  */
 struct latency_hooks {
 	/* Interrupts have been turned off, if they were on, and they will be on at once. */

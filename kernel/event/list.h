@@ -7,13 +7,13 @@
  *	system, name	as in the folder events/
  *	params, args	of trace_NAME(), and the same without types
  *	fill		stores into the record, which is *e
- *	text		what `trace` shows: {field} stands for the field's value,
+ *	text		the text in `trace`: {field} stands for the field's value,
  *			{field:%x} for the value in that format, {a-b} for a difference
  *
  * Fields and texts are Linux's where Linux has the event, because the plugins of trace-cmd
  * and KernelShark look for them by name (include/trace/events of Linux 6.1). Two files
  * include this one, each with its own EVENT(): event.h makes the calls, and
- * tracer/events/events.c what they call. So it has no include guard.
+ * tracer/events/events.c the functions that they call. So it has no include guard.
  */
 
 /* ---- sched ---- */

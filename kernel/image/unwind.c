@@ -70,8 +70,8 @@ static notrace bool read_word(const struct unwind *u, unsigned long at,
 }
 
 /*
- * The value that is `where`. A register holds it only in the function that runs:
- * whatever that function called has overwritten it.
+ * The value that is `where`. A register holds it only in the function that runs,
+ * because a called function may overwrite it.
  */
 static notrace bool value_of(const struct unwind *u, enum unwind_where where,
 			     unsigned long at, unsigned long *value)
@@ -114,7 +114,7 @@ static notrace void set_bounds(struct unwind *u)
 	}
 }
 
-/* Go on in what a trap has interrupted, which may be on another stack. */
+/* Go on in the code that a trap has interrupted, which may be on another stack. */
 static notrace bool step_trap(struct unwind *u, unsigned long at)
 {
 	if (!on_stack(u, at, sizeof(struct trap_frame)))

@@ -31,7 +31,7 @@ enum unwind_where {
 	UNWIND_TRAP,  /* in the trap frame, which lies at the CFA */
 };
 
-/* What holds for a range of instructions. */
+/* Where a range of instructions finds its caller's values. */
 struct unwind_rule {
 	s16 cfa;     /* the CFA less the stack pointer */
 	s16 pc_at;   /* for UNWIND_STACK: from the CFA */
@@ -63,7 +63,7 @@ struct unwind {
 	/* pc is the next instruction. Otherwise it is a return address, and the
 	 * call stands before it. */
 	bool exact;
-	bool has_link;	    /* regs.link holds what the function finds there */
+	bool has_link;	    /* regs.link is this function's link register */
 	unsigned int depth; /* steps made */
 	unsigned long lo,
 		hi; /* the bounds of the stack, which is all it reads */

@@ -6,7 +6,7 @@
 
 struct out {
 	char *buf;
-	size_t size, len; /* len counts what did not fit as well */
+	size_t size, len; /* len also counts text that did not fit */
 };
 
 struct spec {
@@ -183,7 +183,7 @@ static const char *parse_spec(struct spec *s, const char *f, va_list *ap)
 	return f;
 }
 
-/* %p: 0x and digits. %pS: what symbol_format() says of the address. %pB: of a return address. */
+/* %p: 0x and digits. %pS: symbol_format()'s text for the address. %pB: for a return address. */
 static const char *put_pointer(struct out *o, struct spec *s, const char *f,
 			       void *p)
 {

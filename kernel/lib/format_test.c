@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Proves that vsnprintf() writes what C says, and never past its buffer. */
+/* Proves that vsnprintf() formats as the C standard says, and never writes past its buffer. */
 #include <kernel/test/ktest.h>
 #include <kernel/image/symbols.h>
 #include <kernel/lib/string.h>

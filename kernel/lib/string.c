@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Strings and memory. The mem* and strlen functions are what the compiler may
- * call from anywhere, the tracer and a stopped CPU included: they have no site.
+ * Strings and memory. The compiler may call the mem* and strlen functions from
+ * anywhere, the tracer and a stopped CPU included. So they have no site.
  */
 #include <kernel/errno.h>
 #include <kernel/lib/string.h>

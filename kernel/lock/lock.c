@@ -71,7 +71,7 @@ static noinline void spin_complain(struct spinlock *l, unsigned long pc)
 		      (void *)READ_ONCE(cpus[next].spin_pc));
 }
 
-/* What a CPU knows of its wait, between two looks at the clock. */
+/* A CPU's record of its wait, between two looks at the clock. */
 struct spin_wait {
 	u64 looked; /* arch_clock() */
 	u64 spun;   /* ticks in which this CPU did spin */
@@ -80,8 +80,8 @@ struct spin_wait {
 
 /*
  * A CPU that spins asks this from time to time. True: stop waiting. In a panic the
- * holder may be a CPU that was stopped while it held the lock. What the panic prints is
- * worth more than what the lock protects, so the panicking CPU takes the lock then.
+ * holder may be a CPU that was stopped while it held the lock. The panic's report is
+ * worth more than the data under the lock, so the panicking CPU takes the lock then.
  *
  * Only the time that this CPU has spun counts. Between two looks lie 64 rounds, which
  * never take SPIN_GAP_NS, unless the host ran something else meanwhile. A whole machine
@@ -115,8 +115,8 @@ static noinline void spin_slow(struct spinlock *l, u32 ticket, unsigned long pc)
 	cpu->spin_ticket = ticket;
 	cpu->spin_pc = pc;
 	WRITE_ONCE(cpu->spins_for, l);
-	/* Acquire: pairs with the release in spin_release(). Reading a clock
-	 * may be slow, and is not what is waited for. */
+	/* Acquire: pairs with the release in spin_release(). Only each 64th
+	 * round reads the clock, because that may be slow. */
 	for (u32 n = 1; __atomic_load_n(&l->owner, __ATOMIC_ACQUIRE) != ticket;
 	     n++) {
 		WRITE_ONCE(cpu->spin_rounds, n);

@@ -39,7 +39,7 @@ void mutex_unlock(struct mutex *m);
 
 /*
  * Unlock all that task t holds, because t was killed (task_die(), task_bury()).
- * What such a mutex guards may be half changed: the next owner is told on the
+ * The data under such a mutex may be half changed: the next owner is told on the
  * console, by the mutex's name. Context: t itself, or t does not run any more.
  */
 void mutex_unlock_all(struct task *t);

@@ -4,7 +4,7 @@
  * bit for each object, then the objects, all of one size. An object that is larger
  * than any in a slab gets pages of its own. Its address is page-aligned, which an
  * object in a slab never is, so kfree() can tell them apart. A slab that falls empty
- * gives its page back at once, so what is free does not depend on what was used before.
+ * gives its page back at once, so the free memory does not depend on earlier use.
  */
 #include <kernel/event/event.h>
 #include <kernel/lib/bits.h>
@@ -21,7 +21,7 @@
 #define SLAB_OBJECTS(size) ((PAGE_SIZE - SLAB_HEADER) / (size))
 #define SLAB_WORDS 8
 
-/* Multiples of 16. The larger ones are what lets 8, 4 or 2 fit a page. */
+/* Multiples of 16. The larger sizes let 8, 4 or 2 objects fit a page. */
 static const u16 sizes[] = { 16, 32, 48, 64, 96, 128, 192, 256, 496, 992, 2000 };
 #define NR_SIZES ARRAY_SIZE(sizes)
 #define SLAB_LARGEST 2000

@@ -8,7 +8,7 @@
 /*
  * size bytes, aligned to 16 bytes (8 on 32-bit machines), not zeroed. NULL when there
  * is no memory, or when size is 0. Any context but NMI. kfree(NULL) does nothing. A
- * kfree() of what is not allocated panics.
+ * kfree() of an address that is not allocated panics.
  */
 void *kmalloc(size_t size);
 void *kzalloc(size_t size);

@@ -2,8 +2,8 @@
 /*
  * Pages: a buddy allocator over all of boot_info's memory. A free block of 2^order
  * pages is aligned to its size, and holds its own list node. One byte for each page
- * says what begins there. So a free finds the buddy at once, and a wrong free is
- * noticed.
+ * says whether a block begins there, and whether it is free. So a free finds the
+ * buddy at once, and a wrong free is noticed.
  */
 #include <arch/arch.h>
 #include <boot/boot_info.h>
@@ -17,7 +17,7 @@
 
 #define NR_ORDERS 12 /* the largest block: 8 MiB */
 
-/* What begins at a page. Below it stands the block's order. */
+/* Does a block begin at this page, free or used? The lower bits hold its order. */
 enum { PAGE_INSIDE = 0, PAGE_FREE = 0x40, PAGE_USED = 0x80 };
 
 static struct spinlock lock = SPINLOCK_INIT("pages");

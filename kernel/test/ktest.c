@@ -110,7 +110,7 @@ static void compare_resources(struct ktest_run *t, const unsigned long *before)
 const char *ktest_running;
 void (*ktest_begin_hook)(void);
 
-/* ---- what tests say ---- */
+/* ---- results of a test ---- */
 
 void ktest_fail(struct ktest_run *t, const char *file, int line,
 		const char *text)

@@ -13,7 +13,7 @@
 struct ktest_run;
 
 struct ktest {
-	const char *name; /* "sched.priority": subsystem.what */
+	const char *name; /* "sched.priority": subsystem.subject */
 	void (*fn)(struct ktest_run *t);
 };
 
@@ -97,7 +97,7 @@ void ktest_expect_eq(struct ktest_run *t, const char *file, int line,
  * -ENOENT when nothing matches. The result becomes poweroff's exit status.
  */
 int ktest_run_all(const char *glob);
-/* 0 if every test since boot passed. Else 1. What `poweroff` ends with. */
+/* 0 if every test since boot passed, else 1. `poweroff` ends with this status. */
 int ktest_status(void);
 
 /* 24 bits, the same ones again from the same seed. */
@@ -109,8 +109,8 @@ u32 ktest_random(u32 *seed);
  */
 extern const char *ktest_running;
 
-/* Called when ktest_running is set, before a test's memory is counted: waits for what
- * another task does that the test would be blamed for. May sleep. */
+/* Called when ktest_running is set, before a test's memory is counted. It waits until no
+ * other task does work that the test would be blamed for. May sleep. */
 extern void (*ktest_begin_hook)(void);
 
 /* A count that must be the same after a test as before. */

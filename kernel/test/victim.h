@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Small functions that tests, conformance and bench trace. They stand in kernel/, so
- * they have sites. Each has a twin without a site, which shows what the site costs.
+ * they have sites. Each has a twin without a site, which shows the cost of the site.
  */
 #ifndef KERNEL_VICTIM_H
 #define KERNEL_VICTIM_H
