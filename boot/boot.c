@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* struct boot_info, and what every port's boot code needs to fill it. */
+/* struct boot_info, and the functions by which every port's boot code fills it. */
 #include <stdarg.h>
 
 #include <arch/arch.h>
@@ -51,7 +51,7 @@ void boot_add_memory(u64 start, u64 end)
 		      ALIGN_DOWN(end, (u64)PAGE_SIZE));
 }
 
-/* What is left of each range are the parts below and above the hole. */
+/* Each range keeps its parts below and above the hole. */
 void boot_remove_memory(u64 start, u64 end)
 {
 	unsigned int n = boot_info.nr_mem;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What every port's boot code needs to fill struct boot_info. */
+/* The functions by which every port's boot code fills struct boot_info. */
 #ifndef BOOT_BOOT_H
 #define BOOT_BOOT_H
 

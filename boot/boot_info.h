@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What firmware told us, in one form for every architecture. boot/<arch>
+ * The firmware's facts about the machine, in one form for every architecture. boot/<arch>
  * fills it before kernel_main(). Nothing later reads a device tree, ACPI,
- * argv or a coherence manager's registers to learn what the machine is.
+ * argv or a coherence manager's registers to learn about the machine.
  */
 #ifndef BOOT_BOOT_INFO_H
 #define BOOT_BOOT_INFO_H
@@ -50,7 +50,7 @@ struct boot_info {
 	 */
 	bool icount;
 
-	/* Interrupt controllers, console and whatever else the port found. */
+	/* Interrupt controllers, console and all else that the port found. */
 	struct boot_port port;
 };
 

@@ -60,8 +60,8 @@ void fdt_add_memory(void);
 /* The visited node is /chosen: the initrd and the command line, into boot_info. */
 void fdt_read_chosen(void);
 
-/* Take out of boot_info's memory what the tree's own list reserves (5.3), and the tree
- * itself. */
+/* Take the memory that the tree's own list reserves (5.3), and the tree itself, out of
+ * boot_info's memory. */
 void fdt_remove_reserved(void);
 
 #endif

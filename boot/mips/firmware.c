@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the monitor hands over, and what the coherence manager's registers say,
- * into boot_info. The monitor's strings are checked before they are followed:
- * nonsense ends in boot_fail().
+ * Fills boot_info from the monitor's arguments and the coherence manager's
+ * registers. The monitor's strings are checked before they are followed: nonsense
+ * ends in boot_fail().
  */
 #include <boot/boot_info.h>
 #include <boot/boot.h>
@@ -13,7 +13,7 @@
 
 #define MONITOR_WORDS 64    /* entries of argv or of the environment */
 #define MONITOR_STRING 4096 /* bytes of one */
-#define MONITOR_CMDLINE 255 /* what QEMU's malta leaves of a longer one */
+#define MONITOR_CMDLINE 255 /* QEMU's malta cuts a longer one */
 #define MEMORY_LEAST 0x1000000
 /* argc with semihosting on: ask by UHI calls. argv is there all the same. */
 #define ARGC_UHI 0xffffffffu
@@ -61,7 +61,7 @@ static u64 memory_size(const u32 *env, const char *name)
 	return size;
 }
 
-/* memsize is what kseg0 reaches, ememsize all there is. */
+/* memsize is the RAM that kseg0 reaches, ememsize all RAM. */
 static void find_memory(const u32 *env)
 {
 	u64 size = memory_size(env, "memsize");

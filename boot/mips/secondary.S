@@ -33,8 +33,8 @@ FUNCTION(secondary_entry)
 	lw	$gp, 0($t0)
 	lw	$sp, 4($t0)
 	/*
-	 * Sites were written before this VP ran: forget what it may have fetched
-	 * ahead, on the way to kseg0 and to the first function with a site.
+	 * Sites were written before this VP ran: forget the instructions that it may
+	 * have fetched ahead, on the way to kseg0 and to the first function with a site.
 	 */
 	sync
 	lui	$t0, %hi(cpu_secondary_main)

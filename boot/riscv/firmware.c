@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The device tree into boot_info. Two passes over its nodes: the first learns the
- * harts, memory and /chosen, the second what refers to them (the interrupt
+ * Fills boot_info from the device tree, in two passes over its nodes. The first learns
+ * the harts, memory and /chosen, the second the nodes that refer to them (the interrupt
  * controller, reserved memory).
  */
 #include <boot/boot_info.h>
@@ -67,7 +67,7 @@ static void visit_cpu(struct fdt_node *n, u32 boot_hart)
 	n->mark = i;
 }
 
-/* First pass: what refers to nothing else. */
+/* First pass: the nodes that refer to no other node. */
 static void visit_first(u32 boot_hart)
 {
 	struct fdt_node *n = &fdt_path[fdt_depth];

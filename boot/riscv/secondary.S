@@ -31,7 +31,7 @@ FUNCTION(secondary_start)
 	csrw	satp, t0
 	.balign	4
 1:	sfence.vma
-	/* Sites were written before this hart ran: forget what it prefetched,
+	/* Sites were written before this hart ran: forget prefetched instructions,
 	 * before its first instruction that could be a site. */
 	fence	rw, rw
 	fence.i

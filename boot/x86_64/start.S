@@ -63,7 +63,7 @@ enter_long_mode:
 	movl %eax, %cr0
 	ljmp $SEG_CODE64, $long_mode
 
-/* Such a CPU cannot run what would print this otherwise. */
+/* Such a CPU cannot run the console's code, so this prints the line. */
 no_long_mode:
 	movl $no_long_mode_text, %esi
 1:	movw $(COM1 + 5), %dx
