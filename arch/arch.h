@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The contract between nopl and a port: every function that a port supplies to the
- * kernel. arch_trace.h is the tracer's half. Each comment says what the function
- * must do, what it may assume, and what breaks otherwise.
+ * kernel. arch_trace.h is the tracer's half. Each comment says how the function
+ * must act, which facts it may assume, and which failure a mistake in it causes.
  *
  * The port defines the functions marked "inline" in its arch_inline.h, which is
  * included at the bottom, and the others in its .c and .S files. A missing function
@@ -13,7 +13,7 @@
  *	image/unwind.h irq.h lib/string.h lock/lock.h main.h mm/page.h panic.h
  *	patch_path.h printk.h sched/task.h trap.h types.h
  *
- * A CPU index is a dense unsigned int. An hwid_t is what the hardware calls a CPU.
+ * A CPU index is a dense unsigned int. An hwid_t is the hardware's own number of a CPU.
  * "Interrupts off" means on the calling CPU.
  */
 #ifndef ARCH_ARCH_H
@@ -85,7 +85,7 @@ static inline struct cpu *arch_this_cpu(void);
 static inline struct task *arch_current(void);
 
 /*
- * Set up traps on the calling CPU: vectors, and whatever a trap needs (descriptor
+ * Set up traps on the calling CPU: vectors, and all else that a trap needs (descriptor
  * tables, the emergency stack head.trap_stack). Afterwards every fault on this CPU
  * reaches trap_fault(), a stack overflow included. Interrupts off.
  */
@@ -111,8 +111,8 @@ void arch_cpu_idle(void);
  * inline: called in spin loops, so that other CPUs can run. Under -icount
  * (boot_info.icount) QEMU runs one CPU at a time until its next timer.
  * There this function must make that happen soon, or every rendezvous costs a time
- * slice. It changes nothing that the kernel sees. It must return by itself: a CPU
- * that sleeps here past its own timer hangs whatever it spins for.
+ * slice. It changes nothing that the kernel sees. It must return by itself: if a
+ * CPU sleeps here past its own timer, its spin loop may never end.
  */
 static inline void arch_cpu_relax(void);
 
@@ -142,7 +142,7 @@ void arch_smp_atomics(bool smp);
 
 /* ---- Interrupts -------------------------------------------------------- */
 
-/* inline: turn interrupts off and return what they were, and put that back. Both are
+/* inline: turn interrupts off and return their state before, and restore that state. Both are
  * compiler barriers. */
 static inline irq_state_t arch_irq_save(void);
 static inline void arch_irq_restore(irq_state_t state);
@@ -154,7 +154,7 @@ static inline bool arch_irq_was_off(irq_state_t state);
 
 /*
  * Set up the interrupt controller and interrupts between CPUs, for the calling CPU.
- * The boot CPU's call comes first, and also does what the machine needs once.
+ * The boot CPU's call comes first, and also makes the settings that the machine needs once.
  * Interrupts off.
  */
 void arch_irq_init(void);
@@ -169,7 +169,7 @@ void arch_ipi_send(unsigned int cpu);
 /*
  * Raise a non-maskable interrupt on CPU `cpu`, which may be the caller. The port
  * there calls irq_nmi() (kernel/irq.h). 0, or -ENOSYS where the machine has no NMI.
- * Any context, but from an NMI only while what it has interrupted sends nothing.
+ * Any context, but from an NMI only while the interrupted code sends nothing.
  */
 int arch_nmi_send(unsigned int cpu);
 
@@ -236,7 +236,7 @@ int arch_guard_page(void *page, bool on);
 void arch_task_init(struct task *t, void *stack_top);
 
 /*
- * Save in prev what a call must preserve, load it from next, and set this CPU's
+ * Save in prev the registers that a call must preserve, load them from next, and set this CPU's
  * `current`. Returns in next's context, with the task that ran before. Interrupts
  * off, preemption off. The CPU register is not part of a context. At every
  * instruction the frame information must describe a stack pointer and a return
@@ -275,7 +275,7 @@ static inline void arch_context_regs(const struct arch_context *c,
 
 #include <arch_inline.h>
 
-/* For a caller that turns interrupts on again, whatever they were. */
+/* For a caller that turns interrupts on again even if they were off before. */
 static inline void arch_irq_disable(void)
 {
 	arch_irq_save();

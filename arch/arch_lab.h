@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The contract's third part: what a port supplies so that the lab can prove its table
+ * The contract's third part: the data that a port supplies so that the lab can prove its table
  * of sites, by enumeration (tracer/lab/README.md). With these data alone, the lab
  * switches the port's own sites by every strategy. A port adds the schemes that its
  * architecture invites in its lab.c (tracer/lab/lab.h).
@@ -8,7 +8,7 @@
 #ifndef ARCH_ARCH_LAB_H
 #define ARCH_ARCH_LAB_H
 
-/* What can be seen to go wrong with a victim: bits. */
+/* The failures that can be seen of a victim, as bits. */
 #define LAB_FAULT 1   /* a trap that is not the strategy's */
 #define LAB_HUNG 2    /* it never came to its end */
 #define LAB_SP 4      /* the stack pointer was off behind the site */
@@ -75,8 +75,8 @@ const struct lab_form *lab_own_form(bool on);
  * A function whose return address the tracer takes. run(), which has no site, calls
  * it, with canaries in every register that a function keeps for its caller, and in
  * every register that the ABI lets carry something to a function. The function is a
- * site of the same shape between its four instructions. Behind them it checks what
- * it was given. If all of that is right, it puts canaries into every register that a
+ * site of the same shape between its four instructions. Behind them it checks the
+ * canaries that it was given. If all of them are right, it puts canaries into every register that a
  * result may be in. run() checks those, its own registers, and sp.
  */
 extern const struct lab_victim lab_victim_return;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The contract's second half: what a port supplies so that its sites can be found,
+ * The contract's second half: the functions that a port supplies so that its sites can be found,
  * turned into NOPs, and switched while the machine runs. tracer/README.md explains
  * the words.
  *
@@ -61,7 +61,7 @@ extern const char arch_nop_names[];
  */
 const char *arch_site_recognise(unsigned long site);
 
-/* What arch_site_recognise() accepts, for the line that names a bad site:
+/* The bytes that arch_site_recognise() accepts, in words, for the line that names a bad site:
  * "e8 and the distance to __fentry__". */
 extern const char arch_site_expected[];
 
@@ -147,7 +147,7 @@ long arch_text_open(void);
 void arch_text_close(void);
 
 /*
- * inline: what a CPU must do for each changed address before its own instruction
+ * inline: the step that a CPU must take for each changed address before its own instruction
  * fetch can be trusted (MIPS: synci). The CPU that has written the text does it
  * first, before it tells any other CPU to synchronise, because where caches are each
  * CPU's own the others would refill from old memory. A CPU that comes up does it for
@@ -159,7 +159,7 @@ extern const bool arch_sync_each_site;
 
 /*
  * The last step of each CPU after text was written anywhere, and after its calls of
- * arch_text_sync_site(). Afterwards this CPU executes what memory says (fence.i, a
+ * arch_text_sync_site(). Afterwards this CPU executes the text in memory (fence.i, a
  * serialising instruction, sync and a hazard barrier). It is also the first thing
  * that a starting CPU does. Any context. No site.
  */
@@ -171,10 +171,10 @@ void arch_text_sync(void);
  * In the port's trampoline.S. All of them keep every register that may carry
  * something at a function's entry under the ABI.
  *
- * trace_stub     what compiled calls reach before boot converts them. It returns as
+ * trace_stub     compiled calls reach it before boot converts them. It returns as
  *                if the site were not there (on MIPS it also gives back the 8
  *                bytes of stack). Also called __fentry__ or _mcount.
- * trace_entry    what live calls reach. It loads trace_ops ONCE and jumps to its
+ * trace_entry    live calls reach it. It loads trace_ops ONCE and jumps to its
  *                ->entry, which is one of the following.
  * trace_entry_off   returns at once: at most 10 instructions from site to return.
  * trace_entry_ring  records one 12-byte event (struct ring_event) with interrupts
@@ -253,7 +253,7 @@ extern const char trampoline_end[];
  * inline constant: where trace_entry_return keeps the link register of the function
  * that it was called from, in bytes below the stack pointer that it hands to
  * trace_take_return(). The trampoline loads the register from there before it goes
- * back, so the function returns to whatever address is stored there. This is used
+ * back, so the function returns to the address that is stored there. This is used
  * for functions that have their return address in the link register at the site.
  * 0 where the machine has no link register.
  */

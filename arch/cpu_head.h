@@ -73,8 +73,8 @@ struct ring_place {
 };
 
 /*
- * Where a function's frame is at its site. A CPU keeps what function_graph needed last, at
- * the place that ip / FRAME_KEPT_SIZE says. The trampolines and returns.c use it with
+ * Where a function's frame is at its site. A CPU keeps the frames that function_graph needed
+ * last, each at the place that ip / FRAME_KEPT_SIZE says. The trampolines and returns.c use it with
  * interrupts off, so that no other task of the CPU sees half of one.
  */
 struct frame_kept {

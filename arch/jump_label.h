@@ -13,7 +13,7 @@
 
 struct static_key {
 	const char *name;
-	bool on; /* what its labels say, or will say after static_keys_apply() */
+	bool on; /* its labels' state, now or after static_keys_apply() */
 };
 
 /* Define a key of that name: key_NAME. Every key is off at boot. */

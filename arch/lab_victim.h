@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For the ports' lab.S: what struct lab_victim (arch/arch_lab.h) says of a victim. Labels
+ * For the ports' lab.S: the struct lab_victim (arch/arch_lab.h) of a victim. Labels
  * name_run, name_site and name_b0 to name_b3 are the port's. The port defines
  * VICTIM_INSN: one instruction that does nothing.
  */

@@ -17,9 +17,9 @@
 #define TASK_RETURNS 48
 
 /*
- * Byte offsets into struct task_return, which has 1 << RETURN_SHIFT bytes. The ops are last: of a
- * task without any taken return, trace_return reads what is before the first one, and finds the
- * number in graph_session, which is the address of no ops.
+ * Byte offsets into struct task_return, which has 1 << RETURN_SHIFT bytes. The ops are last: for a
+ * task without any taken return, trace_return reads the word before the first one. That word is
+ * graph_session, a number that is the address of no ops.
  */
 #if __SIZEOF_POINTER__ == 8
 #define RETURN_SHIFT 6

@@ -4,7 +4,7 @@
  * polled, input comes by interrupt. Before it includes this, the port defines
  *
  *	UART_IN(reg), UART_OUT(reg, value)
- *	UART_WAIT()		what a CPU does until the transmitter is empty
+ *	UART_WAIT()		a pause of the CPU until the transmitter is empty
  *	UART_SETS_SPEED		true where no firmware has set the line's speed
  */
 #ifndef ARCH_UART16550_H
@@ -20,7 +20,7 @@ enum { UART_DATA, UART_IER, UART_FCR, UART_LCR, UART_MCR, UART_LSR };
 #define UART_MCR_DTR_RTS_OUT2 0x0b /* OUT2 lets the interrupt out of the chip */
 #define UART_LSR_RECEIVED 0x01
 #define UART_LSR_CAN_SEND 0x20
-#define UART_LSR_NO_DEVICE 0xff /* what an empty port reads as */
+#define UART_LSR_NO_DEVICE 0xff /* read from an empty port */
 
 /* A byte that was received before arch_console_init(), which empties the FIFO. */
 static int early = -1;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the tests of the contract share. A test is named arch.<function> without the
+ * The functions that the tests of the contract share. A test is named arch.<function> without the
  * arch_, or arch_trace.<function>. A function that does not return, or that runs once
  * at boot, is tested by its effect. The files run in the order of the porting guide,
- * arch/README.md: a test needs only what an earlier one has tested.
+ * arch/README.md: a test needs only functions that an earlier one has tested.
  */
 #include <arch/conform/conform.h>
 #include <kernel/cpu/cpu.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the conformance tests have in common. */
+/* Declarations that the conformance tests share. */
 #ifndef ARCH_CONFORM_H
 #define ARCH_CONFORM_H
 
@@ -13,7 +13,7 @@ void conform_on_each_cpu(void (*fn)(void *arg), void *arg);
 /* Run fn(arg) in a task that may be killed: 0, or -EFAULT if a fault killed it. */
 int conform_victim(void (*fn)(void *arg), void *arg, unsigned int cpu);
 
-/* For conform_victim(): stores what is there, so nothing changes if it may. */
+/* For conform_victim(): stores the word's own value, so nothing changes if the store is allowed. */
 void conform_store_back(void *word);
 
 /* A timer that says when it has fired. */
@@ -30,8 +30,8 @@ u32 conform_irq_count(unsigned int cpu, enum irq_kind kind);
 int conform_nmi(void);
 
 /*
- * Every function of kernel/test/victim.c: switch its site, and see whether what is
- * passed to it and what it returns come through. switch: trace_mutex held.
+ * Every function of kernel/test/victim.c: switch its site, and see whether its arguments
+ * and its result come through. switch: trace_mutex held.
  */
 int conform_switch_victims(bool on);
 void conform_expect_values(struct ktest_run *t);
@@ -43,8 +43,8 @@ void conform_expect_kept(struct ktest_run *t);
  * the trampoline. How often in all. */
 u64 conform_interrupted_calls(void);
 
-/* How often conform_ops' function was called. It reads what a compiler may keep
- * in any register. Atomic. */
+/* How often conform_ops' function was called. The function uses all registers that a called
+ * function may change. Atomic. */
 extern u32 conform_hits;
 extern struct trace_ops conform_ops;
 

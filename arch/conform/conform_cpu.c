@@ -44,7 +44,7 @@ struct prober {
 	bool stop;
 };
 
-/* arch_current() names the running task, whatever preempts and moves the task. */
+/* arch_current() names the running task, also after the task was preempted and moved. */
 static void current_stays(void *arg)
 {
 	volatile struct prober *p = arg;

@@ -57,7 +57,7 @@ static void graph_end(struct ktest_run *t)
 	KEXPECT_EQ(t, current_task()->graph_depth, 0);
 }
 
-/* Every victim, and nothing is left to C but what finds its page full. */
+/* The trampoline leaves the calls of a victim to C only where their page is full. */
 KTEST(entry_graph, "arch_trace.trace_entry_graph")
 {
 	struct ring_stats s;
@@ -68,11 +68,11 @@ KTEST(entry_graph, "arch_trace.trace_entry_graph")
 	graph_end(t);
 	KEXPECT(t, s.written > CONFORM_ROUNDS * 12);
 	KEXPECT_EQ(t, s.written % 2, 0);
-	/* And what is new: 20 functions at most. */
+	/* It also leaves the first call of each function to C: 20 functions at most. */
 	KEXPECT(t, asked < s.written / 100 + 20);
 }
 
-/* What one call of victim_call() leaves in the ring: its event, and its return. */
+/* One call of victim_call() leaves its event and its return in the ring. */
 static void expect_slots(struct ktest_run *t, u32 context)
 {
 	unsigned long text = (unsigned long)_text;
@@ -98,8 +98,9 @@ static void expect_slots(struct ktest_run *t, u32 context)
 	me->graph_depth -= 3;
 }
 
-/* What does not fit into one slot, C code writes into two: how often the task was too deep, and
- * a long time. C code also looks whether the ring still has the call. */
+/* C code writes a return into two slots where one is too small for it: with a count of calls at
+ * which the task was too deep, or with a long time. It also looks whether the ring still has the
+ * call. */
 static void expect_long(struct ktest_run *t, void (*fn)(unsigned long x),
 			u32 missed, u32 least)
 {
@@ -197,7 +198,7 @@ KTEST(graph_interrupts, "arch_trace.trace_entry_graph.interrupts")
 	KEXPECT_EQ(t, s.written, 2 * calls);
 }
 
-/* What this CPU keeps at the place of a frame is another function's. */
+/* This CPU keeps another function's frame at the place of victim_call()'s. */
 KTEST(graph_frame, "arch_trace.trace_entry_graph.frame")
 {
 	u32 ip = site_address(trace_test_site(victim_call)) + arch_site_length;
@@ -215,7 +216,7 @@ KTEST(graph_frame, "arch_trace.trace_entry_graph.frame")
 	graph_end(t);
 }
 
-/* What C has to decide: the trampoline is closed, or there is no room for a return. */
+/* C decides where the trampoline is closed, or where there is no room for a return. */
 KTEST(graph_asks, "arch_trace.trace_entry_graph.asks")
 {
 	struct task *me = current_task();

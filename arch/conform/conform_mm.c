@@ -57,7 +57,7 @@ KTEST(arch_mmu_init, "arch.mmu_init")
 	}
 }
 
-/* What the port says is what the hardware does. */
+/* The hardware protects the text if, and only if, the port says so. */
 KTEST(arch_protects_text, "arch.protects_text")
 {
 	KEXPECT_EQ(t, conform_victim(conform_store_back, _text, 0),

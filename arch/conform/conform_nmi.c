@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Conformance of a port with what arch_trace.h says of NMIs. Code there survives a breakpoint: the
+ * Conformance of a port with arch_trace.h in an NMI. Code there survives a breakpoint: the
  * trap acts as the site's new state demands, comes back to the right place with the stack as it
  * was, and leaves NMIs blocked, so that a second one waits for the first to end. Its calls write
  * no events.
@@ -18,7 +18,7 @@
 
 static struct {
 	struct live live;
-	bool on;	 /* what the trap acts as */
+	bool on;	 /* the trap acts as if on */
 	u32 traps, hits; /* breakpoints taken, traced calls */
 	u32 nmis, wrong, depth, deepest;
 	bool again; /* raise another from inside */
@@ -123,7 +123,7 @@ KTEST(break_resume_nmi, "arch_trace.arch_break_resume.nmi")
 
 /* ---- events ---- */
 
-/* What is called in an NMI may have interrupted a writer of the ring: C code counts the loss. */
+/* A call in an NMI may have interrupted a writer of the ring: C code counts it as lost. */
 KTEST(entry_ring_nmi, "arch_trace.trace_entry_ring.nmi")
 {
 	struct ring_stats s;

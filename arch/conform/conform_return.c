@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Conformance of a port with arch_trace.h: taking a function's return address and
- * giving it back. What a backtrace shows meanwhile is part of it (H20).
+ * giving it back. A backtrace in between must be right, too (H20).
  */
 #include <arch/conform/conform.h>
 
@@ -125,7 +125,7 @@ KTEST(return_cfa, "returns.cfa")
 	KEXPECT(t, taken_cfa <= mine);
 }
 
-/* What was taken comes back long after its tracer has gone. */
+/* The taken return comes back after its tracer has gone. */
 static noinline notrace void switch_taker_off(unsigned long x)
 {
 	(void)x;

@@ -51,7 +51,8 @@ KTEST(arch_trap_init, "arch.trap_init")
 	}
 }
 
-/* With interrupts off: what a task that an interrupt preempts there has saved would be lost. */
+/* Interrupts are off. Otherwise an interrupt could preempt the task here, and the registers that
+ * it saved would be lost. */
 static void lose_stack(void *sp)
 {
 	arch_irq_disable();
@@ -438,7 +439,7 @@ static void keep_values(void *arg)
 }
 
 /* sched_yield() itself keeps some registers. So one task switches to itself, too: nothing but
- * arch_switch() can have lost what it misses then. */
+ * arch_switch() can have lost a value that it misses then. */
 KTEST(arch_switch, "arch.switch")
 {
 	struct values v[5];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Conformance of a port with arch.h: the clock, the one-shot timer, and what counts
+/* Conformance of a port with arch.h: the clock, the one-shot timer, and the count of
  * instructions. */
 #include <arch/arch.h>
 #include <arch/conform/conform.h>
@@ -38,7 +38,7 @@ KTEST(arch_clock, "arch.clock")
 #define LONG_SECONDS 130
 
 /*
- * Whatever runs over in two minutes is carried on (MIPS: 32 bits of 100 MHz). Under
+ * A counter that runs over within two minutes is carried on (MIPS: 32 bits of 100 MHz). Under
  * -icount the time of an idle machine takes none of the host's.
  */
 KTEST(arch_clock_minutes, "arch.clock.two_minutes")

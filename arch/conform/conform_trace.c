@@ -94,8 +94,8 @@ KTEST(recognise, "arch_trace.arch_site_recognise")
 	KEXPECT(t, !arch_site_recognise((unsigned long)(buffer + 4)));
 	fill_text_buffer(0xff);
 	KEXPECT(t, !arch_site_recognise((unsigned long)(buffer + 4)));
-	/* A prepared site is none as the linker left it, unless the compiler's
-	 * own bytes are what was chosen for "off": then all of them are. */
+	/* A prepared site is none as the linker left it, unless boot chose
+	 * the compiler's own bytes for "off": then all of them are. */
 	for (i = 0; i < site_count; i++)
 		if (site_test(live_calls.patchable, i))
 			n += !!arch_site_recognise(site_address(i));
@@ -109,7 +109,7 @@ KTEST(recognise, "arch_trace.arch_site_recognise")
 
 #define AROUND 16 /* bytes before and behind a site that a format may look at */
 
-/* victim_other()'s site and what is around it, as the linker left them. */
+/* victim_other()'s site and the bytes around it, as the linker left them. */
 static struct {
 	u8 bytes[AROUND + 32 + AROUND];
 	unsigned long
@@ -293,7 +293,7 @@ KTEST(live_length, "arch_trace.arch_live_length")
 	KEXPECT(t, arch_live_length >= 1 && arch_live_length <= sizeof(u64));
 }
 
-/* The same of a jump label: what is written is read back, and nothing beside it. */
+/* The same of a jump label: the written bytes are read back, and no others change. */
 KTEST(jump_length, "arch_trace.arch_jump_length")
 {
 	struct live l = { (unsigned long)(buffer + 4),
@@ -346,7 +346,7 @@ static u64 bytes_off(struct live live)
 	return arch_live_bytes(live, false);
 }
 
-/* On and off several times: each call obeys what was written last. */
+/* On and off several times: each call obeys the last write. */
 static void expect_obeyed(struct ktest_run *t)
 {
 	/* Finding it may take the mutex (RECORD=runtime). */
@@ -383,7 +383,7 @@ KTEST(text_open, "arch_trace.arch_text_open")
 }
 
 /*
- * Text can be opened again, and what was written stays. Afterwards no CPU can use the
+ * Text can be opened again, and earlier writes stay. Afterwards no CPU can use the
  * alias (H30).
  */
 KTEST(text_close, "arch_trace.arch_text_close")

@@ -383,8 +383,8 @@ KTEST(entry_choose, "arch_trace.trace_entry_choose")
 	KEXPECT_EQ(t, s.written, 0);
 }
 
-/* Of how many bits does trace_entry_choose not take for this function what it must? The
- * site's own alone sends a call to C. */
+/* The number of bits for which trace_entry_choose sends a call of this function the wrong way.
+ * Only the site's own bit sends it to C. */
 static unsigned int wrong_bits(unsigned long (*fn)(unsigned long x))
 {
 	int site = trace_test_site(fn);
@@ -466,7 +466,7 @@ KTEST(one_load, "arch_trace.trace_ops.one_load")
 	KEXPECT_EQ(t, strays, 0);
 }
 
-/* What the live call hands over leads back to its site. */
+/* The ip that the live call hands over leads back to its site. */
 KTEST(site_length, "arch_trace.arch_site_length")
 {
 	int site = trace_test_site(victim_call);
