@@ -7,7 +7,7 @@
 #include <layout.h>
 #include <regs.h>
 
-/* s0..s7, s8, sp, ra: what a call preserves, less gp (cpu_head.h). */
+/* The registers that a call preserves, less gp (cpu_head.h): s0..s7, s8, sp, ra. */
 struct arch_context {
 	u32 s[9];
 	u32 sp, ra;
@@ -146,8 +146,8 @@ static inline u64 arch_instructions(void)
 
 void arch_relax_nap(u32 status); /* clock.c */
 
-/* Interrupts come back on inline: what ended a nap is taken in the function that
- * waits. */
+/* Interrupts come back on inline, so that the function that waits takes the interrupt
+ * that ended the nap. */
 static inline void arch_cpu_relax(void)
 {
 	irq_state_t state = arch_irq_save();

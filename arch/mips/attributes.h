@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What differs between ports in how functions are compiled. */
+/* Attributes of functions, which differ between ports. */
 #ifndef ARCH_ATTRIBUTES_H
 #define ARCH_ATTRIBUTES_H
 

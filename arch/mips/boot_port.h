@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What only this port needs to know of the machine. */
+/* Facts about the machine that only this port needs: part of boot_info. */
 #ifndef ARCH_BOOT_PORT_H
 #define ARCH_BOOT_PORT_H
 

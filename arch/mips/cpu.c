@@ -36,7 +36,7 @@ int arch_cpu_start(unsigned int cpu)
 	reg_write(port->gcr, GCR_CO_RESET_BASE,
 		  ((u32)secondary_entry & 0x1ffff000) | KSEG0);
 	arch_irq_restore(state);
-	/* What the VP will read is in memory before it runs. */
+	/* sync: the words that the VP will read are in memory before it runs. */
 	asm volatile("sync" : : : "memory");
 	reg_write(port->cpc, CPC_CL_VP_RUN, 1u << vp);
 	return 0;
@@ -64,7 +64,7 @@ noreturn void arch_cpu_park(void)
 
 	arch_irq_disable();
 	write_c0(C0_CAUSE, CAUSE_DC);
-	/* sync: its last stores are in memory before anybody sees it parked.
+	/* sync: its last stores are in memory before another CPU sees it parked.
 	 * Pairs with the acquire in arch_cpu_parked(). */
 	asm volatile("	.set push\n"
 		     "	.set noreorder\n"

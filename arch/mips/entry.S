@@ -166,9 +166,9 @@ task_entry:
 END(task_begin)
 
 /*
- * void arch_cpu_idle(void): an interrupt in the window has done what the wait
- * would wait for, so irq_dispatch() returns to the window's end. What is
- * pending already is taken at the latest at the ehb, inside the window.
+ * void arch_cpu_idle(void): the wait would wait for an interrupt. After one in the
+ * window irq_dispatch() returns to the window's end. An interrupt that is pending
+ * already is taken at the latest at the ehb, inside the window.
  */
 	.globl arch_cpu_idle, idle_window, idle_window_end
 LOCAL_FUNCTION(arch_cpu_idle)
@@ -182,8 +182,8 @@ idle_window_end:
 END(arch_cpu_idle)
 
 /*
- * void relax_wait(void): the same for arch_relax_nap(). Whatever ends it,
- * interrupts are off at the end. An interrupt in the window is not handled.
+ * void relax_wait(void): the same for arch_relax_nap(). Interrupts are always
+ * off at the end. An interrupt in the window is not handled.
  */
 	.globl relax_wait, relax_window, relax_window_end
 LOCAL_FUNCTION(relax_wait)

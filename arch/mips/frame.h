@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a trap saves, and what a task keeps while it does not run: the structs,
- * and their offsets for assembly.
+ * The registers that a trap saves, and those that a task keeps while it does not
+ * run: the structs, and their offsets for assembly.
  */
 #ifndef ARCH_FRAME_H
 #define ARCH_FRAME_H
@@ -25,12 +25,12 @@
 #define SCRATCH_COUNTER 0
 #define CPU_HEAD_COUNTER (CPU_HEAD_SCRATCH + 4 * SCRATCH_COUNTER)
 
-/* What the trampolines that call C keep on the stack. */
 /* The second half is for tools/lib/unwind.c, which does not take GAS's own. */
 #define CFI_STARTPROC                                                          \
 	.cfi_startproc;                                                        \
 	.cfi_def_cfa 29, 0
 
+/* The frame of the trampolines that call C. */
 #define TRACE_FRAME_AT 48
 #define TRACE_FRAME_RA 52
 #define TRACE_FRAME_SIZE 56

@@ -111,7 +111,7 @@ void ipi_again(void)
 
 static void ipi_acknowledge(void)
 {
-	/* Before anybody looks at what it is for: a later one comes again. */
+	/* Before the CPU reads the IPI's reasons: a later IPI comes again. */
 	reg_write(boot_info.port.gic, GIC_WEDGE,
 		  ipi_source(arch_this_cpu()->hwid.id));
 	asm volatile("sync" : : : "memory");

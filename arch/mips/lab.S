@@ -2,8 +2,8 @@
 /*
  * The lab's victims: arch/arch_lab.h. Every register holds a canary at the site but
  * for sp, gp, k0 and k1, and the canaries are odd addresses that nothing is
- * mapped at: whatever reads, writes or jumps through one faults. What a victim
- * returns through is in lab_saved, one slot a CPU.
+ * mapped at: an instruction that reads, writes or jumps through one faults. The
+ * stack pointer that a victim returns with is in lab_saved, one slot a CPU.
  */
 #include <frame.h>
 #include <arch/asm.h>
@@ -38,8 +38,8 @@ lab_saved:
 	CFI_STARTPROC
 	.cfi_undefined 31
 /*
- * As trace_entry is called: ra = behind the site, at = the function's own ra. May
- * change what arch/mips/trampoline.S lists as free.
+ * As trace_entry is called: ra = behind the site, at = the function's own ra. It may
+ * change the registers that arch/mips/trampoline.S lists as free.
  */
 	.macro	add_one n
 	lui	$t0, %hi(lab_calls + 4 * \n)
@@ -62,7 +62,7 @@ lab_saved:
 	move	$ra, $at
 	.endm
 
-	/* As o32 has _mcount: it gives back what the delay slot took. */
+	/* As o32 has _mcount: it gives back the stack that the delay slot took. */
 	.globl	lab_count_stub
 	.type	lab_count_stub, @function
 lab_count_stub:

@@ -33,7 +33,7 @@
 extern const struct lab_victim lab_jal, lab_link, lab_long;
 extern const char lab_count[], lab_count2[], lab_count_stub[];
 
-/* ---- what the forms are ---- */
+/* ---- the bytes of the forms ---- */
 
 static void put_lab_word(u8 *bytes, unsigned int at, u32 word)
 {
@@ -60,10 +60,10 @@ static void encode_addiu(unsigned long site, unsigned int form, u8 *bytes)
 }
 
 /*
- * What long calls reach. Half its address is its own beginning, where a breakpoint
- * stands that belongs to no site: otherwise a jump there would run whatever happens
- * to lie at a multiple of 64 KiB. No CPU has ever fetched from here when it is
- * written, so this CPU's synci is enough.
+ * The target of long calls. A call with half the address reaches far[0], where a breakpoint
+ * stands that belongs to no site: otherwise it would run any code that lies at that multiple
+ * of 64 KiB. No CPU has ever fetched from here when it is written, so this CPU's synci is
+ * enough.
  */
 #define FAR_AT 16
 static u32 far[FAR_AT + 2] __attribute__((aligned(1 << 16)));

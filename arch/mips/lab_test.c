@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Proves what the lab cannot enumerate: the clock carries into its high word, and the host may stop
- * the machine. */
+/* Proves facts that the lab cannot enumerate: the clock carries into its high word, and the host
+ * may stop the machine. */
 #include <boot/boot_info.h>
 #include <kernel/cpu/cpu.h>
 #include <kernel/test/ktest.h>
@@ -18,7 +18,7 @@ static bool event_is_of_another_turn(void)
 	bool other;
 	u64 base;
 
-	/* In the first half of a turn, and not at its end, the high word can be what it was before
+	/* In the first half of a turn, and not at its end, the high word can still be that before
 	 * the turn. */
 	while (arch_clock() >> 32 == 0 || arch_clock_low() >= 0x70000000)
 		task_sleep(NSEC_PER_SEC);

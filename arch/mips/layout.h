@@ -17,8 +17,8 @@
 #define KSEG1 0xa0000000 /* the same memory, uncached: devices */
 
 /*
- * Malta's RAM begins at physical 0. From 256 MiB on lie devices, and what RAM
- * there is beyond appears where kseg0 does not reach.
+ * Malta's RAM begins at physical 0. From 256 MiB on lie devices. RAM beyond
+ * that appears where kseg0 does not reach.
  */
 #define RAM_LIMIT 0x10000000
 

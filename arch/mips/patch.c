@@ -13,8 +13,8 @@ const char arch_nop_names[] = "nop";
 const char arch_site_expected[] = SITE_EXPECTED;
 
 /*
- * No MIPS manual that this port can cite says what a CPU fetches while another CPU
- * stores the word. So `word` is refused. A manual that does say it belongs here, and
+ * No MIPS manual that this port can cite says which instruction a CPU fetches while
+ * another CPU stores the word. So `word` is refused. A manual that does say it belongs here, and
  * would let `word` in. Under -icount QEMU runs one CPU at a time.
  */
 const char *arch_word_refused;
@@ -86,8 +86,8 @@ void arch_text_close(void)
 }
 
 /*
- * sync: the synci before it have been carried out. jr.hb: what follows is
- * fetched after that (PRA, "Instruction Hazards").
+ * sync: the synci before it have been carried out. jr.hb: the next
+ * instructions are fetched after that (PRA, "Instruction Hazards").
  */
 notrace void arch_text_sync(void)
 {

@@ -79,7 +79,7 @@
 #define GIC_VL_OTHER 0x8080
 #define GIC_VO_COMPARE_LO 0xc0a0
 
-/* ISA ports, and what stands there. */
+/* The ISA ports of the devices. */
 #define ISA_BASE (KSEG1 + 0x18000000)
 #define PIC1 0x20
 #define PIC2 0xa0
@@ -103,7 +103,7 @@
 		c0_value;                                                      \
 	})
 /*
- * An instruction, and the barrier that makes the next one see what it has changed. Without
+ * An instruction, and the barrier that makes the next one see its effect. Without
  * noreorder the assembler moves the ehb into the delay slot of a branch behind it. Only
  * the line notes of -g, with their variables, kept it from that.
  */

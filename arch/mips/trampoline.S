@@ -79,7 +79,7 @@
 
 /*
  * Before conversion: the delay slot at the site has taken 8 bytes. With
- * RECORD=runtime the call is what tells the tracer of its site.
+ * RECORD=runtime the call tells the tracer of its site.
  */
 	.globl _mcount
 	.type _mcount, @function
@@ -102,7 +102,7 @@ END(trace_stub)
 
 /*
  * t0 = ops for all that follow. trace_ops is loaded once. For trace_entry_ring t4 = the GIC's
- * counter, and t9 = the upper half of the address of what stands in .data.entry.
+ * counter, and t9 = the upper half of the addresses in .data.entry.
  */
 TRAMPOLINE(trace_entry)
 	lui	$t9, %hi(trace_ops)		/* [4] */
@@ -118,9 +118,9 @@ TRAMPOLINE(trace_entry_off)
 END(trace_entry_off)
 
 /*
- * One event, interrupts off: t1 = Status before, t2 = the slot. Two cases are left to C: the
- * low word is less than one that a CPU has read, since it has run over or the host has stopped the
- * machine; or the clock's high word is not the page's any more. SEEN comes first, as in
+ * One event, interrupts off: t1 = Status before, t2 = the slot. Two cases are left to C. The
+ * low word may be less than one that a CPU has read, because it has run over or the host has
+ * stopped the machine. Or the clock's high word is not the page's any more. SEEN comes first, as in
  * arch_clock().
  */
 #define SEEN %lo(arch_clock_words + CLOCK_SEEN)
@@ -221,8 +221,8 @@ TRAMPOLINE(trace_entry_choose)
 	nop
 END(trace_entry_choose)
 
-/* trace_take_return(ip, parent, ops, sp): sp as the prologue left it. What it puts
- * into the frame instead of at is where a leaf will return to. */
+/* trace_take_return(ip, parent, ops, sp): sp as the prologue left it. A leaf will
+ * return to the address that it puts into the frame instead of at. */
 TRAMPOLINE(trace_entry_return)
 	trace_frame_save
 	move	$a0, $ra
@@ -239,10 +239,10 @@ END(trace_entry_return)
 #define CLOCK(word) TASK_TAKEN + RETURN_CLOCK + word($t3)
 
 /*
- * One call of function_graph: what the task keeps of it, its event, and then, with both
- * counts, the way back. t2 is the slot, t3 where the task keeps it, less TASK_TAKEN, t5
- * the count, t6 the task, v1 what this CPU knows of the frame. The clock is read
- * as in trace_entry_ring: what it is now has the high word of the page's base. A depth
+ * One call of function_graph: the task's record of it, its event, and then, with both
+ * counts, the way back. t2 is the slot, t3 the record less TASK_TAKEN, t5 the count, t6 the
+ * task, v1 the kept frame (struct frame_kept). The clock is read as in trace_entry_ring:
+ * its high word must be that of the page's base. A depth
  * that the task has from an earlier session counts no more: C begins anew.
  */
 TRAMPOLINE(trace_entry_graph)

@@ -27,7 +27,7 @@ void riscv_relax(void);		    /* interrupts off */
 extern char boot_stack[STACK_SIZE]; /* start.S. A page below it is its guard */
 extern char boot_stack_guard[];
 void secondary_start(void);	   /* secondary.S */
-extern struct cpu *riscv_starting; /* cpu.c: whom start.S sends there */
+extern struct cpu *riscv_starting; /* cpu.c: the CPU that start.S sends there */
 extern u64 riscv_satp; /* mmu.c: the kernel's page tables, for secondary.S */
 
 /* ---- The contract -------------------------------------------------------- */
@@ -78,7 +78,7 @@ static inline void arch_cpu_relax(void)
 	irq_state_t state = arch_irq_save();
 
 	riscv_relax();
-	/* Inline: what ended the wait is taken in the function that waits. */
+	/* Inline, so that the function that waits takes the interrupt that ended it. */
 	arch_irq_restore(state);
 }
 

@@ -85,7 +85,7 @@ static inline u64 insn_read(unsigned long at)
 
 	if (__builtin_expect(at & 2, 0))
 		return half[0] | (u32)half[1] << 16;
-	/* GCC would extend what is volatile by two instructions more. */
+	/* GCC would extend a volatile load by two instructions more. */
 	asm volatile("lwu %0, %1" : "=r"(word) : "m"(*(const u32 *)at));
 	return word;
 }
@@ -111,7 +111,7 @@ extern unsigned long riscv_site_live;
 /*
  * The site of this kernel's front end (SITES=): sites/<front end>/site.h. Its length, where
  * the live word is, which register the call returns through, the live word off and on,
- * and what the compiler left there.
+ * and the compiler's own bytes there.
  */
 #include <site.h>
 

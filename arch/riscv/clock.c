@@ -11,14 +11,14 @@ bool riscv_has_instret;
 static bool has_stimecmp;
 static u64 relax_ticks;
 
-/* By CPU index, each its own: what arch_timer_set() asked for. */
+/* The deadline of the last arch_timer_set(), by CPU index. Each CPU uses its own. */
 static u64 deadlines[MAX_CPUS] = { [0 ... MAX_CPUS - 1] = NEVER };
 
 u64 arch_clock_init(void)
 {
 	irq_state_t state = arch_irq_save();
 
-	/* What the device tree promises, the firmware must still allow. */
+	/* The device tree promises stimecmp, but the firmware must allow it, too. */
 	has_stimecmp = boot_info.port.sstc && csr_probe_stimecmp();
 	riscv_has_instret = csr_probe_instret();
 	relax_ticks = boot_info.clock_hz / RELAX_HZ;

@@ -95,8 +95,8 @@ trap_resume:
 	csrw	sepc, t0
 	/*
 	 * End a load reservation: the interrupted code's own, which another
-	 * task's lr on the same word may have renewed in between. Should this
-	 * store succeed, it writes what is there.
+	 * task's lr on the same word may have renewed in between. If this
+	 * store succeeds, it writes the value that is already there.
 	 */
 	sc.d	zero, t0, (sp)
 	each_register ld

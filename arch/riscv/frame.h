@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a trap and a task switch save: offsets for entry.S and structs for C,
- * held together by the assertions below.
+ * The registers that a trap and a task switch save: offsets for entry.S and
+ * structs for C, held together by the assertions below.
  */
 #ifndef ARCH_RISCV_FRAME_H
 #define ARCH_RISCV_FRAME_H

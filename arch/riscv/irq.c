@@ -60,7 +60,7 @@ void arch_ipi_send(unsigned int cpu)
 
 void ipi_acknowledge(void)
 {
-	/* First the bit, then what it is for: a later IPI sets it again. */
+	/* Before the CPU reads the IPI's reasons: a later IPI sets the bit again. */
 	csr_clear(sip, SIE_SSIE);
 	asm volatile("fence rw, rw" ::: "memory");
 }

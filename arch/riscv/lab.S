@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The lab's victims: arch/arch_lab.h. Every register holds a canary at the site but
- * for sp, gp and tp, and the canaries are no addresses of Sv39: whatever reads,
- * writes or jumps through one faults. What a victim returns through is in
- * lab_saved, one slot a CPU.
+ * for sp, gp and tp, and the canaries are no addresses of Sv39: an instruction
+ * that reads, writes or jumps through one faults. The stack pointer that a victim
+ * returns with is in lab_saved, one slot a CPU.
  */
 #include <arch/asm.h>
 #include <arch/cpu_head.h>
@@ -144,8 +144,8 @@ counter_call lab_call2, 1
 
 /*
  * A pair at a function's entry, through t0. The targets' auipc differ by one page,
- * so that a pair of one's auipc and the other's jalr leads into what is filled
- * with zeros here, which is no instruction:
+ * so that a pair of one's auipc and the other's jalr leads into bytes that are
+ * filled with zeros here, which are no instruction:
  *
  *	+0x000	lab_pair_a	at site - 0x200: page 0, rest -0x200
  *	+0x040	lab_pair_near	page 0 too: its auipc is lab_pair_a's

@@ -26,7 +26,7 @@ extern const struct lab_victim lab_pair, lab_odd, lab_far, lab_jal;
 extern const char lab_pair_a[], lab_pair_near[], lab_pair_b[];
 extern const char lab_call[], lab_call2[];
 
-/* ---- what the forms are ---- */
+/* ---- the bytes of the forms ---- */
 
 static void put_words(u8 *bytes, u32 word0, u32 word1)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Proves what the lab cannot enumerate: an instruction is fetched by halves. */
+/* Proves facts that the lab cannot enumerate: an instruction is fetched by halves. */
 #include <kernel/test/ktest.h>
 #include <tracer/sites/sites.h>
 

@@ -139,7 +139,7 @@ notrace void arch_text_sync(void)
 {
 	/*
 	 * Unprivileged manual, Zifencei: fence.i orders this hart's own earlier
-	 * stores, and whatever it has already seen of others', before its later
+	 * stores, and those of others that it has already seen, before its later
 	 * fetches. The writer's stores have been seen because the caller was
 	 * told of them with an acquire.
 	 */

@@ -19,7 +19,7 @@
 #define SIE_SEIE (1 << 9) /* external: PLIC */
 
 #define SCAUSE_INTERRUPT (1ul << 63)
-#define SCAUSE_ILLEGAL 2 /* what c.ebreak is without compressed instructions */
+#define SCAUSE_ILLEGAL 2 /* c.ebreak too, without compressed instructions */
 #define SCAUSE_BREAKPOINT 3
 
 #define CSR_STIMECMP 0x14d

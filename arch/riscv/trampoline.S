@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Where live sites lead. The front end's site.h says which registers the site leaves
- * its return address and the function's in (IP, PARENT), and what the paths through C
- * keep (save, restore). Free at every site: t1, t3..t6.
+ * its return address and the function's in (IP, PARENT), and which registers the paths
+ * through C keep (save, restore). Free at every site: t1, t3..t6.
  */
 #include <arch/asm.h>
 #include <arch/cpu_head.h>
@@ -39,7 +39,7 @@ _mcount:
 END(trace_stub)
 	.option	pop
 
-/* t3 keeps what was loaded: trace_entry_call passes that on, and no other. */
+/* t3 keeps the loaded ops: trace_entry_call passes them on, and no others. */
 TRAMPOLINE(trace_entry)
 	ld	t3, trace_ops
 	ld	t1, (t3)
@@ -155,8 +155,8 @@ TRAMPOLINE(trace_entry_return)
 END(trace_entry_return)
 
 /*
- * One call of function_graph: what the task keeps of it, its event, and then, with both
- * counts, the way back. t6 is where the task keeps it, less TASK_TAKEN, t4 the slot. A depth
+ * One call of function_graph: the task's record of it, its event, and then, with both
+ * counts, the way back. t6 is the record less TASK_TAKEN, t4 the slot. A depth
  * that the task has from an earlier session counts no more: C begins anew.
  */
 TRAMPOLINE(trace_entry_graph)

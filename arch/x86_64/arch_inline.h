@@ -29,7 +29,7 @@ static inline void set_this_cpu(struct cpu *cpu)
 {
 	struct cpu_head *head = (struct cpu_head *)cpu;
 
-	head->self = head; /* what arch_this_cpu() reads */
+	head->self = head; /* arch_this_cpu() reads it */
 	wrmsr(MSR_GS_BASE, (u64)cpu);
 }
 

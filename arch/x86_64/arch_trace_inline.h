@@ -28,7 +28,7 @@ static inline unsigned long arch_site_live(unsigned long site)
 #define arch_live_length arch_site_length
 #define arch_jump_length arch_site_length
 #define arch_sync_each_site false
-/* The unit is one byte: what follows may be across a cache line. */
+/* The unit is one byte: the bytes behind it may be across a cache line. */
 #define arch_break_length 1u
 #define arch_break_insn 0xccull /* int3 */
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* What differs between ports in how functions are compiled. */
+/* Attributes of functions, which differ between ports. */
 #ifndef X86_64_ATTRIBUTES_H
 #define X86_64_ATTRIBUTES_H
 
-/* notrace: no site in this function, whatever front end SITES= chose. */
+/* notrace: no site in this function, under any front end (SITES=). */
 #define notrace                                                                \
 	__attribute__((patchable_function_entry(0), no_instrument_function))
 

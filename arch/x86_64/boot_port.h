@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What firmware says about a PC and no other machine: part of boot_info. */
+/* Facts about the machine that only this port needs: part of boot_info. */
 #ifndef X86_64_BOOT_PORT_H
 #define X86_64_BOOT_PORT_H
 

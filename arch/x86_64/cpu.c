@@ -12,7 +12,7 @@
 
 #include <arch/arch_trace.h>
 
-/* secondary.S: what runs in SECONDARY_PAGE, in real mode. */
+/* secondary.S: the code that runs in SECONDARY_PAGE, in real mode. */
 extern const char secondary_begin[], secondary_end[];
 
 /* Set by arch_cpu_park(), cleared before the CPU is started again. */
@@ -97,8 +97,8 @@ bool arch_cpu_parked(unsigned int cpu)
  * f0 becomes 3e and back, never 90: DS: in front of such an instruction means
  * nothing in 64-bit code (SDM 1, 3.4.2.1, AMD APM vol. 3, 1.2.4), so it
  * stays ONE instruction, whole again for a task that was preempted before it.
- * 90 would be one of its own: a task preempted behind it would run what follows
- * without its lock when that is put back.
+ * 90 would be an instruction of its own: a task preempted behind it would run the next
+ * one without the lock after the lock is put back.
  */
 #define PREFIX_LOCK 0xf0
 #define PREFIX_DS 0x3e

@@ -73,7 +73,7 @@ trap_vectors:
  * A breakpoint's handler may push a return address on the interrupted stack,
  * which in ring 0 ends where the CPU's part of the frame begins. So that part
  * goes 48 bytes further down (a multiple of 16, for the alignment): room for
- * the return address, and for what trap_return_nmi puts below it.
+ * the return address, and for the flags and rip that trap_return_nmi puts below it.
  */
 LOCAL_FUNCTION(trap_breakpoint)
 	trap_frame_at -FRAME_RIP
@@ -87,7 +87,7 @@ LOCAL_FUNCTION(trap_breakpoint)
 	jmp trap_common
 END(trap_breakpoint)
 
-/* A nap with interrupts off is over (clock.c). What was interrupted still has them off, so to the
+/* A nap with interrupts off is over (clock.c). The interrupted code still has them off, so to the
  * kernel nothing has happened. */
 LOCAL_FUNCTION(trap_nap)
 	trap_frame_at -FRAME_RIP
@@ -148,9 +148,9 @@ END(trap_return_nmi)
 
 /*
  * void wait_irq(void): interrupts on, and sleep until one comes. An interrupt that comes before
- * HLT skips it, or the CPU would sleep past what woke it. STI takes effect after the next
+ * HLT skips it, or the CPU would sleep on after it. STI takes effect after the next
  * instruction, but that is no help: an NMI may come in between, and its IRET ends the delay. The
- * NOP uses the delay up, so what happens after an NMI happens always, and tests see it. Behind an
+ * NOP uses the delay up, so every wait is as after an NMI, and tests see it. Behind an
  * NMI an interrupt may come before the NOP, too.
  */
 	.text
@@ -165,8 +165,8 @@ wait_hlt:
 END(wait_irq)
 
 /*
- * struct task *arch_switch(struct task *prev, struct task *next): what a call
- * must preserve goes on prev's stack, in the order of struct switch_frame.
+ * struct task *arch_switch(struct task *prev, struct task *next): the registers
+ * that a call must preserve go on prev's stack, in the order of struct switch_frame.
  */
 	.text
 FUNCTION(arch_switch)

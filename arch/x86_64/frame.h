@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What assembly and C both know of a stack: the trap frame, the context of a
+ * The layouts that assembly and C both use: the trap frame, the context of a
  * task that does not run, and the slot that a starting CPU reads.
  */
 #ifndef X86_64_FRAME_H
@@ -39,7 +39,7 @@ struct arch_context {
 	unsigned long sp;
 };
 
-/* Below sp: what arch_switch() has pushed. */
+/* On the stack of a task that does not run, from its sp on: pushed by arch_switch(). */
 struct switch_frame {
 	unsigned long r15, r14, r13, r12, rbx, rbp, ret;
 };

@@ -2,8 +2,8 @@
 /*
  * The lab's victims: arch/arch_lab.h. Every register holds a canary at the site,
  * but for rsp, and the canaries are addresses that are not canonical: no stray
- * instruction can write through them. What a victim returns through is in
- * lab_saved, one slot a CPU.
+ * instruction can write through them. The stack pointer that a victim returns
+ * with is in lab_saved, one slot a CPU.
  */
 #include <arch/asm.h>
 #include <arch/cpu_head.h>
@@ -109,9 +109,9 @@ lab_count_second:
 .endm
 
 /*
- * A site of five bytes. What it calls stands exactly 0x170 before its end, so
- * that a call is e8 90 fe ff ff, and e8 98 fe ff ff for the second target: what
- * stands inside is known, and harmless until it is no instruction.
+ * A site of five bytes. Its target stands exactly 0x170 before its end, so
+ * that a call is e8 90 fe ff ff, and e8 98 fe ff ff for the second target. So the
+ * bytes inside are known, and do no harm up to one that is no instruction.
  */
 	.balign 16
 	.type lab_five_run, @function
@@ -132,7 +132,7 @@ behind lab_five
 	.size lab_five_run, . - lab_five_run
 victim_data lab_five
 
-/* A locked increment of what is not there: the fault tells what executed. */
+/* A locked increment of an unmapped address: the fault tells which form executed. */
 	.balign 16
 	.type lab_lock_run, @function
 lab_lock_run:

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Proves what the lab cannot enumerate: two CPUs at the same moment, an NMI before a wait. */
+/* Proves facts that the lab cannot enumerate: two CPUs at the same moment, an NMI before a wait. */
 #include <boot/boot_info.h>
 #include <kernel/cpu/cpu.h>
 #include <kernel/cpu/hotplug.h>
@@ -32,7 +32,7 @@
 #define KICK_NS (50 * NSEC_PER_USEC)
 
 extern const struct lab_victim lab_adds;
-u32 lab_sum; /* what lab_adds adds to */
+u32 lab_sum; /* lab_adds adds to it */
 
 struct adder {
 	unsigned int cpu;

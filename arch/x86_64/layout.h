@@ -3,7 +3,7 @@
  * Where the image lies, physically and virtually, read by the linker script,
  * by assembly and by C.
  *
- * virtual                            what
+ * virtual                            contents
  * KERNEL_OFFSET + 0 .. + 1 GiB       direct map. The image is a part of it
  * DEVICE_BASE .. + 2 MiB             device registers, uncached
  * ALIAS_BASE  .. + 1 GiB             image, writable: in alias_root alone

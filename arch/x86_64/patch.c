@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Sites on x86-64: 5 bytes in front of everything else in a function, all of
- * them the live instruction. SITES= says what GCC leaves there (sites/):
+ * them the live instruction. SITES= chooses the bytes that GCC leaves there (sites/):
  *
  * | SITES=     | compiled                     | fixed         | off     | on          |
  * |------------|------------------------------|---------------|---------|-------------|

@@ -48,7 +48,7 @@
 #define VECTOR_CONSOLE 0x30
 #define VECTOR_TIMER 0xe0
 #define VECTOR_IPI 0xe8
-#define VECTOR_NAP 0xf0 /* alone in its class: what ends a nap, entry.S */
+#define VECTOR_NAP 0xf0 /* alone in its class: ends a nap, entry.S */
 #define VECTOR_SPURIOUS 0xff
 #define NR_VECTORS 256
 #define LAPIC_EOI 0xb0 /* the other registers: below */
@@ -178,7 +178,7 @@ bool clock_timer_expired(void);
 /* clock.c: this CPU's timer is used no more until arch_timer_init(). */
 void clock_leave(void);
 
-/* trap.c: what entry.S calls for every vector, and where that returns to. */
+/* trap.c: entry.S calls this for every vector. */
 void trap_dispatch(struct trap_frame *f);
 /* entry.S: sleep until an interrupt, which is on then, and its NOP and HLT. */
 void wait_irq(void);

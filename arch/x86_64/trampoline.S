@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What sites call. On entry: [rsp] the return address into the traced function
+ * The functions that sites call. On entry: [rsp] the return address into the traced function
  * (ip), [rsp+8] the traced function's own (parent). All registers but r11 may
  * carry something: arguments, al the number of vector arguments, r10 the
  * static chain, the others the caller's. Flags carry nothing.
@@ -46,7 +46,7 @@
 
 /*
  * Compiled calls, before boot has turned them into NOPs. With RECORD=runtime the
- * calls are what tells the tracer of its sites. NMIs are left out: they may come
+ * calls tell the tracer of their sites. NMIs are left out: they may come
  * while it takes one down.
  */
 	.globl __fentry__
@@ -177,8 +177,8 @@ FUNCTION(trace_entry_choose)
 	jmp trace_entry_call
 END(trace_entry_choose)
 
-/* trace_take_return(ip, parent, ops, sp): sp is what the site's function has when
- * the trampoline has returned to it. */
+/* trace_take_return(ip, parent, ops, sp): sp is the stack pointer that the site's function
+ * has when the trampoline has returned to it. */
 FUNCTION(trace_entry_return)
 	call_begin 0
 	movq %r11, %rdx

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Descriptor tables, and what each vector means. */
+/* Descriptor tables, and the meaning of each vector. */
 #include <arch/arch_trace.h>
 #include <kernel/cpu/cpu.h>
 #include <kernel/irq.h>

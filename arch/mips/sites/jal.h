@@ -48,7 +48,7 @@ static inline u64 site_insn(unsigned long live, bool on)
 	return on ? insn_jal((unsigned long)trace_entry) : INSN_NOP;
 }
 
-/* Does what stands before insn save ra, and perhaps a static chain? */
+/* Do the instructions before insn save ra, and perhaps a static chain? */
 static inline bool saves_ra(const u32 *insn)
 {
 	return insn[-1] == INSN_MOVE_AT_RA ||

@@ -44,8 +44,8 @@ static inline bool site_shares_a_half(void)
 .endm
 
 /*
- * For trace_entry_graph: the CFA, and in a2, where the return address lies. What this CPU
- * does not know of the frame is left to C.
+ * For trace_entry_graph: the CFA, and in a2, where the return address lies. A frame
+ * that this CPU does not know is left to C.
  */
 .macro graph_frame unknown
 	srli	a1, IP, FRAME_KEPT_SHIFT
@@ -68,7 +68,7 @@ static inline bool site_shares_a_half(void)
 	sd	t3, (a2)
 .endm
 
-/* What trampoline.S has besides, at its end. */
+/* More code of trampoline.S, at its end. */
 .macro behind_trampolines
 .endm
 

@@ -14,7 +14,7 @@
  * (*) never written after boot. sites/jal.h says why the delay slot becomes a nop.
  *
  * A task that has executed the `lui` stands at +4 to +12. It finds the rest of its call
- * there, whatever +0 says by then. (If "off" were a `b` at +0 and a nop at +4, the task
+ * there, even if +0 has changed by then. (If "off" were a `b` at +0 and a nop at +4, the task
  * would come to the `jalr` with half an address: H5b.) The `b` has the `addiu` in its
  * delay slot, where v1 is free. Only the boot CPU converts such a site, because a task
  * at +4 to +12 would go on with the other half of it.
@@ -25,8 +25,8 @@
  *
  * In a function with a static chain GCC keeps the chain in v0 over the call: `move v0,
  * t7` stands before the jalr, `move t7, v0` behind the site. Neither stays, because
- * "off" would pass over the first one: the jalr moves up to +12, and what is left over
- * behind the site is nops. Our trampolines keep t7.
+ * "off" would pass over the first one: the jalr moves up to +12, and the words that are
+ * left over behind the site are nops. Our trampolines keep t7.
  */
 #ifndef ARCH_MIPS_SITE_H
 #define ARCH_MIPS_SITE_H

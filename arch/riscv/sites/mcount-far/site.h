@@ -75,7 +75,7 @@ static inline void site_convert(unsigned long site, unsigned long alias)
 #else
 /* clang-format off */
 
-/* What trampoline.S has besides, before the stub. */
+/* More code of trampoline.S, before the stub. */
 .macro before_stub
 FUNCTION(trace_entry_below)
 	j	trace_entry

@@ -14,8 +14,8 @@
  *
  * A task preempted between the two words has executed the first one whole. With
  * nop=auipc it finds either second word, and t0 is right for both. With nop=jump
- * it is there only if the first was auipc, so jalr finds its t0, whatever the
- * first word has become since.
+ * it is there only if the first was auipc, so jalr finds its t0, even if the
+ * first word has changed since.
  */
 #ifndef ARCH_RISCV_SITE_H
 #define ARCH_RISCV_SITE_H
@@ -174,7 +174,7 @@ FUNCTION(\name)
 END(\name)
 .endm
 
-/* What trampoline.S has besides, before the stub and at its end. */
+/* More code of trampoline.S, before the stub and at its end. */
 .macro before_stub
 .endm
 .macro behind_trampolines

@@ -7,7 +7,7 @@
 #define SITE_FORMAT "fentry"
 #define SITE_EXPECTED "e8 and the distance to __fentry__"
 
-/* What the site is as compiled, as arch_live_read() would find it. */
+/* The site's bytes as compiled, as arch_live_read() would return them. */
 static inline u64 site_compiled(unsigned long site)
 {
 	return insn_to(OPCODE_CALL, site, (unsigned long)trace_stub);

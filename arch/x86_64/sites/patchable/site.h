@@ -7,7 +7,7 @@
 #define SITE_FORMAT "patchable"
 #define SITE_EXPECTED "90 five times, five NOPs"
 
-/* What the site is as compiled, as arch_live_read() would find it. */
+/* The site's bytes as compiled, as arch_live_read() would return them. */
 static inline u64 site_compiled(unsigned long site)
 {
 	(void)site;
