@@ -57,7 +57,7 @@ static void graph_end(struct ktest_run *t)
 	KEXPECT_EQ(t, current_task()->graph_depth, 0);
 }
 
-/* The trampoline leaves the calls of a victim to C only where their page is full. */
+/* The trampoline leaves the victims' calls to C where their page is full. */
 KTEST(entry_graph, "arch_trace.trace_entry_graph")
 {
 	struct ring_stats s;

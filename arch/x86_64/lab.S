@@ -110,7 +110,7 @@ lab_count_second:
 
 /*
  * A site of five bytes. Its target stands exactly 0x170 before its end, so
- * that a call is e8 90 fe ff ff, and e8 98 fe ff ff for the second target. So the
+ * that a call is e8 90 fe ff ff, and e8 98 fe ff ff for the second target. The
  * bytes inside are known, and do no harm up to one that is no instruction.
  */
 	.balign 16
