@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What every room of the tracer knows: its mutex, its control files, and its instances.
+ * The parts of the tracer that every room uses: its mutex, its control files, and its instances.
  *
  * Each instance has a buffer, a tracer, filters, events, options and a clock of its own. The top
  * level is the first one, and is always there.
@@ -27,7 +27,7 @@ extern struct mutex trace_mutex;
 struct tracer;
 struct ring;
 
-/* What set_ftrace_filter and the like hold: tracer/core/filter.h. */
+/* The contents of set_ftrace_filter and similar files: tracer/core/filter.h. */
 struct site_filter {
 	const char *name;  /* the control file's */
 	const char *empty; /* the file's text when nothing is in it */

@@ -31,8 +31,8 @@ struct count {
  * read with interrupts off. */
 static struct count *counts;
 static bool on; /* under trace_mutex */
-/* Calls are counted: `counts` are there for this profile. It began at `since`, arch_clock(). What
- * a call that began before would add belongs to an earlier profile, or to function_graph. */
+/* Calls are counted: `counts` are there for this profile. It began at `since`, arch_clock(). The
+ * time of a call that began before belongs to an earlier profile, or to function_graph. */
 static bool counting;
 static u64 since; /* written while no CPU counts */
 
@@ -152,7 +152,8 @@ static struct trace_ops *ops_of_profile(void)
 {
 	return profile_is_on() ? &profile_ops : NULL;
 }
-/* Replace what was counted, and switch. The memory of `new` belongs to this function. */
+/* Replace the counts, and switch counting on or off. The memory of `new` belongs to this
+ * function. */
 static int change_counts(struct ctl_handle *h, bool to, struct count *new)
 {
 	struct count *old = counts;

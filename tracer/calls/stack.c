@@ -26,7 +26,7 @@
 
 static bool enabled; /* under trace_mutex */
 
-/* The deepest so far. Whoever writes or copies it holds `busy`, with interrupts off. */
+/* The deepest stack so far. The CPU that writes or copies it holds `busy`, with interrupts off. */
 static struct deepest {
 	unsigned long size; /* bytes used */
 	unsigned long
@@ -38,7 +38,7 @@ static struct deepest {
 } deepest;
 static u32 busy;
 
-/* Nobody waits for it with a function of his own to measure: that one is passed over. */
+/* A CPU that wants to measure a call does not wait for `busy`: it leaves that call out. */
 static bool stack_try_lock(void)
 {
 	return !__atomic_exchange_n(&busy, 1, __ATOMIC_ACQUIRE);
@@ -49,7 +49,7 @@ static void stack_unlock(void)
 	__atomic_store_n(&busy, 0, __ATOMIC_RELEASE);
 }
 
-/* Walks from here, and keeps what is at and above the function that ip is in. */
+/* Walks the stack from here, and keeps the function that ip is in and all its callers. */
 static void note_deepest(unsigned long ip, unsigned long top)
 {
 	struct unwind u;

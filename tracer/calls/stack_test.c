@@ -106,7 +106,7 @@ KTEST(stack_depth, "stack_tracer.depth")
 	kfree(text);
 }
 
-/* Every function, every CPU, and a tracer: what that records stays right. */
+/* Every function, every CPU, and a tracer: the tracer's entries stay right. */
 KTEST(stack_everything, "stack_tracer.under_load")
 {
 	struct trace_worker w[MAX_CPUS];

@@ -15,7 +15,7 @@
 #include <tracer/core/client.h>
 #include <tracer/core/triggers.h>
 
-/* What comes before the call is recorded. */
+/* The work of a call that precedes its entry in the ring. */
 static always_inline struct seen_call begin_call(unsigned long ip,
 						 unsigned long parent)
 {
@@ -44,7 +44,7 @@ static always_inline bool record_in_ring(unsigned long ip, unsigned long parent,
 			  NULL);
 }
 
-/* What comes behind it. */
+/* The work that follows the entry. */
 static always_inline void finish_call(const struct seen_call *c)
 {
 	if (c->triggers)
@@ -55,7 +55,7 @@ static void function_called(unsigned long ip, unsigned long parent,
 			    struct trace_ops *ops);
 static struct trace_ops call_ops = { .entry = trace_entry_call,
 				     .func = function_called };
-/* The same, where the tracer function can record by itself what no other client wants. */
+/* The same, where the tracer function records by itself the calls that no other client wants. */
 static struct trace_ops choose_ops = { .entry = trace_entry_choose,
 				       .func = function_called };
 
@@ -186,7 +186,7 @@ void (*calls_entry(unsigned int site))(void)
 	return *word & bit ? trace_entry_call : trace_entry_ring;
 }
 
-/* ---- What trampolines do -------------------------------------------------------- */
+/* ---- The work of trampolines -------------------------------------------------------- */
 
 struct trace_ops *calls_ops(const struct tracer *tracer)
 {

@@ -38,7 +38,8 @@ static always_inline void calls_end(const struct seen_call *c)
 struct trace_ops *calls_ops(const struct tracer *tracer);
 u32 calls_want(unsigned int w);
 
-/* Does C see every call with what calls_ops() has returned? Then C alone may write the ring. */
+/* Does C see every call with the ops that calls_ops() has returned? Then C alone may write the
+ * ring. */
 bool calls_all_in_c(const struct trace_ops *ops);
 
 /* Before sites are switched as calls_want() says, and afterwards. Context: trace_mutex held. */

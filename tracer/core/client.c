@@ -9,7 +9,7 @@
 
 #define for_each_client(c) for_each_registered (c, trace_clients)
 
-/* Tell all clients; those of them that can fail end it with an error. */
+/* Tell all clients. A client that can fail ends this with its error. */
 #define TELL(moment, ...)                                                      \
 	do {                                                                   \
 		const struct trace_client *c;                                  \

@@ -42,8 +42,8 @@ struct trace_client {
 	/* It is this one now, or still, after an error. */
 	void (*selected)(const struct tracer *tracer);
 
-	/* Options, lists of pids, triggers or the switch traceoff_on_warning have changed: do what
-	 * follows from them. 0, or an error, after which the caller changes them back. */
+	/* Options, lists of pids, triggers or the switch traceoff_on_warning have changed: act on
+	 * them. 0, or an error, after which the caller changes them back. */
 	int (*settings_changed)(struct ctl_handle *h);
 
 	/* The options that a client keeps a copy of have changed. */
@@ -57,14 +57,14 @@ struct trace_client {
 	int (*instance_ends)(struct ctl_handle *h,
 			     const struct trace_instance *in);
 	/* `trace start` begins anew in an instance, or `trace reset` does, which puts back all else
-	 * as it was at boot, too: forget what no control file has that is written then. 0 or an
+	 * as it was at boot, too: forget the state that no control file written then holds. 0 or an
 	 * error. */
 	int (*instance_restarts)(struct ctl_handle *h,
 				 const struct trace_instance *in, bool reset);
 	/* No CPU uses it any more: forget it. Its rings may be missing. */
 	void (*instance_gone)(struct trace_instance *in);
 
-	/* What `trace` shows of the CPUs of mask has been cleared. */
+	/* The entries that `trace` shows of the CPUs of mask have been cleared. */
 	void (*trace_cleared)(struct trace_instance *in, cpumask_t mask);
 
 	/* The table of sites has grown, so a site has another number (RECORD=runtime). */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Proves that each client goes through each moment: whatever acts for an instance ends when
- * it leaves, whichever client does it, and then no client needs anything more than before.
+ * Proves that each client goes through each moment: all that a client does for an instance ends
+ * when the instance leaves, and then no client needs anything more than before.
  */
 #include <tracer/testing.h>
 

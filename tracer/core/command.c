@@ -55,8 +55,8 @@ static int parse_event(struct ctl_handle *h, char **text, struct command *c)
 	return 0;
 }
 
-/* What the command looks at before it does anything. The dump ends the recording, so once is
- * enough. */
+/* Choose the state that makes the command do nothing. The dump looks at the switch of the
+ * recording, which it turns off, so it acts once. */
 static void find_state(struct command *c)
 {
 	static const u32 none;
@@ -98,7 +98,7 @@ int command_parse(struct ctl_handle *h, char *text, bool remove,
 	}
 	count = next_part(&text);
 	c->counted = count;
-	/* What takes a trigger back may have its count as files show it, or any other. */
+	/* A word that takes a trigger back may have the count that files show, or any other. */
 	if (text || (count && !remove &&
 		     (parse_u64(count, &turns) || turns >> 31 || !turns)))
 		return ctl_error(h, -EINVAL,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Commands of triggers: what is done when a function is called, or when an event happens.
+ * Commands of triggers: the actions when a function is called, or when an event happens.
  * COMMAND[:COUNT], where COMMAND is traceon, traceoff, stacktrace, snapshot,
  * enable_event:SYSTEM:EVENT or disable_event:SYSTEM:EVENT. Of functions, dump too.
  */
@@ -40,8 +40,8 @@ struct command {
 	u8 kind; /* enum command_kind */
 	u8 in;	 /* the number of the instance that it is for */
 	bool counted;
-	/* The command has nothing to do while a bit of `mask` is set in *state, or while none is:
-	 * what is already as the command would make it costs no turn, as in Linux. */
+	/* The command has nothing to do while a bit of `mask` is set in *state, or while none is: a
+	 * command that would change nothing costs no turn, as in Linux. */
 	bool idle_if_set;
 	u32 mask;
 	u32 turns; /* as written */
@@ -95,11 +95,11 @@ static always_inline void command_drop(const struct command *c)
 		kfree(c->count);
 }
 
-/* Get what commands of a kind need before they can act for the instance of h: a snapshot's memory,
+/* Get the resources that commands of a kind need to act for the instance of h: a snapshot's memory,
  * a task that dumps. 0. -ENOMEM, explained in h. Context: a task, trace_mutex held. */
 int command_prepare(struct ctl_handle *h, unsigned int kind);
 
-/* Do two commands do the same for the same instance, whatever their counts? */
+/* Do two commands do the same for the same instance? Their counts may differ. */
 static always_inline bool command_same(const struct command *a,
 				       const struct command *b)
 {

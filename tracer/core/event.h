@@ -15,7 +15,7 @@ struct event {
 	const char *path; /* "sched/sched_switch" */
 	const struct event_field *fields;
 	const char *text;	/* the template of list.h */
-	struct static_key *key; /* under trace_mutex, as what follows */
+	struct static_key *key; /* under trace_mutex, as all below */
 	/* By which instances it is recorded, a bit for each, atomic, for triggers switch the
 	 * top level's as well. */
 	u32 on;

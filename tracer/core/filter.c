@@ -33,7 +33,7 @@ struct site_filter filter_stack = {
 	.for_stack = true,
 };
 
-/* What is done with each site that a word matches. */
+/* The action on each site that a word matches. */
 struct match {
 	void (*fn)(struct match *m, unsigned int site);
 	struct site_filter *f;
@@ -233,7 +233,7 @@ static void carry_out_words(struct match *m, char *text, const char *end,
 	for (; (word = next_filter_word(word, end)); word += strlen(word))
 		if (!of_module(m, word))
 			match_word(m, word);
-	/* m's range is what check_words() noted. */
+	/* m's range is the one that check_words() noted. */
 	widen_match(m, f->lo, f->hi);
 	f->lo = f->count ? m->lo : 0;
 	f->hi = f->count ? m->hi : 0;
@@ -282,7 +282,7 @@ static char *find_line(char *lines, const char *word)
 	return *lines ? lines : NULL;
 }
 
-/* What f's modules will be after this write: *lines, a copy, or NULL for none. */
+/* The modules that f will have after this write: *lines, a copy, or NULL for none. */
 static int copy_modules(struct ctl_handle *h, const struct match *m, char *text,
 			const char *end, bool append, char **lines)
 {
@@ -322,7 +322,7 @@ static int copy_modules(struct ctl_handle *h, const struct match *m, char *text,
 	return 0;
 }
 
-/* ---- What is written ---- */
+/* ---- Writing ---- */
 
 int filter_check(struct ctl_handle *h, struct site_filter *f, char *text,
 		 bool append)

@@ -9,9 +9,9 @@
 extern struct site_filter filter_graph, filter_graph_hidden, filter_stack;
 
 /*
- * What was written to a filter's control file: patterns separated by blanks
- * (text is cut up), added, or with append false replacing what is there.
- * -EINVAL: a pattern that matches no function.
+ * Take a text that was written to a filter's control file: patterns separated
+ * by blanks (text is cut up). They are added, or with append false replace the
+ * old ones. -EINVAL: a pattern that matches no function.
  */
 int filter_write(struct ctl_handle *h, struct site_filter *f, char *text,
 		 bool append);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Proves of set_ftrace_filter and set_ftrace_notrace that they take what Linux's
- * take: names, globs, numbers, `!`, `>` and `>>`, that a bad word changes
- * nothing, and that sites follow at once while the tracer runs.
+ * Proves of set_ftrace_filter and set_ftrace_notrace that they take the same words as Linux's:
+ * names, globs, numbers, `!`, `>` and `>>`, that a bad word changes nothing, and that sites follow
+ * at once while the tracer runs.
  */
 #include <tracer/testing.h>
 #include <kernel/mm/kmalloc.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Proves of instances: each records its own functions, events and markers, as often as the test
- * has made them happen, and nothing else, what is set in one changes no other, making, removing
- * and running out of memory leave nothing behind.
+ * Proves of instances: each records its own functions, events and markers, as often as the test has
+ * made them happen, and nothing else, settings of one change no other, making, removing and running
+ * out of memory leave nothing behind.
  */
 #include <tracer/testing.h>
 
@@ -193,7 +193,7 @@ KTEST(instances_functions, "instances.functions")
 	calls++;
 	KEXPECT_EQ(t, own_entries(instance_find("a")->buffer), 1);
 	KEXPECT_EQ(t, own_entries(instance_find("b")->buffer), 1);
-	/* Beside the top level, whatever tracer that has. */
+	/* Beside the top level, with each tracer there. */
 	KEXPECT_EQ(t, trace_test_put("set_ftrace_filter", "victim_leaf"), 0);
 	KEXPECT_EQ(t, trace_test_put("current_tracer", "function"), 0);
 	victim_leaf(1);
@@ -335,7 +335,7 @@ static void allocate_times(unsigned int times)
 		kfree(kmalloc(64));
 }
 
-/* How many lines of `trace` show what ten allocations of 64 bytes have left. */
+/* How many lines of `trace` show the events of ten allocations of 64 bytes. */
 static unsigned int lines_of_ten(void)
 {
 	char *text = kmalloc(65536);
@@ -433,7 +433,7 @@ KTEST(instances_own, "instances.options_clock_and_markers")
 				"[local] global counter uptime mono boot\n"));
 	KEXPECT_EQ(t, entries_written_in("a"), 0);
 	KEXPECT_EQ(t, trace_test_written(), 1);
-	/* Its size, and what it keeps when it is full. */
+	/* Its size, and option overwrite, which chooses the entries that a full buffer keeps. */
 	KEXPECT_EQ(t, trace_test_put("instances/a/buffer_size_kb", "8"), 0);
 	KEXPECT_EQ(t, ring_kb(rings, 0), RING_DEFAULT_KB);
 	KEXPECT_EQ(t, trace_test_put("instances/a/options/overwrite", "0"), 0);

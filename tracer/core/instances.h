@@ -36,8 +36,8 @@ static inline u32 instance_takes_word(const struct trace_instance *in,
 }
 
 /*
- * Context of what follows: a task, trace_mutex held. Errors are explained in h, and then
- * nothing has changed.
+ * Context of these functions: a task, trace_mutex held. Errors are explained in h, and then nothing
+ * has changed.
  */
 
 /* Do others than the top level trace functions, and which sites of word w must be on for it? */

@@ -33,7 +33,7 @@ void instance_settle(struct trace_instance *in)
 		   instance_option(in, OPT_OVERWRITE) || in->tracer->latency);
 }
 
-/* What its file shows. */
+/* The value that the option's file shows. */
 static bool option_is_on(const struct trace_instance *in, unsigned int option)
 {
 	return option == OPT_OVERWRITE ? in->overwrites :

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Linux's options: how events are shown and what is recorded beside them. Each is a file in
+ * Linux's options: how events are shown and which more is recorded beside them. Each is a file in
  * options/; trace_options shows and takes them all. Writers hold trace_mutex.
  */
 #ifndef TRACER_OPTIONS_H
@@ -59,7 +59,7 @@
 #define OPTION_BIT(bit, ...) OPT_##bit,
 enum { TRACE_OPTIONS(OPTION_BIT) NR_OPTIONS };
 
-/* An instance's option; and the top level's. */
+/* An instance's option, and the top level's. */
 static inline bool instance_option(const struct trace_instance *in,
 				   unsigned int option)
 {
@@ -70,9 +70,9 @@ static inline bool trace_option(unsigned int option)
 	return instance_option(&trace_top, option);
 }
 
-/* Its options or its tracer have changed: does its buffer give up old entries for new ones? It
- * does while a latency tracer runs, whatever the option says: else a full buffer would lack the
- * latency that is kept. Context: trace_mutex held. */
+/* Its options or its tracer have changed: does its buffer give up old entries for new ones? While a
+ * latency tracer runs it does, even with the option off: else a full buffer would lack the latency
+ * that is kept. Context: trace_mutex held. */
 void instance_settle(struct trace_instance *in);
 
 /* Every instance's options at first. */

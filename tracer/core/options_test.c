@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Proves of the trace options and of the lists of pids: what each changes, and nothing else. */
+/* Proves of the trace options and of the lists of pids: each makes its own change, and no other. */
 #include <tracer/testing.h>
 #include <kernel/image/symbols.h>
 #include <kernel/lib/bits.h>
@@ -25,7 +25,7 @@ static bool last_line_ends(const char *end)
 	return ends;
 }
 
-/* What each option does to an event's line. */
+/* Each option's change to an event's line. */
 KTEST(files_options, "tracefs.options")
 {
 	struct symbol sym;

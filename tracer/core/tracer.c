@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Selecting tracers, starting and stopping: from the state that users set to
- * what sites, trace_ops and rings must be. */
+/* Selecting tracers, starting and stopping: from the settings of users to the
+ * state of sites, trace_ops and rings. */
 #include <tracer/core/tracer.h>
 
 #include <boot/boot_info.h>
@@ -59,12 +59,11 @@ struct trace_ops *trace_wants(const struct tracer *tracer)
 }
 
 /*
- * Starting: the hook first, so that ring_record() marks each CPU's task when no
- * switch can be missed any more; live calls last. Stopping, or changing over to
- * another tracer in an empty buffer: live calls first. A task that was preempted
- * inside a trampoline comes out of it with the old ops much later; ring.calls, or
- * which tracer runs, tells it then whether to record. The hook goes last: until
- * ring_record() has told a CPU, the CPU records events of all its tasks.
+ * Starting: the hook first, so that ring_record() marks each CPU's task when no switch can be
+ * missed any more. Live calls come last. Stopping, or changing over to another tracer in an empty
+ * buffer: live calls first. A task that was preempted inside a trampoline comes out of it with the
+ * old ops much later. Then ring.calls, or which tracer runs, tells it whether to record. The hook
+ * goes last: until ring_record() has told a CPU, the CPU records events of all its tasks.
  *
  * The calls and returns of a task that goes from CPU to CPU stop at once: first each CPU leaves
  * function_graph to C code, then one store tells all of C code (ring_gate). If a CPU recorded on

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The tracer's state: which tracer, on or off, on which CPUs, through which
- * filters; and what they make of the sites, trace_ops and the rings. All under
- * trace_mutex, taken first of the tracer's locks.
+ * filters, and the state of the sites, trace_ops and the rings that follows.
+ * All under trace_mutex, taken first of the tracer's locks.
  */
 #ifndef TRACER_TRACER_H
 #define TRACER_TRACER_H
@@ -16,12 +16,12 @@
 
 struct tracer {
 	const char *name;
-	/* What live calls do while recording; NULL: it needs no site. */
+	/* The work of live calls while recording. NULL: it needs no site. */
 	struct trace_ops *ops;
-	/* The same where C code must see the calls; NULL: as the tracer function. */
+	/* The same where C code must see the calls. NULL: as the tracer function. */
 	struct trace_ops *c_ops;
 	bool graph; /* the buffer is shown as a call graph */
-	u8 latency; /* what a latency tracer measures; it uses the snapshot's memory */
+	u8 latency; /* the latency that it measures, in the snapshot's memory */
 };
 #define TRACER(ident, ...)                                                     \
 	static const struct tracer tracer_##ident REGISTER(                    \
@@ -32,8 +32,8 @@ extern const struct tracer tracer_nop;
 extern struct trace_ops trace_ops_ring;
 
 /*
- * Errors of what follows are explained in h (ctl_error()); on an error nothing
- * has changed. Context: a task, interrupts on, trace_mutex held.
+ * Errors of these functions are explained in h (ctl_error()). On an error
+ * nothing has changed. Context: a task, interrupts on, trace_mutex held.
  */
 
 /* A tracer by name, or NULL; any context. And the error that an instance has no such tracer. */
@@ -41,12 +41,12 @@ const struct tracer *trace_find(const char *name);
 int trace_unknown(struct ctl_handle *h, const struct trace_instance *in,
 		  const char *name);
 
-/* What the selected tracer's live calls do, NULL: it wants none. Option function-trace takes
+/* The ops of the selected tracer's live calls. NULL: it wants none. Option function-trace takes
  * them from the latency tracers. */
 struct trace_ops *trace_wants(const struct tracer *tracer);
 
 /*
- * That may have changed for the selected tracer, which had live calls or not. 0; or
+ * trace_wants() may have changed for the selected tracer, which had live calls or not. 0, or
  * trace_update()'s error.
  */
 int trace_wants_changed(struct ctl_handle *h, bool were_on);
@@ -67,14 +67,14 @@ void trace_count_pipes(struct trace_instance *in, int by);
 /* Set tracing_on and tracing_cpumask. */
 void trace_record(bool on, cpumask_t mask);
 /*
- * Something that trace_ops or the rings depend on has changed: triggers, pids, the stack
- * tracer. Interrupts each CPU, so none of them still reads what was there before.
+ * Something that trace_ops or the rings depend on has changed: triggers, pids, the stack tracer.
+ * Interrupts each CPU, so none of them still reads the old values.
  */
 void trace_refresh(void);
 
 /*
  * Filters have changed in words [lo, hi) of the site bitmaps: switch the sites
- * there to what they now should be. 0, or patch_apply()'s error.
+ * there on or off as they now should be. 0, or patch_apply()'s error.
  */
 int trace_update(struct ctl_handle *h, unsigned int lo, unsigned int hi);
 

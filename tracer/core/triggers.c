@@ -77,7 +77,7 @@ void triggers_after(const struct trigger *t, bool irqs_off)
 		command_do(&t->c, ip, false, irqs_off);
 }
 
-/* ---- What others ask ----------------------------------------------------------- */
+/* ---- Questions of others ----------------------------------------------------------- */
 
 bool triggers_switch(const struct event *e, const struct trace_instance *in)
 {
@@ -110,7 +110,7 @@ static u32 triggers_want(unsigned int w)
 	return triggers ? triggers->sites[w] : 0;
 }
 
-/* ---- What is written --------------------------------------------------------- */
+/* ---- Writing --------------------------------------------------------- */
 
 bool trigger_is_one(const char *word)
 {
@@ -167,7 +167,7 @@ static struct triggers *list_new(unsigned int nr)
 }
 
 /* Put a trigger in its place among those of its site, which is the last that has any. Inline, as is
- * whatever runs for each trigger of a list: command.h. */
+ * all code that runs for each trigger of a list: command.h. */
 static always_inline void triggers_put(struct triggers *list,
 				       const struct trigger *t)
 {
@@ -210,8 +210,8 @@ static bool word_ends(const struct word *w, const struct trigger *t)
 	       (!w->remove || t->c.counted == w->c.counted);
 }
 
-/* Make of `old` (NULL: an empty list) in `new` what it is after a word that names the sites of
- * a bitmap. *taken: how many triggers of old are not in it. 0 or -ENOMEM. */
+/* Make in `new` the list that `old` (NULL: an empty list) becomes after a word that names the sites
+ * of a bitmap. *taken: how many triggers of old are not in it. 0 or -ENOMEM. */
 static int triggers_merge(struct triggers *new, const struct triggers *old,
 			  const struct word *w, const u32 *named,
 			  unsigned int *taken)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Triggers: what is done when a function is called, whichever tracer runs. They are written to
+ * Triggers: actions when a function is called, whichever tracer runs. They are written to
  * set_ftrace_filter as FUNCTION:COMMAND[:COUNT], and taken back with ! before that.
  */
 #ifndef TRACER_TRIGGERS_H

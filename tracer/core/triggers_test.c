@@ -165,7 +165,7 @@ KTEST(triggers_count, "triggers.count")
 	KEXPECT_EQ(t, trace_test_written(), 4);
 	KEXPECT_EQ(t, add_function_trigger("!victim_call:stacktrace"), 0);
 	KEXPECT_EQ(t, site_weight(live_calls.enabled), 0);
-	/* What is so already costs no turn. The file's own line takes it back. */
+	/* A command that changes nothing costs no turn. The file's own line takes it back. */
 	KEXPECT_EQ(t, add_function_trigger("victim_call:traceon:1"), 0);
 	victim_call(1);
 	KEXPECT_EQ(t, trace_test_put("tracing_on", "0"), 0);
@@ -322,7 +322,8 @@ KTEST(triggers_reset, "triggers.reset_ends_with_recording_on")
 	}
 }
 
-/* Each function has what was written of it, before and behind the call, in the order written. */
+/* Each function has the triggers that were written for it, before and behind the call, in the order
+ * written. */
 KTEST(triggers_many, "triggers.many_stand_on_many_functions")
 {
 	KNEED_CLIENT(t, "events");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A warning of the kernel ends the recording, so that the trace shows what came before it:
- * traceoff_on_warning, a boot parameter and a file, as Linux has them. nopl warns of a lock
+ * A warning of the kernel ends the recording, so that the trace shows the calls and events before
+ * it: traceoff_on_warning, a boot parameter and a file, as Linux has them. nopl warns of a lock
  * that a CPU has waited for too long (kernel/lock/lock.h).
  */
 #ifndef TRACER_WARNING_H

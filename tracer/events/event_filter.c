@@ -32,7 +32,7 @@ struct event event_marker = {
 
 enum node_kind { NODE_AND, NODE_OR, NODE_NOT, NODE_TEST };
 
-/* What is compared, beside the event's own fields. */
+/* The left sides of comparisons: the event's own fields, and others. */
 enum subject {
 	SUBJECT_FIELD,
 	SUBJECT_TYPE,

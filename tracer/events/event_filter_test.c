@@ -205,7 +205,7 @@ KTEST(filter_limits, "event_filter.limits")
 	KEXPECT(t, !strcmp(error, "Operand too long"));
 }
 
-/* Whatever `format` lists can be filtered on. */
+/* A filter can compare each field that `format` lists. */
 KTEST(filter_formats, "event_filter.every_field_of_a_format")
 {
 	static const char *const texts[] = {

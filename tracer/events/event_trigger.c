@@ -105,7 +105,7 @@ static int marker_written(struct ctl_handle *h, const char *text, size_t len,
 	return 0;
 }
 
-/* ---- What is written ------------------------------------------------------------------ */
+/* ---- Writing ------------------------------------------------------------------ */
 
 bool event_triggers_any(void)
 {
@@ -264,7 +264,7 @@ static int event_triggers_remove(struct ctl_handle *h, struct event *e,
 	return event_triggers_install(h, e, new, gone);
 }
 
-/* The filter behind " if ", which ends the command there; *err. */
+/* The filter behind " if ", which ends the command there. NULL: none, or the error *err. */
 static struct event_filter *
 cut_filter(struct ctl_handle *h, const struct event *e, char *text, int *err)
 {

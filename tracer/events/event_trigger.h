@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Triggers of events: what is done when an event happens, whether it is recorded or not. They
- * are written to events/SYSTEM/EVENT/trigger as COMMAND[:COUNT] [if FILTER], and taken back
- * with ! before that.
+ * Triggers of events: actions when an event happens, whether it is recorded or not. They are
+ * written to events/SYSTEM/EVENT/trigger as COMMAND[:COUNT] [if FILTER], and taken back with !
+ * before that.
  */
 #ifndef TRACER_EVENT_TRIGGER_H
 #define TRACER_EVENT_TRIGGER_H
@@ -38,8 +38,8 @@ bool event_triggers_switch(const struct event *e,
 			   const struct trace_instance *in);
 
 /*
- * The event has happened, with this record: what comes before it is recorded, and what comes
- * after that. Interrupts off. No site.
+ * The event has happened, with this record: run the triggers that act before it is recorded, and
+ * those that act after. Interrupts off. No site.
  */
 void event_triggers_before(const struct event *e, const void *record,
 			   bool irqs_off);

@@ -87,7 +87,7 @@ KTEST(trigger_enable, "event_trigger.enable_event")
 	KEXPECT(t, trace_test_says("set_event", "kmem:kmalloc\n"));
 	allocate_and_free(777);
 	KEXPECT_EQ(t, trace_test_written(), 1);
-	/* Its one turn is over: what is switched off stays off. */
+	/* Its one turn is over: an event that is switched off stays off. */
 	KEXPECT_EQ(t, trace_test_put(KMALLOC "enable", "0"), 0);
 	allocate_and_free(777);
 	KEXPECT_EQ(t, trace_test_written(), 1);
@@ -209,7 +209,7 @@ KTEST(trigger_markers, "event_trigger.markers")
 		trace_test_says(PRINT, "enable_event:kmem:kmalloc:count=0\n"));
 	KEXPECT_EQ(t, trace_test_put(PRINT, "traceoff if bug == 1"), -EINVAL);
 	KEXPECT(t, strstr(trace_test_error, "Field not found"));
-	/* What a trigger has switched stays as it is when the trigger goes. */
+	/* An event that a trigger has switched stays as it is when the trigger goes. */
 	KEXPECT_EQ(t, trace_test_put(PRINT, ""), 0);
 	KEXPECT(t, trace_test_says(KMALLOC "enable", "1\n"));
 	trace_test_reset();

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The events' functions, tables and keys, all of them made from kernel/event/list.h; and
- * switching them. The functions run where the event happens, in any context. Two of them
- * run on the patching path (patch_sync, patch_trap). What any of them calls is kept off: its call
- * would be recorded in the place that the event has reserved.
+ * The events' functions, tables and keys, all of them made from kernel/event/list.h, and switching
+ * them. The functions run where the event happens, in any context. Two of them run on the patching
+ * path (patch_sync, patch_trap). Each function that any of them calls is kept off: its call would
+ * be recorded in the place that the event has reserved.
  */
 #include <tracer/events/events.h>
 #include <tracer/core/triggers.h>
@@ -31,7 +31,7 @@
 #include <tracer/patch/keys.h>
 #include <tracer/core/tracer.h>
 
-/* ---- What fills records ------------------------------------------------------------ */
+/* ---- Filling records ------------------------------------------------------------ */
 
 /* The values that stand behind a record's fields, in the ring. */
 struct event_more {
@@ -41,7 +41,7 @@ struct event_more {
 #define MORE_MAX (2 * EVENT_NAME)
 static_assert(MORE_MAX <= EVENT_WORD_MAX, "what filters look at");
 
-/* Add n bytes; what the field that leads to them must be. */
+/* Add n bytes. Returns the value of the field that leads to them. */
 static always_inline u32 more_add(struct event_more *d, size_t fields, size_t n)
 {
 	u32 at = EVENT_COMMON + fields + d->used;
@@ -396,7 +396,7 @@ static int events_reset(struct ctl_handle *h, const struct trace_instance *in)
 	return err;
 }
 
-/* "sched:sched_*": what a system and a name must match; NULL: anything. */
+/* "sched:sched_*": the patterns of a system and a name. NULL: anything. */
 struct choice {
 	const char *system, *name, *either;
 };

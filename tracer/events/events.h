@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Events while the machine runs: what kernel/event/list.h defines, switched by jump labels
- * and written into the trace buffer.
+ * Events while the machine runs: kernel/event/list.h defines them, jump labels switch them, and
+ * each one is written into the trace buffer.
  */
 #ifndef TRACER_EVENTS_H
 #define TRACER_EVENTS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Events of tasks against what the run queues count: switches, a task's life, whose event
- * it is, and the lists of pids.
+ * Events of tasks against the counts of the run queues: switches, a task's life, whose event it is,
+ * and the lists of pids.
  */
 #include <tracer/events/testing.h>
 #include <tracer/testing.h>
@@ -213,7 +213,8 @@ static void end_by(struct ktest_run *t, void (*fn)(void *arg), s64 signal)
 	KEXPECT_EQ(t, killed.exits, !by_another);
 }
 
-/* A task that is killed says by what, before it is gone. One that ends by itself says nothing. */
+/* A task that is killed tells the signal before it is gone. A task that ends by itself tells
+ * none. */
 KTEST(events_killed, "events.signal_of_a_killed_task")
 {
 	end_by(t, end_well, 0);

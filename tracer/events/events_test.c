@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Events against what the kernel counts by itself: allocations that a test makes,
- * interrupts, timers, and the steps of a batch.
+ * Events against the kernel's own counts: allocations that a test makes, interrupts, timers, and
+ * the steps of a batch.
  */
 #include <tracer/events/testing.h>
 #include <tracer/testing.h>
@@ -34,7 +34,7 @@ KTEST(events_labels, "events.have_labels")
 	KEXPECT(t, !event_by_id(event_id(__stop_events)));
 }
 
-/* What stands in braces in an event's text is one of its fields. */
+/* Each name in braces in an event's text is one of its fields. */
 KTEST(events_texts, "events.texts_name_fields")
 {
 	struct event *e;

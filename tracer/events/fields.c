@@ -222,7 +222,7 @@ static void show_as(struct seq *s, const char *format, size_t len, s64 v)
 /* One {...} of a template. */
 struct piece {
 	const struct event_field *field,
-		*less;	    /* less: what is taken from it */
+		*less;	    /* less: subtracted from it */
 	const char *format; /* NULL: the kind's own */
 	size_t format_len;
 	char index;	 /* of EVENT_CALLERS, EVENT_BYTES: a digit */

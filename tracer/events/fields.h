@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The fields of events: what a field's kind means in C, in a record, and in the format
- * files, whose words are Linux's. A record is what follows Linux's common fields, which take
- * 8 bytes. They are made when a record is read.
+ * The fields of events: the meaning of a field's kind in C, in a record, and in the format files,
+ * whose words are Linux's. A record stands behind Linux's common fields, which take 8 bytes. They
+ * are made when a record is read.
  */
 #ifndef TRACER_EVENT_FIELDS_H
 #define TRACER_EVENT_FIELDS_H

@@ -236,7 +236,7 @@ TRACE_FILE(system_filter, .path = TRACING "events/%s/filter",
 
 /* ---- trigger ------------------------------------------------------------------------- */
 
-/* What is written into trace_marker is an event that stands in no list. */
+/* A text written into trace_marker is an event that stands in no list. */
 static struct event *triggering(const struct ctl_handle *h)
 {
 	return h->file->name ? event_at(h->index) : &event_marker;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the control files of events share: a path of events/%s stands for each event. */
+/* Shared by the control files of events: a path of events/%s stands for each event. */
 #ifndef TRACER_EVENT_FILES_H
 #define TRACER_EVENT_FILES_H
 

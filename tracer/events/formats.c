@@ -32,8 +32,8 @@ int event_show_file(unsigned int at, struct seq *s, const char *name,
 }
 
 /*
- * What the tracers record, as Linux describes it: trace-cmd and others look for these
- * formats before they read anything. The numbers are Linux's enum trace_type.
+ * The tracers' entries, as Linux describes them: trace-cmd and others look for these formats before
+ * they read anything. The numbers are Linux's enum trace_type.
  */
 #define STACK_TEXT                                                             \
 	"\\t=> {caller[0]}\\n\\t=> {caller[1]}\\n\\t=> {caller[2]}\\n"         \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What tests of events share. */
+/* Helpers that tests of events share. */
 #include <tracer/events/testing.h>
 
 #include <kernel/lib/string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What tests of events share. */
+/* Helpers that tests of events share. */
 #ifndef TRACER_EVENTS_TESTING_H
 #define TRACER_EVENTS_TESTING_H
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The tracer function_graph: an entry in the ring when a function is called and
- * another when it returns, with how long that took. The trampolines write most of them
- * (arch/arch_trace.h). What is left to this file: a full page, limits, other users of
- * the same calls, an NMI.
+ * The tracer function_graph: an entry in the ring when a function is called and another when it
+ * returns, with how long that took. The trampolines write most of them (arch/arch_trace.h). This
+ * file does the rest: a full page, limits, other users of the same calls, an NMI.
  */
 #include <tracer/ring/ring_internal.h>
 #include <tracer/graph/graph.h>

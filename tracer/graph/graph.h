@@ -12,7 +12,7 @@ struct graph_limits {
 };
 extern struct graph_limits graph_limits;
 
-/* What function_graph does at a call, and at its return (ops/returns.h). */
+/* The work of function_graph at a call, and at its return (ops/returns.h). */
 struct task_return;
 bool graph_enter(struct task_return *r, unsigned int depth);
 void graph_leave(struct task_return *r, unsigned int depth);

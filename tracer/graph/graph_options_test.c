@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Proves of the options that say what function_graph and the profiler record, each against
- * what the test itself counts or measures, that a call which returns on another CPU is told
- * from the next one, and that a CPU stops to record calls and returns at the same time.
+ * Proves of the options that choose the calls and times which function_graph and the profiler
+ * record, each against the test's own counts and times, that a call which returns on another CPU is
+ * told from the next one, and that a CPU stops to record calls and returns at the same time.
  */
 #include <tracer/testing.h>
 #include <tracer/ops/returns.h>
@@ -39,7 +39,7 @@ static notrace void sleep_on(unsigned long x)
 }
 
 /* The time of one call of victim_callback(fn), as function_graph has it. 0: it has none. *real is
- * what the caller sees. */
+ * the time that the caller measures. */
 static u64 time_of_call(void (*fn)(unsigned long x), u64 *real)
 {
 	struct trace_iter *it;
@@ -371,8 +371,8 @@ static notrace void call_stopped(void *arg)
 }
 
 /*
- * The other CPU takes no interrupt meanwhile. Were its calls left out as soon as trace_ops
- * changes, but its returns recorded, one would be there without what it has called.
+ * The other CPU takes no interrupt meanwhile. If it left calls out as soon as trace_ops changes,
+ * but recorded returns, a return would be there without the calls inside.
  */
 KTEST(graph_stops, "graph.stops_calls_and_returns_at_once")
 {

@@ -35,7 +35,7 @@ static bool entry_is(const struct ring_entry *e, enum ring_graph graph,
 	       e->pid == current_task()->pid;
 }
 
-/* ---- What is recorded ------------------------------------------------------- */
+/* ---- Entries and returns ------------------------------------------------------- */
 
 #define SPIN_NS (50 * NSEC_PER_USEC)
 
@@ -291,9 +291,9 @@ KTEST(graph_late, "graph.late_returns")
 }
 
 /*
- * What the trampoline would hand over: ops that it has loaded before another tracer was
- * selected, and something that is no return address. Where the function's frame would be
- * lies an array, which has to stay as it is.
+ * Call C code as a trampoline would: with ops that it has loaded before another tracer was
+ * selected, and a parent that is no return address. Where the function's frame would be lies an
+ * array, which has to stay as it is.
  */
 static u32 changed_by(unsigned long ip, unsigned long parent,
 		      struct trace_ops *ops)
@@ -458,7 +458,7 @@ KTEST(graph_recursion, "graph.recursion_is_counted")
 
 /* ---- Files ------------------------------------------------------------------ */
 
-/* Chunks of any size give the same bytes, and trace_pipe shows what trace shows. */
+/* Chunks of any size give the same bytes, and trace_pipe shows the same as trace. */
 KTEST(graph_files, "graph.trace_and_trace_pipe")
 {
 	char *one = kmalloc(4096), *two = kmalloc(4096), *body;

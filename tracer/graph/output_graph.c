@@ -30,7 +30,7 @@ static bool column_shown(unsigned int column)
 	return trace_option(OPT_CONTEXT_INFO) && trace_option(column);
 }
 
-/* What the flags are, above their column, which begins behind `width` blanks. */
+/* The names of the flags, above their column, which begins behind `width` blanks. */
 static void put_flags_legend(struct seq *s, int width)
 {
 	static const char *const lines[] = {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Proves that function_graph counts within one session: what a task has kept from an earlier one,
- * or an idle task from before its CPU went away, hides none of its calls and shows none too many.
+ * Proves that function_graph counts within one session: state that a task has kept from an earlier
+ * one, or an idle task from before its CPU went away, hides none of its calls and shows none too
+ * many.
  */
 #include <tracer/testing.h>
 
@@ -115,7 +116,7 @@ static void end_new_task(void *arg)
 	(void)arg;
 }
 
-/* Every byte that a task carries for the tracer, whatever fields there are. */
+/* Every byte that a task carries for the tracer, so also fields that are added later. */
 KTEST(session_idle_bytes, "graph.idle_task_begins_as_a_fresh_one")
 {
 	unsigned int c = ktest_last_cpu();
