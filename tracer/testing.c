@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the tracer's tests have in common: testing.h. */
+/* Helpers that the tracer's tests share: testing.h. */
 #include <tracer/testing.h>
 #include <tracer/core/client.h>
 

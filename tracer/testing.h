@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the tracer's tests have in common. */
+/* Helpers that the tracer's tests share. */
 #ifndef TRACER_TESTING_H
 #define TRACER_TESTING_H
 
@@ -18,8 +18,8 @@
  * CPUs, the buffer empty. */
 void trace_test_reset(void);
 
-/* For a test that uses what a client of the tracer offers (core/client.h): `make WITHOUT=` may have
- * left its room out. tools/check knows the names. */
+/* For a test that uses a client of the tracer (core/client.h): `make WITHOUT=` may have left its
+ * room out. tools/check knows the names. */
 #define KNEED_CLIENT(t, name)                                                  \
 	do {                                                                   \
 		if (!trace_test_has(name))                                     \
@@ -39,7 +39,7 @@ ssize_t trace_test_read(const char *file, char *text, size_t size,
 ssize_t trace_test_read_path(const char *path, char *text, size_t size,
 			     size_t chunk);
 
-/* Does a control file have this text, in whatever pieces it is read? If not, it is printed. */
+/* Does a control file have this text, read in pieces of any size? If not, it is printed. */
 bool trace_test_says(const char *file, const char *text);
 
 /* Wait until a task is held that runs where task_hold() says, for at most a minute: the task's CPU
@@ -124,8 +124,8 @@ int trace_witness_toggle(struct trace_witness *w, bool on);
 /* Switch all sites off, put everything back, and expect that the counts agree. */
 void trace_witness_end(struct trace_witness *w, struct ktest_run *t);
 
-/* Take the free memory away, but for so many pages, and give it back. What the kernel fills with
- * the rest is small, so it does not take long. */
+/* Take the free memory away, but for so many pages, and give it back. The memory that is left for
+ * the kernel to fill is small, so a test does not take long. */
 #define TRACE_TEST_FEW_PAGES (1000ul * nr_cpus) /* more than the rings have */
 void trace_test_memory_take(unsigned long keep);
 void trace_test_memory_give(void);

@@ -55,8 +55,8 @@ static int parse_event(struct ctl_handle *h, char **text, struct command *c)
 	return 0;
 }
 
-/* Choose the state that makes the command do nothing. The dump looks at the switch of the
- * recording, which it turns off, so it acts once. */
+/* Find the state that decides whether the command has anything to do. The dump looks at the switch
+ * of the recording, which it turns off, so it acts once. */
 static void find_state(struct command *c)
 {
 	static const u32 none;

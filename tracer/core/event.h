@@ -19,7 +19,7 @@ struct event {
 	/* By which instances it is recorded, a bit for each, atomic, for triggers switch the
 	 * top level's as well. */
 	u32 on;
-	u32 special; /* 1: one of these says what to do, a word, for the fast path */
+	u32 special; /* 1: event_special() runs. A word, for the fast path */
 	struct event_filter
 		*filters[INSTANCES]; /* NULL: every event is recorded */
 	struct event_triggers *triggers;

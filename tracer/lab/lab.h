@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The lab enumerates, on the running machine, every way of patching a site that the
- * ports use, and ways that history has tried and regretted. It holds a victim task at
- * each instruction boundary of a site and its surroundings, patches the site under the
- * task, lets the task go on, and compares what happens with what the scheme claims.
+ * The lab enumerates, on the running machine, every way of patching a site that the ports use, and
+ * ways that history has tried and regretted. It holds a victim task at each instruction boundary of
+ * a site and its surroundings, patches the site under the task, lets the task go on, and compares
+ * the outcome with the scheme's claim.
  *
- * What every port supplies is in arch/arch_lab.h. Schemes beyond that are data, in a
- * port's lab.c. Their victims are assembly, in its lab.S. tests/README.md says how
- * to add one.
+ * Every port supplies the functions of arch/arch_lab.h. Schemes beyond that are data, in a port's
+ * lab.c. Their victims are assembly, in its lab.S. tests/README.md says how to add one.
  */
 #ifndef TRACER_LAB_H
 #define TRACER_LAB_H
@@ -56,8 +55,8 @@ struct lab_scheme {
 	 * these bits must be seen at one boundary, or by the CPU that runs in
 	 * between. */
 	u32 breaks;
-	const char *because; /* one line for `lab list`: why, or what cures it */
-	/* Optional: what this scheme demands of every trap return into the site
+	const char *because; /* one line for `lab list`: why, or the cure */
+	/* Optional: the work of this scheme at every trap return into the site
 	 * (the step back of the three-step retarget). */
 	void (*trap_return)(struct trap_frame *f, unsigned long site);
 	/* By design a run between two stores may do as form `window` says, which

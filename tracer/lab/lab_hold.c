@@ -127,8 +127,8 @@ static void note_seen(struct lab_map *m, unsigned long pc, unsigned int delay)
 	m->times[at] = min(m->times[at] + 1, 255);
 }
 
-/* The address is in what comes before the victim's boundaries, and no farther than a delay's
- * loop from another one. */
+/* The address is in the code before the victim's boundaries, and no farther than a delay's loop
+ * from another one. */
 static bool in_loop(const struct lab_victim *v, unsigned long pc,
 		    unsigned long other)
 {
@@ -173,7 +173,7 @@ static void hold_job(struct lab_task *l)
 		d = (int)l->delay + (off & 1 ? d : -d);
 		try_hold(l, d < 4 ? 4 : d);
 	}
-	/* What the sweep saw there was some other interrupt: look everywhere. */
+	/* The sweep saw some other interrupt there: look everywhere. */
 	for (unsigned int i = 0; i < SWEEPS * l->span; i++)
 		if (!READ_ONCE(l->stop))
 			try_hold(l, max(l->first, 4u) + i % l->span);

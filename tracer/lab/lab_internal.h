@@ -12,7 +12,7 @@
 
 #define LAB_REGION 2048
 
-/* Which boundaries of [lo, hi) an interrupt was seen at, and with what delay. */
+/* Which boundaries of [lo, hi) an interrupt was seen at, and with which delay. */
 struct lab_map {
 	unsigned long lo, hi;
 	u16 delay[LAB_REGION]; /* + 1. 0: never */
@@ -21,7 +21,7 @@ struct lab_map {
 
 /* How a run of a victim ended, or where it is. */
 enum lab_end {
-	LAB_DONE, /* came back: damage is what it saw */
+	LAB_DONE, /* came back: damage is its report */
 	LAB_HELD, /* stands where it was wanted */
 	LAB_DIED, /* of a fault: it is written down */
 	LAB_LOST, /* never came back, caught and buried */
@@ -56,8 +56,8 @@ void lab_task_stop(struct lab_task *l);
 enum lab_end lab_once(struct lab_task *l, const struct lab_victim *v);
 
 /*
- * Interrupt the victim after every number of instructions, `span` numbers in all, and
- * hold nothing. Adds what was seen to the map, whose lo and hi are set.
+ * Interrupt the victim after every number of instructions, `span` numbers in all, and hold nothing.
+ * Adds the boundaries seen to the map, whose lo and hi are set.
  */
 enum lab_end lab_sweep(struct lab_task *l, const struct lab_victim *v,
 		       struct lab_map *map, unsigned int span);
@@ -67,7 +67,7 @@ bool lab_hold(struct lab_task *l, unsigned long pc);
 /* Let it go on, to its end. */
 enum lab_end lab_finish(struct lab_task *l);
 
-/* ---- lab_run.c: every boundary of every state, and what came of it ---- */
+/* ---- lab_run.c: every boundary of every state, and the outcomes ---- */
 
 #define LAB_FINDINGS 12
 #define LAB_BOUNDARIES 200
@@ -84,8 +84,8 @@ struct lab_finding {
 };
 
 /*
- * A transition under test, from state 0 by steps to state `last`. The states in between
- * are what the stores make of the text, so they need not have a form.
+ * A transition under test, from state 0 by steps to state `last`. The states in between are halfway
+ * through the stores, so they need not have a form.
  */
 struct lab_case {
 	const char *name, *from, *strategy, *old, *new, *because;
@@ -131,7 +131,7 @@ void lab_enumerate(struct lab_case *c, struct lab_task *l,
 
 enum lab_verdict { LAB_HOLDS, LAB_BROKEN, LAB_SURPRISE, LAB_INCOMPLETE };
 enum lab_verdict lab_judge(const struct lab_case *c);
-/* What the columns say, and what no row can show. */
+/* Explain the columns, and the facts that no row can show. */
 int lab_help(struct sink *out);
 void lab_header(struct sink *out);
 void lab_row(struct sink *out, const struct lab_case *c);
@@ -139,7 +139,7 @@ void lab_row(struct sink *out, const struct lab_case *c);
 void lab_json(struct sink *out, const struct lab_case *c);
 
 /*
- * ---- What makes cases ----
+ * ---- Makers of cases ----
  *
  * Each fills *c with its case number *i, and does nothing else. If it has fewer,
  * it takes their number from *i and returns false.
@@ -155,7 +155,7 @@ bool lab_case_vector(struct lab_case *c, unsigned int *i);
 /* lab_trampoline.c: the trampolines behind those sites. */
 bool lab_case_trampoline(struct lab_case *c, unsigned int *i);
 
-/* ---- lab_own.c: what cases of the port's own sites share ---- */
+/* ---- lab_own.c: shared by cases of the port's own sites ---- */
 
 /* Around a whole run of the lab. False: the own sites are not in the site table. `able` is that
  * answer. */
@@ -175,7 +175,7 @@ void lab_own_graph(void);
  * page is left to C, too rarely for a victim to be held there. */
 void lab_own_room(void);
 
-/* What the lab gets wrong on purpose, for tests of the lab. */
+/* Mistakes that the lab makes on purpose, for tests of the lab. */
 FAULT_DECLARE(lab_claim);
 FAULT_DECLARE(lab_boundary);
 FAULT_DECLARE(lab_form);

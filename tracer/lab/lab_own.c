@@ -3,7 +3,7 @@
  * The port's own sites in the lab, switched by each strategy of the tracer that
  * this machine has, in both directions: one that is traced when it is called,
  * one whose return address is taken as well (H16), which finds its way back
- * whatever its site is by then, and a jump label.
+ * even if its site has changed by then, and a jump label.
  */
 #include <kernel/patch_path.h>
 #include <kernel/test/ktest.h>

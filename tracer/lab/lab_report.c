@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a case of the lab showed: a row of the table, or a line of JSON. */
+/* The result of a case of the lab: a row of the table, or a line of JSON. */
 #include <kernel/printk.h>
 #include <kernel/lib/string.h>
 #include <kernel/image/symbols.h>
@@ -28,7 +28,7 @@ static const char *const verdicts[] = {
 	[LAB_INCOMPLETE] = "INCOMPLETE",
 };
 
-/* Whatever else was seen: damage where none is claimed is the graver news. */
+/* Damage where none is claimed comes before an incomplete case: it is the graver news. */
 enum lab_verdict lab_judge(const struct lab_case *c)
 {
 	bool safe = !c->breaks != fault_happens(&fault_lab_claim);
@@ -110,7 +110,7 @@ static size_t finding_text(char *buf, size_t size, const struct lab_case *c,
 			      size - n);
 }
 
-/* What the scheme claims to break, if that was among what was seen. */
+/* The damage that the scheme claims, if it was seen. Else the first damage seen. */
 static const struct lab_finding *worst_finding(const struct lab_case *c)
 {
 	for (unsigned int i = 0; i < c->nr_findings; i++)

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The enumeration. For each state s that the text goes through, each boundary b
- * of that state, and each later state e: bring the text into s, hold a victim at
- * b, take the steps up to e under it, let it go, look at what happened. Between
- * any two steps a second CPU runs the site from start to end.
+ * The enumeration. For each state s that the text goes through, each boundary b of that state, and
+ * each later state e: bring the text into s, hold a victim at b, take the steps up to e under it,
+ * let it go, look at the outcome. Between any two steps a second CPU runs the site from start to
+ * end.
  *
- * What calls are right: a victim that was held before the site runs it as it is
- * in e, one behind it has run it as it was in s. Inside, and wherever s or e is a
- * state in between, it may be as in the old form or as in the new one, never
- * anything else.
+ * The right calls: a victim that was held before the site runs it as it is in e, and a victim
+ * behind the site has run it as it was in s. Inside, and wherever s or e is a state in between, it
+ * may be as in the old form or as in the new one, never anything else.
  */
 #include <kernel/printk.h>
 #include <kernel/lib/string.h>
@@ -37,7 +36,7 @@ static void mark_incomplete(struct lab_case *c, const char *why,
 	c->incomplete_at = at;
 }
 
-/* ---- what happened ---- */
+/* ---- outcomes ---- */
 
 static bool calls_are(const u32 *calls, const struct lab_form *form)
 {
@@ -372,7 +371,7 @@ static u32 walk_steps(struct lab_case *c)
 	return good;
 }
 
-/* A state in between: where control stands in it is what the sweep finds. */
+/* A state in between: the sweep finds the places where control stands in it. */
 static void enumerate_between(struct lab_case *c, unsigned int s)
 {
 	if (c->set(c, s) || !sweep_boundaries(c))

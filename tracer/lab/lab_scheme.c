@@ -25,7 +25,7 @@ static struct {
 		unsigned int count;
 		struct lab_store store[LAB_STORES];
 	} step[STEPS_MAX];
-	/* What is being written now: */
+	/* The stores that are being written now: */
 	const u8 *bytes;
 	const struct lab_store *store;
 	unsigned int nr_stores;

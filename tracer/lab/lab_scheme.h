@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* For the ports' schemes (lab.c): what most of them are made of. */
+/* Building blocks for the ports' schemes (lab.c). */
 #ifndef TRACER_LAB_SCHEME_H
 #define TRACER_LAB_SCHEME_H
 

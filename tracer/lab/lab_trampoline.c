@@ -20,7 +20,7 @@ static struct trace_ops ring_ops = { .entry = trace_entry_ring };
 
 static const struct trampoline {
 	struct trace_ops *ops;
-	/* What ring.calls says, and ring.graph. */
+	/* The states of ring.calls and ring.graph. */
 	enum { CLOSED, OPEN, PASS, GRAPH } record;
 	struct lab_form form;
 	u32 in_c; /* each word of trace_in_c */
@@ -113,7 +113,7 @@ static void note_reached(unsigned long pc)
 		reached[at] = true;
 }
 
-/* After all of them: what the disassembly has, but none of the cases reached. */
+/* After all cases: count the instructions of the disassembly that no case has reached. */
 static void check_reached(struct lab_case *c)
 {
 	for (const u16 *i = trampoline_insns; *i != 0xffff; i++) {

@@ -15,7 +15,7 @@ static const struct lab_form off_form = { "off", { 0 }, { 0, 0 } };
 static const struct lab_form on_form = { "on", { 0 }, { 1, 0 } };
 
 static unsigned int own;	  /* the site's number */
-static struct patch_chunk vector; /* what the trap searches */
+static struct patch_chunk vector; /* the trap searches it */
 static struct patch_chunk steps;  /* the own site alone, for the writing */
 
 static bool vector_trap(struct trap_frame *f)
@@ -64,7 +64,7 @@ static int vector_step(struct lab_case *c, unsigned int from)
 	return 0;
 }
 
-/* The site's books know nothing of the steps: back to what they say first. */
+/* The site's books know nothing of the steps: first go back to the state in the books. */
 static int vector_set(struct lab_case *c, unsigned int state)
 {
 	int err;

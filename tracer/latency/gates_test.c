@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A latency that is kept has its beginning and its end in the trace, whatever keeps entries out of
- * the buffer. And the time for which a CPU is away is no latency.
+ * A latency that is kept has its beginning and its end in the trace, also while any gate keeps
+ * entries out of the buffer. The time for which a CPU is away is no latency.
  */
 #include <tracer/testing.h>
 

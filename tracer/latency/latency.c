@@ -37,7 +37,7 @@ static struct section {
 	unsigned long began;
 } sections[MAX_CPUS];
 
-/* Under `keeping`, as are the longest latency and what tracing_max_latency shows. */
+/* Under `keeping`, as are the longest latency and the value of tracing_max_latency. */
 static struct {
 	s32 pid; /* of the task whose way is measured. 0: of none */
 	int prio;
@@ -48,8 +48,8 @@ static struct latency longest;
 static u64 limit_ns; /* the next one must take longer */
 
 /*
- * A bare lock, of the tracer alone: its own places to turn interrupts off are not watched, and
- * the sites of what runs under it are kept off. Interrupts off.
+ * A bare lock, of the tracer alone: its own places to turn interrupts off are not watched, and the
+ * sites of the functions that run under it are kept off. Interrupts off.
  */
 static u32 keeping;
 
@@ -66,7 +66,8 @@ static void keep_end(void)
 
 /* ---- One latency ------------------------------------------------------------------------ */
 
-/* What a task or a CPU begins with was called by nothing that is known. False: not recorded. */
+/* The first function of a task or a CPU has no caller: it stands as its own. False: not
+ * recorded. */
 static bool write_call(unsigned long ip, unsigned long parent)
 {
 	if (parent - (unsigned long)_text >= (unsigned long)(_etext - _text))
@@ -216,7 +217,7 @@ static void on_woken(const struct task *t, unsigned int cpu,
 	if (!woken.pid || t->prio > woken.prio) {
 		woken.pid = t->pid;
 		woken.prio = t->prio;
-		/* Behind what a less urgent wakeup has written. */
+		/* Behind the entries of a less urgent wakeup. */
 		woken.since = arch_clock();
 		write_switch(RING_WAKEUP, current_task(), t, cpu);
 		write_call(HERE, unwind_caller(parent));
@@ -376,7 +377,7 @@ static void latency_max_show(struct ctl_handle *h, struct seq *s)
 		   (unsigned long long)(READ_ONCE(limit_ns) / NSEC_PER_USEC));
 }
 
-/* In microseconds, as in Linux: only what takes longer is kept from now on. */
+/* In microseconds, as in Linux: only longer latencies are kept from now on. */
 static int latency_max_write(struct ctl_handle *h, char *text)
 {
 	irq_state_t state;

@@ -255,7 +255,7 @@ KTEST(latency_wakeup, "latency.wakeup")
 	trace_test_reset();
 }
 
-/* ---- What is kept ---------------------------------------------------------------------- */
+/* ---- Kept latencies ---------------------------------------------------------------------- */
 
 KTEST(latency_limits, "latency.limits")
 {
@@ -339,7 +339,7 @@ KTEST(latency_errors, "latency.bad_input")
 				   sizeof(trace_test_error), 10) < 0);
 	KEXPECT_EQ(t, trace_test_put("current_tracer", "nop"), 0);
 	KEXPECT_EQ(t, keys_on(), 0);
-	/* No memory for a snapshot: the tracer stays what it was. */
+	/* No memory for a snapshot: the tracer stays as it was. */
 	trace_test_memory_take(TRACE_TEST_FEW_PAGES);
 	mm_stats(&mm);
 	trace_test_size(mm.pages_free / nr_cpus * 2 / 3 * (PAGE_SIZE / 1024));

@@ -14,7 +14,7 @@
 #include <tracer/ops/returns.h>
 #include <tracer/base/instance.h>
 
-/* What a site that is on leads to runs at every call: a site there would lead to it again. */
+/* A site that is on leads to these functions: a site in one of them would lead to it again. */
 PATCH_ROOT(trace_entry);
 PATCH_ROOT(trace_return);
 PATCH_INDIRECT(trace_entry, trace_entry_off);
@@ -23,7 +23,7 @@ PATCH_INDIRECT(trace_entry, trace_entry_call);
 PATCH_INDIRECT(trace_entry, trace_entry_choose);
 PATCH_INDIRECT(trace_entry, trace_entry_return);
 PATCH_INDIRECT(trace_entry, trace_entry_graph);
-/* What ops lead to. */
+/* Functions of ops. */
 PATCH_INDIRECT_OPEN(trace_entry_call);
 PATCH_INDIRECT_OPEN(trace_take_return);
 PATCH_INDIRECT_OPEN(trace_returned);
@@ -102,7 +102,7 @@ static bool in_trampoline(unsigned long pc)
 	       pc < (unsigned long)trampoline_end;
 }
 
-/* t does not run, or is what f has interrupted on this CPU. */
+/* t does not run, or is the task that f has interrupted on this CPU. */
 static bool is_outside(const struct task *t, const struct trap_frame *f)
 {
 	u32 n = min(READ_ONCE(t->nr_returns), (u32)TASK_RETURNS);

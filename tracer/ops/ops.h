@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What live calls do: trace_ops (arch/arch_trace.h) and its one owner. The tracer
- * that is selected uses it. Tests, the lab and measurements borrow it meanwhile,
- * and give it back. Nothing else stores to trace_ops.
+ * The work of live calls: trace_ops (arch/arch_trace.h) and its one owner. The tracer that is
+ * selected uses it. Tests, the lab and measurements borrow it meanwhile, and give it back. Nothing
+ * else stores to trace_ops.
  */
 #ifndef TRACER_OPS_H
 #define TRACER_OPS_H
 
 #include <arch/arch_trace.h>
 
-/* What live calls do when nothing is recorded: return at once. */
+/* The ops of live calls when nothing is recorded: return at once. */
 extern struct trace_ops trace_ops_off;
 
 /*
@@ -32,9 +32,9 @@ struct ctl_handle;
 int trace_ops_refuse(struct ctl_handle *h);
 
 /*
- * Give it back: live calls do nothing. Tasks may still stand in a trampoline with
- * the borrowed ops: before the borrower frees them, or what they point to, it calls
- * trace_quiesce(). Context: trace_mutex held.
+ * Give it back: live calls do nothing. Tasks may still stand in a trampoline with the borrowed ops:
+ * before the borrower frees them, or data that they point to, it calls trace_quiesce(). Context:
+ * trace_mutex held.
  */
 void trace_ops_give_back(void);
 

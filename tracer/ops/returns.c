@@ -86,7 +86,7 @@ static void returns_start(void)
 }
 INIT_HOOK(INIT_SITES, returns_start);
 
-/* As unwind_frame(), for what the trampolines will look for, too. */
+/* As unwind_frame(), and keeps the answer where the trampolines look for it. */
 static bool find_taken_frame(unsigned long ip, unsigned long sp,
 			     unsigned long *cfa, unsigned long *slot)
 {

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Function returns: ops whose entry is trace_entry_return take a function's return
- * address when it is called, have it return to trace_return, and hear of it then.
- * What was taken is kept on the task, so that a task may be switched away, held or
- * moved at any point, and so that returns find their way long after the tracer
- * that took them has been switched off.
+ * Function returns: ops whose entry is trace_entry_return take a function's return address when it
+ * is called, have it return to trace_return, and hear of it then. A taken address is kept on the
+ * task, so that a task may be switched away, held or moved at any point, and so that returns find
+ * their way long after the tracer that took them has been switched off.
  *
  *	enter(r, depth)	may fill in r->clock. False: let this one be. depth: how
  *			many the task has taken already.
  *	leave(r, depth)	the function has returned, with the same r and depth.
  *
- * Both are called in any context, an NMI's included, with nothing that they call
- * having a site: they would be asked again, for ever.
+ * Both are called in any context, an NMI's included. No function that they call has a site: it
+ * would call them again, for ever.
  */
 #ifndef TRACER_RETURNS_H
 #define TRACER_RETURNS_H
@@ -21,8 +20,8 @@
 #include <kernel/sched/task.h>
 
 /*
- * Calls that were let be since boot because the task had TASK_RETURNS already, or
- * because what stood in the place of a return address was none.
+ * Calls that were let be since boot because the task had TASK_RETURNS already, or because the value
+ * in the place of a return address was none.
  */
 extern u32 returns_lost, returns_refused;
 

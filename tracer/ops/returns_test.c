@@ -116,7 +116,7 @@ static void set_ops(bool on)
 
 #define LEVELS 16
 
-/* Each level has two returns to come, and what it calls. */
+/* Each level has two returns to come, beside those of the victims that it calls. */
 static void dive_and_check(unsigned long x)
 {
 	struct victim_pair p = victim_struct(x);

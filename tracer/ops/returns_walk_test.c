@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Proves that a task that was preempted anywhere in functions whose return addresses
- * are taken, in the trampolines, or in what they call has the same backtrace as with no
- * return taken (H20).
+ * Proves that a task that was preempted anywhere in functions whose return addresses are taken, in
+ * the trampolines, or in functions that these call has the same backtrace as with no return taken
+ * (H20).
  *
  * The victim sets a one-shot timer, counts down, and calls: each trial counts a little
  * more or less, so that under -icount the timer comes at any instruction from the first
@@ -29,7 +29,7 @@
  */
 #define HOLD_NS (60 * NSEC_PER_SEC)
 #define TRIALS (boot_info.icount ? 1500u : 200u)
-#define BEFORE 64 /* turns fewer than what brings the timer to the end */
+#define BEFORE 64 /* turns fewer than bring the timer to the end */
 #define AFTER 900 /* and more: all instructions of a trial's calls */
 
 static struct victim {
@@ -167,7 +167,7 @@ static bool is_chain(const unsigned long *pcs, unsigned int n)
 #define DEPTH 16
 #define PLACES 256
 
-/* What the walk showed when no return was taken, by pc. */
+/* The callers that the walk showed when no return was taken, by pc. */
 static struct place {
 	unsigned long pcs[DEPTH];
 	unsigned int n;
@@ -196,7 +196,7 @@ static bool is_right(const struct place *p)
 		walk.compared++;
 		return same_place(&places[i], p);
 	}
-	/* In an epilogue the port decides what is shown. Elsewhere there is a rule. */
+	/* In an epilogue the port decides which callers are shown. Elsewhere there is a rule. */
 	if (walk.taken)
 		return link_of(p->pcs[0]) >= 0 || is_chain(p->pcs, p->n);
 	if (nr_places < PLACES)

@@ -31,8 +31,8 @@ static u64 entries_held_by(unsigned int c)
 }
 
 /*
- * What the CPU wrote can still be read while it is away. Settings made meanwhile hold
- * when it is back.
+ * The entries of a CPU can still be read while it is away. Settings made meanwhile hold when it is
+ * back.
  */
 KTEST(hotplug_ring, "hotplug.trace_buffer")
 {

@@ -12,9 +12,9 @@ REGISTRY(struct static_key, static_keys);
 const struct static_key *jump_key(unsigned int i);
 
 /*
- * Make every jump label what the `on` of its key says, in one batch, by the strategy
- * that is chosen. 0, or patch_apply()'s error, which b explains, then no label has
- * changed. Context: a task, interrupts on, trace_mutex held.
+ * Switch every jump label as the `on` of its key says, in one batch, by the strategy that is
+ * chosen. 0, or patch_apply()'s error, which b explains. After an error no label has changed.
+ * Context: a task, interrupts on, trace_mutex held.
  */
 int static_keys_apply(struct patch_batch *b);
 

@@ -137,7 +137,7 @@ static __attribute__((used)) noinline bool lone_label_is_on(void)
 	return static_branch(&key_lone_label);
 }
 
-/* A label that is not what it should be is named, and no label of the key changes. */
+/* A label with strange bytes is named, and no label of the key changes. */
 KTEST(keys_wrong, "keys.strange_bytes_are_refused")
 {
 	unsigned int i = 0;

@@ -14,7 +14,7 @@
 
 static u32 calls_made, wrong; /* by NMIs, atomic */
 
-/* This runs inside every NMI, on any CPU, whatever was interrupted. */
+/* This runs inside every NMI, on any CPU, in any interrupted function. */
 static void call_sites(void)
 {
 	bool bad = victim_call(5) != 8;
@@ -183,8 +183,8 @@ static struct trace_ops note_ops = { .entry = trace_entry_call,
  * rounds. */
 #define HELD_ROUNDS 200
 
-/* An NMI comes to each CPU between the write and that CPU's own synchronisation, and
- * goes back into the rendezvous. Then all CPUs run what memory says. */
+/* An NMI comes to each CPU between the write and that CPU's own synchronisation, and goes back into
+ * the rendezvous. Then all CPUs run the text that is in memory. */
 KTEST(nmi_held, "nmi.comes_to_held_cpu")
 {
 	struct stop_work work = { .change = change_and_send,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Batches: verification, and the books about what is on. */
+/* Batches: verification, and the books about the sites that are on. */
 #include <tracer/patch/patch_live.h>
 #include <tracer/patch/patch_log.h>
 #include <tracer/base/instance.h>
@@ -25,8 +25,8 @@ static struct patch_stats stats;
 static unsigned int jumps_enabled;
 
 /*
- * Only the task that holds trace_mutex writes text, so what has been verified here
- * is still true when the strategy writes.
+ * Only the task that holds trace_mutex writes text, so bytes that have been verified here are still
+ * there when the strategy writes.
  */
 static always_inline int verify_kind(struct patch_batch *b, bool jumps)
 {
@@ -218,7 +218,7 @@ static int strategy_param(const char *value)
 KERNEL_PARAM(patch_strategy, "patch_strategy", "stop breakpoint word",
 	     strategy_param);
 
-/* What a CPU refuses may depend on its NOP, which is chosen after parameters are
+/* The strategies that a CPU refuses may depend on its NOP, which is chosen after parameters are
  * read. Alone: nothing is patched before. */
 static void strategy_boot(void)
 {

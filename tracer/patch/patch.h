@@ -91,14 +91,14 @@ extern bool (*patch_trap_hook)(struct trap_frame *f);
  * of sites that are not patchable do not count. */
 typedef u32 patch_want_fn(unsigned int w, const void *arg);
 
-/* All sites on, and all off, whatever arg is. */
+/* All sites on, and all off. They ignore arg. */
 patch_want_fn patch_want_on, patch_want_off;
 
 /*
- * Make the sites of words [lo, hi) what want(word, arg) says. 0. -EIO: a live
- * instruction is not what it should be, and b says which one. -EDEADLK: interrupts
- * are off. Or what the strategy returned (stop_cpus()). After an error nothing has
- * been written. Context: a task, interrupts on, trace_mutex held.
+ * Switch the sites of words [lo, hi) as want(word, arg) says. 0. -EIO: a live instruction has
+ * unexpected bytes, and b says which one. -EDEADLK: interrupts are off. Or the strategy's error
+ * (stop_cpus()). After an error nothing has been written. Context: a task, interrupts on,
+ * trace_mutex held.
  */
 int patch_apply(struct patch_batch *b, unsigned int lo, unsigned int hi,
 		patch_want_fn *want, const void *arg);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Strategy `breakpoint`: it works whatever a store of the live instruction looks like
- * to a CPU that fetches it, and it stops no CPU. A live instruction is a first unit,
- * which one store changes, and a tail. For each chunk of the batch:
+ * Strategy `breakpoint`: it works however a store of the live instruction looks to a CPU that
+ * fetches it, and it stops no CPU. A live instruction is a first unit, which one store changes, and
+ * a tail. For each chunk of the batch:
  *
  *	step		first unit	tail	a CPU that runs the site
  *	(before)	old		old	runs the old instruction

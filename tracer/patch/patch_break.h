@@ -71,8 +71,7 @@ static_assert(arch_break_length == arch_live_length ||
 		      __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 	      "a tail's bytes are taken in little-endian order");
 
-/* Put a live instruction in its place, in whatever order they come. There must
- * be room. */
+/* Put a live instruction in its place. The caller may add them in any order. There must be room. */
 static inline void patch_chunk_add(struct patch_chunk *c, struct live l,
 				   bool on)
 {
@@ -106,7 +105,7 @@ bool patch_chunk_find(const struct patch_chunk *c, u32 count, unsigned long pc,
  */
 void patch_chunk_step(struct patch_chunk *c, enum patch_step step);
 
-/* After the last step: write once more what it wrote, if that must be. */
+/* After the last step: write its bytes once more, if patch_must_settle() says so. */
 void patch_chunk_settle(const struct patch_chunk *c, enum patch_step last);
 
 /* Switch a site by breakpoint, together with others: at the latest in flush. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The rules of the order log: patch_check.h says what they are and why. */
+/* The rules of the order log: patch_check.h lists them, with the reasons. */
 #include "patch_check.h"
 
 const char *const patch_log_words[LOG_WHATS] = {

@@ -11,7 +11,7 @@
 
 #define PATCH_CHECK_CPUS 8
 
-/* What a CPU did. The words of the text form are in patch_log_words[]. */
+/* The actions of a CPU. The words of the text form are in patch_log_words[]. */
 enum patch_log_what {
 	LOG_NONE,   /* not an entry (yet) */
 	LOG_ONLINE, /* a: mask of the CPUs online as the log begins */
@@ -56,9 +56,9 @@ struct patch_log_entry {
 };
 
 /*
- * The rules. A store is logged after it was made, and a synchronisation before it
- * begins, so the order of the entries never contradicts what happened. A store is
- * "unsynchronised on CPU c" until a LOG_SYNC of c follows it.
+ * The rules. A store is logged after it was made, and a synchronisation before it begins, so the
+ * order of the entries never contradicts that of the actions. A store is "unsynchronised on CPU c"
+ * until a LOG_SYNC of c follows it.
  */
 enum patch_rule {
 	RULE_KEPT,
@@ -89,7 +89,7 @@ enum patch_rule {
 };
 extern const char *const patch_rule_words[RULES];
 
-/* What is known of a live instruction: its last two stores, by entry number. */
+/* The last two stores of a live instruction, by entry number. */
 struct patch_check_site {
 	uint32_t offset; /* + 1. 0: free */
 	uint32_t last, before;

@@ -122,12 +122,11 @@ void patch_sync_early(void)
 }
 
 /*
- * QEMU drops its translations of an instruction shortly before it stores to it.
- * A CPU that translates in between keeps what was there before for ever, no
- * matter how it synchronises. The next store to the instruction ends that. After
- * the last step there is none, so the same bytes are stored once more: no CPU
- * translates any longer what it began before it answered the interrupt of the
- * synchronisation. On a machine without that fault these stores change nothing.
+ * QEMU drops its translations of an instruction shortly before it stores to it. A CPU that
+ * translates in between keeps the old instruction for ever, no matter how it synchronises. The next
+ * store to the instruction ends that. After the last step there is none, so the same bytes are
+ * stored once more: by then no CPU is in a translation that it began before it answered the
+ * interrupt of the synchronisation. On a machine without that fault these stores change nothing.
  * One CPU alone never translates while it stores.
  */
 bool patch_must_settle(void)

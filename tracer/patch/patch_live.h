@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the strategies that stop no CPU share. Sites are switched in chunks, so
- * interrupts are never off for longer than one chunk takes, whatever the size of the
- * batch. Each step ends with every CPU synchronising. All of it under trace_mutex.
+ * Shared by the strategies that stop no CPU. Sites are switched in chunks, so interrupts are never
+ * off for longer than one chunk takes, even in a large batch. Each step ends with every CPU
+ * synchronising. All of it under trace_mutex.
  */
 #ifndef TRACER_PATCH_LIVE_H
 #define TRACER_PATCH_LIVE_H
@@ -28,10 +28,10 @@ void patch_step_end(enum patch_step step, void (*sync)(void *arg), void *arg);
 bool patch_must_settle(void);
 
 /*
- * What the CPU that wrote the sites of a struct patch_batch does before any other
- * CPU is told to synchronise. Where each CPU keeps its own caches (MIPS), the others
- * would otherwise refill from memory that does not have the new text yet (H32).
- * Nothing on machines whose arch_sync_each_site is false. No site.
+ * The CPU that wrote the sites of a struct patch_batch calls this before any other CPU is told to
+ * synchronise. Where each CPU keeps its own caches (MIPS), the others would otherwise refill from
+ * memory that does not have the new text yet (H32). Nothing on machines whose arch_sync_each_site
+ * is false. No site.
  */
 void patch_write_back(const struct patch_batch *b);
 

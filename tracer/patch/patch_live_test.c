@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Proves of the strategies that stop no CPU: a site acts as its new state from the
- * first breakpoint on, on every CPU, calls included (H13). The trap finds a batch in
- * any order and of any size (H14). Each step's memory is what the table in
- * patch_break.c says.
+ * Proves of the strategies that stop no CPU: a site acts as its new state from the first breakpoint
+ * on, on every CPU, calls included (H13). The trap finds a batch in any order and of any size
+ * (H14). After each step, memory holds the bytes that the table in patch_break.c lists.
  */
 #include <tracer/testing.h>
 
@@ -66,8 +65,8 @@ static bool memory_is_right(enum patch_step step)
 }
 
 /*
- * Every CPU runs the site between any two steps, also before it has synchronised: under
- * QEMU it then sees what is in memory, and a real CPU may.
+ * Every CPU runs the site between any two steps, also before it has synchronised: under QEMU it
+ * then sees the bytes in memory, and a real CPU may.
  */
 static void run_in_window(enum patch_step step, bool synced)
 {
@@ -146,7 +145,7 @@ PATCH_TEST(patch_window, "patch.window_acts_as_new")
 
 static u32 missed; /* breakpoints that the trap would not have found */
 
-/* Asks for every site that holds a breakpoint what the trap would find. */
+/* Search for every site that holds a breakpoint, as the trap does. */
 static void find_all(enum patch_step step, bool synced)
 {
 	if (step != PATCH_BREAK || !synced)
@@ -272,7 +271,7 @@ KTEST(patch_choose, "patch.strategy_file")
 
 /* ---- The lab's hook ------------------------------------------------------------ */
 
-static u32 hooked; /* what count_trap_hook() was asked */
+static u32 hooked; /* questions to count_trap_hook() */
 
 static bool count_trap_hook(struct trap_frame *f)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The order log: in which order text was written, CPUs synchronised, were held,
- * waited for each other, came and went, and ran what was written. Emulators fetch
- * coherently, so that a missing synchronisation never shows as a crash. This is
- * where it shows. The entries and the rules are in patch_check.h.
+ * The order log: in which order text was written, CPUs synchronised, were held, waited for each
+ * other, came and went, and ran the new text. Emulators fetch coherently, so that a missing
+ * synchronisation never shows as a crash. This is where it shows. The entries and the rules are in
+ * patch_check.h.
  *
  * On with patchlog=on, or while a test wants it. The file patch_log shows it, one
  * line an entry. A write to the file clears it. patch_log_check says
@@ -55,10 +55,10 @@ const struct patch_log_entry *patch_log_get(u32 i);
  */
 int patch_log_check(struct patch_check *c);
 
-/* What live calls do in a test: log that the site has run. */
+/* The ops of live calls in a test: log that the site has run. */
 extern struct trace_ops patch_log_ops;
 
-/* What tests break on purpose, to see that the rules notice. */
+/* Faults that tests plant, to see that the rules notice. */
 FAULT_DECLARE(sync_skipped); /* by the CPU fault_sync_skipped.cpu */
 FAULT_DECLARE(sync_early);
 FAULT_DECLARE(stop_waits);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Proves of the order log: what each strategy does keeps the rules of patch_check.h,
- * with CPUs that run the sites all the time and with one that goes and comes. The
- * rules notice when the code is broken on purpose: a CPU that does not synchronise,
- * CPUs that do so too early, a leader of a rendezvous that waits for another CPU, a
- * rendezvous that holds no CPU, and a CPU that comes online as if nothing had been
- * written.
+ * Proves of the order log: each strategy keeps the rules of patch_check.h, with CPUs that run the
+ * sites all the time and with one that goes and comes. The rules notice when the code is broken on
+ * purpose: a CPU that does not synchronise, CPUs that do so too early, a leader of a rendezvous
+ * that waits for another CPU, a rendezvous that holds no CPU, and a CPU that comes online as if
+ * nothing had been written.
  */
 #include <tracer/testing.h>
 
@@ -41,7 +40,7 @@ static void end_logged(struct ktest_run *t, struct patch_check *c)
 	mutex_unlock(&trace_mutex);
 }
 
-/* What is wrong, in words, if it is not what is wanted. */
+/* The broken rules must be these. Else print the first one in words. */
 static void expect_broken(struct ktest_run *t, const struct patch_check *c,
 			  u32 rules)
 {
@@ -118,7 +117,7 @@ static bool by_word(void)
 	       arch_live_word(live_of_site(site_address(site)));
 }
 
-/* What follows from stores that a CPU has not synchronised: see the rules. */
+/* The rules that a CPU breaks when it leaves out its synchronisation: patch_check.h. */
 static u32 unsynced_rules(void)
 {
 	if (!strcmp(patch_strategy_name(), "stop"))

@@ -58,7 +58,7 @@ static notrace void stop_change(void *arg)
 		patch_fault_wait();
 }
 
-/* What a rendezvous is for, seen by its absence. */
+/* A test's fault: the change without the rendezvous, so that the rules show its purpose. */
 static int carry_out_loose(struct patch_batch *b)
 {
 	stop_change(b);

@@ -12,12 +12,11 @@
  *
  * - Every CPU is held, with interrupts off, in code without sites. So no CPU fetches
  *   the text that changes, and each synchronises before it goes on.
- * - A task that was preempted before a site's call finds the site converted. A task
- *   that was preempted in the stub returns behind the site, where nothing changes. A
- *   task can stand within the call only where the call is several instructions. There
- *   the port keeps what the first one computed good for the rest, whatever the site
- *   has become (RISC-V, mcount-far), or the Makefile refuses (MIPS, mcount-long).
- *   record_sweep_test.c holds a task at each of these places.
+ * - A task that was preempted before a site's call finds the site converted. A task that was
+ *   preempted in the stub returns behind the site, where nothing changes. A task can stand within
+ *   the call only where the call is several instructions. There the port keeps the first one's
+ *   result good for the rest, even if the site has changed (RISC-V, mcount-far), or the Makefile
+ *   refuses (MIPS, mcount-long). record_sweep_test.c holds a task at each of these places.
  * - site_seen() runs with interrupts off, so no CPU is held inside it, and no record
  *   changes while the records are emptied or exchanged. NMIs do not record.
  *
@@ -78,7 +77,8 @@ static notrace bool try_record(u32 *place, u32 offset)
 	return now == offset;
 }
 
-/* What it calls has no site either: the stub would call it again (tools/patchpath). */
+/* The functions that it calls have no site either: the stub would call it again
+ * (tools/patchpath). */
 notrace void site_seen(unsigned long ip)
 {
 	irq_state_t state = arch_irq_save();
@@ -95,7 +95,7 @@ notrace void site_seen(unsigned long ip)
 
 /* ---- Conversion ------------------------------------------------------------ */
 
-/* In a word of `found`, above the site's offset: what conversion said. */
+/* In a word of `found`, above the site's offset: the outcome of conversion. */
 #define FOUND_SKIPPED (1u << 24)
 #define FOUND_FAILED (1u << 25)
 #define FOUND_OFFSET (FOUND_SKIPPED - 1)
@@ -322,7 +322,7 @@ int record_resize(unsigned int n)
 	return err;
 }
 
-/* Whatever traces functions gets the new sites too, unless its filter says which. */
+/* A tracer without a filter gets the new sites too. */
 static void trace_new(void)
 {
 	static struct ctl_handle h; /* trace_mutex */
@@ -386,7 +386,7 @@ static void record_daemon(void *arg)
 
 /* ---- Boot, and a file that shows the books --------------------------------- */
 
-/* Early: the boot CPU alone. What was recorded so far is found when called again. */
+/* Early: the boot CPU alone. A call recorded so far is found when it comes again. */
 static int set_records(const char *value)
 {
 	u64 n;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * RECORD=runtime: nothing was recorded at link time. Compiled calls reach
- * trace_stub, which hands the caller to site_seen(). Once a second a daemon
- * turns what was found into sites like any others. As in the first ftrace (2008).
+ * RECORD=runtime: nothing was recorded at link time. Compiled calls reach trace_stub, which hands
+ * the caller to site_seen(). Once a second a daemon turns the recorded calls into sites like any
+ * others, as the first ftrace did (2008).
  */
 #ifndef TRACER_RECORD_H
 #define TRACER_RECORD_H
@@ -24,7 +24,7 @@ struct record_stats {
 void record_stats(struct record_stats *s);
 
 /*
- * Convert what was found until now, in one batch under the rendezvous, and
+ * Convert the calls recorded until now, in one batch under the rendezvous, and
  * provide more records if some were lacking. 0, or stop_cpus()'s error: nothing
  * has changed. Context: a task, interrupts on, trace_mutex held.
  */

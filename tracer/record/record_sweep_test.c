@@ -20,7 +20,7 @@
 #include <kernel/sched/balance.h>
 #include <kernel/sched/hold.h>
 
-#define BEFORE 64 /* turns fewer than what brings the timer to the call */
+#define BEFORE 64 /* turns fewer than bring the timer to the call */
 #define AFTER 192 /* and more: a clock that ticks in 100 ns, a trampoline */
 #define AHEAD_NS (30 * NSEC_PER_USEC)
 #define HOLD_NS (4 * NSEC_PER_SEC)
@@ -29,7 +29,7 @@ enum phase { COUNTING, CALLED };
 
 static struct victim {
 	struct task *task;
-	unsigned long (*call)(unsigned long x); /* what returns x + adds */
+	unsigned long (*call)(unsigned long x); /* returns x + adds */
 	unsigned long adds;
 	struct timer timer;
 	enum phase phase, hit; /* now, when the timer came */
@@ -122,7 +122,7 @@ static bool finish_held(void)
 	return KWAIT(READ_ONCE(v.paused));
 }
 
-/* The held victim's stack shows its caller, whatever state its site is in. */
+/* The held victim's stack shows its caller in each state of the site. */
 static void expect_caller(struct ktest_run *t, unsigned long pc)
 {
 	unsigned long pcs[2] = { 0 };

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Proves of the run-time recorder: that a call is recorded once and keeps what
- * it carries, that the daemon makes a site of it, which is traced and filtered
- * like any other, that without a free record a call is skipped, counted, and
- * found later. Each uses functions that nothing has called before, so that a
- * second run in the same boot has nothing left to prove.
+ * Proves of the run-time recorder: that a call is recorded once and keeps its
+ * argument and result, that the daemon makes a site of it, which is traced and
+ * filtered like any other, that without a free record a call is skipped,
+ * counted, and found later. Each uses functions that nothing has called before,
+ * so that a second run in the same boot has nothing left to prove.
  */
 #include <tracer/testing.h>
 
@@ -121,7 +121,7 @@ KTEST(record_daemon, "record.daemon_makes_sites")
 	call_and_find(t, 8, 16);
 	KEXPECT(t, trace_test_books(&sum));
 	KEXPECT_EQ(t, sum.written, 2);
-	/* What is found meanwhile does not move the filter to a neighbour. */
+	/* Sites found meanwhile do not move the filter to a neighbour. */
 	call_and_find(t, 16, 24);
 	KASSERT(t, daemon_converts(16, 24));
 	trace_test_read("set_ftrace_filter", text, sizeof(text), 7);

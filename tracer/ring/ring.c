@@ -33,7 +33,7 @@ static inline struct ring_page *current_page(const struct ring *r)
 }
 
 /*
- * What the trampolines may use of the writer's page p: nothing unless the CPU records and is
+ * Open the writer's page p to the trampolines: they may use nothing unless the CPU records and is
  * not inside the tracer. ring.cur keeps its place all the while.
  */
 static inline void open_page_at(const struct ring *r, struct ring_page *p)
@@ -173,9 +173,9 @@ static bool must_keep(const struct ring *r)
 }
 
 /*
- * Room for n slots in one page, and a clock base that 32 bits reach from. NULL: the ring is
- * full, and must keep what it has. From then on every entry goes through here until a reader
- * has freed a page, so that none finds room after another that has not.
+ * Room for n slots in one page, and a clock base that 32 bits reach from. NULL: the ring is full,
+ * and must keep its entries. From then on every entry goes through here until a reader has freed a
+ * page, so that none finds room after another that has not.
  */
 static struct ring_event *reserve_slots(struct ring *r, u32 n, u64 now,
 					u32 *delta)

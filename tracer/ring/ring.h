@@ -113,9 +113,9 @@ extern bool ring_by_c;
 extern bool ring_calls;
 /* function_graph's trampolines may write: it alone records calls, and it has no limits. */
 extern bool ring_graph;
-/* And an event has a trigger: events are looked at, whatever tracing_on is. */
+/* An event has a trigger: events are looked at, even while tracing_on is 0. */
 extern bool ring_triggers;
-/* And another instance than the top level records events: their records do not begin in a ring. */
+/* Another instance than the top level records events: their records do not begin in a ring. */
 extern u32 ring_apart;
 
 /* Held by a reader while it looks at pages, and by a task that frees pages. A task that
@@ -124,8 +124,8 @@ extern struct mutex ring_readers;
 
 /* ---- Writing: any context but NMI --------------------------------------- */
 
-/* For ring_event_begin() (ring_event.h), what is rare. Interrupts are off; irqs_off: they
- * were before. Room for a record, or NULL, and then they are as before. No site. */
+/* The rare part of ring_event_begin() (ring_event.h). Interrupts are off. irqs_off: they were off
+ * before. Returns room for a record, or NULL, and then interrupts are as before. No site. */
 void *ring_event_slow(bool irqs_off, u32 size);
 
 /* trace_clock counter: count `more` entries, of all instances, and return the last one's number.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Making, sizing, clearing and switching the trace buffer. Whatever touches a
- * ring's writing side runs on its CPU with interrupts off, so it is never in the
- * middle of an event (the trampoline keeps interrupts off as well). */
+/* Making, sizing, clearing and switching the trace buffer. All code that touches a ring's writing
+ * side runs on its CPU with interrupts off, so it is never in the middle of an event (the
+ * trampoline keeps interrupts off as well). */
 #include <tracer/ring/ring_internal.h>
 #include <tracer/ring/ring_control.h>
 #include <tracer/base/instance.h>
@@ -107,9 +107,9 @@ static int alloc_sets(struct page_set *sets, cpumask_t mask, u32 nr)
 }
 
 /*
- * Take other pages, with the newest events of the old ones. r gets the array `pages` of nr,
- * in which pages that stay are exchanged for new ones. The caller frees all pages that
- * are in the old array then. What does not fit counts as overwritten.
+ * Take other pages, with the newest events of the old ones. r gets the array `pages` of nr, in
+ * which pages that stay are exchanged for new ones. The caller frees all pages that are in the old
+ * array then. Events that do not fit count as overwritten.
  */
 static void adopt_pages(struct ring *r, struct ring_page **pages, u32 nr)
 {

@@ -8,7 +8,7 @@
 
 #include <tracer/ring/ring.h>
 
-/* What function_graph records. RING_GRAPH_LEAF is an entry and its return in one. */
+/* The entries of function_graph. RING_GRAPH_LEAF is an entry and its return in one. */
 enum ring_graph {
 	RING_GRAPH_NONE,
 	RING_GRAPH_ENTRY,
@@ -95,9 +95,9 @@ void ring_decode_page(struct ring_cursor *c);
 bool ring_decode_slot(struct ring_cursor *c);
 
 /*
- * If c->entry is a function's entry, and the next entry is the same task's return from
- * it, make them one RING_GRAPH_LEAF. That is passed or consumed as a whole, and counts
- * as two. This looks only at what has been copied, so it does not sleep.
+ * If c->entry is a function's entry, and the next entry is the same task's return from it, make
+ * them one RING_GRAPH_LEAF. That is passed or consumed as a whole, and counts as two. This looks
+ * only at slots that have been copied, so it does not sleep.
  */
 void ring_cursor_join(struct ring_cursor *c);
 /* Go past c->entry, which stays in the ring. */

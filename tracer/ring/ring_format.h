@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the numbers in a page of the trace buffer mean, beside arch/ring_event.h. Macros
- * alone: tools/extract, a program of the host, reads the pages by them, too.
+ * The meaning of the numbers in a page of the trace buffer, beside arch/ring_event.h. Macros alone:
+ * tools/extract, a program of the host, reads the pages by them, too.
  */
 #ifndef TRACER_RING_FORMAT_H
 #define TRACER_RING_FORMAT_H
@@ -40,7 +40,7 @@
 	 (ip) == RING_EVENT(RING_SWITCH) || (ip) == RING_EVENT(RING_WAKEUP))
 /* The parent of a function event whose return will be recorded too. */
 #define RING_ENTRY(depth) ((u32)RING_TYPE_ENTRY + (depth))
-/* Of a return in one slot: its word 2, and what that says. */
+/* Of a return in one slot: the parts of its word 2. */
 #define RING_RETURN_DEPTH(w2) ((w2) >> 8 & ((1u << RING_DEPTH_BITS) - 1))
 #define RING_RETURN_TICKS(w2) ((w2) >> (8 + RING_DEPTH_BITS))
 /* A longer one's second slot: ticks, the same depth, and how many calls of the task were too deep
@@ -54,11 +54,10 @@
 #define RING_MORE_SLOTS(len) (((len) + RING_EVENT_SIZE - 1) / RING_EVENT_SIZE)
 
 /*
- * page.state is one word of three parts: the page's generation (from its number seq),
- * the slots consumed, and the entries consumed. So a consumer can claim what it has
- * copied only if the page is still the same one. A page that belongs to no ring has
- * the generation RING_NOBODY. A reader could be fooled only if it slept in the middle
- * of a claim for 16383 turns of the page.
+ * page.state is one word of three parts: the page's generation (from its number seq), the slots
+ * consumed, and the entries consumed. So a consumer can claim the slots that it has copied only if
+ * the page is still the same one. A page that belongs to no ring has the generation RING_NOBODY. A
+ * reader could be fooled only if it slept in the middle of a claim for 16383 turns of the page.
  */
 #define RING_NOBODY 0x3fffu
 #define RING_GEN(seq) ((seq) % RING_NOBODY)

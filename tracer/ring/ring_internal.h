@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What ring_control.c and tracers in C ask of ring.c: on the ring's CPU,
+/* Functions of ring.c for ring_control.c and tracers in C: on the ring's CPU,
  * interrupts off, the first three also for a CPU that is not online. */
 #ifndef TRACER_RING_INTERNAL_H
 #define TRACER_RING_INTERNAL_H
@@ -13,8 +13,8 @@
 void ring_restart(struct ring *r);
 
 /*
- * Let the spare ring have r's pages, with all that they hold and the counts, and begin anew
- * in the spare's pages. Both have as many. What the spare held is gone.
+ * Let the spare ring have r's pages, with all that they hold and the counts, and begin anew in the
+ * spare's pages. Both have as many. The spare's old entries are gone.
  */
 void ring_exchange(struct ring *r, struct ring *spare);
 

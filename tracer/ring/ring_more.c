@@ -122,7 +122,7 @@ bool ring_repeats(unsigned long ip, unsigned long parent, bool irqs_off)
 {
 	struct last_call *last = &last_calls[cpu_index()];
 	struct ring *r = &rings[cpu_index()];
-	/* What the buffer was cleared of cannot come again. */
+	/* A call that was cleared from the buffer cannot come again. */
 	bool known = (s64)(last->clock - r->began) >= 0;
 	s32 pid = current_task()->pid;
 

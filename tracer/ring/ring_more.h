@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The tracer's own code that writes, and entries that are no calls: markers, and what says more of
- * a call than that it happened: its stack, how often it came again. */
+/* The tracer's own code that writes, and entries that are no calls: markers, and additions to a
+ * call: its stack, how often it came again. */
 #ifndef TRACER_RING_MORE_H
 #define TRACER_RING_MORE_H
 

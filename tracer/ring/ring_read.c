@@ -50,8 +50,8 @@ static bool written_slots(const struct ring *r, const struct ring_page *p,
 }
 
 /*
- * Bring the copy up to what is written now. False: the page is gone, and what is
- * in the copy beyond c->copied may be anything.
+ * Copy the slots that have been written by now. False: the page is gone, and slots of the copy
+ * beyond c->copied may hold anything.
  */
 static bool copy_slots(struct ring_cursor *c, struct ring_page *p, u32 *state)
 {
@@ -223,8 +223,8 @@ static void note_ring_end(unsigned int cpu, void *arg)
 	(void)cpu;
 	c->end_slots = slots_of(r, r->pages[r->head % r->nr]);
 	c->seq = r->tail;
-	/* To a cursor without an end, what is overwritten from here on is lost. To the first such
-	 * cursor since the ring was cleared, what was overwritten before is lost, too. */
+	/* To a cursor without an end, entries overwritten from here on are lost. To the first such
+	 * cursor since the ring was cleared, entries overwritten before are lost, too. */
 	if (!c->bounded) {
 		oldest = r->pages[r->tail % r->nr];
 		if (r->read || RING_STATE_ENTRIES(READ_ONCE(oldest->state)))

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading the trace buffer, from any task, while it is being written. A cursor walks
- * the events of one CPU, the oldest first. struct trace_iter (output.h) merges cursors
- * by time. A cursor works on a copy of one page, so what it shows has been in the ring
- * even if the writer has overwritten the page since.
+ * Reading the trace buffer, from any task, while it is being written. A cursor walks the events of
+ * one CPU, the oldest first. struct trace_iter (output.h) merges cursors by time. A cursor works on
+ * a copy of one page, so the entries that it shows have been in the ring even if the writer has
+ * overwritten the page since.
  */
 #ifndef TRACER_RING_READ_H
 #define TRACER_RING_READ_H
@@ -12,7 +12,7 @@
 
 struct ring_stats {
 	u64 written, read, overwritten, dropped, held;
-	u64 bytes; /* of what is held */
+	u64 bytes; /* of the entries held */
 	u64 oldest; /* arch_clock() at which the oldest page begins, or its first number */
 };
 

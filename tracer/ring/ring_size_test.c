@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Proves of the trace buffer's size: that a resize keeps what fits, that resizing and clearing
- * lose nothing unsaid, and that page numbers may run over.
+ * Proves of the trace buffer's size: that a resize keeps the entries that fit, that resizing and
+ * clearing lose nothing unsaid, and that page numbers may run over.
  */
 #include <tracer/testing.h>
 #include <tracer/ring/ring_control.h>
@@ -167,7 +167,7 @@ KTEST(ring_wrap, "ring.page_numbers_run_over")
 	trace_test_size(kb);
 }
 
-/* What a long entry takes is counted, and no longer when it has been read. */
+/* The bytes of a long entry are counted until it has been read. */
 KTEST(ring_bytes, "ring.bytes_held")
 {
 	const u64 one = (1 + RING_MORE_SLOTS(RING_MARK_MAX)) * RING_EVENT_SIZE;
@@ -204,7 +204,8 @@ static int write_numbered_mark(unsigned int i)
 	return trace_test_put("trace_marker", text);
 }
 
-/* A full ring keeps the oldest entries, until they are read, and says what it has dropped. */
+/* A full ring keeps the oldest entries, until they are read, and counts the entries that it has
+ * dropped. */
 KTEST(ring_keeps_oldest, "ring.overwrite_is_0")
 {
 	cpumask_t everywhere = current_task()->affinity;
@@ -227,7 +228,7 @@ KTEST(ring_keeps_oldest, "ring.overwrite_is_0")
 	KEXPECT(t, trace_test_books(&s));
 	KEXPECT_EQ(t, s.overwritten, 0);
 	KEXPECT_EQ(t, s.dropped, 2);
-	/* What was read makes room. */
+	/* Entries that were read make room. */
 	KEXPECT_EQ(t, trace_test_walk(true), first);
 	while (more < 1000 && !write_numbered_mark(more))
 		more++;

@@ -184,7 +184,7 @@ KTEST(ring_callback, "ring.callback_recursion")
 	trace_test_reset();
 }
 
-/* ---- What an event says --------------------------------------------------------- */
+/* ---- Contents of events --------------------------------------------------------- */
 
 /* The clock's difference from the page's base does not fit into 32 bits. */
 KTEST(ring_time, "ring.time_beyond_32_bits")

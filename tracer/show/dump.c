@@ -2,10 +2,10 @@
 /*
  * The trace on the console.
  *
- * When the machine panics, its end: ftrace_dump_on_oops, a boot parameter and a file, as Linux
- * has them. The last events come first, because a screen may be all that is left. Everything
- * that this dump needs is allocated when it is asked for, for a panic may come from anywhere.
- * It takes no mutex: the other CPUs have stopped, whatever they hold.
+ * When the machine panics, its end: ftrace_dump_on_oops, a boot parameter and a file, as Linux has
+ * them. The last events come first, because a screen may be all that is left. Everything that this
+ * dump needs is allocated when it is asked for, for a panic may come from anywhere. It takes no
+ * mutex: the other CPUs have stopped, and may hold any mutex.
  *
  * When a function with the trigger `dump` is called, all of it. The caller may hold any lock,
  * the console's too. So a task does it, which looks for such a call now and then.
@@ -93,7 +93,7 @@ static void dump_at_panic(void)
 	const struct ring_entry *e;
 	irq_state_t state;
 
-	/* What this CPU calls in here is not recorded. */
+	/* This CPU's calls in here are not recorded. */
 	if (!d || (!ring_enter(&state) && !panic_here()))
 		return;
 	WRITE_ONCE(panic_hook, NULL); /* a panic in here shows no more */

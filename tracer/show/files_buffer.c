@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Control files that show what was recorded: trace, trace_pipe, per_cpu, and the
- * buffer's size. */
+/* Control files that show the recorded entries: trace, trace_pipe, per_cpu, and the buffer's
+ * size. */
 #include <tracer/core/tracer.h>
 
 #include <kernel/cpu/cpu.h>
@@ -102,7 +102,7 @@ static int clear_buffer(struct ctl_handle *h, cpumask_t mask)
 	return 0;
 }
 
-/* A latency tracer's result is what it has set aside. */
+/* A latency tracer's result is in the pages that it has set aside. */
 static const struct ring *shown_rings(const struct trace_instance *in)
 {
 	return READ_ONCE(in->tracer)->latency ? in->spares : in->buffer;
@@ -263,7 +263,7 @@ static void buffer_total_show(struct ctl_handle *h, struct seq *s)
 CTL_FILE(buffer_total_size_kb, .path = TRACING "buffer_total_size_kb",
 	 .folders = &trace_folders, .show = buffer_total_show);
 
-/* ---- What Linux has besides ------------------------------------------------------ */
+/* ---- Other files of Linux ------------------------------------------------------ */
 
 /* The texts that binary records point to: there is no trace_printk(), so no formats. */
 static int printk_formats_read(struct ctl_handle *h, struct seq *s)

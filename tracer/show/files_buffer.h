@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What control files that show a buffer as text have in common: trace and snapshot. */
+/* Shared by the control files that show a buffer as text: trace and snapshot. */
 #ifndef TRACER_FILES_BUFFER_H
 #define TRACER_FILES_BUFFER_H
 
@@ -22,9 +22,9 @@ static inline cpumask_t cpus_of_file(const struct ctl_handle *h)
 }
 
 /*
- * For a reader of such a file: show what the rings of set hold, of the CPUs of mask. 0 or
- * -ENOMEM. While a reader of spare rings has them open, no snapshot is taken.
- * Context of all: a task that may sleep.
+ * For a reader of such a file: show the entries in the rings of set, of the CPUs of mask. 0 or
+ * -ENOMEM. While a reader of spare rings has them open, no snapshot is taken. Context of all: a
+ * task that may sleep.
  */
 int trace_show_open(struct ctl_handle *h, const struct ring *set,
 		    cpumask_t mask);

@@ -14,8 +14,8 @@ void listing_lost(struct seq *s, unsigned int cpu, u64 lost)
 			   (unsigned long long)lost);
 }
 
-/* At the end: what the header has announced and writers have overwritten since,
- * unless a line has said so. */
+/* At the end: how many entries the header has announced and writers have
+ * overwritten since, unless a line has said so. */
 static int put_missing(struct seq *s, struct trace_iter *it)
 {
 	u64 missing = it->announced > it->shown ? it->announced - it->shown : 0;

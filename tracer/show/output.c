@@ -151,9 +151,9 @@ u64 trace_iter_lost(struct trace_iter *it)
 /* ---- Clocks ----------------------------------------------------------------- */
 
 /*
- * There is one clock for all CPUs, which counts from boot and never sleeps. So local,
- * global, mono and boot are the same, in nanoseconds; uptime is in hundredths of a second.
- * counter gives each entry of any instance the next number.
+ * There is one clock for all CPUs, which counts from boot and never sleeps. So local, global, mono
+ * and boot are the same, in nanoseconds. uptime is in hundredths of a second. counter gives each
+ * entry of any instance the next number.
  */
 const char trace_clock_names[] = "local global counter uptime mono boot";
 static const char *const clocks[] = { "local",	"global", "counter",
@@ -290,8 +290,8 @@ void trace_duration(struct seq *s, u64 ns)
 	seq_fill(s, ' ', 8 - (int)width);
 }
 
-/* Linux's five characters; there are no bottom halves, and no task is kept from
- * migrating but by preempt_disable(). */
+/* Linux's five characters. There are no bottom halves, and only
+ * preempt_disable() keeps a task from migrating. */
 void trace_flags(struct seq *s, u32 context)
 {
 	unsigned int depth = min(context & PREEMPT_DEPTH_MASK, 15u);
@@ -320,7 +320,7 @@ void trace_function(struct seq *s, unsigned long addr, unsigned long at)
 		seq_printf(s, "0x%08lx", addr);
 }
 
-/* With what the options sym-offset and sym-addr add. */
+/* A function's name, with the additions of the options sym-offset and sym-addr. */
 static void put_place(struct seq *s, const struct trace_instance *in,
 		      unsigned long addr, unsigned long at)
 {

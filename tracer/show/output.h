@@ -18,7 +18,7 @@ struct latency {
 	unsigned long began, ended; /* where; 0: of a wakeup */
 };
 
-/* What of one CPU's call graph has been shown so far. */
+/* The part of one CPU's call graph that has been shown so far. */
 struct trace_graph {
 	bool begun;
 	s32 pid;	   /* the task whose calls came last; once begun */
@@ -35,8 +35,8 @@ struct trace_iter {
 	unsigned int nr;
 	struct ring_cursor *next;  /* the one whose entry comes next */
 	struct trace_graph *graph; /* one a CPU, of graph lines */
-	/* What the header says, as it was when the iteration began: the entries,
-	 * and these together with the overwritten ones. */
+	/* The header's numbers, as they were when the iteration began: the entries, and these
+	 * together with the overwritten ones. */
 	u64 announced, written;
 	u64 shown; /* entries that a line has shown */
 	/* Entries outside of this time are passed over. */
@@ -83,8 +83,8 @@ u64 trace_iter_lost(struct trace_iter *it);
 void trace_count(const struct ring *set, cpumask_t mask, u64 *entries,
 		 u64 *written);
 
-/* The comment at the top of `trace`; and an entry as `trace` and trace_pipe show it: one
- * line, or with function_graph a few. */
+/* The comment at the top of `trace`, and an entry as `trace` and trace_pipe show it: one line, or
+ * with function_graph a few. */
 void trace_header(struct seq *s, const struct trace_iter *it);
 void trace_line(struct seq *s, struct trace_iter *it,
 		const struct ring_entry *e);
@@ -105,8 +105,8 @@ void trace_marker_text(struct seq *s, const struct ring_entry *e, u32 room);
 void trace_call(struct seq *s, const struct trace_instance *in,
 		const struct ring_entry *e);
 
-/* The file trace_clock: the names that it takes; what it shows, with the clock in use
- * in brackets; and the choice of another clock, 0 or -EINVAL. */
+/* The file trace_clock: the names that it takes, its text, with the clock in use in brackets, and
+ * the choice of another clock, 0 or -EINVAL. */
 extern const char trace_clock_names[];
 void trace_clock_show(struct seq *s, const struct trace_instance *in);
 int trace_clock_select(struct trace_instance *in, const char *name);

@@ -22,7 +22,7 @@ enum {
 	RAW_REPEATS = 19
 };
 
-/* Of an entry's header, a u32: what it is, and the time since the last one. */
+/* Of an entry's header, a u32: its type, and the time since the last one. */
 #define TYPE_EXTEND 30
 #define TYPE_MAX 28 /* words. Longer data have their length in the next word */
 #define DELTA_BITS 27
@@ -71,9 +71,9 @@ static void payload_begin(struct payload *p, const struct ring_entry *e,
 }
 
 /*
- * Programs name an address by the function that it lies in. Behind a call that does not return,
- * the next function may begin. Then the caller's name is that of the address before. What was
- * found out is kept: an offset from _text, and whether a function begins there, in one word.
+ * Programs name an address by the function that it lies in. Behind a call that does not return, the
+ * next function may begin. Then the caller's name is that of the address before. The answer is
+ * kept: an offset from _text, and whether a function begins there, in one word.
  */
 static notrace unsigned long nameable_address(unsigned long ret)
 {
@@ -258,7 +258,7 @@ unsigned int raw_page_fill(struct ring_cursor *c, void *page)
 
 	ring_cursor_begin(c);
 	while (p && ring_cursor_peek(c)) {
-		/* What was lost is said at a page's beginning. */
+		/* The number of lost entries stands at a page's beginning. */
 		if (n && c->lost)
 			break;
 		time = trace_stamp(in, ring_when(&c->entry));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Linux's binary ring pages, made of nopl's compact entries while they are read: what
- * trace_pipe_raw gives to trace-cmd. events/header_page and events/header_event describe
- * them (Documentation/trace/ring-buffer-design.rst, include/linux/ring_buffer.h).
+ * Linux's binary ring pages, made of nopl's compact entries while they are read. trace_pipe_raw
+ * gives them to trace-cmd. events/header_page and events/header_event describe them
+ * (Documentation/trace/ring-buffer-design.rst, include/linux/ring_buffer.h).
  */
 #ifndef TRACER_RAW_H
 #define TRACER_RAW_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Pages of trace_pipe_raw, taken apart by the rules of header_page and header_event: every
- * entry is there once, in its order and at its time, whatever it is and however long.
+ * Pages of trace_pipe_raw, taken apart by the rules of header_page and header_event: every entry is
+ * there once, in its order and at its time, of every kind and length.
  */
 #include <tracer/testing.h>
 
@@ -203,8 +203,8 @@ static void call_victim_times(unsigned int times)
 		victim_call(i);
 }
 
-/* What the ring has lost before a page is said in the page: also before the first page, and
- * since the ring was cleared. */
+/* A page says how many entries the ring has lost before it: also before the first page, and since
+ * the ring was cleared. */
 KTEST(raw_lost, "raw.lost_entries_are_counted")
 {
 	char *page = page_alloc(0);
@@ -244,7 +244,7 @@ KTEST(raw_lost, "raw.lost_entries_are_counted")
 	KEXPECT(t, lost > 2000);
 	KEXPECT(t, trace_test_books(&sum));
 	ring_cursor_close(&c);
-	/* What one reader was told of, another one is not. */
+	/* Losses that one reader was told of are not told to another one. */
 	KASSERT(t, !ring_cursor_open(&c, rings, 0, false));
 	trace_test_put("tracing_on", "1");
 	call_victim_times(10);

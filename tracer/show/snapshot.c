@@ -81,7 +81,7 @@ bool snapshot_trigger(struct trace_instance *in, cpumask_t mask)
 
 /*
  * After the first round every CPU has seen the count, so none begins a snapshot. The second
- * does what a CPU has begun before it answered the first.
+ * completes a snapshot that a CPU has begun before it answered the first.
  */
 void snapshot_hold(struct trace_instance *in)
 {

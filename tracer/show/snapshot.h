@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Snapshots: what the rings hold is set aside, and recording goes on in other pages. That is
- * an exchange of pages, so it takes no longer for a full ring. Each CPU exchanges its own.
- * A trigger, which cannot wait, does it on its CPU at once and sends the others an interrupt.
- * The latency tracers keep the longest latency in the same place.
+ * Snapshots: the entries in the rings are set aside, and recording goes on in other pages. That is
+ * an exchange of pages, so it takes no longer for a full ring. Each CPU exchanges its own. A
+ * trigger, which cannot wait, does it on its CPU at once and sends the others an interrupt. The
+ * latency tracers keep the longest latency in the same place.
  */
 #ifndef TRACER_SNAPSHOT_H
 #define TRACER_SNAPSHOT_H

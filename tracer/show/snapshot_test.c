@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Snapshots: what is set aside is exactly what was there, and nothing is lost on the way. */
+/* Snapshots: exactly the entries that were there are set aside, and none is lost on the way. */
 #include <tracer/testing.h>
 
 #include <kernel/cpu/hotplug.h>
@@ -118,7 +118,7 @@ KTEST(snapshot_memory, "snapshot.out_of_memory")
 	trace_test_reset();
 	trace_test_memory_take(TRACE_TEST_FEW_PAGES);
 	mm_stats(&mm);
-	/* Two thirds of what is free: no room for as much again. */
+	/* Two thirds of the free memory: no room for as much again. */
 	trace_test_size(mm.pages_free / nr_cpus * 2 / 3 * (PAGE_SIZE / 1024));
 	KEXPECT(t, ring_kb(rings, 0) > kb);
 	KEXPECT_EQ(t, trace_test_put("snapshot", "1"), -ENOMEM);
@@ -183,7 +183,7 @@ KTEST(snapshot_trigger_all, "snapshot.of_all_cpus")
 	trace_test_reset();
 }
 
-/* A CPU that is away has a part in a trigger's snapshot: what it recorded before it left. */
+/* A CPU that is away has a part in a trigger's snapshot: its entries from before it left. */
 KTEST(snapshot_away, "snapshot.without_a_cpu")
 {
 	unsigned int c = ktest_last_cpu();

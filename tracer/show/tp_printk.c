@@ -3,9 +3,9 @@
  * tp_printk: each event of the top level on the console as well, as Linux writes it there. A
  * boot parameter, and the file tracepoint_printk.
  *
- * Linux prints where the event happens. Here events happen while text is patched, and what
- * an event calls can have no site. So a task prints, which follows the buffer and consumes
- * nothing. What is overwritten before it comes is said to be lost.
+ * Linux prints where the event happens. Here events happen while text is patched, and functions
+ * that an event calls can have no site. So a task prints, which follows the buffer and consumes
+ * nothing. It reports entries that were overwritten before it came as lost.
  */
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>

@@ -19,7 +19,7 @@ static const char *kept_off_name(unsigned int node)
 	return symbol_names + symbol_name[path_symbol[node]];
 }
 
-/* The function, what calls it, and so on, back to where patching begins. */
+/* The function, its caller, and so on, back to where patching begins. */
 static void put_path(struct seq *s, unsigned int node)
 {
 	seq_printf(s, "%s", kept_off_name(node));

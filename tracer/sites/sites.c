@@ -214,7 +214,7 @@ static notrace unsigned int convert_set(const struct live_set *set,
 	return LIVE_BY_KIND(set, convert_kind, set, count, delta, skipped);
 }
 
-/* These are in no table of what can be switched, so nothing turns them on again. */
+/* These are in no table of sites that can be switched, so nothing turns them on again. */
 static notrace void convert_kept_off(long delta)
 {
 	for (unsigned int i = 0; i < kept_off_count; i++) {
@@ -228,7 +228,8 @@ static notrace void convert_kept_off(long delta)
 	}
 }
 
-/* notrace, and what it calls: the CPU would run what it has just changed (tools/patchpath). */
+/* notrace, as are its callees: the CPU would run text that it has just changed
+ * (tools/patchpath). */
 static noinline notrace void sites_convert_all(long delta)
 {
 	convert_kept_off(delta);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The site table and what is known of each site: 4 bytes a site for the table,
- * made by tools/mksites after the link, and one bit in each of four bitmaps. Jump labels
- * have tables of their own, 7 bytes a label, and two bitmaps.
+ * The site table and the facts about each site: 4 bytes a site for the table, made by tools/mksites
+ * after the link, and one bit in each of four bitmaps. Jump labels have tables of their own, 7
+ * bytes a label, and two bitmaps.
  */
 #ifndef TRACER_SITES_H
 #define TRACER_SITES_H
@@ -30,7 +30,7 @@ static inline u32 site_capacity(void)
 
 /*
  * Of RECORD=runtime. Both are NULL if all sites are known. start(): once, at boot. learn(): make
- * sites now of whatever has been called, instead of when the recorder next wakes. A task calls
+ * sites now of the calls recorded so far, instead of when the recorder next wakes. A task calls
  * them that does not hold trace_mutex.
  */
 extern struct site_recorder {
@@ -93,7 +93,7 @@ static inline struct live jump_live(unsigned int i)
 #define LIVE_BY_KIND(set, fn, ...)                                             \
 	((set)->distance ? fn(__VA_ARGS__, true) : fn(__VA_ARGS__, false))
 
-/* What users choose of the sites: bitmaps likewise, which change under trace_mutex. */
+/* The sites that users choose: bitmaps likewise, which change under trace_mutex. */
 struct site_bits {
 	/* Of each instance, NULL where there is none. */
 	u32 *filter[INSTANCES]; /* set_ftrace_filter. Meaningless when it is empty */
@@ -141,7 +141,7 @@ const char *site_function(unsigned int i);
 /* How many bits of a bitmap are set. */
 unsigned int site_weight(const u32 *bits);
 
-/* What boot conversion did. patched + skipped + failed = site_count. */
+/* The results of boot conversion. patched + skipped + failed = site_count. */
 struct site_boot {
 	unsigned int patched, skipped, failed;
 	unsigned int kept_off,
@@ -149,7 +149,7 @@ struct site_boot {
 	unsigned int
 		jumps; /* jump labels patched. The others were skipped or failed */
 	unsigned int jumps_skipped;
-	const char *nop; /* what arch_nop_select() has chosen */
+	const char *nop; /* chosen by arch_nop_select() */
 	u64 clock; /* arch_clock() ticks that it took, choosing the NOP, which
 		      does not depend on the sites, is not in it */
 	/* Bytes from a site to its live instruction, and of the site: for debuggers. */

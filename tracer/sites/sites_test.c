@@ -54,7 +54,7 @@ KTEST(sites_off, "sites.off_after_boot")
 	}
 }
 
-/* What is marked notrace has no site. */
+/* A function that is marked notrace has no site. */
 KTEST(sites_notrace, "sites.notrace_has_none")
 {
 	KEXPECT(t, trace_test_site(victim_call) >= 0);

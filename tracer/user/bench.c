@@ -64,7 +64,7 @@ static noinline u64 count_calls(unsigned long (*fn)(unsigned long x))
 	return start;
 }
 
-/* What the site, and all that it calls, adds to a call. */
+/* The cost that the site, and all that it calls, adds to a call. */
 static u64 cost_of_site(void)
 {
 	u64 with = count_calls(victim_call);
@@ -85,7 +85,7 @@ static u64 cost_with(bool recording)
 	return cost;
 }
 
-/* What a call and its return take of the buffer. */
+/* The room of a call and its return in the buffer. */
 static u64 bytes_of_graph_call(void)
 {
 	irq_state_t state = arch_irq_save();
@@ -247,7 +247,7 @@ static void put_file(const char *file, const char *text)
 
 #define BESIDE TRACING "instances/bench"
 
-/* What a call costs that is recorded while another instance traces another function. */
+/* The cost of a call that is recorded while another instance traces another function. */
 static u64 cost_beside(void)
 {
 	char error[160];
@@ -310,8 +310,8 @@ static u64 cost_of_trigger_line(void)
 	return start * 10 / (LINES * site_count);
 }
 
-/* What the first trigger of a function, and a further one, add to a call that C records, while
- * other functions have over 64. */
+/* The cost that the first trigger of a function, and a further one, add to a call that C records,
+ * while other functions have over 64. */
 static void put_triggers(struct sink *out)
 {
 	u64 none, one, two;
@@ -337,7 +337,7 @@ static int put_calls(struct sink *out)
 	char filter[] = "victim_call";
 	int err;
 
-	/* As much as the longest port may; tools/bench knows each port's. */
+	/* As much as the longest port may. tools/bench knows each port's. */
 	put_figure(out, "disabled_site", cost_of_site(), "instructions", 3);
 	put_figure(out, "disabled_label", cost_of_label(), "instructions", 2);
 	put_figure(out, "sched_switch_event", cost_of_switch_event(),

@@ -25,7 +25,7 @@ int cmd_write(const char *folder, const char *file, const char *text)
 		     0;
 }
 
-/* The first error of several steps, each of which is done whatever became of the others. */
+/* The first error of several steps. Each step is done, even after another one has failed. */
 static void note_error(int *first, int err)
 {
 	if (!*first)
@@ -59,7 +59,7 @@ int cmd_reset(void)
 	note_error(&err, reset_actors());
 	note_error(&err, cmd_write("", "current_tracer", "nop"));
 	for_each_registered (f, ctl_files)
-		/* What one CPU's file takes, that of all CPUs takes as well. */
+		/* The file of all CPUs takes the same text as one CPU's file. */
 		if (f->at_boot && !strchr(f->path, '%'))
 			note_error(&err,
 				   cmd_write("", f->path + strlen(TRACING),

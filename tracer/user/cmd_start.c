@@ -35,7 +35,8 @@ static int make_instance(const char *folder, bool *made)
 struct start {
 	char folder[CMD_FOLDER]; /* "": the top level's */
 	bool made;		 /* its instance was not there */
-	/* What -e names, and the filters and triggers that -f and -R give to the last one. */
+	/* The events that -e names, and the filters and triggers that -f and -R give to the last
+	 * one. */
 	char events[LIST_MAX];
 	const char *event;
 	struct setting {
@@ -212,8 +213,8 @@ static int take_option(struct start *st, const char *option, const char *value)
 
 /* ---- The control files ---------------------------------------------------------- */
 
-/* In the order in which they are written. As trace-cmd: what is not asked for with -l and -n is
- * not filtered, and events that are not asked for are off. */
+/* In the order in which they are written. As trace-cmd: without -l and -n no function is filtered
+ * out, and events that are not asked for are off. */
 static const struct {
 	const char *file;
 	size_t text; /* LIST() */

@@ -155,7 +155,7 @@ static int list_left_out(struct sink *out)
 	return err ? err : show_file(out, "", "unpatchable_functions");
 }
 
-/* What `trace list` accepts: trace-cmd's letter, that of `trace start`, and the file. */
+/* The options of `trace list`: trace-cmd's letter, that of `trace start`, and the file. */
 static const struct {
 	const char *letter, *also, *file;
 	int (*show)(struct sink *out); /* instead of a file */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers that control files take: each file takes and refuses what Linux 6.1 does in that file,
- * which is what a run of this table there has shown. */
+/* Numbers that control files take: each file takes and refuses the same numbers as in Linux 6.1,
+ * where this table was run. */
 #include <kernel/ctl/ctl.h>
 #include <kernel/errno.h>
 #include <kernel/lib/format.h>
@@ -17,7 +17,7 @@ enum { DECIMAL, SWITCH, MASK, PIDS, SYSCTL, KINDS };
 
 static const struct {
 	const char *text;
-	long is[KINDS]; /* what the file shows then, or its error */
+	long is[KINDS]; /* the file's number then, or its error */
 } numbers[] = {
 	{ "0x1", { -EINVAL, -EINVAL, -EINVAL, 1, 1 } },
 	{ "0X2", { -EINVAL, -EINVAL, -EINVAL, 2, 1 } },
@@ -74,7 +74,7 @@ static const struct {
 	{ "/proc/sys/kernel/tracepoint_printk", "0", SYSCTL, true },
 };
 
-/* What the file shows now: a number that it took, or nothing, in a list of pids. */
+/* Does the file show the number that it took? A list of pids shows 0 as an empty list. */
 static bool number_is_shown(const char *path, long number)
 {
 	char text[32], expected[32];

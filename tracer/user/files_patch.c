@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Control files about patching: the strategy, the order log, what it shows. */
+/* Control files about patching: the strategy, the order log, and the check of its rules. */
 #include <tracer/core/tracer.h>
 
 #include <kernel/errno.h>

@@ -109,9 +109,9 @@ KTEST(files_pipe, "tracefs.trace_pipe_consumes")
 }
 
 /*
- * A task reads the header and ten lines. Then calls overwrite the whole buffer. The
- * lines, the numbers in [LOST] lines and the number in the last line must add up to
- * what the header announced.
+ * A task reads the header and ten lines. Then calls overwrite the whole buffer. The lines, the
+ * numbers in [LOST] lines and the number in the last line must add up to the number that the header
+ * announced.
  */
 KTEST(files_overwritten, "tracefs.trace_says_what_is_missing")
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Proves of what an instance is told to do, beside recording: triggers, lists of pids, snapshots
- * and its error_log are its own, change nothing else, and are gone when it is removed.
+ * Proves of an instance's settings beside recording: its triggers, lists of pids, snapshots and
+ * error_log are its own, change nothing else, and are gone when it is removed.
  */
 #include <tracer/testing.h>
 
@@ -319,7 +319,7 @@ KTEST(instances_snapshot, "instances.snapshot")
 	KEXPECT(t, !strncmp(text, "victim_call <-", 14));
 	trace_test_read("snapshot", text, sizeof(text), 7);
 	KEXPECT(t, strstr(text, "* Snapshot is freed *"));
-	/* Another size, and what is taken by a trigger on every CPU. */
+	/* Another size, and a snapshot that a trigger takes on every CPU. */
 	KEXPECT_EQ(t, put_instance_file("instances/a/buffer_size_kb", "64"), 0);
 	KEXPECT_EQ(t, ring_kb(a->spares, 0), 64);
 	KEXPECT_EQ(t,

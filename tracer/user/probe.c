@@ -136,9 +136,9 @@ static u64 longest_delay(void)
 }
 
 /*
- * Sites that waking a probe runs through, of those that are measured with: they
- * are left out of what is switched. A breakpoint there would be run into, and
- * what its trap takes is not time that the batch keeps anybody waiting.
+ * Sites that waking a probe runs through, of those that are measured with: the
+ * batch leaves them out. The probe would run into a breakpoint there, and the
+ * time of its trap is not time for which the batch keeps a task waiting.
  */
 static u32 *own_path;
 

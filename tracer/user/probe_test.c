@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Proves of the probe that it sees what it is for: `stop` keeps the task at the highest
- * priority waiting for as long as the batch is, and the strategies that stop no CPU do
- * not. Counted under -icount, where nothing else can delay a task.
+ * Proves of the probe that it sees delays: `stop` keeps the task at the highest priority waiting
+ * for as long as the batch is, and the strategies that stop no CPU do not. Counted under -icount,
+ * where nothing else can delay a task.
  */
 #include <boot/boot_info.h>
 #include <tracer/testing.h>
@@ -29,8 +29,8 @@ static u64 stall_with(struct ktest_run *t, const char *name)
 }
 
 /*
- * One CPU: with more, -icount lets the clock of each run on while others execute.
- * What is left without `stop` is the window of a chunk.
+ * One CPU: with more, -icount lets the clock of each run on while others execute. Without `stop`,
+ * the window of a chunk is the only delay.
  */
 KTEST(probe_stalls, "probe.only_stop_stalls_for_the_batch")
 {

@@ -15,7 +15,8 @@
 #include <tracer/graph/graph.h>
 #include <tracer/ring/ring_read.h>
 
-/* What may run. The sites of the victims are on for each of them, and for no other function. */
+/* The takers of calls and returns. The sites of the victims are on for each of them, and for no
+ * other function. */
 static const struct taker {
 	const char *name, *tracer, *profile, *stack, *depth;
 	void (*entry)(void);
@@ -90,7 +91,7 @@ static bool makes_calls(void)
 	return KWAIT(READ_ONCE(caller.calls) - now > 3);
 }
 
-/* ---- What is in the buffer ---- */
+/* ---- Contents of the buffer ---- */
 
 static bool is_outer(const struct ring_entry *e)
 {

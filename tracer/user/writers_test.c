@@ -195,7 +195,7 @@ static const struct writer {
 
 /* ---- Gates ---- */
 
-/* What closes or opens a gate by more than one file. */
+/* Gates that need more than one file to be closed or opened. */
 enum special { NONE, MASKED, PIDS, PAUSED, FULL, BUSY };
 
 static const struct gate {

@@ -33,7 +33,7 @@ byte view[CPUS] = OURS;	 /* trace_ops, as a CPU would load it now */
 byte on[TASKS] = NOWHERE; /* the CPU that runs the task */
 bool inside[TASKS];	 /* its pc is in a trampoline */
 bool taken[TASKS];	 /* a return of it is left with our ops */
-bool knows[TASKS];	 /* who runs the task next sees the store */
+bool knows[TASKS];	 /* the CPU that runs it next sees the store */
 bool marked[TASKS];
 bool freed;
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Strategy `breakpoint`, tracer/patch/patch_break.c: a breakpoint on the first unit,
- * then the tail, then the first unit, every CPU synchronised after each by an
- * interrupt that it takes when it can. Whoever meets the breakpoint does what
- * the new state says, and finds out from the vector that it is the tracer's.
+ * Strategy `breakpoint`, tracer/patch/patch_break.c: a breakpoint on the first unit, then the tail,
+ * then the first unit, every CPU synchronised after each by an interrupt that it takes when it can.
+ * A CPU that meets the breakpoint acts as the new state says, and finds out from the vector that it
+ * is the tracer's.
  *
  * With one of these it must fail:
  *	NO_SYNC		no step is followed by a sync
@@ -97,7 +97,7 @@ inline write_first()
 	sync_all(FIRST_STEP)
 }
 
-/* What all do once the first breakpoint is known is as the new state says. */
+/* Once the first breakpoint is known, all CPUs act as the new state says. */
 inline batch()
 {
 #if defined(TAIL_FIRST)

@@ -8,8 +8,8 @@
  *	LEAVE_ANYTIME	the CPU goes although it is counted on in a rendezvous
  *	NO_GONE		the next batch does not wait until the CPU has run its last site
  *
- * Given: RUNS of the site by each CPU, take_ipi(me), trap(), and who patches: a
- * process of its own, or CPU LEADER in lead().
+ * Given: RUNS of the site by each CPU, take_ipi(me), trap(), and the patching: by a process of its
+ * own, or by CPU LEADER in lead().
  */
 /* Where a task stands. */
 #define IDLE 0	 /* no task */
@@ -48,7 +48,7 @@ inline execute()
 #endif
 	fi;
 	atomic {
-		/* Once settled, only what the new state says happens. */
+		/* Once settled, each run acts as the new state says. */
 		assert(!settled || did == want); /* new */
 		did = 0;
 		pc = BEHIND
@@ -110,8 +110,9 @@ proctype let_out()
 
 /*
  * Runs of the site are bounded, so that a CPU ends up waiting for interrupts,
- * and whoever waits for it in vain is seen as an invalid end state. A task that
- * has its interrupts off has them off from the site's fixed part to its end.
+ * and a process that waits for it in vain is seen as an invalid end state. A
+ * task that has its interrupts off has them off from the site's fixed part to
+ * its end.
  */
 proctype cpu(byte me)
 {

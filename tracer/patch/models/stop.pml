@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Strategy `stop`: kernel/cpu/stop.c under tracer/patch/patch_stop.c, for an instruction
- * that takes two stores. Two batches, on and off again, so that what one leaves
- * behind meets the next.
+ * Strategy `stop`: kernel/cpu/stop.c under tracer/patch/patch_stop.c, for an instruction that takes
+ * two stores. Two batches, on and off again, so that the remains of one batch meet the next.
  *
  * With one of these it must fail:
  *	NO_SYNC		held CPUs leave without synchronising
@@ -83,7 +82,7 @@ inline stop_lead()
 	state = STOP_IDLE
 }
 
-/* Between two instructions of whatever CPU LEADER runs, which stays as it is. */
+/* Between two instructions of CPU LEADER's own run, which stays as it is. */
 inline lead()
 {
 	atomic { !turn -> turn = true };

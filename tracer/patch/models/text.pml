@@ -20,7 +20,7 @@
 #define ON 2
 #define BREAK 4
 
-/* Steps of a strategy that stops nobody, enum patch_step. */
+/* Steps of a strategy that stops no CPU, enum patch_step. */
 #define BREAK_STEP 1
 #define TAIL_STEP 2
 #define FIRST_STEP 4
@@ -38,8 +38,8 @@ bool ipi[CPUS];
 byte online = AT_FIRST; /* set of CPUs that answer interrupts */
 byte ready = AT_FIRST;	/* of those that may run sites */
 bool turn;		/* that of stop_cpus() or cpu_call(), online stands */
-byte batches;		/* done: on, and off again, so that what the first */
-#define BATCHES 2	/* leaves behind meets the second */
+byte batches;		/* done: on, and off again, so that the second */
+#define BATCHES 2	/* meets the remains of the first */
 
 byte others;		/* CPUs that were interrupted */
 byte u_, c_; /* loop counters, used inside d_step alone */
@@ -56,7 +56,7 @@ inline store(unit, value)
 	}
 }
 
-/* Stores before it are seen by whoever synchronises after it. */
+/* A CPU that synchronises after it sees the stores before it. */
 inline fence()
 {
 	d_step {
@@ -103,7 +103,7 @@ inline batch_begin()
 	}
 }
 
-/* It is declared done: nobody can fetch anything but its new text. */
+/* The batch is declared done: no CPU can fetch anything but its new text. */
 inline batch_end()
 {
 	d_step {

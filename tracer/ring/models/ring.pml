@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The trace buffer's protocol, tracer/ring/ring.h: a writer on its own CPU that fills
- * pages, and takes the oldest one back when there is no other. A reader on another CPU
- * that copies what is written. Whatever the reader keeps belongs to the page that it
- * asked for.
+ * The trace buffer's protocol, tracer/ring/ring.h: a writer on its own CPU that fills pages, and
+ * takes the oldest one back when there is no other. A reader on another CPU copies the slots that
+ * are written. All slots that the reader keeps belong to the page that it asked for.
  *
- * Memory is weak: stores wait in a buffer, and get into memory in any order, but for
- * those to one address. A fence waits until all stores before it are in memory. A store
- * with release gets there after all stores before it. What is stored later may overtake
- * it.
+ * Memory is weak: stores wait in a buffer, and get into memory in any order, but for those to one
+ * address. A fence waits until all stores before it are in memory. A store with release gets there
+ * after all stores before it. Later stores may overtake it.
  *
  * With one of these it must fail:
  *	NO_SLOT_FENCE	ring_cur may be seen before the slot (the trampoline's fence)
@@ -37,7 +35,7 @@
 
 byte memory[ADDRESSES];
 
-/* What the writer has stored, in its order, and memory has not got yet. */
+/* The writer's stores that memory has not got yet, in their order. */
 #define BUFFER 6
 byte to[BUFFER], what[BUFFER];
 bool after_all[BUFFER]; /* with release */
