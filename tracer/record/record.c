@@ -322,7 +322,7 @@ int record_resize(unsigned int n)
 	return err;
 }
 
-/* A tracer without a filter gets the new sites too. */
+/* All users of calls get the new sites too, unless their filter names the sites. */
 static void trace_new(void)
 {
 	static struct ctl_handle h; /* trace_mutex */

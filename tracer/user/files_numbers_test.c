@@ -124,7 +124,8 @@ KTEST(files_numbers, "tracefs.numbers")
 	trace_test_reset();
 }
 
-/* Lists of pids are alike but for one thing: those of events show nothing when they are empty. */
+/* Lists of pids are alike but for one thing: those of events are shown as an empty text when they
+ * are empty. */
 KTEST(files_pid_lists, "tracefs.lists_of_pids")
 {
 	static const char *const paths[] = { "set_ftrace_pid",
@@ -138,7 +139,7 @@ KTEST(files_pid_lists, "tracefs.lists_of_pids")
 		char text[32] = "";
 
 		KEXPECT(t, trace_test_says(paths[i], empty));
-		/* What a program has read, it may write back, when it could be read. */
+		/* `no pid`, the text of an empty list, cannot be written back. */
 		KEXPECT_EQ(t, trace_test_put(paths[i], "no pid"), -EINVAL);
 		KEXPECT_EQ(t, trace_test_put(paths[i], "3 5"), 0);
 		KEXPECT_EQ(t, trace_test_add(paths[i], "7 x"), -EINVAL);
