@@ -119,7 +119,7 @@ KTEST(clients_walk, "clients.each_goes_through_each_moment")
 	mutex_unlock(&trace_mutex);
 	KEXPECT_EQ(t, put("max_graph_depth", "0"), 0);
 	KEXPECT_EQ(t, needs_now(), before);
-	/* A second time, when nothing is left to do; and pages are counted after the test. */
+	/* A second time, when nothing is left to do. Pages are counted after the test. */
 	KEXPECT_EQ(t, ctl_rmdir(TRACING "instances/a", error, sizeof(error)),
 		   0);
 	KEXPECT_EQ(t, needs_now(), before);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Linux's options: how events are shown and which more is recorded beside them. Each is a file in
- * options/; trace_options shows and takes them all. Writers hold trace_mutex.
+ * options/, and trace_options shows and takes them all. Writers hold trace_mutex.
  */
 #ifndef TRACER_OPTIONS_H
 #define TRACER_OPTIONS_H
@@ -48,7 +48,7 @@
 	O(GRAPH_TAIL, "funcgraph-tail", OFF, TOP)                                              \
 	/* how many calls of the task were too deep */                                         \
 	O(GRAPH_OVERRUN, "funcgraph-overrun", OFF, TOP)                                        \
-	/* What is recorded: */                                                                \
+	/* Contents of a recording: */                                                         \
 	O(GRAPH_IRQS, "funcgraph-irqs", ON, TOP) /* function_graph: calls of interrupts */     \
 	O(SLEEP_TIME, "sleep-time", ON, TOP) /* time in which the task did not run */          \
 	/* profiler: time in the functions that were called */                                 \
@@ -80,7 +80,7 @@ extern const u32 trace_options_at_boot;
 
 /* Is there an option of that name, with or without no? */
 bool trace_option_exists(const char *name);
-/* The i-th option's name; NULL: there are no more. */
+/* The i-th option's name. NULL: there are no more. */
 const char *trace_option_name(unsigned int i);
 /* As they were at boot. Context: trace_mutex held. */
 void trace_options_reset(void);

@@ -280,7 +280,7 @@ KTEST(options_stack, "options.func_stack_trace")
 /* Each from one place: a call that comes again has the same return address. */
 static noinline notrace void call_victim_in_loop(unsigned int n)
 {
-	asm volatile("" : "+r"(n)); /* one loop, whatever n is */
+	asm volatile("" : "+r"(n)); /* one loop, for any n */
 	while (n--)
 		victim_call(n);
 }

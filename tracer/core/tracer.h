@@ -36,7 +36,7 @@ extern struct trace_ops trace_ops_ring;
  * nothing has changed. Context: a task, interrupts on, trace_mutex held.
  */
 
-/* A tracer by name, or NULL; any context. And the error that an instance has no such tracer. */
+/* A tracer by name, or NULL. Any context. And the error that an instance has no such tracer. */
 const struct tracer *trace_find(const char *name);
 int trace_unknown(struct ctl_handle *h, const struct trace_instance *in,
 		  const char *name);
@@ -56,8 +56,8 @@ struct patch_batch;
 int trace_patch_error(struct ctl_handle *h, const struct patch_batch *b,
 		      int err);
 
-/* Select a tracer by name; clears the buffer. -EINVAL: unknown. -EBUSY: trace_pipe is
- * being read. */
+/* Select a tracer by name, and clear the buffer. -EINVAL: unknown. -EBUSY: trace_pipe is being
+ * read. */
 int trace_select(struct ctl_handle *h, const char *name);
 
 /* So many more readers consume the instance's buffer, or fewer. Any task, trace_mutex not

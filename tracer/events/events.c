@@ -138,9 +138,9 @@ static bool put_record(const struct event *e, unsigned int nr, unsigned int i,
 }
 
 /*
- * There is a filter, or a list of pids, or a trigger, or option stacktrace; or the event is off
- * until a trigger switches it on, or another instance than the top level records it. Interrupts
- * are off, so all of them stay: event_set_filter(), event_triggers_install(), events_switch().
+ * There is a filter, or a list of pids, or a trigger, or option stacktrace, or the event is off
+ * until a trigger switches it on, or another instance than the top level records it. Interrupts are
+ * off, so all of them stay: event_set_filter(), event_triggers_install(), events_switch().
  */
 static noinline void event_special(const struct event *e, unsigned int nr,
 				   bool irqs_off, const void *record, u32 size)
@@ -290,9 +290,9 @@ bool events_apart(void)
 }
 
 /*
- * All events are, while any has a trigger, since that may switch tracing_on; and while another
- * instance than the top level records any, or has a trigger that needs its record, since records do
- * not begin in the ring then.
+ * All events are special while any has a trigger, since that may switch tracing_on, and while
+ * another instance than the top level records any, or has a trigger that needs its record, since
+ * records do not begin in the ring then.
  */
 static void set_special(struct event *e)
 {

@@ -23,7 +23,7 @@ PATCH_INDIRECT(trace_entry, trace_entry_call);
 PATCH_INDIRECT(trace_entry, trace_entry_choose);
 PATCH_INDIRECT(trace_entry, trace_entry_return);
 PATCH_INDIRECT(trace_entry, trace_entry_graph);
-/* Functions of ops. */
+/* These call the functions of ops. */
 PATCH_INDIRECT_OPEN(trace_entry_call);
 PATCH_INDIRECT_OPEN(trace_take_return);
 PATCH_INDIRECT_OPEN(trace_returned);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The work of live calls: trace_ops (arch/arch_trace.h) and its one owner. The tracer that is
- * selected uses it. Tests, the lab and measurements borrow it meanwhile, and give it back. Nothing
- * else stores to trace_ops.
+ * trace_ops (arch/arch_trace.h), by which live calls do their work, and its one owner. The tracer
+ * that is selected uses it. Tests, the lab and measurements borrow it meanwhile, and give it back.
+ * Nothing else stores to trace_ops.
  */
 #ifndef TRACER_OPS_H
 #define TRACER_OPS_H

@@ -37,8 +37,8 @@ int record_resize(unsigned int n);
 #define RECORD_PROBES 16 /* places where one call may be recorded */
 
 /*
- * While tests run the daemon only does what they tell it, so that their counts stand
- * still. A test of the daemon plants this.
+ * While tests run, the daemon acts only when they tell it to, so that their counts stand still. A
+ * test of the daemon plants this.
  */
 FAULT_DECLARE(record_in_tests);
 

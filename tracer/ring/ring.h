@@ -18,10 +18,10 @@
  *	ring.head	writer, after the page's reader, before the page's header
  *			header (release)	(acquire)
  *
- * Most slots are function events. The other kinds (arch/ring_event.h) are: a task
- * began to run; the clock's base moved; a marker, whose text is in the slots behind
- * it; a function's return, whose duration may be in the slot behind it; an event's record. The
- * first two are no entries, and the others are one entry each.
+ * Most slots are function events. The other kinds (arch/ring_event.h) are: a task that began to
+ * run, a new base of the clock, a marker (its text is in the slots behind it), a function's return
+ * (its duration may be in the slot behind it), and an event's record. The first two are no entries,
+ * and the others are one entry each.
  *
  * Always: written = read + overwritten + dropped + held.
  */
@@ -35,14 +35,14 @@
 #include <kernel/lock/mutex.h>
 #include <tracer/ring/ring_format.h>
 
-/* A call that came again, only counted: offsets from _text; the last time by the ring's clock, low
- * word first. */
+/* A call that came again, only counted: offsets from _text, and the last time by the ring's clock,
+ * low word first. */
 struct ring_repeats {
 	u32 ip, parent, count, last[2];
 };
 
-/* A CPU goes over from a task to the next; or the task that runs wakes the next, which will run
- * on next_cpu. As in Linux; a state is a place in RING_STATES. */
+/* A CPU goes over from a task to the next, or the task that runs wakes the next, which will run on
+ * next_cpu. As in Linux. A state is a place in RING_STATES. */
 struct ring_switch {
 	u32 prev_pid, next_pid, next_cpu;
 	u8 prev_prio, prev_state, next_prio, next_state;
@@ -98,7 +98,7 @@ extern struct ring rings[MAX_CPUS];
 extern struct ring ring_spares[MAX_CPUS];
 
 /*
- * Which calls and returns C code records, where the rings of the top level record: none; all;
+ * Which calls and returns C code records, where the rings of the top level record: none, all, or
  * those that triggers and lists of pids let pass. Under trace_mutex. One store begins and ends it
  * on all CPUs at once: a task that goes over to another CPU, which has not heard of ring_record(),
  * must not leave out a call in between. So it is open only while all of them have.

@@ -23,7 +23,7 @@ struct trace_graph {
 	bool begun;
 	s32 pid;	   /* the task whose calls came last; once begun */
 	unsigned int open; /* the depth at which the next comment stands */
-	/* The function whose brace is open at each depth; 0: none was shown. */
+	/* The function whose brace is open at each depth. 0: none was shown. */
 	unsigned long ip[TASK_RETURNS];
 };
 
@@ -41,7 +41,7 @@ struct trace_iter {
 	u64 shown; /* entries that a line has shown */
 	/* Entries outside of this time are passed over. */
 	u64 from, until;
-	/* Of the format of latency tracers: is it in use; which latency; where in the record
+	/* Of the format of latency tracers: is it in use, which latency, and where in the record
 	 * the mark of the line stands that was shown last. */
 	bool latency_format;
 	struct latency latency;
@@ -62,13 +62,13 @@ void trace_iter_close(struct trace_iter *it);
 /* Begin anew, with all that is there now, on the CPUs of mask alone. Any context. */
 void trace_iter_restart(struct trace_iter *it, cpumask_t mask);
 
-/* The oldest entry that has not been passed; NULL: none (now). */
+/* The oldest entry that has not been passed. NULL: there is none now. */
 const struct ring_entry *trace_iter_peek(struct trace_iter *it);
 /* The same for a reader that prints it: a call and its return that make one line are
  * one entry (ring_cursor_join()). */
 const struct ring_entry *trace_iter_peek_line(struct trace_iter *it);
-/* Pass the entry that peek has shown. trace_iter_consume() also takes it out of the
- * ring; false: another reader was faster, so this one must not print it. */
+/* Pass the entry that peek has shown. trace_iter_consume() also takes it out of the ring. False:
+ * another reader was faster, so this one must not print it. */
 void trace_iter_next(struct trace_iter *it);
 bool trace_iter_consume(struct trace_iter *it);
 
@@ -92,7 +92,7 @@ void trace_line(struct seq *s, struct trace_iter *it,
  * if the format in use shows how long it took until the next one. */
 void trace_line_mark(struct seq *s, struct trace_iter *it, u64 clock);
 
-/* The name of the function that contains address `at`; if none does, addr as a number. */
+/* The name of the function that contains address `at`. If none does, addr as a number. */
 void trace_function(struct seq *s, unsigned long addr, unsigned long at);
 /* A stack: a line that says so, and a line for each call. */
 void trace_stack(struct seq *s, const struct trace_instance *in,
@@ -116,8 +116,8 @@ char trace_mark(u64 ns);
 void trace_flags(struct seq *s, u32 context);
 /* "12.345 us  ": microseconds, with as many of three digits more as make it seven. */
 void trace_duration(struct seq *s, u64 ns);
-/* ring_when() in the unit of an instance's clock: nanoseconds, hundredths of a second, or a number;
- * and that as trace_line() shows it. */
+/* ring_when() in the unit of an instance's clock: nanoseconds, hundredths of a second, or a number.
+ * trace_time() shows it as trace_line() does. */
 u64 trace_stamp(const struct trace_instance *in, u64 when);
 void trace_time(struct seq *s, const struct trace_instance *in, u64 when);
 

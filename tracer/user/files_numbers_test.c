@@ -124,8 +124,7 @@ KTEST(files_numbers, "tracefs.numbers")
 	trace_test_reset();
 }
 
-/* Lists of pids are alike but for one thing: those of events are shown as an empty text when they
- * are empty. */
+/* Lists of pids are alike but for one thing: an empty list of events is shown as an empty text. */
 KTEST(files_pid_lists, "tracefs.lists_of_pids")
 {
 	static const char *const paths[] = { "set_ftrace_pid",

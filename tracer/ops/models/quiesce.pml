@@ -4,11 +4,10 @@
  * task has been seen where it cannot have them, then they are freed. A task that uses
  * freed ops is the mistake that this is about (H16).
  *
- * A task calls traced functions. It loads trace_ops in the trampoline, may be preempted
- * there for any time, uses what it has loaded, and may leave its return address with the
- * ops until the function returns. A CPU sees a store of another CPU late, but at the
- * latest when it takes that CPU's interrupt, or takes over a task from a CPU that had
- * seen it (the run queue's lock).
+ * A task calls traced functions. It loads trace_ops in the trampoline, may be preempted there for
+ * any time, uses the ops that it has loaded, and may leave its return address with the ops until
+ * the function returns. A CPU sees a store of another CPU late, but at the latest when it takes
+ * that CPU's interrupt, or takes over a task from a CPU that had seen it (the run queue's lock).
  *
  * With one of these it must fail:
  *	NO_QUIESCE	the ops are freed at once

@@ -27,8 +27,8 @@
 #define WORD_STEP 8
 
 byte latest[UNITS];	/* value stored last */
-byte text[UNITS];	/* what a CPU that synchronises now may get */
-byte may[CPUS * UNITS]; /* what a fetch may return, for each CPU */
+byte text[UNITS];	/* value that a CPU may get if it synchronises now */
+byte may[CPUS * UNITS]; /* values that a fetch may return, for each CPU */
 byte want = OFF;	/* the batch's new state */
 bool settled;		/* all CPUs know that nothing older than want is left */
 
