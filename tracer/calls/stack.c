@@ -49,7 +49,7 @@ static void stack_unlock(void)
 	__atomic_store_n(&busy, 0, __ATOMIC_RELEASE);
 }
 
-/* Walks the stack from here, and keeps the function that ip is in and all its callers. */
+/* Walks the stack from here, and keeps the function that ip is in and its callers. */
 static void note_deepest(unsigned long ip, unsigned long top)
 {
 	struct unwind u;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Proves of instances: each records its own functions, events and markers, as often as the test has
- * made them happen, and nothing else, settings of one change no other, making, removing and running
+ * made them happen, and nothing else. Settings of one change no other. Making, removing and running
  * out of memory leave nothing behind.
  */
 #include <tracer/testing.h>

@@ -77,7 +77,7 @@ void triggers_after(const struct trigger *t, bool irqs_off)
 		command_do(&t->c, ip, false, irqs_off);
 }
 
-/* ---- Questions of others ----------------------------------------------------------- */
+/* ---- Queries ----------------------------------------------------------- */
 
 bool triggers_switch(const struct event *e, const struct trace_instance *in)
 {

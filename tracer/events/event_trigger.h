@@ -38,7 +38,7 @@ bool event_triggers_switch(const struct event *e,
 			   const struct trace_instance *in);
 
 /*
- * The event has happened, with this record: run the triggers that act before it is recorded, and
+ * The event has happened, with this record: run the triggers that act before it is recorded, or
  * those that act after. Interrupts off. No site.
  */
 void event_triggers_before(const struct event *e, const void *record,

@@ -127,8 +127,8 @@ static void note_seen(struct lab_map *m, unsigned long pc, unsigned int delay)
 	m->times[at] = min(m->times[at] + 1, 255);
 }
 
-/* The address is in the code before the victim's boundaries, and no farther than a delay's loop
- * from another one. */
+/* The address is in the code before the victim's boundaries, and no farther from `other` than a
+ * delay's loop. */
 static bool in_loop(const struct lab_victim *v, unsigned long pc,
 		    unsigned long other)
 {

@@ -66,8 +66,8 @@ static void keep_end(void)
 
 /* ---- One latency ------------------------------------------------------------------------ */
 
-/* The first function of a task or a CPU has no caller: it stands as its own. False: not
- * recorded. */
+/* The first function of a task or a CPU has no known caller: it is recorded as its own caller.
+ * False: not recorded. */
 static bool write_call(unsigned long ip, unsigned long parent)
 {
 	if (parent - (unsigned long)_text >= (unsigned long)(_etext - _text))

@@ -136,9 +136,9 @@ static u64 longest_delay(void)
 }
 
 /*
- * Sites that waking a probe runs through, of those that are measured with: the
- * batch leaves them out. The probe would run into a breakpoint there, and the
- * time of its trap is not time for which the batch keeps a task waiting.
+ * The measured sites that the wake-up of a probe runs through: the batch leaves
+ * them out. The probe would run into a breakpoint there, and the time of its
+ * trap is not time for which the batch keeps a task waiting.
  */
 static u32 *own_path;
 
