@@ -221,9 +221,8 @@ static void show_as(struct seq *s, const char *format, size_t len, s64 v)
 
 /* One {...} of a template. */
 struct piece {
-	const struct event_field *field,
-		*less;	    /* less: subtracted from it */
-	const char *format; /* NULL: the kind's own */
+	const struct event_field *field, *less; /* less: subtracted from it */
+	const char *format;			/* NULL: the kind's own */
 	size_t format_len;
 	char index;	 /* of EVENT_CALLERS, EVENT_BYTES: a digit */
 	const char *end; /* behind it */

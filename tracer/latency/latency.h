@@ -21,7 +21,7 @@ struct task;
 #define LATENCY_IRQS 1u	   /* sections with interrupts off */
 #define LATENCY_PREEMPT 2u /* sections with preemption off */
 #define LATENCY_WAKEUP                                                         \
-	4u /* of tasks that are more urgent than their CPU's task */
+	4u	      /* of tasks that are more urgent than their CPU's task */
 #define LATENCY_RT 8u /* ... and of at least LATENCY_RT_PRIO */
 #define LATENCY_RT_PRIO PRIO_HIGH
 
