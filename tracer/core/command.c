@@ -7,7 +7,7 @@
 #include <kernel/lib/string.h>
 #include <kernel/lock/mutex.h>
 #include <kernel/mm/kmalloc.h>
-#include <tracer/core/event.h>
+#include <tracer/base/event.h>
 #include <tracer/ring/ring_internal.h>
 #include <tracer/ring/ring_more.h>
 #include <tracer/core/tracer.h>

@@ -10,7 +10,7 @@
 #include <kernel/mm/kmalloc.h>
 #include <tracer/core/client.h>
 #include <tracer/core/command.h>
-#include <tracer/core/event.h>
+#include <tracer/base/event.h>
 #include <tracer/core/filter.h>
 #include <tracer/ops/ops.h>
 #include <tracer/sites/sites.h>

@@ -8,7 +8,7 @@
 
 #include <arch/jump_label.h>
 #include <kernel/ctl/ctl.h>
-#include <tracer/core/event.h>
+#include <tracer/base/event.h>
 #include <tracer/events/fields.h>
 #include <tracer/core/instances.h>
 

@@ -25,7 +25,7 @@
 #include <tracer/sites/kept_off.h>
 #include <tracer/sites/sites.h>
 #include <tracer/core/calls.h>
-#include <tracer/core/event.h>
+#include <tracer/base/event.h>
 #include <tracer/core/filter.h>
 
 #define CALLS 10000u

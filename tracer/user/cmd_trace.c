@@ -17,7 +17,7 @@
 #include <tracer/sites/sites.h>
 #include <tracer/ring/ring_control.h>
 #include <tracer/core/options.h>
-#include <tracer/core/event.h>
+#include <tracer/base/event.h>
 
 static int show_file(struct sink *out, const char *folder, const char *file)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* An event, as core knows it: commands and triggers switch events (tracer/events/events.h). */
+/* An event, as rooms below its own know it: commands and triggers switch events
+ * (tracer/events/events.h). */
 #ifndef TRACER_EVENT_H
 #define TRACER_EVENT_H
 
