@@ -53,6 +53,10 @@ VARIANTS = {k.folder: k for k in (
 EVERY_KERNEL = [*ARCHES, *VARIANTS]
 
 
+# The output of each make that a test ran.
+MAKES = ROOT / "build" / "makes.log"
+
+
 def heed_signals() -> None:
     """For a program that a test starts (preexec_fn): Ctrl-C and a hangup end it, also where
     whoever started the tests ignores them, as a shell's background or nohup does."""
@@ -93,6 +97,8 @@ def make(*args: str, check: bool = True) -> subprocess.CompletedProcess:
                if not k.startswith(("MAKE", "MFLAGS")) and k not in VARIABLES}
         done = subprocess.run(["make", "-j2", *args], cwd=ROOT, text=True,
                               capture_output=True, env=env)
+        with open(MAKES, "a") as log:
+            log.write(f"{time.strftime('%T')} make {' '.join(args)}\n{done.stdout}")
     if check:
         assert done.returncode == 0, done.stdout + done.stderr
     return done
@@ -102,13 +108,18 @@ _images: dict[str, Image] = {}
 
 
 def built(arch: str) -> Image:
-    """The architecture's kernel, made at most once in this worker."""
+    """The architecture's kernel, made at most once in this worker. It stays as it was then: a
+    test that makes it anew, from other text, would fail those behind it."""
     kernel = arch if isinstance(arch, Kernel) else Kernel(arch)
     if kernel.folder not in _images:
         make(f"ARCH={arch}", *kernel.variables, "all")
         _images[kernel.folder] = Image(
             arch, ROOT / "build" / kernel.folder / "nopl.elf")
-    return _images[kernel.folder]
+    image = _images[kernel.folder]
+    changed = image.path.stat().st_mtime_ns
+    assert changed == image.made_at, \
+        f"{image.path} was made anew at {time.ctime(changed / 1e9)}: see {MAKES}"
+    return image
 
 
 @pytest.fixture(params=ARCHES)

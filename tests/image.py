@@ -44,6 +44,7 @@ class Image:
 
     def __init__(self, arch: str, path: Path):
         self.arch, self.path = arch, Path(path)
+        self.made_at = self.path.stat().st_mtime_ns
         self.data = self.path.read_bytes()
         self.bits = 64 if self.data[4] == 2 else 32
         self.order = ">" if self.data[5] == 2 else "<"  # for struct
