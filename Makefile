@@ -67,13 +67,12 @@ endif
 
 # Every way of building that differs from the port's default has its own folder.
 variant := $(if $(filter big,$(ENDIAN)),-big)$(\
-	)$(if $(filter-out $(firstword $(SITES_CHOICES)),$(SITES)),-$(SITES))$(\
+	)$(if $(filter-out $(firstword $(SITES_CHOICES)),$(SITES)),-$(SITES))
 record_variant := $(if $(filter-out link,$(RECORD)),-$(RECORD))
 less := $(if $(without),-without-$(subst $(space),-,$(without)))
 O ?= build/$(ARCH)$(variant)$(record_variant)$(less)
 # Neither who records the sites makes a difference to object files, but to the stub's, nor do
-# rooms that are left out. So all
-# others stand once, in this folder.
+# rooms that are left out. So all others stand once, in this folder.
 by_any_recorder := $(if $(filter file,$(origin O)),build/$(ARCH)$(variant),$(O))
 own_srcs := $(if $(filter runtime,$(RECORD)),arch/$(ARCH)/trampoline.S)
 host := build/host

@@ -62,6 +62,15 @@ def test_nothing_is_left_out():
     assert {v for v in known - set(ALL) if not refusal(v)} == set()
 
 
+@pytest.mark.parametrize("arch", ARCHES)
+def test_each_has_its_own_folder(arch):
+    """A variant is built beside the others, never over one."""
+    every = [v for v in ALL if v.arch == arch and possible(v)]
+    folders = [v.elf().parent for v in every]
+    assert len(set(folders)) == len(every) > 4, folders
+    assert folders[0] == ROOT / "build" / arch
+
+
 def lab_holds(variant) -> None:
     """Each strategy switches the compiler's sites, and the trampolines."""
     # A glob for the two names that are looked for below.
