@@ -12,6 +12,8 @@
 #include <kernel/time.h>
 
 #define NEVER (~0ull)
+/* 36 years. The fastest clock that time_init() takes counts less than 2^64 ticks meanwhile. */
+#define NS_MOST (1ull << 60)
 
 /* ticks * mult >> shift, mult below 2^32 and as large as fits, shift <= 32. */
 struct ratio {
@@ -53,7 +55,7 @@ notrace u64 clock_delta_to_ns(u64 ticks)
 
 notrace u64 ns_to_clock_delta(u64 ns)
 {
-	return ratio_apply(&from_ns, ns) + 1;
+	return ratio_apply(&from_ns, min(ns, NS_MOST)) + 1;
 }
 
 /* A clock of before the start counts as the start. */
