@@ -16,6 +16,7 @@
 #include <kernel/lock/mutex.h>
 #include <kernel/sched/balance.h>
 #include <kernel/sched/sched.h>
+#include <kernel/test/fault.h>
 #include <kernel/mm/page.h>
 #include <kernel/mm/kmalloc.h>
 
@@ -297,14 +298,24 @@ void task_kill_current(enum task_signal signal)
 	task_die(-EFAULT, signal);
 }
 
+FAULT(task_bury_late, "a buried task is dead, and its joiners wait to be woken");
+
 /* The task is off its CPU and on no queue, so nothing can run it again. */
 void task_bury(struct task *t)
 {
+	irq_state_t state = irq_save();
+
 	note_killed(t, SIGNAL_KILL);
 	t->exit_code = -EFAULT;
 	forget_waits(t);
+	/* As if this CPU used its stack: task_join() frees the task only afterwards. */
+	t->on_cpu = true;
 	sched_set_state(t, TASK_DEAD);
+	while (fault_happens(&fault_task_bury_late))
+		arch_cpu_relax();
 	wake_all(&t->exit_wait);
+	__atomic_store_n(&t->on_cpu, false, __ATOMIC_RELEASE);
+	irq_restore(state);
 }
 
 void task_exit(int code)

@@ -5,6 +5,7 @@
  */
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
+#include <kernel/test/fault.h>
 #include <kernel/test/ktest.h>
 #include <kernel/image/symbols.h>
 #include <kernel/sched/hold.h>
@@ -12,6 +13,8 @@
 #include <kernel/sched/task_list.h>
 #include <kernel/time.h>
 #include <kernel/sched/balance.h>
+
+FAULT_DECLARE(task_bury_late);
 
 static void exit_with(void *arg)
 {
@@ -179,6 +182,49 @@ KTEST(task_bury, "task.bury")
 	KEXPECT(t, task_wait_held(s, KWAIT_NS));
 	task_bury(s);
 	KEXPECT_EQ(t, task_join(s), -EFAULT);
+}
+
+static bool joined;
+
+static void bury_other(void *arg)
+{
+	task_bury(arg);
+}
+
+static void join_other(void *arg)
+{
+	struct task *s = arg;
+
+	while (READ_ONCE(s->state) != TASK_DEAD)
+		task_sleep(NSEC_PER_MSEC);
+	task_join(s);
+	WRITE_ONCE(joined, true);
+}
+
+/* While its joiners are woken, another task that joins it must not free it. */
+KTEST(task_bury_joined, "task.bury_joined")
+{
+	struct task *s, *burier, *joiner;
+
+	KNEED_TWO(t);
+	s = task_create_expendable("bury-me", PRIO_LOW, ~0u, hold_me, NULL);
+	KASSERT(t, s);
+	task_hold(s, 0, ~0ul);
+	KEXPECT(t, task_wait_held(s, KWAIT_NS));
+	joined = false;
+	task_set_affinity(current_task(), 1u << 0);
+	joiner = task_create("joiner", PRIO_NORMAL, 1u << 0, join_other, s);
+	fault_plant(&fault_task_bury_late, 1);
+	burier = task_create("burier", PRIO_NORMAL, 1u << 1, bury_other, s);
+	KEXPECT(t, burier && KWAIT(READ_ONCE(fault_task_bury_late.times)));
+	task_sleep(20 * NSEC_PER_MSEC);
+	KEXPECT(t, !READ_ONCE(joined));
+	fault_plant(&fault_task_bury_late, 0);
+	KASSERT(t, burier && joiner);
+	KEXPECT_EQ(t, task_join(burier), 0);
+	KEXPECT_EQ(t, task_join(joiner), 0);
+	KEXPECT(t, joined);
+	task_set_affinity(current_task(), ~0u);
 }
 
 static struct wait_queue bury_wait = WAIT_QUEUE_INIT(bury_wait);
