@@ -5,6 +5,7 @@
  */
 #include <tracer/testing.h>
 #include <kernel/ctl/ctl.h>
+#include <kernel/test/fault.h>
 #include <kernel/mm/kmalloc.h>
 #include <tracer/core/comm.h>
 #include <tracer/ring/ring_control.h>
@@ -148,6 +149,38 @@ KTEST(files_overwritten, "tracefs.trace_says_what_is_missing")
 	KEXPECT_EQ(t, announced, 600);
 	KEXPECT(t, missing > 0);
 	KEXPECT_EQ(t, accounted + missing, announced);
+	task_set_affinity(current_task(), ~0u);
+	trace_test_size(kb);
+	trace_test_reset();
+}
+
+FAULT_DECLARE(pipe_beaten);
+
+/* Another reader takes all entries in front of a reader that has found how many are lost. */
+KTEST(files_pipe_beaten, "tracefs.trace_pipe_beaten_by_another")
+{
+	unsigned long kb = ring_kb(rings, 0);
+	struct ctl_handle *h;
+	char line[CTL_RECORD + 1];
+	ssize_t n;
+
+	task_set_affinity(current_task(), 1u << cpu_index());
+	trace_test_put("buffer_size_kb", "8");
+	trace_test_victim();
+	KASSERT(t, !ctl_open("/sys/kernel/tracing/trace_pipe", false, false, &h));
+	h->nonblock = true;
+	for (unsigned int c = 0; c < 10000; c++)
+		victim_call(c);
+	fault_plant(&fault_pipe_beaten, 1);
+	KEXPECT_EQ(t, ctl_read(h, line, CTL_RECORD), -EAGAIN);
+	fault_plant(&fault_pipe_beaten, 0);
+	victim_call(1);
+	n = ctl_read(h, line, CTL_RECORD);
+	KASSERT(t, n > 0);
+	line[n] = '\0';
+	KEXPECT(t, strstr(line, "[LOST "));
+	KEXPECT(t, strstr(line, "victim_call"));
+	ctl_abandon(h);
 	task_set_affinity(current_task(), ~0u);
 	trace_test_size(kb);
 	trace_test_reset();
