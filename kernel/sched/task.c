@@ -298,7 +298,8 @@ void task_kill_current(enum task_signal signal)
 	task_die(-EFAULT, signal);
 }
 
-FAULT(task_bury_late, "a buried task is dead, and its joiners wait to be woken");
+FAULT(task_bury_late,
+      "a buried task is dead, and its joiners wait to be woken");
 
 /* The task is off its CPU and on no queue, so nothing can run it again. */
 void task_bury(struct task *t)

@@ -7,6 +7,7 @@
 #include <kernel/ctl/ctl.h>
 #include <kernel/errno.h>
 #include <kernel/shell/shell_internal.h>
+#include <kernel/lib/sort.h>
 #include <kernel/lib/string.h>
 #include <kernel/lib/format.h>
 #include <kernel/sched/task.h>
@@ -50,20 +51,11 @@ static bool snapshot_one(struct task *t, void *arg)
 	return true;
 }
 
-static void sort_by_pid(struct task_rows *s)
+static bool pid_comes_first(const void *a, const void *b)
 {
-	struct task_row one;
-	unsigned int j;
+	const struct task_row *x = a, *y = b;
 
-	for (unsigned int i = 1; i < s->nr; i++) {
-		one = s->row[i];
-		for (j = i; j && (s->row[j - 1].pid > one.pid ||
-				  (s->row[j - 1].pid == one.pid &&
-				   s->row[j - 1].cpu > one.cpu));
-		     j--)
-			s->row[j] = s->row[j - 1];
-		s->row[j] = one;
-	}
+	return x->pid != y->pid ? x->pid < y->pid : x->cpu < y->cpu;
 }
 
 /* All tasks now, by pid. NULL when out of memory. Freed with kfree(). */
@@ -76,7 +68,7 @@ static struct task_rows *snapshot_tasks(void)
 		return NULL;
 	s->max = max;
 	task_for_each(snapshot_one, s);
-	sort_by_pid(s);
+	sort_rows(s->row, s->nr, sizeof(s->row[0]), pid_comes_first);
 	return s;
 }
 

@@ -6,11 +6,13 @@
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
 #include <kernel/image/symbols.h>
+#include <kernel/lib/sort.h>
 #include <kernel/lib/string.h>
 #include <kernel/lock/mutex.h>
 #include <kernel/mm/kmalloc.h>
 #include <kernel/patch_path.h>
 #include <kernel/time.h>
+#include <tracer/calls/variance.h>
 #include <tracer/core/calls.h>
 #include <tracer/core/client.h>
 #include <tracer/core/filter.h>
@@ -24,7 +26,7 @@
 /* Of one function on one CPU, which alone writes it. */
 struct count {
 	u64 hits, ns;
-	u64 square; /* of microseconds */
+	u64 squares; /* the sum of the squares of microseconds, 2^64 - 1 at most */
 };
 
 /* symbol_count of them for each CPU. NULL: nothing was counted. Written under trace_mutex,
@@ -82,8 +84,7 @@ static void profile_leave(const struct task_return *r, unsigned int depth)
 	if (!c)
 		return;
 	c->ns += ns;
-	ns /= NSEC_PER_USEC;
-	c->square += ns * ns;
+	add_square(&c->squares, ns / NSEC_PER_USEC);
 }
 
 static void profile_switched(struct task *prev, struct task *next, u64 away,
@@ -245,20 +246,10 @@ struct table {
 	struct row row[];
 };
 
-/* The one that took longest first. Shell's sort: a few hundred rows. */
-static void sort_rows(struct table *t)
+static bool took_longer(const void *a, const void *b)
 {
-	for (unsigned int gap = t->nr / 2; gap; gap /= 2)
-		for (unsigned int i = gap; i < t->nr; i++) {
-			struct row row = t->row[i];
-			unsigned int j = i;
-
-			for (; j >= gap &&
-			       t->row[j - gap].count.ns < row.count.ns;
-			     j -= gap)
-				t->row[j] = t->row[j - gap];
-			t->row[j] = row;
-		}
+	return ((const struct row *)a)->count.ns >
+	       ((const struct row *)b)->count.ns;
 }
 
 static int stat_open(struct ctl_handle *h)
@@ -277,7 +268,7 @@ static int stat_open(struct ctl_handle *h)
 			t->row[t->nr++] = (struct row){ i, c };
 	}
 	mutex_unlock(&trace_mutex);
-	sort_rows(t);
+	sort_rows(t->row, t->nr, sizeof(t->row[0]), took_longer);
 	h->priv = t;
 	return 0;
 }
@@ -293,22 +284,12 @@ static void put_us(struct seq *s, u64 ns)
 	trace_duration(s, ns);
 }
 
-/* The variance of a call's microseconds, as Linux computes it. */
-static u64 call_variance(const struct count *c)
-{
-	u64 us = c->ns / NSEC_PER_USEC;
-
-	if (c->hits < 2)
-		return 0;
-	return (c->hits * c->square - min(us * us, c->hits * c->square)) /
-	       (c->hits * (c->hits - 1));
-}
-
 static int stat_read(struct ctl_handle *h, struct seq *s)
 {
 	const struct table *t = h->priv;
 	const struct row *row;
 	struct symbol sym;
+	u64 variance;
 
 	if (h->pos > t->nr)
 		return 0;
@@ -325,7 +306,9 @@ static int stat_read(struct ctl_handle *h, struct seq *s)
 		   (unsigned long long)row->count.hits);
 	put_us(s, row->count.ns);
 	put_us(s, row->count.ns / max(row->count.hits, 1ull));
-	put_us(s, call_variance(&row->count) * NSEC_PER_USEC);
+	variance = call_variance(row->count.hits, row->count.ns / NSEC_PER_USEC,
+				 row->count.squares);
+	put_us(s, min(variance, ~0ull / NSEC_PER_USEC) * NSEC_PER_USEC);
 	seq_printf(s, "\n");
 	return 1;
 }

@@ -4,6 +4,7 @@
  * much time as the calls took by the clock. It changes nothing that the tracer records.
  */
 #include <tracer/testing.h>
+#include <tracer/calls/variance.h>
 
 #include <kernel/mm/kmalloc.h>
 #include <kernel/time.h>
@@ -195,4 +196,38 @@ KTEST(profile_graph_time, "profile.graph_time")
 	KEXPECT_EQ(t, profile_hits("victim_callback ", &us), 2);
 	KEXPECT(t, us >= 2000 - 2 && us <= real / NSEC_PER_USEC);
 	trace_test_reset();
+}
+
+/* The variance of n values, the first of them x, the second y, the third x again. */
+static u64 variance_of(u64 n, u64 x, u64 y)
+{
+	u64 squares = 0;
+
+	for (unsigned int i = 0; i < 2; i++) {
+		u64 one = 0;
+
+		add_square(&one, i ? y : x);
+		squares += one * (n / 2);
+	}
+	return call_variance(n, (x + y) * (n / 2), squares);
+}
+
+/* Where Linux's own products, n * squares and sum * sum, do not fit, too. */
+KTEST(profile_variance, "profile.variance")
+{
+	u64 squares = 0;
+
+	KEXPECT_EQ(t, call_variance(0, 0, 0), 0);
+	KEXPECT_EQ(t, call_variance(1, 5, 25), 0);
+	KEXPECT_EQ(t, call_variance(2, 5, 13), 0);  /* 2 and 3: 0.5 */
+	KEXPECT_EQ(t, call_variance(3, 10, 46), 6); /* 1, 3 and 6: 6.33 */
+	KEXPECT_EQ(t, variance_of(4, 10, 30), 133);
+	KEXPECT_EQ(t, variance_of(1 << 20, 100000, 300000), 10000009536);
+	KEXPECT_EQ(t, variance_of(1 << 30, 10, 30), 100);
+	add_square(&squares, 1ull << 31);
+	KEXPECT(t, squares == 1ull << 62);
+	add_square(&squares, 1ull << 32);
+	KEXPECT(t, squares == ~0ull);
+	add_square(&squares, 3);
+	KEXPECT(t, squares == ~0ull);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Proves of the trace options and of the lists of pids: each makes its own change, and no other. */
 #include <tracer/testing.h>
+#include <boot/boot_info.h>
 #include <kernel/image/symbols.h>
 #include <kernel/lib/bits.h>
 #include <kernel/lib/string.h>
@@ -163,6 +164,33 @@ static u64 entries_of_heirs(const char *file)
 	WRITE_ONCE(may_begin, true);
 	task_join(generation[0]);
 	return trace_test_written();
+}
+
+/* Instructions that it takes to write n pids, in the worst order for a sort by insertion. */
+static u64 cost_of_pids(struct ktest_run *t, unsigned int n)
+{
+	char *text = kmalloc(n * 6 + 1), *end = text;
+	u64 cost;
+
+	KEXPECT(t, text);
+	if (!text)
+		return 0;
+	for (unsigned int i = 0; i < n; i++)
+		end += scnprintf(end, 7, "%u ", 50000 + n - i);
+	cost = arch_instructions();
+	KEXPECT_EQ(t, trace_test_put("set_ftrace_notrace_pid", text), 0);
+	cost = arch_instructions() - cost;
+	kfree(text);
+	trace_test_put("set_ftrace_notrace_pid", "");
+	return cost;
+}
+
+/* Four times as many pids take less than six times as long: trace_mutex is held meanwhile. */
+KTEST(options_many_pids, "options.time_of_many_pids")
+{
+	if (!boot_info.icount)
+		KSKIP(t, "instructions are counted under -icount");
+	KEXPECT(t, cost_of_pids(t, 8000) < 6 * cost_of_pids(t, 2000));
 }
 
 KTEST(options_fork, "options.function_fork")

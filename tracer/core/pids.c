@@ -5,6 +5,7 @@
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
 #include <kernel/init.h>
+#include <kernel/lib/sort.h>
 #include <kernel/lib/string.h>
 #include <kernel/lock/mutex.h>
 #include <kernel/mm/kmalloc.h>
@@ -31,7 +32,8 @@ static unsigned int fork_option_of(enum pid_list kind)
 	return kind >= EVENTS_OF ? OPT_EVENT_FORK : OPT_FUNCTION_FORK;
 }
 
-static bool pids_hold(const struct pids *list, s32 pid)
+/* How many of a list's pids are below that one. */
+static unsigned int pids_below(const struct pids *list, s32 pid)
 {
 	unsigned int lo = 0, hi = list->nr;
 
@@ -43,7 +45,14 @@ static bool pids_hold(const struct pids *list, s32 pid)
 		else
 			hi = mid;
 	}
-	return lo < list->nr && list->pid[lo] == pid;
+	return lo;
+}
+
+static bool pids_hold(const struct pids *list, s32 pid)
+{
+	unsigned int i = pids_below(list, pid);
+
+	return i < list->nr && list->pid[i] == pid;
 }
 
 static always_inline bool pids_pass(enum pid_list of, enum pid_list not_of,
@@ -93,15 +102,21 @@ void pids_forget(const struct trace_instance *in)
 	}
 }
 
-static void insert_pid(struct pids *list, s32 pid)
+static bool is_lower_pid(const void *a, const void *b)
 {
-	unsigned int i;
+	return *(const s32 *)a < *(const s32 *)b;
+}
 
-	if (pids_hold(list, pid))
-		return;
-	for (i = list->nr++; i && list->pid[i - 1] > pid; i--)
-		list->pid[i] = list->pid[i - 1];
-	list->pid[i] = pid;
+/* Put the pids of a list in order, each once. */
+static void settle_pids(struct pids *list)
+{
+	unsigned int n = 0;
+
+	sort_rows(list->pid, list->nr, sizeof(list->pid[0]), is_lower_pid);
+	for (unsigned int i = 0; i < list->nr; i++)
+		if (!n || list->pid[n - 1] != list->pid[i])
+			list->pid[n++] = list->pid[i];
+	list->nr = n;
 }
 
 /* ---- Options function-fork and event-fork ---------------------------------------- */
@@ -126,6 +141,34 @@ static bool has_ended(s32 pid)
 	return searched >= 0 && pid <= task_last_pid();
 }
 
+/* A copy of the list, in which each pid of a task that lives has its place, and others are -1. */
+struct living {
+	const struct pids *list;
+	struct pids *copy;
+};
+
+static bool note_living(struct task *t, void *arg)
+{
+	const struct living *l = arg;
+
+	if (pids_hold(l->list, t->pid))
+		l->copy->pid[pids_below(l->list, t->pid)] = t->pid;
+	return true;
+}
+
+/* Leave out the pids of tasks that have ended. The copy has room for all of the list. */
+static void copy_living(const struct pids *list, struct pids *copy)
+{
+	struct living l = { list, copy };
+	s32 last = task_last_pid();
+
+	memset(copy->pid, 0xff, list->nr * sizeof(s32));
+	task_for_each(note_living, &l);
+	for (unsigned int i = 0; i < list->nr; i++)
+		if (copy->pid[i] >= 0 || list->pid[i] > last)
+			copy->pid[copy->nr++] = list->pid[i];
+}
+
 /* If the list has the parent, another one that has the child as well, and lacks tasks that have
  * ended. The old one, which no CPU must read any more when it is freed, or NULL. */
 static struct pids *inherit_pids(struct pids **list, const struct task *parent,
@@ -141,10 +184,9 @@ static struct pids *inherit_pids(struct pids **list, const struct task *parent,
 		       child->name, child->pid, parent->name, parent->pid);
 		return NULL;
 	}
-	for (unsigned int i = 0; i < old->nr; i++)
-		if (!has_ended(old->pid[i]))
-			insert_pid(new, old->pid[i]);
-	insert_pid(new, child->pid);
+	copy_living(old, new);
+	new->pid[new->nr++] = child->pid;
+	settle_pids(new);
 	__atomic_store_n(list, new, __ATOMIC_RELEASE);
 	return old;
 }
@@ -214,8 +256,8 @@ static int parse_pids(struct ctl_handle *h, const struct pids *old, char *text,
 	*list = kzalloc(sizeof(**list) + most * sizeof(s32));
 	if (!*list)
 		return ctl_error(h, -ENOMEM, "out of memory");
-	for (unsigned int i = 0; old && i < old->nr; i++)
-		insert_pid(*list, old->pid[i]);
+	if (old)
+		memcpy(*list, old, sizeof(*old) + old->nr * sizeof(s32));
 	while ((word = ctl_word(&text))) {
 		if (parse_in_base(word, 0, &pid) || pid >> 31) {
 			kfree(*list);
@@ -224,8 +266,9 @@ static int parse_pids(struct ctl_handle *h, const struct pids *old, char *text,
 					 "'%.32s' is no pid; ps shows them",
 					 word);
 		}
-		insert_pid(*list, pid);
+		(*list)->pid[(*list)->nr++] = pid;
 	}
+	settle_pids(*list);
 	if ((*list)->nr)
 		return 0;
 	kfree(*list);

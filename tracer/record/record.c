@@ -33,6 +33,7 @@
 #include <kernel/patch_path.h>
 #include <kernel/printk.h>
 #include <kernel/cpu/stop.h>
+#include <kernel/lib/sort.h>
 #include <kernel/lib/string.h>
 #include <kernel/sched/task.h>
 #include <kernel/lock/mutex.h>
@@ -164,19 +165,10 @@ PATCH_INDIRECT(stop_lead, turn_change);
 PATCH_INDIRECT(stop_lead, turn_sync);
 PATCH_INDIRECT(stop_hold, turn_sync);
 
-static void sort_offsets(u32 *a, unsigned int n)
+static bool lies_below(const void *a, const void *b)
 {
-	unsigned int i, j;
-
-	for (i = 1; i < n; i++) {
-		u32 word = a[i];
-
-		for (j = i;
-		     j && (a[j - 1] & FOUND_OFFSET) > (word & FOUND_OFFSET);
-		     j--)
-			a[j] = a[j - 1];
-		a[j] = word;
-	}
+	return (*(const u32 *)a & FOUND_OFFSET) <
+	       (*(const u32 *)b & FOUND_OFFSET);
 }
 
 static void set_bit(u32 *bits, unsigned int i, bool on)
@@ -256,7 +248,7 @@ static void insert_found(struct turn *turn)
 	unsigned int n = turn->n;
 	u32 left = site_boot.failed + site_boot.skipped;
 
-	sort_offsets(turn->found, n);
+	sort_rows(turn->found, n, sizeof(turn->found[0]), lies_below);
 	add_found_sites(turn->found, n);
 	WRITE_ONCE(site_count, site_count + n);
 	site_words = (site_count + 31) / 32;

@@ -167,7 +167,8 @@ KTEST(files_pipe_beaten, "tracefs.trace_pipe_beaten_by_another")
 	task_set_affinity(current_task(), 1u << cpu_index());
 	trace_test_put("buffer_size_kb", "8");
 	trace_test_victim();
-	KASSERT(t, !ctl_open("/sys/kernel/tracing/trace_pipe", false, false, &h));
+	KASSERT(t,
+		!ctl_open("/sys/kernel/tracing/trace_pipe", false, false, &h));
 	h->nonblock = true;
 	for (unsigned int c = 0; c < 10000; c++)
 		victim_call(c);
