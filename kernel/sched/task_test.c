@@ -4,6 +4,7 @@
  * themselves, and can be held at an instruction and released.
  */
 #include <kernel/cpu/cpu.h>
+#include <kernel/cpu/hotplug.h>
 #include <kernel/errno.h>
 #include <kernel/test/fault.h>
 #include <kernel/test/ktest.h>
@@ -184,10 +185,12 @@ KTEST(task_bury, "task.bury")
 	KEXPECT_EQ(t, task_join(s), -EFAULT);
 }
 
-static bool joined;
+static bool bury_now, joined;
 
 static void bury_other(void *arg)
 {
+	while (!READ_ONCE(bury_now))
+		task_sleep(NSEC_PER_MSEC);
 	task_bury(arg);
 }
 
@@ -205,26 +208,39 @@ static void join_other(void *arg)
 KTEST(task_bury_joined, "task.bury_joined")
 {
 	struct task *s, *burier, *joiner;
+	cpumask_t here, others;
 
 	KNEED_TWO(t);
 	s = task_create_expendable("bury-me", PRIO_LOW, ~0u, hold_me, NULL);
 	KASSERT(t, s);
 	task_hold(s, 0, ~0ul);
 	KEXPECT(t, task_wait_held(s, KWAIT_NS));
-	joined = false;
-	task_set_affinity(current_task(), 1u << 0);
-	joiner = task_create("joiner", PRIO_NORMAL, 1u << 0, join_other, s);
-	fault_plant(&fault_task_bury_late, 1);
-	burier = task_create("burier", PRIO_NORMAL, 1u << 1, bury_other, s);
-	KEXPECT(t, burier && KWAIT(READ_ONCE(fault_task_bury_late.times)));
-	task_sleep(20 * NSEC_PER_MSEC);
-	KEXPECT(t, !READ_ONCE(joined));
-	fault_plant(&fault_task_bury_late, 0);
+	bury_now = joined = false;
+	burier = task_create("burier", PRIO_NORMAL, ~0u, bury_other, s);
+	joiner = task_create("joiner", PRIO_NORMAL, ~0u, join_other, s);
 	KASSERT(t, burier && joiner);
+	/* CPUs may come and go elsewhere. */
+	cpus_read_lock();
+	here = cpus_online & -cpus_online;
+	others = cpus_online & ~here;
+	if (others) {
+		task_set_affinity(current_task(), here);
+		task_set_affinity(joiner, here);
+		task_set_affinity(burier, others);
+		fault_plant(&fault_task_bury_late, 1);
+	}
+	WRITE_ONCE(bury_now, true);
+	if (others) {
+		KEXPECT(t, KWAIT(READ_ONCE(fault_task_bury_late.times)));
+		task_sleep(20 * NSEC_PER_MSEC);
+		KEXPECT(t, !READ_ONCE(joined));
+		fault_plant(&fault_task_bury_late, 0);
+		task_set_affinity(current_task(), ~0u);
+	}
+	cpus_read_unlock();
 	KEXPECT_EQ(t, task_join(burier), 0);
 	KEXPECT_EQ(t, task_join(joiner), 0);
 	KEXPECT(t, joined);
-	task_set_affinity(current_task(), ~0u);
 }
 
 static struct wait_queue bury_wait = WAIT_QUEUE_INIT(bury_wait);
