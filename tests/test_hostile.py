@@ -2,6 +2,7 @@
 """A guest that answers tools/tracefs with nonsense. Whatever it writes, a program that uses the
 mount gets an error soon, and tracefs neither ends, nor hangs, nor takes memory without end."""
 
+import ctypes
 import errno
 import mmap
 import os
@@ -44,6 +45,8 @@ class FakeGuest(threading.Thread):
         with open(memory, "r+b") as file:
             file.truncate(1 << 20)
             self.memory = mmap.mmap(file.fileno(), 0)
+        # Whole words: struct's functions store a byte at a time, and tracefs reads meanwhile.
+        self.words = (ctypes.c_uint32.__ctype_le__ * 8).from_buffer(self.memory, 16)
         self.replies, self.ends = replies, False
         self.flood, self.answered, self.flooded = False, 0, 0
         self.put(RING_SIZE, ring)
@@ -52,11 +55,11 @@ class FakeGuest(threading.Thread):
 
     def get(self, word: int) -> int:
         """A word of the mailbox."""
-        return struct.unpack_from("<I", self.memory, 16 + 4 * word)[0]
+        return self.words[word]
 
     def put(self, word: int, value: int) -> None:
         """Set one."""
-        struct.pack_into("<I", self.memory, 16 + 4 * word, value & 0xffffffff)
+        self.words[word] = value & 0xffffffff
 
     def send(self, message: bytes) -> None:
         """Put bytes into the ring of replies."""
