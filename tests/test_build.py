@@ -97,6 +97,13 @@ def test_second_make_does_nothing(arch):
     assert "CC" not in done.stdout and "LINK" not in done.stdout, done.stdout
 
 
+def test_a_kernel_made_anew_is_named(monkeypatch):
+    """What the tests have read of a kernel is no longer true of it then."""
+    monkeypatch.setattr(built(ANY), "made_at", 0)
+    with pytest.raises(AssertionError, match="nopl.elf was made anew at .*makes.log"):
+        built(ANY)
+
+
 def readme_lines() -> list[str]:
     """Lines of the README's indented and fenced blocks."""
     text = (ROOT / "README.md").read_text()
