@@ -1,33 +1,37 @@
 # SPDX-License-Identifier: MIT
 """Every architecture boots with 1, 2, 4 and 8 CPUs and passes its in-kernel
 tests, under -icount too, where an interrupt may come between any two
-instructions, and the boot line keeps its promises."""
+instructions, and the boot line keeps its promises. Of three of these six boots
+each commit has one."""
 
 import re
 import time
 import subprocess
 
 import pytest
-from conftest import ARCHES, FACTS, ROOT
+from conftest import ARCHES, FACTS, ROOT, one_of
 
 SITES = re.compile(
     r"^sites: (\d+) calls \+ (\d+) jumps = (\d+) patched \+ (\d+) skipped \+ (\d+) failed, "
     r"nop=(.+), (\d+) us, (\d+) ns/site$", re.M)
 
 
-@pytest.mark.parametrize("smp", [1, 2])
+SOME = one_of(["2", "4", "icount 1"])
+
+
+@pytest.mark.parametrize("smp", [1, 2] if "2" in SOME else [1])
 def test_kernel_tests(arch, smp, run_tool):
     done = run_tool("--arch", arch, "--smp", str(smp))
     assert done.returncode == 0, done.stdout
 
 
-@pytest.mark.parametrize("smp", [4, 8])
+@pytest.mark.parametrize("smp", [4, 8] if "4" in SOME else [8])
 def test_kernel_tests_of_many_cpus(arch, smp, run_tool, alone):
     done = run_tool("--arch", arch, "--smp", str(smp))
     assert done.returncode == 0, done.stdout
 
 
-@pytest.mark.parametrize("smp", [1, 2])
+@pytest.mark.parametrize("smp", [1, 2] if "icount 1" in SOME else [2])
 def test_kernel_tests_icount(arch, smp, run_tool):
     done = run_tool("--arch", arch, "--smp", str(smp), "--icount")
     assert done.returncode == 0, done.stdout

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 from lib import variants
-from conftest import ARCHES, FACTS, ROOT, make
+from conftest import ARCHES, FACTS, ROOT, make, one_of
 from guest import Guest
 from image import INFO
 from lib.qemu import Verdict
@@ -71,6 +71,17 @@ def test_each_has_its_own_folder(arch):
     assert folders[0] == ROOT / "build" / arch
 
 
+# In-kernel tests that meet the code of a site, of its trampolines, or the tables.
+OF_SITES = ("arch_trace* enabled* graph* nmi* ops* patch* record* returns* ring* sites* stop* "
+            "unwind*")
+# The kernels that run all in-kernel tests here: one of each port. Its default kernel runs
+# all in test_boot.py.
+WHOLE = [v for arch in ARCHES for v in one_of(
+    [v for v in ALL if v.arch == arch and v.record in ("link", "runtime") and possible(v)
+     and (v.sites, v.endian, v.record) !=
+     (variants.choices(arch)["sites"][0], "little", "link")])]
+
+
 def lab_holds(variant) -> None:
     """Each strategy switches the compiler's sites, and the trampolines."""
     # A glob for the two names that are looked for below.
@@ -84,11 +95,11 @@ def lab_holds(variant) -> None:
 
 @of("link")
 def test_front_end(variant):
-    """All in-kernel tests on 2 CPUs, which convert, switch and trace, and a task
-    held at each instruction of a site of its own while that is switched. The ports'
-    default kernels run all tests in test_boot.py."""
+    """In-kernel tests on 2 CPUs, which convert, switch and trace, and a task
+    held at each instruction of a site of its own while that is switched."""
     default = made(variant) == ROOT / "build" / variant.arch
-    done = variants.boot(variant, "sites*" if default else "")
+    done = variants.boot(variant, "sites*" if default else
+                         "" if variant in WHOLE else OF_SITES)
     assert done.verdict == Verdict.PASS, done.reason
     assert done.sites_boot == done.patched > 300
     assert done.skipped == done.failed == 0
@@ -138,10 +149,10 @@ def test_refused(variant, reason):
 
 @of("runtime")
 def test_runtime_recorder(variant):
-    """All in-kernel tests, then a boot with too few records, which skips calls,
+    """In-kernel tests, then a boot with too few records, which skips calls,
     counts them, and finds them later."""
     made(variant)
-    done = variants.boot(variant)
+    done = variants.boot(variant, "" if variant in WHOLE else OF_SITES)
     assert done.verdict == Verdict.PASS, done.reason
     sweep = variants.boot(variant, "record.converts*", icount=0)
     assert sweep.verdict == Verdict.PASS, sweep.reason

@@ -5,7 +5,7 @@ import re
 import subprocess
 
 import pytest
-from conftest import ARCHES, ROOT, Kernel, built, make
+from conftest import ARCHES, ROOT, Kernel, built, make, one_of
 from lib import floors
 
 ROOMS = floors.read_floors((ROOT / floors.TABLE).read_text())
@@ -46,13 +46,6 @@ def test_a_call_is_seen(tmp_path, user, used, wrong):
 OPTIONAL = sorted(name for name, (floor, _) in ROOMS.items() if floor in (6, 8))
 
 
-def chosen_room() -> str:
-    """One room, another for each commit."""
-    commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, text=True, check=False,
-                            capture_output=True).stdout.strip()
-    return OPTIONAL[int(commit or "0", 16) % len(OPTIONAL)]
-
-
 def kernel_without(arch, rooms):
     """The port's kernel without these rooms."""
     return built(Kernel(f"{arch}-without-{'-'.join(sorted(rooms))}",
@@ -70,7 +63,8 @@ def lines_of(image) -> int:
                and not re.search(r"_test\.c$|/test/|/testing\.|conform|^/", name))
 
 
-@pytest.mark.parametrize("rooms", [OPTIONAL, [chosen_room()]], ids=["all", "one"])
+@pytest.mark.parametrize("rooms", [OPTIONAL, *([room] for room in one_of(OPTIONAL))],
+                         ids=lambda rooms: "all" if rooms == OPTIONAL else rooms[0])
 def test_left_out(arch, rooms, guest, run_tool):
     """The kernel links, passes the tests that remain, and traces functions."""
     image = kernel_without(arch, rooms)

@@ -111,11 +111,13 @@ class Booted:
 def boot(variant: Variant, tests: str = "", *, smp: int = 2,
          icount: int | None = None, timeout: float = 300,
          append: str = "") -> Booted:
-    """Boot it and run the tests whose name matches a glob, or all."""
+    """Boot it and run the tests whose name matches one of the globs, which blanks
+    separate, or all."""
     machine = qemu.Machine(variant.arch)
+    runs = "".join(f"test {glob}; " for glob in tests.split() or [""])
     command = machine.command(
         smp=smp, elf=variant.elf(), icount=icount,
-        append=f'{append} run="test {tests}; poweroff"')
+        append=f'{append} run="{runs}poweroff"')
     result = qemu.boot(machine, command, timeout)
     booted = Booted(*qemu.judge(result))
     for line in result.console.lines:
