@@ -12,11 +12,12 @@
 
 /*
  * Of a stripped image objdump writes the target of a direct transfer as its last
- * operand, "0x80100240", and the address that a far pair of RISC-V computes as "# 0x80200010".
+ * operand, "0x80100240", and the address that a far pair computes as "# 0x80200010". An
+ * immediate operand may be "#3", without a blank. A note of objdump's stands behind "//".
  */
 static bool parse_target(const char *operands, uint64_t *target)
 {
-	const char *p = strchr(operands, '#');
+	const char *p = strstr(operands, "# ");
 	char *end;
 
 	if (!p)
@@ -148,6 +149,8 @@ static bool parse_line(char *line, const struct arch *arch, struct insn *in)
 	if (!text)
 		errx(1, "out of memory");
 	text[strcspn(text, "\n")] = '\0';
+	if (strstr(text, "//"))
+		*strstr(text, "//") = '\0';
 	in->mnemonic = text;
 	text += strcspn(text, " \t");
 	if (*text)

@@ -259,9 +259,12 @@ static int parse_number(struct parser *ps, struct node *node)
 static int parse_test(struct parser *ps)
 {
 	int i = new_node(ps, NODE_TEST, 0, 0);
-	struct node *node = &ps->filter->node[i];
+	struct node *node;
 
-	if (i < 0 || parse_subject(ps, node) || parse_operator(ps, node))
+	if (i < 0)
+		return -1;
+	node = &ps->filter->node[i];
+	if (parse_subject(ps, node) || parse_operator(ps, node))
 		return -1;
 	skip_blanks(ps);
 	if (subject_is_text(node) ? parse_text(ps, node) :

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* notrace: no site in this function, whatever front end SITES= chose. */
+#ifndef ARCH_ARM64_ATTRIBUTES_H
+#define ARCH_ARM64_ATTRIBUTES_H
+
+#define notrace                                                                \
+	__attribute__((patchable_function_entry(0), no_instrument_function))
+
+#define JUMP_LABEL_INSN "1: nop\n" /* a jump label (arch/jump_label.h) */
+#define JUMP_LABEL_KEY "%c0"	   /* operand 0 as a bare symbol */
+
+#endif

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/* The generic timer: the virtual counter, and each CPU's virtual timer. */
+#include <arch/arch.h>
+#include <kernel/cpu/cpu.h>
+
+#define NEVER (~0ull)
+#define RELAX_HZ 33333 /* 30 us */
+
+/* CNTV_CTL_EL0: count, and raise the interrupt. */
+#define TIMER_ON 1
+/* The cycle counter: ID_AA64DFR0_EL1's field, and what turns it on. */
+#define CYCLES_SHIFT 8
+#define CYCLES_MASK 0xf
+#define CYCLES_ENABLE (1u << 31)
+#define CYCLES_START 0x41 /* 64 bits, counting */
+
+bool arm64_has_cycles;
+static u64 relax_ticks;
+
+/* By CPU index, each its own: what arch_timer_set() asked for. */
+static u64 deadlines[MAX_CPUS] = { [0 ... MAX_CPUS - 1] = NEVER };
+
+u64 arch_clock_init(void)
+{
+	unsigned long version =
+		reg_read(id_aa64dfr0_el1) >> CYCLES_SHIFT & CYCLES_MASK;
+	u64 hz = reg_read(cntfrq_el0);
+
+	arm64_has_cycles = version && version != CYCLES_MASK;
+	relax_ticks = hz / RELAX_HZ;
+	return hz;
+}
+
+void arch_timer_init(void)
+{
+	timer_silence();
+	if (arm64_has_cycles) {
+		reg_write(pmccfiltr_el0, 0);
+		reg_write(pmcntenset_el0, CYCLES_ENABLE);
+		reg_write(pmcr_el0, CYCLES_START);
+	}
+}
+
+static void timer_start(u64 when)
+{
+	reg_write(cntv_cval_el0, when);
+	reg_write(cntv_ctl_el0, TIMER_ON);
+	insn_sync();
+}
+
+void arch_timer_set(u64 deadline)
+{
+	deadlines[cpu_index()] = deadline;
+	timer_start(deadline);
+}
+
+/* It stays pending until the next arch_timer_set(), so it is off. */
+void timer_silence(void)
+{
+	deadlines[cpu_index()] = NEVER;
+	reg_write(cntv_ctl_el0, 0);
+	insn_sync();
+}
+
+/*
+ * Sleep for 30 us, or until an interrupt, which is taken later. Under QEMU wfi is the
+ * only way to let another CPU run. With -icount all CPUs share a thread, and without it, on a
+ * busy host, the CPU that is waited for may need this CPU's processor. No interrupt is
+ * certain to come, so the timer is set for one, and set back. An interrupt handler ends its
+ * interrupt before it may wait (irq.c): the GIC signals no other before.
+ */
+void arm64_relax(void)
+{
+	u64 deadline = deadlines[cpu_index()],
+	    soon = arch_clock() + relax_ticks;
+
+	if (soon < deadline)
+		timer_start(soon);
+	/* Under -icount the other CPUs may have run as soon as the timer was set. This CPU then
+	 * waits no more, or they would get a second turn. */
+	if (deadline <= soon || arch_clock() < soon)
+		asm volatile("wfi" ::: "memory");
+	if (deadline == NEVER)
+		timer_silence();
+	else if (soon < deadline)
+		timer_start(deadline);
+}

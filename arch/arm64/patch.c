@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The sites of this kernel's front end (SITES=), one kind in a kernel: site.h has their
+ * table. All have one NOP, and a breakpoint as long as the live instruction.
+ */
+#include <arch/arch_trace.h>
+#include <kernel/errno.h>
+#include <kernel/lib/string.h>
+
+const char arch_nop_names[] = "nop";
+const char arch_site_expected[] = SITE_EXPECTED;
+
+const char *arch_word_refused; /* for no CPU: arch_live_word() says why */
+
+const char *arch_nop_select(const char *wanted)
+{
+	return wanted && strcmp(wanted, arch_nop_names) ? NULL : "nop d503201f";
+}
+
+notrace const char *arch_site_recognise(unsigned long site)
+{
+	return site % 4 || !site_is_compiled((const u32 *)site) ? NULL :
+								  SITE_FORMAT;
+}
+
+/* notrace: it runs once for each site, while its own would still call the stub. */
+notrace int arch_site_prepare(unsigned long site, unsigned long target,
+			      long delta)
+{
+	struct live l = { target ? site : arch_site_live(site), target };
+
+	if (target ? site % 4 || arch_live_read(l) != INSN_NOP :
+		     !arch_site_recognise(site))
+		return -EINVAL;
+	if (!branch_reaches(l.at,
+			    target ? target : (unsigned long)trace_entry))
+		return -ERANGE;
+	if (!target)
+		site_write_fixed(site, delta);
+	arch_live_write(l, delta, INSN_NOP);
+	return 0;
+}
+
+void arch_break_resume(struct trap_frame *f, struct live l, bool on)
+{
+	arch_frame_set_pc(f, l.at + 4);
+	if (on && !l.target)
+		f->reg[REG_LR] = l.at + 4;
+	if (on)
+		arch_frame_set_pc(f, l.target ? l.target :
+						(unsigned long)trace_entry);
+}
+
+/*
+ * The writer has done all that is broadcast: insn_write(). The dsb is for what this CPU has been
+ * told of by another, the isb for what it has fetched already.
+ */
+notrace void arch_text_sync(void)
+{
+	asm volatile("dsb ish\n\tisb" ::: "memory");
+}
