@@ -127,7 +127,6 @@ void arch_mmu_init(void)
 	alias_root[gigabyte >> GIGABYTE_SHIFT] = gigabyte | PROT_ALIAS;
 	asm volatile("dsb ish" ::: "memory");
 	reg_write(ttbr1_el1, arch_virt_to_phys(arm64_root));
-	reg_write(ttbr0_el1, arch_virt_to_phys(alias_root));
 	insn_sync();
 	tlb_forget();
 	arch_guard_page(boot_stack_guard, true);
@@ -159,6 +158,7 @@ long arch_text_open(void)
 	irq_state_t state = arch_irq_save();
 
 	patch_irqs[cpu_index()] = state;
+	reg_write(ttbr0_el1, arch_virt_to_phys(alias_root));
 	alias_switch(TCR_KERNEL & ~(u64)TCR_NO_LOW);
 	return -(long)KERNEL_OFFSET;
 }
