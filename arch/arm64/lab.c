@@ -155,7 +155,7 @@ SCHEME(jump_stop_on, JUMP, OFF, ON, LAB_STOP, FIRST, SAVED);
 #define NOPS(scheme, origin)                                                   \
 	SITE(scheme, origin, lab_pair, nops, 8), FORMS(PAIR, PAIR)
 #define UNSAVED                                                                \
-	BREAKS(LAB_FAULT, "a bl that no mov was before; cure: mov/nop")
+	BREAKS(LAB_REGS, "a bl that no mov was before; cure: mov/nop")
 #define FAR_NOPS SITE("adr+blr", "H2", lab_far, far_nops, 8), FORMS(PAIR, PAIR)
 
 SCHEME(nops_stop_on, NOPS("mov+bl", "H2"), OFF, ON, LAB_STOP, FIRST_SECOND,

@@ -57,6 +57,7 @@ static const struct field site_fields[] = {
 	FIELD(format, TEXT, false, nops),
 	FIELD(format, TEXT, false, before),
 	FIELD(format, TEXT, false, section),
+	FIELD(format, NUMBER, false, record_before),
 	FIELD(format, NUMBER, false, second_relocation),
 	FIELD(format, FLAG, false, far),
 	{ NULL },

@@ -18,7 +18,8 @@ bool record_compiler(const struct image *im, const struct format *format,
 	if (!p)
 		return false;
 	for (i = 0; i + size <= len; i += size)
-		add_address(a, image_number(im, p + i, size));
+		add_address(a, image_number(im, p + i, size) +
+				       format->record_before);
 	return true;
 }
 
