@@ -6,17 +6,16 @@ BOOT_SRCS := boot/fdt.c
 # Front ends. sites/ has the layout of each.
 #   patchable      two nop at a function's entry
 #   patchable-4-2  two more before the entry, which stay as they are
-#   mcount         -pg: bl _mcount behind the prologue
+#   mcount         -pg: bl _mcount behind the prologue. GCC wants a frame pointer there
 SITES_CHOICES := patchable patchable-4-2 mcount
-SITE_CFLAGS_patchable := -fpatchable-function-entry=2
-SITE_CFLAGS_patchable-4-2 := -fpatchable-function-entry=4,2
+SITE_CFLAGS_patchable := -fpatchable-function-entry=2 -fomit-frame-pointer
+SITE_CFLAGS_patchable-4-2 := -fpatchable-function-entry=4,2 -fomit-frame-pointer
 SITE_CFLAGS_mcount := -pg
 
 # x28 is the CPU register. x18 cannot be: GCC passes the static chain in it, -ffixed-x18 or
 # not. +nofp: no code has a vector register, so nothing in this image can change one.
 ARCH_CFLAGS := -march=armv8-a+nofp -mgeneral-regs-only -mcmodel=small -ffixed-x28 \
-	-mno-outline-atomics -mbranch-protection=none -fomit-frame-pointer \
-	-fno-unwind-tables
+	-mno-outline-atomics -mbranch-protection=none -fno-unwind-tables
 
 compiled_nops := patchable sites are NOPs that call nothing, so nothing can \
 	record at run time; use SITES=mcount

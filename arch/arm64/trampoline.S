@@ -11,10 +11,10 @@
 #include <arch/task_head.h>
 #include <frame.h>
 #include <regs.h>
-#include <site.h>
 
 #define FRAMES_KEPT_BITS 10
 #define TRACE_IN_C_WORD_BITS 7
+#include <site.h>
 
 #if SAVE_SIZE - SAVE_LINK != LINK_BELOW
 #error "frame.h has another place in mind"
