@@ -68,8 +68,9 @@ static inline u64 arch_live_bytes(struct live l, bool on)
 {
 	if (!on)
 		return INSN_NOP;
-	return l.target ? insn_branch(INSN_B, l.at, l.target) :
-			  insn_branch(INSN_BL, l.at, (unsigned long)trace_entry);
+	return l.target ?
+		       insn_branch(INSN_B, l.at, l.target) :
+		       insn_branch(INSN_BL, l.at, (unsigned long)trace_entry);
 }
 
 static inline u64 arch_live_read(struct live l)

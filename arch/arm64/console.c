@@ -14,8 +14,8 @@ enum {
 #define FLAG_EMPTY 0x10 /* nothing received */
 #define FLAG_FULL 0x20	/* cannot send */
 #define LINE_8N1_FIFO 0x70
-#define CONTROL_ON 0x301 /* the UART, sending, receiving */
-#define MASK_RECEIVE 0x50 /* a full FIFO, or one that waits for more */
+#define CONTROL_ON 0x301      /* the UART, sending, receiving */
+#define MASK_RECEIVE 0x50     /* a full FIFO, or one that waits for more */
 #define EARLY_UART 0x09000000 /* QEMU's virt: before the device tree is read */
 
 static u64 uart_address(unsigned int reg)

@@ -24,7 +24,7 @@
 
 #define CONTEXT_LR 0
 #define CONTEXT_SP 8
-#define CONTEXT_X(n) (16 + 8 * ((n) - 19))
+#define CONTEXT_X(n) (16 + 8 * ((n)-19))
 #define CONTEXT_STACK 104
 #define CONTEXT_SIZE 112
 

@@ -10,9 +10,9 @@
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
 
-#define GIC_IPI 0	   /* the number of the interrupt between CPUs */
-#define GIC_NONE 1020	   /* from here on: there is none, after all */
-#define GIC_NUMBER 0x3ff   /* what the CPU interface adds to it stands above */
+#define GIC_IPI 0	 /* the number of the interrupt between CPUs */
+#define GIC_NONE 1020	 /* from here on: there is none, after all */
+#define GIC_NUMBER 0x3ff /* what the CPU interface adds to it stands above */
 #define GIC_LOWEST_OF_ALL 0xf0 /* the priority mask: takes every interrupt */
 
 /* The distributor. For private interrupts a redistributor has the first two, at GICR_PRIVATE. */
@@ -152,8 +152,8 @@ static void gic_end(u32 ack)
 
 void gic_interrupt(void)
 {
-	u32 ack = is_v3() ? (u32)icc_read(ICC_IAR1) :
-			    mmio_read32(gicc(GICC_IAR));
+	u32 ack =
+		is_v3() ? (u32)icc_read(ICC_IAR1) : mmio_read32(gicc(GICC_IAR));
 	u32 irq = ack & GIC_NUMBER;
 	enum irq_kind kind = IRQ_SPURIOUS;
 

@@ -19,11 +19,13 @@
 #include <tracer/sites/sites.h>
 
 extern const struct lab_victim lab_pair, lab_word, lab_far;
-extern const char lab_count_entry[], lab_count_entry2[], lab_call[], lab_call2[];
+extern const char lab_count_entry[], lab_count_entry2[], lab_call[],
+	lab_call2[];
 
 #define INSN_JUMP_8 (INSN_B | 2) /* b . + 8 */
 #define INSN_BLR_X16 0xd63f0200u
-#define INSN_ADR_X16 0x10000010u /* | bits 20..2 of the distance << 5 | 1..0 << 29 */
+#define INSN_ADR_X16                                                           \
+	0x10000010u /* | bits 20..2 of the distance << 5 | 1..0 << 29 */
 
 /* ---- what the forms are ---- */
 
@@ -48,7 +50,8 @@ static u32 lab_adr(unsigned long at, const char *target)
 
 static u32 entry_call(unsigned long site, unsigned int form)
 {
-	return lab_bl(site + 4, form == ON2 ? lab_count_entry2 : lab_count_entry);
+	return lab_bl(site + 4,
+		      form == ON2 ? lab_count_entry2 : lab_count_entry);
 }
 
 static void encode_fixed(unsigned long site, unsigned int form, u8 *bytes)
@@ -73,8 +76,9 @@ static void encode_jump(unsigned long site, unsigned int form, u8 *bytes)
 
 static void encode_word(unsigned long site, unsigned int form, u8 *bytes)
 {
-	u32 word = form == OFF ? INSN_NOP :
-				 lab_bl(site, form == ON2 ? lab_call2 : lab_call);
+	u32 word = form == OFF ?
+			   INSN_NOP :
+			   lab_bl(site, form == ON2 ? lab_call2 : lab_call);
 
 	memcpy(bytes, &word, 4);
 }
@@ -93,14 +97,14 @@ static void encode_far_nops(unsigned long site, unsigned int form, u8 *bytes)
 		encode_far(site, form, bytes);
 }
 
-#define PAIR 4, 4
-#define PASSED 4, -4 /* the second word is passed over */
-#define FORMS(off, on)                                                         \
+/* The lengths of the instructions off and on. One that is passed over is negative. */
+#define FORMS(off0, off1, on0, on1)                                            \
 	.form = {                                                              \
-		{ "off", { off }, { 0, 0 } },                                  \
-		{ "on", { on }, { 1, 0 } },                                    \
-		{ "on2", { on }, { 0, 1 } },                                   \
+		{ "off", { off0, off1 }, { 0, 0 } },                           \
+		{ "on", { on0, on1 }, { 1, 0 } },                              \
+		{ "on2", { on0, on1 }, { 0, 1 } },                             \
 	}
+#define PAIR FORMS(4, 4, 4, 4)
 #define SITE(scheme, origin, on, encoder, size)                                \
 	.name = scheme, .from = origin, .victim = &(on), .length = size,       \
 	.encode = encode_##encoder
@@ -119,9 +123,9 @@ static void encode_far_nops(unsigned long site, unsigned int form, u8 *bytes)
 
 /* ---- one word of one or two ---- */
 
-#define FIXED SITE("mov/nop", "seed 4", lab_pair, fixed, 8), FORMS(PAIR, PAIR)
-#define WORD SITE("nop/bl", "seed 4", lab_word, word, 4), FORMS(4, 4)
-#define FAR SITE("adr/blr", "H2", lab_far, far, 8), FORMS(PAIR, PAIR)
+#define FIXED SITE("mov/nop", "seed 4", lab_pair, fixed, 8), PAIR
+#define WORD SITE("nop/bl", "seed 4", lab_word, word, 4), FORMS(4, 0, 4, 0)
+#define FAR SITE("adr/blr", "H2", lab_far, far, 8), PAIR
 #define X9_RIGHT SAFE("x9 is right for either second word")
 #define ONE_WORD SAFE("one word")
 #define X16_RIGHT SAFE("x16 is right for either second word")
@@ -143,7 +147,7 @@ SCHEME(far_live_off, FAR, ON, OFF, LAB_LIVE, SECOND, X16_RIGHT);
  * The other word of two: off is a jump over the call, so the call stays. A task on the call
  * has saved x30 before it.
  */
-#define JUMP SITE("b/mov", "H2", lab_pair, jump, 8), FORMS(PASSED, PAIR)
+#define JUMP SITE("b/mov", "H2", lab_pair, jump, 8), FORMS(4, -4, 4, 4)
 #define SAVED SAFE("a task on the bl has executed the mov")
 
 SCHEME(jump_live_on, JUMP, OFF, ON, LAB_LIVE, FIRST, SAVED);
@@ -152,11 +156,9 @@ SCHEME(jump_stop_on, JUMP, OFF, ON, LAB_STOP, FIRST, SAVED);
 
 /* ---- both words (H2, H3) ---- */
 
-#define NOPS(scheme, origin)                                                   \
-	SITE(scheme, origin, lab_pair, nops, 8), FORMS(PAIR, PAIR)
-#define UNSAVED                                                                \
-	BREAKS(LAB_REGS, "a bl that no mov was before; cure: mov/nop")
-#define FAR_NOPS SITE("adr+blr", "H2", lab_far, far_nops, 8), FORMS(PAIR, PAIR)
+#define NOPS(scheme, origin) SITE(scheme, origin, lab_pair, nops, 8), PAIR
+#define UNSAVED BREAKS(LAB_REGS, "a bl that no mov was before; cure: mov/nop")
+#define FAR_NOPS SITE("adr+blr", "H2", lab_far, far_nops, 8), PAIR
 
 SCHEME(nops_stop_on, NOPS("mov+bl", "H2"), OFF, ON, LAB_STOP, FIRST_SECOND,
        UNSAVED);
@@ -197,8 +199,7 @@ static void act_as_nop(struct trap_frame *f, unsigned long site,
 }
 PATCH_INDIRECT(lab_trap, act_as_nop);
 
-#define BRK(scheme)                                                            \
-	SITE(scheme, "H13", lab_pair, fixed, 8), FORMS(PAIR, PAIR)
+#define BRK(scheme) SITE(scheme, "H13", lab_pair, fixed, 8), PAIR
 #define AS_NEW .resume = act_as, .because = "the trap acts as the new form"
 
 SCHEME(brk_on, BRK("brk"), OFF, ON, LAB_BREAK, SECOND, AS_NEW);

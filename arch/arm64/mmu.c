@@ -115,7 +115,8 @@ static void map_all(void)
 /* Forget all translations of this CPU. */
 static void tlb_forget(void)
 {
-	asm volatile("dsb nshst\n\ttlbi vmalle1\n\tdsb nsh\n\tisb" ::: "memory");
+	asm volatile("dsb nshst\n\ttlbi vmalle1\n\tdsb nsh\n\tisb" ::
+			     : "memory");
 }
 
 void arch_mmu_init(void)

@@ -32,8 +32,7 @@ notrace int arch_site_prepare(unsigned long site, unsigned long target,
 	if (target ? site % 4 || arch_live_read(l) != INSN_NOP :
 		     !arch_site_recognise(site))
 		return -EINVAL;
-	if (!branch_reaches(l.at,
-			    target ? target : (unsigned long)trace_entry))
+	if (!branch_reaches(l.at, target ? target : (unsigned long)trace_entry))
 		return -ERANGE;
 	if (!target)
 		site_write_fixed(site, delta);

@@ -13,7 +13,10 @@ noreturn void arch_power_off(int status)
 	register unsigned long x0 asm("x0") = SEMIHOSTING_EXIT;
 	register unsigned long x1 asm("x1") = (unsigned long)words;
 
-	asm volatile("hlt %2" : "+r"(x0) : "r"(x1), "i"(SEMIHOSTING) : "memory");
+	asm volatile("hlt %2"
+		     : "+r"(x0)
+		     : "r"(x1), "i"(SEMIHOSTING)
+		     : "memory");
 	psci_call(PSCI_SYSTEM_OFF, 0, 0, 0);
 	arch_cpu_halt();
 }

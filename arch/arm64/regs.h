@@ -7,13 +7,13 @@
 #ifndef ARCH_ARM64_REGS_H
 #define ARCH_ARM64_REGS_H
 
-#define DAIF_I 0x80 /* interrupts are masked */
+#define DAIF_I 0x80  /* interrupts are masked */
 #define DAIF_SET_I 2 /* of msr daifset and daifclr */
 #define DAIF_SET_A 4
 
 /* Page table entries: 4 KiB pages, 39-bit addresses, three levels. */
 #define PTE_VALID 0x01
-#define PTE_TABLE 0x02 /* at the last level: a page */
+#define PTE_TABLE 0x02		  /* at the last level: a page */
 #define PTE_DEVICE_INDEX (1 << 2) /* of MAIR_EL1's bytes */
 #define PTE_READ_ONLY 0x80
 #define PTE_SHARED 0x300 /* inner shareable */

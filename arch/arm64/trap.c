@@ -93,8 +93,8 @@ void arch_frame_print(const struct trap_frame *f)
 	unsigned int i;
 
 	for (i = 0; i < 30; i += 3)
-		printk("x%-2u %016lx x%-2u %016lx x%-2u %016lx\n", i,
-		       f->reg[i], i + 1, f->reg[i + 1], i + 2, f->reg[i + 2]);
+		printk("x%-2u %016lx x%-2u %016lx x%-2u %016lx\n", i, f->reg[i],
+		       i + 1, f->reg[i + 1], i + 2, f->reg[i + 2]);
 	printk("x30 %016lx sp  %016lx pc  %016lx\n", f->reg[30], f->sp, f->pc);
 	printk("spsr %lx esr %lx far %lx\n", f->status, f->cause, f->address);
 }

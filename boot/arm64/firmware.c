@@ -10,7 +10,8 @@
 
 /* The first cell of an interrupt: whose numbers the second counts. */
 enum { GIC_SHARED, GIC_PRIVATE };
-#define TIMER_VIRTUAL 2 /* the place of that timer among a timer node's interrupts */
+#define TIMER_VIRTUAL                                                          \
+	2 /* the place of that timer among a timer node's interrupts */
 
 static bool have_boot_cpu;
 
@@ -128,7 +129,8 @@ static void check_found(u32 boot_cpu)
 	if (!b->port.gicr && !b->port.gicc)
 		boot_fail("device tree: no arm,gic-v3 or arm,cortex-a15-gic");
 	if (!b->port.timer_irq)
-		boot_fail("device tree: no arm,armv8-timer with a virtual timer");
+		boot_fail(
+			"device tree: no arm,armv8-timer with a virtual timer");
 	if (!b->port.psci)
 		boot_fail("device tree: no arm,psci-0.2 that hvc calls");
 }

@@ -47,7 +47,7 @@ struct format {
 	const char *nops;   /* ... and their bytes, in hexadecimal */
 	const char *before; /* ... and instructions that may stand before them */
 	const char *section; /* the compiler's own record. NULL: it makes none */
-	int record_before;   /* ... names an address so many bytes before the site */
+	int record_before; /* ... names an address so many bytes before the site */
 	/* A relocation that is a call's second one, and marks no site. 0: none. */
 	int second_relocation;
 	bool far; /* the call is of several instructions */
