@@ -54,6 +54,7 @@ class Walker:
                   image.read(s["unwind_rules"], 10 * 256)]
         self.keep = [ctypes.create_string_buffer(t, len(t)) for t in tables]
         self.lib.walker_image((ctypes.c_uint64 * 6)(*addresses), *self.keep)
+        self.lib.walker_frame((ctypes.c_int * 4)(*frame_offsets(image)))
         self.pcs = (ctypes.c_uint64 * 64)()
 
     def walk(self, regs, stack, memory, returns) -> list[int]:
@@ -70,19 +71,28 @@ class Walker:
         return self.lib.where_at(ctypes.c_uint64(pc))
 
 
+def by_gdb(image, *expressions: str) -> list[int]:
+    """gdb's answers, from the image's debug information."""
+    commands = [word for x in expressions for word in ("-ex", f"p (int)({x})")]
+    done = subprocess.run(["gdb-multiarch", "-batch", "-ex",
+                           "set $frame = (struct trap_frame *)0", *commands,
+                           str(image.path)], check=True, text=True,
+                          capture_output=True)
+    return [int(v) for v in re.findall(r"^\$\d+ = (-?\d+)$", done.stdout, re.M)]
+
+
+def frame_offsets(image) -> list[int]:
+    """Of pc, sp, link and alt in a trap frame. -1: the machine has no such register."""
+    places = INFO[image.arch]["debugger"]["trap"]
+    return by_gdb(image, *(f"&({place})" for place in places), *["-1"] * (4 - len(places)))
+
+
 def offsets(image) -> dict[str, int]:
     """Where fields of the kernel's structs stand, by its debug information."""
     fields = ["task::name", "task::nr_returns", "task::returns", "task::stack",
               "task_return::cfa", "task_return::ret"]
-    commands = []
-    for field in fields:
-        struct, name = field.split("::")
-        commands += ["-ex", f"p (int)&((struct {struct} *)0)->{name}"]
-    commands += ["-ex", "p (int)sizeof(struct task_return)"]
-    done = subprocess.run(["gdb-multiarch", "-batch", *commands,
-                           str(image.path)], check=True, text=True,
-                          capture_output=True)
-    values = [int(v) for v in re.findall(r"^\$\d+ = (\d+)$", done.stdout, re.M)]
+    values = by_gdb(image, *("&((struct {} *)0)->{}".format(*field.split("::"))
+                             for field in fields), "sizeof(struct task_return)")
     return dict(zip([*fields, "task_return"], values, strict=True))
 
 

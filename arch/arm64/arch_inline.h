@@ -130,7 +130,7 @@ static inline void arch_frame_regs(const struct trap_frame *f,
 {
 	*r = (struct unwind_regs){
 		.pc = f->pc,
-		.sp = f->sp,
+		.sp = f->reg[REG_SP],
 		.link = f->reg[REG_LR],
 		.alt = f->reg[REG_IP],
 	};

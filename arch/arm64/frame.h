@@ -45,8 +45,7 @@
 #include <kernel/types.h>
 
 struct trap_frame {
-	unsigned long reg[31];
-	unsigned long sp;
+	unsigned long reg[32]; /* reg[31]: sp */
 	unsigned long pc;
 	unsigned long status;
 	unsigned long cause;   /* ESR_EL1 */
@@ -55,7 +54,7 @@ struct trap_frame {
 	unsigned long unused;
 };
 
-static_assert(offsetof(struct trap_frame, sp) == FRAME_SP, "asm");
+static_assert(offsetof(struct trap_frame, reg[31]) == FRAME_SP, "asm");
 static_assert(offsetof(struct trap_frame, pc) == FRAME_PC, "asm");
 static_assert(offsetof(struct trap_frame, status) == FRAME_STATUS, "asm");
 static_assert(offsetof(struct trap_frame, cause) == FRAME_CAUSE, "asm");
@@ -80,5 +79,6 @@ static_assert(sizeof(struct arch_context) == CONTEXT_SIZE, "asm");
 
 #define REG_IP 9 /* a site at a function's entry keeps x30 there */
 #define REG_LR 30
+#define REG_SP 31
 #endif
 #endif

@@ -114,68 +114,61 @@ static void encode_far_nops(unsigned long site, unsigned int form, u8 *bytes)
 #define FIRST_SECOND(to) TWO_STORES(0, 4, 4, 4, to)
 #define SECOND_FIRST(to) TWO_STORES(4, 4, 0, 4, to)
 
-/* A scheme with its site and its forms: from one form to another. */
-#define SCHEME(ident, site, from, to, how, stores, ...)                        \
-	LAB_SCHEME(ident, site, MOVE(from, to), .way = how,                    \
-		   .store = stores(to), __VA_ARGS__)
-#define SAFE(why) .because = why
-#define BREAKS(damage, why) .breaks = damage, .because = why
-
 /* ---- one word of one or two ---- */
 
 #define FIXED SITE("mov/nop", "seed 4", lab_pair, fixed, 8), PAIR
 #define WORD SITE("nop/bl", "seed 4", lab_word, word, 4), FORMS(4, 0, 4, 0)
 #define FAR SITE("adr/blr", "H2", lab_far, far, 8), PAIR
-#define X9_RIGHT SAFE("x9 is right for either second word")
-#define ONE_WORD SAFE("one word")
-#define X16_RIGHT SAFE("x16 is right for either second word")
+#define X9_RIGHT "x9 is right for either second word"
+#define ONE_WORD "one word"
+#define X16_RIGHT "x16 is right for either second word"
 
-SCHEME(fixed_stop_on, FIXED, OFF, ON, LAB_STOP, SECOND, X9_RIGHT);
-SCHEME(fixed_stop_off, FIXED, ON, OFF, LAB_STOP, SECOND, X9_RIGHT);
-SCHEME(fixed_live_on, FIXED, OFF, ON, LAB_LIVE, SECOND, X9_RIGHT);
-SCHEME(fixed_live_off, FIXED, ON, OFF, LAB_LIVE, SECOND, X9_RIGHT);
-SCHEME(fixed_retarget, FIXED, ON, ON2, LAB_LIVE, SECOND, X9_RIGHT);
-SCHEME(word_stop_on, WORD, OFF, ON, LAB_STOP, FIRST, ONE_WORD);
-SCHEME(word_stop_off, WORD, ON, OFF, LAB_STOP, FIRST, ONE_WORD);
-SCHEME(word_live_on, WORD, OFF, ON, LAB_LIVE, FIRST, ONE_WORD);
-SCHEME(word_live_off, WORD, ON, OFF, LAB_LIVE, FIRST, ONE_WORD);
-SCHEME(word_retarget, WORD, ON, ON2, LAB_LIVE, FIRST, ONE_WORD);
-SCHEME(far_live_on, FAR, OFF, ON, LAB_LIVE, SECOND, X16_RIGHT);
-SCHEME(far_live_off, FAR, ON, OFF, LAB_LIVE, SECOND, X16_RIGHT);
+SCHEME(fixed_stop_on, FIXED, OFF, ON, STOP, SECOND, 0, X9_RIGHT);
+SCHEME(fixed_stop_off, FIXED, ON, OFF, STOP, SECOND, 0, X9_RIGHT);
+SCHEME(fixed_live_on, FIXED, OFF, ON, LIVE, SECOND, 0, X9_RIGHT);
+SCHEME(fixed_live_off, FIXED, ON, OFF, LIVE, SECOND, 0, X9_RIGHT);
+SCHEME(fixed_retarget, FIXED, ON, ON2, LIVE, SECOND, 0, X9_RIGHT);
+SCHEME(word_stop_on, WORD, OFF, ON, STOP, FIRST, 0, ONE_WORD);
+SCHEME(word_stop_off, WORD, ON, OFF, STOP, FIRST, 0, ONE_WORD);
+SCHEME(word_live_on, WORD, OFF, ON, LIVE, FIRST, 0, ONE_WORD);
+SCHEME(word_live_off, WORD, ON, OFF, LIVE, FIRST, 0, ONE_WORD);
+SCHEME(word_retarget, WORD, ON, ON2, LIVE, FIRST, 0, ONE_WORD);
+SCHEME(far_live_on, FAR, OFF, ON, LIVE, SECOND, 0, X16_RIGHT);
+SCHEME(far_live_off, FAR, ON, OFF, LIVE, SECOND, 0, X16_RIGHT);
 
 /*
  * The other word of two: off is a jump over the call, so the call stays. A task on the call
  * has saved x30 before it.
  */
 #define JUMP SITE("b/mov", "H2", lab_pair, jump, 8), FORMS(4, -4, 4, 4)
-#define SAVED SAFE("a task on the bl has executed the mov")
+#define SAVED "a task on the bl has executed the mov"
 
-SCHEME(jump_live_on, JUMP, OFF, ON, LAB_LIVE, FIRST, SAVED);
-SCHEME(jump_live_off, JUMP, ON, OFF, LAB_LIVE, FIRST, SAVED);
-SCHEME(jump_stop_on, JUMP, OFF, ON, LAB_STOP, FIRST, SAVED);
+SCHEME(jump_live_on, JUMP, OFF, ON, LIVE, FIRST, 0, SAVED);
+SCHEME(jump_live_off, JUMP, ON, OFF, LIVE, FIRST, 0, SAVED);
+SCHEME(jump_stop_on, JUMP, OFF, ON, STOP, FIRST, 0, SAVED);
 
 /* ---- both words (H2, H3) ---- */
 
 #define NOPS(scheme, origin) SITE(scheme, origin, lab_pair, nops, 8), PAIR
-#define UNSAVED BREAKS(LAB_REGS, "a bl that no mov was before; cure: mov/nop")
+#define UNSAVED "a bl that no mov was before; cure: mov/nop"
 #define FAR_NOPS SITE("adr+blr", "H2", lab_far, far_nops, 8), PAIR
 
-SCHEME(nops_stop_on, NOPS("mov+bl", "H2"), OFF, ON, LAB_STOP, FIRST_SECOND,
-       UNSAVED);
-SCHEME(nops_stop_off, NOPS("mov+bl", "H2"), ON, OFF, LAB_STOP, FIRST_SECOND,
-       SAFE("a mov without its bl does nothing"));
-SCHEME(nops_01_on, NOPS("mov+bl 0 1", "H2"), OFF, ON, LAB_LIVE, FIRST_SECOND,
-       UNSAVED);
-SCHEME(nops_10_on, NOPS("mov+bl 1 0", "H3"), OFF, ON, LAB_LIVE, SECOND_FIRST,
-       UNSAVED);
-SCHEME(nops_01_off, NOPS("mov+bl 0 1", "H3"), ON, OFF, LAB_LIVE, FIRST_SECOND,
-       UNSAVED);
-SCHEME(nops_10_off, NOPS("mov+bl 1 0", "H3"), ON, OFF, LAB_LIVE, SECOND_FIRST,
-       SAFE("a mov without its bl does nothing"));
-SCHEME(far_nops_on, FAR_NOPS, OFF, ON, LAB_STOP, FIRST_SECOND,
-       BREAKS(LAB_FAULT, "a blr without its adr; cure: adr/blr"));
-SCHEME(far_nops_off, FAR_NOPS, ON, OFF, LAB_STOP, FIRST_SECOND,
-       SAFE("an adr without its blr does nothing"));
+SCHEME(nops_stop_on, NOPS("mov+bl", "H2"), OFF, ON, STOP, FIRST_SECOND,
+       LAB_REGS, UNSAVED);
+SCHEME(nops_stop_off, NOPS("mov+bl", "H2"), ON, OFF, STOP, FIRST_SECOND, 0,
+       "a mov without its bl does nothing");
+SCHEME(nops_01_on, NOPS("mov+bl 0 1", "H2"), OFF, ON, LIVE, FIRST_SECOND,
+       LAB_REGS, UNSAVED);
+SCHEME(nops_10_on, NOPS("mov+bl 1 0", "H3"), OFF, ON, LIVE, SECOND_FIRST,
+       LAB_REGS, UNSAVED);
+SCHEME(nops_01_off, NOPS("mov+bl 0 1", "H3"), ON, OFF, LIVE, FIRST_SECOND,
+       LAB_REGS, UNSAVED);
+SCHEME(nops_10_off, NOPS("mov+bl 1 0", "H3"), ON, OFF, LIVE, SECOND_FIRST, 0,
+       "a mov without its bl does nothing");
+SCHEME(far_nops_on, FAR_NOPS, OFF, ON, STOP, FIRST_SECOND, LAB_FAULT,
+       "a blr without its adr; cure: adr/blr");
+SCHEME(far_nops_off, FAR_NOPS, ON, OFF, STOP, FIRST_SECOND, 0,
+       "an adr without its blr does nothing");
 
 /* ---- breakpoints (H13) ---- */
 
@@ -200,25 +193,17 @@ static void act_as_nop(struct trap_frame *f, unsigned long site,
 PATCH_INDIRECT(lab_trap, act_as_nop);
 
 #define BRK(scheme) SITE(scheme, "H13", lab_pair, fixed, 8), PAIR
-#define AS_NEW .resume = act_as, .because = "the trap acts as the new form"
+#define AS_NEW "the trap acts as the new form"
 
-SCHEME(brk_on, BRK("brk"), OFF, ON, LAB_BREAK, SECOND, AS_NEW);
-SCHEME(brk_off, BRK("brk"), ON, OFF, LAB_BREAK, SECOND, AS_NEW);
-SCHEME(brk_retarget, BRK("brk"), ON, ON2, LAB_BREAK, SECOND, AS_NEW);
-SCHEME(brk_nop, BRK("brk-nop"), ON, ON2, LAB_BREAK, SECOND,
-       .resume = act_as_nop,
-       BREAKS(LAB_CALLS, "neither the old nor the new call; cure: brk"));
+SCHEME(brk_on, BRK("brk"), OFF, ON, BREAK, SECOND, 0, AS_NEW, .resume = act_as);
+SCHEME(brk_off, BRK("brk"), ON, OFF, BREAK, SECOND, 0, AS_NEW,
+       .resume = act_as);
+SCHEME(brk_retarget, BRK("brk"), ON, ON2, BREAK, SECOND, 0, AS_NEW,
+       .resume = act_as);
+SCHEME(brk_nop, BRK("brk-nop"), ON, ON2, BREAK, SECOND, LAB_CALLS,
+       "neither the old nor the new call; cure: brk", .resume = act_as_nop);
 
 /* ---- the port's own ---- */
-
-const char *const lab_register_names[] = {
-	[1] = "x1",   [2] = "x2",   [3] = "x3",	  [4] = "x4",	[5] = "x5",
-	[6] = "x6",   [7] = "x7",   [8] = "x8",	  [9] = "x9",	[10] = "x10",
-	[11] = "x11", [12] = "x12", [13] = "x13", [14] = "x14", [15] = "x15",
-	[16] = "x16", [17] = "x17", [18] = "x18", [19] = "x19", [20] = "x20",
-	[21] = "x21", [22] = "x22", [23] = "x23", [24] = "x24", [25] = "x25",
-	[26] = "x26", [27] = "x27", [29] = "x29", [30] = "x30",
-};
 
 const struct lab_form *lab_own_form(bool on)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Traps: set-up on each CPU, and which of the kernel's entries each one is for. */
+#include <arch/arch_lab.h>
 #include <arch/arch_trace.h>
 #include <kernel/cpu/cpu.h>
 #include <kernel/patch_path.h>
@@ -78,7 +79,7 @@ static const char *fault_name(const struct trap_frame *f)
 void trap_handler(struct trap_frame *f)
 {
 	if (f->kind & KIND_LOST) {
-		trap_fault(f, "stack overflow", f->sp);
+		trap_fault(f, "stack overflow", f->reg[REG_SP]);
 	} else if (f->kind == KIND_IRQ) {
 		irq_enter(f);
 		gic_interrupt();
@@ -88,13 +89,23 @@ void trap_handler(struct trap_frame *f)
 	}
 }
 
+const char *const arch_register_names[] = {
+	"x0",  "x1",  "x2",  "x3",  "x4",  "x5",  "x6",	 "x7",
+	"x8",  "x9",  "x10", "x11", "x12", "x13", "x14", "x15",
+	"x16", "x17", "x18", "x19", "x20", "x21", "x22", "x23",
+	"x24", "x25", "x26", "x27", "x28", "x29", "x30", "sp",
+};
+
 void arch_frame_print(const struct trap_frame *f)
 {
+	const char *const *names = arch_register_names;
 	unsigned int i;
 
-	for (i = 0; i < 30; i += 3)
-		printk("x%-2u %016lx x%-2u %016lx x%-2u %016lx\n", i, f->reg[i],
-		       i + 1, f->reg[i + 1], i + 2, f->reg[i + 2]);
-	printk("x30 %016lx sp  %016lx pc  %016lx\n", f->reg[30], f->sp, f->pc);
-	printk("spsr %lx esr %lx far %lx\n", f->status, f->cause, f->address);
+	for (i = 0; i < 32; i += 4)
+		printk("%3s %016lx %3s %016lx %3s %016lx %3s %016lx\n",
+		       names[i], f->reg[i], names[i + 1], f->reg[i + 1],
+		       names[i + 2], f->reg[i + 2], names[i + 3],
+		       f->reg[i + 3]);
+	printk("pc %lx spsr %lx esr %lx far %lx\n", f->pc, f->status, f->cause,
+	       f->address);
 }

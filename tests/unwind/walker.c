@@ -74,21 +74,18 @@ static unsigned long load(unsigned long at)
 	return word;
 }
 
+/* Where pc, sp, link and alt stand in a trap frame, from walker_frame(). -1: nowhere. */
+static int frame_at[4];
+
+static unsigned long frame_word(unsigned long f, unsigned int i)
+{
+	return frame_at[i] < 0 ? 0 : load(f + frame_at[i]);
+}
+
 static struct unwind_regs frame_regs(unsigned long f)
 {
-#if defined(FRAME_RIP)
-	return (struct unwind_regs){ load(f + FRAME_RIP), load(f + FRAME_RSP),
-				     0, 0 };
-#elif defined(FRAME_EPC)
-	return (struct unwind_regs){ load(f + FRAME_EPC),
-				     load(f + FRAME_REG(29)),
-				     load(f + FRAME_REG(31)),
-				     load(f + FRAME_REG(1)) };
-#else
-	return (struct unwind_regs){ load(f + FRAME_PC), load(f + FRAME_REG(2)),
-				     load(f + FRAME_REG(1)),
-				     load(f + FRAME_REG(5)) };
-#endif
+	return (struct unwind_regs){ frame_word(f, 0), frame_word(f, 1),
+				     frame_word(f, 2), frame_word(f, 3) };
 }
 
 #define UNWIND_LOAD(at) load(at)
@@ -110,6 +107,11 @@ static struct unwind_regs frame_regs(unsigned long f)
 #include "../../kernel/image/unwind.c"
 
 /* ---- For the test ---------------------------------------------------------- */
+
+void walker_frame(const int *at)
+{
+	memcpy(frame_at, at, sizeof(frame_at));
+}
 
 void walker_image(const uint64_t *addresses, const void *index,
 		  const void *rows, const void *rules)
