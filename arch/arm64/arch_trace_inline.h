@@ -24,29 +24,21 @@ static inline bool branch_reaches(unsigned long from, unsigned long to)
 	return !((to - from + (1ul << 27)) >> 28);
 }
 
+#define arch_sync_each_site true
+
 /*
- * Write one instruction through an alias, and make it what every CPU fetches next, after an
- * `isb` of its own: DDI 0487, B2.4.4, "Ordering and observability of cache maintenance". Both
- * operations by address are broadcast. So one CPU does this, and the other CPUs have nothing
- * to do for each site.
+ * What other CPUs fetch, after an `isb` of their own, is what this CPU has stored: DDI 0487,
+ * B2.4.4, "Ordering and observability of cache maintenance". Both operations are broadcast.
+ * The dsb that ends the second is arch_text_sync()'s.
  */
-static inline void insn_write(unsigned long at, long delta, u32 insn)
-{
-	asm volatile("str	%w2, [%1]\n\t"
-		     "dc	cvau, %1\n\t"
-		     "dsb	ish\n\t"
-		     "ic	ivau, %0\n\t"
-		     "dsb	ish"
-		     :
-		     : "r"(at), "r"(at + (unsigned long)delta), "r"(insn)
-		     : "memory");
-}
-
-#define arch_sync_each_site false
-
 static inline void arch_text_sync_site(unsigned long a)
 {
-	(void)a;
+	asm volatile("dc	cvau, %0\n\t"
+		     "dsb	ish\n\t"
+		     "ic	ivau, %0"
+		     :
+		     : "r"(a)
+		     : "memory");
 }
 
 /*
@@ -80,7 +72,7 @@ static inline u64 arch_live_read(struct live l)
 
 static inline void arch_live_write(struct live l, long delta, u64 bytes)
 {
-	insn_write(l.at, delta, (u32)bytes);
+	*(volatile u32 *)(l.at + (unsigned long)delta) = (u32)bytes;
 }
 
 /*
