@@ -27,7 +27,7 @@ extern const char lab_count_entry[], lab_count_entry2[], lab_call[],
 #define INSN_ADR_X16                                                           \
 	0x10000010u /* | bits 20..2 of the distance << 5 | 1..0 << 29 */
 
-/* ---- what the forms are ---- */
+/* ---- the bytes of the forms ---- */
 
 static void put_words(u8 *bytes, u32 word0, u32 word1)
 {
@@ -182,7 +182,7 @@ static void act_as(struct trap_frame *f, unsigned long site, unsigned int form)
 	arch_frame_set_pc(f, (unsigned long)(form == ON2 ? lab_count_entry2 :
 							   lab_count_entry));
 }
-PATCH_INDIRECT(lab_trap, act_as);
+LAB_RESUME(act_as);
 
 static void act_as_nop(struct trap_frame *f, unsigned long site,
 		       unsigned int form)
@@ -190,7 +190,7 @@ static void act_as_nop(struct trap_frame *f, unsigned long site,
 	(void)form;
 	arch_frame_set_pc(f, site + 8);
 }
-PATCH_INDIRECT(lab_trap, act_as_nop);
+LAB_RESUME(act_as_nop);
 
 #define BRK(scheme) SITE(scheme, "H13", lab_pair, fixed, 8), PAIR
 #define AS_NEW "the trap acts as the new form"
