@@ -74,7 +74,7 @@ static inline void arch_cpu_relax(void)
 	irq_state_t state = arch_irq_save();
 
 	arm64_relax();
-	/* Inline: what ended the wait is taken in the function that waits. */
+	/* Inline, so that the function that waits takes the interrupt that ended it. */
 	arch_irq_restore(state);
 }
 

@@ -27,7 +27,7 @@ static inline bool branch_reaches(unsigned long from, unsigned long to)
 #define arch_sync_each_site true
 
 /*
- * What other CPUs fetch, after an `isb` of their own, is what this CPU has stored: DDI 0487,
+ * After an `isb` of their own, other CPUs fetch the bytes that this CPU has stored: DDI 0487,
  * B2.4.4, "Ordering and observability of cache maintenance". Both operations are broadcast.
  * The dsb that ends the second is arch_text_sync()'s.
  */
@@ -43,7 +43,7 @@ static inline void arch_text_sync_site(unsigned long a)
 
 /*
  * The site of this kernel's front end (SITES=): sites/<front end>/site.h. Its length, where
- * the live word is, what the compiler left there, and the word that is written once.
+ * the live word is, the compiler's own bytes there, and the word that is written once.
  */
 #include <site.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* notrace: no site in this function, whatever front end SITES= chose. */
+/* notrace: no site in this function, under any front end (SITES=). */
 #ifndef ARCH_ARM64_ATTRIBUTES_H
 #define ARCH_ARM64_ATTRIBUTES_H
 

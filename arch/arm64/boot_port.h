@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the device tree says about this machine besides struct boot_info. */
+/* Facts about the machine that only this port needs: part of boot_info. */
 #ifndef ARCH_ARM64_BOOT_PORT_H
 #define ARCH_ARM64_BOOT_PORT_H
 

@@ -8,7 +8,7 @@
 
 /* CNTV_CTL_EL0: count, and raise the interrupt. */
 #define TIMER_ON 1
-/* The cycle counter: ID_AA64DFR0_EL1's field, and what turns it on. */
+/* The cycle counter: ID_AA64DFR0_EL1's field, and the bits that turn it on. */
 #define CYCLES_SHIFT 8
 #define CYCLES_MASK 0xf
 #define CYCLES_ENABLE (1u << 31)
@@ -17,7 +17,7 @@
 bool arm64_has_cycles;
 static u64 relax_ticks;
 
-/* By CPU index, each its own: what arch_timer_set() asked for. */
+/* The deadline of the last arch_timer_set(), by CPU index. Each CPU uses its own. */
 static u64 deadlines[MAX_CPUS] = { [0 ... MAX_CPUS - 1] = NEVER };
 
 u64 arch_clock_init(void)
@@ -54,7 +54,7 @@ void arch_timer_set(u64 deadline)
 	timer_start(deadline);
 }
 
-/* It stays pending until the next arch_timer_set(), so it is off. */
+/* The timer is off, or its interrupt would stay pending until the next arch_timer_set(). */
 void timer_silence(void)
 {
 	deadlines[cpu_index()] = NEVER;

@@ -94,8 +94,8 @@ FUNCTION(trap_entry)
 	ldp	x4, x5, [x28, #SCRATCH(SCRATCH_X0)]
 	stp	x4, x5, [sp, #FRAME_REG(0)]
 	frame_complete
-	/* The task that runs after the trap may be another: what it finds masked is
-	 * interrupts alone. */
+	/* The task that runs after the trap may be another: it must find interrupts
+	 * masked, and nothing else. */
 	msr	daifclr, #DAIF_SET_A
 	/*
 	 * A breakpoint may stand in any site, so no function with a site runs before

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a trap and a task switch save: offsets for assembly and structs for C, held together
- * by the assertions below.
+ * The registers that a trap and a task switch save: offsets for assembly and structs for
+ * C, held together by the assertions below.
  */
 #ifndef ARCH_ARM64_FRAME_H
 #define ARCH_ARM64_FRAME_H
@@ -16,7 +16,7 @@
 #define FRAME_KIND 288
 #define FRAME_SIZE 304 /* a multiple of 16, as the ABI wants sp */
 
-/* FRAME_KIND: what trap_vectors knows of the trap, and whether its stack was lost. */
+/* FRAME_KIND: the vector that the trap took, and whether its stack was lost. */
 #define KIND_SYNC 0
 #define KIND_IRQ 1
 #define KIND_OTHER 2

@@ -10,9 +10,9 @@
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
 
-#define GIC_IPI 0	 /* the number of the interrupt between CPUs */
-#define GIC_NONE 1020	 /* from here on: there is none, after all */
-#define GIC_NUMBER 0x3ff /* what the CPU interface adds to it stands above */
+#define GIC_IPI 0	       /* the number of the interrupt between CPUs */
+#define GIC_NONE 1020	       /* from here on: there is none, after all */
+#define GIC_NUMBER 0x3ff       /* the CPU interface adds other facts above it */
 #define GIC_LOWEST_OF_ALL 0xf0 /* the priority mask: takes every interrupt */
 
 /* The distributor. For private interrupts a redistributor has the first two, at GICR_PRIVATE. */
@@ -157,7 +157,7 @@ void gic_interrupt(void)
 	u32 irq = ack & GIC_NUMBER;
 	enum irq_kind kind = IRQ_SPURIOUS;
 
-	/* First the acknowledgement, then what it is for: a later interrupt is another. */
+	/* Acknowledged before the CPU reads an IPI's reasons: a later IPI is another interrupt. */
 	asm volatile("dsb sy" ::: "memory");
 	if (irq == boot_info.port.timer_irq) {
 		timer_silence();

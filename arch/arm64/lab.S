@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The lab's victims: arch/arch_lab.h. Every register holds a canary at the site but for
- * sp and x28, and the canaries are no addresses of either half: whatever reads, writes or
- * jumps through one faults. What a victim returns through is in lab_saved, one slot a CPU.
+ * sp and x28, and the canaries are no addresses of either half: an instruction that reads,
+ * writes or jumps through one faults. The stack pointer that a victim returns with is in
+ * lab_saved, one slot a CPU.
  */
 #include <arch/asm.h>
 #include <arch/cpu_head.h>

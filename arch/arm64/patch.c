@@ -51,8 +51,8 @@ void arch_break_resume(struct trap_frame *f, struct live l, bool on)
 }
 
 /*
- * The dsb is for stores and maintenance of another CPU that this one has been told of, the isb
- * for what it has fetched already.
+ * The dsb waits for stores and maintenance of another CPU that this CPU has been told of. The
+ * isb discards the instructions that this CPU has fetched already.
  */
 notrace void arch_text_sync(void)
 {

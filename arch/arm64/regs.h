@@ -44,7 +44,7 @@
 #define ESR_CLASS_SHIFT 26
 #define ESR_BRK 0x3c
 
-/* A breakpoint with a comment that no compiler emits, and what else assembly must know. */
+/* A breakpoint whose operand no compiler emits, and other instructions. */
 #define INSN_BRK 0xd42dcde0 /* brk #0x6e6f */
 #define INSN_NOP 0xd503201f
 

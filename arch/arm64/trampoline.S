@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Where live sites lead. The front end's site.h says which registers the site leaves
- * its return address and the function's in (IP, PARENT), what the paths through C
- * keep (save, restore), and the way back to the site. Free at every site: x10 to x17. No code
- * of this image has a vector register (port.mk), so q0 to q7 are kept by not being named.
+ * its return address and the function's in (IP, PARENT), which registers the paths through
+ * C keep (save, restore), and the way back to the site. Free at every site: x10 to x17. No
+ * code of this image names a vector register (port.mk), so q0 to q7 keep their values.
  */
 #include <arch/asm.h>
 #include <arch/cpu_head.h>
@@ -44,7 +44,7 @@ _mcount:
 	.size	_mcount, . - _mcount
 END(trace_stub)
 
-/* x10 keeps what was loaded: trace_entry_call passes that on, and no other. */
+/* x10 keeps the loaded ops: trace_entry_call passes them on, and no others. */
 TRAMPOLINE(trace_entry)
 	adrp	x16, trace_ops
 	ldr	x10, [x16, #:lo12:trace_ops]
@@ -56,7 +56,7 @@ TRAMPOLINE(trace_entry_off)
 	back
 END(trace_entry_off)
 
-/* Turn interrupts off. daif: what they were. */
+/* Turn interrupts off. daif: their state before. */
 .macro irqs_off daif
 	mrs	\daif, daif
 	msr	daifset, #DAIF_SET_I
@@ -158,9 +158,9 @@ TRAMPOLINE(trace_entry_return)
 END(trace_entry_return)
 
 /*
- * One call of function_graph: what the task keeps of it, its event, and then, with both
- * counts, the way back. x15 is where the task keeps it, less TASK_TAKEN, x13 the slot. A
- * depth that the task has from an earlier session counts no more: C begins anew.
+ * One call of function_graph: the task's record of it, its event, and then, with both
+ * counts, the way back. x15 is the record less TASK_TAKEN, x13 the slot. A depth
+ * that the task has from an earlier session counts no more: C begins anew.
  */
 TRAMPOLINE(trace_entry_graph)
 	irqs_off x11

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The device tree into boot_info. QEMU leaves it where RAM begins. */
+/* Fills boot_info from the device tree, which QEMU leaves where RAM begins. */
 #include <boot/boot_info.h>
 #include <boot/boot.h>
 #include <boot/fdt.h>
@@ -8,10 +8,10 @@
 #include <kernel/image/symbols.h>
 #include <kernel/main.h>
 
-/* The first cell of an interrupt: whose numbers the second counts. */
+/* The first cell of an interrupt: the kind that the second cell numbers. */
 enum { GIC_SHARED, GIC_PRIVATE };
-#define TIMER_VIRTUAL                                                          \
-	2 /* the place of that timer among a timer node's interrupts */
+/* The virtual timer's place among a timer node's interrupts. */
+#define TIMER_VIRTUAL 2
 
 static bool have_boot_cpu;
 

@@ -21,8 +21,8 @@ END(secondary_start)
 
 LOCAL_FUNCTION(secondary_high)
 	.cfi_undefined x30
-	/* Sites were written before this CPU ran: forget what it prefetched, before its
-	 * first instruction that could be a site. */
+	/* Sites were written before this CPU ran: forget prefetched instructions, before
+	 * its first instruction that could be a site. */
 	ic	iallu
 	dsb	nsh
 	isb

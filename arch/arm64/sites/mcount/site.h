@@ -57,8 +57,8 @@ static inline void site_write_fixed(unsigned long site, long delta)
 .endm
 
 /*
- * For trace_entry_graph: the CFA, and in x2, where the return address lies. What this CPU
- * does not know of the frame is left to C.
+ * For trace_entry_graph: the CFA, and in x2, where the return address lies. A frame
+ * that this CPU does not know is left to C.
  */
 .macro graph_frame unknown
 	ubfx	x1, IP, #FRAME_KEPT_SHIFT, #FRAMES_KEPT_BITS
