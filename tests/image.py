@@ -2,6 +2,7 @@
 """The linked kernel as tests see it: a reading of its own, apart from tools/*.c,
 so that a mistake there is not repeated here."""
 
+import fnmatch
 import functools
 import re
 import struct
@@ -18,24 +19,30 @@ FORMAT = {arch: next(iter(info["sites"])) for arch, info in INFO.items()}
 SITE = {arch: INFO[arch]["sites"][name] for arch, name in FORMAT.items()}
 
 
+@functools.cache
+def name_among(arch: str, *kinds: str):
+    """Is an instruction's name in one of these lists of the port's `code`?"""
+    return re.compile("|".join(fnmatch.translate(pattern) for kind in kinds
+                               for pattern in INFO[arch]["code"][kind])).match
+
+
 class Function:
     """One function: its addresses and its instructions' text."""
 
-    def __init__(self, name: str, addr: int, size: int):
-        self.name, self.addr, self.size = name, addr, size
+    def __init__(self, arch: str, name: str, addr: int, size: int):
+        self.arch, self.name, self.addr, self.size = arch, name, addr, size
         self.code: list[tuple[int, str, str]] = []
 
     def transfers(self) -> list[tuple[int, str, int | None]]:
         """(address, mnemonic, target or None if through a register)."""
+        leads_on = name_among(self.arch, "calls", "jumps", "branches")
+        stops = name_among(self.arch, "stops")
         found = []
         for addr, mnemonic, operands in self.code:
             target = re.search(r"(?:^|[ ,])([0-9a-f]+) <[^>]*>$", operands)
-            if "*" in operands or re.fullmatch(r"(jalr|jr)(\.hb)?", mnemonic):
-                found.append((addr, mnemonic,
-                              int(target[1], 16)
+            if leads_on(mnemonic) and not stops(mnemonic):
+                found.append((addr, mnemonic, int(target[1], 16)
                               if target and "*" not in operands else None))
-            elif target and re.match(r"call|j|b", mnemonic):
-                found.append((addr, mnemonic, int(target[1], 16)))
         return found
 
 
@@ -125,7 +132,7 @@ class Image:
             if len(word) == 8 and word[3] == "FUNC" and word[6] != "UND":
                 addr = int(word[1], 16)
                 if lo <= addr < hi:
-                    found.setdefault(addr, Function(word[7], addr,
+                    found.setdefault(addr, Function(self.arch, word[7], addr,
                                                     int(word[2], 0)))
         functions = [found[addr] for addr in sorted(found)]
         self._read_code(functions)
@@ -133,7 +140,7 @@ class Image:
 
     def _read_code(self, functions: list[Function]) -> None:
         at = -1
-        line_re = re.compile(r"\s*([0-9a-f]+):\t(?:notrack |bnd )?(\S+)\s*(.*)")
+        line_re = re.compile(r"\s*([0-9a-f]+):\t(?:notrack |bnd )?(\S+)\s*(.*?)(?:\s*//.*)?$")
         for line in self.tool("objdump", "-dzw", "--no-show-raw-insn"
                               ).splitlines():
             match = line_re.match(line)

@@ -12,7 +12,7 @@ from collections import Counter
 import pytest
 from conftest import EVERY_KERNEL, FACTS, ROOT
 from guest import PROMPT, function_events, graph_events, graph_nesting, trace_stats
-from image import INFO
+from image import INFO, name_among
 
 TRACING = "/sys/kernel/tracing"
 
@@ -143,6 +143,7 @@ class Calls:
         self.before: dict[int, tuple[str, int | None]] = {}
         # Out of each function by a jump: tail calls. None: anywhere.
         self.jumps: dict[int, set[int | None]] = {}
+        is_call = name_among(image.arch, "calls")
         for f in image.functions:
             found = {addr: (m, t) for addr, m, t in f.transfers()}
             ends = [addr for addr, _, _ in f.code[1:]]
@@ -151,7 +152,7 @@ class Calls:
                 if addr not in found:
                     continue
                 _, target = found[addr]
-                if mnemonic in ("call", "jal", "jalr", "bal", "jalr.hb"):
+                if is_call(mnemonic):
                     # A call returns behind its delay slot, if it has one.
                     at = i + INFO[image.arch]["code"].get("delay_slots", False)
                     if at < len(ends):

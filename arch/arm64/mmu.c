@@ -2,7 +2,7 @@
 /*
  * Page tables (39-bit addresses, all 4 KiB pages). Text is read-only and executable. Nothing
  * else is executable, and no mapping of the text is writable, except the private alias
- * through which text is patched. What the map below does not name is not mapped: address 0,
+ * through which text is patched. Memory that the map below does not name is not mapped: address 0,
  * the firmware's memory, devices without a driver.
  */
 #include <arch/arch_trace.h>
