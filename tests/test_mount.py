@@ -209,7 +209,7 @@ def test_copies(mounted):
     copy, (_, into) = m.folder.parent / "copy", os.pipe()
     shutil.copyfile(top / "available_filter_functions", copy)
     assert copy.read_text() == m.read("available_filter_functions")
-    for name in ("trace", "tracing_on", "events/header_page"):
+    for name in ("trace", "tracing_on", "available_events"):
         fd = os.open(top / name, os.O_RDONLY)
         assert os.fstat(fd).st_size == 0
         assert fails(errno.EINVAL, os.splice, fd, into, 4096)
@@ -316,10 +316,10 @@ def test_memory_has_no_name(mounted):
 
 
 OWN = """
-mount -t tracefs none "$1" && grep . "$1/events/header_page" >"$3" || exit 77
+mount -t tracefs none "$1" && grep . "$1/available_events" >"$3" || exit 77
 exec tools/inside "$2" sh -c '
 	for place in $(grep tracefs /proc/self/mounts | cut -d" " -f2); do
-		cmp "$place/events/header_page" "$0" || echo "$place: the guest"
+		cmp "$place/available_events" "$0" || echo "$place: the guest"
 		cat "$place/available_filter_functions" >"$1"
 	done' "$3" "$4"
 """
@@ -346,7 +346,7 @@ def test_own_tracer_is_out_of_reach(mounted, tmp_path):
     m = mounted(ANY)
     if m.inside("true").returncode:
         pytest.skip("no mount namespace can be made here")
-    place, own, seen = tmp_path / "own", tmp_path / "own-page", tmp_path / "seen"
+    place, own, seen = tmp_path / "own", tmp_path / "own-events", tmp_path / "seen"
     place.mkdir()
     done = subprocess.run(["unshare", "--mount", "sh", "-c", OWN, "sh", place, m.folder, own,
                            seen], cwd=ROOT, text=True, capture_output=True, timeout=60)
