@@ -60,6 +60,15 @@ $(error RECORD=runtime needs the room `record`, which WITHOUT leaves out)
 endif
 space := $() $()
 
+# Somebody else's patch code, for the lab (tests/patchers/README.md): a folder of C and assembly.
+PATCHER ?=
+patcher_srcs := $(wildcard $(PATCHER:%/=%)/*.[cS])
+ifneq ($(PATCHER),)
+ifeq ($(patcher_srcs),)
+$(error PATCHER=$(PATCHER) holds no .c file; tests/patchers/README.md says how to bring patch code)
+endif
+endif
+
 # `make -j setup test`: what is installed must be there before it is used.
 ifneq ($(filter setup,$(MAKECMDGOALS)),)
 .NOTPARALLEL:
@@ -70,11 +79,12 @@ variant := $(if $(filter big,$(ENDIAN)),-big)$(\
 	)$(if $(filter-out $(firstword $(SITES_CHOICES)),$(SITES)),-$(SITES))
 record_variant := $(if $(filter-out link,$(RECORD)),-$(RECORD))
 less := $(if $(without),-without-$(subst $(space),-,$(without)))
-O ?= build/$(ARCH)$(variant)$(record_variant)$(less)
+foreign := $(if $(PATCHER),-patcher-$(notdir $(PATCHER:%/=%)))
+O ?= build/$(ARCH)$(variant)$(record_variant)$(less)$(foreign)
 # Neither who records the sites makes a difference to object files, but to the stub's, nor do
 # rooms that are left out. So all others stand once, in this folder.
 by_any_recorder := $(if $(filter file,$(origin O)),build/$(ARCH)$(variant),$(O))
-own_srcs := $(if $(filter runtime,$(RECORD)),arch/$(ARCH)/trampoline.S)
+own_srcs := $(if $(filter runtime,$(RECORD)),arch/$(ARCH)/trampoline.S) $(patcher_srcs)
 host := build/host
 ELF := $(O)/nopl.elf
 
@@ -127,14 +137,16 @@ SRCS := $(filter-out $(shell grep -lE 'include <(tracer/($(subst $(space),|,$(wi
 	)$(if $(filter lab,$(without)),|arch/arch_lab))' \
 	$(filter %_test.c arch/conform/%,$(SRCS))),$(SRCS))
 endif
+SRCS += $(patcher_srcs)
 OWN_OBJS := $(patsubst %,$(O)/%.o,$(filter $(own_srcs),$(SRCS)))
 # All functions have sites but those of the tracer's own tests, which trampolines call.
-no_sites := $(filter arch/conform/%,$(SRCS)) $(filter tracer/%_test.c %/testing.c,$(SRCS))
+no_sites := $(patcher_srcs) $(filter arch/conform/%,$(SRCS)) \
+	$(filter tracer/%_test.c %/testing.c,$(SRCS))
 # Most of these do not know the bytes of a site either: arch_trace.h leaves its inline half
 # out (NO_LAYOUT). So their objects are the same for all front ends, and stand once.
-no_layout := $(filter-out $(patsubst %,arch/conform/conform_%.c,trace trampoline return graph \
-	leaf break nmi) tracer/patch/% tracer/sites/% tracer/record/% %/probe_test.c %/testing.c,\
-	$(no_sites))
+no_layout := $(filter-out $(patcher_srcs) $(patsubst %,arch/conform/conform_%.c,\
+	trace trampoline return graph leaf break nmi) tracer/patch/% tracer/sites/% \
+	tracer/record/% %/probe_test.c %/testing.c,$(no_sites))
 by_any_front_end := $(if $(filter file,$(origin O)),build/$(ARCH)$(\
 	)$(if $(filter big,$(ENDIAN)),-big)$(\
 	)$(patsubst %,-%,$(filter $(SITES),$(SITES_APART))),$(O))
@@ -142,7 +154,9 @@ OBJS := $(OWN_OBJS) $(foreach src,$(filter-out $(own_srcs),$(SRCS)),\
 	$(if $(filter $(no_layout),$(src)),$(by_any_front_end),$(by_any_recorder))/$(src).o)
 FILE_CFLAGS = $(if $(filter $(no_layout),$<),-DNO_LAYOUT,$(LAYOUT_CFLAGS) \
 	$(if $(filter $(no_sites),$<),,$(SITE_CFLAGS_$(SITES))))
-$(OWN_OBJS): CFLAGS += -DRECORD_RUNTIME
+$(filter-out $(patcher_srcs:%=$(O)/%.o),$(OWN_OBJS)): CFLAGS += -DRECORD_RUNTIME
+$(patcher_srcs:%=$(O)/%.o): CFLAGS += $(patsubst %,-I%,$(wildcard $(PATCHER:%/=%)/include)) \
+	-Itests/patchers/include -Wno-missing-prototypes -Wno-unused-parameter
 
 .PHONY: all
 all: $(ELF) ## build the kernel of ARCH, its tables made and proved (default)
@@ -191,7 +205,8 @@ $(O)/first.elf: $(OBJS) $(O)/empty.o $(O)/nopl.ld
 	$(Q)$(call link,$(O)/empty.o,$@)
 
 tool_args = --arch $(ARCH) --sites $(SITES) --objdump $(OBJDUMP)
-mksites = $(host)/mksites $(tool_args) --record $(record)
+# The names of somebody else's functions are not ours to judge.
+mksites = $(host)/mksites $(tool_args) --record $(record) $(if $(PATCHER),--any-names)
 
 $(O)/tables.S: $(O)/first.elf $(filter %.sites,$(record)) $(host)/mksites \
 	arch/$(ARCH)/machine.json
@@ -249,8 +264,8 @@ $(host)/stale.so: $(plugin_srcs) $(wildcard tools/plugin/*.h)
 
 -include $(OBJS:.o=.d)
 
-.PHONY: setup run mount quick test bench lab features report mutations choices debug check clean \
-	help
+.PHONY: setup run mount quick test bench lab lab-linux features report mutations choices debug \
+	check clean help
 setup: ## install what is missing from Debian's packages, and say what
 	$(Q)tools/setup $(filter test,$(MAKECMDGOALS))
 
@@ -282,8 +297,12 @@ bench: ## instructions of everything that has a limit, on every architecture
 	$(Q)for a in $(ARCHES); do $(MAKE) ARCH=$$a all || exit 1; done
 	$(Q)tools/bench
 
-lab: all ## hold tasks at every instruction and patch under them, ARCH's schemes
-	$(Q)tools/lab --arch $(ARCH) --elf $(ELF)
+lab: all ## hold tasks at every instruction and patch under them: ARCH's schemes, or PATCHER's code
+	$(Q)tools/lab --arch $(ARCH) --elf $(ELF) \
+		$(if $(PATCHER),--patcher $(call quote,$(PATCHER)))
+
+lab-linux: ## judge Linux's own patch code, from Debian's linux-source-6.1, in the lab
+	$(Q)tools/lab-linux
 
 features: ## make and boot every kernel there can be; what works, what is refused
 	$(Q)tools/features
@@ -321,7 +340,7 @@ clean: ## remove build/
 
 help: ## this list
 	@echo 'make TARGET [VARIABLE=...]'
-	@sed -n 's/^\([a-z_.]*\):[^#]*## /  \1\t/p' Makefile | expand -t 26
+	@sed -n 's/^\([a-z_.-]*\):[^#]*## /  \1\t/p' Makefile | expand -t 26
 	@echo 'Variables'
 	@echo '  ARCH           $(ARCHES) (default $(ARCH))'
 	@echo '  SMP            CPUs for run and debug, 1 to 8 (default 4)'
@@ -334,6 +353,7 @@ help: ## this list
 	@echo '  RECORD         who records the sites: $(RECORDS)'
 	@echo '  ENDIAN         byte order of ARCH: little$(if $(REFUSED_big),, big)'
 	@echo '  WITHOUT        rooms of tracer/ that are left out: some of $(rooms)'
+	@echo '  PATCHER        for lab: a folder of patch code that somebody brings'
 	@echo '  CROSS_COMPILE  toolchain prefix (default $(CROSS_COMPILE))'
 	@echo '  O              build folder (default build/ARCH)'
 	@echo '  V              1 shows the commands'

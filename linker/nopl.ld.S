@@ -59,6 +59,7 @@ SECTIONS
 		REGISTRY(trace_lines)
 		REGISTRY(patch_strategies)
 		REGISTRY(lab_schemes)
+		REGISTRY(lab_patchers)
 		REGISTRY(faults)
 		REGISTRY(patch_roots)
 		REGISTRY(patch_indirect)

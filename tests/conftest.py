@@ -33,7 +33,8 @@ FACTS = {arch: port.read(arch)["tests"] for arch in ARCHES}
 # Some port, for tests of code that all ports share: the first.
 ANY = ARCHES[0]
 VARIABLES = ("ARCH", "SMP", "O", "V", "SITES", "ENDIAN", "RECORD", "APPEND",
-             "CROSS_COMPILE", "ICOUNT", "T", "PYTEST_ARGS", "WITHOUT")
+             "CROSS_COMPILE", "ICOUNT", "T", "PYTEST_ARGS", "WITHOUT",
+             "PATCHER")
 
 
 class Kernel(str):

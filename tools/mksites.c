@@ -19,7 +19,8 @@
  *   FILE      the record that mkrecord wrote before the link. With differences no table
  *   runtime   no table: the kernel finds its sites by itself
  *
- * Each function's name stands once in the image, and has two words (lib/names.h).
+ * Each function's name stands once in the image, and has two words (lib/names.h), but with
+ * --any-names, for an image that holds somebody else's code.
  *
  * A record that names the scan's addresses and no others IS the scan's list, so
  * that one is written whoever recorded it.
@@ -373,7 +374,7 @@ static void verify_unwind(const struct image *im, const struct unwind_table *t)
 struct options {
 	const char *arch, *sites, *objdump, *record, *output, *image[2];
 	unsigned int images;
-	bool empty, verify;
+	bool empty, verify, any_names;
 };
 
 static void verify(const struct image *first, const struct findings *before,
@@ -407,7 +408,7 @@ static void verify(const struct image *first, const struct findings *before,
 static void usage(void)
 {
 	errx(1, "usage: mksites --empty [--record R] -o FILE | --arch NAME "
-		"--sites FORMAT --objdump PROGRAM [--record R] "
+		"--sites FORMAT --objdump PROGRAM [--record R] [--any-names] "
 		"(IMAGE -o FILE | --verify FIRST IMAGE)");
 }
 
@@ -427,6 +428,8 @@ static void parse(struct options *o, char **argv)
 			o->empty = true;
 		else if (!strcmp(*argv, "--verify"))
 			o->verify = true;
+		else if (!strcmp(*argv, "--any-names"))
+			o->any_names = true;
 		else if (**argv != '-' && o->images < 2)
 			o->image[o->images++] = *argv;
 		else
@@ -459,7 +462,8 @@ int main(int argc, char **argv)
 	scan(&im, arch, format, &found);
 	check_record(&im, arch, format, o.record, &found);
 	unwind_read(&im, arch, &found.all, &found.unwind);
-	names_check(&im);
+	if (!o.any_names)
+		names_check(&im);
 	if (errors)
 		return 1;
 	if (o.verify)

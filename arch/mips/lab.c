@@ -68,7 +68,9 @@ static void encode_addiu(unsigned long site, unsigned int form, u8 *bytes)
 #define FAR_AT 16
 static u32 far[FAR_AT + 2] __attribute__((aligned(1 << 16)));
 
-static unsigned long far_target(void)
+/* For brought patch code, too (tests/patchers/linux/mips). */
+unsigned long lab_far_target(void);
+unsigned long lab_far_target(void)
 {
 	if (!far[0]) {
 		far[FAR_AT] = INSN_J |
@@ -84,7 +86,7 @@ static unsigned long far_target(void)
 
 static void encode_long(unsigned long site, unsigned int form, u8 *bytes)
 {
-	unsigned long target = far_target();
+	unsigned long target = lab_far_target();
 
 	(void)site;
 	put_lab_word(bytes, 0,

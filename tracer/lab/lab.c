@@ -49,10 +49,8 @@ static void list_one(const struct lab_case *c)
 static bool make_case(struct lab_case *c, unsigned int i)
 {
 	static bool (*const make[])(struct lab_case * c, unsigned int *i) = {
-		lab_case_scheme,
-		lab_case_own,
-		lab_case_vector,
-		lab_case_trampoline,
+		lab_case_scheme,     lab_case_own,     lab_case_vector,
+		lab_case_trampoline, lab_case_patcher,
 	};
 
 	for (unsigned int k = 0; k < ARRAY_SIZE(make); k++)
@@ -78,7 +76,7 @@ static void run_case(struct lab_case *c)
 		return;
 	if (c->begin)
 		c->begin(c);
-	if (!c->wrong)
+	if (!c->wrong && !c->incomplete)
 		lab_enumerate(c, &victims, this_run.second ? &others : NULL);
 	if (c->end)
 		c->end(c);

@@ -108,6 +108,8 @@ struct lab_case {
 	/* Optional: a victim is held at pc. */
 	void (*held_at)(unsigned long pc);
 	const void *arg;
+	u8 move;	       /* patcher.c: which transition of arg's */
+	u8 length;	       /* of a site whose forms do not say it */
 	struct trace_ops *ops; /* of live calls, while it runs. NULL: any */
 	unsigned long lo, hi;  /* where boundaries are looked for */
 	unsigned int span;     /* of the sweep */
@@ -148,12 +150,23 @@ void lab_json(struct sink *out, const struct lab_case *c);
 /* lab_scheme.c: the ports' schemes, and the case of a given scheme. */
 bool lab_case_scheme(struct lab_case *c, unsigned int *i);
 void lab_scheme_case(struct lab_case *c, const struct lab_scheme *s);
+/* patcher.c: the patch code of others. */
+bool lab_case_patcher(struct lab_case *c, unsigned int *i);
 /* lab_own.c: the port's own sites and a jump label, by each strategy. */
 bool lab_case_own(struct lab_case *c, unsigned int *i);
 /* lab_vector.c: such a site by breakpoint, with a vector that is not sorted or is. */
 bool lab_case_vector(struct lab_case *c, unsigned int *i);
 /* lab_trampoline.c: the trampolines behind those sites. */
 bool lab_case_trampoline(struct lab_case *c, unsigned int *i);
+
+/* ---- lab_scheme.c: text that is changed ---- */
+
+/* Store 1, 2, 4 or 8 bytes at an aligned address at once, any other number byte by byte. */
+void lab_store_text(unsigned long at, const u8 *bytes, unsigned int length);
+/* On the CPU that calls it: what was stored at the site is fetched from now on. */
+void lab_sync_site(unsigned long site);
+/* Put a site's bytes back while all CPUs are held. */
+void lab_put_back(unsigned long site, const u8 *bytes, unsigned int length);
 
 /* ---- lab_own.c: shared by cases of the port's own sites ---- */
 

@@ -203,10 +203,8 @@ void lab_row(struct sink *out, const struct lab_case *c)
 /* ---- for programs ---- */
 
 static void json_form(struct sink *out, const struct lab_form *form,
-		      const u8 *bytes)
+		      const u8 *bytes, unsigned int length)
 {
-	unsigned int length = 0;
-
 	sink_printf(out, "{\"name\": \"%s\", \"insns\": [", form->name);
 	for (int i = 0; i < LAB_INSNS && form->insn[i]; i++) {
 		int n = form->insn[i];
@@ -269,9 +267,9 @@ void lab_json(struct sink *out, const struct lab_case *c)
 	sink_printf(out, "\"outcome\": \"%s\", \"because\": \"%s\", ", text,
 		    c->because);
 	sink_printf(out, "\"forms\": [");
-	json_form(out, c->before, c->bytes[0]);
+	json_form(out, c->before, c->bytes[0], c->length);
 	sink_printf(out, ", ");
-	json_form(out, c->after, c->bytes[1]);
+	json_form(out, c->after, c->bytes[1], c->length);
 	sink_printf(out, "], \"findings\": [");
 	for (unsigned int i = 0; i < c->nr_findings; i++) {
 		sink_printf(out, i ? ", " : "");

@@ -174,13 +174,27 @@ static notrace void lab_change(void *arg)
 	arch_text_close();
 }
 
+notrace void lab_store_text(unsigned long at, const u8 *bytes,
+			    unsigned int length)
+{
+	long delta = arch_text_open();
+
+	store_one(at + delta, bytes, length);
+	arch_text_close();
+}
+
 /* arch_text_sync_site() is for one live instruction: each word is one. */
+notrace void lab_sync_site(unsigned long site)
+{
+	for (unsigned int i = 0; i < LAB_SITE_MAX; i += 4)
+		arch_text_sync_site(site + i);
+	arch_text_sync();
+}
+
 static notrace void lab_sync(void *arg)
 {
 	(void)arg;
-	for (unsigned int i = 0; i < LAB_SITE_MAX; i += 4)
-		arch_text_sync_site(under_way.site + i);
-	arch_text_sync();
+	lab_sync_site(under_way.site);
 }
 
 PATCH_INDIRECT(stop_lead, lab_change);
@@ -207,6 +221,14 @@ static int write_live(const u8 *bytes, const struct lab_store *st,
 	under_way.nr_stores = n;
 	lab_change(NULL);
 	return cpu_call(READ_ONCE(cpus_online), lab_sync, NULL);
+}
+
+void lab_put_back(unsigned long site, const u8 *bytes, unsigned int length)
+{
+	struct lab_store whole = { 0, length, 0 };
+
+	under_way.site = site;
+	write_stopped(bytes, &whole, 1);
 }
 
 static int write_state(struct lab_case *c, unsigned int state)

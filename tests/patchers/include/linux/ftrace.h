@@ -1,0 +1,3 @@
+/* SPDX-License-Identifier: MIT */
+#include <linux/patching.h>
+#include <asm/ftrace.h>

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Linux's ftrace.c and patch.c for RISC-V, as the lab asks for patch code. Linux calls ftrace.c's
+ * functions while stop_machine() holds all CPUs, between modify_prepare and post_process.
+ */
+#include <linux/ftrace.h>
+
+extern const struct lab_victim lab_pair;
+extern const char lab_pair_a[], lab_pair_b[];
+
+/* ftrace.c switches calls of its own trampoline too, which nobody asks for here. */
+char ftrace_call[MCOUNT_INSN_SIZE], ftrace_regs_call[MCOUNT_INSN_SIZE];
+
+static int with_text_mutex(int (*change)(struct dyn_ftrace *rec),
+			   unsigned long site)
+{
+	struct dyn_ftrace rec = { site };
+	int err;
+
+	ftrace_arch_code_modify_prepare();
+	err = change(&rec);
+	ftrace_arch_code_modify_post_process();
+	return err;
+}
+
+static int init_site(unsigned long site)
+{
+	struct dyn_ftrace rec = { site };
+
+	return ftrace_init_nop(NULL, &rec);
+}
+
+static int make_call(struct dyn_ftrace *rec)
+{
+	return ftrace_make_call(rec, (unsigned long)lab_pair_a);
+}
+
+static int make_nop(struct dyn_ftrace *rec)
+{
+	return ftrace_make_nop(NULL, rec, (unsigned long)lab_pair_a);
+}
+
+static int modify_call(struct dyn_ftrace *rec)
+{
+	return ftrace_modify_call(rec, (unsigned long)lab_pair_a,
+				  (unsigned long)lab_pair_b);
+}
+
+static int switch_on(unsigned long site)
+{
+	return with_text_mutex(make_call, site);
+}
+
+static int switch_off(unsigned long site)
+{
+	return with_text_mutex(make_nop, site);
+}
+
+static int go_elsewhere(unsigned long site)
+{
+	return with_text_mutex(modify_call, site);
+}
+
+LAB_PATCHER(linux_ftrace, "ftrace.c", .from = "Linux 6.1", .victim = &lab_pair,
+	    .length = 8, .prepare = init_site, .on = switch_on,
+	    .off = switch_off, .retarget = go_elsewhere, .all_held = true);
