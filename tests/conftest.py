@@ -98,12 +98,19 @@ def qemu_of(runner: subprocess.Popen) -> int:
     return int(found[0])
 
 
-def make(*args: str, check: bool = True) -> subprocess.CompletedProcess:
-    """Run make in the project, one at a time among xdist's workers."""
+@contextlib.contextmanager
+def building():
+    """Around all that makes kernels: one at a time among xdist's workers."""
     lock = ROOT / "build" / ".tests.lock"
     lock.parent.mkdir(exist_ok=True)
     with open(lock, "w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+def make(*args: str, check: bool = True) -> subprocess.CompletedProcess:
+    """Run make in the project, one at a time among xdist's workers."""
+    with building():
         # pytest may run under `make test`, whose variables must not reach this make.
         env = {k: v for k, v in os.environ.items()
                if not k.startswith(("MAKE", "MFLAGS")) and k not in VARIABLES}

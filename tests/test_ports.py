@@ -46,7 +46,8 @@ def files() -> list[str]:
     """All files but the ports' own and prose."""
     names = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT,
                            text=True, capture_output=True, check=True).stdout.split()
-    own = tuple(f"{folder}/{arch}/" for arch in ARCHES for folder in ("arch", "boot"))
+    own = tuple(f"{folder}/{arch}/" for arch in ARCHES
+                for folder in ("arch", "boot", "tests/patchers/linux"))
     return [n for n in names if not n.startswith(own) and not n.endswith(".md")
             and (ROOT / n).is_file()]
 

@@ -205,6 +205,7 @@ lab_victim_jump_site:
 	jump_record lab_victim_jump_yes
 behind lab_victim_jump
 	victim_end KEPT_AT_ENTRY
+	.globl	lab_victim_jump_yes
 lab_victim_jump_yes:
 	count	0
 	b	lab_victim_jump_b2

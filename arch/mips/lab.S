@@ -211,6 +211,7 @@ lab_victim_jump_site:
 	behind	lab_victim_jump
 	victim_end 2, 3, 4, 5, 6, 7, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, \
 		20, 21, 22, 23, 24, 25, 30, 31
+	.globl	lab_victim_jump_yes
 lab_victim_jump_yes:
 	add_one	0
 	b	lab_victim_jump_b2

@@ -19,7 +19,7 @@
 #define CONFIG_MMU 1
 #define CONFIG_DYNAMIC_FTRACE 1
 #define CONFIG_DYNAMIC_FTRACE_WITH_REGS 1
-#define IS_ENABLED(option) 1
+#define IS_ENABLED(option) 0
 
 #define __always_inline always_inline
 #define __acquires(lock)
@@ -28,6 +28,7 @@
 #define __read_mostly
 #define __maybe_unused __attribute__((unused))
 #define __init
+#define __kprobes
 #define unlikely(x) (x)
 #define pr_err(...) printk(__VA_ARGS__)
 #define pr_warn(...) printk(__VA_ARGS__)
@@ -38,6 +39,12 @@ static int text_mutex __attribute__((unused));
 #define mutex_lock(lock) ((void)(lock))
 #define mutex_unlock(lock) ((void)(lock))
 #define lockdep_assert_held(lock) ((void)(lock))
+#define DEFINE_RAW_SPINLOCK(lock) int lock __attribute__((unused))
+#define raw_spin_lock_irqsave(lock, flags) ((void)(flags))
+#define raw_spin_unlock_irqrestore(lock, flags) ((void)(flags))
+
+#define preempt_disable() ((void)0)
+#define preempt_enable() ((void)0)
 
 /* ---- atomics and the rendezvous ---- */
 
@@ -107,6 +114,23 @@ static inline void flush_icache_range(unsigned long from, unsigned long to)
 	patcher_sync_all();
 }
 
+#define kick_all_cpus_sync() patcher_sync_all()
+
+/* ---- bits ---- */
+
+#define BIT(n) (1ul << (n))
+#define GENMASK(high, low)                                                     \
+	((~0ul >> (sizeof(long) * 8 - 1 - (high))) & (~0ul << (low)))
+#define SZ_128M 0x8000000l
+#define WARN_ON(wrong)                                                         \
+	({                                                                     \
+		bool wrong_ = (wrong);                                         \
+                                                                               \
+		if (wrong_)                                                    \
+			printk("# WARN_ON(" #wrong ")\n");                     \
+		wrong_;                                                        \
+	})
+
 /* ---- ftrace ---- */
 
 struct module;
@@ -124,6 +148,9 @@ int ftrace_modify_call(struct dyn_ftrace *rec, unsigned long old_addr,
 int ftrace_dyn_arch_init(void);
 int ftrace_update_ftrace_func(ftrace_func_t func);
 void arch_ftrace_update_code(int command);
+#define FTRACE_MAY_SLEEP 0
+#define ftrace_modify_all_code(command) ((void)(command))
+#define __module_text_address(address) ((void)(address), NULL)
 void ftrace_arch_code_modify_prepare(void);
 void ftrace_arch_code_modify_post_process(void);
 

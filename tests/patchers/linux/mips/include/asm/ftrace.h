@@ -24,9 +24,5 @@ unsigned long lab_far_target(void);
 
 /* The trampoline's own call, which is not the site that is judged here. */
 static char ftrace_call[8];
-static inline void ftrace_modify_all_code(int command)
-{
-	(void)command;
-}
 
 #endif
