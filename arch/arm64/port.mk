@@ -16,6 +16,9 @@ SITE_CFLAGS_mcount := -pg
 # not. +nofp: no code has a vector register, so nothing in this image can change one.
 ARCH_CFLAGS := -march=armv8-a+nofp -mgeneral-regs-only -mcmodel=small -ffixed-x28 \
 	-mno-outline-atomics -mbranch-protection=none -fno-unwind-tables
+# For an erratum of Cortex-A53 the linker would move an adrp at the end of a page, where one falls
+# there, into a stub of its own, without frame information. The port runs on no such CPU.
+ARCH_CFLAGS += -mno-fix-cortex-a53-843419 -mno-fix-cortex-a53-835769
 
 compiled_nops := patchable sites are NOPs that call nothing, so nothing can \
 	record at run time; use SITES=mcount
