@@ -20,7 +20,7 @@
  *   runtime   no table: the kernel finds its sites by itself
  *
  * Each function's name stands once in the image, and has two words (lib/names.h), but with
- * --any-names, for an image that holds somebody else's code.
+ * --any-names, for an image with code from elsewhere.
  *
  * A record that names the scan's addresses and no others IS the scan's list, so
  * that one is written whoever recorded it.

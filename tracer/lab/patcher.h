@@ -35,7 +35,7 @@ struct lab_patcher {
 	int (*off)(unsigned long site);
 	int (*retarget)(unsigned long site);
 	/* The code relies on its caller to hold all CPUs. So the lab runs each of these three in
-	 * a rendezvous, and nobody comes to the site between two of its stores. */
+	 * a rendezvous, and no CPU comes to the site between two of its stores. */
 	bool all_held;
 	/* Optional: this trap is the code's own, and f is where the CPU goes on. Trap context.
 	 * LAB_PATCHER_TRAP(function) stands beside it. */

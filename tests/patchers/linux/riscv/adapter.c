@@ -8,7 +8,7 @@
 extern const struct lab_victim lab_pair;
 extern const char lab_pair_a[], lab_pair_b[];
 
-/* ftrace.c switches calls of its own trampoline too, which nobody asks for here. */
+/* ftrace.c switches calls of its own trampoline too, which are not judged here. */
 char ftrace_call[MCOUNT_INSN_SIZE], ftrace_regs_call[MCOUNT_INSN_SIZE];
 
 static int with_text_mutex(int (*change)(struct dyn_ftrace *rec),
