@@ -446,3 +446,21 @@ unsigned int trace_test_kept_lines(void)
 	snapshot_release(&trace_top);
 	return n;
 }
+
+u64 trace_test_ipis(void (*act)(void))
+{
+	u64 least = ~0ull;
+
+	for (int i = 0; i < 20; i++) {
+		u64 n = 0;
+		unsigned int cpu;
+
+		for_each_online_cpu (cpu)
+			n -= READ_ONCE(cpus[cpu].irq_counts[IRQ_IPI]);
+		act();
+		for_each_online_cpu (cpu)
+			n += READ_ONCE(cpus[cpu].irq_counts[IRQ_IPI]);
+		least = min(least, n);
+	}
+	return least;
+}

@@ -144,4 +144,7 @@ bool trace_workers_start(struct trace_worker *w, unsigned int calls);
 /* Stop and join all of them. Returns how many calls they made. */
 unsigned long trace_workers_join(struct trace_worker *w);
 
+/* The least number of interrupts between CPUs in 20 runs of act(), which other tasks add to. */
+u64 trace_test_ipis(void (*act)(void));
+
 #endif

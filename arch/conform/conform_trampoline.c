@@ -174,7 +174,7 @@ KTEST(entry_off, "arch_trace.trace_entry_off")
 static void record_calls(void)
 {
 	mutex_lock(&trace_mutex);
-	WRITE_ONCE(ring_calls, true);
+	ring_set_mode(ring_mode | RING_CALLS);
 	ring_record(rings, cpus_present(), true, NULL);
 	mutex_unlock(&trace_mutex);
 }

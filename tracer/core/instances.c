@@ -331,7 +331,7 @@ static int remove_in(struct ctl_handle *h, struct trace_instance *in,
 	if (!err)
 		err = clients_instance_ends(h, in);
 	if (!err) {
-		/* Since instance_ends no CPU writes there. */
+		trace_refresh(); /* after this no CPU writes there */
 		drop_instance(in);
 		return 0;
 	}

@@ -58,6 +58,51 @@ struct trace_ops *trace_wants(const struct tracer *tracer)
 		       tracer->ops;
 }
 
+/* How the CPUs record the top level: what follows from the settings and from the clients' needs. */
+struct recording {
+	struct trace_ops *ops; /* &trace_ops_off: no call is seen */
+	u32 mode;	       /* RING_ bits */
+	bool on;
+	bool calls;
+	bool watch; /* the switch of tasks */
+};
+
+static struct recording recording_wanted(void)
+{
+	const struct tracer *tracer = trace_top.tracer;
+	struct trace_ops *ops = calls_ops(tracer), *own = trace_wants(tracer);
+	/* C code looks at tracing_on itself, for a trigger or a warning may change it. */
+	u32 needs = clients_need();
+	bool triggers = needs & NEED_C || warning_ends_trace();
+	/* Where entries have numbers, a record that a filter refuses must not have one. */
+	bool apart = needs & NEED_APART || instance_counts(&trace_top);
+	bool in_c = calls_all_in_c(ops);
+	struct recording r = { 0 };
+
+	r.on = (trace_top.on || in_c || triggers) && !trace_top.pauses;
+	r.calls = ops || (r.on && own);
+	r.ops = ops ?: r.calls ? own : &trace_ops_off;
+	if (r.on)
+		r.mode = in_c || triggers || pids_are_listed(&trace_top) ?
+				 RING_ASKS :
+				 RING_OPEN;
+	r.mode |= own == &trace_ops_ring ? RING_CALLS : 0;
+	r.mode |= in_c || triggers || apart ? RING_BY_C : 0;
+	r.mode |= triggers ? RING_TRIGGERS : 0;
+	r.mode |= apart ? RING_APART : 0;
+	r.mode |= !ops && r.calls && tracer->graph &&
+				  !(needs & NEED_C_FOR_RETURNS) ?
+			  RING_GRAPH :
+			  0;
+	/* Events need the names of tasks, too. And a call that is in the buffer may return after
+	 * the next start: then the time counts that its task has slept since. */
+	r.watch = r.calls || needs & NEED_TASKS || tracer->latency ||
+		  (tracer->graph && !trace_option(OPT_SLEEP_TIME));
+	return r;
+}
+
+static struct recording recording; /* as it is now */
+
 /*
  * Starting: the hook first, so that ring_record() marks each CPU's task when no switch can be
  * missed any more. Live calls come last. Stopping, or changing over to another tracer in an empty
@@ -66,7 +111,7 @@ struct trace_ops *trace_wants(const struct tracer *tracer)
  * goes last: until ring_record() has told a CPU, the CPU records events of all its tasks.
  *
  * The calls and returns of a task that goes from CPU to CPU stop at once: first each CPU leaves
- * function_graph to C code, then one store tells all of C code (ring_gate). If a CPU recorded on
+ * function_graph to C code, then one store tells all of C code (RING_GATE). If a CPU recorded on
  * while calls were off already, it would record a return, but no call inside.
  *
  * A session of function_graph ends before the CPUs are interrupted, and begins behind that.
@@ -76,55 +121,32 @@ struct trace_ops *trace_wants(const struct tracer *tracer)
  */
 static void apply_tracer(bool clear)
 {
-	struct trace_ops *ops = calls_ops(trace_top.tracer);
-	/* C code looks at tracing_on itself, for a trigger or a warning may change it. */
-	u32 needs = clients_need();
-	bool triggers = needs & NEED_C || warning_ends_trace();
-	/* Where entries have numbers, a record that a filter refuses must not have one. */
-	bool apart = needs & NEED_APART || instance_counts(&trace_top);
-	bool in_c = calls_all_in_c(ops);
-	bool on = (trace_top.on || in_c || triggers) && !trace_top.pauses;
-	struct trace_ops *wanted = trace_wants(trace_top.tracer);
-	bool calls = ops || (on && wanted), watch, graph;
-	enum ring_gate gate = !on ? RING_CLOSED :
-			      in_c || triggers || pids_are_listed(&trace_top) ?
-				    RING_ASKS :
-				    RING_OPEN;
+	struct recording now = recording_wanted();
+	u32 mode = now.mode & ~RING_GRAPH, kept;
 
-	graph = !ops && calls && trace_top.tracer->graph &&
-		!(needs & NEED_C_FOR_RETURNS);
-	if (!graph)
+	recording = now;
+	if (mode == now.mode)
 		ring_let_graph(false);
-	if (ring_gate != RING_CLOSED)
-		WRITE_ONCE(ring_gate, gate);
-	WRITE_ONCE(ring_calls, wanted == &trace_ops_ring);
-	WRITE_ONCE(ring_by_c, in_c || triggers || apart);
-	WRITE_ONCE(ring_triggers, triggers);
-	/* Pairs with ring_event_slow()'s acquire. */
-	__atomic_store_n(&ring_apart, apart, __ATOMIC_RELEASE);
-	if (!ops)
-		ops = calls ? wanted : &trace_ops_off;
+	/* A gate that is closed opens behind ring_record(). */
+	kept = ring_mode & RING_GATE ? 0 : RING_GATE;
+	ring_set_mode((mode & ~kept) | (ring_mode & RING_GRAPH));
 	/* Meanwhile triggers, the profiler and other instances miss nothing. */
-	if (!calls || clear)
+	if (!now.calls || clear)
 		trace_ops_set(calls_ops(&tracer_nop) ?: &trace_ops_off);
-	/* Events need the names of tasks, too. And a call that is in the buffer may return after
-	 * the next start: then the time counts that its task has slept since. */
-	watch = calls || needs & NEED_TASKS || trace_top.tracer->latency ||
-		(trace_top.tracer->graph && !trace_option(OPT_SLEEP_TIME));
-	if (watch) {
+	if (now.watch) {
 		comm_save_all();
 		WRITE_ONCE(sched_switch_hook, on_switch);
 	}
 	if (clear)
 		graph_session_end();
-	ring_record(rings, on ? trace_top.cpumask : 0, clear, takes_task);
-	WRITE_ONCE(ring_gate, gate);
-	if (!watch)
+	ring_record(rings, now.on ? trace_top.cpumask : 0, clear, takes_task);
+	ring_set_mode(mode | (ring_mode & RING_GRAPH));
+	if (!now.watch)
 		WRITE_ONCE(sched_switch_hook, NULL);
 	if (clear && trace_top.tracer->graph)
 		graph_session_begin();
-	trace_ops_set(ops);
-	if (graph)
+	trace_ops_set(now.ops);
+	if (now.mode & RING_GRAPH)
 		ring_let_graph(true);
 }
 
@@ -150,6 +172,17 @@ void trace_refresh(void)
 {
 	mutex_assert_held(&trace_mutex);
 	apply_tracer(false);
+}
+
+void trace_needs_changed(void)
+{
+	struct recording now = recording_wanted();
+
+	mutex_assert_held(&trace_mutex);
+	if (now.ops != recording.ops || now.mode != recording.mode ||
+	    now.on != recording.on || now.calls != recording.calls ||
+	    now.watch != recording.watch)
+		apply_tracer(false);
 }
 
 static u32 want_calls(unsigned int w, const void *arg)

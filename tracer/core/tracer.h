@@ -71,6 +71,8 @@ void trace_record(bool on, cpumask_t mask);
  * Interrupts each CPU, so none of them still reads the old values.
  */
 void trace_refresh(void);
+/* A client needs more than before, or less. Interrupts no CPU if that changes nothing. */
+void trace_needs_changed(void);
 
 /*
  * Filters have changed in words [lo, hi) of the site bitmaps: switch the sites

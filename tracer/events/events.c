@@ -296,13 +296,13 @@ bool events_apart(void)
  */
 static void set_special(struct event *e)
 {
-	WRITE_ONCE(e->special, !(READ_ONCE(e->on) & 1) || e->filters[0] ||
-				       event_is_held(e, NULL) ||
-				       stacks_are_wanted() ||
-				       event_triggers_any() || ring_triggers ||
-				       events_apart() || ring_apart ||
-				       instance_counts(&trace_top) ||
-				       event_pids_are_listed(&trace_top));
+	WRITE_ONCE(e->special,
+		   !(READ_ONCE(e->on) & 1) || e->filters[0] ||
+			   event_is_held(e, NULL) || stacks_are_wanted() ||
+			   event_triggers_any() || events_apart() ||
+			   ring_mode & (RING_TRIGGERS | RING_APART) ||
+			   instance_counts(&trace_top) ||
+			   event_pids_are_listed(&trace_top));
 }
 
 /* Those of the set that change, which has the bits that they had then. */
@@ -344,11 +344,11 @@ int events_switch(struct ctl_handle *h, const struct trace_instance *in,
 	set_event_keys(in, &change);
 	/* The scheduler's hook is there before the first event, until after the last. */
 	if (events_are_on())
-		trace_refresh();
+		trace_needs_changed();
 	err = apply_keys(h);
 	if (err)
 		set_event_keys(in, &change);
-	trace_refresh();
+	trace_needs_changed();
 	for_each_event (e)
 		set_special(e);
 	return err;

@@ -236,3 +236,35 @@ KTEST(events_patch, "events.patching_is_visible")
 	event_test_end();
 	KEXPECT_EQ(t, trace_test_put("patch_strategy", before), 0);
 }
+
+static void switch_kfree_label(void)
+{
+	struct patch_batch b;
+	struct event *e, *kfree_event = NULL;
+	struct static_key *key;
+
+	for_each_event (e)
+		if (!strcmp(e->name, "kfree"))
+			kfree_event = e;
+	key = kfree_event->key;
+	mutex_lock(&trace_mutex);
+	BUG_ON(static_key_set(&b, key, true) || static_key_set(&b, key, false));
+	mutex_unlock(&trace_mutex);
+}
+
+static void switch_kfree_event(void)
+{
+	trace_test_put("events/kmem/kfree/enable", "1");
+	trace_test_put("events/kmem/kfree/enable", "0");
+}
+
+/* Beside another event, CPUs are interrupted for the jump label alone. */
+KTEST(events_second, "events.second_event")
+{
+	if (nr_cpus < 2)
+		KSKIP(t, "one CPU interrupts no other");
+	event_test_begin("kmem:kmalloc");
+	KEXPECT_EQ(t, trace_test_ipis(switch_kfree_event),
+		   trace_test_ipis(switch_kfree_label));
+	event_test_end();
+}

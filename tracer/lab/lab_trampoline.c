@@ -71,7 +71,8 @@ static void record_all(const struct trampoline *t)
 	mutex_lock(&trace_mutex);
 	for (unsigned int i = 0; i < ARRAY_SIZE(trace_in_c); i++)
 		WRITE_ONCE(trace_in_c[i], t->in_c);
-	WRITE_ONCE(ring_calls, t->record != PASS);
+	ring_set_mode(t->record != PASS ? ring_mode | RING_CALLS :
+					  ring_mode & ~RING_CALLS);
 	ring_record(rings, t->record == CLOSED ? 0 : online, true, NULL);
 	ring_let_graph(t->record == GRAPH);
 	mutex_unlock(&trace_mutex);

@@ -311,9 +311,11 @@ static void close_section(void *arg)
 
 static void measure_kinds(unsigned int kinds)
 {
-	WRITE_ONCE(measured, 0);
-	/* A CPU that answers is in the middle of no section that it would still keep. */
-	cpu_call(~0u, close_section, NULL);
+	if (measured) {
+		WRITE_ONCE(measured, 0);
+		/* A CPU that answers is in the middle of no section that it would still keep. */
+		cpu_call(~0u, close_section, NULL);
+	}
 	longest = (struct latency){ 0 };
 	limit_ns = 0;
 	woken.pid = 0;

@@ -17,6 +17,7 @@
 #include <tracer/latency/latency.h>
 #include <tracer/ring/ring_control.h>
 #include <tracer/patch/keys.h>
+#include <tracer/core/client.h>
 
 #define LONG_NS (3 * NSEC_PER_MSEC)
 
@@ -349,6 +350,25 @@ KTEST(latency_errors, "latency.bad_input")
 	trace_test_size(kb);
 	trace_test_memory_give();
 	trace_test_reset();
+}
+
+static void tell_of_function(void)
+{
+	const struct tracer *function = trace_find("function");
+
+	mutex_lock(&trace_mutex);
+	BUG_ON(clients_prepare(NULL, function));
+	clients_selected(function);
+	mutex_unlock(&trace_mutex);
+}
+
+/* Whichever tracer is selected, no CPU is interrupted for a latency that is not measured. */
+KTEST(latency_of_none, "latency.none_is_measured")
+{
+	if (nr_cpus < 2)
+		KSKIP(t, "one CPU interrupts no other");
+	trace_test_reset();
+	KEXPECT_EQ(t, trace_test_ipis(tell_of_function), 0);
 }
 
 /* Every latency tracer after every other one, while tasks run on all CPUs. */

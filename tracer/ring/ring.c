@@ -18,11 +18,9 @@
 		[0 ... MAX_CPUS - 1] = {.in = &trace_top }                     \
 	}
 struct ring rings[MAX_CPUS] = OF_TOP, ring_spares[MAX_CPUS] = OF_TOP;
-bool ring_by_c, ring_triggers, ring_calls, ring_graph;
-enum ring_gate ring_gate;
-u32 ring_apart;
+u32 ring_mode;
 
-/* Where records are made while ring_apart. The second is for an NMI, or inside the tracer. */
+/* Where records are made with RING_APART. The second is for an NMI, or inside the tracer. */
 static u64 apart_records[MAX_CPUS][2][EVENT_MAX / sizeof(u64)];
 
 /* The page that the writer is in. Its last slot ends before the page does. */
@@ -41,11 +39,11 @@ static inline void open_page_at(const struct ring *r, struct ring_page *p)
 	char *end = r->passed_over ? (char *)RING_PASS :
 				     (char *)(p->slots + RING_SLOTS);
 
-	if (!r->recording || r->busy || r->full || ring_by_c)
+	if (!r->recording || r->busy || r->full || ring_mode & RING_BY_C)
 		end = NULL;
 	r->at->end = end;
-	r->at->calls = ring_calls ? end : (char *)RING_PASS;
-	r->at->graph = ring_graph && !r->passed_over ? end : NULL;
+	r->at->calls = ring_mode & RING_CALLS ? end : (char *)RING_PASS;
+	r->at->graph = ring_mode & RING_GRAPH && !r->passed_over ? end : NULL;
 }
 
 static inline void open_page(const struct ring *r)
@@ -230,7 +228,7 @@ static void mark_task(struct ring *r, s32 pid, u32 stayed)
  * C code, which alone writes then, marks the task when the recording goes on. */
 static void mark_task_in_time(struct ring *r, s32 pid, u32 stayed)
 {
-	if (!READ_ONCE(r->in->on) && READ_ONCE(ring_by_c))
+	if (!READ_ONCE(r->in->on) && READ_ONCE(ring_mode) & RING_BY_C)
 		r->unmarked = true;
 	else
 		mark_task(r, pid, stayed);
@@ -301,11 +299,11 @@ bool ring_write_at(u32 ip, u32 parent, u32 context,
 {
 	struct cpu_head *head = &arch_this_cpu()->head;
 	struct ring *r = &rings[head->index];
-	enum ring_gate gate = READ_ONCE(ring_gate);
+	u32 gate = READ_ONCE(ring_mode) & RING_GATE;
 	bool open = __builtin_expect(gate == RING_OPEN, 1);
 	struct ring_event *e;
 
-	if (!open && (gate == RING_CLOSED || !ring_takes_calls(r)))
+	if (!open && (!gate || !ring_takes_calls(r)))
 		return false;
 	/* An NMI may have come while the ring was being written. */
 	if (r->busy || (context & PREEMPT_NMI)) {
@@ -388,10 +386,10 @@ void *ring_event_slow(bool irqs_off, u32 size)
 	struct cpu_head *head = &arch_this_cpu()->head;
 	struct ring *r = &rings[head->index];
 	struct ring_event *e;
-	u32 delta;
+	/* Pairs with the release in ring_set_mode(): every event is special before RING_APART. */
+	u32 delta, mode = __atomic_load_n(&ring_mode, __ATOMIC_ACQUIRE);
 
-	/* Pairs with the release in tracer.c: every event is special before this is set. */
-	if (__builtin_expect(__atomic_load_n(&ring_apart, __ATOMIC_ACQUIRE), 0))
+	if (__builtin_expect(mode & RING_APART, 0))
 		return begin_apart(r, head);
 	if (!r->recording)
 		goto none;
@@ -400,7 +398,7 @@ void *ring_event_slow(bool irqs_off, u32 size)
 	if (!READ_ONCE(trace_top.on) && !head->ring.end) {
 		/* For a trigger's filter alone. A place in the ring could cost the oldest
 		 * page. */
-		if (READ_ONCE(ring_triggers))
+		if (mode & RING_TRIGGERS)
 			return begin_apart(r, head);
 		goto none;
 	}

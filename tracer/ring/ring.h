@@ -97,26 +97,32 @@ extern struct ring rings[MAX_CPUS];
 /* The top level's trace_instance.spares. */
 extern struct ring ring_spares[MAX_CPUS];
 
-/*
- * Which calls and returns C code records, where the rings of the top level record: none, all, or
- * those that triggers and lists of pids let pass. Under trace_mutex. One store begins and ends it
- * on all CPUs at once: a task that goes over to another CPU, which has not heard of ring_record(),
- * must not leave out a call in between. So it is open only while all of them have.
- */
-extern enum ring_gate { RING_CLOSED, RING_OPEN, RING_ASKS } ring_gate;
-
-/* Set before ring_record(), under trace_mutex, as all that follow. C code sees every call, as a
- * trigger may change tracing_on: nothing but C writes. */
-extern bool ring_by_c;
-/* trace_entry_ring may write: the tracer that runs, or a borrower of trace_ops, records by it. A
- * task that was preempted there under an earlier tracer records nothing. */
-extern bool ring_calls;
-/* function_graph's trampolines may write: it alone records calls, and it has no limits. */
-extern bool ring_graph;
-/* An event has a trigger: events are looked at, even while tracing_on is 0. */
-extern bool ring_triggers;
-/* Another instance than the top level records events: their records do not begin in a ring. */
-extern u32 ring_apart;
+/* How the rings of the top level are written. Core computes it from the settings and the clients
+ * (tracer.c). Under trace_mutex. */
+enum {
+	/*
+	 * C code records calls and returns where a ring records: all, or those that triggers and
+	 * lists of pids let pass. With neither bit it records none. One store begins and ends
+	 * it on all CPUs at once: a task that goes over to another CPU, which has not heard of
+	 * ring_record(), must not leave out a call in between. So it is open only while all have.
+	 */
+	RING_OPEN = 1,
+	RING_ASKS = 2,
+	RING_GATE = RING_OPEN | RING_ASKS,
+	/* C code sees every call, as a trigger may change tracing_on: nothing but C writes. */
+	RING_BY_C = 4,
+	/* trace_entry_ring may write: the tracer that runs, or a borrower of trace_ops, records by
+	 * it. A task that was preempted there under an earlier tracer records nothing. */
+	RING_CALLS = 8,
+	/* function_graph's trampolines may write: it alone records calls, and has no limits. */
+	RING_GRAPH = 16,
+	/* An event has a trigger: events are looked at, even while tracing_on is 0. */
+	RING_TRIGGERS = 32,
+	/* Another instance than the top level records events, or entries have numbers: records do
+	 * not begin in a ring. */
+	RING_APART = 64,
+};
+extern u32 ring_mode;
 
 /* Held by a reader while it looks at pages, and by a task that frees pages. A task that
  * takes trace_mutex too takes trace_mutex first. */

@@ -250,11 +250,17 @@ static void reopen_one(unsigned int cpu, void *arg)
 		ring_reopen(&rings[cpu]);
 }
 
+void ring_set_mode(u32 mode)
+{
+	/* Pairs with ring_event_slow()'s acquire. */
+	__atomic_store_n(&ring_mode, mode, __ATOMIC_RELEASE);
+}
+
 void ring_let_graph(bool on)
 {
-	if (ring_graph == on)
+	if (on == !!(ring_mode & RING_GRAPH))
 		return;
-	WRITE_ONCE(ring_graph, on);
+	ring_set_mode(ring_mode ^ RING_GRAPH);
 	ring_call(cpus_present(), reopen_one, NULL);
 }
 

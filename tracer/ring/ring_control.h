@@ -34,6 +34,9 @@ void ring_clear(struct ring *set, cpumask_t mask);
 void ring_record(struct ring *set, cpumask_t mask, bool clear,
 		 bool (*takes)(s32 pid));
 
+/* Set ring_mode. A ring that is open stays open until ring_record(). */
+void ring_set_mode(u32 mode);
+
 /* Let function_graph's trampolines write the rings of the top level, where they record, or leave
  * all of it to C code. When it returns, each CPU does so. */
 void ring_let_graph(bool on);

@@ -25,7 +25,7 @@ static always_inline void ring_event_drop(bool irqs_off)
  * were, to ring_event_end() or ring_event_drop(). In an NMI, and while the CPU is inside
  * the tracer, the event is dropped and counted. Any context.
  *
- * While any event has a trigger (ring_triggers), there is room although tracing_on is 0,
+ * While any event has a trigger (RING_TRIGGERS), there is room although tracing_on is 0,
  * because a trigger may be about to change that. The caller then looks at tracing_on itself.
  *
  * If ring.end is not NULL, the CPU records, it is not inside the tracer, no trigger may

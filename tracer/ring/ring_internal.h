@@ -25,7 +25,7 @@ void ring_take_page_back(struct ring *r, struct ring_page *p);
 /* Empty a spare ring. Any CPU. */
 void ring_forget(struct ring *spare);
 
-/* ring_calls, ring_graph or r->busy may have changed. */
+/* ring_mode or r->busy may have changed. */
 void ring_reopen(const struct ring *r);
 
 /* Record, or stop recording, while that task runs. Its calls are recorded or not. */
@@ -69,7 +69,7 @@ bool ring_put_call(struct ring *r, unsigned long ip, unsigned long parent,
 /* The same with the record of an event, of size bytes. */
 void ring_put_event(struct ring *r, unsigned int id, bool irqs_off,
 		    const void *record, u32 size);
-/* Is a record that ring_event_begin() returned in no ring, because of ring_apart? No site. */
+/* Is a record that ring_event_begin() returned in no ring, because of RING_APART? No site. */
 bool ring_is_apart(const void *record);
 
 /* preempt_count as the trampoline would record it. Interrupts off. */

@@ -71,7 +71,7 @@ KTEST(clock_numbers, "clock.counter_numbers_each_entry")
 	/* Behind the counter, trampolines write again. */
 	KASSERT(t, !trace_test_victim());
 	victim_call(1);
-	KEXPECT(t, !ring_by_c);
+	KEXPECT(t, !(ring_mode & RING_BY_C));
 	trace_test_size(RING_DEFAULT_KB);
 	trace_test_reset();
 }

@@ -159,7 +159,7 @@ KTEST(instances_stacks, "instances.triggers_of_stacks_and_events")
 	KEXPECT_EQ(t, trace_test_written(), 0);
 	victim_other(1);
 	end_two_instances(t);
-	KEXPECT(t, !event_is_on(e, a) && !ring_apart);
+	KEXPECT(t, !event_is_on(e, a) && !(ring_mode & RING_APART));
 }
 
 /* A marker is written to one instance, and no other's triggers act on it. */

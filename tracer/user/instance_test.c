@@ -401,9 +401,9 @@ KTEST(instances_events, "instances.events")
 	KEXPECT_EQ(t, lines_of_ten(), 10);
 	/* The last one off: records begin in the ring again. */
 	KEXPECT_EQ(t, trace_test_put("instances/b/set_event", ""), 0);
-	KEXPECT(t, ring_apart);
+	KEXPECT(t, ring_mode & RING_APART);
 	KEXPECT_EQ(t, remove_instance("a"), 0);
-	KEXPECT(t, !ring_apart);
+	KEXPECT(t, !(ring_mode & RING_APART));
 	KEXPECT_EQ(t, remove_instance("b"), 0);
 	trace_test_reset();
 }
