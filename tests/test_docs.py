@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Every folder lists its files, and every code that the tree uses is explained."""
 
+import fnmatch
 import re
 import subprocess
 from pathlib import Path
@@ -99,3 +100,28 @@ def test_origins_have_rows():
     codes = used(r"\bseed [0-9]\b")
     assert {"seed 0", "seed 1", "seed 2", "seed 3"} <= codes
     assert codes - rows("ORIGINS.md") == set()
+
+
+def test_tests_that_texts_name_exist():
+    """KTESTs, and lines of `test` for the shell, in every README. Of the hazards'
+    rows the schemes of the lab, too, and every file of tests."""
+    sources = "".join((ROOT / f).read_text() for f in FILES
+                      if f.suffix in (".c", ".S", ".h"))
+    tests = set(re.findall(r'(?:KTEST|PATCH_TEST)\(\w+,\s*"([^"]+)"', sources))
+    named = [(f, name) for f in FILES if f.suffix == ".md"
+             for group in re.findall(
+                 r"KTESTs? ((?:[\w.*]+(?:, )?)+)|`test ([\w.* ]+)`",
+                 (ROOT / f).read_text())
+             for name in re.findall(r"[a-z]\w*\.[\w.*]*[\w*]", " ".join(group))]
+    assert len(tests) > 400 and len(named) > 20
+    missing = [(f, name) for f, name in named
+               if not any(fnmatch.fnmatchcase(test, name) for test in tests)]
+    hazards = (ROOT / "tracer" / "HAZARDS.md").read_text()
+    schemes = re.findall(r"`([^`]+)`", " ".join(
+        re.findall(r"lab: ([^.|]*)", hazards)))
+    assert len(schemes) > 6
+    missing += [name for name in schemes
+                if f'"{name}' not in sources and not name.startswith("make ")]
+    missing += [name for name in re.findall(r"tests/\w+\.py", hazards)
+                if not (ROOT / name).exists()]
+    assert missing == []
