@@ -27,7 +27,7 @@ void boot_fail(const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
+	format_args(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	boot_puts("boot: ");
 	boot_puts(text);

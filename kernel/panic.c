@@ -85,7 +85,7 @@ static void say_panic(const char *fmt, va_list ap)
 {
 	char text[256];
 
-	vsnprintf(text, sizeof(text), fmt, ap);
+	format_args(text, sizeof(text), fmt, ap);
 	printk("panic: %s (CPU %u, task %s%s%s)\n", text, cpu_index(),
 	       current_task()->name, ktest_running ? ", test " : "",
 	       ktest_running ? ktest_running : "");

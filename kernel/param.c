@@ -96,6 +96,6 @@ void param_parse(void)
 		printk("param: the command line was longer: only its first %zu "
 		       "bytes are here\n",
 		       strlen(boot_info.cmdline));
-	strlcpy(cmdline, boot_info.cmdline, sizeof(cmdline));
+	string_copy(cmdline, boot_info.cmdline, sizeof(cmdline));
 	param_parse_text(cmdline);
 }

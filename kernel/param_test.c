@@ -12,7 +12,7 @@ static bool icount_after(const char *line)
 {
 	static char text[64];
 
-	strlcpy(text, line, sizeof(text));
+	string_copy(text, line, sizeof(text));
 	param_parse_text(text);
 	return boot_info.icount;
 }

@@ -10,7 +10,7 @@
 
 static size_t format_message(char *text, const char *fmt, va_list ap)
 {
-	int n = vsnprintf(text, PRINTK_MAX, fmt, ap);
+	int n = format_args(text, PRINTK_MAX, fmt, ap);
 
 	if (n < PRINTK_MAX)
 		return n;

@@ -70,7 +70,7 @@ def test_session(arch, guest):
     g = guest(arch)
     g.run(f"cd {TRACING}")
     for line in ("echo 'sched_*' > set_ftrace_notrace",
-                 "echo 'cmd_* ctl_* shell_* snprintf vsnprintf' "
+                 "echo 'cmd_* ctl_* shell_* snprintf format_args' "
                  "> set_ftrace_filter",
                  "trace start -p function_graph", "echo a note > trace_marker",
                  "cat current_tracer",

@@ -39,7 +39,7 @@ static void first_word(char *word, size_t size, const char *s)
 {
 	const char *end = strchr(s, ' ');
 
-	strlcpy(word, s, end ? min(size, (size_t)(end - s) + 1) : size);
+	string_copy(word, s, end ? min(size, (size_t)(end - s) + 1) : size);
 }
 
 /* A description such as "p6 0f1f440000" is the name and the bytes of "off". */

@@ -87,7 +87,7 @@ static bool take_number(const char **text, const char *name, u64 *value)
 	end = strchr(*text + len, ' ');
 	if (!end || (size_t)(end - *text) - len >= sizeof(number))
 		boot_fail("monitor: %s without a number in: %s", name, *text);
-	strlcpy(number, *text + len, end - *text - len + 1);
+	string_copy(number, *text + len, end - *text - len + 1);
 	if (parse_u64(number, value))
 		boot_fail("monitor: %s%s is no number", name, number);
 	*text = end + 1;

@@ -45,7 +45,7 @@ static void first_component(const char *rest, char *name, size_t size)
 	const char *slash = strchr(rest, '/');
 	size_t n = slash ? (size_t)(slash - rest) + 1 : strlen(rest);
 
-	strlcpy(name, rest, min(size, n + 1));
+	string_copy(name, rest, min(size, n + 1));
 }
 
 /* rest is a path below a directory, or NULL. Its first component becomes the best name so far
@@ -61,9 +61,9 @@ static void try_name(const char *rest, bool is_dir, const char *last,
 	first_component(rest, one, sizeof(one));
 	n = strlen(one);
 	if (is_dir && one[n - 1] != '/' && n + 1 < sizeof(one))
-		strlcpy(one + n, "/", 2);
+		string_copy(one + n, "/", 2);
 	if (strcmp(one, last) > 0 && (!best[0] || strcmp(one, best) < 0))
-		strlcpy(best, one, CTL_PATH);
+		string_copy(best, one, CTL_PATH);
 }
 
 int ctl_next(const char *dir, char *name, size_t size)
@@ -85,7 +85,7 @@ int ctl_next(const char *dir, char *name, size_t size)
 		try_name(ctl_below(folders->path, dir), true, name, best);
 	if (!best[0])
 		return -ENOENT;
-	strlcpy(name, best, size);
+	string_copy(name, best, size);
 	return 0;
 }
 
@@ -171,7 +171,7 @@ int ctl_open(const char *path, bool write, bool truncate,
 		return err;
 	if (write ? !w.file->write : !can_read(w.file))
 		return -EPERM;
-	h = kzalloc(sizeof(*h));
+	h = kmalloc_zeroed(sizeof(*h));
 	if (!h)
 		return -ENOMEM;
 	h->file = w.file;
@@ -207,7 +207,7 @@ static const struct ctl_folders *folders_of(const char *path, char *name)
 		rest = ctl_below(path, folders->path);
 		if (!rest || !*rest)
 			continue;
-		strlcpy(name, rest, CTL_PATH);
+		string_copy(name, rest, CTL_PATH);
 		n = strlen(name);
 		while (n && name[n - 1] == '/')
 			name[--n] = '\0';
@@ -237,7 +237,7 @@ static int refuse_path(struct ctl_handle *h)
 
 	paths[0] = '\0';
 	for_each_registered (folders, ctl_folders)
-		n += scnprintf(paths + n, sizeof(paths) - n, " %s",
+		n += format_within(paths + n, sizeof(paths) - n, " %s",
 			       folders->path);
 	return ctl_error(h, -EPERM, "folders are made and removed only in%s",
 			 paths);
@@ -246,14 +246,14 @@ static int refuse_path(struct ctl_handle *h)
 static int change_folder(const char *path, bool make, char *err_text,
 			 size_t err_size)
 {
-	struct ctl_handle *h = kzalloc(sizeof(*h));
+	struct ctl_handle *h = kmalloc_zeroed(sizeof(*h));
 	const struct ctl_folders *folders;
 	char name[CTL_PATH];
 	unsigned int i;
 	int err;
 
 	if (!h) {
-		strlcpy(err_text, ctl_error_text(-ENOMEM), err_size);
+		string_copy(err_text, ctl_error_text(-ENOMEM), err_size);
 		return -ENOMEM;
 	}
 	folders = folders_of(path, name);
@@ -268,7 +268,7 @@ static int change_folder(const char *path, bool make, char *err_text,
 	else
 		err = i ? folders->remove(h, name) :
 			  ctl_error(h, -ENOENT, "no such folder");
-	strlcpy(err_text,
+	string_copy(err_text,
 		!err	    ? "" :
 		h->error[0] ? h->error :
 			      ctl_error_text(err),
@@ -416,7 +416,7 @@ int ctl_close(struct ctl_handle *h, char *err_text, size_t err_size)
 		unlock_file(h);
 	}
 	if (err_text)
-		strlcpy(err_text,
+		string_copy(err_text,
 			!err	    ? "" :
 			h->error[0] ? h->error :
 				      ctl_error_text(err),
@@ -437,7 +437,7 @@ static int write_whole(const char *path, const char *text, bool append,
 	}
 	if (err) {
 		if (err_text)
-			strlcpy(err_text, ctl_error_text(err), err_size);
+			string_copy(err_text, ctl_error_text(err), err_size);
 		return err;
 	}
 	h->dry = dry;

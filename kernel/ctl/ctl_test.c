@@ -85,7 +85,7 @@ static int ctl_note_write(struct ctl_handle *h, char *text)
 	note_writes++;
 	if (n)
 		note[n++] = '+';
-	strlcpy(note + n, text, sizeof(note) - n);
+	string_copy(note + n, text, sizeof(note) - n);
 	return 0;
 }
 
@@ -167,7 +167,7 @@ KTEST(ctl_list, "ctl.list")
 	for (n = 0; !ctl_next(DIR, name, sizeof(name)); n++) {
 		KEXPECT(t, strcmp(name, last) > 0);
 		KEXPECT(t, n || !strcmp(name, "cpu0/"));
-		strlcpy(last, name, sizeof(last));
+		string_copy(last, name, sizeof(last));
 	}
 	KEXPECT_EQ(t, n, 4 + nr_cpus);
 	name[0] = '\0';
@@ -324,7 +324,7 @@ static int room_make(struct ctl_handle *h, const char *name)
 {
 	for (unsigned int i = 1; i < ARRAY_SIZE(rooms); i++)
 		if (!rooms[i].name[0]) {
-			strlcpy(rooms[i].name, name, sizeof(rooms[i].name));
+			string_copy(rooms[i].name, name, sizeof(rooms[i].name));
 			return 0;
 		}
 	return ctl_error(h, -ENOSPC, "at most 2");
@@ -348,7 +348,7 @@ static const char *new_name;
 static bool room_use(unsigned int i, int by)
 {
 	if (new_name)
-		strlcpy(rooms[i].name, new_name, sizeof(rooms[i].name));
+		string_copy(rooms[i].name, new_name, sizeof(rooms[i].name));
 	rooms[i].users += by;
 	return rooms[i].name[0];
 }

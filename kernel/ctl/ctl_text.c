@@ -77,7 +77,7 @@ int ctl_error(struct ctl_handle *h, int err, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(h->error, sizeof(h->error), fmt, ap);
+	format_args(h->error, sizeof(h->error), fmt, ap);
 	va_end(ap);
 	return err;
 }

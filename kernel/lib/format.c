@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* vsnprintf(): see format.h for the formats that it understands. */
+/* format_args(): see format.h for the formats that it understands. */
 #include <kernel/lib/format.h>
 #include <kernel/lib/string.h>
 #include <kernel/image/symbols.h>
@@ -241,7 +241,7 @@ static const char *put_spec(struct out *o, const char *f, va_list *ap)
 	return f + 1;
 }
 
-int vsnprintf(char *buf, size_t size, const char *fmt, va_list args)
+int format_args(char *buf, size_t size, const char *fmt, va_list args)
 {
 	struct out o = { buf, size, 0 };
 	const char *end;
@@ -267,18 +267,18 @@ int snprintf(char *buf, size_t size, const char *fmt, ...)
 	int n;
 
 	va_start(ap, fmt);
-	n = vsnprintf(buf, size, fmt, ap);
+	n = format_args(buf, size, fmt, ap);
 	va_end(ap);
 	return n;
 }
 
-int scnprintf(char *buf, size_t size, const char *fmt, ...)
+int format_within(char *buf, size_t size, const char *fmt, ...)
 {
 	va_list ap;
 	int n;
 
 	va_start(ap, fmt);
-	n = vsnprintf(buf, size, fmt, ap);
+	n = format_args(buf, size, fmt, ap);
 	va_end(ap);
 	return size ? min(n, (int)size - 1) : 0;
 }

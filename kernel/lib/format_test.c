@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Proves that vsnprintf() formats as the C standard says, and never writes past its buffer. */
+/* Proves that format_args() formats as the C standard says, and never writes past its buffer. */
 #include <kernel/test/ktest.h>
 #include <kernel/image/symbols.h>
 #include <kernel/lib/string.h>
@@ -73,9 +73,9 @@ KTEST(format_bounds, "printk.bounds")
 	small[0] = '#';
 	KEXPECT_EQ(t, snprintf(small, 0, "%d", 1234), 4);
 	KEXPECT(t, small[0] == '#');
-	KEXPECT_EQ(t, scnprintf(small, 5, "%s", "abc"), 3);
-	KEXPECT_EQ(t, scnprintf(small + 3, 2, "%s", "defgh"), 1);
+	KEXPECT_EQ(t, format_within(small, 5, "%s", "abc"), 3);
+	KEXPECT_EQ(t, format_within(small + 3, 2, "%s", "defgh"), 1);
 	KEXPECT(t, !strcmp(small, "abcd") && small[5] == '#');
-	KEXPECT_EQ(t, scnprintf(small, 1, "%d", 1234), 0);
-	KEXPECT_EQ(t, scnprintf(small, 0, "%d", 1234), 0);
+	KEXPECT_EQ(t, format_within(small, 1, "%d", 1234), 0);
+	KEXPECT_EQ(t, format_within(small, 0, "%d", 1234), 0);
 }

@@ -10,7 +10,7 @@ void seq_printf(struct seq *s, const char *fmt, ...)
 	int n;
 
 	va_start(ap, fmt);
-	n = vsnprintf(s->buf + s->len, room, fmt, ap);
+	n = format_args(s->buf + s->len, room, fmt, ap);
 	va_end(ap);
 	if (n > 0)
 		s->len += min((size_t)n, room - 1);
@@ -41,7 +41,7 @@ void seq_decimal(struct seq *s, u64 v, int width, char fill)
 	char digits[24], *end = digits + sizeof(digits) - 1, *first = end;
 
 	*end = '\0';
-	/* As in vsnprintf(): 64-bit division is not cheap anywhere. */
+	/* As in format_args(): 64-bit division is not cheap anywhere. */
 	for (; v > 0xffffffff; v /= 10)
 		*--first = '0' + v % 10;
 	for (u32 low = v; low || first == end; low /= 10)

@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Strings and memory. The compiler may call the mem* and strlen functions from
+ * Strings and memory. The compiler may call the mem* functions from
  * anywhere, the tracer and a stopped CPU included. So they have no site.
  */
 #include <kernel/errno.h>
 #include <kernel/lib/string.h>
-
-/*
- * Keeps the compiler from recognising a loop as memset() or memcpy() and
- * replacing the body of that very function by a call to itself.
- */
-#define OPAQUE(p) __asm__("" : "+r"(p))
 
 #define WORD sizeof(unsigned long)
 #define ALIGNED(p) (((uintptr_t)(p) & (WORD - 1)) == 0)
@@ -123,72 +117,19 @@ notrace int memcmp(const void *a, const void *b, size_t n)
 	return 0;
 }
 
-notrace size_t strlen(const char *s)
+char *string_find(const char *s, const char *part)
 {
-	const char *p = s;
-
-	while (*p) {
-		p++;
-		OPAQUE(p);
-	}
-	return p - s;
-}
-
-size_t strnlen(const char *s, size_t n)
-{
-	size_t i = 0;
-
-	while (i < n && s[i])
-		i++;
-	return i;
-}
-
-notrace int strcmp(const char *a, const char *b)
-{
-	while (*a && *a == *b)
-		a++, b++;
-	return (u8)*a - (u8)*b;
-}
-
-int strncmp(const char *a, const char *b, size_t n)
-{
-	while (n && *a && *a == *b)
-		a++, b++, n--;
-	return n ? (u8)*a - (u8)*b : 0;
-}
-
-char *strchr(const char *s, int c)
-{
-	for (; *s != (char)c; s++)
-		if (!*s)
-			return NULL;
-	return (char *)s;
-}
-
-char *strrchr(const char *s, int c)
-{
-	const char *last = NULL;
-
-	do {
-		if (*s == (char)c)
-			last = s;
-	} while (*s++);
-	return (char *)last;
-}
-
-char *strstr(const char *s, const char *what)
-{
-	size_t n = strlen(what);
+	size_t n = strlen(part);
 
 	for (;; s++) {
-		if (!n || (*s == *what && !strncmp(s, what, n)))
+		if (!n || (*s == *part && !strncmp(s, part, n)))
 			return (char *)s;
 		if (!*s)
 			return NULL;
 	}
 }
 
-size_t strlcpy(char *d, const char *s, size_t size)
+size_t string_copy(char *d, const char *s, size_t size)
 {
 	size_t n = strlen(s);
 

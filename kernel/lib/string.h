@@ -9,15 +9,23 @@ void *memset(void *d, int c, size_t n);
 void *memcpy(void *d, const void *s, size_t n);
 void *memmove(void *d, const void *s, size_t n);
 int memcmp(const void *a, const void *b, size_t n);
+/* The rest of C's that the tree uses is inline: a trace prints functions' names, and a name of one
+ * word says little. A program of the host has its own. */
+#if __STDC_HOSTED__
 size_t strlen(const char *s);
 size_t strnlen(const char *s, size_t n);
 int strcmp(const char *a, const char *b);
 int strncmp(const char *a, const char *b, size_t n);
 char *strchr(const char *s, int c);
 char *strrchr(const char *s, int c);
-char *strstr(const char *s, const char *what);
+char *strstr(const char *s, const char *part);
+#else
+#include <kernel/lib/string_inline.h>
+#endif
+/* The place of a text in another, or NULL: strstr(). */
+char *string_find(const char *s, const char *part);
 /* Copies at most size - 1 bytes and terminates. Returns strlen(s). */
-size_t strlcpy(char *d, const char *s, size_t size);
+size_t string_copy(char *d, const char *s, size_t size);
 
 /*
  * Parse a whole unsigned number, 0x for hex, with an optional K or M suffix.

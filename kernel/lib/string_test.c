@@ -73,9 +73,9 @@ KTEST(string_text, "string.text")
 	KEXPECT(t, strrchr(s, 'r') == s + 9 && !strrchr(s, 'q'));
 	KEXPECT(t, strstr(s, "ent") == s + 6 && !strstr(s, "x"));
 	KEXPECT(t, strstr(s, "") == s && strstr(s, "entry") == s + 6);
-	KEXPECT_EQ(t, strlcpy(small, "abcdef", sizeof(small)), 6);
+	KEXPECT_EQ(t, string_copy(small, "abcdef", sizeof(small)), 6);
 	KEXPECT(t, !strcmp(small, "abc"));
-	KEXPECT_EQ(t, strlcpy(small, "x", 0), 1);
+	KEXPECT_EQ(t, string_copy(small, "x", 0), 1);
 }
 
 static long long parsed_u64(const char *s)

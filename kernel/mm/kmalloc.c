@@ -155,7 +155,7 @@ void *kmalloc(size_t size)
 	return allocate_object(size);
 }
 
-void *kzalloc(size_t size)
+void *kmalloc_zeroed(size_t size)
 {
 	void *p = allocate_object(size);
 

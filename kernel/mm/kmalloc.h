@@ -11,7 +11,7 @@
  * kfree() of an address that is not allocated panics.
  */
 void *kmalloc(size_t size);
-void *kzalloc(size_t size);
+void *kmalloc_zeroed(size_t size);
 void kfree(void *p);
 
 #endif

@@ -105,13 +105,13 @@ KTEST(mm_kmalloc, "mm.kmalloc")
 	kfree(NULL);
 }
 
-KTEST(mm_kzalloc, "mm.kzalloc")
+KTEST(mm_kzalloc, "mm.kmalloc_zeroed")
 {
 	u8 *p = kmalloc(500), sum = 0;
 
 	memset(p, 0xff, 500);
 	kfree(p);
-	p = kzalloc(500);
+	p = kmalloc_zeroed(500);
 	for (int i = 0; i < 500; i++)
 		sum |= p[i];
 	KEXPECT_EQ(t, sum, 0);

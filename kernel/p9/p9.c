@@ -25,7 +25,7 @@ struct fid *p9_new_fid(struct p9_session *s, u32 number)
 
 	if (p9_find_fid(s, number) || s->fid_count == FIDS)
 		return NULL;
-	f = kzalloc(sizeof(*f));
+	f = kmalloc_zeroed(sizeof(*f));
 	if (!f)
 		return NULL;
 	f->number = number;
@@ -91,7 +91,7 @@ static int do_attach(struct p9_session *s, struct p9_wire *in,
 
 	if (!f)
 		return -EBUSY;
-	strlcpy(f->path, "/", P9_PATH);
+	string_copy(f->path, "/", P9_PATH);
 	p9_put_qid(out, f->path, true);
 	return 0;
 }
@@ -368,7 +368,7 @@ static int dispatch_request(struct p9_session *s, u8 type, u16 tag,
 
 struct p9_session *p9_open(void)
 {
-	return kzalloc(sizeof(struct p9_session));
+	return kmalloc_zeroed(sizeof(struct p9_session));
 }
 
 void p9_reset(struct p9_session *s)

@@ -198,7 +198,7 @@ static void p9_start(void)
 
 	if (!wanted)
 		return;
-	s = kzalloc(sizeof(*s));
+	s = kmalloc_zeroed(sizeof(*s));
 	if (s)
 		s->session = p9_open();
 	if (!s || !s->session ||

@@ -70,11 +70,11 @@ int p9_walk(struct p9_session *s, struct p9_wire *in, struct p9_wire *out)
 
 	if (!from || from->opened || in->bad || names > P9_NAMES_MAX)
 		return -EINVAL;
-	strlcpy(s->paths[0], from->path, P9_PATH);
+	string_copy(s->paths[0], from->path, P9_PATH);
 	for (i = 0; i < names; i++) {
 		char name[P9_PATH];
 
-		strlcpy(s->paths[i + 1], s->paths[i], P9_PATH);
+		string_copy(s->paths[i + 1], s->paths[i], P9_PATH);
 		p9_get_text(in, name, sizeof(name));
 		if (in->bad)
 			return -EINVAL;
@@ -92,7 +92,7 @@ int p9_walk(struct p9_session *s, struct p9_wire *in, struct p9_wire *out)
 	to = number == from->number ? from : p9_new_fid(s, number);
 	if (!to)
 		return -EBUSY;
-	strlcpy(to->path, s->paths[names], P9_PATH);
+	string_copy(to->path, s->paths[names], P9_PATH);
 	return 0;
 }
 
@@ -161,12 +161,12 @@ int p9_readdir(struct p9_session *s, struct p9_wire *in, struct p9_wire *out)
 	for (; !next_name(f, i); i++) {
 		char name[P9_PATH];
 
-		n = strlcpy(name, f->last, sizeof(name));
+		n = string_copy(name, f->last, sizeof(name));
 		is_dir = name[n - 1] == '/';
 		name[n - is_dir] = '\0';
 		if (out->size - out->at < 13 + 8 + 1 + 2 + n)
 			break;
-		strlcpy(path, f->path, sizeof(path));
+		string_copy(path, f->path, sizeof(path));
 		if (path_step(path, name))
 			continue;
 		p9_put_qid(out, path, is_dir);
@@ -188,7 +188,7 @@ int p9_change_folder(struct p9_session *s, struct p9_wire *in,
 	p9_get_text(in, name, sizeof(name));
 	if (!f || in->bad || !strcmp(name, ".."))
 		return -EINVAL;
-	strlcpy(path, f->path, sizeof(path));
+	string_copy(path, f->path, sizeof(path));
 	err = path_step(path, name);
 	if (!err)
 		err = make ? ctl_mkdir(path, error, sizeof(error)) :

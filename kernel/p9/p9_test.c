@@ -30,7 +30,7 @@ static int p9_note_write(struct ctl_handle *h, char *text)
 		return -ERANGE;
 	if (h->truncate)
 		note[0] = '\0';
-	strlcpy(note + strlen(note), text, sizeof(note) - strlen(note));
+	string_copy(note + strlen(note), text, sizeof(note) - strlen(note));
 	notes_written++;
 	return 0;
 }
@@ -165,7 +165,7 @@ static bool data_is(const char *text)
 
 static bool start_client(void)
 {
-	client = kzalloc(sizeof(*client));
+	client = kmalloc_zeroed(sizeof(*client));
 	client->s = client ? p9_open() : NULL;
 	if (!client || !client->s)
 		return false;

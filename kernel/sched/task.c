@@ -88,7 +88,7 @@ void task_check_stack(struct task *t)
 
 static void task_setup(struct task *t, const char *name, int prio)
 {
-	strlcpy(t->name, name, sizeof(t->name));
+	string_copy(t->name, name, sizeof(t->name));
 	t->prio = prio;
 	t->state = TASK_READY;
 	list_init(&t->run_link);
@@ -106,7 +106,7 @@ static void sleep_over(struct timer *timer)
 static struct task *task_new(const char *name, int prio, void (*fn)(void *arg),
 			     void *arg)
 {
-	struct task *t = kzalloc(sizeof(*t));
+	struct task *t = kmalloc_zeroed(sizeof(*t));
 
 	if (!t || !stack_alloc(t)) {
 		kfree(t);

@@ -9,12 +9,12 @@
 static int put_long(struct columns *c, const char *dir, const char *name)
 {
 	char path[2 * SHELL_PATH];
-	size_t n = strlcpy(path, dir, SHELL_PATH);
+	size_t n = string_copy(path, dir, SHELL_PATH);
 	int mode;
 
 	if (n && path[n - 1] != '/')
 		path[n++] = '/';
-	strlcpy(path + n, name, SHELL_PATH);
+	string_copy(path + n, name, SHELL_PATH);
 	mode = ctl_mode(path);
 	if (mode < 0)
 		return sink_printf(c->out, "dr-xr-xr-x %s\n", name);
@@ -96,7 +96,7 @@ static int cmd_cd(struct sink *out, int argc, char **argv)
 		return shell_error(-ENOTDIR, "cd", "%s: %s", dir,
 				   ctl_mode(abs) < 0 ? "no such directory" :
 						       "is not a directory");
-	strlcpy(shell_cwd, abs, sizeof(shell_cwd));
+	string_copy(shell_cwd, abs, sizeof(shell_cwd));
 	return 0;
 }
 SHELL_CMD(cd, "cd", "[DIR]", "change the current directory (to / without DIR)",
@@ -173,7 +173,7 @@ static int cat_write(struct sink *s, const char *text, size_t len)
 static struct filter *cmd_cat(struct sink *out, int argc, char **argv,
 			      int *first)
 {
-	struct filter *f = kzalloc(sizeof(*f));
+	struct filter *f = kmalloc_zeroed(sizeof(*f));
 
 	(void)argv;
 	if (!f) {

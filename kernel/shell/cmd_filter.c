@@ -15,7 +15,7 @@
 static void *filter_new(const char *name, size_t size, struct sink *out,
 			int (*write)(struct sink *s, const char *t, size_t n))
 {
-	struct filter *f = kzalloc(size);
+	struct filter *f = kmalloc_zeroed(size);
 
 	if (!f) {
 		shell_error(-ENOMEM, name, "out of memory");

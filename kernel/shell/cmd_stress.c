@@ -303,7 +303,7 @@ static int stress_start(struct sink *out, unsigned int sets, u32 chosen,
 		return shell_error(-EBUSY, "stress",
 				   "is running already; "
 				   "stress stop ends it");
-	s = kzalloc(sizeof(*s));
+	s = kmalloc_zeroed(sizeof(*s));
 	if (s)
 		s->kinds = chosen;
 	for (unsigned int i = 0; s && i < sets; i++) {

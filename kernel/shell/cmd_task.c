@@ -41,7 +41,7 @@ static bool snapshot_one(struct task *t, void *arg)
 	s->nr++;
 	r->pid = t->pid;
 	r->prio = t->prio;
-	strlcpy(r->name, t->name, sizeof(r->name));
+	string_copy(r->name, t->name, sizeof(r->name));
 	r->state = t->state;
 	r->cpu = t->cpu;
 	r->running = READ_ONCE(cpus[t->cpu].head.current) == t;
@@ -62,7 +62,7 @@ static bool pid_comes_first(const void *a, const void *b)
 static struct task_rows *snapshot_tasks(void)
 {
 	unsigned int max = task_count() + 8; /* some may be born meanwhile */
-	struct task_rows *s = kzalloc(sizeof(*s) + max * sizeof(s->row[0]));
+	struct task_rows *s = kmalloc_zeroed(sizeof(*s) + max * sizeof(s->row[0]));
 
 	if (!s)
 		return NULL;

@@ -42,7 +42,7 @@ bool shell_on_console(const struct sink *out)
 static int sink_vprintf(struct sink *s, const char *fmt, va_list ap)
 {
 	char text[512];
-	int n = vsnprintf(text, sizeof(text), fmt, ap);
+	int n = format_args(text, sizeof(text), fmt, ap);
 
 	return s->write(s, text, min((size_t)n, sizeof(text) - 1));
 }
@@ -64,7 +64,7 @@ int shell_error(int err, const char *name, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
+	format_args(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	sink_printf(shell_errors, "%s: %s\n", name, text);
 	return err;
@@ -112,7 +112,7 @@ static int path_add(char *abs, size_t size, const char *name, size_t n)
 	if (n == 2 && name[0] == '.' && name[1] == '.') {
 		*strrchr(abs, '/') = '\0';
 		if (!abs[0])
-			strlcpy(abs, "/", size);
+			string_copy(abs, "/", size);
 		return 0;
 	}
 	if (len == 1)
@@ -130,7 +130,7 @@ int shell_resolve(const char *path, char *abs, size_t size)
 	const char *slash;
 	int err = 0;
 
-	if (strlcpy(abs, *path == '/' ? "/" : shell_cwd, size) >= size)
+	if (string_copy(abs, *path == '/' ? "/" : shell_cwd, size) >= size)
 		return -ERANGE;
 	while (!err && (slash = strchr(path, '/'))) {
 		err = path_add(abs, size, path, slash - path);

@@ -86,7 +86,7 @@ static void keep_name(struct completion *c, const char *name)
 		c->nr_names++;
 	memmove(c->names + i + 1, c->names + i,
 		(c->nr_names - 1 - i) * sizeof(c->names[0]));
-	strlcpy(c->names[i], name, COMPLETION_NAME);
+	string_copy(c->names[i], name, COMPLETION_NAME);
 }
 
 static bool name_is_kept(const struct completion *c, const char *name)
@@ -105,7 +105,7 @@ static void offer_name(struct completion *c, const char *full)
 
 	if (strncmp(full, c->prefix, c->prefix_len))
 		return;
-	strlcpy(name, full, sizeof(name));
+	string_copy(name, full, sizeof(name));
 	if (c->dirs_only && name[strlen(name) - 1] != '/')
 		return;
 	if (name_is_kept(c, name))
@@ -168,7 +168,7 @@ static const struct shell_cmd *command_of(const struct position *p,
 {
 	char name[32];
 
-	strlcpy(name, line + p->cmd, min(sizeof(name), p->cmd_len + 1));
+	string_copy(name, line + p->cmd, min(sizeof(name), p->cmd_len + 1));
 	return shell_find(name);
 }
 
@@ -181,7 +181,7 @@ static void word_before(const char *line, size_t start, char *word, size_t size)
 		end--;
 	for (begin = end; begin && line[begin - 1] != ' '; begin--)
 		;
-	strlcpy(word, line + begin, min(size, end - begin + 1));
+	string_copy(word, line + begin, min(size, end - begin + 1));
 }
 
 /* Offer the words that the command itself allows here. */

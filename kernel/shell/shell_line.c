@@ -101,7 +101,7 @@ static void erase_bytes(struct line_edit *e, size_t from, size_t to)
 static void set_line(struct line_edit *e, const char *text)
 {
 	move_cursor(e, 0);
-	e->len = strlcpy(e->buf, text, sizeof(e->buf));
+	e->len = string_copy(e->buf, text, sizeof(e->buf));
 	e->too_long = false;
 	move_cursor(e, e->len);
 	line_put_text(e, "\033[K", 3);
@@ -161,7 +161,7 @@ static void show_history(struct line_edit *e, unsigned int at)
 {
 	e->buf[e->len] = '\0';
 	if (e->history_at == e->nr_history)
-		strlcpy(e->draft, e->buf, sizeof(e->draft));
+		string_copy(e->draft, e->buf, sizeof(e->draft));
 	e->history_at = at;
 	set_line(e, at == e->nr_history ? e->draft : e->history[at]);
 }

@@ -75,7 +75,7 @@ struct bench {
 
 static struct bench *bench_new(void)
 {
-	struct bench *b = kzalloc(sizeof(*b));
+	struct bench *b = kmalloc_zeroed(sizeof(*b));
 
 	if (!b)
 		return NULL;

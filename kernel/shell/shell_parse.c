@@ -41,7 +41,7 @@ const struct shell_cmd *shell_find(const char *name)
 
 static enum token bad_token(struct parser *s, const char *text)
 {
-	strlcpy(s->p->error, text, sizeof(s->p->error));
+	string_copy(s->p->error, text, sizeof(s->p->error));
 	return T_BAD;
 }
 

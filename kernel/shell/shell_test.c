@@ -170,11 +170,11 @@ KTEST(shell_grep_stars, "shell.grep_stars")
 
 	for (int i = 0; i < 480; i++, end += 2)
 		memcpy(end, "a*", 2);
-	strlcpy(end, "'", 2);
+	string_copy(end, "'", 2);
 	line_prints(t, line, "1\n");
 	end = line + snprintf(line, sizeof(line), "echo ");
 	memset(end, 'a', 400);
-	strlcpy(end + 400, " | grep -c 'a*a*a*a*a*a*a*a*a*b'", 100);
+	string_copy(end + 400, " | grep -c 'a*a*a*a*a*a*a*a*a*b'", 100);
 	line_prints(t, line, "0\n");
 }
 
@@ -356,7 +356,7 @@ KTEST(shell_paths, "shell.paths")
 	};
 	char saved[SHELL_PATH], abs[SHELL_PATH], small[8];
 
-	strlcpy(saved, shell_cwd, sizeof(saved));
+	string_copy(saved, shell_cwd, sizeof(saved));
 	line_prints(t, "cd " DIR "; pwd", DIR "\n");
 	for (unsigned int i = 0; i < ARRAY_SIZE(cases); i++) {
 		KEXPECT_EQ(t, shell_resolve(cases[i][0], abs, sizeof(abs)), 0);
@@ -369,7 +369,7 @@ KTEST(shell_paths, "shell.paths")
 	line_prints(t, "ls cpu0", "index\n");
 	line_fails(t, "cd nowhere", "cd: nowhere: no such directory\n");
 	line_prints(t, "cd; pwd", "/\n");
-	strlcpy(shell_cwd, saved, sizeof(shell_cwd));
+	string_copy(shell_cwd, saved, sizeof(shell_cwd));
 }
 
 KTEST(shell_repeat, "shell.repeat")
@@ -390,7 +390,7 @@ static void line_completes(struct ktest_run *t, struct completion *c,
 
 	completion_find(c, line, strlen(line));
 	if (c->count)
-		strlcpy(got, c->names[0], c->common_len + 1);
+		string_copy(got, c->names[0], c->common_len + 1);
 	expect_text(t, line, "completion", got, common);
 	if (count)
 		KEXPECT_EQ(t, c->count, count);

@@ -44,7 +44,7 @@ static int fault_param(const char *value)
 
 	if (strlen(value) >= sizeof(name))
 		return -EINVAL;
-	strlcpy(name, value, sizeof(name));
+	string_copy(name, value, sizeof(name));
 	if (colon)
 		name[colon - value] = '\0';
 	if (colon && (parse_u64(colon + 1, &from) || !from || from >> 32))

@@ -56,7 +56,7 @@ void *kmalloc(size_t size)
 	return malloc(size);
 }
 
-void *kzalloc(size_t size)
+void *kmalloc_zeroed(size_t size)
 {
 	return calloc(1, size);
 }

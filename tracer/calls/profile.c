@@ -198,7 +198,7 @@ static int profile_enable(struct ctl_handle *h, bool to)
 				 "function_graph takes the returns; choose "
 				 "another tracer first");
 	if (to) {
-		new = kzalloc(nr_cpus * symbol_count * sizeof(*new));
+		new = kmalloc_zeroed(nr_cpus * symbol_count * sizeof(*new));
 		if (!new)
 			return ctl_error(h, -ENOMEM, "out of memory");
 	}
@@ -255,7 +255,7 @@ static bool took_longer(const void *a, const void *b)
 static int stat_open(struct ctl_handle *h)
 {
 	struct table *t =
-		kzalloc(sizeof(*t) + symbol_count * sizeof(t->row[0]));
+		kmalloc_zeroed(sizeof(*t) + symbol_count * sizeof(t->row[0]));
 
 	if (!t)
 		return -ENOMEM;

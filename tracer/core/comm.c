@@ -76,13 +76,13 @@ void comm_find(s32 pid, char *name, size_t size)
 	const struct comm *c = &comms[(u32)pid % COMM_SLOTS];
 	irq_state_t state;
 
-	strlcpy(name, pid ? "<...>" : "<idle>", size);
+	string_copy(name, pid ? "<...>" : "<idle>", size);
 	state = arch_irq_save();
 	/* In a panic the other CPUs have stopped, and do not give `busy` back. */
 	while (!comm_try_lock() && !panic_here())
 		arch_cpu_relax();
 	if (pid && c->pid == pid)
-		strlcpy(name, c->name, min(size, sizeof(c->name)));
+		string_copy(name, c->name, min(size, sizeof(c->name)));
 	comm_unlock();
 	arch_irq_restore(state);
 }

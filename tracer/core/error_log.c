@@ -31,7 +31,7 @@ void error_log_add(const struct trace_instance *in, const char *command,
 	errors->last[i].ns = time_ns();
 	errors->last[i].what = what;
 	errors->last[i].at = at;
-	strlcpy(errors->last[i].command, command,
+	string_copy(errors->last[i].command, command,
 		sizeof(errors->last[i].command));
 }
 

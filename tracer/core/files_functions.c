@@ -68,7 +68,7 @@ int filter_file_read(struct ctl_handle *h, struct seq *s)
 /* Takes the triggers out of text, and returns them. NULL: out of memory. */
 static char *part_triggers(char *text)
 {
-	char *triggers = kzalloc(strlen(text) + 1), *found = triggers;
+	char *triggers = kmalloc_zeroed(strlen(text) + 1), *found = triggers;
 	char *rest = text, *kept = text, *word, **to;
 
 	while (triggers && (word = ctl_word(&rest))) {
@@ -95,7 +95,7 @@ static int change_with_triggers(struct ctl_handle *h, struct site_filter *f,
 	copy = kmalloc(strlen(text) + 1);
 	if (!copy)
 		return ctl_error(h, -ENOMEM, "out of memory");
-	strlcpy(copy, text, strlen(text) + 1);
+	string_copy(copy, text, strlen(text) + 1);
 	err = filter_check(h, f, copy, !h->truncate);
 	kfree(copy);
 	if (!err && *commands)

@@ -296,7 +296,7 @@ static int copy_modules(struct ctl_handle *h, const struct match *m, char *text,
 	*lines = kmalloc(size);
 	if (!*lines)
 		return ctl_error(h, -ENOMEM, "out of memory");
-	strlcpy(*lines, old, size);
+	string_copy(*lines, old, size);
 	for (word = text; (word = next_filter_word(word, end));
 	     word += strlen(word)) {
 		if (!of_module(m, word))

@@ -224,7 +224,7 @@ static bool hide_folder(struct trace_instance *in)
 static void show_folder(struct trace_instance *in, const char *name)
 {
 	mutex_lock(&instances_lock);
-	strlcpy(in->name, name, sizeof(in->name));
+	string_copy(in->name, name, sizeof(in->name));
 	mutex_unlock(&instances_lock);
 }
 
@@ -252,7 +252,7 @@ static int make_in(struct ctl_handle *h, struct trace_instance *in)
 {
 	unsigned int i = instance_number(in);
 
-	in->buffer = kzalloc(2 * MAX_CPUS * sizeof(*in->buffer));
+	in->buffer = kmalloc_zeroed(2 * MAX_CPUS * sizeof(*in->buffer));
 	in->spares = in->buffer + MAX_CPUS;
 	site_bits.filter[i] = site_bitmap_alloc();
 	site_bits.left_out[i] = site_bitmap_alloc();

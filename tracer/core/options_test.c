@@ -176,7 +176,7 @@ static u64 cost_of_pids(struct ktest_run *t, unsigned int n)
 	if (!text)
 		return 0;
 	for (unsigned int i = 0; i < n; i++)
-		end += scnprintf(end, 7, "%u ", 50000 + n - i);
+		end += format_within(end, 7, "%u ", 50000 + n - i);
 	cost = arch_instructions();
 	KEXPECT_EQ(t, trace_test_put("set_ftrace_notrace_pid", text), 0);
 	cost = arch_instructions() - cost;

@@ -178,7 +178,7 @@ static struct pids *inherit_pids(struct pids **list, const struct task *parent,
 
 	if (!old || !pids_hold(old, parent->pid))
 		return NULL;
-	new = kzalloc(sizeof(*new) + (old->nr + 1) * sizeof(s32));
+	new = kmalloc_zeroed(sizeof(*new) + (old->nr + 1) * sizeof(s32));
 	if (!new) {
 		printk("%s-%d: out of memory; it is not traced with %s-%d\n",
 		       child->name, child->pid, parent->name, parent->pid);
@@ -253,7 +253,7 @@ static int parse_pids(struct ctl_handle *h, const struct pids *old, char *text,
 	char *word;
 	u64 pid;
 
-	*list = kzalloc(sizeof(**list) + most * sizeof(s32));
+	*list = kmalloc_zeroed(sizeof(**list) + most * sizeof(s32));
 	if (!*list)
 		return ctl_error(h, -ENOMEM, "out of memory");
 	if (old)

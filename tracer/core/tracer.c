@@ -246,7 +246,7 @@ int trace_unknown(struct ctl_handle *h, const struct trace_instance *in,
 
 	for_each_registered (t, tracers)
 		if (instance_has(in, t))
-			n += scnprintf(names + n, sizeof(names) - n, " %s",
+			n += format_within(names + n, sizeof(names) - n, " %s",
 				       t->name);
 	return ctl_error(h, -EINVAL, "no tracer '%.32s'; there are:%s", name,
 			 names);

@@ -151,14 +151,14 @@ static void triggers_drop(struct triggers *list)
 static struct triggers *list_new(unsigned int nr)
 {
 	struct triggers *list =
-		kzalloc(sizeof(*list) + (nr + 1) * sizeof(list->t[0]));
+		kmalloc_zeroed(sizeof(*list) + (nr + 1) * sizeof(list->t[0]));
 
 	if (!list)
 		return NULL;
 	list->sites = site_bitmap_alloc();
-	list->first = kzalloc(site_capacity() * sizeof(u32));
+	list->first = kmalloc_zeroed(site_capacity() * sizeof(u32));
 	list->switches =
-		kzalloc((__stop_events - __start_events + 1) * sizeof(u32));
+		kmalloc_zeroed((__stop_events - __start_events + 1) * sizeof(u32));
 	list->t[0].site = NO_SITE;
 	if (list->sites && list->first && list->switches)
 		return list;

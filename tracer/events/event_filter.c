@@ -204,7 +204,7 @@ static int take_text(struct parser *ps, struct node *node, const char *from,
 {
 	if (n >= FILTER_VALUE)
 		return filter_wrong(ps, from, "Operand too long");
-	node->text = kzalloc(n + 1);
+	node->text = kmalloc_zeroed(n + 1);
 	if (!node->text)
 		return filter_wrong(ps, from, no_memory);
 	memcpy(node->text, from, n);
@@ -245,7 +245,7 @@ static int parse_number(struct parser *ps, struct node *node)
 
 	while (is_name_char(from[n]))
 		n++;
-	strlcpy(text, from + negative, min(n - negative + 1, sizeof(text)));
+	string_copy(text, from + negative, min(n - negative + 1, sizeof(text)));
 	if (text[0] < '0' || text[0] > '9')
 		return filter_wrong(ps, from,
 				    "Invalid value (did you forget quotes)?");
@@ -359,16 +359,16 @@ void event_filter_free(struct event_filter *f)
 struct event_filter *event_filter_parse(const struct event *e, const char *text,
 					const char **error, unsigned int *at)
 {
-	struct event_filter *f = kzalloc(sizeof(*f));
+	struct event_filter *f = kmalloc_zeroed(sizeof(*f));
 	struct parser ps = { f, e, text, text, NULL, 0, 0 };
 	int root = -1;
 
 	if (f)
-		f->text = kzalloc(strlen(text) + 1);
+		f->text = kmalloc_zeroed(strlen(text) + 1);
 	if (!f || !f->text) {
 		filter_wrong(&ps, text, no_memory);
 	} else {
-		strlcpy(f->text, text, strlen(text) + 1);
+		string_copy(f->text, text, strlen(text) + 1);
 		root = parse_any(&ps);
 		skip_blanks(&ps);
 		if (root >= 0 && *ps.p)

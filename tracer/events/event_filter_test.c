@@ -182,7 +182,7 @@ KTEST(filter_limits, "event_filter.limits")
 	KEXPECT(t, !strcmp(error, "Too many terms in predicate expression"));
 	for (n = 16; n <= 17; n++) {
 		memset(text, '(', n);
-		strlcpy(text + n, "pid == 1", 20);
+		string_copy(text + n, "pid == 1", 20);
 		memset(text + n + 8, ')', n);
 		text[2 * n + 8] = '\0';
 		f = event_filter_parse(&event, text, &error, &at);
@@ -192,13 +192,13 @@ KTEST(filter_limits, "event_filter.limits")
 	KEXPECT(t, !strcmp(error, "Too many '('"));
 	for (n = 16; n < 1900; n += n == 16 ? 1 : 1800) {
 		memset(text, '!', n);
-		strlcpy(text + n, "pid == 1", 20);
+		string_copy(text + n, "pid == 1", 20);
 		f = event_filter_parse(&event, text, &error, &at);
 		KEXPECT_EQ(t, f != NULL, n == 16);
 		event_filter_free(f);
 	}
 	KEXPECT(t, !strcmp(error, "Too many '!'") && at == 16);
-	strlcpy(text, "comm == ", 20);
+	string_copy(text, "comm == ", 20);
 	memset(text + 8, 'x', 64);
 	text[72] = '\0';
 	KEXPECT(t, !event_filter_parse(&event, text, &error, &at));
@@ -276,11 +276,11 @@ static u64 cost_of_worst(struct ktest_run *t, char c)
 	u64 cost;
 
 	for (unsigned int i = 0; i < TERMS; i++) {
-		n += scnprintf(text + n, sizeof(text) - n, "%sreason ~ \"*",
+		n += format_within(text + n, sizeof(text) - n, "%sreason ~ \"*",
 			       i ? " || " : "");
 		memset(text + n, c, TERM_LENGTH - 2);
 		n += TERM_LENGTH - 2;
-		n += scnprintf(text + n, sizeof(text) - n, "z\"");
+		n += format_within(text + n, sizeof(text) - n, "z\"");
 	}
 	memset(reason, c, sizeof(reason) - 1);
 	r.reason = reason;

@@ -93,7 +93,7 @@ static int marker_written(struct ctl_handle *h, const char *text, size_t len,
 
 	if (!READ_ONCE(event_marker.triggers))
 		return 0;
-	record = kzalloc(sizeof(*record) + len + 1);
+	record = kmalloc_zeroed(sizeof(*record) + len + 1);
 	if (!record)
 		return ctl_error(h, -ENOMEM,
 				 "recorded, but its triggers are not looked "
@@ -192,7 +192,7 @@ static int event_triggers_install(struct ctl_handle *h, struct event *e,
 
 static struct event_triggers *event_triggers_copy(const struct event *e)
 {
-	struct event_triggers *new = kzalloc(sizeof(*new));
+	struct event_triggers *new = kmalloc_zeroed(sizeof(*new));
 
 	if (new && e->triggers)
 		*new = *e->triggers;

@@ -418,7 +418,7 @@ int event_set_change(struct ctl_handle *h, struct event_set *set,
 	struct event *e;
 	bool on = *word != '!', some = false;
 
-	if (strlcpy(text, word + !on, sizeof(text)) >= sizeof(text))
+	if (string_copy(text, word + !on, sizeof(text)) >= sizeof(text))
 		return ctl_error(h, -EINVAL, "'%.32s...' is no event", word);
 	colon = strchr(text, ':');
 	if (!colon) {

@@ -95,8 +95,8 @@ static bool is_line(struct seq *s, struct trace_graph *g, struct text_case c,
 
 KTEST(graph_text, "graph.text")
 {
-	struct trace_graph *g = kzalloc(sizeof(*g));
-	struct seq *s = kzalloc(sizeof(*s));
+	struct trace_graph *g = kmalloc_zeroed(sizeof(*g));
+	struct seq *s = kmalloc_zeroed(sizeof(*s));
 	struct ring_entry e;
 
 	KASSERT(t, g && s);
@@ -132,8 +132,8 @@ KTEST(graph_text, "graph.text")
 /* The longest marker at the deepest level still ends its line. */
 KTEST(graph_comment, "graph.longest_comment")
 {
-	struct trace_graph *g = kzalloc(sizeof(*g));
-	struct seq *s = kzalloc(sizeof(*s));
+	struct trace_graph *g = kmalloc_zeroed(sizeof(*g));
+	struct seq *s = kmalloc_zeroed(sizeof(*s));
 	char *text = kmalloc(RING_MARK_MAX);
 	struct ring_entry e = { .text = text, .len = RING_MARK_MAX };
 

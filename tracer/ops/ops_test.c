@@ -104,7 +104,7 @@ static void note_place(const struct task *v)
 /* Hold the caller in a trampoline, and retire the ops. */
 static bool try_once(struct ktest_run *t, struct task *v, bool returns)
 {
-	struct trace_ops *ops = kzalloc(sizeof(*ops));
+	struct trace_ops *ops = kmalloc_zeroed(sizeof(*ops));
 	struct task *r;
 
 	*ops = (struct trace_ops){

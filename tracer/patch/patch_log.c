@@ -202,7 +202,7 @@ int patch_log_check(struct patch_check *c)
 	patch_log_stats(&s);
 	if (s.lost)
 		return -ENOSPC;
-	c->sites = kzalloc(c->slots * sizeof(*c->sites));
+	c->sites = kmalloc_zeroed(c->slots * sizeof(*c->sites));
 	if (!c->sites)
 		return -ENOMEM;
 	for (u32 i = 0; (e = patch_log_get(i)); i++)

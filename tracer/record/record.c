@@ -303,7 +303,7 @@ int record_resize(unsigned int n)
 {
 	u32 *more = n == RECORDS_FIRST && records != first_records ?
 			    first_records :
-			    kzalloc(n * sizeof(u32));
+			    kmalloc_zeroed(n * sizeof(u32));
 	int err;
 
 	if (!more)
@@ -408,7 +408,7 @@ static void start_recording(void)
 
 static void record_boot(void)
 {
-	table = kzalloc(symbol_count * sizeof(u32));
+	table = kmalloc_zeroed(symbol_count * sizeof(u32));
 	if (!table)
 		panic("no memory for the sites of %u functions", symbol_count);
 	live_calls.table = table;

@@ -95,7 +95,7 @@ static unsigned int count_marks(u32 *newest)
 	u64 v;
 
 	for (; it && (e = trace_iter_peek(it)); trace_iter_next(it), n++) {
-		strlcpy(text, e->text, min(e->len + 1ul, sizeof(text)));
+		string_copy(text, e->text, min(e->len + 1ul, sizeof(text)));
 		if (parse_u64(text, &v) || (n && v != *newest + 1))
 			break; /* each is its predecessor's successor */
 		*newest = v;

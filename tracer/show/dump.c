@@ -121,7 +121,7 @@ static int want_dump(unsigned int what)
 	struct dump *d = dump;
 
 	if (what && !d) {
-		d = kzalloc(sizeof(*d));
+		d = kmalloc_zeroed(sizeof(*d));
 		if (d)
 			d->it = trace_iter_open(rings, cpus_present(), false);
 		if (!d || !d->it) {

@@ -35,11 +35,11 @@
 struct trace_iter *trace_iter_open(const struct ring *set, cpumask_t mask,
 				   bool bounded)
 {
-	struct trace_iter *it = kzalloc(sizeof(*it));
+	struct trace_iter *it = kmalloc_zeroed(sizeof(*it));
 	unsigned int cpu;
 
 	if (it)
-		it->graph = kzalloc(nr_cpus * sizeof(*it->graph));
+		it->graph = kmalloc_zeroed(nr_cpus * sizeof(*it->graph));
 	if (it && !it->graph) {
 		kfree(it);
 		return NULL;

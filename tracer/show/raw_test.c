@@ -75,7 +75,7 @@ static u64 begin_raw_page(struct ktest_run *t, const char *page)
 /* Markers of every length up to the longest. The text says which one it is. */
 KTEST(raw_markers, "raw.markers_of_any_length")
 {
-	char *page = page_alloc(0), *text = kzalloc(RING_MARK_MAX + 1);
+	char *page = page_alloc(0), *text = kmalloc_zeroed(RING_MARK_MAX + 1);
 	struct ring_cursor c;
 	unsigned int len = 1, n;
 	u64 last = 0;
@@ -158,7 +158,7 @@ static void fill_but_one(struct ktest_run *t, const char *text)
 /* An entry that fits into a page, but not together with a time that is far ahead. */
 KTEST(raw_far, "raw.far_time_needs_room")
 {
-	char *page = page_alloc(1), *text = kzalloc(RING_MARK_MAX + 1);
+	char *page = page_alloc(1), *text = kmalloc_zeroed(RING_MARK_MAX + 1);
 	struct ring_cursor c;
 
 	KASSERT(t, page && text);

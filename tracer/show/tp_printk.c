@@ -82,7 +82,7 @@ static int start_printer(u64 from)
 	if (!wanted)
 		WRITE_ONCE(since, from);
 	if (!has_printer) {
-		p = kzalloc(sizeof(*p));
+		p = kmalloc_zeroed(sizeof(*p));
 		if (p)
 			p->it = trace_iter_open(rings, cpus_present(), false);
 		t = p && p->it ? task_create("tp_printk", PRIO_NORMAL, ~0u,

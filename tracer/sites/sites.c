@@ -145,14 +145,14 @@ unsigned long jump_bytes(void)
 
 u32 *site_bitmap_alloc(void)
 {
-	return kzalloc((site_capacity() + 31) / 32 * sizeof(u32));
+	return kmalloc_zeroed((site_capacity() + 31) / 32 * sizeof(u32));
 }
 
 static void bitmaps_alloc(void)
 {
 	unsigned int words = (site_capacity() + 31) / 32;
 	unsigned int jump_words = (jump_count + 31) / 32;
-	u32 *bits = kzalloc(
+	u32 *bits = kmalloc_zeroed(
 		max((AT_BOOT * words + 2 * jump_words) * sizeof(u32), 1ul));
 
 	if (!bits)

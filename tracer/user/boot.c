@@ -86,7 +86,7 @@ static void boot_echo(const char *file, const char *value)
 
 	if (!value)
 		return;
-	strlcpy(text, value, sizeof(text));
+	string_copy(text, value, sizeof(text));
 	for (p = text; *p; p++)
 		if (*p == ',')
 			*p = ' ';

@@ -61,7 +61,7 @@ static int add_function_word(char *list, const char *word)
 				   "start: too many functions");
 	if (len)
 		list[len++] = ' ';
-	strlcpy(list + len, word, LIST_MAX - len);
+	string_copy(list + len, word, LIST_MAX - len);
 	return 0;
 }
 
@@ -100,7 +100,7 @@ static int set_cpus(struct start *st, const char *text)
 
 static int choose_tracer(struct start *st, const char *text)
 {
-	strlcpy(st->tracer, text, sizeof(st->tracer));
+	string_copy(st->tracer, text, sizeof(st->tracer));
 	return 0;
 }
 
@@ -144,7 +144,7 @@ static int check_option(struct start *st, const char *name)
 
 static int choose_depth(struct start *st, const char *text)
 {
-	strlcpy(st->depth, text, sizeof(st->depth));
+	string_copy(st->depth, text, sizeof(st->depth));
 	return check_number("--max-graph-depth", text, "of levels; 0 is all");
 }
 
@@ -330,7 +330,7 @@ static int check_options(struct start *st)
 				   "start needs -p TRACER or -e EVENT; "
 				   "`trace list` names them");
 	if (!st->tracer[0])
-		strlcpy(st->tracer, "nop", sizeof(st->tracer));
+		string_copy(st->tracer, "nop", sizeof(st->tracer));
 	if (st->folder[0] && (st->graph[0] || st->pids[0] || st->depth[0]))
 		return shell_error(-EINVAL, "trace",
 				   "start -B: -g, -P and --max-graph-depth are "
@@ -345,7 +345,7 @@ static const struct trace_instance *instance_at(const char *folder)
 
 	if (!folder[0])
 		return &trace_top;
-	strlcpy(name, folder + strlen("instances/"), sizeof(name));
+	string_copy(name, folder + strlen("instances/"), sizeof(name));
 	name[strlen(name) - 1] = '\0';
 	return instance_find(name);
 }
@@ -434,13 +434,13 @@ static void say_silent_cpus(struct sink *out, const char *folder)
 
 int cmd_start(struct sink *out, const char *folder, int argc, char **argv)
 {
-	struct start *st = kzalloc(sizeof(*st));
+	struct start *st = kmalloc_zeroed(sizeof(*st));
 	char path[128];
 	int i, err = 0;
 
 	if (!st)
 		return shell_error(-ENOMEM, "trace", "out of memory");
-	strlcpy(st->folder, folder, sizeof(st->folder));
+	string_copy(st->folder, folder, sizeof(st->folder));
 	for (i = 0; !err && i < argc; i += 2)
 		err = take_option(st, argv[i], argv[i + 1]);
 	if (!err)

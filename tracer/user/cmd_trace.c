@@ -349,9 +349,9 @@ static int cmd_trace(struct sink *out, int argc, char **argv)
 	for (v = verbs; v < verbs + ARRAY_SIZE(verbs); v++) {
 		if (!strcmp(v->name, name))
 			return run_verb(out, v, argc - 2, argv + 2);
-		strlcpy(names + strlen(names), " ",
+		string_copy(names + strlen(names), " ",
 			sizeof(names) - strlen(names));
-		strlcpy(names + strlen(names), v->name,
+		string_copy(names + strlen(names), v->name,
 			sizeof(names) - strlen(names));
 	}
 	if (argc > 1)

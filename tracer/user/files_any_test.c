@@ -220,7 +220,7 @@ KTEST(files_anew, "tracefs.an_instance_made_again_is_new")
 	struct texts *texts;
 
 	KNEED_CLIENT(t, "events");
-	texts = kzalloc(sizeof(*texts));
+	texts = kmalloc_zeroed(sizeof(*texts));
 	KASSERT(t, texts);
 	trace_test_reset();
 	for (unsigned int turn = 0; turn < 2; turn++) {

@@ -82,7 +82,7 @@ static bool number_is_shown(const char *path, long number)
 	trace_test_read_path(path, text, sizeof(text), sizeof(text));
 	snprintf(expected, sizeof(expected), "%ld\n", number);
 	if (strstr(path, "_pid") && !number)
-		strlcpy(expected, strstr(path, "event") ? "" : "no pid\n",
+		string_copy(expected, strstr(path, "event") ? "" : "no pid\n",
 			sizeof(expected));
 	return !strcmp(text, expected);
 }

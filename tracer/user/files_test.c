@@ -195,7 +195,7 @@ static u64 number_after(const char *text, const char *name)
 
 	if (p) {
 		p += strlen(name);
-		strlcpy(digits, p,
+		string_copy(digits, p,
 			min((size_t)(strchr(p, '\n') - p) + 1, sizeof(digits)));
 		parse_u64(digits, &v);
 	}
@@ -241,7 +241,7 @@ static bool marker_is_whole(char *text, size_t len)
  * more lines. */
 KTEST(files_long_marker, "tracefs.long_marker")
 {
-	char *text = kmalloc(TEXT), *mark = kzalloc(1200);
+	char *text = kmalloc(TEXT), *mark = kmalloc_zeroed(1200);
 	static const unsigned int lengths[] = { 899, 901, 1023, 1024 };
 
 	KASSERT(t, text && mark);

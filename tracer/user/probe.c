@@ -220,7 +220,7 @@ int probe_measure(unsigned int n, u64 *longest_ns)
 
 	if (err)
 		return err;
-	own_path = kzalloc(site_words * sizeof(u32));
+	own_path = kmalloc_zeroed(site_words * sizeof(u32));
 	err = own_path ? measure_switches(n) : -ENOMEM;
 	probe_stop();
 	*longest_ns = longest_delay();

@@ -268,7 +268,7 @@ static int close_gate(const struct gate *g)
 	else if (g->special == PIDS)
 		snprintf(text, sizeof(text), "%d", current_task()->pid);
 	else
-		strlcpy(text, g->close ?: "", sizeof(text));
+		string_copy(text, g->close ?: "", sizeof(text));
 	if (g->file)
 		err = put_here(g->file, text);
 	if (!err && g->special == PAUSED) {
