@@ -238,7 +238,7 @@ static int refuse_path(struct ctl_handle *h)
 	paths[0] = '\0';
 	for_each_registered (folders, ctl_folders)
 		n += format_within(paths + n, sizeof(paths) - n, " %s",
-			       folders->path);
+				   folders->path);
 	return ctl_error(h, -EPERM, "folders are made and removed only in%s",
 			 paths);
 }
@@ -269,10 +269,10 @@ static int change_folder(const char *path, bool make, char *err_text,
 		err = i ? folders->remove(h, name) :
 			  ctl_error(h, -ENOENT, "no such folder");
 	string_copy(err_text,
-		!err	    ? "" :
-		h->error[0] ? h->error :
-			      ctl_error_text(err),
-		err_size);
+		    !err	? "" :
+		    h->error[0] ? h->error :
+				  ctl_error_text(err),
+		    err_size);
 	kfree(h);
 	return err;
 }
@@ -417,10 +417,10 @@ int ctl_close(struct ctl_handle *h, char *err_text, size_t err_size)
 	}
 	if (err_text)
 		string_copy(err_text,
-			!err	    ? "" :
-			h->error[0] ? h->error :
-				      ctl_error_text(err),
-			err_size);
+			    !err	? "" :
+			    h->error[0] ? h->error :
+					  ctl_error_text(err),
+			    err_size);
 	ctl_abandon(h);
 	return err;
 }

@@ -16,7 +16,8 @@ int format_args(char *buf, size_t size, const char *fmt, va_list ap);
 int snprintf(char *buf, size_t size, const char *fmt, ...) printf_like(3, 4);
 /* The same, but returns how many bytes there are before the NUL, not how many there would be.
  * So a text is appended to in pieces: n += format_within(buf + n, sizeof(buf) - n, ...). */
-int format_within(char *buf, size_t size, const char *fmt, ...) printf_like(3, 4);
+int format_within(char *buf, size_t size, const char *fmt, ...)
+	printf_like(3, 4);
 
 #define SYMBOL_BUF 96 /* fits any name+0xoff/0xsize. Longer names are cut */
 /* "name+0x12/0x40", or "0x..." for an address in no function. is_return: addr is a return

@@ -157,7 +157,7 @@ static int cmd_panic(struct sink *out, int argc, char **argv)
 	(void)out;
 	for (int i = 1; i < argc; i++)
 		n += format_within(text + n, sizeof(text) - n, "%s%s",
-			       i > 1 ? " " : "", argv[i]);
+				   i > 1 ? " " : "", argv[i]);
 	panic("%s", n ? text : "asked for from the shell");
 }
 SHELL_CMD(panic, "panic", "[TEXT]", "stop the machine as a broken one",

@@ -62,7 +62,8 @@ static bool pid_comes_first(const void *a, const void *b)
 static struct task_rows *snapshot_tasks(void)
 {
 	unsigned int max = task_count() + 8; /* some may be born meanwhile */
-	struct task_rows *s = kmalloc_zeroed(sizeof(*s) + max * sizeof(s->row[0]));
+	struct task_rows *s =
+		kmalloc_zeroed(sizeof(*s) + max * sizeof(s->row[0]));
 
 	if (!s)
 		return NULL;

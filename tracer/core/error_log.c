@@ -32,7 +32,7 @@ void error_log_add(const struct trace_instance *in, const char *command,
 	errors->last[i].what = what;
 	errors->last[i].at = at;
 	string_copy(errors->last[i].command, command,
-		sizeof(errors->last[i].command));
+		    sizeof(errors->last[i].command));
 }
 
 static int error_log_read(struct ctl_handle *h, struct seq *s)

@@ -247,7 +247,7 @@ int trace_unknown(struct ctl_handle *h, const struct trace_instance *in,
 	for_each_registered (t, tracers)
 		if (instance_has(in, t))
 			n += format_within(names + n, sizeof(names) - n, " %s",
-				       t->name);
+					   t->name);
 	return ctl_error(h, -EINVAL, "no tracer '%.32s'; there are:%s", name,
 			 names);
 }

@@ -157,8 +157,8 @@ static struct triggers *list_new(unsigned int nr)
 		return NULL;
 	list->sites = site_bitmap_alloc();
 	list->first = kmalloc_zeroed(site_capacity() * sizeof(u32));
-	list->switches =
-		kmalloc_zeroed((__stop_events - __start_events + 1) * sizeof(u32));
+	list->switches = kmalloc_zeroed((__stop_events - __start_events + 1) *
+					sizeof(u32));
 	list->t[0].site = NO_SITE;
 	if (list->sites && list->first && list->switches)
 		return list;

@@ -277,7 +277,7 @@ static u64 cost_of_worst(struct ktest_run *t, char c)
 
 	for (unsigned int i = 0; i < TERMS; i++) {
 		n += format_within(text + n, sizeof(text) - n, "%sreason ~ \"*",
-			       i ? " || " : "");
+				   i ? " || " : "");
 		memset(text + n, c, TERM_LENGTH - 2);
 		n += TERM_LENGTH - 2;
 		n += format_within(text + n, sizeof(text) - n, "z\"");

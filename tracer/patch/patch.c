@@ -60,7 +60,7 @@ static u32 *changes;
 static void changes_alloc(void)
 {
 	changes = kmalloc_zeroed((max(site_capacity(), jump_count) / 32 + 1) *
-			  sizeof(u32));
+				 sizeof(u32));
 	if (!changes)
 		panic("no memory for batches of %u sites", site_capacity());
 }

@@ -350,9 +350,9 @@ static int cmd_trace(struct sink *out, int argc, char **argv)
 		if (!strcmp(v->name, name))
 			return run_verb(out, v, argc - 2, argv + 2);
 		string_copy(names + strlen(names), " ",
-			sizeof(names) - strlen(names));
+			    sizeof(names) - strlen(names));
 		string_copy(names + strlen(names), v->name,
-			sizeof(names) - strlen(names));
+			    sizeof(names) - strlen(names));
 	}
 	if (argc > 1)
 		return shell_error(-EINVAL, "trace", "'%.32s': accepted are%s",

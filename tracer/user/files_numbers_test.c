@@ -83,7 +83,7 @@ static bool number_is_shown(const char *path, long number)
 	snprintf(expected, sizeof(expected), "%ld\n", number);
 	if (strstr(path, "_pid") && !number)
 		string_copy(expected, strstr(path, "event") ? "" : "no pid\n",
-			sizeof(expected));
+			    sizeof(expected));
 	return !strcmp(text, expected);
 }
 

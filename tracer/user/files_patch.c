@@ -47,7 +47,7 @@ static int patch_strategy_write(struct ctl_handle *h, char *text)
 	for_each_registered (p, patch_strategies)
 		if (!patch_refused(p))
 			n += format_within(names + n, sizeof(names) - n, " %s",
-				       p->name);
+					   p->name);
 	return ctl_error(h, err, "no strategy '%.32s'; there are:%s", text,
 			 names);
 }

@@ -196,7 +196,8 @@ static u64 number_after(const char *text, const char *name)
 	if (p) {
 		p += strlen(name);
 		string_copy(digits, p,
-			min((size_t)(strchr(p, '\n') - p) + 1, sizeof(digits)));
+			    min((size_t)(strchr(p, '\n') - p) + 1,
+				sizeof(digits)));
 		parse_u64(digits, &v);
 	}
 	return v;
