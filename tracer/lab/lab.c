@@ -18,29 +18,21 @@ FAULT(lab_boundary, "the lab never holds a task at the first boundary");
 FAULT(lab_form, "the lab expects an instruction that is none");
 FAULT(lab_return, "the lab counts returns only while their tracer is on");
 
-/* One run at a time, and its data. */
+/* One run at a time. Its data are too many for a stack. */
 static struct mutex lab_mutex = MUTEX_INIT_AROUND_TASKS(lab_mutex);
-static struct lab_task victims, others;
-static struct lab_case the_case;
-static struct {
-	struct sink *out;
-	const char *glob;
-	bool json, list;
-	bool second; /* there is another CPU than the victim's */
-	bool able;   /* the own sites are in the site table */
-	bool begun;  /* lab_own_begin() */
-	unsigned int count[LAB_INCOMPLETE + 1], total;
-} this_run;
+static struct lab_run the_run;
 
-static bool scheme_name_matches(const char *name)
+static bool scheme_name_matches(const struct lab_run *r)
 {
-	return !this_run.glob || glob_match(this_run.glob, name);
+	return !r->glob || glob_match(r->glob, r->test.name);
 }
 
-static void list_one(const struct lab_case *c)
+static void list_one(const struct lab_run *r)
 {
-	sink_printf(this_run.out, "%-25s %-9s %-11s %s->%-*s %-7s %s\n",
-		    c->name, c->from, c->strategy, c->old,
+	const struct lab_case *c = &r->test;
+
+	sink_printf(r->out, "%-25s %-9s %-11s %s->%-*s %-7s %s\n", c->name,
+		    c->from, c->strategy, c->old,
 		    max(13 - (int)strlen(c->old), 0), c->new,
 		    c->breaks ? "unsafe" : "safe", c->because);
 }
@@ -60,54 +52,58 @@ static bool make_case(struct lab_case *c, unsigned int i)
 }
 
 /* Why it cannot be shown here, or NULL. */
-static const char *scheme_hindered(const struct lab_case *c)
+static const char *scheme_hindered(const struct lab_run *r)
 {
-	if (c->own && !this_run.able)
+	const struct lab_case *c = &r->test;
+
+	if (c->own && !r->able)
 		return "the site is not in the site table";
 	if (c->ops && lab_own_ops(c->ops))
 		return "a tracer uses the trampolines";
 	return NULL;
 }
 
-static void run_case(struct lab_case *c)
+static void run_case(struct lab_run *r)
 {
-	c->incomplete = scheme_hindered(c);
+	struct lab_case *c = &r->test;
+
+	c->incomplete = scheme_hindered(r);
 	if (c->incomplete)
 		return;
 	if (c->begin)
 		c->begin(c);
 	if (!c->wrong && !c->incomplete)
-		lab_enumerate(c, &victims, this_run.second ? &others : NULL);
+		lab_enumerate(r);
 	if (c->end)
 		c->end(c);
 }
 
-static void report_case(struct lab_case *c)
+static void report_case(struct lab_run *r)
 {
-	this_run.count[lab_judge(c)]++;
-	if (this_run.json) {
-		lab_json(this_run.out, c);
+	struct lab_case *c = &r->test;
+
+	r->count[lab_judge(c)]++;
+	if (r->json) {
+		lab_json(r->out, c);
 		return;
 	}
-	if (this_run.total == 1)
-		lab_header(this_run.out);
-	lab_row(this_run.out, c);
+	if (r->total == 1)
+		lab_header(r->out);
+	lab_row(r->out, c);
 }
 
-static void run_cases(void)
+static void run_cases(struct lab_run *r)
 {
-	struct lab_case *c = &the_case;
-
-	for (unsigned int i = 0; make_case(c, i); i++) {
-		if (!scheme_name_matches(c->name) || console_interrupted())
+	for (unsigned int i = 0; make_case(&r->test, i); i++) {
+		if (!scheme_name_matches(r) || console_interrupted())
 			continue;
-		this_run.total++;
-		if (this_run.list) {
-			list_one(c);
+		r->total++;
+		if (r->list) {
+			list_one(r);
 			continue;
 		}
-		run_case(c);
-		report_case(c);
+		run_case(r);
+		report_case(r);
 	}
 }
 
@@ -115,59 +111,56 @@ static void run_cases(void)
  * The victim's task has a CPU without the shell where there are two, so that
  * the lab can act while the victim is held and the second CPU is the lab's own.
  */
-static int tasks_begin(void)
+static int tasks_begin(struct lab_run *r)
 {
 	unsigned int last = ktest_last_cpu();
 
-	this_run.second = last;
-	this_run.able = lab_own_begin();
-	this_run.begun = true;
-	if (last && lab_task_start(&others, 0))
+	r->second = last;
+	r->able = lab_own_begin();
+	r->begun = true;
+	if (last && lab_task_start(&r->other, 0))
 		return -ENOMEM;
-	return lab_task_start(&victims, last);
+	return lab_task_start(&r->held, last);
 }
 
-static void tasks_end(void)
+static void tasks_end(struct lab_run *r)
 {
-	lab_task_stop(&victims);
-	lab_task_stop(&others);
-	if (this_run.begun)
-		lab_own_end(this_run.able);
+	lab_task_stop(&r->held);
+	lab_task_stop(&r->other);
+	if (r->begun)
+		lab_own_end(r->able);
 }
 
-static int lab_result(void)
+static int lab_result(const struct lab_run *r)
 {
-	if (this_run.list)
+	if (r->list)
 		return 0;
-	sink_printf(this_run.out,
+	sink_printf(r->out,
 		    "lab: %u schemes: %u safe hold, %u unsafe broken as "
 		    "claimed, %u surprises, %u incomplete\n",
-		    this_run.total, this_run.count[LAB_HOLDS],
-		    this_run.count[LAB_BROKEN], this_run.count[LAB_SURPRISE],
-		    this_run.count[LAB_INCOMPLETE]);
-	return this_run.count[LAB_SURPRISE] + this_run.count[LAB_INCOMPLETE] ?
-		       -EIO :
-		       0;
+		    r->total, r->count[LAB_HOLDS], r->count[LAB_BROKEN],
+		    r->count[LAB_SURPRISE], r->count[LAB_INCOMPLETE]);
+	return r->count[LAB_SURPRISE] + r->count[LAB_INCOMPLETE] ? -EIO : 0;
 }
 
-static bool any_matches(void)
+static bool any_matches(struct lab_run *r)
 {
-	for (unsigned int i = 0; make_case(&the_case, i); i++)
-		if (scheme_name_matches(the_case.name))
+	for (unsigned int i = 0; make_case(&r->test, i); i++)
+		if (scheme_name_matches(r))
 			return true;
 	return false;
 }
 
 /* Is there anything to run, and would it prove anything? Else a line says so. */
-static int check_lab_run(void)
+static int check_lab_run(struct lab_run *r)
 {
-	if (!any_matches())
+	if (!any_matches(r))
 		return shell_error(-ENOENT, "lab",
 				   "no scheme is called '%s'; 'lab list' shows "
 				   "them",
-				   this_run.glob);
+				   r->glob);
 	/* Without -icount QEMU takes no interrupt inside a translated block. */
-	if (!this_run.list && !boot_info.icount)
+	if (!r->list && !boot_info.icount)
 		return shell_error(-EPERM, "lab",
 				   "nothing is proved without -icount: make "
 				   "run ARCH=%s ICOUNT=1, or make lab ARCH=%s",
@@ -187,27 +180,28 @@ static const char *without_port(const char *glob)
 static int run_lab(struct sink *out, const char *glob, bool json, bool list)
 {
 	cpumask_t before = current_task()->affinity;
+	struct lab_run *r = &the_run;
 	int err;
 
 	if (!list && READ_ONCE(trace_top.tracer)->ops)
 		return shell_error(-EBUSY, "lab",
 				   "tracing is on: current_tracer must be nop");
 	mutex_lock(&lab_mutex);
-	memset(&this_run, 0, sizeof(this_run));
-	this_run.out = out;
+	memset(r, 0, sizeof(*r));
+	r->out = out;
 	if (glob && strcmp(glob, "all"))
-		this_run.glob = without_port(glob);
-	this_run.json = json;
-	this_run.list = list;
+		r->glob = without_port(glob);
+	r->json = json;
+	r->list = list;
 	task_set_affinity(current_task(), 1);
-	err = check_lab_run();
+	err = check_lab_run(r);
 	if (!err && !list)
-		err = tasks_begin();
+		err = tasks_begin(r);
 	if (!err) {
-		run_cases();
-		err = lab_result();
+		run_cases(r);
+		err = lab_result(r);
 	}
-	tasks_end();
+	tasks_end(r);
 	task_set_affinity(current_task(), before);
 	mutex_unlock(&lab_mutex);
 	return err;

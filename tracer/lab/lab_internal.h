@@ -125,13 +125,30 @@ struct lab_case {
 	struct lab_finding finding[LAB_FINDINGS];
 };
 
-/* Enumerate a case, with the two CPUs' tasks. `other` NULL: there is one CPU. */
-void lab_enumerate(struct lab_case *c, struct lab_task *l,
-		   struct lab_task *other);
+enum lab_verdict { LAB_HOLDS, LAB_BROKEN, LAB_SURPRISE, LAB_INCOMPLETE };
+
+/* A run of the lab, handed down to each step of it. */
+struct lab_run {
+	struct sink *out;
+	const char *glob; /* NULL: all */
+	bool json, list;
+	bool second;	       /* there is another CPU than the victim's */
+	bool able;	       /* the own sites are in the site table */
+	bool begun;	       /* lab_own_begin() */
+	struct lab_task held;  /* runs the victim that is held */
+	struct lab_task other; /* on the second CPU */
+	struct lab_case test;  /* the case under way */
+	struct lab_map map;    /* of its present state, as its boundaries */
+	unsigned int nr_boundaries;
+	unsigned long boundary[LAB_BOUNDARIES];
+	unsigned int count[LAB_INCOMPLETE + 1], total;
+};
+
+/* Enumerate the run's case. */
+void lab_enumerate(struct lab_run *r);
 
 /* ---- lab_report.c: a case in words ---- */
 
-enum lab_verdict { LAB_HOLDS, LAB_BROKEN, LAB_SURPRISE, LAB_INCOMPLETE };
 enum lab_verdict lab_judge(const struct lab_case *c);
 /* Explain the columns, and the facts that no row can show. */
 int lab_help(struct sink *out);

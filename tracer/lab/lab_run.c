@@ -16,16 +16,8 @@
 
 #define SWEEPS_MORE 8
 
-/* The case that is being enumerated: one at a time. */
-static struct lab_case *running;
-static struct lab_task *held_task, *other_task; /* the tasks of the two CPUs */
-static struct lab_map seen_map;
-
-/* The boundaries of its present state. */
-static struct {
-	unsigned int count;
-	unsigned long at[LAB_BOUNDARIES];
-} boundaries;
+/* For a strategy's hook, which takes no argument. */
+static struct lab_run *batch_run;
 
 static void mark_incomplete(struct lab_case *c, const char *why,
 			    unsigned long at)
@@ -119,18 +111,20 @@ static void record_finding(struct lab_case *c, const struct lab_task *l,
 }
 
 /* Run the site on the other CPU, now, between two writes. True: all was well. */
-static bool run_between(struct lab_case *c, unsigned int state)
+static bool run_between(struct lab_run *r, unsigned int state)
 {
+	struct lab_case *c = &r->test;
+	struct lab_task *other = &r->other;
 	enum lab_end end;
 	u32 kept[2], damage;
 
-	if (!other_task)
+	if (!r->second)
 		return true;
 	memcpy(kept, lab_calls, sizeof(kept));
-	other_task->scheme = c->scheme;
-	end = lab_once(other_task, c->victim);
-	damage = damage_of(c, other_task, end, AS_OLD | AS_NEW | AS_WINDOW);
-	record_finding(c, other_task, end, damage, state, 0);
+	other->scheme = c->scheme;
+	end = lab_once(other, c->victim);
+	damage = damage_of(c, other, end, AS_OLD | AS_NEW | AS_WINDOW);
+	record_finding(c, other, end, damage, state, 0);
 	memcpy(lab_calls, kept, sizeof(kept));
 	return !damage;
 }
@@ -139,132 +133,139 @@ static bool run_between(struct lab_case *c, unsigned int state)
 static void run_in_batch(enum patch_step step, bool synced)
 {
 	(void)synced;
-	run_between(running, 1 + step);
+	run_between(batch_run, 1 + step);
 }
 
-static int make_step(struct lab_case *c, unsigned int from)
+static int make_step(struct lab_run *r, unsigned int from)
 {
 	int err;
 
-	if (c->step_is_batch)
+	batch_run = r;
+	if (r->test.step_is_batch)
 		patch_step_hook = run_in_batch;
-	err = c->step(c, from);
+	err = r->test.step(&r->test, from);
 	patch_step_hook = NULL;
 	return err;
 }
 
 /* ---- which boundaries there are ---- */
 
-static bool boundary_is_listed(unsigned long pc)
+static bool boundary_is_listed(const struct lab_run *r, unsigned long pc)
 {
-	for (unsigned int i = 0; i < boundaries.count; i++)
-		if (boundaries.at[i] == pc)
+	for (unsigned int i = 0; i < r->nr_boundaries; i++)
+		if (r->boundary[i] == pc)
 			return true;
 	return false;
 }
 
-static void list_add(unsigned long pc)
+static void list_add(struct lab_run *r, unsigned long pc)
 {
-	if (boundaries.count < LAB_BOUNDARIES)
-		boundaries.at[boundaries.count++] = pc;
+	if (r->nr_boundaries < LAB_BOUNDARIES)
+		r->boundary[r->nr_boundaries++] = pc;
 }
 
 /* Two before, those of the form that control stands on, two behind. */
-static void list_declared(const struct lab_case *c, const struct lab_form *form)
+static void list_declared(struct lab_run *r, const struct lab_form *form)
 {
-	unsigned long at = c->victim->site;
+	const struct lab_victim *v = r->test.victim;
+	unsigned long at = v->site;
 	int i;
 
-	boundaries.count = 0;
-	list_add(c->victim->boundary[0]);
-	list_add(c->victim->boundary[1]);
+	r->nr_boundaries = 0;
+	list_add(r, v->boundary[0]);
+	list_add(r, v->boundary[1]);
 	for (i = 0; i < LAB_INSNS && form->insn[i]; i++) {
 		int n = form->insn[i];
 
 		if (n > 1 && fault_happens(&fault_lab_form))
-			list_add(at + 1);
+			list_add(r, at + 1);
 		if (n > 0)
-			list_add(at);
+			list_add(r, at);
 		at += n < 0 ? -n : n;
 	}
-	list_add(c->victim->boundary[2]);
-	list_add(c->victim->boundary[3]);
+	list_add(r, v->boundary[2]);
+	list_add(r, v->boundary[3]);
 }
 
 /*
  * An address that one trial alone has met is no boundary of this state: the trampoline went a way
  * that it seldom goes, as when the clock's low word ran over.
  */
-static void list_seen(void)
+static void list_seen(struct lab_run *r)
 {
-	boundaries.count = 0;
-	for (unsigned long pc = seen_map.lo; pc < seen_map.hi; pc++)
-		if (seen_map.times[pc - seen_map.lo] > 1)
-			list_add(pc);
+	r->nr_boundaries = 0;
+	for (unsigned long pc = r->map.lo; pc < r->map.hi; pc++)
+		if (r->map.times[pc - r->map.lo] > 1)
+			list_add(r, pc);
 }
 
 /* An interrupt came where the form has no boundary: its declaration is false. */
-static void check_unlisted(struct lab_case *c)
+static void check_unlisted(struct lab_run *r)
 {
-	for (unsigned long pc = seen_map.lo; pc < seen_map.hi; pc++)
-		if (seen_map.delay[pc - seen_map.lo] && !boundary_is_listed(pc))
-			mark_incomplete(c,
+	for (unsigned long pc = r->map.lo; pc < r->map.hi; pc++)
+		if (r->map.delay[pc - r->map.lo] && !boundary_is_listed(r, pc))
+			mark_incomplete(&r->test,
 					"interrupted where no boundary is "
 					"declared",
 					pc);
 }
 
-static bool is_missing(void)
+static bool is_missing(const struct lab_run *r)
 {
-	for (unsigned int i = 0; i < boundaries.count; i++)
-		if (!seen_map.delay[boundaries.at[i] - seen_map.lo])
+	for (unsigned int i = 0; i < r->nr_boundaries; i++)
+		if (!r->map.delay[r->boundary[i] - r->map.lo])
 			return true;
 	return false;
 }
 
+static enum lab_end sweep_state(struct lab_run *r)
+{
+	return lab_sweep(&r->held, r->test.victim, &r->map, r->test.span);
+}
+
 /* Where a tick of the clock and an instruction are no multiples of each other,
  * one sweep may step over a boundary that the next one meets. */
-static void sweep_missing(struct lab_case *c)
+static void sweep_missing(struct lab_run *r)
 {
-	for (int i = 0; i < SWEEPS_MORE && is_missing(); i++)
-		if (lab_sweep(held_task, c->victim, &seen_map, c->span) !=
-		    LAB_DONE)
+	for (int i = 0; i < SWEEPS_MORE && is_missing(r); i++)
+		if (sweep_state(r) != LAB_DONE)
 			return;
 }
 
 /* As above, where the form declares no boundaries: a sweep from a wrong delay on meets none. */
-static void list_met(struct lab_case *c)
+static void list_met(struct lab_run *r)
 {
-	list_seen();
-	for (int i = 0; i < SWEEPS_MORE && !boundaries.count; i++) {
-		lab_sweep(held_task, c->victim, &seen_map, c->span);
-		list_seen();
+	list_seen(r);
+	for (int i = 0; i < SWEEPS_MORE && !r->nr_boundaries; i++) {
+		sweep_state(r);
+		list_seen(r);
 	}
 }
 
-static void check_missing(struct lab_case *c)
+static void check_missing(struct lab_run *r)
 {
-	for (unsigned int i = 0; i < boundaries.count; i++)
-		if (!seen_map.delay[boundaries.at[i] - seen_map.lo])
-			mark_incomplete(c, "never interrupted at",
-					boundaries.at[i]);
+	for (unsigned int i = 0; i < r->nr_boundaries; i++)
+		if (!r->map.delay[r->boundary[i] - r->map.lo])
+			mark_incomplete(&r->test, "never interrupted at",
+					r->boundary[i]);
 }
 
 /* False: in this state the victim does not even come to its end. */
-static bool sweep_boundaries(struct lab_case *c)
+static bool sweep_boundaries(struct lab_run *r)
 {
-	memset(&seen_map, 0, sizeof(seen_map));
-	seen_map.lo = c->lo;
-	seen_map.hi = c->hi;
-	held_task->scheme = c->scheme;
-	return lab_sweep(held_task, c->victim, &seen_map, c->span) == LAB_DONE;
+	memset(&r->map, 0, sizeof(r->map));
+	r->map.lo = r->test.lo;
+	r->map.hi = r->test.hi;
+	r->held.scheme = r->test.scheme;
+	return sweep_state(r) == LAB_DONE;
 }
 
 /* ---- one task held ---- */
 
-static void release_held(struct lab_case *c, unsigned int s, unsigned int e,
+static void release_held(struct lab_run *r, unsigned int s, unsigned int e,
 			 unsigned long pc)
 {
+	struct lab_case *c = &r->test;
 	bool before = pc <= c->victim->site && pc >= c->victim->boundary[0];
 	bool behind =
 		pc >= c->victim->boundary[2] && pc <= c->victim->boundary[3];
@@ -278,40 +279,42 @@ static void release_held(struct lab_case *c, unsigned int s, unsigned int e,
 	else if (s == 0 && e == c->last)
 		as = AS_OLD | AS_NEW;
 	if (c->scheme && c->scheme->trap_return)
-		c->scheme->trap_return(held_task->task->frame, c->victim->site);
-	end = lab_finish(held_task);
-	record_finding(c, held_task, end, damage_of(c, held_task, end, as), e,
+		c->scheme->trap_return(r->held.task->frame, c->victim->site);
+	end = lab_finish(&r->held);
+	record_finding(c, &r->held, end, damage_of(c, &r->held, end, as), e,
 		       pc);
 }
 
 /* Hold at pc in state s, go to state e, let go. */
-static bool hold_one(struct lab_case *c, unsigned int s, unsigned int e,
+static bool hold_one(struct lab_run *r, unsigned int s, unsigned int e,
 		     unsigned long pc)
 {
-	bool wrong =
-		pc == boundaries.at[0] && fault_happens(&fault_lab_boundary);
+	struct lab_case *c = &r->test;
+	bool wrong = pc == r->boundary[0] && fault_happens(&fault_lab_boundary);
 
-	if (c->set(c, s) || wrong || !lab_hold(held_task, pc))
+	if (c->set(c, s) || wrong || !lab_hold(&r->held, pc))
 		return false;
 	if (c->held_at)
 		c->held_at(pc);
 	for (unsigned int k = s; k < e; k++)
-		if (make_step(c, k))
+		if (make_step(r, k))
 			mark_incomplete(c, "a step was refused", pc);
-	release_held(c, s, e, pc);
+	release_held(r, s, e, pc);
 	return true;
 }
 
-static void hold_all(struct lab_case *c, unsigned int s)
+static void hold_all(struct lab_run *r, unsigned int s)
 {
-	for (unsigned int i = 0; i < boundaries.count; i++) {
+	struct lab_case *c = &r->test;
+
+	for (unsigned int i = 0; i < r->nr_boundaries; i++) {
 		bool all = true;
 
 		for (unsigned int e = s + 1; e <= c->last; e++)
-			all &= hold_one(c, s, e, boundaries.at[i]);
+			all &= hold_one(r, s, e, r->boundary[i]);
 		if (!all)
 			mark_incomplete(c, "could not be held at",
-					boundaries.at[i]);
+					r->boundary[i]);
 		c->held += all;
 		c->boundaries++;
 	}
@@ -324,77 +327,79 @@ static void hold_all(struct lab_case *c, unsigned int s)
  * boundary exactly where it says. Only a scheme that is claimed to be unsafe may
  * do harm at rest: then nothing more is to be shown. True: go on.
  */
-static bool check_form(struct lab_case *c, unsigned int state,
+static bool check_form(struct lab_run *r, unsigned int state,
 		       const struct lab_form *form)
 {
+	struct lab_case *c = &r->test;
 	enum lab_end end;
 	u32 damage;
 
 	if (c->set(c, state))
 		mark_incomplete(c, "the text could not be written", 0);
 	memcpy(c->bytes[state != 0], (void *)c->victim->site, LAB_SITE_MAX);
-	held_task->scheme = c->scheme;
-	end = lab_once(held_task, c->victim);
-	damage = damage_of(c, held_task, end, state ? AS_NEW : AS_OLD);
+	r->held.scheme = c->scheme;
+	end = lab_once(&r->held, c->victim);
+	damage = damage_of(c, &r->held, end, state ? AS_NEW : AS_OLD);
 	if (damage && !(damage & c->breaks))
 		c->wrong = form->name;
 	else
-		record_finding(c, held_task, end, damage, state, 0);
+		record_finding(c, &r->held, end, damage, state, 0);
 	if (end != LAB_DONE || c->wrong)
 		return false;
-	if (!sweep_boundaries(c))
+	if (!sweep_boundaries(r))
 		mark_incomplete(c, "the sweep did not end in form", 0);
 	if (!form->insn[0]) {
-		list_met(c);
+		list_met(r);
 		return true;
 	}
-	list_declared(c, form);
-	sweep_missing(c);
-	check_unlisted(c);
-	check_missing(c);
+	list_declared(r, form);
+	sweep_missing(r);
+	check_unlisted(r);
+	check_missing(r);
 	return true;
 }
 
 /* Step by step, the other CPU running in between, which states it survives. */
-static u32 walk_steps(struct lab_case *c)
+static u32 walk_steps(struct lab_run *r)
 {
+	struct lab_case *c = &r->test;
 	u32 good = 1;
 
 	if (c->set(c, 0))
 		return 0;
 	for (unsigned int s = 0; s + 1 < c->last; s++) {
-		if (make_step(c, s))
+		if (make_step(r, s))
 			mark_incomplete(c, "a step was refused", 0);
-		if (run_between(c, s + 1))
+		if (run_between(r, s + 1))
 			good |= 2u << s;
 	}
 	return good;
 }
 
 /* A state in between: the sweep finds the places where control stands in it. */
-static void enumerate_between(struct lab_case *c, unsigned int s)
+static void enumerate_between(struct lab_run *r, unsigned int s)
 {
-	if (c->set(c, s) || !sweep_boundaries(c))
+	struct lab_case *c = &r->test;
+
+	if (c->set(c, s) || !sweep_boundaries(r))
 		return;
-	list_seen();
-	hold_all(c, s);
+	list_seen(r);
+	hold_all(r, s);
 }
 
-void lab_enumerate(struct lab_case *c, struct lab_task *l, struct lab_task *o)
+void lab_enumerate(struct lab_run *r)
 {
+	struct lab_case *c = &r->test;
 	u32 good;
 
-	running = c;
-	held_task = l;
-	other_task = o;
-	if (!check_form(c, c->last, c->after) || !check_form(c, 0, c->before))
+	if (!check_form(r, c->last, c->after) || !check_form(r, 0, c->before))
 		return;
-	if (c->live && !other_task)
+	if (c->live && !r->second)
 		mark_incomplete(c, "needs a second CPU", 0);
-	hold_all(c, 0);
-	good = walk_steps(c);
+	hold_all(r, 0);
+	good = walk_steps(r);
 	for (unsigned int s = 1; s < c->last; s++)
 		if (good & 1u << s)
-			enumerate_between(c, s);
+			enumerate_between(r, s);
 	c->set(c, 0);
 }
