@@ -237,10 +237,10 @@ $(host)/%: $(host)/tools/%.o $(tool_objs)
 
 # A guest's control files, mounted on this machine.
 tracefs_srcs := $(wildcard tools/tracefs/*.c)
-$(host)/tracefs: $(tracefs_srcs) $(wildcard tools/tracefs/*.h)
+$(host)/tracefs: $(tracefs_srcs) $(wildcard tools/tracefs/*.h) kernel/p9/p9_numbers.h
 	$(call say,HOSTCC,$@)
 	@mkdir -p $(@D)
-	$(Q)$(HOSTCC) $(HOSTCFLAGS) $(tracefs_srcs) -lfuse3 $(to_target)
+	$(Q)$(HOSTCC) $(HOSTCFLAGS) -I. $(tracefs_srcs) -lfuse3 $(to_target)
 
 # A trace read out of a guest's memory, by the tracer's own readers. The kernel's functions of the
 # C library's names have others here.

@@ -7,9 +7,7 @@
 #ifndef ARCH_RISCV_REGS_H
 #define ARCH_RISCV_REGS_H
 
-#define SSTATUS_SIE 0x2	  /* interrupts are on */
-#define SSTATUS_SPIE 0x20 /* they were, before the trap */
-#define SSTATUS_SPP 0x100 /* the trap came from supervisor mode */
+#define SSTATUS_SIE 0x2 /* interrupts are on */
 
 /* Floating point and vector state: off, so that their instructions trap. */
 #define SSTATUS_FS_VS 0x6600

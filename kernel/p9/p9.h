@@ -14,11 +14,8 @@
 #ifndef KERNEL_P9_H
 #define KERNEL_P9_H
 
+#include <kernel/p9/p9_numbers.h>
 #include <kernel/types.h>
-
-#define P9_MSIZE 65536 /* bytes of a message at most */
-#define P9_HEADER 24   /* of these, all but the data of a read or a write */
-#define P9_IOUNIT (P9_MSIZE - P9_HEADER)
 
 struct p9_session;
 

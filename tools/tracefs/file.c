@@ -117,7 +117,7 @@ static void open_done(void *arg, int err, struct p9_reply *reply)
 
 static uint32_t open_flags(int flags)
 {
-	return (flags & O_ACCMODE) | (flags & O_TRUNC ? 0x200 : 0) |
+	return (flags & O_ACCMODE) | (flags & O_TRUNC ? P9_TRUNC : 0) |
 	       (flags & O_APPEND ? 0x400 : 0);
 }
 

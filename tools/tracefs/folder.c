@@ -271,7 +271,7 @@ void folder_truncate(fuse_req_t req, struct node *n, off_t size)
 	c->sized = n;
 	p9_begin(P9_TSETATTR);
 	p9_put(PATH_FID, 4);
-	p9_put(8, 4); /* the size */
+	p9_put(P9_SETATTR_SIZE, 4);
 	p9_put(0, 4);
 	p9_put(0, 8);
 	p9_put(size, 8);

@@ -313,7 +313,7 @@ void node_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	}
 	p9_begin(P9_TGETATTR);
 	p9_put(PATH_FID, 4);
-	p9_put(0x7ff, 8);
+	p9_put(P9_GETATTR_BASIC, 8);
 	p9_send(lookup_attr, l);
 	node_clunk(PATH_FID);
 }

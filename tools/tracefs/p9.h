@@ -18,30 +18,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define P9_MSIZE 65536
-#define P9_IOUNIT (P9_MSIZE - 24) /* of these, the data of a read or a write */
-#define P9_READ_PAGES                                                          \
-	0x80000000u /* in the count of a read of pages: as splice() */
-#define P9_READ_PERCENT 0x40000000u /* or as poll(): kernel/p9/p9_wire.h */
-#define P9_ROOT 0		    /* the fid of / */
-#define P9_FIDS 1026		    /* all fids are smaller */
+#include <kernel/p9/p9_numbers.h>
 
-enum {
-	P9_RLERROR = 7,
-	P9_TLOPEN = 12,
-	P9_TGETATTR = 24,
-	P9_TSETATTR = 26,
-	P9_TREADDIR = 40,
-	P9_TMKDIR = 72,
-	P9_TUNLINKAT = 76,
-	P9_TVERSION = 100,
-	P9_TATTACH = 104,
-	P9_TFLUSH = 108,
-	P9_TWALK = 110,
-	P9_TREAD = 116,
-	P9_TWRITE = 118,
-	P9_TCLUNK = 120,
-};
+#define P9_ROOT 0    /* the fid of / */
+#define P9_FIDS 1026 /* all fids are smaller */
 
 /* ---- The bytes of messages --------------------------------------------------------- */
 
