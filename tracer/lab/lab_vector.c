@@ -36,7 +36,7 @@ PATCH_INDIRECT(patch_trap, vector_trap);
 static void fill_vector(unsigned int site, bool sorted)
 {
 	unsigned int first = site < 2 ? site : site - 2, i;
-	u32 least;
+	struct patch_chunk_site least;
 
 	own = site;
 	vector.count = steps.count = 0;
@@ -45,9 +45,9 @@ static void fill_vector(unsigned int site, bool sorted)
 		patch_chunk_add(&vector, live_of_site(site_address(i)), true);
 	if (sorted)
 		return;
-	least = vector.entry[0];
-	vector.entry[0] = vector.entry[2];
-	vector.entry[2] = least;
+	least = vector.site[0];
+	vector.site[0] = vector.site[2];
+	vector.site[2] = least;
 }
 
 static int vector_step(struct lab_case *c, unsigned int from)
@@ -69,10 +69,10 @@ static int vector_set(struct lab_case *c, unsigned int state)
 {
 	int err;
 
-	steps.entry[0] &= ~1u;
-	steps.entry[0] |= site_test(live_calls.enabled, own);
+	steps.site[0].entry &= ~1u;
+	steps.site[0].entry |= site_test(live_calls.enabled, own);
 	vector_step(c, 1);
-	steps.entry[0] |= 1;
+	steps.site[0].entry |= 1;
 	err = lab_own_switch(c->victim, "stop", state == c->last);
 	if (!err && state && state < c->last)
 		vector_step(c, 0);

@@ -28,16 +28,16 @@ static unsigned int jumps_enabled;
  * Only the task that holds trace_mutex writes text, so bytes that have been verified here are still
  * there when the strategy writes.
  */
-static always_inline int verify_kind(struct patch_batch *b, bool jumps)
+static always_inline int verify_kind(struct patch_batch *b, bool on, bool jumps)
 {
 	const u32 *entry;
 	unsigned int w;
-	u32 diff, on;
+	u32 diff;
 
 	patch_for_each (b, w, entry, diff, on) {
 		struct live l = live_of_kind(b->set, entry, jumps);
 		u64 found = arch_live_read(l);
-		u64 expected = arch_live_bytes(l, !(on & 1));
+		u64 expected = arch_live_bytes(l, !on);
 
 		if (found != expected) {
 			b->bad_site = entry - b->set->table;
@@ -51,7 +51,9 @@ static always_inline int verify_kind(struct patch_batch *b, bool jumps)
 
 static int verify_batch(struct patch_batch *b)
 {
-	return LIVE_BY_KIND(b->set, verify_kind, b);
+	int err = LIVE_BY_KIND(b->set, verify_kind, b, true);
+
+	return err ? err : LIVE_BY_KIND(b->set, verify_kind, b, false);
 }
 
 /* The sites that change in the batch which holds trace_mutex. */

@@ -76,16 +76,26 @@ extern void (*patch_step_hook)(enum patch_step step, bool synced);
 extern bool (*patch_trap_hook)(struct trap_frame *f);
 
 /*
- * Go through the sites of batch b: word w, entry in the set's table, and in the lowest
- * bit of `on` the state it gets. A shift a site is cheaper than counting zeros
- * where that is a libgcc call.
+ * Go through the sites of batch b that get the state `on`: word w, entry in the set's
+ * table. Most batches change all of their sites alike, and where `on` is a constant,
+ * no site is asked for its state. A shift a site is cheaper than counting zeros where
+ * that is a libgcc call.
  */
 #define patch_for_each(b, w, entry, diff, on)                                  \
 	for ((w) = (b)->lo; (w) < (b)->hi; (w)++)                              \
 		for ((entry) = &(b)->set->table[32 * (w)],                     \
-		    (diff) = (b)->changes[w], (on) = ~(b)->set->enabled[w];    \
-		     (diff); (entry)++, (diff) >>= 1, (on) >>= 1)              \
+		    (diff) = (b)->changes[w] & ((on) ? ~(b)->set->enabled[w] : \
+						       (b)->set->enabled[w]);  \
+		     (diff); (entry)++, (diff) >>= 1)                          \
 			if (1 & (diff))
+
+/* Call an always_inline function for each state and for the batch's kind: its last
+ * arguments are `on` and LIVE_BY_KIND()'s. */
+#define PATCH_BY_STATE(b, fn, ...)                                             \
+	do {                                                                   \
+		LIVE_BY_KIND((b)->set, fn, __VA_ARGS__, true);                 \
+		LIVE_BY_KIND((b)->set, fn, __VA_ARGS__, false);                \
+	} while (0)
 
 /* Which of the sites 32 * w to 32 * w + 31 shall be on: bits as in the bitmaps. Bits
  * of sites that are not patchable do not count. */

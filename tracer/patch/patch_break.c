@@ -46,15 +46,15 @@ bool patch_chunk_find(const struct patch_chunk *c, u32 count, unsigned long pc,
 
 	while (lo < hi) {
 		mid = (lo + hi) / 2;
-		if (c->entry[mid] < wanted)
+		if (c->site[mid].entry < wanted)
 			lo = mid + 1;
 		else
 			hi = mid;
 	}
-	if (lo == count || c->entry[lo] >> 1 != wanted >> 1)
+	if (lo == count || c->site[lo].entry >> 1 != wanted >> 1)
 		return false;
 	*l = patch_chunk_live(c, lo);
-	*on = c->entry[lo] & 1;
+	*on = c->site[lo].entry & 1;
 	return true;
 }
 
@@ -90,32 +90,42 @@ static always_inline void write_one(struct live l, bool on, long delta,
 }
 
 static always_inline void write_all(const struct patch_chunk *c,
-				    enum patch_step step)
+				    enum patch_step step, bool jumps)
 {
 	long delta = arch_text_open();
-	unsigned int i;
 
-	for (i = 0; i < c->count; i++)
-		write_one(patch_chunk_live(c, i), c->entry[i] & 1, delta, step);
-	arch_text_close();
-	/* The writer's own step comes first: patch_write_back(). */
-	if (arch_sync_each_site) {
-		for (i = 0; i < c->count; i++)
-			arch_text_sync_site(patch_chunk_live(c, i).at);
-		arch_text_sync();
+	for (unsigned int i = 0, n = c->count; i < n; i++) {
+		struct live l = patch_chunk_live(c, i);
+
+		if (!jumps)
+			l.target = LIVE_CALL;
+		write_one(l, c->site[i].entry & 1, delta, step);
+		if (arch_sync_each_site)
+			arch_text_sync_site(l.at);
 	}
+	arch_text_close();
+	patch_write_back();
 }
 
-/* The step is decided once, not for each site. */
+static always_inline void write_kind(const struct patch_chunk *c,
+				     enum patch_step step)
+{
+	if (c->site[0].target != LIVE_CALL)
+		write_all(c, step, true);
+	else
+		write_all(c, step, false);
+}
+
+/* The step and the kind are decided once, not for each site. */
 static noinline void break_write(const struct patch_chunk *c,
 				 enum patch_step step)
 {
 	if (step == PATCH_BREAK)
-		write_all(c, PATCH_BREAK);
+		write_all(c, PATCH_BREAK, false);
 	else if (step == PATCH_TAIL)
-		write_all(c, PATCH_TAIL);
+		write_kind(c, PATCH_TAIL);
 	else
-		write_all(c, PATCH_FIRST);
+		write_kind(c, PATCH_FIRST);
 }
 PATCH_ROOT(break_write);
 
@@ -130,7 +140,7 @@ static void store_step(const struct patch_chunk *c, enum patch_step step,
 	if (READ_ONCE(patch_log_on) && c == &chunk)
 		for (unsigned int i = 0; i < c->count; i++)
 			patch_log_store(patch_chunk_live(c, i).at, kind,
-					c->entry[i] & 1);
+					c->site[i].entry & 1);
 }
 
 static void break_sync(void *arg)
@@ -141,7 +151,7 @@ static void break_sync(void *arg)
 		return;
 	patch_log(LOG_SYNC, 0, 0);
 	if (arch_sync_each_site)
-		for (unsigned int i = 0; i < c->count; i++)
+		for (unsigned int i = 0, n = c->count; i < n; i++)
 			arch_text_sync_site(patch_chunk_live(c, i).at);
 	arch_text_sync();
 	patch_tell_sync(c->count);
@@ -173,30 +183,40 @@ void patch_break_flush(void)
 		return;
 	publish_breaks(chunk.count);
 	patch_chunk_step(&chunk, PATCH_BREAK);
-	if (chunk.tails)
+	if (live_length(patch_chunk_live(&chunk, 0)) > arch_break_length)
 		patch_chunk_step(&chunk, PATCH_TAIL);
 	patch_chunk_step(&chunk, PATCH_FIRST);
 	patch_chunk_settle(&chunk, PATCH_FIRST);
 	publish_breaks(0);
 	chunk.count = 0;
-	chunk.tails = false;
 }
 
-void patch_break_add(struct live l, bool on)
+static always_inline void add_one(struct live l, bool on)
 {
 	if (chunk.count == PATCH_CHUNK)
 		patch_break_flush();
 	patch_chunk_add(&chunk, l, on);
 }
 
-static int break_carry_out(struct patch_batch *b)
+void patch_break_add(struct live l, bool on)
+{
+	add_one(l, on);
+}
+
+static always_inline void break_add_kind(const struct patch_batch *b, bool on,
+					 bool jumps)
 {
 	const u32 *entry;
 	unsigned int w;
-	u32 diff, on;
+	u32 diff;
 
 	patch_for_each (b, w, entry, diff, on)
-		patch_break_add(live_of_entry(b->set, entry), on & 1);
+		add_one(live_of_kind(b->set, entry, jumps), on);
+}
+
+static int break_carry_out(struct patch_batch *b)
+{
+	PATCH_BY_STATE(b, break_add_kind, b);
 	patch_break_flush();
 	return 0;
 }

@@ -9,23 +9,24 @@
 
 #define PATCH_CHUNK 64 /* sites */
 
+/* All of them are jump labels, or none is. */
 struct patch_chunk {
 	unsigned int count;
-	bool tails; /* one of them at least has more than a first unit */
-	/* Ascending: the live instruction's offset from _text << 1 | on. One
-	 * word, so that a trap that looks reads an address and its own state. */
-	u32 entry[PATCH_CHUNK];
-	/* Of each, the target of its jump as an offset from _text, LIVE_CALL. */
-	u32 target[PATCH_CHUNK];
+	struct patch_chunk_site {
+		/* Ascending: the live instruction's offset from _text << 1 | on. One
+		 * word, so that a trap that looks reads an address and its own state. */
+		u32 entry;
+		u32 target; /* of its jump, likewise an offset, or LIVE_CALL */
+	} site[PATCH_CHUNK];
 };
 
 static always_inline struct live patch_chunk_live(const struct patch_chunk *c,
 						  unsigned int i)
 {
 	unsigned long text = (unsigned long)_text;
-	u32 target = c->target[i];
+	u32 target = c->site[i].target;
 
-	return (struct live){ text + (c->entry[i] >> 1),
+	return (struct live){ text + (c->site[i].entry >> 1),
 			      target ? text + target : LIVE_CALL };
 }
 
@@ -58,8 +59,10 @@ static always_inline void patch_break_write_tail(struct live l, long delta,
 	void *alias = (void *)(l.at + delta + arch_break_length);
 	u64 tail = bytes >> 8 * arch_break_length;
 
-	/* Each length is a constant, so that no function is called. */
-	if (!l.target)
+	/* As aligned as the unit. Each length is a constant, so that no function is called. */
+	if (!l.target && arch_live_length == 4 && arch_break_length == 2)
+		*(volatile u16 *)alias = (u16)tail;
+	else if (!l.target)
 		__builtin_memcpy(alias, &tail,
 				 arch_live_length - arch_break_length);
 	else
@@ -71,24 +74,21 @@ static_assert(arch_break_length == arch_live_length ||
 		      __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 	      "a tail's bytes are taken in little-endian order");
 
-/* Put a live instruction in its place. The caller may add them in any order. There must be room. */
-static inline void patch_chunk_add(struct patch_chunk *c, struct live l,
-				   bool on)
+/* Put a live instruction in its place. The caller may add them in any order, but of one kind only.
+ * There must be room. */
+static always_inline void patch_chunk_add(struct patch_chunk *c, struct live l,
+					  bool on)
 {
 	u32 entry = (u32)(l.at - (unsigned long)_text) << 1 | on;
-	unsigned int i = c->count++;
-
-	c->tails |= live_length(l) > arch_break_length;
+	struct patch_chunk_site *s = &c->site[c->count++];
 
 	/* Batches come in ascending order, and then nothing moves. But a trap that
 	 * searches an unsorted vector kills the machine (H14), so the order is not
 	 * taken for granted. */
-	for (; i && c->entry[i - 1] > entry; i--) {
-		c->entry[i] = c->entry[i - 1];
-		c->target[i] = c->target[i - 1];
-	}
-	c->entry[i] = entry;
-	c->target[i] = l.target ? l.target - (unsigned long)_text : LIVE_CALL;
+	for (; s > c->site && s[-1].entry > entry; s--)
+		s[0] = s[-1];
+	s->entry = entry;
+	s->target = l.target ? l.target - (unsigned long)_text : LIVE_CALL;
 }
 
 /*

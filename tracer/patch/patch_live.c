@@ -65,11 +65,11 @@ void patch_step_end(enum patch_step step, void (*sync)(void *arg), void *arg)
 }
 
 static always_inline void sync_sites_of_kind(const struct patch_batch *b,
-					     bool jumps)
+					     bool on, bool jumps)
 {
 	const u32 *entry;
 	unsigned int w;
-	u32 diff, on;
+	u32 diff;
 
 	patch_for_each (b, w, entry, diff, on)
 		arch_text_sync_site(live_of_kind(b->set, entry, jumps).at);
@@ -78,15 +78,13 @@ static always_inline void sync_sites_of_kind(const struct patch_batch *b,
 static void sync_sites(const struct patch_batch *b)
 {
 	if (arch_sync_each_site)
-		LIVE_BY_KIND(b->set, sync_sites_of_kind, b);
+		PATCH_BY_STATE(b, sync_sites_of_kind, b);
 }
 
-void patch_write_back(const struct patch_batch *b)
+void patch_write_back(void)
 {
-	if (!arch_sync_each_site)
-		return;
-	sync_sites(b);
-	arch_text_sync();
+	if (arch_sync_each_site)
+		arch_text_sync();
 }
 
 /* A jump label would be text that changes on the path on which text changes. */

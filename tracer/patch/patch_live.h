@@ -28,12 +28,12 @@ void patch_step_end(enum patch_step step, void (*sync)(void *arg), void *arg);
 bool patch_must_settle(void);
 
 /*
- * The CPU that wrote the sites of a struct patch_batch calls this before any other CPU is told to
- * synchronise. Where each CPU keeps its own caches (MIPS), the others would otherwise refill from
- * memory that does not have the new text yet (H32). Nothing on machines whose arch_sync_each_site
- * is false. No site.
+ * The CPU that wrote sites, each with its arch_text_sync_site(), calls this before any other CPU
+ * is told to synchronise. Where each CPU keeps its own caches (MIPS), the others would otherwise
+ * refill from memory that does not have the new text yet (H32). Nothing on machines whose
+ * arch_sync_each_site is false. No site.
  */
-void patch_write_back(const struct patch_batch *b);
+void patch_write_back(void);
 
 /* This CPU's part of a sync, of the sites of a struct patch_batch. No site. */
 void patch_sync_batch(void *batch);

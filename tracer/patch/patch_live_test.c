@@ -233,7 +233,7 @@ KTEST(patch_vector, "patch.vector_is_sorted")
 		patch_chunk_add(&c, l, i % 2);
 	}
 	for (i = 0; i < PATCH_CHUNK; i++) {
-		KEXPECT_EQ(t, c.entry[i] >> 1, 3 * i);
+		KEXPECT_EQ(t, c.site[i].entry >> 1, 3 * i);
 		KASSERT(t,
 			patch_chunk_find(&c, c.count, text + 3 * i, &l, &on));
 		KEXPECT_EQ(t, l.target, on ? l.at + 1 : LIVE_CALL);

@@ -19,28 +19,30 @@
 #include <tracer/patch/patch_live.h>
 #include <tracer/patch/patch_log.h>
 
-static notrace void log_stop_stores(const struct patch_batch *b)
+static notrace void log_stop_stores(const struct patch_batch *b, bool on)
 {
 	const u32 *entry;
 	unsigned int w;
-	u32 diff, on;
+	u32 diff;
 
 	patch_for_each (b, w, entry, diff, on)
 		patch_log_store(live_of_entry(b->set, entry).at, STORE_WHOLE,
-				on & 1);
+				on);
 }
 
 static always_inline void stop_write_kind(const struct patch_batch *b,
-					  long delta, bool jumps)
+					  long delta, bool on, bool jumps)
 {
 	const u32 *entry;
 	unsigned int w;
-	u32 diff, on;
+	u32 diff;
 
 	patch_for_each (b, w, entry, diff, on) {
 		struct live l = live_of_kind(b->set, entry, jumps);
 
-		arch_live_write(l, delta, arch_live_bytes(l, on & 1));
+		arch_live_write(l, delta, arch_live_bytes(l, on));
+		if (arch_sync_each_site)
+			arch_text_sync_site(l.at);
 	}
 }
 
@@ -49,11 +51,13 @@ static notrace void stop_change(void *arg)
 	const struct patch_batch *b = arg;
 	long delta = arch_text_open();
 
-	LIVE_BY_KIND(b->set, stop_write_kind, b, delta);
+	PATCH_BY_STATE(b, stop_write_kind, b, delta);
 	arch_text_close();
-	patch_write_back(b);
-	if (READ_ONCE(patch_log_on))
-		log_stop_stores(b);
+	patch_write_back();
+	if (READ_ONCE(patch_log_on)) {
+		log_stop_stores(b, true);
+		log_stop_stores(b, false);
+	}
 	if (fault_happens(&fault_stop_waits))
 		patch_fault_wait();
 }

@@ -36,19 +36,22 @@ static void leave_for_fallback(struct left *left,
 
 static always_inline void word_write_kind(const struct patch_batch *part,
 					  struct left *left, long delta,
-					  bool jumps)
+					  bool on, bool jumps)
 {
 	unsigned int w;
 	const u32 *entry;
-	u32 diff, on;
+	u32 diff;
 
 	patch_for_each (part, w, entry, diff, on) {
 		struct live l = live_of_kind(part->set, entry, jumps);
 
-		if (arch_live_word(l))
-			arch_live_write(l, delta, arch_live_bytes(l, on & 1));
-		else
+		if (!arch_live_word(l)) {
 			leave_for_fallback(left, part, entry);
+			continue;
+		}
+		arch_live_write(l, delta, arch_live_bytes(l, on));
+		if (arch_sync_each_site)
+			arch_text_sync_site(l.at);
 	}
 }
 
@@ -56,24 +59,24 @@ static void word_write(const struct patch_batch *part, struct left *left)
 {
 	long delta = arch_text_open();
 
-	LIVE_BY_KIND(part->set, word_write_kind, part, left, delta);
+	PATCH_BY_STATE(part, word_write_kind, part, left, delta);
 	arch_text_close();
-	patch_write_back(part);
+	patch_write_back();
 }
 PATCH_ROOT(word_write);
 
 static void log_word_stores(const struct patch_batch *part,
-			    enum patch_store_kind kind)
+			    enum patch_store_kind kind, bool on)
 {
 	unsigned int w;
 	const u32 *entry;
-	u32 diff, on;
+	u32 diff;
 
 	patch_for_each (part, w, entry, diff, on) {
 		struct live l = live_of_entry(part->set, entry);
 
 		if (arch_live_word(l))
-			patch_log_store(l.at, kind, on & 1);
+			patch_log_store(l.at, kind, on);
 	}
 }
 
@@ -85,8 +88,10 @@ static void word_store(const struct patch_batch *part,
 	*left = (struct left){ 0 };
 	word_write(part, left);
 	patch_count_window(arch_clock() - start);
-	if (READ_ONCE(patch_log_on))
-		log_word_stores(part, kind);
+	if (READ_ONCE(patch_log_on)) {
+		log_word_stores(part, kind, true);
+		log_word_stores(part, kind, false);
+	}
 }
 
 static void add_left(const struct patch_batch *part, const struct left *left)

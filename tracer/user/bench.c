@@ -184,7 +184,7 @@ static int put_sites(struct sink *out)
 	put_figure(out, "boot_conversion",
 		   clock_delta_to_ns(site_boot.clock) * 10 /
 			   (site_count + kept_off_count + jump_count),
-		   "instructions/site", 60);
+		   "instructions/site", 59);
 	put_figure(out, "site_table", site_bytes() * 10 / max(site_count, 1u),
 		   "bytes/site", 5);
 	return put_figure(out, "jump_table", jump_bytes() * 10 / jump_count,
@@ -224,7 +224,7 @@ static void put_strategies(struct sink *out)
 		if (patch_strategy_set(s->name, &why))
 			continue;
 		put_strategy(out, s->name,
-			     strcmp(s->name, "breakpoint") ? 60 : 200);
+			     strcmp(s->name, "breakpoint") ? 51 : 123);
 	}
 	patch_strategy_set(before, &why);
 }
@@ -362,7 +362,7 @@ static int put_calls(struct sink *out)
 	}
 	trace_select(&errors, "function");
 	return put_figure(out, "enable_one_name", cost_of_name(),
-			  "instructions", 5000);
+			  "instructions", 4800);
 }
 
 /* Instructions that it takes to find that there is no such control file, for which all are
