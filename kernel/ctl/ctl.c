@@ -56,7 +56,9 @@ static void try_name(const char *rest, bool is_dir, const char *last,
 	char one[CTL_PATH];
 	size_t n;
 
-	if (!rest)
+	/* Most are passed over by their first character. */
+	if (!rest || (u8)*rest < (u8)*last ||
+	    (best[0] && (u8)*rest > (u8)*best))
 		return;
 	first_component(rest, one, sizeof(one));
 	n = strlen(one);
