@@ -9,6 +9,8 @@ void *memset(void *d, int c, size_t n);
 void *memcpy(void *d, const void *s, size_t n);
 void *memmove(void *d, const void *s, size_t n);
 int memcmp(const void *a, const void *b, size_t n);
+/* The place of a text in another, or NULL: strstr(). */
+char *string_find(const char *s, const char *part);
 /* The rest of C's that the tree uses is inline: a trace prints functions' names, and a name of one
  * word says little. A program of the host has its own. */
 #if __STDC_HOSTED__
@@ -22,8 +24,6 @@ char *strstr(const char *s, const char *part);
 #else
 #include <kernel/lib/string_inline.h>
 #endif
-/* The place of a text in another, or NULL: strstr(). */
-char *string_find(const char *s, const char *part);
 /* Copies at most size - 1 bytes and terminates. Returns strlen(s). */
 size_t string_copy(char *d, const char *s, size_t size);
 

@@ -60,8 +60,6 @@ static always_inline char *strrchr(const char *s, int c)
 	return (char *)last;
 }
 
-char *string_find(const char *s, const char *part);
-
 static always_inline char *strstr(const char *s, const char *part)
 {
 	return string_find(s, part);

@@ -240,13 +240,13 @@ KTEST(events_patch, "events.patching_is_visible")
 static void switch_kfree_label(void)
 {
 	struct patch_batch b;
-	struct event *e, *kfree_event = NULL;
-	struct static_key *key;
+	struct static_key *key = NULL;
+	struct event *e;
 
 	for_each_event (e)
 		if (!strcmp(e->name, "kfree"))
-			kfree_event = e;
-	key = kfree_event->key;
+			key = e->key;
+	BUG_ON(!key);
 	mutex_lock(&trace_mutex);
 	BUG_ON(static_key_set(&b, key, true) || static_key_set(&b, key, false));
 	mutex_unlock(&trace_mutex);
