@@ -129,18 +129,14 @@ def test_text(arch, guest, alone):
     g.run("echo breakpoint > patch_strategy")
     g.run("echo victim_call > set_ftrace_filter")
     g.run("echo function > current_tracer")
-    # On a busy host a CPU takes interrupts when only their entry is switched on, not yet
-    # their exit: what comes before all are is not looked at.
-    g.run("echo 1 > events/enable")
-    g.run("echo > trace")
-    g.run("sleep 0.05")
-    g.run("test trap.kills_expendable")
+    # What comes before all events are on is not looked at: a CPU may take an interrupt when only
+    # its entry is switched on, not yet its exit. All stands in one line, because on a busy host
+    # the answers to several lines would take so long that entries would be overwritten.
     # Functions that are not called are switched, and a CPU goes and comes.
-    g.run("echo victim_other > set_ftrace_filter")
-    g.run("echo 0 > /sys/devices/system/cpu/cpu3/online")
-    g.run("echo 1 > /sys/devices/system/cpu/cpu3/online")
-    g.run("sleep 0.02")
-    g.run("echo 0 > tracing_on")
+    g.run("echo 1 > events/enable; echo > trace; sleep 0.05; test trap.kills_expendable; "
+          "echo victim_other > set_ftrace_filter; "
+          "echo 0 > /sys/devices/system/cpu/cpu3/online; "
+          "echo 1 > /sys/devices/system/cpu/cpu3/online; sleep 0.02; echo 0 > tracing_on")
     assert "none lost" in g.run("stress stop")
     lines = g.lines("cat trace", timeout=300)
     events = events_of(lines)

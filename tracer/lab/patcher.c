@@ -72,25 +72,38 @@ static void stand_here(void)
 	task_hold_self();
 }
 
+/* caller: of the function that the code has called. */
+static bool lies_outside(unsigned long at, size_t length, const void *caller)
+{
+	if (at >= under.site && at + length <= under.site + under.length)
+		return false;
+	patcher_is_wrong("%s() stores outside its site, %ld bytes from its "
+			 "start, in %pS",
+			 under.verb, (long)(at - under.site), caller);
+	return true;
+}
+
+int patcher_write_once(unsigned long at, const void *bytes, size_t length)
+{
+	if (lies_outside(at, length, __builtin_return_address(0)))
+		return -EFAULT;
+	lab_store_text(at, bytes, length);
+	under.stored = true;
+	under.synced = false;
+	stand_here();
+	return 0;
+}
+
 int patcher_write(unsigned long at, const void *bytes, size_t length)
 {
 	bool whole = length && length <= sizeof(long) &&
 		     !(length & (length - 1)) && at % length == 0;
 	size_t piece = whole ? length : 1;
 
-	if (at < under.site || at + length > under.site + under.length) {
-		patcher_is_wrong("%s() stores outside its site, %ld bytes from "
-				 "its start, in %pS",
-				 under.verb, (long)(at - under.site),
-				 __builtin_return_address(0));
+	if (lies_outside(at, length, __builtin_return_address(0)))
 		return -EFAULT;
-	}
-	for (size_t i = 0; i < length; i += piece) {
-		lab_store_text(at + i, (const u8 *)bytes + i, piece);
-		under.stored = true;
-		under.synced = false;
-		stand_here();
-	}
+	for (size_t i = 0; i < length; i += piece)
+		patcher_write_once(at + i, (const u8 *)bytes + i, piece);
 	return 0;
 }
 

@@ -55,6 +55,8 @@ REGISTRY(struct lab_patcher, lab_patchers);
  * instruction, any other number byte by byte. 0, or -EFAULT outside the site: nothing is stored.
  */
 int patcher_write(unsigned long at, const void *bytes, size_t length);
+/* The same, where the code makes one store of it that is not aligned. */
+int patcher_write_once(unsigned long at, const void *bytes, size_t length);
 /* This CPU, or every CPU, fetches what was stored. */
 void patcher_sync(void);
 void patcher_sync_all(void);

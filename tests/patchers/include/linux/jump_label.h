@@ -22,13 +22,14 @@ void arch_jump_label_transform_apply(void);
 extern const struct lab_victim lab_victim_jump;
 extern const char lab_victim_jump_yes[]; /* in the port's lab.S */
 
-/* jump_label.c as the lab asks for patch code: transform(&entry, type) switches the label. */
-#define JUMP_LABEL_PATCHER(transform, bytes)                                   \
+/*
+ * jump_label.c as the lab asks for patch code: transform(&entry, type) switches the label, which
+ * leads to `yes`, and prepare(site) makes a NOP of whatever bytes are there.
+ */
+#define LABEL_PATCHER(transform, bytes, of_victim, yes, prepares)              \
 	static int label_switch(unsigned long site, enum jump_label_type type) \
 	{                                                                      \
-		struct jump_entry entry = {                                    \
-			site, (unsigned long)lab_victim_jump_yes               \
-		};                                                             \
+		struct jump_entry entry = { site, (unsigned long)(yes) };      \
                                                                                \
 		transform(&entry, type);                                       \
 		return 0;                                                      \
@@ -45,7 +46,17 @@ extern const char lab_victim_jump_yes[]; /* in the port's lab.S */
 	}                                                                      \
                                                                                \
 	LAB_PATCHER(linux_label, "jump_label.c", .from = "Linux 6.1",          \
-		    .victim = &lab_victim_jump, .length = (bytes),             \
-		    .prepare = label_off, .on = label_on, .off = label_off)
+		    .victim = (of_victim), .length = (bytes),                  \
+		    .prepare = (prepares), .on = label_on, .off = label_off,   \
+		    LABEL_TRAP)
+/* A port whose label needs it says which trap. */
+#ifndef LABEL_TRAP
+#define LABEL_TRAP .trap = NULL
+#endif
+
+/* Of the port's own label, which is switched off from any bytes. */
+#define JUMP_LABEL_PATCHER(transform, bytes)                                   \
+	LABEL_PATCHER(transform, bytes, &lab_victim_jump, lab_victim_jump_yes, \
+		      label_off)
 
 #endif

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Linux's ftrace.c and patch.c for RISC-V, as the lab asks for patch code. Linux calls ftrace.c's
+ * Linux's ftrace.c, patch.c and jump_label.c for RISC-V, as the lab asks for patch code. Linux calls ftrace.c's
  * functions while stop_machine() holds all CPUs, between modify_prepare and post_process.
  */
 #include <linux/ftrace.h>
+#include <linux/jump_label.h>
 
 extern const struct lab_victim lab_pair;
 extern const char lab_pair_a[], lab_pair_b[];
@@ -64,3 +65,7 @@ static int go_elsewhere(unsigned long site)
 LAB_PATCHER(linux_ftrace, "ftrace.c", .from = "Linux 6.1", .victim = &lab_pair,
 	    .length = 8, .prepare = init_site, .on = switch_on,
 	    .off = switch_off, .retarget = go_elsewhere, .all_held = true);
+
+/* Linux switches jump labels while the other CPUs run. */
+extern const char label_yes[]; /* label.S */
+LABEL_PATCHER(arch_jump_label_transform, 8, &lab_pair, label_yes, label_off);
