@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Linux's ftrace.c, patch.c and jump_label.c for RISC-V, as the lab asks for patch code. Linux calls ftrace.c's
- * functions while stop_machine() holds all CPUs, between modify_prepare and post_process.
+ * Linux's ftrace.c, patch.c and jump_label.c for RISC-V, as the lab asks for patch code. Linux
+ * calls ftrace.c's functions while stop_machine() holds all CPUs, between modify_prepare and
+ * post_process.
  */
 #include <linux/ftrace.h>
 #include <linux/jump_label.h>
