@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Patch code that is wrong on purpose: it stores one instruction byte by byte while others run, and
- * undoes that in reverse. */
+/* Patch code that is wrong on purpose: it erases an instruction, and stores the next one byte by byte,
+ * while others run. */
 #include <arch/arch_trace.h>
 #include <kernel/lib/string.h>
 #include <tracer/lab/patcher.h>
+
+/* No instruction on any machine begins like that. */
+static const u8 erased[]
+	__attribute__((aligned(8))) = { 0xff, 0xff, 0xff, 0xff,
+					0xff, 0xff, 0xff, 0xff };
 
 static int store_bytes(unsigned long site, bool on)
 {
@@ -13,11 +18,9 @@ static int store_bytes(unsigned long site, bool on)
 	memcpy(bytes, (void *)l.at, arch_live_length);
 	arch_live_write(l, (long)((unsigned long)bytes - l.at),
 			arch_live_bytes(l, on));
-	for (unsigned int n = 0; n < arch_live_length; n++) {
-		unsigned int i = on ? n : arch_live_length - 1 - n;
-
+	patcher_write(l.at, erased, arch_live_length);
+	for (unsigned int i = 0; i < arch_live_length; i++)
 		patcher_write(l.at + i, &bytes[i], 1);
-	}
 	patcher_sync_all();
 	return 0;
 }
