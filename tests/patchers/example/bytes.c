@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Patch code that is wrong on purpose: while others run it erases an instruction, and stores the next
- * one byte by byte. */
+/* Patch code that is wrong on purpose: while others run it erases an instruction, and stores the
+ * next one byte by byte. */
 #include <arch/arch_trace.h>
 #include <kernel/lib/string.h>
 #include <tracer/lab/patcher.h>
