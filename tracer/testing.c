@@ -455,10 +455,10 @@ u64 trace_test_ipis(void (*act)(void))
 		u64 n = 0;
 		unsigned int cpu;
 
-		for_each_online_cpu (cpu)
+		for (cpu = 0; cpu < nr_cpus; cpu++)
 			n -= READ_ONCE(cpus[cpu].irq_counts[IRQ_IPI]);
 		act();
-		for_each_online_cpu (cpu)
+		for (cpu = 0; cpu < nr_cpus; cpu++)
 			n += READ_ONCE(cpus[cpu].irq_counts[IRQ_IPI]);
 		least = min(least, n);
 	}

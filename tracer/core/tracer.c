@@ -61,9 +61,7 @@ struct trace_ops *trace_wants(const struct tracer *tracer)
 /* How the CPUs record the top level: what follows from the settings and from the clients' needs. */
 struct recording {
 	struct trace_ops *ops; /* &trace_ops_off: no call is seen */
-	u32 mode;	       /* RING_ bits */
-	bool on;
-	bool calls;
+	u32 mode;   /* RING_ bits. No bit of RING_GATE: no ring records */
 	bool watch; /* the switch of tasks */
 };
 
@@ -77,12 +75,11 @@ static struct recording recording_wanted(void)
 	/* Where entries have numbers, a record that a filter refuses must not have one. */
 	bool apart = needs & NEED_APART || instance_counts(&trace_top);
 	bool in_c = calls_all_in_c(ops);
-	struct recording r = { 0 };
+	bool on = (trace_top.on || in_c || triggers) && !trace_top.pauses;
+	bool calls = ops || (on && own);
+	struct recording r = { .ops = ops ?: calls ? own : &trace_ops_off };
 
-	r.on = (trace_top.on || in_c || triggers) && !trace_top.pauses;
-	r.calls = ops || (r.on && own);
-	r.ops = ops ?: r.calls ? own : &trace_ops_off;
-	if (r.on)
+	if (on)
 		r.mode = in_c || triggers || pids_are_listed(&trace_top) ?
 				 RING_ASKS :
 				 RING_OPEN;
@@ -90,18 +87,16 @@ static struct recording recording_wanted(void)
 	r.mode |= in_c || triggers || apart ? RING_BY_C : 0;
 	r.mode |= triggers ? RING_TRIGGERS : 0;
 	r.mode |= apart ? RING_APART : 0;
-	r.mode |= !ops && r.calls && tracer->graph &&
+	r.mode |= !ops && calls && tracer->graph &&
 				  !(needs & NEED_C_FOR_RETURNS) ?
 			  RING_GRAPH :
 			  0;
 	/* Events need the names of tasks, too. And a call that is in the buffer may return after
 	 * the next start: then the time counts that its task has slept since. */
-	r.watch = r.calls || needs & NEED_TASKS || tracer->latency ||
+	r.watch = calls || needs & NEED_TASKS || tracer->latency ||
 		  (tracer->graph && !trace_option(OPT_SLEEP_TIME));
 	return r;
 }
-
-static struct recording recording; /* as it is now */
 
 /*
  * Starting: the hook first, so that ring_record() marks each CPU's task when no switch can be
@@ -124,14 +119,13 @@ static void apply_tracer(bool clear)
 	struct recording now = recording_wanted();
 	u32 mode = now.mode & ~RING_GRAPH, kept;
 
-	recording = now;
 	if (mode == now.mode)
 		ring_let_graph(false);
 	/* A gate that is closed opens behind ring_record(). */
 	kept = ring_mode & RING_GATE ? 0 : RING_GATE;
 	ring_set_mode((mode & ~kept) | (ring_mode & RING_GRAPH));
 	/* Meanwhile triggers, the profiler and other instances miss nothing. */
-	if (!now.calls || clear)
+	if (now.ops == &trace_ops_off || clear)
 		trace_ops_set(calls_ops(&tracer_nop) ?: &trace_ops_off);
 	if (now.watch) {
 		comm_save_all();
@@ -139,7 +133,8 @@ static void apply_tracer(bool clear)
 	}
 	if (clear)
 		graph_session_end();
-	ring_record(rings, now.on ? trace_top.cpumask : 0, clear, takes_task);
+	ring_record(rings, mode & RING_GATE ? trace_top.cpumask : 0, clear,
+		    takes_task);
 	ring_set_mode(mode | (ring_mode & RING_GRAPH));
 	if (!now.watch)
 		WRITE_ONCE(sched_switch_hook, NULL);
@@ -179,9 +174,9 @@ void trace_needs_changed(void)
 	struct recording now = recording_wanted();
 
 	mutex_assert_held(&trace_mutex);
-	if (now.ops != recording.ops || now.mode != recording.mode ||
-	    now.on != recording.on || now.calls != recording.calls ||
-	    now.watch != recording.watch)
+	/* A borrower has its own ops until it gives them back. */
+	if (now.mode != ring_mode || now.watch != !!sched_switch_hook ||
+	    (now.ops != trace_ops && !trace_ops_borrowed()))
 		apply_tracer(false);
 }
 

@@ -11,6 +11,7 @@
 #include <kernel/time.h>
 #include <tracer/events/events.h>
 #include <tracer/patch/keys.h>
+#include <tracer/ring/ring_control.h>
 
 /* ---- Labels ------------------------------------------------------------------------ */
 
@@ -256,6 +257,18 @@ static void switch_kfree_event(void)
 {
 	trace_test_put("events/kmem/kfree/enable", "1");
 	trace_test_put("events/kmem/kfree/enable", "0");
+}
+
+/* A borrower of trace_ops may have left the rings open to its calls: this is seen and ended. */
+KTEST(events_mode, "events.mode_is_compared")
+{
+	event_test_begin("kmem:kmalloc");
+	mutex_lock(&trace_mutex);
+	ring_set_mode(ring_mode | RING_CALLS);
+	mutex_unlock(&trace_mutex);
+	switch_kfree_event();
+	KEXPECT(t, !(ring_mode & RING_CALLS));
+	event_test_end();
 }
 
 /* Beside another event, CPUs are interrupted for the jump label alone. */
