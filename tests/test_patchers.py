@@ -10,6 +10,7 @@ import pytest
 from conftest import ANY, ARCHES, ROOT, building, built, make, one_of
 
 PATCHERS = ROOT / "tests" / "patchers"
+ADDRESS = re.compile(r"0x[0-9a-f]+|\w+\+0x[0-9a-f]+/0x[0-9a-f]+")
 # What the lab says of Linux's code, and where a scheme that was written by hand has its stores.
 LINUX = {path.parent.name: json.loads(path.read_text())
          for path in sorted((PATCHERS / "linux").glob("*/verdicts.json"))}
@@ -106,7 +107,8 @@ def test_linux():
 @pytest.mark.parametrize("arch, by_hand, name, transition", [
     (arch, *row) for arch, facts in LINUX.items() for row in facts["by_hand"]])
 def test_a_scheme_by_hand_shows_the_same(arch, by_hand, name, transition, tmp_path):
-    """The same victim, the same stores, the same damage at the same boundary."""
+    """The same victim, the same stores, the same damage at the same boundary. Two images have other
+    addresses, but the same trap."""
     assert judge_linux(arch).returncode == 0
     built(arch)
     linux, = [row for row in json.loads(
@@ -117,5 +119,6 @@ def test_a_scheme_by_hand_shows_the_same(arch, by_hand, name, transition, tmp_pa
     mine, = [row for row in json.loads((tmp_path / "lab.json").read_text())["schemes"]
              if row["transition"] == transition]
     assert mine["verdict"] == "broken as claimed"
-    seen = [{(tuple(f["damage"]), *f["held"]) for f in row["findings"]} for row in (linux, mine)]
+    seen = [{(tuple(f["damage"]), ADDRESS.sub("ADDRESS", f["text"]), *f["held"])
+             for f in row["findings"]} for row in (linux, mine)]
     assert seen[0] == seen[1]
