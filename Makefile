@@ -309,6 +309,7 @@ features: ## make and boot every kernel there can be; what works, what is refuse
 
 report: $(host)/extract ## pictures of the lab, the figures, a boot, all kernels: build/report.html
 	$(Q)for a in $(ARCHES); do $(MAKE) ARCH=$$a lab || exit 1; done
+	$(Q)tools/lab-linux
 	$(Q)tools/bench
 	$(Q)for a in $(ARCHES); do [ build/features.json -nt build/$$a/nopl.elf ] || \
 		{ tools/features && break; } || exit 1; done

@@ -25,6 +25,8 @@ FEATURES = [
      "state": "made", "patched": 677, "nop": "nop <4>", "tests_passed": 391},
     {"arch": PORT, "sites": "a-front-end", "endian": "big", "record": "link",
      "state": "refused", "reason": "it has no big-endian kernel"}]
+JUDGED = [{"architecture": PORT, "file": "ftrace.c", "verdict": "unsafe",
+           "first boundary that breaks": "trap when held at +4"}]
 
 
 class Page(HTMLParser):
@@ -75,6 +77,7 @@ def inputs(tmp_path_factory):
         subprocess.run([ROOT / "tools" / command[0], *command[1:]], check=True,
                        capture_output=True, timeout=600)
     (folder / "features.json").write_text(json.dumps({"features": FEATURES}))
+    (folder / "linux.json").write_text(json.dumps({"linux": JUDGED}))
     return folder
 
 
@@ -189,6 +192,13 @@ def test_features(page):
                      "refused: it has no big-endian kernel"]]
 
 
+def test_verdicts_on_linux(page):
+    """The table of make lab-linux, with its columns as heads."""
+    table, = page.all("judged")
+    assert [[e["text"].strip() for e in page.all(tag, table)] for tag in ("th", "td")] == [
+        [*JUDGED[0]], [*JUDGED[0].values()]]
+
+
 def test_contrast(html):
     """Text can be read on its ground, 4.5 to 1 at least (WCAG 2, AA), in both themes."""
     text = html.read_text()
@@ -275,6 +285,7 @@ def test_in_a_browser(html, tmp_path):
     (lambda d: (d / PORT / "lab.json").unlink(), rf"lab.json: No such .*make lab ARCH={PORT}"),
     (lambda d: (d / "bench.json").write_text("{"), r"bench.json: not what make bench writes"),
     (lambda d: (d / "features.json").write_text("[]"), r"features.json: not what make features"),
+    (lambda d: (d / "linux.json").unlink(), r"linux.json: No such .*make lab-linux"),
     (lambda d: (d / PORT / "lab.json").write_text('{"schemes": [], "summary": ""}'),
      rf"lab.json: schemes is empty: make lab ARCH={PORT} has not come to its end"),
     (lambda d: (d / "report.html").mkdir(), r"report.html: Is a directory")])

@@ -3,9 +3,9 @@
 """Pictures of the measurements, in one file: build/report.html (make report).
 
 It shows the results of earlier commands in build/: the lab of each port (ARCH/lab.json, of
-make lab), the figures (bench.json, of make bench), and the kernels there can be
-(features.json, of make features). It boots each port under -icount with function_graph on,
-and shows the boot's calls as a timeline and as a flame graph. The file needs no network.
+make lab), its verdict on Linux's patch code (linux.json, of make lab-linux), the figures
+(bench.json, of make bench), and the kernels there can be (features.json, of make features). It boots each port under -icount with function_graph on, and
+shows the boot's calls as a timeline and as a flame graph. The file needs no network.
 
 Ends with 0, with 2 if something is not there: one line says which command makes it.
 """
@@ -80,6 +80,8 @@ def page(folder: Path, arches: list[str]) -> str:
                if f["arch"] in linux]
     features = [f for f in read(folder / "features.json", "make features", "features")
                 if f["arch"] in linux]
+    judged = [f for f in read(folder / "linux.json", "make lab-linux", "linux")
+              if f["architecture"] in linux]
     labs = {}
     for arch in arches:
         command = f"make lab ARCH={arch}"
@@ -90,6 +92,7 @@ def page(folder: Path, arches: list[str]) -> str:
                       undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     return env.get_template("page.html").render(
         commit=commit(), labs=labs, figures=layout.bars(figures, linux), features=features,
+        judged=judged,
         boots={arch: boot(arch) for arch in arches})
 
 
