@@ -77,7 +77,7 @@ endif
 # Every way of building that differs from the port's default has its own folder.
 variant := $(if $(filter big,$(ENDIAN)),-big)$(\
 	)$(if $(filter-out $(firstword $(SITES_CHOICES)),$(SITES)),-$(SITES))
-record_variant := $(if $(filter-out link,$(RECORD)),-$(RECORD))
+record_variant := $(if $(filter runtime,$(RECORD)),-runtime)
 less := $(if $(without),-without-$(subst $(space),-,$(without)))
 foreign := $(if $(PATCHER),-patcher-$(notdir $(PATCHER:%/=%)))
 O ?= build/$(ARCH)$(variant)$(record_variant)$(less)$(foreign)
@@ -187,11 +187,9 @@ link = $(CC) $(CFLAGS) $(LDFLAGS) -T $(O)/nopl.ld $(OBJS) $(1) -lgcc -o $(2)
 
 # First link without tables, tables from its disassembly, second link with them,
 # and the proof that the second link moved nothing and that the tables are true.
-record := $(if $(filter object,$(RECORD)),$(O)/object.sites,$(RECORD))
-
 $(O)/empty.S: $(host)/mksites
 	@mkdir -p $(@D)
-	$(Q)$(host)/mksites --empty --record $(record) -o $@
+	$(Q)$(host)/mksites --empty --record $(RECORD) -o $@
 
 $(O)/object.sites: $(OBJS) $(host)/mkrecord
 	$(call say,RECORD,$@)
@@ -206,12 +204,15 @@ $(O)/first.elf: $(OBJS) $(O)/empty.o $(O)/nopl.ld
 
 tool_args = --arch $(ARCH) --sites $(SITES) --objdump $(OBJDUMP)
 # The names of somebody else's functions are not ours to judge.
-mksites = $(host)/mksites $(tool_args) --record $(record) $(if $(PATCHER),--any-names)
+mksites = $(host)/mksites $(tool_args) --record $(RECORD) --objects $(O)/object.sites \
+	$(if $(PATCHER),--any-names)
 
-$(O)/tables.S: $(O)/first.elf $(filter %.sites,$(record)) $(host)/mksites \
+# RECORD=compiler and object are proofs: their record makes the tables of the same kernel again.
+$(O)/tables.S $(O)/tables-$(RECORD).S: $(O)/first.elf $(O)/object.sites $(host)/mksites \
 	arch/$(ARCH)/machine.json
 	$(call say,SITES,$@)
 	$(Q)$(mksites) $< -o $@
+$(ELF): | $(patsubst %,$(O)/tables-%.S,$(filter compiler object,$(RECORD)))
 
 $(ELF): $(O)/first.elf $(O)/tables.o $(host)/mksites $(host)/patchpath
 	$(call say,LINK,$@)

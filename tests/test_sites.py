@@ -130,6 +130,36 @@ def test_lock_table(image):
     assert bool(found) == ("lock" in INFO[image.arch]["code"].get("prefixes", []))
 
 
+@pytest.mark.parametrize("arch", [a for a in ARCHES if "section" in SITE[a]], indirect=True)
+def test_the_compiler_record_must_be_there(arch, image, tmp_path):
+    """The record is cut out of the image: every build compares it."""
+    section = SITE[arch]["section"]
+    less = tmp_path / "less.elf"
+    subprocess.run([CROSS[image.arch] + "objcopy", "--remove-section", section,
+                    str(image.path), str(less)], check=True)
+    done = tool("mksites", image, str(less), "-o", str(tmp_path / "t.S"))
+    assert done.returncode == 1
+    assert f"no record of the compiler's: {section}" in done.stderr
+
+
+@pytest.mark.parametrize("change, complaint", [
+    (lambda lines: lines[1:], r"object: 1 of \d+ sites were not recorded"),
+    (lambda lines: [*lines[1:], re.sub(r"(\d+)$", lambda m: str(int(m[1]) + 2), lines[0])],
+     r"object: 1 of \d+ recorded addresses hold no site after the link")])
+def test_the_objects_record_is_compared(image, tmp_path, change, complaint):
+    """A record of the objects that lacks a site, or is off by two bytes, stops the build of any
+    kernel, but where the linker relaxes and RECORD is not object."""
+    record = tmp_path / "object.sites"
+    lines = (image.path.parent / "object.sites").read_text().splitlines()
+    record.write_text("\n".join(change(lines)) + "\n")
+    done = tool("mksites", image, "--objects", str(record), str(image.path),
+                "-o", str(tmp_path / "t.S"))
+    if INFO[image.arch]["code"].get("relaxes"):
+        assert done.returncode == 0, done.stderr
+    else:
+        assert done.returncode == 1 and re.search(complaint, done.stderr), done.stderr
+
+
 def test_verify_sees_a_missing_site(image, tmp_path):
     """An entry of the table is changed: the table lacks one site, and has a false one."""
     word, = image.u32(entry(image, 3))

@@ -5,18 +5,19 @@
  * link moved nothing and that the tables agree with the disassembly.
  *
  *   mksites --empty [--record R] -o tables.S
- *   mksites --arch A --sites F --objdump P [--record R] image.elf -o tables.S
- *   mksites --arch A --sites F --objdump P [--record R] --verify first.elf
+ *   mksites --arch A --sites F --objdump P [--record R] [--objects FILE] image.elf -o tables.S
+ *   mksites --arch A --sites F --objdump P [--record R] [--objects FILE] --verify first.elf
  *           image.elf
  *
  * A site is a pattern of the linked text, not a compiler's intention: with linker
- * relaxation the two differ. Where the compiler left a record of its own
- * (__patchable_function_entries, __mcount_loc), it must name the same addresses.
- * --record says where the table's sites come from, and with which record they are compared:
+ * relaxation the two differ. Where the compiler records the sites itself
+ * (__patchable_function_entries, __mcount_loc), its record must name the same addresses, and so
+ * must FILE, which mkrecord wrote before the link, unless the linker relaxes.
+ * --record says which one makes the table:
  *
  *   link      the scan (default)
- *   compiler  the compiler's record, which must be there
- *   FILE      the record that mkrecord wrote before the link. With differences no table
+ *   compiler  the compiler's record. If this front end has none there is no table
+ *   object    FILE. If the linker relaxed it there is no table
  *   runtime   no table: the kernel finds its sites by itself
  *
  * Each function's name stands once in the image, and has two words (lib/names.h), but with
@@ -43,6 +44,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+struct options {
+	const char *arch, *sites, *objdump, *record, *objects, *output,
+		*image[2];
+	unsigned int images;
+	bool empty, verify, any_names;
+};
+
 /* All that the tables say of an image. */
 struct findings {
 	struct addresses all;	/* sites: `sites` and `kept` */
@@ -58,38 +66,36 @@ struct findings {
 static void scan(const struct image *im, const struct arch *arch,
 		 const struct format *format, struct findings *f)
 {
-	struct addresses record = { 0 };
-
 	scan_sites(im, arch, format, &f->all);
 	path_find(im, arch, &f->path);
 	path_part(im, &f->path, &f->all, &f->kept, &f->sites);
 	scan_locks(im, &f->locks);
 	scan_labels(im, arch, &f->labels);
-	if (record_compiler(im, format, &record))
-		record_compare(im, &f->all, &record);
 }
 
 static bool is_runtime(const char *record)
 {
-	return record && !strcmp(record, "runtime");
+	return !strcmp(record, "runtime");
 }
 
-/* The record that --record names, against the scan. */
-static void check_record(const struct image *im, const struct arch *arch,
-			 const struct format *format, const char *record,
-			 const struct findings *f)
+/* Each record that there is, against the scan, and the one that --record names must be there. */
+static void check_records(const struct image *im, const struct arch *arch,
+			  const struct format *format, const struct options *o,
+			  const struct findings *f)
 {
-	struct addresses a = { 0 };
+	struct addresses compiler = { 0 }, objects = { 0 };
 
-	if (!record || !strcmp(record, "link") || is_runtime(record))
-		return;
-	if (strcmp(record, "compiler")) {
-		record_objects(im, record, &a);
-		record_judge(im, arch, &f->all, &a);
-	} else if (!record_compiler(im, format, &a)) {
-		errx(1, "%s: no record of the compiler's: %s", im->path,
-		     format->section ? format->section :
-				       "the compiler records no such sites");
+	if (format->section || !strcmp(o->record, "compiler")) {
+		if (!record_compiler(im, format, &compiler))
+			errx(1, "%s: no record of the compiler's: %s", im->path,
+			     format->section ?
+				     format->section :
+				     "the compiler records no such sites");
+		record_compare(im, &f->all, &compiler);
+	}
+	if (o->objects && (!arch->relaxes || !strcmp(o->record, "object"))) {
+		record_objects(im, o->objects, &objects);
+		record_judge(im, arch, &f->all, &objects);
 	}
 }
 
@@ -371,12 +377,6 @@ static void verify_unwind(const struct image *im, const struct unwind_table *t)
 				 "not as in the unwind table");
 }
 
-struct options {
-	const char *arch, *sites, *objdump, *record, *output, *image[2];
-	unsigned int images;
-	bool empty, verify, any_names;
-};
-
 static void verify(const struct image *first, const struct findings *before,
 		   const struct options *o, const struct arch *arch,
 		   const struct format *format)
@@ -408,7 +408,9 @@ static void verify(const struct image *first, const struct findings *before,
 static void usage(void)
 {
 	errx(1, "usage: mksites --empty [--record R] -o FILE | --arch NAME "
-		"--sites FORMAT --objdump PROGRAM [--record R] [--any-names] "
+		"--sites FORMAT --objdump PROGRAM [--record "
+		"link|compiler|object|runtime] "
+		"[--objects FILE] [--any-names] "
 		"(IMAGE -o FILE | --verify FIRST IMAGE)");
 }
 
@@ -419,6 +421,7 @@ static void parse(struct options *o, char **argv)
 				     !strcmp(*argv, "--sites")	 ? &o->sites :
 				     !strcmp(*argv, "--objdump") ? &o->objdump :
 				     !strcmp(*argv, "--record")	 ? &o->record :
+				     !strcmp(*argv, "--objects") ? &o->objects :
 				     !strcmp(*argv, "-o")	 ? &o->output :
 								   NULL;
 
@@ -435,6 +438,8 @@ static void parse(struct options *o, char **argv)
 		else
 			usage();
 	}
+	if (!strcmp(o->record, "object") && !o->empty && !o->objects)
+		usage();
 	if (o->empty ? !o->output || o->images :
 		       !o->arch || !o->sites || !o->objdump ||
 			       o->images != 1u + o->verify ||
@@ -444,7 +449,7 @@ static void parse(struct options *o, char **argv)
 
 int main(int argc, char **argv)
 {
-	struct options o = { 0 };
+	struct options o = { .record = "link" };
 	struct image im = { 0 };
 	struct findings found = { 0 };
 	const struct arch *arch;
@@ -460,7 +465,7 @@ int main(int argc, char **argv)
 	format = format_find(arch, o.sites);
 	image_open(&im, o.image[0], arch, o.objdump);
 	scan(&im, arch, format, &found);
-	check_record(&im, arch, format, o.record, &found);
+	check_records(&im, arch, format, &o, &found);
 	unwind_read(&im, arch, &found.all, &found.unwind);
 	if (!o.any_names)
 		names_check(&im);
