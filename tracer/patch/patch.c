@@ -56,6 +56,7 @@ static int verify_batch(struct patch_batch *b)
 	return err ? err : LIVE_BY_KIND(b->set, verify_kind, b, false);
 }
 
+/* Allocated at boot and not with each batch: to switch tracing off must not need memory. */
 /* The sites that change in the batch which holds trace_mutex. */
 static u32 *changes;
 
@@ -68,6 +69,8 @@ static void changes_alloc(void)
 }
 INIT_HOOK(INIT_SITES, changes_alloc);
 
+/* A caller says which sites it wants on, 32 at a time. The difference to the sites that are on is
+ * the batch: a site that two tracers want is written once. */
 static void find_changes(struct patch_batch *b, patch_want_fn *want,
 			 const void *arg)
 {
@@ -92,6 +95,11 @@ static void count_batch_stats(const struct patch_batch *b)
 	stats.held_ns_max = max(stats.held_ns_max, b->held_ns);
 }
 
+/*
+ * Verify all, write all, then the books. A bad site is found before the first store, so a batch is
+ * carried out whole or not at all. The caller's interrupts must be on: a strategy waits for
+ * other CPUs, which may wait for this one.
+ */
 static int apply_batch(const struct live_set *set, struct patch_batch *b,
 		       unsigned int lo, unsigned int hi, patch_want_fn *want,
 		       const void *arg)
@@ -237,6 +245,7 @@ INIT_HOOK(INIT_TASK, strategy_boot);
 
 /* ---- Traps ---------------------------------------------------------------- */
 
+/* The lab's, whose instructions stand in no table. */
 bool (*patch_trap_hook)(struct trap_frame *f);
 
 /* Is pc a live instruction that may be switched? Then also *l. */

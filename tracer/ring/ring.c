@@ -3,6 +3,7 @@
  * is trace_entry_ring in the port's trampoline.S. */
 #include <tracer/ring/ring_internal.h>
 #include <tracer/ring/ring_event.h>
+#include <tracer/ring/ring_more.h>
 
 #include <arch/arch_trace.h>
 #include <tracer/base/instance.h>
@@ -18,6 +19,7 @@
 		[0 ... MAX_CPUS - 1] = {.in = &trace_top }                     \
 	}
 struct ring rings[MAX_CPUS] = OF_TOP, ring_spares[MAX_CPUS] = OF_TOP;
+/* One word, so that a writer on any CPU sees the whole mode of one moment. */
 u32 ring_mode;
 
 /* Where records are made with RING_APART. The second is for an NMI, or inside the tracer. */
@@ -56,6 +58,10 @@ void ring_reopen(const struct ring *r)
 	open_page(r);
 }
 
+/*
+ * From here on no reader gets an entry of page p. The exchange decides against a reader that takes
+ * an entry at this moment: an entry is counted as read, or as overwritten, never as both.
+ */
 void ring_take_page_back(struct ring *r, struct ring_page *p)
 {
 	u32 old = __atomic_exchange_n(&p->state, RING_STATE(RING_NOBODY, 0, 0),
@@ -97,6 +103,7 @@ static void begin_ring_page(struct ring *r, u32 seq, u64 before, u64 now)
 	open_page_at(r, p);
 }
 
+/* While the writer is in a page, its place says how many slots are used. */
 static void close_page(struct ring *r)
 {
 	struct ring_page *p = current_page(r);
@@ -112,6 +119,8 @@ static void take_back_all(struct ring *r)
 		ring_take_page_back(r, r->pages[i]);
 }
 
+/* A page counts what was written before it, so that a reader that missed pages knows how many
+ * entries they held. */
 static void next_page(struct ring *r, u64 now)
 {
 	struct ring_page *p = current_page(r);
@@ -127,23 +136,6 @@ static void next_page(struct ring *r, u64 now)
 	} else {
 		begin_ring_page(r, r->head + 1, before, now);
 	}
-}
-
-static u64 counted;
-static u32 counting; /* a CPU reads or writes `counted` */
-
-/* Not every CPU can add to 64 bits at once. */
-u64 ring_count(unsigned int more)
-{
-	irq_state_t state = arch_irq_save();
-	u64 number;
-
-	while (__atomic_exchange_n(&counting, 1, __ATOMIC_ACQUIRE))
-		arch_cpu_relax();
-	number = counted += more;
-	__atomic_store_n(&counting, 0, __ATOMIC_RELEASE);
-	arch_irq_restore(state);
-	return number;
 }
 
 static inline void publish_slots(const struct ring *r, u32 slots)
@@ -207,6 +199,11 @@ static struct ring_event *reserve_slots(struct ring *r, u32 n, u64 now,
 	return (struct ring_event *)at->cur;
 }
 
+/*
+ * Entries do not name their task: 12 bytes have no room for it. So the ring says whenever another
+ * task begins to run, and a page's header says it again, because the mark may be overwritten.
+ * stayed: RING_STAYED if the task ran here last.
+ */
 static void mark_task(struct ring *r, s32 pid, u32 stayed)
 {
 	struct ring_event *e;
@@ -284,6 +281,8 @@ static struct ring_event *begin_entry(struct ring *r, u32 ip, u32 parent,
 	return e;
 }
 
+/* Two switches: `recording` is this CPU's, which hears of a change by an interrupt. `on` is the
+ * instance's, which a trigger clears for all CPUs at once. */
 bool ring_is_on(const struct ring *r)
 {
 	return r->recording && READ_ONCE(r->in->on);
@@ -294,6 +293,11 @@ bool ring_takes_calls(const struct ring *r)
 	return ring_is_on(r) && !r->passed_over;
 }
 
+/*
+ * A trampoline comes here when its own page is closed to it (ring.end is NULL, or reached). Mostly
+ * the page is full. The reasons why this CPU does not record are all looked at again, for the
+ * trampoline has read one word alone.
+ */
 bool ring_write_at(u32 ip, u32 parent, u32 context,
 		   const struct ring_event *more, u64 *clock)
 {
@@ -347,6 +351,7 @@ static bool open_apart(struct ring *r)
 	return true;
 }
 
+/* An instance's ring has no trampoline of its own: C code writes each of its calls. */
 bool ring_put_call(struct ring *r, unsigned long ip, unsigned long parent,
 		   u32 context)
 {
@@ -374,6 +379,8 @@ int ring_put_bytes(struct ring *r, u32 type, u32 context, const void *text,
 	return 0;
 }
 
+/* Where the record has no ring yet: its triggers' filters and the instances look at it first, and
+ * then it is copied to each ring that wants it. */
 static noinline void *begin_apart(const struct ring *r,
 				  const struct cpu_head *head)
 {
@@ -449,6 +456,7 @@ void ring_put_event(struct ring *r, unsigned int id, bool irqs_off,
 	publish_slots(r, 1 + more);
 }
 
+/* The page numbers go on, so that a reader which stood in an old page sees that it has gone. */
 void ring_restart(struct ring *r)
 {
 	take_back_all(r);
@@ -458,6 +466,7 @@ void ring_restart(struct ring *r)
 	begin_ring_page(r, r->tail, 0, r->began);
 }
 
+/* For a snapshot: the writer begins anew in the spare's pages, and nothing is copied. */
 void ring_exchange(struct ring *r, struct ring *spare)
 {
 	struct ring_page **pages = spare->pages;
@@ -480,6 +489,7 @@ void ring_forget(struct ring *spare)
 	p->used = p->inner = 0;
 }
 
+/* On the ring's own CPU. The trampolines see nothing but the page, which is opened last. */
 void ring_switch(struct ring *r, s32 pid, bool on, bool traced)
 {
 	if (on && pid != r->pid)

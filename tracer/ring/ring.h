@@ -134,10 +134,6 @@ extern struct mutex ring_readers;
  * before. Returns room for a record, or NULL, and then interrupts are as before. No site. */
 void *ring_event_slow(bool irqs_off, u32 size);
 
-/* trace_clock counter: count `more` entries, of all instances, and return the last one's number.
- * Any context but NMI. */
-u64 ring_count(unsigned int more);
-
 /* The scheduler's hook calls it: `next` runs now instead of `prev`, and its calls are recorded
  * or not. Interrupts off. */
 void ring_task(struct task *prev, struct task *next, bool traced);

@@ -140,3 +140,22 @@ bool ring_repeats(unsigned long ip, unsigned long parent, bool irqs_off)
 	*last = (struct last_call){ ip, parent, pid, .clock = arch_clock() };
 	return false;
 }
+
+/* ---- The numbers of trace_clock `counter` ---- */
+
+static u64 counted;
+static u32 counting; /* a CPU reads or writes `counted` */
+
+/* Not every CPU can add to 64 bits at once. */
+u64 ring_count(unsigned int more)
+{
+	irq_state_t state = arch_irq_save();
+	u64 number;
+
+	while (__atomic_exchange_n(&counting, 1, __ATOMIC_ACQUIRE))
+		arch_cpu_relax();
+	number = counted += more;
+	__atomic_store_n(&counting, 0, __ATOMIC_RELEASE);
+	arch_irq_restore(state);
+	return number;
+}

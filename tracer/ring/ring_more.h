@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The tracer's own code that writes, and entries that are no calls: markers, and additions to a
- * call: its stack, how often it came again. */
+/* The tracer's own code that writes, entries that are no calls (markers, a call's stack, how often
+ * it came again), and the numbers of entries. */
 #ifndef TRACER_RING_MORE_H
 #define TRACER_RING_MORE_H
 
@@ -39,5 +39,9 @@ void ring_stack(const struct trace_instance *in, unsigned long ip, bool behind,
  * full. If calls were counted before it, an entry says how many.
  */
 bool ring_repeats(unsigned long ip, unsigned long parent, bool irqs_off);
+
+/* trace_clock counter: count `more` entries, of all instances, and return the last one's number.
+ * Any context but NMI. */
+u64 ring_count(unsigned int more);
 
 #endif

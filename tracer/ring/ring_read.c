@@ -14,6 +14,12 @@
 #include <kernel/mm/page.h>
 #include <kernel/panic.h>
 
+/*
+ * A reader holds no lock against the writer, which may take any page back at any moment. So it
+ * copies first, and then looks whether the page is still the one that it began with. Only slots
+ * that passed this second look are decoded: a decoder never sees one that is half written.
+ */
+
 /* Oldest and newest page that a reader may look for at this moment. */
 static void live_pages(const struct ring *r, u32 *tail, u32 *head)
 {
@@ -74,6 +80,8 @@ static bool copy_slots(struct ring_cursor *c, struct ring_page *p, u32 *state)
 	return true;
 }
 
+/* A reader of the file `trace` stops where the ring ended when the file was opened. Else a busy
+ * machine would write faster than the reader reads, and it would never end. */
 static bool past_end(const struct ring_cursor *c)
 {
 	return c->bounded && (s32)(c->seq - c->end_seq) > 0;
@@ -146,6 +154,8 @@ void ring_cursor_end(struct ring_cursor *c)
 	unlock_pages_of(c);
 }
 
+/* No site: its calls would be entries, which it would read next. Entries that trace_pipe has
+ * consumed are passed over here, as the page's state tells. */
 notrace bool ring_cursor_peek(struct ring_cursor *c)
 {
 	u32 state = 0, consumed = 0;
@@ -176,6 +186,10 @@ static void part_entries(struct ring_cursor *c)
 	c->position--;
 }
 
+/*
+ * The state holds how many slots have been consumed, and by a compare-and-swap it moves forward
+ * alone. So of two readers one gets an entry, and none gets an entry that the writer took back.
+ */
 notrace bool ring_cursor_take(struct ring_cursor *c)
 {
 	const struct ring *r = c->ring;
@@ -213,6 +227,8 @@ u32 ring_cursor_pages(struct ring_cursor *c)
 
 /* ---- Opening and the books ------------------------------------------------- */
 
+/* On the ring's own CPU, with interrupts off: the writer stands still, and its numbers agree with
+ * each other. */
 static void note_ring_end(unsigned int cpu, void *arg)
 {
 	struct ring_cursor *c = arg;
@@ -285,6 +301,7 @@ struct collection {
 	struct ring_stats *stats;
 };
 
+/* As above: `written` and its four parts are of one moment, else the books would not close. */
 static void collect_stats(unsigned int cpu, void *arg)
 {
 	const struct collection *c = arg;

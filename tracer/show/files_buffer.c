@@ -19,6 +19,7 @@
 #include <tracer/show/output.h>
 #include <tracer/patch/patch.h>
 #include <tracer/ring/ring_control.h>
+#include <tracer/ring/ring_more.h>
 #include <tracer/core/options.h>
 #include <tracer/show/snapshot.h>
 #include <tracer/core/client.h>
