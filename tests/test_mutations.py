@@ -18,7 +18,7 @@ def test_some_are_caught():
     names = sorted({m["name"]
                     for path in [*ROOT.glob("arch/*/mutations.toml"),
                                  *ROOT.glob("tests/mutations/*.toml")]
-                    for m in tomllib.loads(path.read_text())["mutation"]
+                    for m in tomllib.loads(path.read_text()).get("mutation", [])
                     if m["by"] in ("build", "arch")
                     and not re.search("-loses-|^idle-", m["name"])})
     names.sort(key=lambda name: zlib.crc32(f"{COMMIT} {name}".encode()))
