@@ -9,6 +9,7 @@
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
 #include <kernel/sched/task.h>
+#include <kernel/test/victim.h>
 
 /* Without IPIs no task has a guarded stack, or begins on another CPU. Where none comes, the test
  * hangs here, and a hang is reported with this function's name. */
@@ -68,4 +69,37 @@ void conform_flag_start(struct conform_flag *flag, u64 ns)
 	flag->fired = false;
 	timer_setup(&flag->timer, flag_fired);
 	timer_start(&flag->timer, ns);
+}
+
+struct caller_timer {
+	struct timer timer;
+	bool fired;
+};
+
+static void call_from_interrupt(struct timer *timer)
+{
+	victim_call(1);
+	WRITE_ONCE(container_of(timer, struct caller_timer, timer)->fired,
+		   true);
+}
+
+#define INTERRUPTS 600
+
+u64 conform_interrupted_calls(void)
+{
+	struct caller_timer c = { .fired = false };
+	u64 calls = INTERRUPTS;
+
+	timer_setup(&c.timer, call_from_interrupt);
+	preempt_disable();
+	for (unsigned int i = 0; i < INTERRUPTS; i++) {
+		c.fired = false;
+		timer_start(&c.timer, 5 * NSEC_PER_USEC);
+		for (unsigned int n = i % 64; n--;)
+			asm volatile("");
+		for (; !READ_ONCE(c.fired); calls++)
+			victim_call(1);
+	}
+	preempt_enable();
+	return calls;
 }

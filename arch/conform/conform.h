@@ -39,6 +39,10 @@ void conform_expect_values(struct ktest_run *t);
 void conform_expect_kept(struct ktest_run *t);
 #define CONFORM_ROUNDS 100
 
+/* Counts that a CPU's preempt_count may have: depths, in interrupts, with a task switch wanted. No
+ * two have a byte in common with each other. */
+extern const u32 conform_contexts[4];
+
 /* Call victim_call() over and over, and again in interrupts, which come at any instruction of
  * the trampoline. How often in all. */
 u64 conform_interrupted_calls(void);

@@ -81,8 +81,9 @@ static void expect_slots(struct ktest_run *t, u32 context)
 	const struct ring_place *at = &arch_this_cpu()->head.ring;
 	const struct ring_event *e = (const struct ring_event *)at->cur;
 	struct task *me = current_task();
-	/* A timer may ask for another task at any time. */
-	const u32 steady = ~(PREEMPT_RESCHED >> 8);
+	/* While interrupts are on, a timer may ask for another task. */
+	const int steady =
+		context & RING_CONTEXT_IRQS_OFF ? -1 : ~(PREEMPT_RESCHED >> 8);
 
 	me->graph_depth += 3;
 	KEXPECT_EQ(t, victim_call(5), 8);
@@ -163,8 +164,10 @@ KTEST(graph_long, "arch_trace.trace_entry_graph.long")
 
 KTEST(graph_slots, "arch_trace.trace_entry_graph.slots")
 {
+	struct cpu_head *head;
 	struct ring_place *at;
 	irq_state_t state;
+	u32 count;
 
 	graph_begin(t);
 	victim_call(1); /* its frame is known now */
@@ -173,10 +176,16 @@ KTEST(graph_slots, "arch_trace.trace_entry_graph.slots")
 	asked = 0;
 	expect_slots(t, 1);
 	state = arch_irq_save();
-	expect_slots(t, 1 | RING_CONTEXT_IRQS_OFF);
+	head = &arch_this_cpu()->head;
+	count = head->preempt_count;
+	for (unsigned int i = 0; i < ARRAY_SIZE(conform_contexts); i++) {
+		head->preempt_count = conform_contexts[i];
+		expect_slots(t, conform_contexts[i] | RING_CONTEXT_IRQS_OFF);
+	}
+	head->preempt_count = count;
 	KEXPECT_EQ(t, asked, 0);
 	/* The page's time is 2^32 ticks ago, and more. */
-	at = &arch_this_cpu()->head.ring;
+	at = &head->ring;
 	at->base -= 1ull << 33;
 	KEXPECT_EQ(t, victim_call(5), 8);
 	KEXPECT_EQ(t, asked, 1);

@@ -230,37 +230,42 @@ KTEST(entry_ring_pass, "arch_trace.trace_entry_ring.pass")
 	trace_test_reset();
 }
 
-struct caller_timer {
-	struct timer timer;
-	bool fired;
-};
+const u32 conform_contexts[] = { 0, 2 | PREEMPT_IRQ_ONE,
+				 PREEMPT_DEPTH_MASK | 3 * PREEMPT_IRQ_ONE,
+				 0x51 | PREEMPT_RESCHED };
 
-static void call_from_interrupt(struct timer *timer)
+/* One call at this count, with interrupts off, which its event tells. */
+static void expect_context(struct ktest_run *t, u32 count, bool slow)
 {
+	struct cpu_head *head = &arch_this_cpu()->head;
+	const struct ring_event *e = (const struct ring_event *)head->ring.cur;
+	u32 before = head->preempt_count;
+	char *calls = head->ring.calls;
+
+	if (slow)
+		head->ring.calls = NULL;
+	head->preempt_count = count;
 	victim_call(1);
-	WRITE_ONCE(container_of(timer, struct caller_timer, timer)->fired,
-		   true);
+	head->preempt_count = before;
+	head->ring.calls = calls;
+	KEXPECT_EQ(t, head->ring.cur - (const char *)e, RING_EVENT_SIZE);
+	KEXPECT_EQ(t, e->ip & 0xff, count & 0xff);
+	KEXPECT_EQ(t, e->parent & 0xff, count >> 8 | RING_IRQS_OFF);
 }
 
-#define INTERRUPTS 600
-
-u64 conform_interrupted_calls(void)
+/* Each of the bytes that say where the call came from, by the trampoline and by C code. */
+KTEST(entry_ring_context, "arch_trace.trace_entry_ring.context")
 {
-	struct caller_timer c = { .fired = false };
-	u64 calls = INTERRUPTS;
+	irq_state_t state;
 
-	timer_setup(&c.timer, call_from_interrupt);
-	preempt_disable();
-	for (unsigned int i = 0; i < INTERRUPTS; i++) {
-		c.fired = false;
-		timer_start(&c.timer, 5 * NSEC_PER_USEC);
-		for (unsigned int n = i % 64; n--;)
-			asm volatile("");
-		for (; !READ_ONCE(c.fired); calls++)
-			victim_call(1);
+	KEXPECT_EQ(t, trace_test_victim(), 0);
+	victim_call(1);
+	for (unsigned int i = 0; i < 2 * ARRAY_SIZE(conform_contexts); i++) {
+		state = arch_irq_save();
+		expect_context(t, conform_contexts[i / 2], i % 2);
+		arch_irq_restore(state);
 	}
-	preempt_enable();
-	return calls;
+	trace_test_reset();
 }
 
 /* Each call has its event. */
