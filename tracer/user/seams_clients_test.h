@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* The clients whose seams are tried. */
+#ifndef TRACER_SEAMS_CLIENTS_TEST_H
+#define TRACER_SEAMS_CLIENTS_TEST_H
+
+#include <kernel/types.h>
+
+/*
+ * A client is a few lines that a user would write, in order: "FILE TEXT" writes a control file of
+ * the tracer, "+FILE TEXT" appends, "mkdir FOLDER/" and "rmdir FOLDER/". A $ in the text is the pid
+ * of a task that calls. A path that begins with / stands for itself.
+ */
+struct seam_client {
+	const char *name, *on, *off;
+	const char *
+		text; /* `trace` holds: the grammar that tools/seams holds it against, or NULL */
+};
+
+/* The i-th client, or NULL. Switch it on or off: 0, or the first error of its lines, all of which
+ * are tried. */
+const struct seam_client *seam_client(unsigned int i);
+int seam_switch(const struct seam_client *c, bool on, int pid);
+
+#endif

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The shell's `seams`: every ordered pair of clients that matches, at every moment that does. One
+ * line begins a case, each line "seam: ..." says that something is wrong with it, and the last line
+ * counts. The first case that is wrong ends the run. tools/seams reads them, and goes on with
+ * another guest.
+ */
+#include <tracer/user/seams_test.h>
+
+#include <tracer/testing.h>
+#include <tracer/user/seams_clients_test.h>
+#include <tracer/user/seams_machine_test.h>
+#include <tracer/user/seams_moments_test.h>
+
+#include <kernel/ctl/ctl.h>
+#include <kernel/image/symbols.h>
+#include <kernel/lib/format.h>
+#include <kernel/lib/glob.h>
+#include <kernel/shell/shell.h>
+#include <tracer/user/cmd_reset.h>
+
+#include <stdarg.h>
+
+static struct {
+	const struct seam_client *x, *y;
+	const struct seam_moment *m;
+	unsigned int number, run, wrong;
+} now;
+
+void seam_wrong(const char *fmt, ...)
+{
+	char text[200];
+	va_list ap;
+
+	va_start(ap, fmt);
+	format_args(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	printk("seam: %s,%s %s: %s\n", now.x->name, now.y->name, now.m->name,
+	       text);
+	now.wrong++;
+}
+
+/* The calls of other functions are few, so that the buffer holds all of them. */
+#define FILTER "victim_* task_exit task_bury cpu_idle_check task_set_affinity"
+
+/* The text of the buffer, for the grammars of the host's tests. */
+static void show_text(const char *grammar)
+{
+	char text[128]; /* printk() takes no longer ones */
+	struct ctl_handle *h;
+	ssize_t n;
+
+	if (trace_test_put("tracing_on", "0") ||
+	    ctl_open(TRACING "trace", false, false, &h))
+		return;
+	printk("seam-text: %s\n", grammar);
+	while ((n = ctl_read(h, text, sizeof(text) - 1)) > 0) {
+		text[n] = '\0';
+		printk("%s", text);
+	}
+	printk("seam-end\n");
+	ctl_abandon(h);
+	trace_test_put("tracing_on", "1");
+}
+
+static void take_step(void (*step)(void))
+{
+	if (step)
+		step();
+}
+
+/* From x to y, with a time in which both are on. Where that cannot be, x goes first. */
+static void change_over(int pid)
+{
+	int err = now.m->apart ? -EBUSY : seam_switch(now.y, true, pid), again;
+
+	if (err)
+		seam_switch(now.y, false, pid);
+	seam_switch(now.x, false, pid);
+	/* What x has taken back may have belonged to y, too. */
+	again = seam_switch(now.y, true, pid);
+	if (err && again && !now.m->poor)
+		seam_wrong("%s cannot be switched on: %s", now.y->name,
+			   trace_test_error);
+}
+
+static void run_case(void)
+{
+	int pid;
+
+	printk("seam-case: %u %s,%s %s\n", now.number, now.x->name, now.y->name,
+	       now.m->name);
+	now.run++;
+	if (!seam_tasks_start()) {
+		seam_wrong("no memory for its tasks");
+		return;
+	}
+	pid = seam_tasks_pid();
+	trace_test_put("set_ftrace_filter", FILTER);
+	if (seam_switch(now.x, true, pid))
+		seam_wrong("%s cannot be switched on: %s", now.x->name,
+			   trace_test_error);
+	seam_tasks_work();
+	take_step(now.m->meet);
+	change_over(pid);
+	take_step(now.m->part);
+	/* Without memory no file could be opened. */
+	if (now.m->poor) {
+		seam_switch(now.x, false, pid);
+		if (seam_switch(now.y, true, pid))
+			seam_wrong("%s cannot be switched on: %s", now.y->name,
+				   trace_test_error);
+	}
+	seam_tasks_work();
+	if (now.y->text)
+		show_text(now.y->text);
+	seam_switch(now.y, false, pid);
+	take_step(now.m->after);
+	seam_tasks_stop();
+	if (cmd_reset())
+		seam_wrong("the reset fails");
+	seam_machine_compare();
+}
+
+/* "X,Y", either of them a glob. */
+static bool pair_matches(const char *pair, const char *x, const char *y)
+{
+	const char *comma = strchr(pair, ',');
+	char first[64];
+
+	if (!comma)
+		return glob_match(pair, x) || glob_match(pair, y);
+	snprintf(first, sizeof(first), "%.*s", (int)(comma - pair), pair);
+	return glob_match(first, x) && glob_match(comma + 1, y);
+}
+
+struct seam_choice {
+	const char *pair, *moment;
+	u64 from, part,
+		parts; /* case numbers: the first, and which of so many parts */
+};
+
+static void run_chosen(const struct seam_choice *s)
+{
+	for (unsigned int x = 0; (now.x = seam_client(x)); x++)
+		for (unsigned int y = 0; (now.y = seam_client(y)); y++)
+			for (unsigned int m = 0; (now.m = seam_moment(m));
+			     m++) {
+				/* What this case has left is not the next one's. */
+				if (now.wrong)
+					return;
+				if (now.x == now.y)
+					continue;
+				now.number++;
+				if (now.number >= s->from &&
+				    now.number % s->parts == s->part &&
+				    pair_matches(s->pair, now.x->name,
+						 now.y->name) &&
+				    glob_match(s->moment, now.m->name))
+					run_case();
+			}
+}
+
+#define RANGES 8u
+
+static int cmd_seams(struct sink *out, int argc, char **argv)
+{
+	struct seam_choice s = { "*,*", "*", .parts = 1 };
+	static unsigned long ranges[2 * RANGES];
+	unsigned int nr = 0;
+	u64 value;
+
+	if (argc > 1)
+		s.pair = argv[1];
+	if (argc > 2)
+		s.moment = argv[2];
+	if (argc > 5 &&
+	    (parse_u64(argv[3], &s.from) || parse_u64(argv[4], &s.part) ||
+	     parse_u64(argv[5], &s.parts) || !s.parts))
+		return shell_error(-EINVAL, "seams", "FROM PART PARTS");
+	for (int i = 6; i < argc && nr < 2 * RANGES; i++) {
+		if (parse_in_base(argv[i], 16, &value))
+			return shell_error(-EINVAL, "seams", "LO HI");
+		ranges[nr++] = (unsigned long)_text + value;
+	}
+	now.number = now.run = now.wrong = 0;
+	trace_test_reset();
+	if (!seam_machine_note(ranges, nr / 2))
+		return shell_error(-ENOMEM, "seams", "out of memory");
+	run_chosen(&s);
+	return sink_printf(out, "seams: %u cases, %u wrong\n", now.run,
+			   now.wrong);
+}
+SHELL_CMD(seams, "seams", "[X,Y [MOMENT [FROM PART PARTS [LO HI]...]]]",
+	  "pairs of the tracer's clients at each moment: tools/seams",
+	  cmd_seams);
