@@ -6,7 +6,9 @@ import re
 import subprocess
 
 import pytest
-from conftest import ROOT, one_of
+from conftest import ANY, ROOT, one_of
+from lib.tree import Copy
+from lib.variants import run_make
 
 PARTS = 200
 
@@ -24,3 +26,41 @@ def test_the_machine_is_a_fresh_one(arch, part):
     status, text = seams(arch, "--part", f"{part}/{PARTS}", "--timeout", "600")
     assert status == 0, text
     assert int(re.search(r": (\d+) cases, 0 wrong", text)[1]) > 150
+
+
+# Defects of the kind that issue 35 mended: a file, a text there, its replacement, the cases that
+# see it, and the field or the variable that they name.
+DEFECTS = {
+    "graph-returns-of-an-earlier-session": (
+        "tracer/graph/graph.c", " &&\n\t    (s64)(r->clock - graph_session_began) >= 0)", ")",
+        "graph,graph-*", "sleeps-apart", "its text"),
+    "a-session-keeps-its-depth": (
+        "tracer/ops/returns.c", "\t\tt->graph_depth = t->returns_missed = 0;\n", "",
+        "graph,graph-*", "sleeps-apart", "its text"),
+    "an-idle-task-keeps-its-traces": (
+        "kernel/sched/task.c", "\t\ttask_clear_traces(t);\n\t\tarch_task_init",
+        "\t\tarch_task_init", "graph-hidden,graph", "cpu-away", "idle/1 0: nr_returns is 1"),
+    "a-section-stays-open": (
+        "tracer/latency/latency.c", "\t\tcpu_call(~0u, close_section, NULL);\n",
+        "\t\t(void)close_section;\n", "preemptoff,wakeup", "quiet", "sections+"),
+}
+
+
+@pytest.mark.parametrize("defect", one_of(list(DEFECTS)))
+def test_a_defect_is_named(defect):
+    """One that is planted in a copy of the tree."""
+    file, old, new, pair, moment, says = DEFECTS[defect]
+    tree = Copy(ANY, f"seams/{ANY}")
+    planted = tree.path / file
+    text = planted.read_text()
+    assert text.count(old) == 1
+    planted.write_text(text.replace(old, new))
+    try:
+        done = run_make(f"ARCH={ANY}", "all", cwd=tree.path)
+        assert done.returncode == 0, done.stderr
+        status, said = seams(ANY, "--pair", pair, "--moment", moment,
+                             "--elf", str(tree.path / "build" / ANY / "nopl.elf"))
+    finally:
+        planted.write_text(text)
+    assert status == 1 and says in said, said
+    assert f"tools/seams --arch {ANY} --pair " in said
