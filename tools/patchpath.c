@@ -15,9 +15,9 @@
  *
  * It also proves that the functions which synchronise a CPU's instruction fetch
  * execute the instruction for it on every way through them, and that the fences which
- * comments speak of are there, also those which belong behind an instruction wherever it
- * stands (machine.json: sync, fences, behind). No test in the kernel can see any of this:
- * QEMU needs none of them.
+ * comments speak of are there, also those which belong beside an instruction wherever it
+ * stands (machine.json: sync, fences, behind, before), and that no other barrier is there.
+ * No test in the kernel can see any of this: QEMU needs none of them.
  */
 #include "lib/path.h"
 
@@ -162,72 +162,160 @@ static bool gets_past(const struct image *im, const struct arch *arch,
 	return true;
 }
 
-static bool stands_in(const struct insn *in, size_t n, const char *pattern)
-{
-	for (size_t i = 0; i < n; i++)
-		if (matches(&in[i], pattern))
-			return true;
-	return false;
-}
-
-/* A list of the port's: of each function, what must be there, or be passed. */
-static void check_list(const struct image *im, const struct arch *arch,
-		       json_t *list, const char *key, bool every_path)
+/* The instructions of a function that the port's file names: the first, and how many. */
+static const struct insn *function_insns(const struct image *im,
+					 const struct arch *arch,
+					 const char *key, const char *name,
+					 size_t *n)
 {
 	const struct symbol *s;
-	const char *name;
 	const struct insn *in;
-	json_t *value;
 	uint64_t addr;
+
+	if (!image_value(im, name, &addr) || !(s = image_symbol_at(im, addr)))
+		errx(1, "%s: code: %s: there is no function %s", arch->file,
+		     key, name);
+	in = &im->insns[image_insn(im, s->addr)];
+	*n = image_insn(im, s->addr + s->size) - (in - im->insns);
+	return in;
+}
+
+/* Of each function of the list, an instruction that every way through it passes. */
+static void check_sync(const struct image *im, const struct arch *arch)
+{
+	const struct insn *in;
+	const char *name;
+	json_t *value;
 	bool *seen;
 	size_t n;
 
-	json_object_foreach (list, name, value) {
+	json_object_foreach (arch->sync, name, value) {
 		const char *pattern = json_string_value(value);
 
-		if (!image_value(im, name, &addr) ||
-		    !(s = image_symbol_at(im, addr)))
-			errx(1, "%s: code: %s: there is no function %s",
-			     arch->file, key, name);
-		in = &im->insns[image_insn(im, s->addr)];
-		n = image_insn(im, s->addr + s->size) - (in - im->insns);
+		in = function_insns(im, arch, "sync", name, &n);
 		seen = calloc(n + 1, sizeof(*seen));
 		if (!seen)
 			errx(1, "out of memory");
-		if (every_path ? gets_past(im, arch, in, n, 0, pattern, seen) :
-				 !stands_in(in, n, pattern)) {
-			fprintf(stderr, "patchpath: %s: %s \"%s\" (%s: %s)\n",
-				name,
-				every_path ? "a way through it has no" :
-					     "there is no",
-				pattern, arch->file, key);
+		if (gets_past(im, arch, in, n, 0, pattern, seen)) {
+			fprintf(stderr,
+				"patchpath: %s: a way through it has no \"%s\" "
+				"(%s: sync)\n",
+				name, pattern, arch->file);
 			errors++;
 		}
 		free(seen);
 	}
 }
 
-/* Of a kind of instruction, what must stand behind each one. */
-static void check_behind(const struct image *im, const struct arch *arch)
+/* Of each function of the list, how many of an instruction stand in it. Those that are found
+ * are marked as claimed. */
+static void check_fences(const struct image *im, const struct arch *arch,
+			 bool *claimed)
+{
+	const char *name, *pattern;
+	json_t *fences, *value;
+
+	json_object_foreach (arch->fences, name, fences) {
+		json_object_foreach (fences, pattern, value) {
+			const char *why = json_string_value(value);
+			size_t wanted = strtoul(why, NULL, 10), found = 0, n;
+			const struct insn *in =
+				function_insns(im, arch, "fences", name, &n);
+
+			for (size_t i = 0; i < n; i++)
+				if (matches(&in[i], pattern)) {
+					claimed[in - im->insns + i] = true;
+					found++;
+				}
+			if (found == wanted)
+				continue;
+			fprintf(stderr,
+				"patchpath: %s: there are %zu of \"%s\", not "
+				"%s "
+				"(%s: fences)\n",
+				name, found, pattern, why, arch->file);
+			errors++;
+		}
+	}
+}
+
+/* Is the instruction what another calls for that stands before or behind it? */
+static bool beside(const struct insn *in, const struct insn *next,
+		   json_t *neighbours, bool is_next)
+{
+	const struct insn *cause = is_next ? in : next;
+	const struct insn *effect = is_next ? next : in;
+	const char *pattern;
+	json_t *value;
+
+	json_object_foreach (neighbours, pattern, value) {
+		if (matches(cause, pattern) &&
+		    matches(effect, json_string_value(value)))
+			return true;
+	}
+	return false;
+}
+
+/* Each barrier of the kinds that no compiler makes is claimed: so a comment says which accesses
+ * it orders, and its loss fails the build. */
+static void check_claims(const struct image *im, const struct arch *arch,
+			 bool *claimed)
+{
+	const char *name;
+	json_t *value;
+	size_t n;
+
+	json_object_foreach (arch->sync, name, value) {
+		const struct insn *in =
+			function_insns(im, arch, "sync", name, &n);
+
+		for (size_t i = 0; i < n; i++)
+			if (matches(&in[i], json_string_value(value)))
+				claimed[in - im->insns + i] = true;
+	}
+	for (size_t i = 1; i + 1 < im->nr_insns; i++) {
+		const struct insn *in = &im->insns[i];
+		const struct symbol *s = image_symbol_at(im, in->addr);
+		bool barrier = false;
+
+		for (const char *const *p = arch->barriers; p && *p; p++)
+			barrier |= matches(in, *p);
+		if (!barrier || claimed[i] ||
+		    beside(in - 1, in, arch->behind, true) ||
+		    beside(in, in + 1, arch->before, false))
+			continue;
+		fprintf(stderr,
+			"patchpath: %s: nothing claims the \"%s%s%s\" at "
+			"0x%" PRIx64 " (%s: fences)\n",
+			s ? s->name : "?", in->mnemonic,
+			*in->operands ? " " : "", in->operands, in->addr,
+			arch->file);
+		errors++;
+	}
+}
+
+/* Of a kind of instruction, what must stand behind or before each one. */
+static void check_beside(const struct image *im, const struct arch *arch,
+			 json_t *neighbours, const char *key, int step)
 {
 	const char *pattern;
 	json_t *value;
 
-	json_object_foreach (arch->behind, pattern, value) {
-		const char *next = json_string_value(value);
+	json_object_foreach (neighbours, pattern, value) {
+		const char *wanted = json_string_value(value);
 
-		for (size_t i = 0; i + 1 < im->nr_insns; i++) {
+		for (size_t i = 1; i + 1 < im->nr_insns; i++) {
 			const struct insn *in = &im->insns[i];
 			const struct symbol *s;
 
-			if (!matches(in, pattern) || matches(in + 1, next))
+			if (!matches(in, pattern) || matches(in + step, wanted))
 				continue;
 			s = image_symbol_at(im, in->addr);
 			fprintf(stderr,
-				"patchpath: %s: behind the \"%s\" at 0x%" PRIx64
-				" stands no \"%s\" (%s: behind)\n",
-				s ? s->name : "?", in->mnemonic, in->addr, next,
-				arch->file);
+				"patchpath: %s: %s the \"%s\" at 0x%" PRIx64
+				" stands no \"%s\" (%s: %s)\n",
+				s ? s->name : "?", key, in->mnemonic, in->addr,
+				wanted, arch->file, key);
 			errors++;
 		}
 	}
@@ -237,6 +325,7 @@ int main(int argc, char **argv)
 {
 	const struct arch *arch;
 	struct image im;
+	bool *claimed;
 
 	if (argc != 8 || strcmp(argv[1], "--arch") ||
 	    strcmp(argv[3], "--sites") || strcmp(argv[5], "--objdump"))
@@ -245,8 +334,14 @@ int main(int argc, char **argv)
 	arch = arch_find(argv[2]);
 	image_open(&im, argv[7], arch, argv[6]);
 	check_path(&im, arch, format_find(arch, argv[4]));
-	check_list(&im, arch, arch->sync, "sync", true);
-	check_list(&im, arch, arch->fences, "fences", false);
-	check_behind(&im, arch);
+	claimed = calloc(im.nr_insns + 1, sizeof(*claimed));
+	if (!claimed)
+		errx(1, "out of memory");
+	check_sync(&im, arch);
+	check_fences(&im, arch, claimed);
+	check_beside(&im, arch, arch->behind, "behind", 1);
+	check_beside(&im, arch, arch->before, "before", -1);
+	check_claims(&im, arch, claimed);
+	free(claimed);
 	return errors != 0;
 }

@@ -12,14 +12,17 @@
 /* The kind of a field of a JSON object, and where in a struct it goes. */
 struct field {
 	const char *name;
-	enum { TEXT, LIST, TEXTS, NUMBER, FLAG } type;
+	enum { TEXT, LIST, TEXTS, CLAIMS, NUMBER, FLAG } type;
 	bool required;
 	size_t at;
 	int otherwise; /* the number where the field is missing */
 };
 
-static const char *const type_names[] = { "a string", "a list of strings",
-					  "an object of strings", "a number",
+static const char *const type_names[] = { "a string",
+					  "a list of strings",
+					  "an object of strings",
+					  "an object of objects of strings",
+					  "a number",
 					  "true or false" };
 
 #define FIELD(s, type, required, name)                                         \
@@ -40,8 +43,10 @@ static const struct field code_fields[] = {
 	FIELD(arch, TEXT, false, far_first),
 	FIELD(arch, TEXT, false, return_operand),
 	FIELD(arch, TEXTS, true, sync),
-	FIELD(arch, TEXTS, false, fences),
+	FIELD(arch, CLAIMS, false, fences),
+	FIELD(arch, LIST, false, barriers),
 	FIELD(arch, TEXTS, false, behind),
+	FIELD(arch, TEXTS, false, before),
 	FIELD(arch, NUMBER, false, call_field),
 	FIELD(arch, FLAG, false, relaxes),
 	FIELD(arch, FLAG, false, delay_slots),
@@ -117,6 +122,18 @@ static bool is_texts(json_t *value)
 	return json_is_object(value);
 }
 
+static bool is_claims(json_t *value)
+{
+	const char *name;
+	json_t *texts;
+
+	json_object_foreach (value, name, texts) {
+		if (!is_texts(texts))
+			return false;
+	}
+	return json_is_object(value);
+}
+
 static bool has_type(json_t *value, const struct field *f)
 {
 	switch (f->type) {
@@ -126,6 +143,8 @@ static bool has_type(json_t *value, const struct field *f)
 		return is_list(value);
 	case TEXTS:
 		return is_texts(value);
+	case CLAIMS:
+		return is_claims(value);
 	case NUMBER:
 		return json_is_integer(value);
 	case FLAG:
@@ -145,6 +164,7 @@ static void take_field(const struct field *f, json_t *value, void *to)
 		*(const char ***)to = read_list(value);
 		break;
 	case TEXTS:
+	case CLAIMS:
 		*(json_t **)to = value;
 		break;
 	case NUMBER:

@@ -25,9 +25,12 @@ struct arch {
 	const char
 		*return_operand; /* of a jump through a register that returns */
 	/* By function, a pattern of instructions ("mnemonic operands"): one is executed
-	 * on every way through the function (sync), or stands in it (fences). */
+	 * on every way through the function (sync). Or by function and by such a pattern, how
+	 * many stand in it, and why (fences). */
 	json_t *sync, *fences;
-	json_t *behind; /* by such a pattern, the one of each next instruction */
+	const char **barriers; /* patterns of those that must be claimed */
+	/* By such a pattern, the one of each next, and of each previous instruction. */
+	json_t *behind, *before;
 	int call_field; /* bytes from a call to what its relocation changes */
 	const char *
 		*labels; /* bytes of a jump label as compiled, in hexadecimal */
