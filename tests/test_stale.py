@@ -69,6 +69,16 @@ def test_planted_mistake_is_named(arch, fault, rules):
                      r"  #\d+ CPU \d in stop_change\+0x[0-9a-f]+: ", done.stdout, re.M)
 
 
+@pytest.mark.parametrize("arch", [a for a in ARCHES if "line" in INFO[a]["fetch"]
+                                  and not INFO[a]["fetch"].get("broadcast")])
+def test_shared_caches(arch):
+    """The planted mistake is none where the CPUs share their caches: the writer synchronises."""
+    append = 'fault=sync_early run="test patch.toggle_under_load.stop; poweroff"'
+    done = [stale(arch, append, *rules) for rules in ((), ("--rules", "shared"))]
+    assert [d.returncode for d in done] == [1, 0], done
+    assert "; 0 kinds of hazard" in done[1].stdout
+
+
 def test_another_kernel_that_qemu_ends(arch):
     """QEMU's 0 is no kernel's word: a signal gives it, too. The other kernel is nopl."""
     machine = qemu.Machine(arch)

@@ -23,8 +23,8 @@
  * JSON line for each kind of finding, when it is first seen, and one for each total.
  * start: where a CPU begins when it comes from reset. It has fetched nothing before.
  * mode: `intel` is without the promise that AMD alone makes. `none` lets no CPU fetch
- * what another has stored, as a rendezvous does. All CPUs must be of one thread (-accel
- * tcg,thread=single, or -icount).
+ * what another has stored, as a rendezvous does. `shared`: the CPUs share their
+ * caches. All CPUs must be of one thread (-accel tcg,thread=single, or -icount).
  */
 #include "changes.h"
 #include "plugin.h"

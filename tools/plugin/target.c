@@ -52,6 +52,7 @@ void target_read(struct target *t, const char *path, const char *mode, bool big)
 	json_error_t error;
 	json_t *root = json_load_file(path, 0, &error);
 	json_t *fetch = json_object_get(root, "fetch");
+	bool shared = !strcmp(mode, "shared");
 	const char *breakpoint;
 
 	if (!json_is_object(fetch))
@@ -66,18 +67,21 @@ void target_read(struct target *t, const char *path, const char *mode, bool big)
 		     path);
 	t->has_only = compile(&t->only, fetch, "only", path);
 	t->words = json_is_true(json_object_get(fetch, "words"));
-	t->broadcast = json_is_true(json_object_get(fetch, "broadcast"));
+	t->broadcast =
+		shared || json_is_true(json_object_get(fetch, "broadcast"));
 	t->own_stores_seen =
 		json_is_true(json_object_get(fetch, "own_stores_seen"));
 	t->unit = json_integer_value(json_object_get(fetch, "unit"));
 	breakpoint = json_string_value(json_object_get(fetch, "breakpoint"));
 	t->breakpoint = breakpoint ? strtol(breakpoint, NULL, 16) : -1;
 	t->big = big;
-	if (*mode && strcmp(mode, "intel") && strcmp(mode, "none"))
-		errx(1, "stale: mode=%s is unknown: intel and none are known",
+	if (*mode && !shared && strcmp(mode, "intel") && strcmp(mode, "none"))
+		errx(1,
+		     "stale: mode=%s is unknown: intel, none and shared are "
+		     "known",
 		     mode);
 	/* Intel's rules differ from AMD's by the promise for a store alone. */
-	if (!strcmp(mode, "none") || (*mode && t->breakpoint >= 0))
+	if (!strcmp(mode, "none") || (*mode && !shared && t->breakpoint >= 0))
 		t->unit = 0;
 	if (!strcmp(mode, "none"))
 		t->breakpoint = -1;

@@ -39,9 +39,9 @@ struct target {
 
 /*
  * Read the rules of a file. mode: "" (the architecture's), "intel" (without the promise
- * that AMD alone makes) or "none" (no CPU may fetch bytes that another CPU has stored until it
- * has synchronised, as a rendezvous makes sure of). big: numbers are big-endian. Ends
- * QEMU when something is wrong.
+ * that AMD alone makes), "shared" (the CPUs are of one core, and share its caches) or "none" (no
+ * CPU may fetch bytes that another CPU has stored until it has synchronised, as a rendezvous makes
+ * sure of). big: numbers are big-endian. Ends QEMU when something is wrong.
  */
 void target_read(struct target *t, const char *path, const char *mode,
 		 bool big);

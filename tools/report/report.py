@@ -4,8 +4,9 @@
 
 It shows the results of earlier commands in build/: the lab of each port (ARCH/lab.json, of
 make lab), its verdict on Linux's patch code (linux.json, of make lab-linux), the figures
-(bench.json, of make bench), and the kernels there can be (features.json, of make features). It boots each port under -icount with function_graph on, and
-shows the boot's calls as a timeline and as a flame graph. The file needs no network.
+(bench.json, of make bench), and the kernels there can be (features.json, of make features).
+It boots each port under -icount with function_graph on, and shows the boot's calls as a
+timeline and as a flame graph. The file needs no network.
 
 Ends with 0, with 2 if something is not there: one line says which command makes it.
 """
