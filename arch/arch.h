@@ -84,6 +84,10 @@ static inline struct cpu *arch_this_cpu(void);
  * is right wherever the task is preempted. */
 static inline struct task *arch_current(void);
 
+/* inline: set this CPU's `current`, before its first arch_switch(): head.current, and where the
+ * CPU register is memory, that word too. */
+static inline void arch_set_current(struct task *t);
+
 /*
  * Set up traps on the calling CPU: vectors, and all else that a trap needs (descriptor
  * tables, the emergency stack head.trap_stack). Afterwards every fault on this CPU

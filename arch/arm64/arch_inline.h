@@ -45,6 +45,11 @@ static inline struct task *arch_current(void)
 	return t;
 }
 
+static inline void arch_set_current(struct task *t)
+{
+	((struct cpu_head *)arch_this_cpu())->current = t;
+}
+
 static inline irq_state_t arch_irq_save(void)
 {
 	unsigned long old;

@@ -89,6 +89,33 @@ KTEST(arch_current, "arch.current")
 	}
 }
 
+/* Opaque: the compiler may know that a task's current does not change. */
+static __attribute__((noipa)) struct task *read_current(void)
+{
+	return arch_current();
+}
+
+static void set_current_here(void *arg)
+{
+	struct ktest_run *t = arg;
+	irq_state_t state = arch_irq_save();
+	struct task *me = arch_current(), *other = arch_this_cpu()->idle;
+	struct task *seen, *stored;
+
+	arch_set_current(other);
+	seen = read_current();
+	stored = arch_this_cpu()->head.current;
+	arch_set_current(me);
+	arch_irq_restore(state);
+	KEXPECT(t, seen == other && stored == other);
+	KEXPECT(t, read_current() == me && me != other);
+}
+
+KTEST(arch_set_current, "arch.set_current")
+{
+	conform_on_each_cpu(set_current_here, t);
+}
+
 /* ---- interrupts on and off ---- */
 
 KTEST(arch_irqs_off, "arch.irqs_off")

@@ -34,6 +34,11 @@ static inline struct task *arch_current(void)
 	return task;
 }
 
+static inline void arch_set_current(struct task *t)
+{
+	((struct cpu_head *)arch_this_cpu())->current = t;
+}
+
 /* ehb: no interrupt comes at an instruction behind it. */
 static inline irq_state_t arch_irq_save(void)
 {

@@ -24,6 +24,11 @@ static inline struct task *arch_current(void)
 	return t;
 }
 
+static inline void arch_set_current(struct task *t)
+{
+	((struct cpu_head *)arch_this_cpu())->current = t;
+}
+
 /* For this port: point the calling CPU's GS at its struct. */
 static inline void set_this_cpu(struct cpu *cpu)
 {

@@ -128,7 +128,7 @@ void task_init_boot(void)
 	task_setup(&boot_task, "boot", PRIO_IDLE);
 	boot_task.on_cpu = true;
 	cpu->idle = &boot_task;
-	cpu->head.current = &boot_task;
+	arch_set_current(&boot_task);
 }
 
 /* Let t carry no more for the tracer than a fresh task: no taken return, no depth, no mark. */
