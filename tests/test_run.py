@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from conftest import ANY, ARCHES, FACTS, ROOT, built, program, qemu_of
 from gdbstub import Stub
-from lib import qemu, report, watchdog
+from lib import qemu, report, watchdog, witness
 from lib.guest import Guest
 from lib.qemu import Verdict
 from lib.qmp import Qmp
@@ -94,8 +94,8 @@ def test_status_counts():
 
 def test_no_status_of_qemus_own():
     """QEMU gives 0 and 1 by itself, and minus a signal's number."""
-    assert [qemu.kernel_status(status) for status in (33, 35, 253)] == [0, 1, 110]
-    assert all(qemu.kernel_status(status) is None for status in (*range(-64, 33), 34))
+    assert [witness.kernel_status(status) for status in (33, 35, 253)] == [0, 1, 110]
+    assert all(witness.kernel_status(status) is None for status in (*range(-64, 33), 34))
 
 
 def test_killed_is_timeout():

@@ -21,7 +21,6 @@
  */
 #include "lib/path.h"
 
-#include <fnmatch.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -117,15 +116,6 @@ static void check_path(const struct image *im, const struct arch *arch,
 
 /* ---- Synchronising instructions ------------------------------------------ */
 
-static bool matches(const struct insn *in, const char *pattern)
-{
-	char text[200];
-
-	snprintf(text, sizeof(text), "%s%s%s", in->mnemonic,
-		 *in->operands ? " " : "", in->operands);
-	return !fnmatch(pattern, text, 0);
-}
-
 /*
  * Can control get from instruction i of a function of n out of it, or to its end,
  * without an instruction that matches? A delay slot counts as executed with its jump.
@@ -140,16 +130,16 @@ static bool gets_past(const struct image *im, const struct arch *arch,
 		if (seen[i])
 			return false;
 		seen[i] = true;
-		if (matches(&in[i], pattern))
+		if (insn_matches(&in[i], pattern))
 			return false;
 		if (in[i].flow == FLOW_NEXT || in[i].flow == FLOW_CALL ||
 		    in[i].flow == FLOW_INDIRECT_CALL)
 			continue;
 		if (arch->delay_slots && i + 1 < n &&
-		    matches(&in[i + 1], pattern))
+		    insn_matches(&in[i + 1], pattern))
 			return false;
 		to = in[i].target;
-		if (in[i].flow == FLOW_STOP ||
+		if (in[i].flow == FLOW_STOP || in[i].flow == FLOW_MAY_RETURN ||
 		    in[i].flow == FLOW_INDIRECT_JUMP || to < first || to > last)
 			return true;
 		if (gets_past(im, arch, in, n,
@@ -223,7 +213,7 @@ static void check_fences(const struct image *im, const struct arch *arch,
 				function_insns(im, arch, "fences", name, &n);
 
 			for (size_t i = 0; i < n; i++)
-				if (matches(&in[i], pattern)) {
+				if (insn_matches(&in[i], pattern)) {
 					claimed[in - im->insns + i] = true;
 					found++;
 				}
@@ -249,8 +239,8 @@ static bool beside(const struct insn *in, const struct insn *next,
 	json_t *value;
 
 	json_object_foreach (neighbours, pattern, value) {
-		if (matches(cause, pattern) &&
-		    matches(effect, json_string_value(value)))
+		if (insn_matches(cause, pattern) &&
+		    insn_matches(effect, json_string_value(value)))
 			return true;
 	}
 	return false;
@@ -270,7 +260,7 @@ static void check_claims(const struct image *im, const struct arch *arch,
 			function_insns(im, arch, "sync", name, &n);
 
 		for (size_t i = 0; i < n; i++)
-			if (matches(&in[i], json_string_value(value)))
+			if (insn_matches(&in[i], json_string_value(value)))
 				claimed[in - im->insns + i] = true;
 	}
 	for (size_t i = 1; i + 1 < im->nr_insns; i++) {
@@ -279,7 +269,7 @@ static void check_claims(const struct image *im, const struct arch *arch,
 		bool barrier = false;
 
 		for (const char *const *p = arch->barriers; p && *p; p++)
-			barrier |= matches(in, *p);
+			barrier |= insn_matches(in, *p);
 		if (!barrier || claimed[i] ||
 		    beside(in - 1, in, arch->behind, true) ||
 		    beside(in, in + 1, arch->before, false))
@@ -308,7 +298,8 @@ static void check_beside(const struct image *im, const struct arch *arch,
 			const struct insn *in = &im->insns[i];
 			const struct symbol *s;
 
-			if (!matches(in, pattern) || matches(in + step, wanted))
+			if (!insn_matches(in, pattern) ||
+			    insn_matches(in + step, wanted))
 				continue;
 			s = image_symbol_at(im, in->addr);
 			fprintf(stderr,

@@ -42,6 +42,7 @@ static const struct field code_fields[] = {
 	FIELD(arch, TEXT, false, far_call),
 	FIELD(arch, TEXT, false, far_first),
 	FIELD(arch, TEXT, false, return_operand),
+	FIELD(arch, LIST, false, returns),
 	FIELD(arch, TEXTS, true, sync),
 	FIELD(arch, CLAIMS, false, fences),
 	FIELD(arch, LIST, false, barriers),
@@ -53,6 +54,7 @@ static const struct field code_fields[] = {
 	FIELD(arch, NUMBER, true, sp),
 	{ "link", NUMBER, false, offsetof(struct arch, link), -1 },
 	{ "alt", NUMBER, false, offsetof(struct arch, alt), -1 },
+	FIELD(arch, NUMBER, false, cfa),
 	FIELD(arch, NUMBER, false, cfi_machine),
 	{ NULL },
 };

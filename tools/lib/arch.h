@@ -24,6 +24,9 @@ struct arch {
 	const char *far_first; /* ... upper half this loads */
 	const char
 		*return_operand; /* of a jump through a register that returns */
+	/* Patterns of jumps and branches through a register that return ("mnemonic
+	 * operands"). A branch that does so is a conditional return. */
+	const char **returns;
 	/* By function, a pattern of instructions ("mnemonic operands"): one is executed
 	 * on every way through the function (sync). Or by function and by such a pattern, how
 	 * many stand in it, and why (fences). */
@@ -40,6 +43,7 @@ struct arch {
 	 * register that a call leaves its return address in, and of the one
 	 * that a site leaves another in. -1: none. */
 	int sp, link, alt;
+	int cfa;	 /* from a caller's stack pointer to the CFA */
 	int cfi_machine; /* e_machine for libdw, 0: the image's own */
 };
 

@@ -116,7 +116,7 @@ class Guest(fdspawn):
         if isinstance(error, pexpect.TIMEOUT):
             return f"waited for {self.timeout if timeout == -1 else timeout:g} s"
         status = self.process.wait(timeout=qemu.LAST_WAIT)
-        kernel = qemu.kernel_status(status)
+        kernel = self.witness.kernel_status(status)
         if kernel is not None:
             return f"the kernel ended with status {kernel}"
         return self.witness.ended(status, self.text_before().splitlines())[1]
@@ -145,4 +145,4 @@ class Guest(fdspawn):
         """Type poweroff, and return the kernel's exit status, or None if it gave none."""
         self.send("poweroff\r")
         self.expect_or_tell(pexpect.EOF, "end", 20)
-        return qemu.kernel_status(self.process.wait(timeout=20))
+        return self.witness.kernel_status(self.process.wait(timeout=20))

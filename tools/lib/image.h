@@ -26,10 +26,11 @@ struct symbol {
 
 /* Where an instruction may go next. */
 enum flow {
-	FLOW_NEXT,   /* only to the next one */
-	FLOW_BRANCH, /* to target, or to the next one */
-	FLOW_JUMP,   /* to target */
-	FLOW_CALL,   /* to target, and back */
+	FLOW_NEXT,	 /* only to the next one */
+	FLOW_BRANCH,	 /* to target, or to the next one */
+	FLOW_MAY_RETURN, /* or to the next one */
+	FLOW_JUMP,	 /* to target */
+	FLOW_CALL,	 /* to target, and back */
 	FLOW_INDIRECT_JUMP,
 	FLOW_INDIRECT_CALL,
 	FLOW_STOP, /* returns, traps, or waits for ever */
@@ -42,6 +43,10 @@ struct insn {
 	enum flow flow;
 	uint64_t target; /* of FLOW_BRANCH, FLOW_JUMP, FLOW_CALL */
 };
+
+/* Does "mnemonic operands" match the pattern (fnmatch)? */
+struct insn;
+bool insn_matches(const struct insn *in, const char *pattern);
 
 struct image {
 	const char *path;

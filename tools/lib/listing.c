@@ -3,6 +3,7 @@
 #define _GNU_SOURCE /* asprintf, getline */
 #include "image.h"
 
+#include <fnmatch.h>
 #include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,6 +77,37 @@ static enum kind kind_of(const struct arch *arch, const char *mnemonic)
 	return new->kind;
 }
 
+bool insn_matches(const struct insn *in, const char *pattern)
+{
+	char text[200];
+
+	snprintf(text, sizeof(text), "%s%s%s", in->mnemonic,
+		 *in->operands ? " " : "", in->operands);
+	return !fnmatch(pattern, text, 0);
+}
+
+static bool matches_any(const struct insn *in, const char *const *patterns)
+{
+	for (; *patterns; patterns++)
+		if (insn_matches(in, *patterns))
+			return true;
+	return false;
+}
+
+/* A jump or a branch through a register: it returns, or the port lists it with its operands as one
+ * that goes nowhere. */
+static bool classify_indirect(struct insn *in, const struct arch *arch,
+			      bool branch)
+{
+	if (matches_any(in, arch->returns))
+		in->flow = branch ? FLOW_MAY_RETURN : FLOW_STOP;
+	else if (matches_any(in, arch->plain))
+		in->flow = FLOW_NEXT;
+	else
+		return false;
+	return true;
+}
+
 /* Where the instruction goes. False: the port does not say. */
 static bool classify(struct insn *in, const struct arch *arch)
 {
@@ -93,14 +125,18 @@ static bool classify(struct insn *in, const struct arch *arch)
 		in->flow = target ? FLOW_CALL : FLOW_INDIRECT_CALL;
 		return true;
 	case KIND_JUMP:
+		if (!target && classify_indirect(in, arch, false))
+			return true;
 		in->flow = target ? FLOW_JUMP : FLOW_INDIRECT_JUMP;
 		if (arch->return_operand &&
 		    !strcmp(in->operands, arch->return_operand))
 			in->flow = FLOW_STOP;
 		return true;
 	case KIND_BRANCH:
+		if (!target)
+			return classify_indirect(in, arch, true);
 		in->flow = FLOW_BRANCH;
-		return target;
+		return true;
 	case KIND_PLAIN:
 		in->flow = FLOW_NEXT;
 		return true;
@@ -117,7 +153,9 @@ static void check_known(const struct image *im, const struct arch *arch,
 		errx(1,
 		     "%#llx (%s): %s: code: no list has the instruction "
 		     "\"%s %s\"; it goes into one of: calls jumps branches "
-		     "stops plain",
+		     "stops plain, and if it goes where a register says, with "
+		     "its "
+		     "operands into returns or plain",
 		     (unsigned long long)in->addr, image_name(im, in->addr),
 		     arch->file, in->mnemonic, in->operands);
 }

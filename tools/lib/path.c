@@ -135,6 +135,7 @@ static void visit_insn(struct search *g, size_t node, const struct insn *in)
 			(unsigned long long)in->addr, s->name);
 		break;
 	case FLOW_NEXT:
+	case FLOW_MAY_RETURN:
 	case FLOW_STOP:
 		break;
 	}

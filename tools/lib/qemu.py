@@ -137,12 +137,6 @@ class Machine:
         return "qemu_big" if big and "qemu_big" in self.info else "qemu"
 
 
-def kernel_status(status: int) -> int | None:
-    """The kernel's own status, from QEMU's: arch.h's power_status() backwards. None:
-    the kernel gave none."""
-    return (status - 33) // 2 if status >= 33 and status % 2 else None
-
-
 def replace_option(args: list[str], name: str, value: str) -> list[str]:
     """args with the option's value replaced, or with the option added."""
     if name in args:
@@ -313,7 +307,7 @@ def boot(machine: Machine, command: list[str], timeout: float | None = None,
     done = Boot(console, None, None, time.monotonic() - start, where, how == HANGS)
     if how == ENDED:
         done.qemu_status = process.returncode
-        done.status = kernel_status(process.returncode)
+        done.status = witness.kernel_status(process.returncode)
         if done.status is None:
             done.ran, done.why = witness.ended(process.returncode, console.lines)
     return done

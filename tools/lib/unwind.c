@@ -146,7 +146,7 @@ static const char *make_rule(Dwarf_Frame *frame, struct unwind_rule *r,
 	    op[0].atom != DW_OP_bregx || (int)op[0].number != port->sp)
 		return "its frame is not found from the stack pointer "
 		       "(alloca, a frame pointer?)";
-	r->cfa = (int)(int64_t)op[0].number2;
+	r->cfa = (int)(int64_t)op[0].number2 - port->cfa;
 	if (r->cfa != (int16_t)r->cfa)
 		return "its frame is larger than 32,767 bytes, and so than any "
 		       "task's stack";

@@ -45,6 +45,12 @@ def console_args() -> list[str]:
     return ["-chardev", stdio, "-serial", "chardev:console", "-mon", "chardev=console"]
 
 
+def kernel_status(status: int) -> int | None:
+    """The kernel's own status, from QEMU's: arch.h's power_status() backwards. None:
+    the kernel gave none."""
+    return (status - 33) // 2 if 33 <= status < 256 and status % 2 else None
+
+
 class Witness:
     """A monitor of one QEMU. It stands on two sockets that exist before QEMU does, with the
     first command in them, so that nothing is missed however soon QEMU ends."""
@@ -66,6 +72,14 @@ class Witness:
                 [*self.command, "-chardev", f"socket,id=witness,fd={fd}",
                  "-mon", "chardev=witness,mode=control"],
                 pass_fds=[fd], preexec_fn=end_with_parent, **options)
+
+    def kernel_status(self, status: int) -> int | None:
+        """The kernel's own, where QEMU has ended with `status`. A machine without a device that
+        takes it stops at an address that says it, and QEMU tells of such an end."""
+        told = [x["data"].get("info", {}) for x in self.qmp.drain()
+                if x.get("event") == "GUEST_PANICKED"]
+        stops = [x["psw-addr"] for x in told if x.get("reason") == "disabled-wait"]
+        return kernel_status(stops[0] if stops else status)
 
     def ended(self, status: int, lines: list[str]) -> tuple[bool, str]:
         """QEMU has ended with `status`, which is no kernel's, and `lines` stand on the console.
