@@ -9,8 +9,8 @@ struct trap_frame;
 
 /*
  * The port calls it for every fault. `what` names the fault ("page fault (write)"), and
- * addr is the address concerned, or 0. It kills an expendable task, and panics for any
- * other. If it returns, f has been mended, and the port resumes it.
+ * addr is the address concerned, or its page's, or 0. It kills an expendable task, and
+ * panics for any other. If it returns, f has been mended, and the port resumes it.
  */
 void trap_fault(struct trap_frame *f, const char *what, unsigned long addr);
 
