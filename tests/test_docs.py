@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import ARCHES, ROOT
+from conftest import ARCHES, NEWCOMERS, ROOT
 from image import INFO
 
 FILES = [Path(name) for name in subprocess.run(
@@ -15,7 +15,8 @@ FILES = [Path(name) for name in subprocess.run(
     capture_output=True).stdout.split()]
 SOURCES = [f for f in FILES if f.suffix in (".c", ".h", ".S", ".py", ".pml")]
 # A port's files have the same names in every port. The guide explains them.
-PORTS = {Path(top) / arch for top in ("arch", "boot") for arch in ARCHES}
+PORTS = {Path(top) / arch for top in ("arch", "boot")
+         for arch in ARCHES + NEWCOMERS}
 # Folders of a few lines each, which are explained together.
 PATCHERS = Path("tests/patchers")
 FOLDERS = sorted({f.parent for f in SOURCES
