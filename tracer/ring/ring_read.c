@@ -155,10 +155,14 @@ void ring_cursor_end(struct ring_cursor *c)
 }
 
 /* No site: its calls would be entries, which it would read next. Entries that trace_pipe has
- * consumed are passed over here, as the page's state tells. */
+ * consumed are passed over here, as the page's state tells.
+ *
+ * A ring that has been read through once holds no entry from before the call. So the cursor goes
+ * no further: two readers that wait for each other's pages would leave a mark each time, and read
+ * nothing but these marks for ever. */
 notrace bool ring_cursor_peek(struct ring_cursor *c)
 {
-	u32 state = 0, consumed = 0;
+	u32 state = 0, consumed = 0, refills = 0;
 	bool more = true;
 
 	if (c->after)
@@ -171,7 +175,8 @@ notrace bool ring_cursor_peek(struct ring_cursor *c)
 				return true;
 			}
 		lock_pages_of(c);
-		more = c->ring->pages && refill_cursor(c, &state);
+		more = c->ring->pages && refills++ <= c->ring->nr &&
+		       refill_cursor(c, &state);
 		unlock_pages_of(c);
 		consumed = RING_STATE_SLOTS(state);
 	} while (more);

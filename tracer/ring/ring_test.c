@@ -48,6 +48,53 @@ KTEST(ring_books, "ring.books_add_up")
 	trace_test_size(kb);
 }
 
+/* ---- Readers that make what they read ---------------------------------------- */
+
+struct seeker {
+	struct task *task;
+	bool opened, looks;
+	u32 found, ends;
+};
+
+static void seek_entry(void *arg)
+{
+	struct trace_iter *it = trace_iter_open(rings, 1, false);
+	struct seeker *s = arg;
+
+	WRITE_ONCE(s->opened, true);
+	while (!READ_ONCE(s->looks))
+		task_sleep(NSEC_PER_MSEC);
+	s->found += it && trace_iter_peek(it);
+	count_up(&s->ends);
+	trace_iter_close(it);
+}
+
+/* Of two readers on the ring's own CPU each waits for the other's mutex, and each of their switches
+ * leaves a mark in the ring. Each comes to its end all the same. */
+KTEST(ring_marks_alone, "ring.reading_ends")
+{
+	struct seeker s[2] = { 0 };
+
+	KEXPECT_EQ(t, trace_test_victim(), 0);
+	for (unsigned int i = 0; i < 2; i++) {
+		s[i].task =
+			task_create("seeker", PRIO_LOW, 1, seek_entry, &s[i]);
+		KASSERT(t, s[i].task);
+		KEXPECT(t, KWAIT(READ_ONCE(s[i].opened)));
+	}
+	mutex_lock(&ring_readers);
+	for (unsigned int i = 0; i < 2; i++) {
+		WRITE_ONCE(s[i].looks, true);
+		KEXPECT(t, KWAIT(!list_empty(&s[i].task->wait_link)));
+	}
+	mutex_unlock(&ring_readers);
+	KEXPECT(t, KWAIT(READ_ONCE(s[0].ends) && READ_ONCE(s[1].ends)));
+	trace_test_reset(); /* no marks, so that they end in any case */
+	for (unsigned int i = 0; i < 2; i++)
+		task_join(s[i].task);
+	KEXPECT_EQ(t, s[0].found + s[1].found, 0);
+}
+
 /* ---- Readers while all CPUs write ------------------------------------------- */
 
 struct reader {
