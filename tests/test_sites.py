@@ -258,6 +258,8 @@ def test_many_functions(arch, tmp_path):
     count, sites = 70_000, NOPS[arch]
     nops = ", ".join(f"0x{byte:02x}"
                      for byte in bytes.fromhex(INFO[arch]["sites"][sites]["nops"]))
+    section = INFO[arch]["sites"][sites].get("section")
+    record = f'.pushsection {section}, "a"\n.dc.a {{0}}\n.popsection\n' if section else ""
     source, elf = tmp_path / "many.S", tmp_path / "many.elf"
     table = tmp_path / "tables.S"
     source.write_text(
@@ -266,7 +268,7 @@ def test_many_functions(arch, tmp_path):
         "__stop_patch_roots:\n__start_patch_indirect: __stop_patch_indirect:\n"
         ".text\n_text:\n" + "".join(
             f"{name}: .cfi_startproc\n.byte {nops}\nret\n.cfi_endproc\n"
-            f".type {name}, @function\n.size {name}, . - {name}\n"
+            f".type {name}, @function\n.size {name}, . - {name}\n" + record.format(name)
             for name in [*map("f_{}".format, range(count)),
                          "trace_entry", "trace_stub", "trap_vectors"]) +
         "trampoline_end:\n_etext:\n")
