@@ -9,6 +9,26 @@
 
 /* clang-format off */
 
+/*
+ * lab_canary: values for so many registers and results, which differ in each byte but the last.
+ * The defaults are no addresses of 64-bit CPUs. lab_saved: a slot for each CPU's stack pointer.
+ */
+.macro lab_canaries count, first=0x5ab0c0de70000001, step=0x0101010100
+	.section .rodata
+	.balign	__SIZEOF_POINTER__
+lab_canary:
+	canary = 0
+	.rept	\count
+	.dc.a	\first + canary * \step
+	canary = canary + 1
+	.endr
+	.bss
+	.balign	__SIZEOF_POINTER__
+lab_saved:
+	.fill	8 * __SIZEOF_POINTER__
+	.text
+.endm
+
 /* site: the label that the table of sites has, where that is not name_site. */
 .macro victim_data name, site
 	.pushsection .rodata

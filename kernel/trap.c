@@ -8,6 +8,17 @@
 #include <kernel/image/unwind.h>
 #include <kernel/trap.h>
 
+void trap_print_registers(const char *const *names, const unsigned long *reg,
+			  unsigned int nr)
+{
+	const int digits = 2 * sizeof(long);
+
+	for (; nr; nr -= 4, names += 4, reg += 4)
+		printk("%3s %0*lx %3s %0*lx %3s %0*lx %3s %0*lx\n", names[0],
+		       digits, reg[0], names[1], digits, reg[1], names[2],
+		       digits, reg[2], names[3], digits, reg[3]);
+}
+
 static void report_fault(const struct trap_frame *f, const char *what,
 			 unsigned long addr)
 {

@@ -14,4 +14,9 @@ struct trap_frame;
  */
 void trap_fault(struct trap_frame *f, const char *what, unsigned long addr);
 
+/* For arch_frame_print(): nr registers by their names with printk(), four on a line. nr: a multiple
+ * of four. */
+void trap_print_registers(const char *const *names, const unsigned long *reg,
+			  unsigned int nr);
+
 #endif

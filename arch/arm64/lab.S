@@ -13,21 +13,8 @@
 #define VICTIM_INSN nop
 #include <arch/lab_victim.h>
 
-	.section .rodata
-	.balign	8
-lab_canary:
-	canary = 0
-	.rept	31 + 9			/* one a register, and nine results */
-	.dword	0x5ab0c0de70000001 + canary * 0x0101010100
-	canary = canary + 1
-	.endr
+	lab_canaries 31+9	/* one a register, and nine results */
 
-	.bss
-	.balign	8
-lab_saved:
-	.fill	8 * 8
-
-	.text
 	/*
 	 * A victim loses its stack pointer and its return address on purpose, so
 	 * every stack walk ends in it.

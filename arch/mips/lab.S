@@ -16,21 +16,8 @@
 	.set noreorder
 	.set noat
 
-	.section .rodata
-	.balign	4
-lab_canary:
-	canary = 0
-	.rept	34				/* and two for results */
-	.word	0x5ab0c0d1 + canary * 0x01010100
-	canary = canary + 1
-	.endr
+	lab_canaries 34, 0x5ab0c0d1, 0x01010100	/* one a register, and two results */
 
-	.bss
-	.balign	4
-lab_saved:
-	.fill	8 * 4
-
-	.text
 	/*
 	 * A victim loses its stack pointer and its return address on purpose, so
 	 * every stack walk ends in it.

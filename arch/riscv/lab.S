@@ -15,21 +15,8 @@
 	.option	norelax
 	.option	norvc
 
-	.section .rodata
-	.balign	8
-lab_canary:
-	canary = 0
-	.rept	32 + 2			/* one a register, and two results */
-	.dword	0x5ab0c0de70000001 + canary * 0x0101010100
-	canary = canary + 1
-	.endr
+	lab_canaries 32+2	/* one a register, and two results */
 
-	.bss
-	.balign	8
-lab_saved:
-	.fill	8 * 8
-
-	.text
 	/*
 	 * A victim loses its stack pointer and its return address on purpose, so
 	 * every stack walk ends in it.

@@ -87,14 +87,7 @@ const char *const arch_register_names[] = {
 
 void arch_frame_print(const struct trap_frame *f)
 {
-	const char *const *names = arch_register_names;
-	unsigned int i;
-
-	for (i = 0; i < 32; i += 4)
-		printk("%3s %016lx %3s %016lx %3s %016lx %3s %016lx\n",
-		       names[i], f->reg[i], names[i + 1], f->reg[i + 1],
-		       names[i + 2], f->reg[i + 2], names[i + 3],
-		       f->reg[i + 3]);
+	trap_print_registers(arch_register_names, f->reg, 32);
 	printk("sstatus %lx scause %lx stval %lx\n", f->status, f->cause,
 	       f->tval);
 }

@@ -12,21 +12,8 @@
 #define VICTIM_INSN nop	0
 #include <arch/lab_victim.h>
 
-	.section .rodata
-	.balign	8
-lab_canary:
-	canary = 0
-	.rept	15 + 2			/* one a register, and two results */
-	.quad	0x5ab0c0de70000001 + canary * 0x0101010100
-	canary = canary + 1
-	.endr
+	lab_canaries 15+2	/* one a register, and two results */
 
-	.bss
-	.balign	8
-lab_saved:
-	.fill	8 * 8
-
-	.text
 	/*
 	 * A victim loses its stack pointer and its return address on purpose, so
 	 * every stack walk ends in it.
