@@ -174,13 +174,19 @@ static int cmd_seams(struct sink *out, int argc, char **argv)
 		s.pair = argv[1];
 	if (argc > 2)
 		s.moment = argv[2];
-	if (argc > 5 &&
-	    (parse_u64(argv[3], &s.from) || parse_u64(argv[4], &s.part) ||
-	     parse_u64(argv[5], &s.parts) || !s.parts))
-		return shell_error(-EINVAL, "seams", "FROM PART PARTS");
-	for (int i = 6; i < argc && nr < 2 * RANGES; i++) {
+	if (argc > 3 && (argc < 6 || parse_u64(argv[3], &s.from) ||
+			 parse_u64(argv[4], &s.part) ||
+			 parse_u64(argv[5], &s.parts) || s.part >= s.parts))
+		return shell_error(
+			-EINVAL, "seams",
+			"FROM PART PARTS: numbers, PART less than PARTS");
+	if (argc > 6 && (argc % 2 || argc > 6 + 2 * (int)RANGES))
+		return shell_error(-EINVAL, "seams", "LO HI: at most %u pairs",
+				   RANGES);
+	for (int i = 6; i < argc; i++) {
 		if (parse_in_base(argv[i], 16, &value))
-			return shell_error(-EINVAL, "seams", "LO HI");
+			return shell_error(-EINVAL, "seams",
+					   "LO HI: hexadecimal");
 		ranges[nr++] = (unsigned long)_text + value;
 	}
 	now.number = now.run = now.wrong = 0;
