@@ -264,6 +264,10 @@ static inline unsigned long arch_frame_boundary(const struct trap_frame *f);
 /* Print all registers of a frame with printk(), several on a line. */
 void arch_frame_print(const struct trap_frame *f);
 
+/* constant: the address of a page fault is a multiple of so many bytes: 1, or PAGE_SIZE where the
+ * CPU tells the page alone. */
+extern const unsigned int arch_fault_unit;
+
 /*
  * inline: the registers that a stack walk begins with (kernel/image/unwind.h).
  * arch_frame_regs(): all of them, of the code that a trap has interrupted.

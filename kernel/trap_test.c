@@ -185,9 +185,7 @@ KTEST(trap_expected, "trap.fault_is_written_down")
 	KASSERT(t, fault.what && symbol_at(fault.pc, &s));
 	KEXPECT(t, s.start == (unsigned long)trap_store_to ||
 			   s.start == (unsigned long)hold_then_store);
-	/* Some CPUs tell the page only. */
-	KEXPECT(t, fault.addr == UNMAPPED ||
-			   fault.addr == ALIGN_DOWN(UNMAPPED, PAGE_SIZE));
+	KEXPECT_EQ(t, fault.addr, ALIGN_DOWN(UNMAPPED, arch_fault_unit));
 	KEXPECT(t, fault.sp);
 	fault = (struct task_fault){ .fix = mend_frame };
 	KEXPECT_EQ(t, fault_expected(t, &fault), 7);

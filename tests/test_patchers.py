@@ -47,7 +47,8 @@ REASONS = [
     ("unsynced", r"on\(\) synchronises no CPU behind its last store"),
     ("nothing", r"on\(\) stores nothing"),
     ("refusing", r"on\(\) returns -22"),
-    ("wild", r"on\(\) dies: .+ \((?:write|store)\) at wild_on\+"),
+    ("wild", r"on\(\) dies: (page fault \(write\)|access to an unmapped address \(store\)) "
+             r"at wild_on\+"),
     ("masked", r"on\(\) stores with interrupts off, outside patcher_hold_all\(\)"),
     ("lacking", r"has no on\(\)"),
     ("useless", r"does not work at rest: on"),

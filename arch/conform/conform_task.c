@@ -108,6 +108,26 @@ static void disturb_keepers(void *arg)
 		task_sleep(ktest_random(&seed) % (40 * NSEC_PER_USEC));
 }
 
+#define UNMAPPED 24ul
+
+static void store_to_unmapped(void *arg)
+{
+	(void)arg;
+	*(volatile u32 *)UNMAPPED = 0;
+}
+
+KTEST(arch_fault_unit, "arch.fault_unit")
+{
+	struct task_fault fault = { 0 };
+	struct task *v =
+		task_create_watched("victim", store_to_unmapped, &fault);
+
+	KASSERT(t, v);
+	KEXPECT_EQ(t, task_join(v), -EFAULT);
+	KEXPECT(t, arch_fault_unit == 1 || arch_fault_unit == PAGE_SIZE);
+	KEXPECT_EQ(t, fault.addr, ALIGN_DOWN(UNMAPPED, arch_fault_unit));
+}
+
 /*
  * Interrupts and preemptions keep every register. Two tasks with different values, and
  * a third one that preempts them, share each CPU.

@@ -8,6 +8,8 @@
 #include <kernel/printk.h>
 #include <kernel/trap.h>
 
+const unsigned int arch_fault_unit = 1;
+
 enum { CODE_INTERRUPT = 0, CODE_BREAK = 9 };
 
 /* Cause.ExcCode, PRA table "Cause Register ExcCode Field". */

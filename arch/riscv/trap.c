@@ -8,6 +8,8 @@
 #include <kernel/sched/task.h>
 #include <kernel/trap.h>
 
+const unsigned int arch_fault_unit = 1;
+
 static_assert(TASK_STACK_SIZE == STACK_SIZE, "trap_entry's check");
 
 static char trap_stacks[MAX_CPUS][TRAP_STACK_SIZE] __attribute__((aligned(16)));

@@ -8,6 +8,8 @@
 #include <kernel/sched/task.h>
 #include <kernel/trap.h>
 
+const unsigned int arch_fault_unit = 1;
+
 const char arch_name[] = "x86_64";
 
 struct gate {
