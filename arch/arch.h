@@ -230,6 +230,14 @@ static inline void *arch_phys_to_virt(u64 pa);
  */
 int arch_guard_page(void *page, bool on);
 
+/*
+ * inline: this CPU, which comes, forgets all translations. Otherwise it could still
+ * use a page that arch_guard_page() made a guard before the CPU was in cpus_online.
+ * Nothing where arch_guard_page() reaches CPUs that are not online, too. Interrupts
+ * off, no site.
+ */
+static inline void arch_mmu_forget(void);
+
 /* ---- Tasks ------------------------------------------------------------- */
 
 /*

@@ -133,6 +133,70 @@ KTEST(arch_cpu_parked, "arch.cpu_parked")
 	KNEED_TWO(t);
 }
 
+/* A page, and the CPU that is to read it. */
+struct late_page {
+	const u32 *page;
+	unsigned int cpu;
+};
+
+static void read_late_page(void *arg)
+{
+	struct late_page *l = arg;
+
+	while (cpu_index() != READ_ONCE(l->cpu))
+		task_sleep(TICK_NS);
+	(void)READ_ONCE(*l->page);
+}
+
+/* Keep the CPU from arriving, and have it read a word until it surely has. */
+static bool keep_late(unsigned int c, const u32 *word)
+{
+	u64 usual = cpu_start_ns;
+	struct fault *late = &fault_cpu_join_late;
+	u32 before;
+	int err;
+
+	late->cpu = c;
+	late->read = word;
+	fault_plant(late, 1);
+	cpu_start_ns = 20 * NSEC_PER_MSEC;
+	err = cpu_up(c);
+	cpu_start_ns = usual;
+	if (err != -ETIMEDOUT || !KWAIT(READ_ONCE(late->times)))
+		return false;
+	WRITE_ONCE(late->read, NULL);
+	before = READ_ONCE(late->times);
+	return KWAIT(READ_ONCE(late->times) - before > 1);
+}
+
+/*
+ * A CPU that is late has used a page, which becomes a guard page before it arrives. Its task is
+ * made before the CPU comes: a new task's guard page would have the CPU forget this one, too.
+ */
+KTEST(arch_mmu_forget, "arch.mmu_forget")
+{
+	unsigned int c = ktest_last_cpu();
+	struct late_page l = { .cpu = MAX_CPUS };
+	struct task *reader;
+
+	KNEED_TWO(t);
+	l.page = page_alloc(0);
+	reader = task_create_expendable("reader", PRIO_NORMAL, ~0u,
+					read_late_page, &l);
+	KASSERT(t, l.page && reader && !cpu_down(c));
+	KEXPECT(t, keep_late(c, l.page));
+	KEXPECT_EQ(t, arch_guard_page((void *)l.page, true),
+		   arch_protects_text ? 0 : -ENOSYS);
+	fault_plant(&fault_cpu_join_late, 0);
+	KEXPECT_EQ(t, cpu_up(c), 0);
+	WRITE_ONCE(l.cpu, c);
+	task_set_affinity(reader, 1u << c);
+	KEXPECT_EQ(t, task_join(reader), arch_protects_text ? -EFAULT : 0);
+	if (arch_protects_text)
+		arch_guard_page((void *)l.page, false);
+	page_free((void *)l.page, 0);
+}
+
 /* ---- atomics for one CPU, and for several ---- */
 
 static u32 counter;

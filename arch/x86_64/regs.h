@@ -103,6 +103,14 @@ static inline unsigned long read_cr2(void)
 	return v;
 }
 
+static inline u64 read_cr3(void)
+{
+	u64 v;
+
+	asm volatile("movq %%cr3, %0" : "=r"(v));
+	return v;
+}
+
 static inline void write_cr3(u64 v)
 {
 	asm volatile("movq %0, %%cr3" : : "r"(v) : "memory");

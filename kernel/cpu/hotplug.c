@@ -23,7 +23,7 @@
  *
  * The turns are those of stop_cpus() and of cpu_call(). A CPU that has either turn
  * has a set of online CPUs that does not change, and all of them answer. A CPU that
- * was away has missed two things:
+ * was away has missed three things:
  *
  * - Text. It synchronises its fetch before it enters cpus_online, for the text that
  *   was written while no other CPU knew of it. It synchronises again after a full
@@ -32,6 +32,8 @@
  *   writer finds the CPU in cpus_online, or the CPU's second synchronisation comes
  *   after the stores. Up to there the CPU runs no function that has a site
  *   (tools/patchpath).
+ * - Guard pages, which other CPUs forget in a cpu_call(). It forgets all translations
+ *   once it may enter cpus_online: no call is under way then, and the next one finds it.
  * - The tracer's settings. A task that changes them also does so for the CPUs that
  *   are away, between cpus_read_lock() and cpus_read_unlock().
  *
@@ -134,6 +136,7 @@ notrace void cpu_join(void)
 	cpu->rq.switched_at = arch_clock();
 	cpu_set_state(c, CPU_READY);
 	wait_for_cpu_state(c, CPU_JOIN);
+	arch_mmu_forget();
 	__atomic_fetch_or(&cpus_online, 1u << c, __ATOMIC_SEQ_CST);
 	order_tell(ORDER_JOINED, c);
 	/* Pairs with the fence between stores to text and cpu_call(). */

@@ -12,10 +12,14 @@ REGISTRY(fault_ptr, faults);
 
 notrace bool fault_happens(struct fault *f)
 {
+	const u32 *read = READ_ONCE(f->read);
 	u32 from = READ_ONCE(f->from);
 
-	return from &&
-	       __atomic_add_fetch(&f->times, 1, __ATOMIC_RELAXED) >= from;
+	if (!from || __atomic_add_fetch(&f->times, 1, __ATOMIC_RELAXED) < from)
+		return false;
+	if (read)
+		(void)READ_ONCE(*read);
+	return true;
 }
 
 void fault_plant(struct fault *f, u32 from)

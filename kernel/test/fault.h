@@ -16,6 +16,8 @@ struct fault {
 	u32 from;	  /* the time from which on it happens. 0: never */
 	u32 times;	  /* that the place has been passed since, atomic */
 	u32 cpu; /* for a fault of one CPU: its index. A test sets it, else 0 */
+	const u32 *
+		read; /* a word that the place reads then. A test sets it, else NULL */
 };
 
 /* Define the fault `fault_IDENT`. Other files declare it by FAULT_DECLARE(). */
