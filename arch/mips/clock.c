@@ -223,7 +223,7 @@ static void compare_set(u32 ticks)
 		ticks = 2 * ticks + 16;
 	} while ((s32)(read_c0(C0_COUNT) - at) >= 0 &&
 		 !(boot_info.icount && (read_c0(C0_CAUSE) & IP_TIMER)));
-	ipi_again();
+	irqs_again();
 }
 
 static void timer_program(u64 deadline)
@@ -268,7 +268,7 @@ void clock_interrupt(void)
 	u64 *deadline = &timer_deadline[cpu_index()];
 
 	write_c0(C0_COMPARE, read_c0(C0_COMPARE) - 1);
-	ipi_again();
+	irqs_again();
 	if (arch_clock() >= *deadline) {
 		*deadline = NEVER;
 		irq_event(IRQ_TIMER); /* sets the next, as a rule */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Proves facts that the lab cannot enumerate: the clock carries into its high word, and the host
- * may stop the machine. */
+/* Proves facts that the lab cannot enumerate: the clock carries into its high word, the host may
+ * stop the machine, and the timer loses no interrupt. */
 #include <boot/boot_info.h>
 #include <kernel/cpu/cpu.h>
 #include <kernel/test/ktest.h>
@@ -97,4 +97,34 @@ KTEST(lab_carry, "arch_trace.trace_entry_ring.carry")
 	for (unsigned int i = 0; i < 10; i++)
 		KEXPECT(t, event_is_of_another_turn());
 	trace_test_reset();
+}
+
+/* ---- a device's interrupt while the timer is set ---- */
+
+#define UART_IER 1
+#define UART_IER_CAN_SEND 2 /* an interrupt at once */
+
+static bool i8259_pending(void)
+{
+	return read_c0(C0_CAUSE) & CAUSE_IP(2);
+}
+
+/* As if Cause had lost the bit: the GIC's input is taken back, and the i8259 still asks. */
+KTEST(timer_device, "arch.timer_set.device")
+{
+	irq_state_t state;
+
+	if (!boot_info.port.gic)
+		KSKIP(t, "only a GIC can take the i8259's interrupt back");
+	task_set_affinity(current_task(), 1);
+	state = arch_irq_save();
+	isa_out(UART + UART_IER, UART_IER_CAN_SEND);
+	KEXPECT(t, i8259_pending());
+	reg_write(boot_info.port.gic, GIC_WEDGE, GIC_I8259);
+	KEXPECT(t, !i8259_pending());
+	arch_timer_set(arch_clock());
+	KEXPECT(t, i8259_pending());
+	arch_console_irq_enable();
+	arch_irq_restore(state);
+	task_set_affinity(current_task(), ~0u);
 }

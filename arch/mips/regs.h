@@ -69,6 +69,7 @@
 #define GIC_COUNTER_LO 0x0010
 #define GIC_POLARITY(n) (0x0100 + (n) / 32 * 4) /* 1: high or rising */
 #define GIC_TRIGGER(n) (0x0180 + (n) / 32 * 4)	/* 1: edge */
+#define GIC_I8259 3 /* the i8259s' shared interrupt */
 #define GIC_WEDGE 0x0280
 #define GIC_WEDGE_SET 0x80000000
 #define GIC_SET_MASK(n) (0x0380 + (n) / 32 * 4)
