@@ -254,6 +254,67 @@ KTEST(options_fork_forgets, "options.fork_forgets")
 	trace_test_reset();
 }
 
+#define SLEEPERS 40
+#define ENDED 400
+
+static bool may_end;
+
+static void sleep_until_told(void *arg)
+{
+	while (arg && !READ_ONCE(may_end))
+		task_sleep(TICK_NS);
+}
+
+/* The text of the pids of ENDED tasks that have ended. */
+static char *pids_of_ended(void)
+{
+	char *text = kmalloc(12 * ENDED);
+	size_t len = 0;
+	struct task *task;
+
+	for (unsigned int i = 0; text && i < ENDED; i++) {
+		task = task_create("ended", PRIO_NORMAL, ~0u, sleep_until_told,
+				   NULL);
+		len += snprintf(text + len, 12, "%d ", task->pid);
+		task_join(task);
+	}
+	return text;
+}
+
+/*
+ * A list of tasks that have ended, all but the last: reading it walks over all tasks once or twice.
+ * A walk for each pid would be 400 walks over some 50 tasks.
+ */
+KTEST(options_fork_reads, "options.fork_read_time")
+{
+	struct task *sleeper[SLEEPERS];
+	char *text, last[12], want[16];
+	u64 before, taken;
+
+	if (!boot_info.icount)
+		KSKIP(t, "instructions are counted");
+	trace_test_reset();
+	KEXPECT_EQ(t, trace_test_put("options/function-fork", "1"), 0);
+	text = pids_of_ended();
+	WRITE_ONCE(may_end, false);
+	for (unsigned int i = 0; i < SLEEPERS; i++)
+		sleeper[i] = task_create("sleeper", PRIO_NORMAL, ~0u,
+					 sleep_until_told, text);
+	snprintf(last, sizeof(last), "%d", sleeper[0]->pid);
+	snprintf(want, sizeof(want), "%s\n", last);
+	KEXPECT_EQ(t, trace_test_put("set_ftrace_pid", text), 0);
+	KEXPECT_EQ(t, trace_test_add("set_ftrace_pid", last), 0);
+	before = arch_instructions();
+	KEXPECT(t, trace_test_says("set_ftrace_pid", want));
+	taken = arch_instructions() - before;
+	KEXPECT(t, taken < 200000);
+	WRITE_ONCE(may_end, true);
+	for (unsigned int i = 0; i < SLEEPERS; i++)
+		task_join(sleeper[i]);
+	kfree(text);
+	trace_test_reset();
+}
+
 KTEST(options_event_fork, "options.event_fork")
 {
 	KNEED_CLIENT(t, "events");

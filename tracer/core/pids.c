@@ -121,24 +121,34 @@ static void settle_pids(struct pids *list)
 
 /* ---- Options function-fork and event-fork ---------------------------------------- */
 
-/* Is the pid another one than *arg? Else *arg becomes -1. */
-static bool is_other(struct task *t, void *arg)
-{
-	s32 *pid = arg;
+/* The first place of a list from `from` on whose task lives, below `found`. */
+struct living_place {
+	const struct pids *list;
+	unsigned int from, found;
+};
 
-	if (t->pid != *pid)
-		return true;
-	*pid = -1;
-	return false;
+static bool note_place(struct task *t, void *arg)
+{
+	struct living_place *p = arg;
+	unsigned int i = pids_below(p->list, t->pid);
+
+	if (i >= p->from && i < p->found && p->list->pid[i] == t->pid)
+		p->found = i;
+	return true;
 }
 
-/* Has there been a task of that pid, and is there none now? */
-static bool has_ended(s32 pid)
+/* From place i on, the first pid of a task that has not ended. One walk over all tasks finds it: a
+ * walk for each pid that has ended would take ages where a user has listed many. */
+static unsigned int next_living(const struct pids *list, unsigned int i)
 {
-	s32 searched = pid;
+	/* Where the pids of tasks that are still to be made begin. */
+	unsigned int later = pids_below(list, task_last_pid() + 1);
+	struct living_place p = { list, i, later };
 
-	task_for_each(is_other, &searched);
-	return searched >= 0 && pid <= task_last_pid();
+	if (i >= later)
+		return i;
+	task_for_each(note_place, &p);
+	return p.found;
 }
 
 /* A copy of the list, in which each pid of a task that lives has its place, and others are -1. */
@@ -296,14 +306,15 @@ static int pids_write(struct ctl_handle *h, char *text)
 static int pids_read(struct ctl_handle *h, struct seq *s)
 {
 	const struct pids *list;
-	unsigned long i = h->pos++;
+	unsigned long i = h->pos;
 	int found;
 
 	list = *list_of(h);
 	/* With the option, a task that has ended is in no list. */
-	while (instance_option(instance_of(h), fork_option_of(h->file->data)) &&
-	       list && i < list->nr && has_ended(list->pid[i]))
-		i = h->pos++;
+	if (list &&
+	    instance_option(instance_of(h), fork_option_of(h->file->data)))
+		i = next_living(list, i);
+	h->pos = i + 1;
 	found = list ? i < list->nr :
 		       !i && fork_option_of(h->file->data) == OPT_FUNCTION_FORK;
 	if (found && list)
