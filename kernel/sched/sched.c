@@ -55,8 +55,14 @@ notrace void preempt_enable(void)
 	bool was_off = arch_irq_was_off(state);
 
 	preempt_count_down(&arch_this_cpu()->head, was_off);
-	if (arch_this_cpu()->head.preempt_count == PREEMPT_RESCHED && !was_off)
+	if (arch_this_cpu()->head.preempt_count == PREEMPT_RESCHED &&
+	    !was_off) {
+		/* They are off. But another task turns them off as well, and this one goes on:
+		 * the tracer irqsoff must see both. */
+		irq_disable();
 		sched_preempt();
+		irq_enable();
+	}
 	arch_irq_restore(state);
 }
 

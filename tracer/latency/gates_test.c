@@ -5,6 +5,7 @@
  */
 #include <tracer/testing.h>
 
+#include <boot/boot_info.h>
 #include <kernel/cpu/hotplug.h>
 #include <kernel/event/latency.h>
 #include <kernel/time.h>
@@ -98,6 +99,55 @@ KTEST(latency_freed, "latency.gates.free_buffer")
 	KEXPECT_EQ(t, trace_test_put("tracing_on", "1"), 0);
 	expect_whole(t, true);
 	trace_test_size(RING_DEFAULT_KB);
+	trace_test_reset();
+}
+
+/* ---- a switch in preempt_enable() ---- */
+
+#define NAPS 8
+#define NAP_NS (2 * NSEC_PER_MSEC)
+
+static void nap_often(void *arg)
+{
+	for (unsigned int i = 0; i < NAPS; i++)
+		task_sleep(NAP_NS);
+	WRITE_ONCE(*(bool *)arg, true);
+}
+
+static void spin_for(u64 ns)
+{
+	u64 end = arch_clock() + ns_to_clock_delta(ns);
+
+	while (arch_clock() < end)
+		;
+}
+
+/*
+ * A more urgent task wakes while this one may not be preempted, so that preempt_enable() switches.
+ * It sleeps again: its section, which began with task_sleep(), ends when this task goes on with
+ * interrupts on, in preempt_enable(). It must not last until the next interrupt.
+ */
+KTEST(latency_preempted, "latency.irqsoff.preempt_enable")
+{
+	bool ended = false;
+	struct task *urgent;
+
+	if (!boot_info.icount)
+		KSKIP(t, "a host that stops the machine makes long sections");
+	trace_test_reset();
+	KEXPECT_EQ(t, trace_test_put("options/function-trace", "0"), 0);
+	task_set_affinity(current_task(), 1);
+	KEXPECT_EQ(t, trace_test_put("current_tracer", "irqsoff"), 0);
+	urgent = task_create("urgent", PRIO_HIGH, 1, nap_often, &ended);
+	KEXPECT_EQ(t, trace_test_put("tracing_max_latency", "0"), 0);
+	while (!READ_ONCE(ended)) {
+		preempt_disable();
+		spin_for(NAP_NS / 10);
+		preempt_enable();
+	}
+	KEXPECT(t, latency_longest().ticks < ns_to_clock_delta(NAP_NS / 20));
+	task_join(urgent);
+	task_set_affinity(current_task(), ~0u);
 	trace_test_reset();
 }
 
