@@ -49,7 +49,7 @@ int arch_console_getc(void);
 
 /*
  * Let received bytes raise an interrupt. The port then calls irq_event(IRQ_CONSOLE)
- * (kernel/irq.h) until arch_console_getc() returns -1. A console that is polled
+ * (kernel/irq.h), once or more until arch_console_getc() returns -1. A console that is polled
  * would keep an idle CPU busy. Called once on the boot CPU, after arch_irq_init().
  */
 void arch_console_irq_enable(void);

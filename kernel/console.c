@@ -4,12 +4,14 @@
 
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
+#include <kernel/init.h>
 #include <kernel/panic.h>
 #include <kernel/printk.h>
 #include <kernel/lib/string.h>
 #include <kernel/sched/task.h>
 #include <kernel/time.h>
 #include <kernel/lock/wait.h>
+#include <kernel/test/fault.h>
 
 #define CTRL_C 3
 #define URGENT_NS (100 * NSEC_PER_MSEC)
@@ -19,6 +21,8 @@ static struct spinlock output_lock = SPINLOCK_INIT("console_output");
 /* under output_lock: the task that wrote the unfinished line of the cursor */
 static struct task *line_owner;
 
+#define INPUT_PIECE 32 /* bytes that are taken while interrupts are off */
+#define INPUT_GAP_NS (10 * NSEC_PER_USEC)
 #define INPUT_SIZE 4096 /* a power of two, a pasted script must fit */
 static struct spinlock input_lock = SPINLOCK_INIT("console_input");
 static struct wait_queue input_wait = WAIT_QUEUE_INIT(input_wait);
@@ -93,13 +97,40 @@ void console_write(const char *text, size_t len)
 	}
 }
 
-/* Bytes that find the buffer full are lost, as on any serial line. */
+static void take_rest(struct timer *t)
+{
+	(void)t;
+	console_interrupt();
+}
+
+static struct timer rest_timer;
+
+static void console_start(void)
+{
+	timer_setup(&rest_timer, take_rest);
+}
+INIT_HOOK(INIT_SITES, console_start);
+
+FAULT(console_flood, "a host sends Ctrl-C as fast as it is taken");
+
+static int next_byte(void)
+{
+	return fault_happens(&fault_console_flood) ? CTRL_C :
+						     arch_console_getc();
+}
+
+/*
+ * Bytes that find the buffer full are lost, as on any serial line. A host that pastes a text may
+ * send as fast as they are taken, so interrupts come between two pieces. The timer takes the rest,
+ * because the device may interrupt no more until all is taken.
+ */
 void console_interrupt(void)
 {
 	irq_state_t state = spin_lock(&input_lock);
+	unsigned int n = 0;
 	int c;
 
-	while ((c = arch_console_getc()) >= 0) {
+	for (; n < INPUT_PIECE && (c = next_byte()) >= 0; n++) {
 		if (c == CTRL_C)
 			interrupted = true;
 		if (input_head - input_tail < INPUT_SIZE)
@@ -107,6 +138,8 @@ void console_interrupt(void)
 	}
 	spin_unlock(&input_lock, state);
 	wake_all(&input_wait);
+	if (n == INPUT_PIECE)
+		timer_start(&rest_timer, INPUT_GAP_NS);
 }
 
 static int input_take(void)

@@ -4,10 +4,14 @@
 #include <arch/arch.h>
 #include <arch/conform/conform.h>
 #include <boot/boot_info.h>
+#include <kernel/console.h>
 #include <kernel/cpu/cpu.h>
 #include <kernel/sched/task.h>
+#include <kernel/test/fault.h>
 #include <kernel/test/ktest.h>
 #include <kernel/time.h>
+
+FAULT_DECLARE(console_flood);
 
 static void note_call_cpu(void *arg)
 {
@@ -46,6 +50,23 @@ KTEST(arch_console_irq_enable, "arch.console_irq_enable")
 	if (!events)
 		KSKIP(t, "nothing was typed yet; the tests of tests/ type");
 	KEXPECT(t, events < 100000); /* no storm of an unacknowledged one */
+}
+
+/* Bytes that come without end are taken in pieces, and by timers if the device is silent. */
+KTEST(arch_console_flood, "arch.console_irq_enable.flood")
+{
+	irq_state_t state;
+	u32 first;
+
+	fault_plant(&fault_console_flood, 1);
+	state = arch_irq_save();
+	console_interrupt();
+	first = READ_ONCE(fault_console_flood.times);
+	arch_irq_restore(state);
+	KEXPECT(t, first < 100);
+	KEXPECT(t, KWAIT(READ_ONCE(fault_console_flood.times) > 10 * first));
+	fault_plant(&fault_console_flood, 0);
+	console_clear_interrupt();
 }
 
 #define IDLE_US 10
