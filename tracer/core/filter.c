@@ -282,13 +282,42 @@ static char *find_line(char *lines, const char *word)
 	return *lines ? lines : NULL;
 }
 
+/* Each word looks for its line among those before it. The limit keeps that from taking the square
+ * of a megabyte, under trace_mutex. */
+#define MODULES_MAX 4096
+
+/* Add the word to the lines, which have room for it, or take it out. */
+static int change_modules(struct ctl_handle *h, const struct match *m,
+			  char *lines, const char *word)
+{
+	bool remove = *word == '!';
+	char *line = find_line(lines, word + remove);
+	size_t len, n = strlen(word) + 1;
+
+	if (remove && !line)
+		return ctl_error(h, -EINVAL, "'%.64s' is not in %s", word + 1,
+				 m->f->name);
+	if (line)
+		memmove(line, strchr(line, '\n') + 1,
+			strlen(strchr(line, '\n')));
+	len = strlen(lines);
+	if (!remove && len + n > MODULES_MAX)
+		return ctl_error(h, -E2BIG,
+				 "words with :mod: take %d bytes at most",
+				 MODULES_MAX);
+	if (!remove)
+		snprintf(lines + len, n + 1, "%s\n", word);
+	return 0;
+}
+
 /* The modules that f will have after this write: *lines, a copy, or NULL for none. */
 static int copy_modules(struct ctl_handle *h, const struct match *m, char *text,
 			const char *end, bool append, char **lines)
 {
 	const char *old = append && m->f->modules ? m->f->modules : "";
 	size_t size = strlen(old) + (end - text) + 2;
-	char *word, *line;
+	char *word;
+	int err = 0;
 
 	*lines = NULL;
 	if (!m->module_words && !*old)
@@ -297,29 +326,15 @@ static int copy_modules(struct ctl_handle *h, const struct match *m, char *text,
 	if (!*lines)
 		return ctl_error(h, -ENOMEM, "out of memory");
 	string_copy(*lines, old, size);
-	for (word = text; (word = next_filter_word(word, end));
-	     word += strlen(word)) {
-		if (!of_module(m, word))
-			continue;
-		line = find_line(*lines, word + (*word == '!'));
-		if (*word == '!' && !line) {
-			kfree(*lines);
-			*lines = NULL;
-			return ctl_error(h, -EINVAL, "'%.64s' is not in %s",
-					 word + 1, m->f->name);
-		}
-		if (line)
-			memmove(line, strchr(line, '\n') + 1,
-				strlen(strchr(line, '\n')));
-		if (*word != '!')
-			snprintf(*lines + strlen(*lines), size - strlen(*lines),
-				 "%s\n", word);
-	}
-	if (!**lines) {
+	for (word = text; !err && (word = next_filter_word(word, end));
+	     word += strlen(word))
+		if (of_module(m, word))
+			err = change_modules(h, m, *lines, word);
+	if (err || !**lines) {
 		kfree(*lines);
 		*lines = NULL;
 	}
-	return 0;
+	return err;
 }
 
 /* ---- Writing ---- */

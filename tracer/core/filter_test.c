@@ -105,6 +105,27 @@ KTEST(filter_errors, "filter.errors_change_nothing")
 	trace_test_reset();
 }
 
+/* Words of modules are looked for among all of their lines, so these have a limit. */
+KTEST(filter_many_modules, "filter.functions_of_many_modules")
+{
+	char *text = kmalloc(16 * 300), want[16];
+	size_t len = 0;
+
+	KASSERT(t, text);
+	for (unsigned int i = 0; i < 300; i++)
+		len += snprintf(text + len, 16, "f%04u:mod:some ", i);
+	trace_test_reset();
+	KEXPECT_EQ(t, trace_test_put("set_ftrace_notrace", "f:mod:any"), 0);
+	KEXPECT_EQ(t, trace_test_add("set_ftrace_notrace", text), -E2BIG);
+	KEXPECT(t, strstr(trace_test_error, "4096"));
+	trace_test_read("set_ftrace_notrace", want, sizeof(want), 1);
+	KEXPECT(t, !strcmp(want, "f:mod:any\n"));
+	text[15 * 200] = '\0';
+	KEXPECT_EQ(t, trace_test_add("set_ftrace_notrace", text), 0);
+	kfree(text);
+	trace_test_reset();
+}
+
 /* As Linux takes them before the module is loaded. Here none ever is. */
 KTEST(filter_modules, "filter.functions_of_modules")
 {
