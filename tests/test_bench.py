@@ -7,7 +7,7 @@ import subprocess
 
 from conftest import ROOT
 
-STRATEGIES = ["stop", "breakpoint", "word"]
+STRATEGIES = ["stop", "breakpoint", "word", "bypass"]
 STALLS = {f"{s}_longest_stall" for s in STRATEGIES}
 FIGURES = {"boot_conversion", "site_table", "jump_table", "disabled_site",
            "disabled_label", "sched_switch_event", "function_event",

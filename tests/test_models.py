@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """The Promela models: of the strategies (every interleaving of three CPUs, one of which
-comes or goes, and a preempted task), of the trace buffer (a writer, a reader, and memory
-that reorders stores), and of retiring a tracer's ops. All states are gone through, and
-nothing is wrong, and with a step or a fence of the protocol taken out, what it is for is
-seen to go wrong."""
+comes or goes, or of two for `bypass`, and a preempted task), of the trace buffer (a writer,
+a reader, and memory that reorders stores), and of retiring a tracer's ops. All states are
+gone through, and nothing is wrong, and with a step or a fence of the protocol taken out,
+what it is for is seen to go wrong."""
 
 import re
 import subprocess
@@ -24,7 +24,7 @@ WRONG = {
     "mixed": r"copy\[i\]==seq",  # a reader kept entries of another page
 }
 
-GOOD = [("stop", ""), ("breakpoint", ""), ("word", ""), ("word", "MISALIGNED"),
+GOOD = [("stop", ""), ("breakpoint", ""), ("word", ""), ("word", "MISALIGNED"), ("bypass", ""),
         ("stop", "LEAVES RUNS=1"), ("breakpoint", "LEAVES RUNS=1"), ("word", "LEAVES RUNS=1"),
         ("ring", ""), ("quiesce", "")]
 
@@ -57,6 +57,17 @@ BROKEN = [
     ("word", "LEAVES LEAVE_ANYTIME", "unsynced old stuck"),
     ("word", "LEAVES NO_GONE", "unsynced old"),
     ("word", "MISALIGNED NO_FALLBACK", "half"),
+    ("bypass", "NO_WAIT", "half old"),
+    ("bypass", "ONE_LOOK", "half old"),
+    ("bypass", "RUNNING_ONLY", "half old"),
+    ("bypass", "RESTING_ONLY", "half old"),
+    ("bypass", "EARLY_LOOK", "half old"),
+    ("bypass", "IN_PLACE", "half old"),
+    ("bypass", "NO_SYNC_BREAK", "half old"),
+    ("bypass", "NO_SYNC_TAIL", "half"),
+    ("bypass", "NO_SYNC_FIRST", "unsynced old unknown"),
+    ("bypass", "NO_FENCE", "half unsynced old unknown"),
+    ("bypass", "VECTOR_LATE", "unknown"),
     ("ring", "NO_SLOT_FENCE", "mixed"),
     ("ring", "NO_TAKE_FENCE", "mixed"),
     ("ring", "NO_RELEASE", "mixed"),
@@ -118,7 +129,7 @@ def test_every_switch_is_tried():
         text = path.read_text()
         tried = {s for _, switches, _ in BROKEN for s in switches.split()}
         asked = set(re.findall(r"(?:ifn?def |defined\()(\w+)", text))
-        assert asked - tried <= {"UNITS", "RUNS", "LEADER", "TURNS", "CALLS",
-                                 "carry_out"}, path
+        assert asked - tried <= {"UNITS", "RUNS", "LEADER", "TURNS", "CALLS", "CPUS",
+                                 "SEVERAL", "carry_out"}, path
         for listed in re.findall(r"^ \*\t([A-Z_, ]+?)\t", text, re.M):
             assert set(re.findall(r"[A-Z_]{3,}", listed)) <= tried, path

@@ -46,7 +46,7 @@ def nmis(g) -> list[int]:
     return [int(n) for n in re.findall(r"\d+", line)[1:]]
 
 
-@pytest.mark.parametrize("strategy", ["stop", "breakpoint", "word"])
+@pytest.mark.parametrize("strategy", ["stop", "breakpoint", "word", "bypass"])
 @WITH_NMI
 def test_storm(arch, guest, alone, tmp_path, strategy):
     """All sites go on and off under load, until each CPU has had 100 NMIs. Nothing is

@@ -10,17 +10,19 @@ import pytest
 from conftest import ANY, ARCHES, FACTS, ROOT, make
 from test_storm import off_for
 
-STRATEGIES = ["stop", "breakpoint", "word"]
+STRATEGIES = ["stop", "breakpoint", "word", "bypass"]
 CHECK = ROOT / "build" / "host" / "patchcheck"
 # patchcheck's words on each in-kernel test that breaks the code.
 SABOTAGE = {
     "order_sees_skipped_sync": {
         "stop": "a CPU was let go before it had synchronised",
         "breakpoint": "a site was written again before a CPU",
+        "bypass": "before the tasks inside it had been waited for",
         "word": "a batch was declared done before a CPU"},
     "order_sees_early_sync": {
         "stop": "a CPU was let go before it had synchronised",
         "breakpoint": "a batch was declared done before a CPU",
+        "bypass": "before the tasks inside it had been waited for",
         "word": "a batch was declared done before a CPU"},
     "order_sees_unsynced_cpu": dict.fromkeys(
         STRATEGIES, "a site ran on a CPU that had come online and not"),
@@ -28,6 +30,7 @@ SABOTAGE = {
 ONE_STRATEGY = {
     "order_sees_waiting_leader": "a CPU waited for another inside",
     "order_sees_missing_rendezvous": "an instruction was written in pieces",
+    "order_sees_missing_wait": "before the tasks inside it had been waited for",
 }
 
 
@@ -113,7 +116,7 @@ def test_sabotage_is_seen(machine, name, strategy, tmp_path):
 
 
 @pytest.mark.parametrize("name", ONE_STRATEGY)
-def test_sabotage_of_stop_is_seen(machine, name, tmp_path):
+def test_sabotage_of_one_is_seen(machine, name, tmp_path):
     ktest(machine, name)
     status, line = check(log_of(machine), tmp_path)
     assert status == 1 and ONE_STRATEGY[name] in line, line
@@ -173,7 +176,7 @@ def test_strategy_parameter(arch, guest):
         g = guest(arch, append="patch_strategy=word " + word["append"])
         assert "[word]" in g.run(f"cat {file}")
     g = guest(arch, smp=2, append="patch_strategy=magic", refused_parameters=True)
-    assert "it takes stop breakpoint word" in g.boot_text
+    assert "it takes stop breakpoint word bypass" in g.boot_text
 
 
 def test_off_and_bad_values(guest):

@@ -10,7 +10,7 @@ from guest import trace_stats
 
 TRACING = "/sys/kernel/tracing"
 CPUS = "/sys/devices/system/cpu"
-STRATEGIES = ["stop", "breakpoint", "word"]
+STRATEGIES = ["stop", "breakpoint", "word", "bypass"]
 
 
 def loops_of(report: str, kind: str) -> int:

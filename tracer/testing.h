@@ -59,8 +59,8 @@ extern const unsigned int trace_test_site_length;
 int trace_test_site(unsigned long (*fn)(unsigned long x));
 
 /*
- * A test that runs with every strategy: KTESTs NAME.stop, NAME.breakpoint and
- * NAME.word, skipped where this CPU refuses one.
+ * A test that runs with every strategy: KTESTs NAME.stop, NAME.breakpoint,
+ * NAME.word and NAME.bypass, skipped where this CPU refuses one.
  */
 #define PATCH_TEST(ident, test_name)                                           \
 	static void ident(struct ktest_run *t);                                \
@@ -75,6 +75,10 @@ int trace_test_site(unsigned long (*fn)(unsigned long x));
 	KTEST(ident##_word, test_name ".word")                                 \
 	{                                                                      \
 		trace_test_strategy(t, "word", ident);                         \
+	}                                                                      \
+	KTEST(ident##_bypass, test_name ".bypass")                             \
+	{                                                                      \
+		trace_test_strategy(t, "bypass", ident);                       \
 	}                                                                      \
 	static void ident(struct ktest_run *t)
 void trace_test_strategy(struct ktest_run *t, const char *name,

@@ -197,7 +197,7 @@ int trace_patch_error(struct ctl_handle *h, const struct patch_batch *b,
 {
 	char text[120];
 
-	if (err != -EIO)
+	if (err != -EIO && !b->left)
 		return ctl_error(h, err, "cannot hold the CPUs from here");
 	patch_explain(b, text, sizeof(text));
 	return ctl_error(h, err, "%s", text);

@@ -5,6 +5,7 @@
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
 #include <kernel/irq.h>
+#include <kernel/lib/string.h>
 #include <kernel/patch_path.h>
 #include <kernel/sched/task.h>
 #include <kernel/sched/task_list.h>
@@ -90,9 +91,11 @@ void trace_ops_give_back(void)
 
 /* One wait: its number, which tasks that were seen outside are marked with. */
 static struct {
-	const struct trace_ops *ops;
+	const struct trace_ops *ops; /* or NULL */
+	bool (*inside)(unsigned long pc);
 	u32 number;
-	u32 left; /* tasks that are not marked, of one round */
+	u32 left;		/* tasks that are not marked, of one round */
+	struct trace_left last; /* of them */
 } quiesce;
 static struct mutex quiesce_mutex = MUTEX_INIT(quiesce_mutex);
 
@@ -108,11 +111,11 @@ static bool is_outside(const struct task *t, const struct trap_frame *f)
 	u32 n = min(READ_ONCE(t->nr_returns), (u32)TASK_RETURNS);
 	struct unwind u;
 
-	for (u32 i = 0; i < n; i++)
+	for (u32 i = 0; quiesce.ops && i < n; i++)
 		if (t->returns[i].ops == quiesce.ops)
 			return false;
 	for (unwind_start(&u, f, t); unwind_next(&u);)
-		if (in_trampoline(u.regs.pc))
+		if (quiesce.inside(u.regs.pc))
 			return false;
 	return true;
 }
@@ -151,28 +154,58 @@ static bool look_at_task(struct task *t, void *arg)
 		t->quiesced = quiesce.number;
 	if (t->quiesced != quiesce.number)
 		task_inspect(t, look_at_rest, NULL);
-	quiesce.left += t->quiesced != quiesce.number;
+	if (t->quiesced == quiesce.number)
+		return true;
+	quiesce.left++;
+	quiesce.last.pid = t->pid;
+	memcpy(quiesce.last.name, t->name, sizeof(t->name));
 	return true;
+}
+
+/* Is a task left? */
+static bool look_round(void)
+{
+	quiesce.left = 0;
+	cpu_call(~0u, look_here, NULL);
+	/* With the turn, no CPU comes or goes. */
+	call_turn_take();
+	task_for_each(look_at_task, NULL);
+	call_turn_give();
+	return quiesce.left;
+}
+
+static bool wait_outside(u64 limit)
+{
+	u64 ns = NSEC_PER_MSEC / 8, start = time_ns();
+	bool left;
+
+	quiesce.number++;
+	while ((left = look_round()) && time_ns() - start < limit) {
+		task_sleep(ns);
+		ns = min(2 * ns, 4 * TICK_NS);
+	}
+	return !left;
 }
 
 void trace_quiesce(const struct trace_ops *ops)
 {
-	u64 ns = NSEC_PER_MSEC / 8;
-
 	mutex_lock(&quiesce_mutex);
 	quiesce.ops = ops;
-	quiesce.number++;
-	for (;;) {
-		quiesce.left = 0;
-		cpu_call(~0u, look_here, NULL);
-		/* With the turn, no CPU comes or goes. */
-		call_turn_take();
-		task_for_each(look_at_task, NULL);
-		call_turn_give();
-		if (!quiesce.left)
-			break;
-		task_sleep(ns);
-		ns = min(2 * ns, 4 * TICK_NS);
-	}
+	quiesce.inside = in_trampoline;
+	wait_outside(~0ull);
 	mutex_unlock(&quiesce_mutex);
+}
+
+int trace_quiesce_code(bool (*inside)(unsigned long pc), u64 ns,
+		       struct trace_left *left)
+{
+	bool done;
+
+	mutex_lock(&quiesce_mutex);
+	quiesce.ops = NULL;
+	quiesce.inside = inside;
+	done = wait_outside(ns);
+	*left = quiesce.last;
+	mutex_unlock(&quiesce_mutex);
+	return done ? 0 : -EBUSY;
 }

@@ -8,6 +8,7 @@
 #define TRACER_OPS_H
 
 #include <arch/arch_trace.h>
+#include <kernel/sched/task.h>
 
 /* The ops of live calls when nothing is recorded: return at once. */
 extern struct trace_ops trace_ops_off;
@@ -49,5 +50,18 @@ void trace_ops_give_back(void);
  * Context: a task that may sleep, interrupts on.
  */
 void trace_quiesce(const struct trace_ops *ops);
+
+/* A task that was waited for in vain. */
+struct trace_left {
+	int pid;
+	char name[TASK_NAME_LEN];
+};
+
+/*
+ * Wait likewise, at most ns, until every task has been seen with no pc of its stack inside(). 0.
+ * -EBUSY: *left is one that has not. It inspects tasks with interrupts off, so inside() is short.
+ */
+int trace_quiesce_code(bool (*inside)(unsigned long pc), u64 ns,
+		       struct trace_left *left);
 
 #endif

@@ -4,6 +4,7 @@
 #include <tracer/patch/patch_log.h>
 #include <tracer/base/instance.h>
 #include <tracer/patch/patch_break.h>
+#include <tracer/patch/patch_bypass.h>
 
 #include <kernel/lib/bits.h>
 #include <kernel/cpu/cpu.h>
@@ -225,7 +226,7 @@ static int strategy_param(const char *value)
 	strategy_wanted = value;
 	return 0;
 }
-KERNEL_PARAM(patch_strategy, "patch_strategy", "stop breakpoint word",
+KERNEL_PARAM(patch_strategy, "patch_strategy", "stop breakpoint word bypass",
 	     strategy_param);
 
 /* The strategies that a CPU refuses may depend on its NOP, which is chosen after parameters are
@@ -248,22 +249,30 @@ INIT_HOOK(INIT_TASK, strategy_boot);
 /* The lab's, whose instructions stand in no table. */
 bool (*patch_trap_hook)(struct trap_frame *f);
 
-/* Is pc a live instruction that may be switched? Then also *l. */
-static bool at_live(unsigned long pc, struct live *l)
+/* Is pc a live instruction that may be switched? Its set, then also *l, and its entry. */
+static const struct live_set *at_live(unsigned long pc, struct live *l,
+				      unsigned int *entry)
 {
 	unsigned int i = site_lower_bound(pc + 1);
 	int jump;
 
 	if (i-- && site_test(live_calls.patchable, i)) {
 		*l = live_of_site(site_address(i));
+		*entry = i;
 		if (l->at == pc)
-			return true;
+			return &live_calls;
 	}
 	jump = jump_find(pc);
 	if (jump < 0 || !site_test(live_jumps.patchable, jump))
-		return false;
+		return NULL;
 	*l = jump_live(jump);
-	return true;
+	*entry = jump;
+	return &live_jumps;
+}
+
+static bool is_break(u64 bytes)
+{
+	return patch_break_unit(bytes) == patch_break_unit(arch_break_insn);
 }
 
 /* A jump label would be text that changes on the path on which text changes. */
@@ -286,8 +295,10 @@ bool patch_trap(struct trap_frame *f)
 {
 	bool (*hook)(struct trap_frame * f) = READ_ONCE(patch_trap_hook);
 	unsigned long pc;
+	const struct live_set *set;
+	unsigned int entry;
 	struct live l;
-	bool on, known;
+	bool on;
 	u64 now = 0;
 
 	if (hook && hook(f))
@@ -295,16 +306,17 @@ bool patch_trap(struct trap_frame *f)
 	pc = arch_frame_pc(f);
 	if (pc < (unsigned long)_text || pc >= (unsigned long)_etext)
 		return false;
-	known = at_live(pc, &l);
-	if (known)
+	set = at_live(pc, &l, &entry);
+	if (set)
 		now = arch_live_read(l);
-	if (patch_break_find(pc, &l, &on)) {
+	if (patch_break_find(pc, &l, &on) ||
+	    (set && is_break(now) && patch_bypass_find(set, entry, &on))) {
 		arch_break_resume(f, l, on);
 		count_up(&stats.traps);
 		tell_trap(pc, on);
 		return true;
 	}
-	if (!known)
+	if (!set)
 		return false;
 	on = now == arch_live_bytes(l, true);
 	if (!on && now != arch_live_bytes(l, false))
@@ -321,6 +333,12 @@ int patch_explain(const struct patch_batch *b, char *buf, size_t size)
 	struct live l = live_of_entry(b->set, &b->set->table[b->bad_site]);
 	int digits = 2 * (int)live_length(l);
 
+	if (b->left)
+		return snprintf(
+			buf, size,
+			"task %d, %s, has stood in a site for a second; "
+			"nothing was changed",
+			b->left->pid, b->left->name);
 	return snprintf(buf, size,
 			"%pS: found %0*llx, expected %0*llx; "
 			"nothing was written",

@@ -7,6 +7,7 @@
 #ifndef TRACER_PATCH_H
 #define TRACER_PATCH_H
 
+#include <tracer/ops/ops.h>
 #include <tracer/sites/sites.h>
 
 struct trap_frame;
@@ -15,8 +16,12 @@ struct patch_batch {
 	const struct live_set *set;
 	unsigned int lo, hi; /* words of the bitmaps: [lo, hi) */
 	const u32 *changes;  /* bitmap: the sites that change, in these words */
-	unsigned int on, off;  /* sites that become on, and off */
-	u64 held_ns;	       /* longest time that a CPU was held */
+	unsigned int on, off; /* sites that become on, and off */
+	union {
+		u64 held_ns; /* longest time that a CPU was held */
+		/* Of strategy `bypass`, when patch_apply() returns -EBUSY: a task inside a site. */
+		const struct trace_left *left;
+	};
 	unsigned int fallback; /* sites that another strategy had to switch */
 	/* Filled when patch_apply() returns -EIO: */
 	unsigned int bad_site;
@@ -120,7 +125,7 @@ int patch_site(struct patch_batch *b, unsigned int site, bool on);
 int patch_apply_jumps(struct patch_batch *b, patch_want_fn *want,
 		      const void *arg);
 
-/* "name+0x0/0x20: found 0x.., expected 0x..", for an -EIO. */
+/* "name+0x0/0x20: found 0x.., expected 0x..", for an -EIO, or the task of an -EBUSY. */
 int patch_explain(const struct patch_batch *b, char *buf, size_t size);
 
 struct patch_stats {

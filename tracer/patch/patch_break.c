@@ -78,17 +78,6 @@ static void publish_breaks(u32 count)
 
 /* ---- Steps ------------------------------------------------------------------ */
 
-static always_inline void write_one(struct live l, bool on, long delta,
-				    enum patch_step step)
-{
-	if (step == PATCH_BREAK)
-		patch_break_write_unit(l.at + delta, arch_break_insn);
-	else if (step == PATCH_TAIL)
-		patch_break_write_tail(l, delta, arch_live_bytes(l, on));
-	else
-		patch_break_write_unit(l.at + delta, arch_live_bytes(l, on));
-}
-
 static always_inline void write_all(const struct patch_chunk *c,
 				    enum patch_step step, bool jumps)
 {
@@ -99,7 +88,7 @@ static always_inline void write_all(const struct patch_chunk *c,
 
 		if (!jumps)
 			l.target = LIVE_CALL;
-		write_one(l, c->site[i].entry & 1, delta, step);
+		patch_break_write(l, c->site[i].entry & 1, delta, step);
 		if (arch_sync_each_site)
 			arch_text_sync_site(l.at);
 	}

@@ -74,6 +74,18 @@ static_assert(arch_break_length == arch_live_length ||
 		      __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 	      "a tail's bytes are taken in little-endian order");
 
+/* What a step writes of one live instruction, which gets the state `on`. */
+static always_inline void patch_break_write(struct live l, bool on, long delta,
+					    enum patch_step step)
+{
+	if (step == PATCH_BREAK)
+		patch_break_write_unit(l.at + delta, arch_break_insn);
+	else if (step == PATCH_TAIL)
+		patch_break_write_tail(l, delta, arch_live_bytes(l, on));
+	else
+		patch_break_write_unit(l.at + delta, arch_live_bytes(l, on));
+}
+
 /* Put a live instruction in its place. The caller may add them in any order, but of one kind only.
  * There must be room. */
 static always_inline void patch_chunk_add(struct patch_chunk *c, struct live l,

@@ -3,17 +3,19 @@
 #include "patch_check.h"
 
 const char *const patch_log_words[LOG_WHATS] = {
-	[LOG_NONE] = "none", [LOG_ONLINE] = "online", [LOG_BATCH] = "batch",
-	[LOG_STEP] = "step", [LOG_STORE] = "store",   [LOG_SYNC] = "sync",
-	[LOG_DONE] = "done", [LOG_HELD] = "held",     [LOG_FREE] = "free",
-	[LOG_WAIT] = "wait", [LOG_WAITED] = "waited", [LOG_JOINED] = "joined",
-	[LOG_LEFT] = "left", [LOG_RUN] = "run",
+	[LOG_NONE] = "none",   [LOG_ONLINE] = "online", [LOG_BATCH] = "batch",
+	[LOG_STEP] = "step",   [LOG_STORE] = "store",	[LOG_SYNC] = "sync",
+	[LOG_DONE] = "done",   [LOG_HELD] = "held",	[LOG_FREE] = "free",
+	[LOG_WAIT] = "wait",   [LOG_WAITED] = "waited", [LOG_JOINED] = "joined",
+	[LOG_LEFT] = "left",   [LOG_RUN] = "run",	[LOG_BYPASS] = "bypass",
+	[LOG_CLEAR] = "clear",
 };
 
 const char *const patch_store_words[STORES] = {
 	[STORE_BREAK] = "break", [STORE_TAIL] = "tail",
 	[STORE_FIRST] = "first", [STORE_WORD] = "word",
 	[STORE_WHOLE] = "whole", [STORE_AGAIN] = "again",
+	[STORE_BACK] = "back",
 };
 
 const char *const patch_rule_words[RULES] = {
@@ -27,6 +29,8 @@ const char *const patch_rule_words[RULES] = {
 		      "not held",
 	[RULE_FREE] = "a CPU was let go before it had synchronised",
 	[RULE_WAIT] = "a CPU waited for another inside a rendezvous",
+	[RULE_INSIDE] = "an instruction was written before the tasks inside it "
+			"had been waited for",
 	[RULE_FORM] = "no such entry can be here",
 };
 
@@ -97,6 +101,8 @@ static void check_store(struct patch_check *c, const struct patch_log_entry *e)
 	if (kind == STORE_AGAIN)
 		return;
 	all_have(c, s->last, RULE_STORE);
+	if (c->waits && kind != STORE_BREAK && kind != STORE_BACK)
+		break_rule(c, RULE_INSIDE, e->cpu);
 	if (kind == STORE_WHOLE && running)
 		break_rule(c, RULE_HELD, lowest_cpu(running));
 	s->before = s->last;
@@ -127,8 +133,18 @@ static void check_batch(struct patch_check *c, bool begin)
 	if (!begin)
 		all_have(c, c->last_store, RULE_DONE);
 	c->in_batch = begin;
+	c->waits = false;
 	c->last_store = 0;
 	c->batches += begin;
+}
+
+static void check_wait(struct patch_check *c, unsigned int cpu, bool begin)
+{
+	if (!c->in_batch || c->waits == begin)
+		break_rule(c, RULE_FORM, cpu);
+	if (!begin)
+		all_have(c, c->last_store, RULE_INSIDE);
+	c->waits = begin;
 }
 
 static void check_hold(struct patch_check *c, unsigned int cpu, bool begin)
@@ -186,6 +202,10 @@ static void check_entry(struct patch_check *c, const struct patch_log_entry *e)
 	case LOG_JOINED:
 	case LOG_LEFT:
 		check_online(c, cpu, e->what == LOG_JOINED);
+		break;
+	case LOG_BYPASS:
+	case LOG_CLEAR:
+		check_wait(c, cpu, e->what == LOG_BYPASS);
 		break;
 	case LOG_STEP:
 	case LOG_WAITED:

@@ -28,6 +28,8 @@ enum patch_log_what {
 	LOG_JOINED, /* this CPU is online from now on */
 	LOG_LEFT,   /* this CPU is not online any more */
 	LOG_RUN,    /* the live instruction at offset a was executed as "on" */
+	LOG_BYPASS, /* the batch will wait for tasks inside its sites */
+	LOG_CLEAR,  /* none is inside any more */
 	LOG_WHATS,
 };
 
@@ -40,6 +42,7 @@ enum patch_store_kind {
 	STORE_WORD,  /* the whole instruction, by one store */
 	STORE_WHOLE, /* the whole, by any number of stores: all CPUs are held */
 	STORE_AGAIN, /* the same bytes once more, which changes nothing */
+	STORE_BACK, /* the old first unit, by one store: the batch is taken back */
 	STORES,
 };
 #define STORE_KIND(b) ((b)&15)
@@ -82,6 +85,10 @@ enum patch_rule {
 	RULE_FREE,
 	/* A CPU that is held, or that leads a rendezvous, waits for no CPU (H7). */
 	RULE_WAIT,
+	/* In a batch with LOG_BYPASS, LOG_CLEAR comes when no breakpoint is unsynchronised
+	 * on a CPU that was online then, and before the first store of a new
+	 * instruction's bytes (H37). */
+	RULE_INSIDE,
 	/* The entry is known, its CPU is online, a store is inside a batch, and a
 	 * batch is not inside another one. */
 	RULE_FORM,
@@ -103,6 +110,7 @@ struct patch_check {
 	uint32_t batches, runs, syncs;
 	uint32_t online, held; /* masks */
 	bool in_batch;
+	bool waits;	     /* LOG_CLEAR has yet to come */
 	uint32_t last_store; /* of the batch */
 	uint32_t synced[PATCH_CHECK_CPUS], joined[PATCH_CHECK_CPUS];
 	uint32_t broken; /* bit 1 << rule */

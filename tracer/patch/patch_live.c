@@ -64,6 +64,30 @@ void patch_step_end(enum patch_step step, void (*sync)(void *arg), void *arg)
 	tell_lab(step, true);
 }
 
+static void log_stores_of(const struct patch_batch *part,
+			  enum patch_store_kind kind,
+			  bool (*takes)(struct live l), bool on, bool back)
+{
+	const u32 *entry;
+	unsigned int w;
+	u32 diff;
+
+	patch_for_each (part, w, entry, diff, on) {
+		struct live l = live_of_entry(part->set, entry);
+
+		if (!takes || takes(l))
+			patch_log_store(l.at, kind, on != back);
+	}
+}
+
+void patch_log_stores(const struct patch_batch *part,
+		      enum patch_store_kind kind, bool (*takes)(struct live l),
+		      bool back)
+{
+	log_stores_of(part, kind, takes, true, back);
+	log_stores_of(part, kind, takes, false, back);
+}
+
 static always_inline void sync_sites_of_kind(const struct patch_batch *b,
 					     bool on, bool jumps)
 {

@@ -10,6 +10,7 @@
 #include <arch/arch_trace.h>
 #include <kernel/image/symbols.h>
 #include <tracer/patch/patch.h>
+#include <tracer/patch/patch_check.h>
 
 /* ---- Steps --------------------------------------------------------------- */
 
@@ -38,6 +39,33 @@ void patch_write_back(void);
 /* This CPU's part of a sync, of the sites of a struct patch_batch. No site. */
 void patch_sync_batch(void *batch);
 
+/*
+ * A batch in parts, in each of which a site changes: the next one behind *part, false if there is
+ * none. Of the bitmaps, 32 sites a word. One store a site: more than PATCH_CHUNK take as long as
+ * one step of those.
+ */
+#define PATCH_PART_WORDS 4
+static inline struct patch_batch patch_no_part(const struct patch_batch *b)
+{
+	return (struct patch_batch){ .set = b->set,
+				     .hi = b->lo,
+				     .changes = b->changes };
+}
+
+static inline bool patch_next_part(const struct patch_batch *b,
+				   struct patch_batch *part)
+{
+	u32 diff = 0;
+
+	while (!diff && part->hi < b->hi) {
+		part->lo = part->hi;
+		part->hi = min(part->lo + PATCH_PART_WORDS, b->hi);
+		for (unsigned int w = part->lo; w < part->hi; w++)
+			diff |= part->changes[w];
+	}
+	return diff;
+}
+
 /* For the event patch_sync: this CPU has synchronised. No site. */
 void patch_tell_sync(unsigned int sites);
 
@@ -45,6 +73,12 @@ void patch_tell_sync(unsigned int sites);
  * one did. */
 void patch_count_window(u64 ticks);
 u64 patch_longest_window(void);
+
+/* Log a store to each site of a part, or to those that takes() says. back: of the state that
+ * they had. */
+void patch_log_stores(const struct patch_batch *part,
+		      enum patch_store_kind kind, bool (*takes)(struct live l),
+		      bool back);
 
 /* For fault_sync_early (patch_log.h): all synchronise, but before the stores. */
 void patch_sync_early(void);

@@ -217,6 +217,8 @@ int patch_log_check(struct patch_check *c)
 FAULT(sync_skipped, "one CPU does not synchronise after a write");
 FAULT(sync_early, "all CPUs synchronise before the write instead of after it");
 FAULT(stop_waits, "the CPU that leads a rendezvous waits for another one");
+FAULT(bypass_loose, "`bypass` does not wait for tasks inside its sites");
+FAULT(bypass_wide, "`bypass` takes 256 bytes from each site for the site");
 FAULT(stop_loose, "a batch of `stop` is written with no CPU held");
 
 bool patch_fault_no_sync(void)

@@ -63,6 +63,8 @@ FAULT_DECLARE(sync_skipped); /* by the CPU fault_sync_skipped.cpu */
 FAULT_DECLARE(sync_early);
 FAULT_DECLARE(stop_waits);
 FAULT_DECLARE(stop_loose);
+FAULT_DECLARE(bypass_loose);
+FAULT_DECLARE(bypass_wide);
 
 /* Is this CPU to leave out its synchronisation? No site. */
 bool patch_fault_no_sync(void);

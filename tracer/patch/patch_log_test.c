@@ -3,8 +3,8 @@
  * Proves of the order log: each strategy keeps the rules of patch_check.h, with CPUs that run the
  * sites all the time and with one that goes and comes. The rules notice when the code is broken on
  * purpose: a CPU that does not synchronise, CPUs that do so too early, a leader of a rendezvous
- * that waits for another CPU, a rendezvous that holds no CPU, and a CPU that comes online as if
- * nothing had been written.
+ * that waits for another CPU, a rendezvous that holds no CPU, a bypass that waits for no task, and
+ * a CPU that comes online as if nothing had been written.
  */
 #include <tracer/testing.h>
 
@@ -117,6 +117,12 @@ static bool by_word(void)
 	       arch_live_word(live_of_site(site_address(site)));
 }
 
+/* A wait for tasks while a breakpoint may be missed. */
+static u32 unsynced_wait(void)
+{
+	return strcmp(patch_strategy_name(), "bypass") ? 0 : 1u << RULE_INSIDE;
+}
+
 /* The rules that a CPU breaks when it leaves out its synchronisation: patch_check.h. */
 static u32 unsynced_rules(void)
 {
@@ -125,7 +131,7 @@ static u32 unsynced_rules(void)
 		       1u << RULE_STORE;
 	/* One store in one piece may be run unsynchronised, a second not. */
 	return 1u << RULE_DONE | 1u << RULE_STORE |
-	       (by_word() ? 0 : 1u << RULE_RUN);
+	       (by_word() ? 0 : 1u << RULE_RUN) | unsynced_wait();
 }
 
 PATCH_TEST(order_skip, "patch.order_sees_skipped_sync")
@@ -155,7 +161,7 @@ PATCH_TEST(order_early, "patch.order_sees_early_sync")
 	flip_broken(t, &fault_sync_early);
 	end_logged(t, &c);
 	expect_broken(t, &c,
-		      1u << RULE_DONE |
+		      1u << RULE_DONE | unsynced_wait() |
 			      stop * (1u << RULE_FREE | 1u << RULE_RUN));
 }
 
@@ -171,6 +177,22 @@ KTEST(order_wait, "patch.order_sees_waiting_leader")
 	expect_broken(t, &c,
 		      strcmp(patch_strategy_name(), "stop") ? 0 :
 							      1u << RULE_WAIT);
+}
+
+static void bypass_loosely(struct ktest_run *t)
+{
+	struct patch_check c;
+
+	if (!begin_logged(t))
+		return;
+	flip_broken(t, &fault_bypass_loose);
+	end_logged(t, &c);
+	expect_broken(t, &c, 1u << RULE_INSIDE);
+}
+
+KTEST(order_bypass, "patch.order_sees_missing_wait")
+{
+	trace_test_strategy(t, "bypass", bypass_loosely);
 }
 
 static void stop_loosely(struct ktest_run *t)

@@ -14,15 +14,11 @@
 #include <tracer/patch/patch_log.h>
 #include <tracer/patch/patch_break.h>
 
-/* Of the bitmaps, 32 sites each. One store a site: more than PATCH_CHUNK take as
- * long as one step of those. */
-#define PART_WORDS 4
-
 /* The sites of a part that have to be left to breakpoints: bits as in the
  * bitmaps. */
 struct left {
 	unsigned int count;
-	u32 bits[PART_WORDS];
+	u32 bits[PATCH_PART_WORDS];
 };
 
 static void leave_for_fallback(struct left *left,
@@ -65,19 +61,9 @@ static void word_write(const struct patch_batch *part, struct left *left)
 }
 PATCH_ROOT(word_write);
 
-static void log_word_stores(const struct patch_batch *part,
-			    enum patch_store_kind kind, bool on)
+static bool is_word(struct live l)
 {
-	unsigned int w;
-	const u32 *entry;
-	u32 diff;
-
-	patch_for_each (part, w, entry, diff, on) {
-		struct live l = live_of_entry(part->set, entry);
-
-		if (arch_live_word(l))
-			patch_log_store(l.at, kind, on);
-	}
+	return arch_live_word(l);
 }
 
 static void word_store(const struct patch_batch *part,
@@ -88,10 +74,8 @@ static void word_store(const struct patch_batch *part,
 	*left = (struct left){ 0 };
 	word_write(part, left);
 	patch_count_window(arch_clock() - start);
-	if (READ_ONCE(patch_log_on)) {
-		log_word_stores(part, kind, true);
-		log_word_stores(part, kind, false);
-	}
+	if (READ_ONCE(patch_log_on))
+		patch_log_stores(part, kind, is_word, false);
 }
 
 static void add_left(const struct patch_batch *part, const struct left *left)
@@ -99,7 +83,7 @@ static void add_left(const struct patch_batch *part, const struct left *left)
 	const struct live_set *set = part->set;
 	unsigned int first = 32 * part->lo;
 
-	for (unsigned int i = 0; i < 32 * PART_WORDS; i++)
+	for (unsigned int i = 0; i < 32 * PATCH_PART_WORDS; i++)
 		if (left->bits[i / 32] >> i % 32 & 1)
 			patch_break_add(live_of_entry(set,
 						      &set->table[first + i]),
@@ -120,27 +104,12 @@ static unsigned int word_part(struct patch_batch *part)
 	return left.count;
 }
 
-static bool any_in(const struct patch_batch *part)
-{
-	u32 diff = 0;
-
-	for (unsigned int w = part->lo; w < part->hi; w++)
-		diff |= part->changes[w];
-	return diff;
-}
-
 static int word_carry_out(struct patch_batch *b)
 {
-	struct patch_batch part = { .set = b->set,
-				    .hi = b->lo,
-				    .changes = b->changes };
+	struct patch_batch part = patch_no_part(b);
 
-	while (part.hi < b->hi) {
-		part.lo = part.hi;
-		part.hi = min(part.lo + PART_WORDS, b->hi);
-		if (any_in(&part))
-			b->fallback += word_part(&part);
-	}
+	while (patch_next_part(b, &part))
+		b->fallback += word_part(&part);
 	patch_break_flush();
 	return 0;
 }

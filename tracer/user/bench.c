@@ -224,7 +224,9 @@ static void put_strategies(struct sink *out)
 		if (patch_strategy_set(s->name, &why))
 			continue;
 		put_strategy(out, s->name,
-			     strcmp(s->name, "breakpoint") ? 51 : 123);
+			     !strcmp(s->name, "bypass")	    ? 160 :
+			     !strcmp(s->name, "breakpoint") ? 123 :
+							      51);
 	}
 	patch_strategy_set(before, &why);
 }

@@ -264,6 +264,7 @@ static const char readme[] =
 "  buffer_percent      how full a buffer is when a reader of trace_pipe_raw\n"
 "                      that waits goes on; 0 is at the first event\n"
 "  patch_strategy      how sites are switched: stop breakpoint word\n"
+"                      bypass\n"
 "  patch_log           in which order text was written and CPUs synchronised\n"
 "  patch_log_check     whether that order is right\n"
 "  patch_probe         1 starts tasks that note how long they are kept from\n"

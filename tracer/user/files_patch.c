@@ -13,7 +13,7 @@
 
 /* ---- Strategy ---------------------------------------------------------------- */
 
-/* "[stop] breakpoint word", and a line for each that this CPU cannot use. */
+/* "[stop] breakpoint word bypass", and a line for each that this CPU cannot use. */
 static void patch_strategy_show(struct ctl_handle *h, struct seq *s)
 {
 	const char *now = patch_strategy_name(), *why;

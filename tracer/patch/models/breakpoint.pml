@@ -39,11 +39,13 @@
 bool vector;  /* says that the site's breakpoint is ours */
 byte pending; /* CPUs that have yet to synchronise */
 
+#ifndef SEVERAL
 inline take_ipi(me)
 {
 	sync(me);
 	pending--
 }
+#endif
 
 inline sync_all(step)
 {
@@ -64,7 +66,9 @@ inline sync_all(step)
 inline trap()
 {
 	assert(vector); /* ours */
-#ifdef TRAP_AS_OLD
+#if defined(SEVERAL)
+	did = now
+#elif defined(TRAP_AS_OLD)
 	did = (want == ON -> OFF : ON)
 #else
 	did = want

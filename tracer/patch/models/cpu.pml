@@ -11,14 +11,6 @@
  * Given: RUNS of the site by each CPU, take_ipi(me), trap(), and the patching: by a process of its
  * own, or by CPU LEADER in lead().
  */
-/* Where a task stands. */
-#define IDLE 0	 /* no task */
-#define FIXED 1	 /* before the site's fixed part */
-#define LIVE 2	 /* before its live instruction */
-#define BEHIND 3 /* after both */
-
-byte held; /* where the preempted task stands, or IDLE */
-
 /* One value out of the set that CPU me may fetch. */
 inline fetch(value, unit)
 {
@@ -29,6 +21,25 @@ inline fetch(value, unit)
 	fi
 }
 
+inline execute_tail()
+{
+	atomic {
+		fetch(tail, 1);
+		assert(tail == did) /* whole */
+	};
+	tail = 0
+}
+
+inline finish()
+{
+	atomic {
+		/* Once settled, each run acts as the new state says. */
+		assert(!settled || did == want); /* new */
+		did = 0;
+		pc = BEHIND
+	}
+}
+
 /*
  * The live instruction, unit by unit: others store in between. An interrupt
  * comes only at an instruction's end, so no sync() of this CPU can.
@@ -37,22 +48,23 @@ inline execute()
 {
 	atomic { fetch(did, 0) };
 	if
-	:: did == BREAK -> trap()
-	:: else ->
-#if UNITS > 1
-		atomic {
-			fetch(tail, 1);
-			assert(tail == did) /* whole */
-		};
-		tail = 0
+	:: did == BREAK ->
+		trap();
+#ifdef IN_PLACE
+		pc = INSIDE
+#else
+		finish()
 #endif
-	fi;
-	atomic {
-		/* Once settled, each run acts as the new state says. */
-		assert(!settled || did == want); /* new */
-		did = 0;
-		pc = BEHIND
-	}
+	:: else ->
+#ifdef SEVERAL
+		pc = INSIDE
+#else
+#if UNITS > 1
+		execute_tail();
+#endif
+		finish()
+#endif
+	fi
 }
 
 /*
@@ -134,10 +146,16 @@ proctype cpu(byte me)
 	:: atomic { pc == FIXED -> pc = LIVE; irqs_off = true }
 	:: atomic { pc == FIXED -> pc = LIVE }
 	:: pc == LIVE -> execute()
+#ifdef SEVERAL
+	:: pc == INSIDE ->
+		execute_tail();
+		finish()
+#endif
 	:: atomic { pc == BEHIND -> pc = IDLE; irqs_off = false }
 	:: atomic { pc != IDLE && !irqs_off && held == IDLE ->
-		held = pc; pc = IDLE }
-	:: atomic { pc == IDLE && held != IDLE -> pc = held; held = IDLE }
+		held = pc; pc = IDLE; keep(me) }
+	:: atomic { pc == IDLE && held != IDLE ->
+		pc = held; held = IDLE; take_over(me) }
 #ifdef LEAVES
 	:: atomic { me == LATE && late == LEAVE && pc == IDLE ->
 		ready = ready & ~(1 << me); late = GONE };
@@ -156,8 +174,11 @@ init {
 	machine_init();
 	atomic {
 		run cpu(0);
-		run cpu(1);
+		run cpu(1)
+#if CPUS > 2
+		;
 		run cpu(2)
+#endif
 #ifdef LEAVES
 		;
 		run let_out()

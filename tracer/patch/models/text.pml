@@ -7,12 +7,14 @@
  *
  * UNITS is given: how many stores it takes to write the live instruction.
  */
+#ifndef CPUS
 #define CPUS 3
 #define LATE 2 /* the CPU that comes online at any time. With LEAVES it goes before */
 #ifdef LEAVES
 #define AT_FIRST 7
 #else
 #define AT_FIRST 3
+#endif
 #endif
 
 /* Values of a unit of the live instruction, as members of a set. */
@@ -43,6 +45,38 @@ byte batches;		/* done: on, and off again, so that the second */
 
 byte others;		/* CPUs that were interrupted */
 byte u_, c_; /* loop counters, used inside d_step alone */
+
+/*
+ * Where a task stands. With SEVERAL each unit of the site is an instruction, and a task may be
+ * preempted between the two.
+ */
+#define IDLE 0	 /* no task */
+#define FIXED 1	 /* before the site's fixed part */
+#define LIVE 2	 /* before its live instruction */
+#define BEHIND 3 /* after both */
+#define INSIDE 4 /* before the second of several */
+
+byte held; /* where the preempted task stands, or IDLE */
+
+#ifdef SEVERAL
+byte held_did;		/* which form it has begun */
+bool held_seen = true;	/* outside, or there is none */
+bool seen[CPUS] = true; /* the task that the CPU runs, likewise */
+
+#define keep(me)                                                               \
+	held_did = did;                                                        \
+	did = 0;                                                               \
+	held_seen = seen[me];                                                  \
+	seen[me] = true
+#define take_over(me)                                                          \
+	did = held_did;                                                        \
+	held_did = 0;                                                          \
+	seen[me] = held_seen;                                                  \
+	held_seen = true
+#else
+#define keep(me) skip
+#define take_over(me) skip
+#endif
 
 inline store(unit, value)
 {
@@ -134,4 +168,3 @@ inline machine_init()
 		c_ = 0
 	}
 }
-
