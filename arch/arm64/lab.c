@@ -203,6 +203,38 @@ SCHEME(brk_retarget, BRK("brk"), ON, ON2, BREAK, SECOND, 0, AS_NEW,
 SCHEME(brk_nop, BRK("brk-nop"), ON, ON2, BREAK, SECOND, LAB_CALLS,
        "neither the old nor the new call; cure: brk", .resume = act_as_nop);
 
+/* ---- both words by a bypass ---- */
+
+/* As both words do. */
+static void act_as_pair(struct trap_frame *f, unsigned long site,
+			unsigned int form)
+{
+	f->reg[9] = f->reg[REG_LR];
+	act_as(f, site, form);
+}
+LAB_RESUME(act_as_pair);
+
+static void act_as_far(struct trap_frame *f, unsigned long site,
+		       unsigned int form)
+{
+	(void)form;
+	f->reg[REG_LR] = site + 8;
+	f->reg[16] = (unsigned long)lab_call;
+	arch_frame_set_pc(f, (unsigned long)lab_call);
+}
+LAB_RESUME(act_as_far);
+
+#define MOV_BL NOPS("mov+bl", "H2")
+
+BYPASS(nops_on, MOV_BL, OFF, ON, FIRST_SECOND, act_as_pair);
+BYPASS(nops_off, MOV_BL, ON, OFF, FIRST_SECOND, act_as_pair);
+BYPASS(far_nops_on, FAR_NOPS, OFF, ON, FIRST_SECOND, act_as_far);
+BYPASS(far_nops_off, FAR_NOPS, ON, OFF, FIRST_SECOND, act_as_far);
+NO_WAIT(nops, MOV_BL, OFF, ON, FIRST_SECOND, act_as_pair, LAB_REGS);
+NO_WAIT(far_nops, FAR_NOPS, OFF, ON, FIRST_SECOND, act_as_far, LAB_FAULT);
+IN_PLACE(nops, MOV_BL, OFF, ON, FIRST_SECOND, act_as_pair, LAB_REGS);
+IN_PLACE(far_nops, FAR_NOPS, OFF, ON, FIRST_SECOND, act_as_far, LAB_FAULT);
+
 /* ---- the port's own ---- */
 
 const struct lab_form *lab_own_form(bool on)

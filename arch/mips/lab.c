@@ -215,6 +215,39 @@ SCHEME(break_retarget, BREAKS("break"), ON, ON2, BREAK, FIRST, 0, AS_NEW,
 SCHEME(break_nop, BREAKS("break-nop"), ON, ON2, BREAK, FIRST, LAB_CALLS,
        "neither the old nor the new call; cure: break", .resume = act_as_nop);
 
+/* ---- both words by a bypass ---- */
+
+static void act_as_stub(struct trap_frame *f, unsigned long site,
+			unsigned int form)
+{
+	(void)form;
+	f->reg[REG_RA] = site + 8;
+	f->reg[REG_SP] -= 8;
+	f->epc = (u32)lab_count_stub;
+}
+LAB_RESUME(act_as_stub);
+
+static void act_as_long(struct trap_frame *f, unsigned long site,
+			unsigned int form)
+{
+	(void)form;
+	f->reg[REG_AT] = f->reg[REG_RA];
+	f->reg[REG_V1] = f->epc = (u32)lab_far_target();
+	f->reg[REG_RA] = site + 20;
+}
+LAB_RESUME(act_as_long);
+
+#define ADDIU JAL("jal/addiu", "seed 1", addiu)
+#define LONG_BOTH LONG("long both", long_both)
+
+BYPASS(addiu_on, ADDIU, OFF, ON, FIRST_SECOND, act_as_stub);
+BYPASS(addiu_off, ADDIU, ON, OFF, FIRST_SECOND, act_as_stub);
+BYPASS(both_on, LONG_BOTH, OFF, ON, FIRST_SECOND, act_as_long);
+BYPASS(both_off, LONG_BOTH, ON, OFF, FIRST_SECOND, act_as_long);
+NO_WAIT(addiu, ADDIU, OFF, ON, FIRST_SECOND, act_as_stub, LAB_SP);
+NO_WAIT(both, LONG_BOTH, ON, OFF, FIRST_SECOND, act_as_long, LAB_FAULT);
+IN_PLACE(addiu, ADDIU, OFF, ON, FIRST_SECOND, act_as_stub, LAB_SP);
+
 /* ---- the port's own ---- */
 
 const struct lab_form *lab_own_form(bool on)

@@ -286,6 +286,34 @@ SCHEME(ebreak_odd_off, EBREAK_ODD, ON, OFF, BREAK, UNITS, 0, AS_NEW,
        .resume = act_as);
 #endif
 
+/* ---- both words by a bypass ---- */
+
+/* As both words do. */
+static void act_as_far(struct trap_frame *f, unsigned long site,
+		       unsigned int form)
+{
+	(void)form;
+	f->reg[REG_RA] = site + 8;
+	arch_frame_set_pc(f, (unsigned long)lab_call);
+}
+LAB_RESUME(act_as_far);
+
+#define UNIT_REST(to) TWO_STORES(0, 2, 2, 6, to)
+#define NOPS TWO("auipc+jalr", "H2", lab_pair, nops)
+#define FAR_NOPS TWO("far both", "H2", lab_far, far_nops)
+
+BYPASS(nops_on, NOPS, OFF, ON, UNIT_REST, act_as);
+BYPASS(nops_off, NOPS, ON, OFF, UNIT_REST, act_as);
+BYPASS(far_nops_on, FAR_NOPS, OFF, ON, UNIT_REST, act_as_far);
+BYPASS(far_nops_off, FAR_NOPS, ON, OFF, UNIT_REST, act_as_far);
+BYPASS(retarget, RETARGET("retarget", "H2"), ON, ON2, UNIT_REST, act_as);
+NO_WAIT(nops, NOPS, OFF, ON, UNIT_REST, act_as, LAB_FAULT);
+NO_WAIT(far_nops, FAR_NOPS, OFF, ON, UNIT_REST, act_as_far, LAB_FAULT);
+NO_WAIT(retarget, RETARGET("retarget", "H2"), ON, ON2, UNIT_REST, act_as,
+	LAB_FAULT);
+IN_PLACE(nops, NOPS, OFF, ON, UNIT_REST, act_as, LAB_FAULT);
+IN_PLACE(far_nops, FAR_NOPS, OFF, ON, UNIT_REST, act_as_far, LAB_FAULT);
+
 /* ---- the port's own ---- */
 
 const struct lab_form *lab_own_form(bool on)

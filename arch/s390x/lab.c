@@ -135,6 +135,14 @@ SCHEME(brk_retarget, BRK("brk"), ON, ON2, BREAK, FIRST_REST, 0, AS_NEW,
 SCHEME(brk_nop, BRK("brk-nop"), ON, ON2, BREAK, FIRST_REST, LAB_CALLS,
        "neither the old nor the new call; cure: brk", .resume = act_as_nop);
 
+/* ---- three instructions by a bypass ---- */
+
+BYPASS(nopr_on, NOPR("nopr*3"), OFF, ON, FIRST_REST, act_as);
+BYPASS(nopr_off, NOPR("nopr*3"), ON, OFF, FIRST_REST, act_as);
+BYPASS(nopr_retarget, NOPR("nopr*3"), ON, ON2, FIRST_REST, act_as);
+NO_WAIT(nopr, NOPR("nopr*3"), OFF, ON, FIRST_REST, act_as, LAB_FAULT);
+IN_PLACE(nopr, NOPR("nopr*3"), OFF, ON, FIRST_REST, act_as, LAB_FAULT);
+
 /* ---- the port's own ---- */
 
 const struct lab_form *lab_own_form(bool on)

@@ -153,6 +153,21 @@ SCHEME(int3_retarget, INT3("int3"), ON, ON2, BREAK, UNIT_AND_TAIL, 0, AS_NEW,
 SCHEME(int3_nop, INT3("int3-nop"), ON, ON2, BREAK, UNIT_AND_TAIL, LAB_CALLS,
        "neither the old nor the new call; cure: int3", .resume = act_as_nop);
 
+/* ---- several instructions by a bypass ---- */
+
+#define NOPS FIVE("5x90", "seed 3", nops, "off", 1, 1, 1, 1, 1)
+#define SHORT2 FIVE("66x2", "seed 3", short2, "off", 3, 2)
+
+BYPASS(nops_on, NOPS, OFF, ON, UNIT_AND_TAIL, act_as);
+BYPASS(nops_off, NOPS, ON, OFF, UNIT_AND_TAIL, act_as);
+BYPASS(nops_retarget, NOPS, ON, ON2, UNIT_AND_TAIL, act_as);
+BYPASS(short2_on, SHORT2, OFF, ON, UNIT_AND_TAIL, act_as);
+BYPASS(short2_off, SHORT2, ON, OFF, UNIT_AND_TAIL, act_as);
+NO_WAIT(nops, NOPS, OFF, ON, UNIT_AND_TAIL, act_as, LAB_FAULT);
+NO_WAIT(short2, SHORT2, OFF, ON, UNIT_AND_TAIL, act_as, LAB_FAULT);
+IN_PLACE(nops, NOPS, OFF, ON, UNIT_AND_TAIL, act_as, LAB_FAULT);
+IN_PLACE(short2, SHORT2, OFF, ON, UNIT_AND_TAIL, act_as, LAB_FAULT);
+
 /* ---- lock prefixes ---- */
 
 #define LOCK_LENGTH 8

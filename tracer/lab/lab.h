@@ -38,6 +38,12 @@ enum lab_way {
 	 * the first, then the first. All CPUs synchronise after each of the
 	 * three. */
 	LAB_BREAK,
+	/* The same, but the trap leads around the site: through a copy of the old form, or as
+	 * resume() does it if that calls. Behind the breakpoint the lab waits until no task
+	 * stands inside the site, and at the end until none is in the copy. */
+	LAB_BYPASS,
+	LAB_NO_WAIT, /* it waits for no task */
+	LAB_IN_PLACE, /* there is no copy: it goes on behind the first instruction */
 };
 
 struct lab_scheme {
@@ -63,7 +69,7 @@ struct lab_scheme {
 	 * is neither the old form nor the new one. */
 	bool has_window;
 	u8 window;
-	/* LAB_BREAK: the trap calls it, to act as that form would. */
+	/* LAB_BREAK and LAB_BYPASS: the trap calls it, to act as that form would. */
 	void (*resume)(struct trap_frame *f, unsigned long site,
 		       unsigned int form);
 	/* Optional: f is a fault of the victim's. If the scheme has provoked it (by

@@ -118,9 +118,9 @@ static unsigned int find_first(struct lab_task *l)
 
 static void note_seen(struct lab_map *m, unsigned long pc, unsigned int delay)
 {
-	unsigned long at = pc - m->lo;
+	unsigned int at = lab_map_place(m, pc);
 
-	if (pc < m->lo || pc >= m->hi)
+	if (at == LAB_REGION)
 		return;
 	if (!m->delay[at])
 		m->delay[at] = delay + 1;
@@ -327,7 +327,7 @@ enum lab_end lab_sweep(struct lab_task *l, const struct lab_victim *v,
 
 bool lab_hold(struct lab_task *l, unsigned long pc)
 {
-	unsigned int seen = l->map->delay[pc - l->map->lo];
+	unsigned int seen = l->map->delay[lab_map_place(l->map, pc)];
 	enum lab_end end;
 
 	if (!seen || get_ready(l))

@@ -15,9 +15,21 @@
 /* Which boundaries of [lo, hi) an interrupt was seen at, and with which delay. */
 struct lab_map {
 	unsigned long lo, hi;
+	unsigned long beside;  /* likewise LAB_BYPASS_SIZE from here. 0: none */
 	u16 delay[LAB_REGION]; /* + 1. 0: never */
 	u8 times[LAB_REGION];  /* how many trials met an interrupt there */
 };
+
+#define LAB_BYPASS_SIZE 32u
+
+/* An address' place in them, or LAB_REGION. Those beside come last. */
+static inline unsigned int lab_map_place(const struct lab_map *m,
+					 unsigned long pc)
+{
+	if (m->beside && pc - m->beside < LAB_BYPASS_SIZE)
+		return LAB_REGION - LAB_BYPASS_SIZE + (pc - m->beside);
+	return pc >= m->lo && pc < m->hi ? pc - m->lo : LAB_REGION;
+}
 
 /* How a run of a victim ended, or where it is. */
 enum lab_end {
@@ -112,6 +124,7 @@ struct lab_case {
 	u8 length;	       /* of a site whose forms do not say it */
 	struct trace_ops *ops; /* of live calls, while it runs. NULL: any */
 	unsigned long lo, hi;  /* where boundaries are looked for */
+	unsigned long beside;  /* and there: struct lab_map */
 	unsigned int span;     /* of the sweep */
 	/* Results. */
 	unsigned int held, boundaries; /* of all states together */
@@ -182,8 +195,22 @@ bool lab_case_trampoline(struct lab_case *c, unsigned int *i);
 void lab_store_text(unsigned long at, const u8 *bytes, unsigned int length);
 /* On the CPU that calls it: what was stored at the site is fetched from now on. */
 void lab_sync_site(unsigned long site);
+/* The breakpoint: arch_break_length bytes in the CPU's own order. */
+void lab_break_bytes(u8 *to);
 /* Put a site's bytes back while all CPUs are held. */
 void lab_put_back(unsigned long site, const u8 *bytes, unsigned int length);
+
+/* ---- lab_bypass.c: the old instructions of a site out of line ---- */
+
+unsigned long lab_bypass_at(void);
+/* Make the bypass of s, whose old bytes these are. No task is in it. */
+void lab_bypass_copy(const struct lab_scheme *s, const u8 *old);
+/* Wait until no task is inside the site, or in the bypass, which is then free. 0, or -EBUSY after
+ * a while. */
+int lab_bypass_wait(void);
+int lab_bypass_free(void);
+/* The trap's part, unless the old form calls. Trap context. */
+bool lab_bypass_trap(struct trap_frame *f);
 
 /* ---- lab_own.c: shared by cases of the port's own sites ---- */
 

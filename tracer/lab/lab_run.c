@@ -9,6 +9,7 @@
  * behind the site has run it as it was in s. Inside, and wherever s or e is a state in between, it
  * may be as in the old form or as in the new one, never anything else.
  */
+#include <kernel/errno.h>
 #include <kernel/printk.h>
 #include <kernel/lib/string.h>
 #include <tracer/lab/lab_internal.h>
@@ -197,6 +198,9 @@ static void list_seen(struct lab_run *r)
 	for (unsigned long pc = r->map.lo; pc < r->map.hi; pc++)
 		if (r->map.times[pc - r->map.lo] > 1)
 			list_add(r, pc);
+	for (unsigned int i = 0; r->map.beside && i < LAB_BYPASS_SIZE; i++)
+		if (r->map.times[LAB_REGION - LAB_BYPASS_SIZE + i] > 1)
+			list_add(r, r->map.beside + i);
 }
 
 /* An interrupt came where the form has no boundary: its declaration is false. */
@@ -256,6 +260,7 @@ static bool sweep_boundaries(struct lab_run *r)
 	memset(&r->map, 0, sizeof(r->map));
 	r->map.lo = r->test.lo;
 	r->map.hi = r->test.hi;
+	r->map.beside = r->test.beside;
 	r->held.scheme = r->test.scheme;
 	return sweep_state(r) == LAB_DONE;
 }
@@ -291,15 +296,26 @@ static bool hold_one(struct lab_run *r, unsigned int s, unsigned int e,
 {
 	struct lab_case *c = &r->test;
 	bool wrong = pc == r->boundary[0] && fault_happens(&fault_lab_boundary);
+	bool released = false;
 
 	if (c->set(c, s) || wrong || !lab_hold(&r->held, pc))
 		return false;
 	if (c->held_at)
 		c->held_at(pc);
-	for (unsigned int k = s; k < e; k++)
-		if (make_step(r, k))
+	for (unsigned int k = s; k < e; k++) {
+		int err = make_step(r, k);
+
+		/* It waits for this task. */
+		if (err == -EBUSY && !released) {
+			release_held(r, s, e, pc);
+			released = true;
+			err = make_step(r, k);
+		}
+		if (err)
 			mark_incomplete(c, "a step was refused", pc);
-	release_held(r, s, e, pc);
+	}
+	if (!released)
+		release_held(r, s, e, pc);
 	return true;
 }
 

@@ -40,7 +40,7 @@ static void form_bytes(unsigned int form, u8 *bytes)
 }
 
 /* The breakpoint is a number of that many bytes in the CPU's own order. */
-static void break_bytes(u8 *to)
+void lab_break_bytes(u8 *to)
 {
 	u64 insn = arch_break_insn;
 	u32 word = (u32)insn;
@@ -81,7 +81,7 @@ static void add_store(struct lab_store st)
 static void add_break(u8 offset)
 {
 	begin_step();
-	break_bytes(under_way.image[under_way.count + 1] + offset);
+	lab_break_bytes(under_way.image[under_way.count + 1] + offset);
 	under_way.step[under_way.count].store[0] =
 		(struct lab_store){ offset, arch_break_length, 0 };
 	under_way.step[under_way.count].count = 1;
@@ -131,7 +131,7 @@ static void make_steps(const struct lab_scheme *s)
 	under_way.site = s->victim->site;
 	under_way.count = 0;
 	form_bytes(s->old, under_way.image[0]);
-	if (s->way != LAB_BREAK) {
+	if (s->way < LAB_BREAK) {
 		add_stores(st, n, s->way == LAB_LIVE);
 		return;
 	}
@@ -235,6 +235,8 @@ static int write_state(struct lab_case *c, unsigned int state)
 {
 	struct lab_store whole = { 0, c->scheme->length, 0 };
 
+	if (c->scheme->way >= LAB_BYPASS)
+		lab_bypass_copy(c->scheme, under_way.image[0]);
 	return write_stopped(under_way.image[state], &whole, 1);
 }
 
@@ -243,9 +245,14 @@ static int take_step(struct lab_case *c, unsigned int from)
 	const u8 *bytes = under_way.image[from + 1];
 	const struct lab_store *st = under_way.step[from].store;
 	unsigned int n = under_way.step[from].count;
+	int err = c->scheme->way == LAB_STOP ? write_stopped(bytes, st, n) :
+					       write_live(bytes, st, n);
 
-	return c->scheme->way == LAB_STOP ? write_stopped(bytes, st, n) :
-					    write_live(bytes, st, n);
+	if (err || c->scheme->way < LAB_BYPASS)
+		return err;
+	if (from == 0)
+		return lab_bypass_wait();
+	return from + 1 == c->last ? lab_bypass_free() : 0;
 }
 
 /* ---- the breakpoint ---- */
@@ -254,10 +261,12 @@ bool lab_trap(struct trap_frame *f)
 {
 	const struct lab_scheme *s = under_way.scheme;
 
-	if (!s || s->way != LAB_BREAK ||
+	if (s && s->way >= LAB_BYPASS && lab_bypass_trap(f))
+		return true;
+	if (!s || s->way < LAB_BREAK ||
 	    arch_frame_pc(f) != under_way.site + s->store[0].offset)
 		return false;
-	s->resume(f, under_way.site, s->new);
+	s->resume(f, under_way.site, s->way == LAB_BREAK ? s->new : s->old);
 	return true;
 }
 PATCH_INDIRECT(patch_trap, lab_trap);
@@ -266,9 +275,9 @@ PATCH_INDIRECT_OPEN(lab_trap); /* a port may have no scheme with a breakpoint */
 /* ---- the case ---- */
 
 static const char *const way_names[] = {
-	[LAB_STOP] = "stop",
-	[LAB_LIVE] = "live",
-	[LAB_BREAK] = "breakpoint",
+	[LAB_STOP] = "stop",	    [LAB_LIVE] = "live",
+	[LAB_BREAK] = "breakpoint", [LAB_BYPASS] = "bypass",
+	[LAB_NO_WAIT] = "no wait",  [LAB_IN_PLACE] = "in place",
 };
 
 /* The stores must lead to the new form, and the forms must fill the site. */
@@ -328,7 +337,8 @@ void lab_scheme_case(struct lab_case *c, const struct lab_scheme *s)
 		.step = take_step,
 		.lo = s->victim->boundary[0],
 		.hi = s->victim->boundary[3] + 1,
-		.span = s->way == LAB_BREAK || s->fault ? 700 : 256,
+		.beside = s->way >= LAB_BYPASS ? lab_bypass_at() : 0,
+		.span = s->way >= LAB_BREAK || s->fault ? 700 : 256,
 	};
 }
 

@@ -44,4 +44,22 @@ enum { OFF, ON, ON2 };
 		   .store = stores(to), .breaks = (harm), .because = (why),    \
 		   __VA_ARGS__)
 
+/*
+ * A site of several instructions by LAB_BYPASS, and by what is left of it without a part. The
+ * first store is the first unit.
+ */
+#define BYPASS(ident, site, from, to, stores, act)                             \
+	LAB_SCHEME(ident##_bypass, site, MOVE(from, to), .way = LAB_BYPASS,    \
+		   .store = stores(to), .resume = (act),                       \
+		   .because = "led around until no task is inside")
+#define NO_WAIT(ident, site, from, to, stores, act, harm)                      \
+	LAB_SCHEME(ident##_no_wait, site, MOVE(from, to), .way = LAB_NO_WAIT,  \
+		   .store = stores(to), .resume = (act), .breaks = (harm),     \
+		   .because = "a task is still inside; cure: wait for it")
+#define IN_PLACE(ident, site, from, to, stores, act, harm)                     \
+	LAB_SCHEME(ident##_in_place, site, MOVE(from, to),                     \
+		   .way = LAB_IN_PLACE, .store = stores(to), .resume = (act),  \
+		   .breaks = (harm),                                           \
+		   .because = "led to the second instruction; cure: a copy")
+
 #endif
