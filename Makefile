@@ -352,6 +352,7 @@ help: ## this list
 	@echo '  T              files of tests/ for test: T=graph, T="graph trace" (default all)'
 	@echo "  PYTEST_ARGS    more for pytest: PYTEST_ARGS='-k NAME'"
 	@echo '  EVERYTHING     1: test runs also what each commit has a part of (default 0)'
+	@echo '  NEWCOMERS      1: test runs also on ports that are being taken in (default 0)'
 	@echo '  RECORD         who records the sites: $(RECORDS)'
 	@echo '  ENDIAN         byte order of ARCH: little$(if $(REFUSED_big),, big)'
 	@echo '  WITHOUT        rooms of tracer/ that are left out: some of $(rooms)'

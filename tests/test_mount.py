@@ -181,7 +181,7 @@ def test_files(arch, mounted):
     m.wait(m.is_gone)
 
 
-def test_raw_marker(arch, mounted):
+def test_raw_marker(arch, image, mounted):
     """Bytes of any value and every length arrive as they were written. Too few and too
     many are refused. An instance has a file of its own."""
     m = mounted(arch)
@@ -191,7 +191,7 @@ def test_raw_marker(arch, mounted):
     sent = [b"end\n", b"\0\0", *(bytes((i * 7 + n) % 256 for i in range(n))
                                  for n in (0, 1, 2, 3, 13, 255, 256))]
     for data in sent:
-        file.write_bytes(struct.pack("<I", 0xcafe0a00) + data)
+        file.write_bytes(struct.pack(image.order + "I", 0xcafe0a00) + data)
     assert [x.partition(": ")[2] for x in m.read("instances/one/trace").splitlines()
             if "buf:" in x] == [" ".join(["# cafe0a00 buf:", *(f"{b:02x}" for b in data)])
                                 for data in sent]

@@ -322,7 +322,7 @@ def test_real_failing_test(image, run_tool, tmp_path):
 
 
 @pytest.mark.parametrize("args,says", [
-    (("--arch", "vax"), "choose one of: " + " ".join(sorted(ARCHES + NEWCOMERS))),
+    (("--arch", "vax"), "choose one of: " + " ".join(sorted({*ARCHES, *NEWCOMERS}))),
     (("--arch", ANY, "--elf", "/none.elf"), f"make ARCH={ANY}"),
     (("--arch", ANY, "--smp", "0"), "--smp 0: must be 1 to 255"),
     (("--arch", ANY, "--elf", "README.md"), "README.md is no ELF file"),

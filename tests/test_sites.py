@@ -256,8 +256,8 @@ def test_many_functions(arch, tmp_path):
     """More functions than 16 bits count. RISC-V's objdump is the slow one."""
     built(arch)  # mksites
     count, sites = 70_000, NOPS[arch]
-    nops = ", ".join(f"0x{byte:02x}"
-                     for byte in bytes.fromhex(INFO[arch]["sites"][sites]["nops"]))
+    nops, loop = (", ".join(f"0x{byte:02x}" for byte in bytes.fromhex(code)) for code in
+                  (INFO[arch]["sites"][sites]["nops"], FACTS[arch]["loop"]))
     section = INFO[arch]["sites"][sites].get("section")
     record = f'.pushsection {section}, "a"\n.dc.a {{0}}\n.popsection\n' if section else ""
     source, elf = tmp_path / "many.S", tmp_path / "many.elf"
@@ -267,7 +267,7 @@ def test_many_functions(arch, tmp_path):
         ".section patch, \"a\"\n__start_patch_roots: .dc.a trace_entry\n"
         "__stop_patch_roots:\n__start_patch_indirect: __stop_patch_indirect:\n"
         ".text\n_text:\n" + "".join(
-            f"{name}: .cfi_startproc\n.byte {nops}\nret\n.cfi_endproc\n"
+            f"{name}: .cfi_startproc\n.byte {nops}, {loop}\n.cfi_endproc\n"
             f".type {name}, @function\n.size {name}, . - {name}\n" + record.format(name)
             for name in [*map("f_{}".format, range(count)),
                          "trace_entry", "trace_stub", "trap_vectors"]) +

@@ -10,11 +10,12 @@ from the guest's registers, stack and table, and must find exactly that."""
 import collections
 import ctypes
 import re
+import struct
 import subprocess
 
 from conftest import FACTS, ROOT, built
 from gdbstub import Ended, Stub
-from image import INFO
+from image import INFO, name_among
 
 UNWIND_END, UNWIND_LOST = 1, 2
 STACK_SIZE = 0x7000
@@ -38,7 +39,8 @@ class Walker:
 
     def __init__(self, image, folder):
         library = folder / f"walker-{image.arch}.so"
-        options = ["-DWALKER_32"] if image.bits == 32 else []
+        options = [f"-DWALKER_CFA={INFO[image.arch]['code'].get('cfa', 0)}",
+                   *["-DWALKER_32"] * (image.bits == 32), *["-DWALKER_BIG"] * (image.order == ">")]
         subprocess.run(["gcc", "-std=gnu2x", "-shared", "-fPIC", "-O1", "-w",
                         "-I.", f"-Iarch/{image.arch}", *options,
                         "tests/unwind/walker.c", "-o", library],
@@ -48,10 +50,11 @@ class Walker:
         addresses = [s["_text"], s["_etext"], s["_data"], s["_end"],
                      s["trace_return"], STACK_SIZE]
         count, = image.u32(s["unwind_count"])
-        tables = [image.read(s["unwind_index"],
-                             s["unwind_rows"] - s["unwind_index"]),
-                  image.read(s["unwind_rows"], 4 * count),
-                  image.read(s["unwind_rules"], 10 * 256)]
+        index = image.u32(s["unwind_index"], (s["unwind_rows"] - s["unwind_index"]) // 4)
+        rules = struct.iter_unpack(image.order + "hhh4B", image.read(s["unwind_rules"], 10 * 256))
+        tables = [struct.pack(f"<{len(index)}I", *index),
+                  struct.pack(f"<{count}I", *image.u32(s["unwind_rows"], count)),
+                  b"".join(struct.pack("<hhh4B", *rule) for rule in rules)]
         self.keep = [ctypes.create_string_buffer(t, len(t)) for t in tables]
         self.lib.walker_image((ctypes.c_uint64 * 6)(*addresses), *self.keep)
         self.lib.walker_frame((ctypes.c_int * 4)(*frame_offsets(image)))
@@ -83,7 +86,7 @@ def by_gdb(image, *expressions: str) -> list[int]:
 
 def frame_offsets(image) -> list[int]:
     """Of pc, sp, link and alt in a trap frame. -1: the machine has no such register."""
-    places = INFO[image.arch]["debugger"]["trap"]
+    places = [place.partition(" + ")[0] for place in INFO[image.arch]["debugger"]["trap"]]
     return by_gdb(image, *(f"&({place})" for place in places), *["-1"] * (4 - len(places)))
 
 
@@ -104,7 +107,10 @@ class Stepper:
         self.word = image.bits // 8
         self.facts, code = FACTS[image.arch], INFO[image.arch]["code"]
         self.calls = set(code["calls"])
-        self.return_jumps = {"ret", *code["jumps"]}
+        self.may_return = name_among(image.arch, "jumps", "branches", "stops")
+        self.leads_on = name_among(image.arch, "calls", "jumps", "branches")
+        self.cfa = code.get("cfa", 0)
+        self.order = "big" if image.order == ">" else "little"
         self.delay_slots = code.get("delay_slots", False)
         self.call_pushes = "link" not in code
         self.at = offsets(image)
@@ -113,7 +119,11 @@ class Stepper:
             ends = [*[c[0] for c in f.code[1:]], f.addr + f.size]
             for (addr, mnemonic, _), end in zip(f.code, ends, strict=True):
                 self.code[addr] = (mnemonic, end, f.name)
-        self.traps = {f.addr for f in image.by_name.get("trap_entry", [])}
+        # No walk can begin where a trap begins.
+        entries = [f for f in image.functions if f.name in ("trap_entry", "trap_vectors") or
+                   walker.where(f.addr) == UNWIND_LOST]
+        self.entries = {f.name for f in entries}
+        self.traps = {f.addr for f in entries}
         for f in image.by_name.get("trap_vectors", []):
             self.traps |= set(range(f.addr, f.addr + f.size))
         self.sites = {*image.sites, *image.kept}
@@ -129,17 +139,19 @@ class Stepper:
 
     # ---- the guest ----
 
-    def order(self, data: bytes) -> list[int]:
+    def ordered(self, data: bytes) -> list[int]:
         """pc, sp, link, alt."""
         size, places = self.facts["gdb_registers"]
-        return [0 if i is None else
-                int.from_bytes(data[i * size:(i + 1) * size], "little")
+        regs = [0 if i is None else
+                int.from_bytes(data[i * size:(i + 1) * size], self.order)
                 for i in places]
+        regs[1] += self.cfa
+        return regs
 
     def regs(self) -> list[int]:
         """pc, sp, link, alt."""
         self.beside = None
-        return self.order(self.stub.registers())
+        return self.ordered(self.stub.registers())
 
     def look(self, sp: int, n: int) -> list[int]:
         """The same, and the stack from below sp on, and n taken returns, in one go."""
@@ -148,12 +160,12 @@ class Stepper:
         data, stack, count, entries = self.stub.look(
             (low, top - low), (self.task + self.at["task::nr_returns"], 4),
             (self.task + self.at["task::returns"], n * self.at["task_return"]))
-        self.beside = low, stack, int.from_bytes(count, "little"), entries
-        return self.order(data)
+        self.beside = low, stack, int.from_bytes(count, self.order), entries
+        return self.ordered(data)
 
     def number(self, addr: int, size: int) -> int:
         """A number in the guest's memory."""
-        return int.from_bytes(self.stub.memory(addr, size), "little")
+        return int.from_bytes(self.stub.memory(addr, size), self.order)
 
     def returns(self, n: int, data: bytes) -> list[tuple[int, int]]:
         """(cfa, return address) of the task's n taken returns."""
@@ -161,8 +173,7 @@ class Stepper:
         for i in range(n):
             entry = data[i * size:(i + 1) * size]
             found.append(tuple(
-                int.from_bytes(entry[self.at[f]:self.at[f] + self.word],
-                               "little")
+                int.from_bytes(entry[self.at[f]:self.at[f] + self.word], self.order)
                 for f in ("task_return::cfa", "task_return::ret")))
         return found
 
@@ -183,7 +194,7 @@ class Stepper:
     def account(self, p: int, n: int) -> None:
         """Control went from the instruction at p to the one at n."""
         mnemonic, after, name = self.code[p]
-        if n in self.traps and name not in ("trap_entry", "trap_vectors"):
+        if n in self.traps and name not in self.entries:
             self.true.append(p)
             self.interrupts += 1
             self.stub.interrupts(False)
@@ -192,9 +203,17 @@ class Stepper:
             self.true.append(site + self.facts["live_return"])
         elif mnemonic in self.calls and n != after and p not in self.sites:
             self.true.append(after + (4 if self.delay_slots else 0))
-        elif mnemonic in self.facts["trap_returns"] or (
-                mnemonic in self.return_jumps and self.true and n == self.true[-1]):
-            assert self.true and self.true.pop() == n, self.name(n)
+        elif mnemonic in self.facts["trap_returns"]:
+            back = self.true.pop()
+            # QEMU's step may execute two instructions behind a trap's return, too.
+            for _ in range(2):
+                if back != n and not self.leads_on(self.code[back][0]):
+                    back = self.code[back][1]
+            if back != n:
+                assert self.leads_on(self.code[back][0]), self.name(n)
+                self.account(back, n)
+        elif self.true and n == self.true[-1] and self.may_return(mnemonic):
+            self.true.pop()
 
     def name(self, addr: int) -> str:
         """For messages."""
@@ -269,6 +288,8 @@ class Stepper:
                     regs = self.finish(regs)
                     continue
                 self.compare(regs)
+            if self.code[pc][0] in self.facts["trap_returns"]:
+                self.stub.interrupts(False)  # which of two instructions it came before?
             self.stub.step()
             # It is as deep as before, or by one function more.
             taken = self.beside[2] + 1 if self.beside else 1

@@ -16,7 +16,9 @@ SITE_CFLAGS_fentry-nop := -pg -mfentry -mnop-mcount -mrecord-mcount
 SITE_LAYOUT_fentry-nop := hotpatch
 
 # Without floating point: no code of this image has such a register, so none can change.
-ARCH_CFLAGS := -m64 -march=z196 -msoft-float -mno-packed-stack -mno-backchain
+# Address 0 is memory like any other.
+ARCH_CFLAGS := -m64 -march=z196 -msoft-float -mno-packed-stack -mno-backchain \
+	--param=min-pagesize=0
 
 compiled_nops := s390x sites are NOPs that call nothing, so nothing can \
 	record at run time; use SITES=fentry

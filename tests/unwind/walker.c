@@ -4,7 +4,8 @@
  * own frame layout, over a stopped guest's table, stack and registers. The
  * caller hands over the memory. See tests/test_unwind.py.
  *
- * A port is chosen by -Iarch/PORT. For one with 32-bit addresses "long" is int.
+ * A port is chosen by -Iarch/PORT. For one with 32-bit addresses "long" is int. WALKER_CFA: from
+ * the stack pointer of a trap frame to that of a walk. WALKER_BIG: the guest is big-endian.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -71,6 +72,10 @@ static unsigned long load(unsigned long at)
 
 	if (at - memory_at <= memory_size - sizeof(word))
 		memcpy(&word, memory + (at - memory_at), sizeof(word));
+#ifdef WALKER_BIG
+	word = sizeof(word) == 8 ? __builtin_bswap64(word) :
+				   __builtin_bswap32(word);
+#endif
 	return word;
 }
 
@@ -84,7 +89,8 @@ static unsigned long frame_word(unsigned long f, unsigned int i)
 
 static struct unwind_regs frame_regs(unsigned long f)
 {
-	return (struct unwind_regs){ frame_word(f, 0), frame_word(f, 1),
+	return (struct unwind_regs){ frame_word(f, 0),
+				     frame_word(f, 1) + WALKER_CFA,
 				     frame_word(f, 2), frame_word(f, 3) };
 }
 
