@@ -23,19 +23,29 @@ notrace const char *arch_site_recognise(unsigned long site)
 								  SITE_FORMAT;
 }
 
+static int prepare_jump(struct live l, long delta)
+{
+	if (l.at % 4 || arch_live_read(l) != INSN_NOP)
+		return -EINVAL;
+	if (!branch_reaches(l.at, l.target))
+		return -ERANGE;
+	arch_live_write(l, delta, INSN_NOP);
+	return 0;
+}
+
 /* notrace: it runs once for each site, while its own would still call the stub. */
 notrace int arch_site_prepare(unsigned long site, unsigned long target,
 			      long delta)
 {
-	struct live l = { target ? site : arch_site_live(site), target };
+	struct live l = live_of_site(site);
 
-	if (target ? site % 4 || arch_live_read(l) != INSN_NOP :
-		     !arch_site_recognise(site))
+	if (target)
+		return prepare_jump((struct live){ site, target }, delta);
+	if (__builtin_expect(!arch_site_recognise(site), 0))
 		return -EINVAL;
-	if (!branch_reaches(l.at, target ? target : (unsigned long)trace_entry))
+	if (!branch_reaches(l.at, (unsigned long)trace_entry))
 		return -ERANGE;
-	if (!target)
-		site_write_fixed(site, delta);
+	site_write_fixed(site, delta);
 	arch_live_write(l, delta, INSN_NOP);
 	return 0;
 }

@@ -108,12 +108,12 @@ static void disturb_keepers(void *arg)
 		task_sleep(ktest_random(&seed) % (40 * NSEC_PER_USEC));
 }
 
-#define UNMAPPED 24ul
+static volatile unsigned long unmapped = 24;
 
 static void store_to_unmapped(void *arg)
 {
 	(void)arg;
-	*(volatile u32 *)UNMAPPED = 0;
+	*(volatile u32 *)unmapped = 0;
 }
 
 KTEST(arch_fault_unit, "arch.fault_unit")
@@ -125,7 +125,7 @@ KTEST(arch_fault_unit, "arch.fault_unit")
 	KASSERT(t, v);
 	KEXPECT_EQ(t, task_join(v), -EFAULT);
 	KEXPECT(t, arch_fault_unit == 1 || arch_fault_unit == PAGE_SIZE);
-	KEXPECT_EQ(t, fault.addr, ALIGN_DOWN(UNMAPPED, arch_fault_unit));
+	KEXPECT_EQ(t, fault.addr, ALIGN_DOWN(unmapped, arch_fault_unit));
 }
 
 /*

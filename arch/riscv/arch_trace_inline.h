@@ -52,15 +52,17 @@ static inline long distance_rounded(unsigned long from, const void *to)
 	return (long)((unsigned long)to + 0x800 - from);
 }
 
+#define AUIPC_TO(link) ((link) << 7 | INSN_AUIPC)
+#define JALR_BY(link) (0x800u << 20 | (link) << 15 | (link) << 7 | INSN_JALR)
+
 static inline u32 insn_auipc(unsigned int link, long rounded)
 {
-	return (u32)rounded >> 12 << 12 | link << 7 | INSN_AUIPC;
+	return (u32)rounded >> 12 << 12 | AUIPC_TO(link);
 }
 
 static inline u32 insn_jalr(unsigned int link, long rounded)
 {
-	return ((u32)rounded << 20) +
-	       ((0x800u << 20) + (link << 15 | link << 7 | INSN_JALR));
+	return (u32)rounded << 20 ^ JALR_BY(link);
 }
 
 /*
@@ -107,6 +109,23 @@ static inline void insn_write(unsigned long alias, u64 bytes)
  * not the same for every NOP.
  */
 extern unsigned long riscv_site_live;
+
+/*
+ * The live word off and on, where boot chooses it too: (rounded << shift & mask) ^ bits, with the
+ * rounded distance of the site from trace_entry.
+ */
+struct site_word {
+	unsigned long shift, mask, bits;
+};
+extern struct site_word riscv_site_words[2];
+
+/* Not volatile, and no operand in memory: GCC reads it before a loop, whatever the loop stores. */
+#define SITE_CHOSEN(variable)                                                  \
+	({                                                                     \
+		unsigned long chosen;                                          \
+		asm("ld %0, %1" : "=r"(chosen) : "i"(&(variable)));            \
+		chosen;                                                        \
+	})
 
 /*
  * The site of this kernel's front end (SITES=): sites/<front end>/site.h. Its length, where
@@ -171,8 +190,6 @@ static inline void arch_live_write(struct live l, long delta, u64 bytes)
 {
 	if (live_is_half(l))
 		*(volatile u16 *)(l.at + delta) = (u16)bytes;
-	else if (l.at % 4 == 0)
-		*(volatile u32 *)(l.at + delta) = (u32)bytes;
 	else
 		insn_write(l.at + delta, bytes);
 }

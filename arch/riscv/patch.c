@@ -21,12 +21,14 @@ struct nop_choice {
 		description; /* with the upper halfword 0: that is the site's */
 	unsigned long live;  /* of the live instruction from the site */
 	void (*measure)(unsigned long turns); /* NULL: there is no other */
+	struct site_word words[2];
 };
 
 static const struct nop_choice choices[] = { SITE_NOPS };
 const char arch_nop_names[] = SITE_NOP_NAMES;
 
 unsigned long riscv_site_live = 4;
+struct site_word riscv_site_words[2];
 
 /*
  * Ticks that `turns` of the loop take: the least of several runs, because an interrupt
@@ -74,6 +76,7 @@ const char *arch_nop_select(const char *wanted)
 	if (!c)
 		return NULL;
 	riscv_site_live = c->live;
+	memcpy(riscv_site_words, c->words, sizeof(riscv_site_words));
 	/* Ziccif promises whole words. */
 	arch_word_refused =
 		site_shares_a_half() || boot_info.icount ?
@@ -85,7 +88,7 @@ const char *arch_nop_select(const char *wanted)
 
 notrace const char *arch_site_recognise(unsigned long site)
 {
-	return site % 2 == 0 && site_is_compiled(site) ? SITE_FORMAT : NULL;
+	return site_is_compiled(site) ? SITE_FORMAT : NULL;
 }
 
 static int prepare_jump(struct live l, long delta)
@@ -108,7 +111,7 @@ notrace int arch_site_prepare(unsigned long site, unsigned long target,
 {
 	if (target)
 		return prepare_jump((struct live){ site, target }, delta);
-	if (site % 2 || !site_is_compiled(site))
+	if (__builtin_expect(!site_is_compiled(site), 0))
 		return -EINVAL;
 	if (!site_reaches(site))
 		return -ERANGE;

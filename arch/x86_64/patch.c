@@ -165,7 +165,7 @@ notrace const char *arch_site_recognise(unsigned long site)
 	return arch_live_read(l) == site_compiled(site) ? SITE_FORMAT : NULL;
 }
 
-/* Kernel text is less than 2 GiB: every jump reaches. */
+/* Kernel text is less than 2 GiB (-mcmodel=kernel): every jump and every call reaches. */
 static int prepare_jump(struct live l, long delta)
 {
 	if (arch_live_read(l) != JUMP_COMPILED)
@@ -178,15 +178,12 @@ static int prepare_jump(struct live l, long delta)
 notrace int arch_site_prepare(unsigned long site, unsigned long target,
 			      long delta)
 {
-	long distance = (unsigned long)trace_entry - (site + SITE_LENGTH);
 	struct live l = { site, target };
 
 	if (target)
 		return prepare_jump(l, delta);
-	if (!arch_site_recognise(site))
+	if (__builtin_expect(!arch_site_recognise(site), 0))
 		return -EINVAL;
-	if (distance != (s32)distance)
-		return -ERANGE;
 	arch_live_write(l, delta, arch_live_bytes(l, false));
 	return 0;
 }

@@ -119,11 +119,13 @@ static unsigned int gather_cpus(struct stop_work *w)
 	return others;
 }
 
+/* Context: the turn taken, so that no CPU comes or goes. One that went keeps an earlier time. */
 static u64 longest_hold(void)
 {
 	u64 longest = 0;
+	unsigned int c;
 
-	for (unsigned int c = 0; c < MAX_CPUS; c++)
+	for_each_online_cpu (c)
 		longest = max(longest, stop.held[c]);
 	return clock_delta_to_ns(longest);
 }
@@ -138,6 +140,22 @@ void stop_turn_give(void)
 	cpu_turn_give(&stop.turn);
 }
 
+/* A function with a site would run while that site changes. Most work is that of the last time. */
+static void check_work(const struct stop_work *w)
+{
+	static const void *change, *sync;
+
+	if (w->change != READ_ONCE(change)) {
+		patch_path_check(stop_lead, w->change);
+		WRITE_ONCE(change, w->change);
+	}
+	if (w->sync != READ_ONCE(sync)) {
+		patch_path_check(stop_lead, w->sync);
+		patch_path_check(stop_hold, w->sync);
+		WRITE_ONCE(sync, w->sync);
+	}
+}
+
 int stop_cpus(struct stop_work *w)
 {
 	u64 start;
@@ -146,10 +164,7 @@ int stop_cpus(struct stop_work *w)
 		return -EBUSY;
 	if (arch_irqs_off() || in_interrupt())
 		return -EDEADLK;
-	/* A function with a site would run while that site changes. */
-	patch_path_check(stop_lead, w->change);
-	patch_path_check(stop_lead, w->sync);
-	patch_path_check(stop_hold, w->sync);
+	check_work(w);
 	stop_turn_take();
 	irq_disable();
 	start = arch_clock();

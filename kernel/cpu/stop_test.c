@@ -5,6 +5,7 @@
  * as real ones: tools/patchpath follows them too.
  */
 #include <kernel/cpu/cpu.h>
+#include <kernel/cpu/hotplug.h>
 #include <kernel/errno.h>
 #include <kernel/test/ktest.h>
 #include <kernel/cpu/stop.h>
@@ -60,6 +61,46 @@ static notrace void probe_sync(void *arg)
 PATCH_INDIRECT(stop_lead, probe_change);
 PATCH_INDIRECT(stop_lead, probe_sync);
 PATCH_INDIRECT(stop_hold, probe_sync);
+
+#define LINGER_NS (20 * NSEC_PER_MSEC)
+
+static notrace void change_nothing(void *arg)
+{
+	(void)arg;
+}
+
+/* The highest CPU takes its time. */
+static notrace void sync_late(void *arg)
+{
+	u64 end = arch_clock() + ns_to_clock_delta(LINGER_NS);
+
+	(void)arg;
+	while (cpu_index() == nr_cpus - 1 && arch_clock() < end)
+		;
+}
+
+PATCH_INDIRECT(stop_lead, change_nothing);
+PATCH_INDIRECT(stop_hold, change_nothing);
+PATCH_INDIRECT(stop_lead, sync_late);
+PATCH_INDIRECT(stop_hold, sync_late);
+
+KTEST(stop_of_those, "stop.time_of_those_held")
+{
+	struct stop_work late = { change_nothing, sync_late, NULL, 0 };
+	struct stop_work quick = { change_nothing, change_nothing, NULL, 0 };
+	u64 least = ~0ull;
+
+	KNEED_TWO(t);
+	KEXPECT_EQ(t, stop_cpus(&late), 0);
+	KEXPECT(t, late.held_ns >= LINGER_NS - NSEC_PER_USEC);
+	KEXPECT_EQ(t, cpu_down(nr_cpus - 1), 0);
+	for (int i = 0; i < 20; i++) {
+		KEXPECT_EQ(t, stop_cpus(&quick), 0);
+		least = min(least, quick.held_ns);
+	}
+	KEXPECT(t, least < LINGER_NS);
+	KEXPECT_EQ(t, cpu_up(nr_cpus - 1), 0);
+}
 
 static void count_alive(void *arg)
 {

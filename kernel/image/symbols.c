@@ -44,18 +44,23 @@ notrace bool symbol_at(unsigned long addr, struct symbol *s)
 bool symbol_find(const char *name, struct symbol *s)
 {
 	unsigned int lo = 0, hi = symbol_count;
+	unsigned int same_lo = 0, same_hi = 0; /* letters of the names around */
 
 	while (lo < hi) {
-		unsigned int mid = (lo + hi) / 2;
+		unsigned int mid = (lo + hi) / 2, same = min(same_lo, same_hi);
+		const char *there =
+			symbol_names + symbol_name[symbol_by_name[mid]];
 
-		symbol_fill(s, symbol_by_name[mid]);
-		if (strcmp(s->name, name) < 0)
+		for (; there[same] == name[same]; same++)
+			if (!name[same])
+				return symbol_get(symbol_by_name[mid], s);
+		if ((u8)there[same] < (u8)name[same]) {
 			lo = mid + 1;
-		else
+			same_lo = same;
+		} else {
 			hi = mid;
+			same_hi = same;
+		}
 	}
-	if (lo == symbol_count)
-		return false;
-	symbol_fill(s, symbol_by_name[lo]);
-	return !strcmp(s->name, name);
+	return false;
 }

@@ -27,7 +27,7 @@ struct symbol {
 
 /* The function that contains addr. False if none. Any context, no site. */
 bool symbol_at(unsigned long addr, struct symbol *s);
-/* The function of that name, the first one if there are several. False if none. */
+/* The function of that name: tools/mksites lets no two have the same. False if none. */
 bool symbol_find(const char *name, struct symbol *s);
 /* The function of that index. False from symbol_count on. */
 bool symbol_get(unsigned int index, struct symbol *s);

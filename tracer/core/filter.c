@@ -80,33 +80,15 @@ static void change_bit(struct match *m, unsigned int site)
 	}
 }
 
-static const char *name_at(unsigned int i)
-{
-	return symbol_names + symbol_name[symbol_by_name[i]];
-}
-
-/* Static functions of two files may have one name: all of them match. */
 static void match_name(struct match *m, const char *name)
 {
-	unsigned int lo = 0, hi = symbol_count, mid, site;
-	unsigned long end;
+	struct symbol f;
 
-	while (lo < hi) {
-		mid = (lo + hi) / 2;
-		if (strcmp(name_at(mid), name) < 0)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	for (; lo < symbol_count && !strcmp(name_at(lo), name); lo++) {
-		mid = symbol_by_name[lo];
-		site = site_lower_bound((unsigned long)_text +
-					symbol_offset[mid]);
-		end = (unsigned long)_text + symbol_offset[mid] +
-		      symbol_size[mid];
-		for (; site < site_count && site_address(site) < end; site++)
-			match_site(m, site);
-	}
+	if (!symbol_find(name, &f))
+		return;
+	for (unsigned int site = site_lower_bound(f.start);
+	     site < site_count && site_address(site) < f.start + f.size; site++)
+		match_site(m, site);
 }
 
 static void match_glob(struct match *m, const char *pattern)
@@ -133,8 +115,9 @@ static void match_index(struct match *m, u64 n)
 static bool is_glob(const char *word)
 {
 	for (; *word; word++)
-		if (*word == '*' || *word == '?' || *word == '[' ||
-		    *word == '\\')
+		/* Small letters stand behind all of these. */
+		if (*word <= '\\' && (*word == '*' || *word == '?' ||
+				      *word == '[' || *word == '\\'))
 			return true;
 	return false;
 }
@@ -166,7 +149,8 @@ static void match_word(struct match *m, const char *word)
 static char *cut_words(char *text)
 {
 	for (; *text; text++)
-		if (*text == ' ' || *text == '\t' || *text == '\n')
+		if (*text <= ' ' &&
+		    (*text == ' ' || *text == '\t' || *text == '\n'))
 			*text = '\0';
 	return text;
 }

@@ -6,6 +6,7 @@
 #include <arch/arch_trace.h>
 #include <kernel/errno.h>
 #include <kernel/init.h>
+#include <kernel/lib/bits.h>
 #include <kernel/param.h>
 #include <kernel/printk.h>
 #include <kernel/lib/string.h>
@@ -183,25 +184,29 @@ static always_inline unsigned int convert_kind(const struct live_set *set,
 					       unsigned int *out_of_reach,
 					       bool jumps)
 {
-	unsigned int i, patched = 0, skipped = 0;
-	const u32 *table = set->table;
-	u32 *patchable = set->patchable;
+	const struct live_set live = *set;
+	const u32 *entry = live.table;
+	unsigned int patched = 0, skipped = 0;
 
-	for (i = 0; i < count; i++) {
-		unsigned long site = site_entry_address(&table[i]);
-		unsigned long target =
-			jumps ? live_of_kind(set, &table[i], true).target :
-				LIVE_CALL;
-		int err = arch_site_prepare(site, target, delta);
+	for (u32 *word = live.patchable; count; word++) {
+		unsigned int n = min(count, 32u);
+		u32 ready = 0;
 
-		if (!err) {
-			patchable[i / 32] |= 1u << (i % 32);
-			patched++;
-		} else if (err == -ERANGE) {
-			skipped++;
+		for (u32 bit = 1; n; n--, count--, entry++, bit <<= 1) {
+			struct live l = live_of_kind(&live, entry, jumps);
+			unsigned long site = site_entry_address(entry);
+			int err = arch_site_prepare(
+				site, jumps ? l.target : LIVE_CALL, delta);
+
+			if (!err)
+				ready |= bit;
+			else if (err == -ERANGE)
+				skipped++;
+			if (arch_sync_each_site)
+				site_sync(site);
 		}
-		if (arch_sync_each_site)
-			site_sync(site);
+		*word = ready;
+		patched += bit_count(ready);
 	}
 	*out_of_reach = skipped;
 	return patched;
@@ -217,15 +222,19 @@ static notrace unsigned int convert_set(const struct live_set *set,
 /* These are in no table of sites that can be switched, so nothing turns them on again. */
 static notrace void convert_kept_off(long delta)
 {
+	unsigned int patched = 0, skipped = 0;
+
 	for (unsigned int i = 0; i < kept_off_count; i++) {
 		unsigned long site = site_entry_address(&kept_off_table[i]);
 		int err = arch_site_prepare(site, LIVE_CALL, delta);
 
-		site_boot.kept_off += !err;
-		site_boot.kept_off_skipped += err == -ERANGE;
+		patched += !err;
+		skipped += err == -ERANGE;
 		if (arch_sync_each_site)
 			site_sync(site);
 	}
+	site_boot.kept_off = patched;
+	site_boot.kept_off_skipped = skipped;
 }
 
 /* notrace, as are its callees: the CPU would run text that it has just changed

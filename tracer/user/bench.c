@@ -184,7 +184,7 @@ static int put_sites(struct sink *out)
 	put_figure(out, "boot_conversion",
 		   clock_delta_to_ns(site_boot.clock) * 10 /
 			   (site_count + kept_off_count + jump_count),
-		   "instructions/site", 59);
+		   "instructions/site", 50);
 	put_figure(out, "site_table", site_bytes() * 10 / max(site_count, 1u),
 		   "bytes/site", 5);
 	return put_figure(out, "jump_table", jump_bytes() * 10 / jump_count,
@@ -225,8 +225,8 @@ static void put_strategies(struct sink *out)
 			continue;
 		put_strategy(out, s->name,
 			     !strcmp(s->name, "bypass")	    ? 160 :
-			     !strcmp(s->name, "breakpoint") ? 123 :
-							      51);
+			     !strcmp(s->name, "breakpoint") ? 118 :
+							      50);
 	}
 	patch_strategy_set(before, &why);
 }
@@ -364,7 +364,7 @@ static int put_calls(struct sink *out)
 	}
 	trace_select(&errors, "function");
 	return put_figure(out, "enable_one_name", cost_of_name(),
-			  "instructions", 4850);
+			  "instructions", 2900);
 }
 
 /* Instructions that it takes to find that there is no such control file, for which all are

@@ -30,8 +30,6 @@ static inline bool site_is_compiled(const u32 *insn)
 static inline void site_write_fixed(unsigned long site, long delta)
 {
 	*(volatile u32 *)(site + (unsigned long)delta) = INSN_MOV_X9_LR;
-	/* It may lie in a cache line of its own. */
-	arch_text_sync_site(site);
 }
 
 #define SITE_FORM 4, 4 /* the lab's */

@@ -25,7 +25,8 @@
 #define SITE_LIVE 4
 #define SITE_NOPS                                                              \
 	{                                                                      \
-		"nop", "nop 00008013", SITE_LIVE, NULL                         \
+		.name = "nop", .description = "nop 00008013",                  \
+		.live = SITE_LIVE,                                             \
 	}
 
 void trace_entry_below(void); /* goes on to trace_entry */
@@ -55,7 +56,8 @@ static inline bool site_is_compiled(unsigned long site)
 {
 	long rounded = distance_rounded(site, trace_stub);
 
-	return insn_read(site) == insn_auipc(REG_RA, rounded) &&
+	return site % 2 == 0 &&
+	       insn_read(site) == insn_auipc(REG_RA, rounded) &&
 	       insn_read(site + 4) == insn_jalr(REG_RA, rounded);
 }
 

@@ -20,7 +20,8 @@
 #define SITE_LIVE 0
 #define SITE_NOPS                                                              \
 	{                                                                      \
-		"nop", "nop 00000037", SITE_LIVE, NULL                         \
+		.name = "nop", .description = "nop 00000037",                  \
+		.live = SITE_LIVE,                                             \
 	}
 
 static inline u64 site_on(unsigned long site)
@@ -37,7 +38,7 @@ static inline bool site_is_compiled(unsigned long site)
 {
 	long distance = (long)((unsigned long)trace_stub - site);
 
-	return jal_reaches(distance) &&
+	return site % 2 == 0 && jal_reaches(distance) &&
 	       insn_read(site) == insn_jal_ra(distance);
 }
 

@@ -31,7 +31,7 @@
 #endif
 
 #define SITE_LENGTH 8
-#define SITE_LIVE riscv_site_live
+#define SITE_LIVE SITE_CHOSEN(riscv_site_live)
 #define SITE_LINK REG_T0
 
 /* trampoline.S: run `turns` times eight sites left out in that way. */
@@ -40,30 +40,46 @@ void nop_measure_jump(unsigned long turns);
 
 #define SITE_NOP_NAMES "auipc jump"
 #define SITE_NOPS                                                              \
-	{ "auipc", "auipc 00028013", 4, nop_measure_auipc },                   \
+	{ "auipc",                                                             \
+	  "auipc 00028013",                                                    \
+	  4,                                                                   \
+	  nop_measure_auipc,                                                   \
+	  {                                                                    \
+		  { 20, 0xfff00000, JALR_BY(REG_T0) ^ JALR_TO_HINT(REG_T0) },  \
+		  { 20, 0xfff00000, JALR_BY(REG_T0) },                         \
+	  } },                                                                 \
 	{                                                                      \
-		"jump", "jump 0080006f", 0, nop_measure_jump                   \
+		"jump", "jump 0080006f", 0, nop_measure_jump,                  \
+		{                                                              \
+			{ 0, 0, INSN_JUMP_8 },                                 \
+				{ 0, 0xfffff000, AUIPC_TO(REG_T0) },           \
+		}                                                              \
 	}
 
-static inline u32 site_on(unsigned long site)
+static inline u64 site_word(unsigned long site, const struct site_word *w)
 {
-	long rounded = distance_rounded(site, trace_entry);
+	u64 rounded = (u64)distance_rounded(site, trace_entry);
 
-	return SITE_LIVE ? insn_jalr(REG_T0, rounded) :
-			   insn_auipc(REG_T0, rounded);
+	return (rounded << SITE_CHOSEN(w->shift) & SITE_CHOSEN(w->mask)) ^
+	       SITE_CHOSEN(w->bits);
 }
 
-static inline u32 site_off(unsigned long site)
+static inline u64 site_on(unsigned long site)
 {
-	return SITE_LIVE ? site_on(site) ^ JALR_TO_HINT(REG_T0) : INSN_JUMP_8;
+	return site_word(site, &riscv_site_words[1]);
+}
+
+static inline u64 site_off(unsigned long site)
+{
+	return site_word(site, &riscv_site_words[0]);
 }
 
 static inline bool site_is_compiled(unsigned long site)
 {
 	const u32 *word = (const u32 *)site;
 
-	if (__builtin_expect(site & 2, 0)) /* a cold function's (H10) */
-		return insn_read(site) == SITE_COMPILED &&
+	if (__builtin_expect(site & 3, 0)) /* a cold function's (H10) */
+		return site % 2 == 0 && insn_read(site) == SITE_COMPILED &&
 		       insn_read(site + 4) == SITE_COMPILED;
 	return word[0] == SITE_COMPILED && word[1] == SITE_COMPILED;
 }
@@ -87,7 +103,7 @@ static inline void site_convert(unsigned long site, unsigned long alias)
 		first = insn_auipc(REG_T0, rounded);
 		second ^= JALR_TO_HINT(REG_T0);
 	}
-	if (__builtin_expect(site & 2, 0)) {
+	if (__builtin_expect(site & 3, 0)) {
 		insn_write(alias, first);
 		insn_write(alias + 4, second);
 		return;
@@ -99,7 +115,7 @@ static inline void site_convert(unsigned long site, unsigned long alias)
 /* Off and on: with nop=jump they do not. */
 static inline bool site_shares_a_half(void)
 {
-	return SITE_LIVE;
+	return riscv_site_live;
 }
 #else
 /* clang-format off */
