@@ -224,7 +224,7 @@ static void put_strategies(struct sink *out)
 		if (patch_strategy_set(s->name, &why))
 			continue;
 		put_strategy(out, s->name,
-			     !strcmp(s->name, "bypass")	    ? 160 :
+			     !strcmp(s->name, "bypass")	    ? 140 :
 			     !strcmp(s->name, "breakpoint") ? 118 :
 							      50);
 	}
