@@ -5,10 +5,12 @@
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
 #include <kernel/irq.h>
+#include <kernel/lib/bits.h>
 #include <kernel/lib/string.h>
 #include <kernel/patch_path.h>
 #include <kernel/sched/task.h>
 #include <kernel/sched/task_list.h>
+#include <kernel/test/fault.h>
 #include <kernel/time.h>
 #include <kernel/image/unwind.h>
 #include <kernel/lock/mutex.h>
@@ -94,8 +96,10 @@ static struct {
 	const struct trace_ops *ops; /* or NULL */
 	bool (*inside)(unsigned long pc);
 	u32 number;
-	u32 left;		/* tasks that are not marked, of one round */
-	struct trace_left last; /* of them */
+	/* Of one round: tasks that are not marked, the CPUs on which one was seen inside, a bit
+	 * each, and the last such task on each CPU. */
+	u32 left, seen;
+	struct trace_left last[MAX_CPUS];
 } quiesce;
 static struct mutex quiesce_mutex = MUTEX_INIT(quiesce_mutex);
 
@@ -120,6 +124,21 @@ static bool is_outside(const struct task *t, const struct trap_frame *f)
 	return true;
 }
 
+/* Mark a task that is outside. Else note it down: one that was not looked at, because it ran, or
+ * moved, may be anywhere. */
+static void mark_outside(struct task *t, const struct trap_frame *f)
+{
+	struct trace_left *last = &quiesce.last[cpu_index()];
+
+	if (is_outside(t, f)) {
+		t->quiesced = quiesce.number;
+		return;
+	}
+	last->pid = t->pid;
+	memcpy(last->name, t->name, sizeof(t->name));
+	__atomic_fetch_or(&quiesce.seen, 1u << cpu_index(), __ATOMIC_RELEASE);
+}
+
 /* On each CPU, from its IPI: the task that the IPI has interrupted. */
 static void look_here(void *arg)
 {
@@ -127,7 +146,9 @@ static void look_here(void *arg)
 
 	(void)arg;
 	/* The CPU that asks runs the waiting task itself. */
-	if (!irq_frame() || is_outside(t, irq_frame()))
+	if (irq_frame())
+		mark_outside(t, irq_frame());
+	else
 		t->quiesced = quiesce.number;
 }
 
@@ -135,9 +156,10 @@ static void look_here(void *arg)
 static void look_at_rest(struct task *t, void *arg)
 {
 	(void)arg;
-	if (t->state == TASK_DEAD ||
-	    is_outside(t, t->preempted ? t->frame : NULL))
+	if (t->state == TASK_DEAD)
 		t->quiesced = quiesce.number;
+	else
+		mark_outside(t, t->preempted ? t->frame : NULL);
 }
 
 /* The idle task of a CPU that is not online is behind its last site, or before its first one
@@ -147,25 +169,24 @@ static bool is_away(const struct task *t)
 	return t == cpus[t->cpu].idle && !cpu_online(t->cpu);
 }
 
+FAULT(quiesce_blind, "no task is met at rest");
+
 static bool look_at_task(struct task *t, void *arg)
 {
 	(void)arg;
 	if (is_away(t))
 		t->quiesced = quiesce.number;
-	if (t->quiesced != quiesce.number)
+	if (t->quiesced != quiesce.number &&
+	    !fault_happens(&fault_quiesce_blind))
 		task_inspect(t, look_at_rest, NULL);
-	if (t->quiesced == quiesce.number)
-		return true;
-	quiesce.left++;
-	quiesce.last.pid = t->pid;
-	memcpy(quiesce.last.name, t->name, sizeof(t->name));
+	quiesce.left += t->quiesced != quiesce.number;
 	return true;
 }
 
 /* Is a task left? */
 static bool look_round(void)
 {
-	quiesce.left = 0;
+	quiesce.left = quiesce.seen = 0;
 	cpu_call(~0u, look_here, NULL);
 	/* With the turn, no CPU comes or goes. */
 	call_turn_take();
@@ -174,17 +195,21 @@ static bool look_round(void)
 	return quiesce.left;
 }
 
+/* False: a task was seen inside in a round that began behind the limit. A host that stops the
+ * machine may make one round as long as that, and a task may not be met at rest for as long. */
 static bool wait_outside(u64 limit)
 {
-	u64 ns = NSEC_PER_MSEC / 8, start = time_ns();
-	bool left;
+	u64 ns = NSEC_PER_MSEC / 8, start = time_ns(), begin = start;
 
 	quiesce.number++;
-	while ((left = look_round()) && time_ns() - start < limit) {
+	while (look_round()) {
+		if (quiesce.seen && begin - start >= limit)
+			return false;
 		task_sleep(ns);
 		ns = min(2 * ns, 4 * TICK_NS);
+		begin = time_ns();
 	}
-	return !left;
+	return true;
 }
 
 void trace_quiesce(const struct trace_ops *ops)
@@ -205,7 +230,8 @@ int trace_quiesce_code(bool (*inside)(unsigned long pc), u64 ns,
 	quiesce.ops = NULL;
 	quiesce.inside = inside;
 	done = wait_outside(ns);
-	*left = quiesce.last;
+	if (!done)
+		*left = quiesce.last[bit_lowest(quiesce.seen)];
 	mutex_unlock(&quiesce_mutex);
 	return done ? 0 : -EBUSY;
 }

@@ -51,15 +51,15 @@ void trace_ops_give_back(void);
  */
 void trace_quiesce(const struct trace_ops *ops);
 
-/* A task that was waited for in vain. */
+/* A task that was seen inside, and waited for in vain. */
 struct trace_left {
 	int pid;
 	char name[TASK_NAME_LEN];
 };
 
 /*
- * Wait likewise, at most ns, until every task has been seen with no pc of its stack inside(). 0.
- * -EBUSY: *left is one that has not. It inspects tasks with interrupts off, so inside() is short.
+ * Wait likewise, until every task has been seen with no pc of its stack inside(). 0. -EBUSY: ns
+ * have passed, and *left is a task inside. inside() runs with interrupts off, so it is short.
  */
 int trace_quiesce_code(bool (*inside)(unsigned long pc), u64 ns,
 		       struct trace_left *left);

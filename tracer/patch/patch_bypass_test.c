@@ -87,6 +87,37 @@ KTEST(patch_bypass_waits, "patch.bypass_waits_for_tasks")
 	trace_test_strategy(t, "bypass", bypass_waits);
 }
 
+FAULT_DECLARE(quiesce_blind);
+
+static void let_see(void *arg)
+{
+	(void)arg;
+	task_sleep(NSEC_PER_SEC + LINGERS_NS);
+	fault_plant(&fault_quiesce_blind, 0);
+}
+
+/* A busy machine: for more than a second no task is met, and none is known to be inside. */
+static void bypass_sees_nothing(struct ktest_run *t)
+{
+	struct task *other;
+
+	trace_test_reset();
+	KEXPECT_EQ(t, trace_test_put("set_ftrace_filter", "victim_callback"),
+		   0);
+	fault_plant(&fault_quiesce_blind, 1);
+	other = task_create("lets see", PRIO_NORMAL, ~0u, let_see, NULL);
+	KASSERT(t, other);
+	KEXPECT_EQ(t, trace_test_put("current_tracer", "function"), 0);
+	KEXPECT(t, !READ_ONCE(fault_quiesce_blind.from));
+	task_join(other);
+	trace_test_reset();
+}
+
+KTEST(patch_bypass_blind, "patch.bypass_refuses_by_what_it_saw")
+{
+	trace_test_strategy(t, "bypass", bypass_sees_nothing);
+}
+
 static void bypass_goes_back(struct ktest_run *t)
 {
 	struct patch_check c;
