@@ -243,7 +243,7 @@ static inline void arch_mmu_forget(void);
 /*
  * Prepare t->context (the port's struct arch_context, first in struct task), so that
  * the first arch_switch() to t calls task_start() (kernel/sched/task.h) on t's stack
- * with interrupts off. A stack walk must end there.
+ * with interrupts off. A stack walk must end there, and its return address is 0.
  */
 void arch_task_init(struct task *t, void *stack_top);
 

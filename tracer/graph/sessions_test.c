@@ -158,3 +158,24 @@ KTEST(session_idle, "graph.idle_task_is_seen_again")
 		KWAIT(count_session_calls("cpu_idle_check", 0, 1u << c) > 2));
 	trace_test_reset();
 }
+
+static void end_at_once(void *arg)
+{
+	(void)arg;
+}
+
+/* A task's first function has no caller, so there is no return that could be refused. */
+KTEST(graph_first_function, "graph.first_function_of_a_task")
+{
+	u32 refused = returns_refused;
+
+	trace_test_reset();
+	KEXPECT_EQ(t, trace_test_put("set_ftrace_filter", "task_start"), 0);
+	KEXPECT_EQ(t, trace_test_put("current_tracer", "function_graph"), 0);
+	KEXPECT_EQ(t,
+		   task_join(task_create("first", PRIO_NORMAL, ~0u, end_at_once,
+					 NULL)),
+		   0);
+	trace_test_reset();
+	KEXPECT_EQ(t, returns_refused, refused);
+}

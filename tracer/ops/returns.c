@@ -132,6 +132,8 @@ void trace_take_return(unsigned long ip, unsigned long parent,
 	struct task_return *r = &t->returns[depth];
 	unsigned long cfa, slot;
 
+	if (!parent) /* the task's first function: arch_task_init() */
+		return;
 	if (!returns_plausible(parent) ||
 	    !find_taken_frame(ip, sp, &cfa, &slot)) {
 		count_up(&returns_refused);
