@@ -116,9 +116,17 @@ static unsigned int find_first(struct lab_task *l)
 	return hi;
 }
 
+/* An address' place in them, or LAB_REGION. Those beside come last. */
+static unsigned int map_place(const struct lab_map *m, unsigned long pc)
+{
+	if (m->beside && pc - m->beside < LAB_BYPASS_SIZE)
+		return LAB_REGION - LAB_BYPASS_SIZE + (pc - m->beside);
+	return pc >= m->lo && pc < m->hi ? pc - m->lo : LAB_REGION;
+}
+
 static void note_seen(struct lab_map *m, unsigned long pc, unsigned int delay)
 {
-	unsigned int at = lab_map_place(m, pc);
+	unsigned int at = map_place(m, pc);
 
 	if (at == LAB_REGION)
 		return;
@@ -327,7 +335,7 @@ enum lab_end lab_sweep(struct lab_task *l, const struct lab_victim *v,
 
 bool lab_hold(struct lab_task *l, unsigned long pc)
 {
-	unsigned int seen = l->map->delay[lab_map_place(l->map, pc)];
+	unsigned int seen = l->map->delay[map_place(l->map, pc)];
 	enum lab_end end;
 
 	if (!seen || get_ready(l))

@@ -22,15 +22,6 @@ struct lab_map {
 
 #define LAB_BYPASS_SIZE 32u
 
-/* An address' place in them, or LAB_REGION. Those beside come last. */
-static inline unsigned int lab_map_place(const struct lab_map *m,
-					 unsigned long pc)
-{
-	if (m->beside && pc - m->beside < LAB_BYPASS_SIZE)
-		return LAB_REGION - LAB_BYPASS_SIZE + (pc - m->beside);
-	return pc >= m->lo && pc < m->hi ? pc - m->lo : LAB_REGION;
-}
-
 /* How a run of a victim ended, or where it is. */
 enum lab_end {
 	LAB_DONE, /* came back: damage is its report */
@@ -189,14 +180,19 @@ bool lab_case_vector(struct lab_case *c, unsigned int *i);
 /* lab_trampoline.c: the trampolines behind those sites. */
 bool lab_case_trampoline(struct lab_case *c, unsigned int *i);
 
-/* ---- lab_scheme.c: text that is changed ---- */
+/* ---- lab_text.c: stores to text ---- */
 
-/* Store 1, 2, 4 or 8 bytes at an aligned address at once, any other number byte by byte. */
+/* Store 1, 2, 4 or 8 bytes at an aligned address at once, any other number byte by byte: through
+ * an alias, or to kernel text, which is opened for it. No site. */
+void lab_store_one(unsigned long alias, const u8 *bytes, unsigned int length);
 void lab_store_text(unsigned long at, const u8 *bytes, unsigned int length);
 /* On the CPU that calls it: what was stored at the site is fetched from now on. */
 void lab_sync_site(unsigned long site);
 /* The breakpoint: arch_break_length bytes in the CPU's own order. */
 void lab_break_bytes(u8 *to);
+
+/* ---- lab_scheme.c: text that is changed ---- */
+
 /* Put a site's bytes back while all CPUs are held. */
 void lab_put_back(unsigned long site, const u8 *bytes, unsigned int length);
 
