@@ -225,18 +225,12 @@ static inline void *arch_phys_to_virt(u64 pa);
 /*
  * Make the page at `page` (in the direct map, owned by the caller) fault on any
  * access by any CPU, or make it usable again (on = false). 0, or -ENOSYS where the
- * hardware cannot: kernel/sched/task.c then keeps a canary. Preemptible and with
- * interrupts on, except during boot, when this CPU is the only one.
+ * hardware cannot: kernel/sched/task.c then keeps a canary. Where it does not reach
+ * CPUs that are not online, CPU_COMES() has a CPU that comes forget all translations
+ * (kernel/cpu/hotplug.h). Preemptible and with interrupts on, except during boot, when
+ * this CPU is the only one.
  */
 int arch_guard_page(void *page, bool on);
-
-/*
- * inline: this CPU, which comes, forgets all translations. Otherwise it could still
- * use a page that arch_guard_page() made a guard before the CPU was in cpus_online.
- * Nothing where arch_guard_page() reaches CPUs that are not online, too. Interrupts
- * off, no site.
- */
-static inline void arch_mmu_forget(void);
 
 /* ---- Tasks ------------------------------------------------------------- */
 

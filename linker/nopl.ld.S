@@ -61,6 +61,7 @@ SECTIONS
 		REGISTRY(lab_schemes)
 		REGISTRY(lab_patchers)
 		REGISTRY(faults)
+		REGISTRY(cpu_comes)
 		REGISTRY(patch_roots)
 		REGISTRY(patch_indirect)
 		REGISTRY(event_words)

@@ -173,7 +173,7 @@ static bool keep_late(unsigned int c, const u32 *word)
  * A CPU that is late has used a page, which becomes a guard page before it arrives. Its task is
  * made before the CPU comes: a new task's guard page would have the CPU forget this one, too.
  */
-KTEST(arch_mmu_forget, "arch.mmu_forget")
+KTEST(arch_late_guard, "arch.cpu_start.guard_page")
 {
 	unsigned int c = ktest_last_cpu();
 	struct late_page l = { .cpu = MAX_CPUS };

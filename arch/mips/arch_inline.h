@@ -171,11 +171,6 @@ static inline void *arch_phys_to_virt(u64 pa)
 	return (void *)((u32)pa + KSEG0);
 }
 
-/* No translation is used in kseg0. */
-static inline void arch_mmu_forget(void)
-{
-}
-
 static inline unsigned long arch_frame_pc(const struct trap_frame *f)
 {
 	return f->epc;

@@ -117,11 +117,6 @@ static inline void *arch_phys_to_virt(u64 pa)
 	return (void *)(pa + KERNEL_OFFSET);
 }
 
-static inline void arch_mmu_forget(void)
-{
-	asm volatile("sfence.vma" ::: "memory");
-}
-
 static inline unsigned long arch_frame_pc(const struct trap_frame *f)
 {
 	return f->reg[0];

@@ -8,6 +8,7 @@
 #include <arch/arch_trace.h>
 #include <boot/boot_info.h>
 #include <kernel/cpu/cpu.h>
+#include <kernel/cpu/hotplug.h>
 #include <kernel/errno.h>
 #include <kernel/lock/lock.h>
 #include <kernel/printk.h>
@@ -147,6 +148,12 @@ static void sync_page(void *page)
 {
 	asm volatile("sfence.vma %0" ::"r"(page) : "memory");
 }
+
+static notrace void forget_pages(void)
+{
+	asm volatile("sfence.vma" ::: "memory");
+}
+CPU_COMES(forget_pages);
 
 int arch_guard_page(void *page, bool on)
 {

@@ -135,11 +135,6 @@ static inline void *arch_phys_to_virt(u64 pa)
 	return (void *)(pa + KERNEL_OFFSET);
 }
 
-/* ipte has reached this CPU, too. */
-static inline void arch_mmu_forget(void)
-{
-}
-
 static inline unsigned long arch_frame_pc(const struct trap_frame *f)
 {
 	return f->pc;

@@ -126,12 +126,6 @@ static inline void *arch_phys_to_virt(u64 pa)
 	return (void *)(pa + KERNEL_OFFSET);
 }
 
-/* No page is global, so this forgets all (SDM 3A, 4.10.4.1). */
-static inline void arch_mmu_forget(void)
-{
-	write_cr3(read_cr3());
-}
-
 static inline unsigned long arch_frame_pc(const struct trap_frame *f)
 {
 	return f->rip;

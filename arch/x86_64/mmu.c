@@ -8,6 +8,7 @@
 #include <arch/arch.h>
 #include <boot/boot_info.h>
 #include <kernel/cpu/cpu.h>
+#include <kernel/cpu/hotplug.h>
 #include <kernel/printk.h>
 #include <kernel/lib/string.h>
 #include <kernel/image/symbols.h>
@@ -146,6 +147,13 @@ static void flush_page(void *page)
 {
 	asm volatile("invlpg (%0)" : : "r"(page) : "memory");
 }
+
+/* No page is global, so this forgets all (SDM 3A, 4.10.4.1). */
+static notrace void forget_pages(void)
+{
+	write_cr3(read_cr3());
+}
+CPU_COMES(forget_pages);
 
 /*
  * Other CPUs have to flush the page only when it becomes absent: no CPU caches a

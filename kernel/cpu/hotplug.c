@@ -32,8 +32,9 @@
  *   writer finds the CPU in cpus_online, or the CPU's second synchronisation comes
  *   after the stores. Up to there the CPU runs no function that has a site
  *   (tools/patchpath).
- * - Guard pages, which other CPUs forget in a cpu_call(). It forgets all translations
- *   once it may enter cpus_online: no call is under way then, and the next one finds it.
+ * - Guard pages, which other CPUs forget in a cpu_call(). The port has it forget all
+ *   translations (CPU_COMES()) once it may enter cpus_online: no call is under way then,
+ *   and the next one finds it.
  * - The tracer's settings. A task that changes them also does so for the CPUs that
  *   are away, between cpus_read_lock() and cpus_read_unlock().
  *
@@ -117,9 +118,13 @@ static notrace void sync_text(void)
 	arch_text_sync();
 }
 
+extern void (*const __start_cpu_comes[])(void),
+	(*const __stop_cpu_comes[])(void);
+
 /* Interrupts off. No site before the end, see above. */
 notrace void cpu_join(void)
 {
+	void (*const *fn)(void);
 	struct cpu *cpu;
 	unsigned int c;
 
@@ -136,7 +141,8 @@ notrace void cpu_join(void)
 	cpu->rq.switched_at = arch_clock();
 	cpu_set_state(c, CPU_READY);
 	wait_for_cpu_state(c, CPU_JOIN);
-	arch_mmu_forget();
+	for_each_registered (fn, cpu_comes)
+		(*fn)();
 	__atomic_fetch_or(&cpus_online, 1u << c, __ATOMIC_SEQ_CST);
 	order_tell(ORDER_JOINED, c);
 	/* Pairs with the fence between stores to text and cpu_call(). */
@@ -148,6 +154,7 @@ notrace void cpu_join(void)
 	cpu_set_state(c, CPU_ONLINE);
 }
 PATCH_ROOT(cpu_join);
+PATCH_INDIRECT_OPEN(cpu_join);
 
 notrace void cpu_secondary_main(void)
 {

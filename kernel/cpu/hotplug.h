@@ -4,6 +4,7 @@
 #define KERNEL_HOTPLUG_H
 
 #include <kernel/cpu/cpu.h>
+#include <kernel/patch_path.h>
 #include <kernel/test/fault.h>
 
 /*
@@ -31,6 +32,14 @@ int cpu_down(unsigned int c);
  */
 void cpus_read_lock(void);
 void cpus_read_unlock(void);
+
+/*
+ * fn runs on each CPU that comes, just before the CPU enters cpus_online: each cpu_call()
+ * after that reaches the CPU. Interrupts off, no site.
+ */
+#define CPU_COMES(fn)                                                          \
+	static void (*const cpu_comes_##fn)(void) REGISTER(cpu_comes) = (fn);  \
+	PATCH_INDIRECT(cpu_join, fn)
 
 FAULT_DECLARE(cpu_join_unsynced);
 FAULT_DECLARE(cpu_join_late); /* of CPU fault_cpu_join_late.cpu. 0: of each */
