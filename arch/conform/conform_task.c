@@ -108,12 +108,12 @@ static void disturb_keepers(void *arg)
 		task_sleep(ktest_random(&seed) % (40 * NSEC_PER_USEC));
 }
 
-static volatile unsigned long unmapped = 24;
+static volatile unsigned long unmapped = 27; /* each low bit counts */
 
 static void store_to_unmapped(void *arg)
 {
 	(void)arg;
-	*(volatile u32 *)unmapped = 0;
+	*(volatile u8 *)unmapped = 0;
 }
 
 KTEST(arch_fault_unit, "arch.fault_unit")

@@ -111,7 +111,7 @@ static void bypass_store(const struct patch_batch *part,
 	bypass_write(part, s);
 	patch_count_window(arch_clock() - start);
 	if (READ_ONCE(patch_log_on))
-		patch_log_stores(part, kind, NULL, s->back);
+		patch_log_stores(part, kind, false, s->back);
 }
 
 /*

@@ -65,8 +65,8 @@ void patch_step_end(enum patch_step step, void (*sync)(void *arg), void *arg)
 }
 
 static void log_stores_of(const struct patch_batch *part,
-			  enum patch_store_kind kind,
-			  bool (*takes)(struct live l), bool on, bool back)
+			  enum patch_store_kind kind, bool words, bool on,
+			  bool back)
 {
 	const u32 *entry;
 	unsigned int w;
@@ -75,17 +75,16 @@ static void log_stores_of(const struct patch_batch *part,
 	patch_for_each (part, w, entry, diff, on) {
 		struct live l = live_of_entry(part->set, entry);
 
-		if (!takes || takes(l))
+		if (!words || arch_live_word(l))
 			patch_log_store(l.at, kind, on != back);
 	}
 }
 
 void patch_log_stores(const struct patch_batch *part,
-		      enum patch_store_kind kind, bool (*takes)(struct live l),
-		      bool back)
+		      enum patch_store_kind kind, bool words, bool back)
 {
-	log_stores_of(part, kind, takes, true, back);
-	log_stores_of(part, kind, takes, false, back);
+	log_stores_of(part, kind, words, true, back);
+	log_stores_of(part, kind, words, false, back);
 }
 
 static always_inline void sync_sites_of_kind(const struct patch_batch *b,

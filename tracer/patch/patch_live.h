@@ -74,11 +74,10 @@ void patch_tell_sync(unsigned int sites);
 void patch_count_window(u64 ticks);
 u64 patch_longest_window(void);
 
-/* Log a store to each site of a part, or to those that takes() says. back: of the state that
- * they had. */
+/* Log a store to each site of a batch, or of a part. words: to those of arch_live_word() alone.
+ * back: of the state that they had. */
 void patch_log_stores(const struct patch_batch *part,
-		      enum patch_store_kind kind, bool (*takes)(struct live l),
-		      bool back);
+		      enum patch_store_kind kind, bool words, bool back);
 
 /* For fault_sync_early (patch_log.h): all synchronise, but before the stores. */
 void patch_sync_early(void);

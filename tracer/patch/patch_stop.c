@@ -19,17 +19,6 @@
 #include <tracer/patch/patch_live.h>
 #include <tracer/patch/patch_log.h>
 
-static notrace void log_stop_stores(const struct patch_batch *b, bool on)
-{
-	const u32 *entry;
-	unsigned int w;
-	u32 diff;
-
-	patch_for_each (b, w, entry, diff, on)
-		patch_log_store(live_of_entry(b->set, entry).at, STORE_WHOLE,
-				on);
-}
-
 static always_inline void stop_write_kind(const struct patch_batch *b,
 					  long delta, bool on, bool jumps)
 {
@@ -54,10 +43,8 @@ static notrace void stop_change(void *arg)
 	PATCH_BY_STATE(b, stop_write_kind, b, delta);
 	arch_text_close();
 	patch_write_back();
-	if (READ_ONCE(patch_log_on)) {
-		log_stop_stores(b, true);
-		log_stop_stores(b, false);
-	}
+	if (READ_ONCE(patch_log_on))
+		patch_log_stores(b, STORE_WHOLE, false, false);
 	if (fault_happens(&fault_stop_waits))
 		patch_fault_wait();
 }

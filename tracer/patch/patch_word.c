@@ -61,11 +61,6 @@ static void word_write(const struct patch_batch *part, struct left *left)
 }
 PATCH_ROOT(word_write);
 
-static bool is_word(struct live l)
-{
-	return arch_live_word(l);
-}
-
 static void word_store(const struct patch_batch *part,
 		       enum patch_store_kind kind, struct left *left)
 {
@@ -75,7 +70,7 @@ static void word_store(const struct patch_batch *part,
 	word_write(part, left);
 	patch_count_window(arch_clock() - start);
 	if (READ_ONCE(patch_log_on))
-		patch_log_stores(part, kind, is_word, false);
+		patch_log_stores(part, kind, true, false);
 }
 
 static void add_left(const struct patch_batch *part, const struct left *left)
