@@ -13,6 +13,7 @@ struct seam_moment {
 	void (*after)(void); /* both are off */
 	bool apart;	     /* the first is off before the second is on */
 	bool poor;	     /* there is no memory between meet() and part() */
+	bool empties; /* part() empties the buffer, tasks may be in calls */
 };
 /* The i-th moment, or NULL. */
 const struct seam_moment *seam_moment(unsigned int i);

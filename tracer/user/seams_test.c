@@ -53,7 +53,7 @@ static void show_text(const char *grammar)
 	if (trace_test_put("tracing_on", "0") ||
 	    ctl_open(TRACING "trace", false, false, &h))
 		return;
-	printk("seam-text: %s\n", grammar);
+	printk("seam-text: %s%s\n", grammar, now.m->empties ? " emptied" : "");
 	while ((n = ctl_read(h, text, sizeof(text) - 1)) > 0) {
 		text[n] = '\0';
 		printk("%s", text);
