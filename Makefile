@@ -25,10 +25,6 @@ RECORD ?= link
 ifeq ($(filter $(RECORD),$(RECORDS)),)
 $(error RECORD=$(RECORD) is unknown; choose one of: $(RECORDS))
 endif
-ENDIAN ?= little
-ifeq ($(filter $(ENDIAN),little big),)
-$(error ENDIAN=$(ENDIAN) is unknown; choose one of: little big)
-endif
 ICOUNT ?= 0
 ifeq ($(filter $(ICOUNT),0 1),)
 $(error ICOUNT=$(ICOUNT) is unknown; choose one of: 0 1)
@@ -38,6 +34,12 @@ endif
 # the reason: REFUSED_<value of SITES or ENDIAN>, REFUSED_<SITES>_<RECORD>.
 include arch/$(ARCH)/port.mk
 
+# The byte orders that are not refused. The first is the default.
+endians := $(strip $(foreach x,little big,$(if $(REFUSED_$(x)),,$(x))))
+ENDIAN ?= $(firstword $(endians))
+ifeq ($(filter $(ENDIAN),little big),)
+$(error ENDIAN=$(ENDIAN) is unknown; choose one of: little big)
+endif
 SITES ?= $(firstword $(SITES_CHOICES))
 refused := $(firstword $(foreach x,$(SITES) $(ENDIAN) $(SITES)_$(RECORD),\
 	$(if $(REFUSED_$(x)),$(x))))
@@ -75,7 +77,8 @@ ifneq ($(filter setup,$(MAKECMDGOALS)),)
 endif
 
 # Every way of building that differs from the port's default has its own folder.
-variant := $(if $(filter big,$(ENDIAN)),-big)$(\
+other_endian := $(patsubst %,-%,$(filter-out $(firstword $(endians)),$(ENDIAN)))
+variant := $(other_endian)$(\
 	)$(if $(filter-out $(firstword $(SITES_CHOICES)),$(SITES)),-$(SITES))
 record_variant := $(if $(filter runtime,$(RECORD)),-runtime)
 less := $(if $(without),-without-$(subst $(space),-,$(without)))
@@ -148,7 +151,7 @@ no_layout := $(filter-out $(patcher_srcs) $(patsubst %,arch/conform/conform_%.c,
 	trace trampoline return graph leaf break nmi) tracer/patch/% tracer/sites/% \
 	tracer/record/% %/probe_test.c %/testing.c,$(no_sites))
 by_any_front_end := $(if $(filter file,$(origin O)),build/$(ARCH)$(\
-	)$(if $(filter big,$(ENDIAN)),-big)$(\
+	)$(other_endian)$(\
 	)$(patsubst %,-%,$(filter $(SITES),$(SITES_APART))),$(O))
 OBJS := $(OWN_OBJS) $(foreach src,$(filter-out $(own_srcs),$(SRCS)),\
 	$(if $(filter $(no_layout),$(src)),$(by_any_front_end),$(by_any_recorder))/$(src).o)
@@ -320,7 +323,7 @@ report: $(host)/extract ## pictures of the lab, the figures, a boot, all kernels
 choices:
 	@echo 'sites: $(SITES_CHOICES)'
 	@echo 'records: $(RECORDS)'
-	@echo 'endians: $(if $(REFUSED_big),little,little big)'
+	@echo 'endians: $(endians)'
 	@echo 'refused: $(patsubst REFUSED_%,%,$(filter REFUSED_%,$(.VARIABLES)))'
 	@echo 'elf: $(ELF)'
 
@@ -354,7 +357,7 @@ help: ## this list
 	@echo '  EVERYTHING     1: test runs also what each commit has a part of (default 0)'
 	@echo '  NEWCOMERS      1: test runs also on ports that are being taken in (default 0)'
 	@echo '  RECORD         who records the sites: $(RECORDS)'
-	@echo '  ENDIAN         byte order of ARCH: little$(if $(REFUSED_big),, big)'
+	@echo '  ENDIAN         byte order of ARCH: $(endians)'
 	@echo '  WITHOUT        rooms of tracer/ that are left out: some of $(rooms)'
 	@echo '  PATCHER        for lab: a folder of patch code that somebody brings'
 	@echo '  CROSS_COMPILE  toolchain prefix (default $(CROSS_COMPILE))'

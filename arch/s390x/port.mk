@@ -26,4 +26,4 @@ REFUSED_patchable_runtime := $(compiled_nops)
 REFUSED_hotpatch_runtime := $(compiled_nops)
 REFUSED_fentry-nop_runtime := $(compiled_nops)
 REFUSED_hotpatch_compiler := GCC records no sites of -mhotpatch
-REFUSED_big := s390x has one byte order, so no variant of it is built
+REFUSED_little := s390x is big-endian

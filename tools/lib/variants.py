@@ -66,7 +66,7 @@ def variants(arch: str) -> list[Variant]:
     default = known["sites"][0]
     return every + [
         Variant(arch, default if word in ("big", "little") else word,
-                word if word in ("big", "little") else "little", "link")
+                word if word in ("big", "little") else known["endians"][0], "link")
         for word in known["refused"] if "_" not in word]
 
 
