@@ -16,6 +16,7 @@
 .macro lab_canaries count, first=0x5ab0c0de70000001, step=0x0101010100
 	.section .rodata
 	.balign	__SIZEOF_POINTER__
+	.globl	lab_canary
 lab_canary:
 	canary = 0
 	.rept	\count
