@@ -7,7 +7,6 @@
  * A call is not copied. It would return into the bypass, and a task that sleeps in the called
  * function would need it for ever. The scheme's resume() does as the old call does instead.
  */
-#include <kernel/cpu/cpu.h>
 #include <kernel/lib/string.h>
 #include <kernel/patch_path.h>
 #include <tracer/lab/lab_internal.h>
@@ -43,16 +42,10 @@ static bool inside_bypass(unsigned long pc)
 	return pc - lab_bypass_at() < LAB_SITE_MAX;
 }
 
-static notrace void sync_bypass(void *arg)
-{
-	(void)arg;
-	lab_sync_site(lab_bypass_at());
-}
-
 static void write_bypass(const u8 *bytes)
 {
 	lab_store_text(lab_bypass_at(), bytes, LAB_BYPASS_SIZE);
-	cpu_call(READ_ONCE(cpus_online), sync_bypass, NULL);
+	lab_sync_all(lab_bypass_at());
 }
 
 /* Bytes that every CPU traps on, behind the copy and where there is none. */

@@ -8,6 +8,8 @@
 #include <kernel/test/fault.h>
 #include <tracer/lab/lab.h>
 
+struct lab_patcher;
+
 /* ---- lab_hold.c: tasks that run victims, and the hold sweep ---- */
 
 #define LAB_REGION 2048
@@ -106,13 +108,14 @@ struct lab_case {
 	/* Bring the text into a state, with no task inside. Make one step. */
 	int (*set)(struct lab_case *c, unsigned int state);
 	int (*step)(struct lab_case *c, unsigned int from);
-	/* The step is a strategy's whole batch: others run between its steps too. */
-	bool step_is_batch;
 	/* Optional: a victim is held at pc. */
 	void (*held_at)(unsigned long pc);
 	const void *arg;
-	u8 move;	       /* patcher.c: which transition of arg's */
-	u8 length;	       /* of a site whose forms do not say it */
+	u8 move; /* patcher.c: which transition of arg's */
+	/* Of a site whose forms do not say it, and whose bytes come back behind the case. 0: the
+	 * tracer's books say which belong there, and `stop` switches it without a store that
+	 * could be stopped behind. */
+	u8 length;
 	struct trace_ops *ops; /* of live calls, while it runs. NULL: any */
 	unsigned long lo, hi;  /* where boundaries are looked for */
 	unsigned long beside;  /* and there: struct lab_map */
@@ -171,8 +174,9 @@ void lab_json(struct sink *out, const struct lab_case *c);
 /* lab_scheme.c: the ports' schemes, and the case of a given scheme. */
 bool lab_case_scheme(struct lab_case *c, unsigned int *i);
 void lab_scheme_case(struct lab_case *c, const struct lab_scheme *s);
-/* patcher.c: the patch code of others. */
+/* patcher.c: the patch code of others, and a transition of given code. */
 bool lab_case_patcher(struct lab_case *c, unsigned int *i);
+void lab_patcher_case(struct lab_case *c, const struct lab_patcher *p, u8 move);
 /* lab_own.c: the port's own sites and a jump label, by each strategy. */
 bool lab_case_own(struct lab_case *c, unsigned int *i);
 /* lab_vector.c: such a site by breakpoint, with a vector that is not sorted or is. */
@@ -188,6 +192,9 @@ void lab_store_one(unsigned long alias, const u8 *bytes, unsigned int length);
 void lab_store_text(unsigned long at, const u8 *bytes, unsigned int length);
 /* On the CPU that calls it: what was stored at the site is fetched from now on. */
 void lab_sync_site(unsigned long site);
+void lab_sync_on_cpu(void *site);
+/* And on all of them: 0 or cpu_call()'s error. */
+int lab_sync_all(unsigned long site);
 /* The breakpoint: arch_break_length bytes in the CPU's own order. */
 void lab_break_bytes(u8 *to);
 
@@ -217,7 +224,7 @@ void lab_own_end(bool able);
 /* Let live calls do `ops`. 0, or trace_ops_borrow()'s error. */
 int lab_own_ops(struct trace_ops *ops);
 /* Switch such a site by a strategy. 0 or patch_site()'s error. */
-int lab_own_switch(const struct lab_victim *v, const char *by, bool on);
+int lab_own_switch(unsigned long site, const char *by, bool on);
 /* Count the calls of lab_victim_own, all or where trace_in_c says so, the calls and the returns
  * of lab_victim_return, in lab_calls[0] and [1]. */
 extern struct trace_ops lab_count_ops, lab_choose_ops, lab_return_ops;

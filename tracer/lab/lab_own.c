@@ -11,6 +11,7 @@
 #include <kernel/time.h>
 #include <kernel/lock/mutex.h>
 #include <tracer/lab/lab_internal.h>
+#include <tracer/lab/patcher.h>
 #include <tracer/patch/keys.h>
 #include <tracer/patch/patch.h>
 #include <tracer/ops/returns.h>
@@ -110,7 +111,7 @@ int lab_own_ops(struct trace_ops *ops)
 	return err;
 }
 
-int lab_own_switch(const struct lab_victim *v, const char *by, bool on)
+int lab_own_switch(unsigned long site, const char *by, bool on)
 {
 	struct patch_batch b;
 	const char *why;
@@ -119,31 +120,31 @@ int lab_own_switch(const struct lab_victim *v, const char *by, bool on)
 	mutex_lock(&trace_mutex);
 	err = patch_strategy_set(by, &why);
 	if (!err)
-		err = v == &lab_victim_jump ?
+		err = site == lab_victim_jump.site ?
 			      static_key_set(&b, &key_lab_jump, on) :
-			      patch_site(&b, site_find(v->site), on);
+			      patch_site(&b, site_find(site), on);
 	mutex_unlock(&trace_mutex);
 	return err;
 }
 
 /* ---- strategies ---- */
 
-static bool own_turns_on(const struct lab_case *c)
+static const struct patch_strategy *own_by; /* in the case under way */
+
+static int own_on(unsigned long site)
 {
-	return !c->before->calls[0];
+	return lab_own_switch(site, own_by->name, true);
 }
 
-static int own_set(struct lab_case *c, unsigned int state)
+static int own_off(unsigned long site)
 {
-	return lab_own_switch(c->victim, "stop",
-			      own_turns_on(c) == (state == 1));
+	return lab_own_switch(site, own_by->name, false);
 }
 
-static int own_step(struct lab_case *c, unsigned int from)
-{
-	(void)from;
-	return lab_own_switch(c->victim, c->strategy, own_turns_on(c));
-}
+/* They go through the same driver as code that is brought. */
+static const struct lab_patcher own = { .prepare = own_off,
+					.on = own_on,
+					.off = own_off };
 
 /* The same instructions, with its return noticed. */
 static const struct lab_form *return_form(bool on)
@@ -188,27 +189,21 @@ static const struct own_kind {
 static void make_own(struct lab_case *c, const struct patch_strategy *s,
 		     const struct own_kind *k, bool on)
 {
-	*c = (struct lab_case){
-		.name = k->name[on],
-		.from = k->from,
-		.because = k->because,
-		.strategy = s->name,
-		.old = k->state[!on],
-		.new = k->state[on],
-		.victim = k->victim,
-		.before = k->form(!on),
-		.after = k->form(on),
-		.last = 1,
-		.live = s != &patch_strategy_stop,
-		.own = k->ops,
-		.step_is_batch = true,
-		.set = own_set,
-		.step = own_step,
-		.ops = k->ops,
-		.lo = k->victim->boundary[0],
-		.hi = k->victim->boundary[3] + 1,
-		.span = 700,
-	};
+	own_by = s;
+	lab_patcher_case(c, &own, !on);
+	c->name = k->name[on];
+	c->from = k->from;
+	c->because = k->because;
+	c->strategy = s->name;
+	c->victim = k->victim;
+	c->old = k->state[!on];
+	c->new = k->state[on];
+	c->before = k->form(!on);
+	c->after = k->form(on);
+	c->live = s != &patch_strategy_stop;
+	c->own = k->ops;
+	c->ops = k->ops;
+	c->length = 0;
 }
 
 /* ---- one after the other ---- */
@@ -244,7 +239,7 @@ void lab_own_end(bool able)
 {
 	for (unsigned int i = 0; i < ARRAY_SIZE(kinds); i++)
 		if (able || !kinds[i].ops)
-			lab_own_switch(kinds[i].victim, "stop", false);
+			lab_own_switch(kinds[i].victim->site, "stop", false);
 	mutex_lock(&trace_mutex);
 	trace_ops_give_back();
 	graph_session_end();

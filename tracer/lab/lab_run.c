@@ -13,12 +13,8 @@
 #include <kernel/printk.h>
 #include <kernel/lib/string.h>
 #include <tracer/lab/lab_internal.h>
-#include <tracer/patch/patch.h>
 
 #define SWEEPS_MORE 8
-
-/* For a strategy's hook, which takes no argument. */
-static struct lab_run *batch_run;
 
 static void mark_incomplete(struct lab_case *c, const char *why,
 			    unsigned long at)
@@ -128,25 +124,6 @@ static bool run_between(struct lab_run *r, unsigned int state)
 	record_finding(c, other, end, damage, state, 0);
 	memcpy(lab_calls, kept, sizeof(kept));
 	return !damage;
-}
-
-/* From within a strategy. PATCH_WORD and the last sync leave nothing in between. */
-static void run_in_batch(enum patch_step step, bool synced)
-{
-	(void)synced;
-	run_between(batch_run, 1 + step);
-}
-
-static int make_step(struct lab_run *r, unsigned int from)
-{
-	int err;
-
-	batch_run = r;
-	if (r->test.step_is_batch)
-		patch_step_hook = run_in_batch;
-	err = r->test.step(&r->test, from);
-	patch_step_hook = NULL;
-	return err;
 }
 
 /* ---- which boundaries there are ---- */
@@ -303,13 +280,13 @@ static bool hold_one(struct lab_run *r, unsigned int s, unsigned int e,
 	if (c->held_at)
 		c->held_at(pc);
 	for (unsigned int k = s; k < e; k++) {
-		int err = make_step(r, k);
+		int err = c->step(c, k);
 
 		/* It waits for this task. */
 		if (err == -EBUSY && !released) {
 			release_held(r, s, e, pc);
 			released = true;
-			err = make_step(r, k);
+			err = c->step(c, k);
 		}
 		if (err)
 			mark_incomplete(c, "a step was refused", pc);
@@ -384,7 +361,7 @@ static u32 walk_steps(struct lab_run *r)
 	if (c->set(c, 0))
 		return 0;
 	for (unsigned int s = 0; s + 1 < c->last; s++) {
-		if (make_step(r, s))
+		if (c->step(c, s))
 			mark_incomplete(c, "a step was refused", 0);
 		if (run_between(r, s + 1))
 			good |= 2u << s;
@@ -392,13 +369,16 @@ static u32 walk_steps(struct lab_run *r)
 	return good;
 }
 
-/* A state in between: the sweep finds the places where control stands in it. */
+/* A state in between: the sweep finds the places where control stands in it. Those around the site
+ * are known. */
 static void enumerate_between(struct lab_run *r, unsigned int s)
 {
 	struct lab_case *c = &r->test;
 
 	if (c->set(c, s) || !sweep_boundaries(r))
 		return;
+	list_declared(r, &(const struct lab_form){ NULL });
+	sweep_missing(r);
 	list_seen(r);
 	hold_all(r, s);
 }

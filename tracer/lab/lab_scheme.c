@@ -4,7 +4,6 @@
  * known beforehand. So the lab can bring about any state at once while no task is
  * inside, and step by step, as the scheme does it, while a task is.
  */
-#include <kernel/cpu/cpu.h>
 #include <kernel/panic.h>
 #include <kernel/patch_path.h>
 #include <kernel/cpu/stop.h>
@@ -145,20 +144,16 @@ static notrace void lab_change(void *arg)
 	arch_text_close();
 }
 
-static notrace void lab_sync(void *arg)
-{
-	(void)arg;
-	lab_sync_site(under_way.site);
-}
-
 PATCH_INDIRECT(stop_lead, lab_change);
-PATCH_INDIRECT(stop_lead, lab_sync);
-PATCH_INDIRECT(stop_hold, lab_sync);
+PATCH_INDIRECT(stop_lead, lab_sync_on_cpu);
+PATCH_INDIRECT(stop_hold, lab_sync_on_cpu);
 
 static int write_stopped(const u8 *bytes, const struct lab_store *st,
 			 unsigned int n)
 {
-	struct stop_work work = { .change = lab_change, .sync = lab_sync };
+	struct stop_work work = { .change = lab_change,
+				  .sync = lab_sync_on_cpu,
+				  .arg = (void *)under_way.site };
 
 	under_way.bytes = bytes;
 	under_way.store = st;
@@ -166,7 +161,6 @@ static int write_stopped(const u8 *bytes, const struct lab_store *st,
 	return stop_cpus(&work);
 }
 
-/* cpu_call() returns when every CPU has synchronised. */
 static int write_live(const u8 *bytes, const struct lab_store *st,
 		      unsigned int n)
 {
@@ -174,7 +168,7 @@ static int write_live(const u8 *bytes, const struct lab_store *st,
 	under_way.store = st;
 	under_way.nr_stores = n;
 	lab_change(NULL);
-	return cpu_call(READ_ONCE(cpus_online), lab_sync, NULL);
+	return lab_sync_all(under_way.site);
 }
 
 void lab_put_back(unsigned long site, const u8 *bytes, unsigned int length)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Stores to text, as a scheme asks for them. */
 #include <arch/arch_trace.h>
+#include <kernel/cpu/cpu.h>
 #include <kernel/lib/string.h>
 #include <tracer/lab/lab_internal.h>
 
@@ -33,6 +34,16 @@ notrace void lab_sync_site(unsigned long site)
 	for (unsigned int i = 0; i < LAB_SITE_MAX; i += 4)
 		arch_text_sync_site(site + i);
 	arch_text_sync();
+}
+
+notrace void lab_sync_on_cpu(void *site)
+{
+	lab_sync_site((unsigned long)site);
+}
+
+int lab_sync_all(unsigned long site)
+{
+	return cpu_call(~0u, lab_sync_on_cpu, (void *)site);
 }
 
 /* The breakpoint is a number of that many bytes in the CPU's own order. */

@@ -88,14 +88,14 @@ static int entry_set(struct lab_case *c, unsigned int state)
 	if (err)
 		return err;
 	record_all(t);
-	return lab_own_switch(c->victim, "stop", true);
+	return lab_own_switch(c->victim->site, "stop", true);
 }
 
 /* The datum first, then the site: a task inside has loaded the old datum. */
 static int entry_step(struct lab_case *c, unsigned int from)
 {
 	entry_set(c, from + 1);
-	return lab_own_switch(c->victim, "stop", false);
+	return lab_own_switch(c->victim->site, "stop", false);
 }
 
 static bool boundary_is_masked(unsigned long pc)

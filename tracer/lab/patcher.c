@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The patch code of others, as cases of the lab: patcher.h. It runs in a task of its own, which is
- * held behind each store. A state of the text is the number of stores that have been made.
+ * Patch code as cases of the lab: that of others (patcher.h), and the tracer's strategies
+ * (lab_own.c). It runs in a task of its own, which is held behind each store. A state of the text
+ * is the number of stores that have been made.
  */
-#include <kernel/cpu/cpu.h>
 #include <kernel/cpu/stop.h>
 #include <kernel/errno.h>
 #include <kernel/lib/string.h>
@@ -72,6 +72,17 @@ static void stand_here(void)
 	task_hold_self();
 }
 
+/* Of the tracer's strategies a step is one store. */
+static void store_is_made(enum patch_step step, bool synced)
+{
+	(void)step;
+	if (current_task() != under.task)
+		return; /* another batch */
+	under.synced = synced;
+	under.stored |= !synced;
+	stand_here();
+}
+
 /* caller: of the function that the code has called. */
 static bool lies_outside(unsigned long at, size_t length, const void *caller)
 {
@@ -88,9 +99,7 @@ int patcher_write_once(unsigned long at, const void *bytes, size_t length)
 	if (lies_outside(at, length, __builtin_return_address(0)))
 		return -EFAULT;
 	lab_store_text(at, bytes, length);
-	under.stored = true;
-	under.synced = false;
-	stand_here();
+	store_is_made(PATCH_WORD, false);
 	return 0;
 }
 
@@ -112,17 +121,11 @@ void patcher_sync(void)
 	lab_sync_site(under.site);
 }
 
-static notrace void patcher_sync_site(void *arg)
-{
-	lab_sync_site((unsigned long)arg);
-}
-
 void patcher_sync_all(void)
 {
 	under.synced = true;
 	if (!under.holds)
-		cpu_call(READ_ONCE(cpus_online), patcher_sync_site,
-			 (void *)under.site);
+		lab_sync_all(under.site);
 }
 
 int patcher_hold_all(int (*fn)(void *arg), void *arg)
@@ -283,14 +286,14 @@ static void learn_stores(struct lab_case *c)
 	if (!under.ended)
 		patcher_is_wrong("%s() makes more than %u stores", under.verb,
 				 STATES_MAX);
-	else if (!under.err && !under.stops)
+	else if (!under.err && !under.stops && c->length)
 		patcher_is_wrong("%s() stores nothing", under.verb);
-	else if (!under.err && !under.synced)
+	else if (!under.err && under.stops && !under.synced)
 		patcher_is_wrong(
 			"%s() synchronises no CPU behind its last store",
 			under.verb);
 	let_code_end();
-	c->last = under.stops;
+	c->last = max(under.stops, 1u);
 }
 
 static unsigned int patcher_length(const struct lab_patcher *p)
@@ -312,13 +315,15 @@ static void begin_patcher(struct lab_case *c)
 {
 	const struct lab_patcher *p = c->arg;
 
+	c->lo = c->victim->boundary[0];
+	c->hi = c->victim->boundary[3] + 1;
 	memset(&under, 0, sizeof(under));
-	under.patcher = p;
-	under.site = c->victim->site;
-	under.length = patcher_length(p);
 	c->incomplete = what_is_missing(p);
 	if (c->incomplete)
 		return;
+	under.patcher = p;
+	under.site = c->victim->site;
+	under.length = c->length;
 	memcpy(under.before, (void *)under.site, under.length);
 	under.task = task_create_expendable("patcher", PRIO_NORMAL, 1,
 					    patcher_main, NULL);
@@ -327,6 +332,7 @@ static void begin_patcher(struct lab_case *c)
 		return;
 	}
 	under.task->fault = &under.fault;
+	patch_step_hook = store_is_made;
 	PATCH_HOOK_SET(patch_trap_hook, patch_trap, patcher_trap);
 	under.verb = "prepare";
 	under.run = p->prepare;
@@ -348,6 +354,7 @@ static void end_patcher(struct lab_case *c)
 			task_is_gone();
 		}
 	}
+	patch_step_hook = NULL;
 	PATCH_HOOK_SET(patch_trap_hook, patch_trap, NULL);
 	if (under.length)
 		lab_put_back(under.site, under.before, under.length);
@@ -372,48 +379,48 @@ static const struct lab_form *patcher_form(const struct lab_patcher *p, u8 form)
 	return f;
 }
 
+void lab_patcher_case(struct lab_case *c, const struct lab_patcher *p, u8 move)
+{
+	const struct patcher_move *m = &moves[move];
+
+	*c = (struct lab_case){
+		.name = p->name,
+		.from = p->from ? p->from : "-",
+		.because = p->breaks[move] ? "claimed" : "not claimed",
+		.strategy = p->all_held ? "all held" : "live",
+		.old = form_names[m->old],
+		.new = form_names[m->new],
+		.victim = p->victim ? p->victim : &lab_victim_own,
+		.before = patcher_form(p, m->old),
+		.after = patcher_form(p, m->new),
+		.breaks = p->breaks[move],
+		.last = 1,
+		.live = !p->all_held,
+		.own = !p->victim,
+		.ops = p->victim ? NULL : &lab_count_ops,
+		.begin = begin_patcher,
+		.end = end_patcher,
+		.set = patcher_set,
+		.step = patcher_step,
+		.arg = p,
+		.move = move,
+		.length = patcher_length(p),
+		.span = 2000,
+	};
+}
+
 bool lab_case_patcher(struct lab_case *c, unsigned int *i)
 {
-	unsigned int count = 0;
 	const struct lab_patcher *p;
 
 	for_each_registered (p, lab_patchers) {
-		for (u8 m = 0; m < ARRAY_SIZE(moves); m++) {
-			if (moves[m].new == PATCHER_ON2 && !p->retarget)
-				continue;
-			if (count++ != *i)
-				continue;
-			*c = (struct lab_case){
-				.name = p->name,
-				.from = p->from ? p->from : "-",
-				.because = p->breaks[m] ? "claimed" :
-							  "not claimed",
-				.strategy = p->all_held ? "all held" : "live",
-				.old = form_names[moves[m].old],
-				.new = form_names[moves[m].new],
-				.victim =
-					p->victim ? p->victim : &lab_victim_own,
-				.before = patcher_form(p, moves[m].old),
-				.after = patcher_form(p, moves[m].new),
-				.breaks = p->breaks[m],
-				.last = 1,
-				.live = !p->all_held,
-				.own = !p->victim,
-				.ops = p->victim ? NULL : &lab_count_ops,
-				.begin = begin_patcher,
-				.end = end_patcher,
-				.set = patcher_set,
-				.step = patcher_step,
-				.arg = p,
-				.move = m,
-				.length = patcher_length(p),
-				.span = 700,
-			};
-			c->lo = c->victim->boundary[0];
-			c->hi = c->victim->boundary[3] + 1;
+		unsigned int n = ARRAY_SIZE(moves) - !p->retarget;
+
+		if (*i < n) {
+			lab_patcher_case(c, p, *i);
 			return true;
 		}
+		*i -= n;
 	}
-	*i -= count;
 	return false;
 }
