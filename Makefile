@@ -71,6 +71,11 @@ $(error PATCHER=$(PATCHER) holds no .c file; tests/patchers/README.md says how t
 endif
 endif
 
+# Functions beside the kernel's own, to see what grows with their number: a folder of C files, which
+# tools/bench-scale writes.
+MORE ?=
+more_srcs := $(wildcard $(MORE:%/=%)/*.c)
+
 # `make -j setup test`: what is installed must be there before it is used.
 ifneq ($(filter setup,$(MAKECMDGOALS)),)
 .NOTPARALLEL:
@@ -82,12 +87,13 @@ variant := $(other_endian)$(\
 	)$(if $(filter-out $(firstword $(SITES_CHOICES)),$(SITES)),-$(SITES))
 record_variant := $(if $(filter runtime,$(RECORD)),-runtime)
 less := $(if $(without),-without-$(subst $(space),-,$(without)))
-foreign := $(if $(PATCHER),-patcher-$(notdir $(PATCHER:%/=%)))
+foreign := $(if $(PATCHER),-patcher-$(notdir $(PATCHER:%/=%)))$(\
+	)$(if $(MORE),-more-$(notdir $(MORE:%/=%)))
 O ?= build/$(ARCH)$(variant)$(record_variant)$(less)$(foreign)
 # Neither who records the sites makes a difference to object files, but to the stub's, nor do
 # rooms that are left out. So all others stand once, in this folder.
 by_any_recorder := $(if $(filter file,$(origin O)),build/$(ARCH)$(variant),$(O))
-own_srcs := $(if $(filter runtime,$(RECORD)),arch/$(ARCH)/trampoline.S) $(patcher_srcs)
+own_srcs := $(if $(filter runtime,$(RECORD)),arch/$(ARCH)/trampoline.S) $(patcher_srcs) $(more_srcs)
 host := build/host
 ELF := $(O)/nopl.elf
 
@@ -140,7 +146,7 @@ SRCS := $(filter-out $(shell grep -lE 'include <(tracer/($(subst $(space),|,$(wi
 	)$(if $(filter lab,$(without)),|arch/arch_lab))' \
 	$(filter %_test.c arch/conform/%,$(SRCS))),$(SRCS))
 endif
-SRCS += $(patcher_srcs)
+SRCS += $(patcher_srcs) $(more_srcs)
 OWN_OBJS := $(patsubst %,$(O)/%.o,$(filter $(own_srcs),$(SRCS)))
 # All functions have sites but those of the tracer's own tests, which trampolines call.
 no_sites := $(patcher_srcs) $(filter arch/conform/%,$(SRCS)) \
@@ -158,6 +164,7 @@ OBJS := $(OWN_OBJS) $(foreach src,$(filter-out $(own_srcs),$(SRCS)),\
 FILE_CFLAGS = $(if $(filter $(no_layout),$<),-DNO_LAYOUT,$(LAYOUT_CFLAGS) \
 	$(if $(filter $(no_sites),$<),,$(SITE_CFLAGS_$(SITES))))
 $(filter-out $(patcher_srcs:%=$(O)/%.o),$(OWN_OBJS)): CFLAGS += -DRECORD_RUNTIME
+$(more_srcs:%=$(O)/%.o): CFLAGS += -Wno-missing-prototypes
 $(patcher_srcs:%=$(O)/%.o): CFLAGS += $(patsubst %,-I%,$(wildcard $(PATCHER:%/=%)/include)) \
 	-Itests/patchers/include -Wno-missing-prototypes -Wno-unused-parameter
 
@@ -300,6 +307,9 @@ test: ## build all architectures, boot them, run every test (T=graph: tests/test
 bench: ## instructions of everything that has a limit, on every architecture
 	$(Q)for a in $(ARCHES); do $(MAKE) ARCH=$$a all || exit 1; done
 	$(Q)tools/bench
+
+bench-scale: ## the same figures with up to 100,000 functions more: how each grows (long)
+	$(Q)tools/bench-scale $(if $(filter command environment,$(origin ARCH)),$(ARCH))
 
 lab: all ## hold tasks at every instruction and patch under them: ARCH's schemes, or PATCHER's code
 	$(Q)tools/lab --arch $(ARCH) --elf $(ELF) \

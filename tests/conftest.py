@@ -69,6 +69,12 @@ def one_of(choices: list) -> list:
     return choices if os.environ.get("EVERYTHING") == "1" else [choices[COMMIT % len(choices)]]
 
 
+def some_of(choices: list, parts: int) -> list:
+    """Each parts-th of the choices, others for each commit. All with make test EVERYTHING=1."""
+    return choices if os.environ.get("EVERYTHING") == "1" else \
+        choices[COMMIT % min(parts, len(choices) or 1)::parts]
+
+
 # The output of each make that a test ran.
 MAKES = ROOT / "build" / "makes.log"
 

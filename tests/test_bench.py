@@ -3,9 +3,12 @@
 under it, the same twice, for they are counted, not timed."""
 
 import json
+import re
+import runpy
 import subprocess
 
-from conftest import ROOT
+import pytest
+from conftest import ARCHES, ROOT, one_of
 
 STRATEGIES = ["stop", "breakpoint", "word", "bypass"]
 STALLS = {f"{s}_longest_stall" for s in STRATEGIES}
@@ -13,7 +16,8 @@ FIGURES = {"boot_conversion", "site_table", "jump_table", "disabled_site",
            "disabled_label", "sched_switch_event", "function_event",
            "filtered_by_pid", "beside_an_instance",
            "find_file", "list_name", "graph_call", "graph_bytes", "tracing_off",
-           "enable_one_name", "boot_to_prompt", *STALLS,
+           "enable_one_name", "filter_by_pattern", "filter_by_all_names", "list_all_names",
+           "boot_to_prompt", *STALLS,
            *(f"{s}_enable_all" for s in STRATEGIES),
            *(f"{s}_disable_all" for s in STRATEGIES)}
 
@@ -39,3 +43,27 @@ def test_figures(arch):
     second = bench(arch)
     for name in counted - STALLS:
         assert first[name]["value"] == second[name]["value"], name
+
+
+@pytest.mark.parametrize("arch", one_of(ARCHES))
+def test_scale(arch):
+    """With a thousand functions more: all grows as their number, or less. All sizes, an hour:
+    make bench-scale."""
+    done = subprocess.run([str(ROOT / "tools" / "bench-scale"), arch, "--more", "0", "1000"],
+                          text=True, capture_output=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    few, many = re.match(rf"{arch}, functions +([\d,]+) +([\d,]+)$", done.stdout, re.M).groups()
+    assert int(many.replace(",", "")) == int(few.replace(",", "")) + 1000
+    rows = json.loads((ROOT / "build" / "scale.json").read_text())["scale"][arch]
+    assert {"image", "memory_used", "filter_by_all_names", "stop_enable_all"} <= set(rows[1])
+    growth = runpy.run_path(str(ROOT / "tools" / "bench-scale"))["growth"]
+    quadratic = [{"sites": n, "x": (n / 1000, "instructions/site")} for n in (1000, 2000)]
+    assert growth(*quadratic, "x") == (4, True)
+
+
+def test_scale_refuses():
+    """Numbers that are none of its own."""
+    done = subprocess.run([str(ROOT / "tools" / "bench-scale"), "--more", "1500"], text=True,
+                          capture_output=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == "tools/bench-scale: --more: a multiple of 1000, up to 999000\n"

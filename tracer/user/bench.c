@@ -12,6 +12,7 @@
 #include <kernel/errno.h>
 #include <kernel/test/ktest.h>
 #include <kernel/printk.h>
+#include <kernel/mm/page.h>
 #include <kernel/shell/shell.h>
 #include <kernel/lib/string.h>
 #include <kernel/time.h>
@@ -179,6 +180,14 @@ static u64 cost_of_name(void)
 
 static int put_sites(struct sink *out)
 {
+	struct mm_stats memory;
+
+	mm_stats(&memory);
+	put_figure(out, "sites", site_count * 10ull, "sites", 0);
+	put_figure(out, "memory_used",
+		   (memory.pages_total - memory.pages_free) * 10 * PAGE_SIZE /
+			   1024,
+		   "KiB", 0);
 	/* One instruction is one nanosecond: the clock had no rate yet then,
 	 * and arch_instructions() need not work that early. */
 	put_figure(out, "boot_conversion",
@@ -385,6 +394,77 @@ static void put_files(struct sink *out)
 	put_figure(out, "list_name", listed * 10, "instructions", 280000);
 }
 
+/* ---- Names ----------------------------------------------------------------- */
+
+#define TRACED TRACING "set_ftrace_filter"
+
+/* Instructions to write the names of all functions to the filter, in pieces that a write takes,
+ * and in *listed those to read them. */
+static u64 cost_of_all_names(u64 *listed)
+{
+	struct ctl_handle *names, *filter = NULL;
+	u64 start, written = 0;
+	size_t size = 0;
+	char text[128];
+	ssize_t n;
+
+	*listed = 0;
+	if (ctl_open(TRACING "available_filter_functions", false, false,
+		     &names))
+		return 0;
+	for (;;) {
+		start = arch_instructions();
+		n = ctl_read(names, text, sizeof(text));
+		*listed += arch_instructions() - start;
+		if (n <= 0)
+			break;
+		start = arch_instructions();
+		if (filter || !ctl_open(TRACED, true, false, &filter))
+			ctl_write(filter, text, n);
+		size += n;
+		if (size > CTL_WRITE_MAX / 2 && text[n - 1] == '\n' && filter) {
+			ctl_close(filter, NULL, 0);
+			filter = NULL;
+			size = 0;
+		}
+		written += arch_instructions() - start;
+	}
+	ctl_abandon(names);
+	start = arch_instructions();
+	if (filter)
+		ctl_close(filter, NULL, 0);
+	return written + arch_instructions() - start;
+}
+
+static u64 cost_of_pattern(void)
+{
+	u64 start = arch_instructions();
+
+	put_file(TRACED, "v*_*");
+	return arch_instructions() - start;
+}
+
+static void put_names(struct sink *out)
+{
+	unsigned int sites = max(site_count, 1u);
+	u64 listed, written;
+
+	put_figure(out, "filter_by_pattern", cost_of_pattern() * 10 / sites,
+		   "instructions/site", 540);
+	put_file(TRACED, "");
+	mutex_unlock(&trace_mutex);
+	written = cost_of_all_names(&listed);
+	mutex_lock(&trace_mutex);
+	put_figure(out, "filter_by_all_names", written * 10 / sites,
+		   "instructions/site", 3300);
+	put_figure(out, "list_all_names", listed * 10 / sites,
+		   "instructions/site", 900);
+	if (trace_top.filter.count != site_count)
+		printk("bench: of %u names %u are in the filter\n", site_count,
+		       trace_top.filter.count);
+	put_file(TRACED, "");
+}
+
 static int measure_all(struct sink *out)
 {
 	char none[] = "";
@@ -398,6 +478,7 @@ static int measure_all(struct sink *out)
 	put_sites(out);
 	put_files(out);
 	put_strategies(out);
+	put_names(out);
 	err = put_calls(out);
 	trace_select(&errors, "nop");
 	filter_write(&errors, &trace_top.filter, none, false);

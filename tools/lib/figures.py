@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: MIT
+"""The lines of the kernel's bench command."""
+
+import re
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+from lib import qemu
+
+LINE = re.compile(r"bench: (\S+) (\d+(?:\.\d+)?) (\S+) (\d+(?:\.\d+)?|-)$")
+
+
+def fail(machine: qemu.Machine, verdict: qemu.Verdict, reason: str) -> NoReturn:
+    """End, for there is nothing to measure: with tools/run's status."""
+    print(f"tools/{Path(sys.argv[0]).stem}: {machine.arch}: {verdict.name}: {reason}",
+          file=sys.stderr)
+    sys.exit(verdict)
+
+
+def kernel_figures(machine: qemu.Machine, elf: Path | None = None,
+                   timeout: float = 180) -> list[dict]:
+    """What the kernel counts: arch, name, value, unit, and limit, which is None where there is
+    none."""
+    command = machine.command(smp=1, elf=elf, icount=0, append='run="bench; poweroff"')
+    result = qemu.boot(machine, command, timeout=timeout)
+    verdict, reason = qemu.judge(result, expect=[LINE.pattern])
+    if verdict != qemu.Verdict.PASS:
+        fail(machine, verdict, reason)
+    wrong = [line for line in result.console.lines
+             if line.startswith("bench: ") and not LINE.match(line)]
+    if wrong:
+        fail(machine, qemu.Verdict.FAIL, wrong[0])
+    return [{"arch": machine.arch, "name": match[1], "value": float(match[2]), "unit": match[3],
+             "limit": None if match[4] == "-" else float(match[4])}
+            for line in result.console.lines if (match := LINE.match(line))]
