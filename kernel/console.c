@@ -22,7 +22,7 @@ static struct spinlock output_lock = SPINLOCK_INIT("console_output");
 static struct task *line_owner;
 
 #define INPUT_PIECE 32 /* bytes that are taken while interrupts are off */
-#define INPUT_GAP_NS (10 * NSEC_PER_USEC)
+#define INPUT_GAP_NS (100 * NSEC_PER_USEC)
 #define INPUT_SIZE 4096 /* a power of two, a pasted script must fit */
 static struct spinlock input_lock = SPINLOCK_INIT("console_input");
 static struct wait_queue input_wait = WAIT_QUEUE_INIT(input_wait);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fills boot_info from the PVH start info and ACPI. All physical addresses
+ * Fills boot_info from the loader's start info and ACPI. All physical addresses
  * below 4 GiB are mapped where they are while this runs, and only then.
  */
 #include <arch/arch.h>
@@ -11,41 +11,10 @@
 #include <kernel/image/symbols.h>
 #include <kernel/console.h>
 #include <kernel/main.h>
+#include <boot/x86_64/start_info.h>
 
 #define MIB 0x100000ull
 #define MAPPED_END (1ull << 32)
-
-/* Xen's public/arch-x86/hvm/start_info.h */
-#define START_INFO_MAGIC 0x336ec578
-#define MEMORY_RAM 1
-
-struct start_info {
-	u32 magic, version, flags, nr_modules;
-	u64 modules, cmdline, rsdp, memory_map;
-	u32 nr_memory_map, reserved;
-};
-
-struct start_module {
-	u64 start, size, cmdline, reserved;
-};
-
-struct start_memory {
-	u64 start, size;
-	u32 type, reserved;
-};
-
-/* ACPI 6.4, chapter 5 */
-struct rsdp {
-	char signature[8];
-	u8 checksum;
-	char oem[6];
-	u8 revision;
-	u32 rsdt;
-	u32 length;
-	u64 xsdt;
-	u8 extended_checksum, reserved[3];
-} __attribute__((packed));
-#define RSDP_1_LENGTH 20
 
 /* Offsets from the beginning of a table or of an entry. */
 enum {
@@ -72,10 +41,10 @@ enum {
 #define OVERRIDE_LOW 0x3   /* both bits set: active low */
 #define OVERRIDE_LEVEL 0xc /* both bits set: level-triggered */
 
-/* Called by start.S on the boot stack. */
-noreturn void firmware_main(u64 start_info);
+/* Called by start.S on the boot stack. eax: as a multiboot2 loader left it, or 0. */
+noreturn void firmware_main(u64 start_info, u32 eax);
 
-static const void *firmware_mapped(u64 pa, u64 size, const char *what)
+const void *firmware_mapped(u64 pa, u64 size, const char *what)
 {
 	if (!pa || pa >= MAPPED_END || size > MAPPED_END - pa)
 		boot_fail("%s at %#llx: not below 4 GiB", what,
@@ -112,10 +81,10 @@ static void read_memory(const struct start_info *info)
 	const struct start_memory *map;
 
 	if (info->version < 1 || !info->nr_memory_map)
-		boot_fail("PVH start info has no memory map");
+		boot_fail("start info has no memory map");
 	map = firmware_mapped(info->memory_map,
 			      info->nr_memory_map * sizeof(*map),
-			      "PVH memory map");
+			      "memory map");
 	for (u32 i = 0; i < info->nr_memory_map; i++)
 		if (map[i].type == MEMORY_RAM)
 			add_ram(map[i].start, map[i].start + map[i].size);
@@ -318,13 +287,20 @@ static void read_acpi(const struct start_info *info)
 		boot_fail("ACPI table APIC: no local APIC or no I/O APIC");
 }
 
-void firmware_main(u64 start_info)
+void firmware_main(u64 start_info, u32 eax)
 {
 	const struct start_info *info;
+	static struct start_info from_tags;
 
 	set_this_cpu(&cpus[0]);
 	arch_console_init();
-	info = firmware_mapped(start_info, sizeof(*info), "PVH start info");
+	if (eax && eax != MULTIBOOT2_MAGIC)
+		boot_fail("the loader's magic is %#x, not multiboot2's", eax);
+	if (eax)
+		multiboot_read(start_info, &from_tags);
+	info = eax ? &from_tags :
+		     firmware_mapped(start_info, sizeof(*info),
+				     "PVH start info");
 	if (info->magic != START_INFO_MAGIC)
 		boot_fail("PVH start info at %#llx: magic %#x",
 			  (unsigned long long)start_info, info->magic);

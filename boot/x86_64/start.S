@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * From the PVH entry (Xen's docs/misc/pvh.pandoc: 32-bit protected mode, no
- * paging, flat segments, ebx = physical address of the start info) to C in the
- * higher half. Other CPUs join at secondary_protected.
+ * paging, flat segments, ebx = physical address of the start info), or multiboot2's
+ * (the same, but ebx = its tags and eax = its magic), to C in the higher half. Other CPUs join at secondary_protected.
  */
 #include <arch/asm.h>
 #include <layout.h>
@@ -10,6 +10,8 @@
 
 #define BOOT_STACK_SIZE 16384
 #define XEN_ELFNOTE_PHYS32_ENTRY 18
+#define MULTIBOOT2_HEADER_MAGIC 0xe85250d6
+#define MULTIBOOT2_ENTRY_TAG 3
 
 	.section .note.nopl, "a", @note
 	.balign 4
@@ -20,10 +22,29 @@
 	.quad _start
 
 	.section .boot.text, "ax"
+	/* Multiboot2 3.1: on 8 bytes, within the first 32 KiB of the file. */
+	.balign 8
+multiboot_header:
+	.long MULTIBOOT2_HEADER_MAGIC
+	.long 0			/* i386 */
+	.long multiboot_end - multiboot_header
+	.long -(MULTIBOOT2_HEADER_MAGIC + (multiboot_end - multiboot_header))
+	.short MULTIBOOT2_ENTRY_TAG, 0
+	.long 12
+	.long multiboot_start
+	.balign 8
+	.short 0, 0		/* no further tag */
+	.long 8
+multiboot_end:
+
 	.code32
+multiboot_start:
+	movl %eax, %edi
+	jmp 1f
 	.globl _start
 _start:
-	cli
+	xorl %edi, %edi
+1:	cli
 	cld
 	lgdt boot_gdt_pointer
 	movl %ebx, %esi
@@ -98,7 +119,7 @@ LOCAL_FUNCTION(boot_high)
 	movl %eax, %fs
 	movl %eax, %gs
 	movq $boot_stack_top, %rsp
-	movl %esi, %edi
+	xchgl %esi, %edi
 	call firmware_main
 	ud2			/* room for the return address in boot_high */
 END(boot_high)
