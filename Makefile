@@ -275,7 +275,7 @@ $(host)/stale.so: $(plugin_srcs) $(wildcard tools/plugin/*.h)
 
 -include $(OBJS:.o=.d)
 
-.PHONY: setup run mount quick test bench lab lab-linux features report mutations choices debug \
+.PHONY: setup run iso mount quick test bench lab lab-linux features report mutations choices debug \
 	check clean help
 setup: ## install what is missing from Debian's packages, and say what
 	$(Q)tools/setup $(filter test,$(MAKECMDGOALS))
@@ -284,6 +284,10 @@ run: all ## boot ARCH with SMP CPUs, console on this terminal (Ctrl-A x ends)
 	$(Q)tools/run --arch $(ARCH) --smp $(SMP) --elf $(ELF) --interactive \
 		$(if $(filter 1,$(ICOUNT)),--icount lab) \
 		$(if $(APPEND),--append $(call quote,$(APPEND)))
+
+# Of a port that says so in machine.json.
+iso: all ## a CD image with GRUB that boots ARCH's kernel on a PC, with APPEND: O/nopl.iso
+	$(Q)$(PYTHON) tools/lib/iso.py $(ARCH) $(ELF) $(O)/nopl.iso $(call quote,$(APPEND))
 
 mount: all $(host)/tracefs ## run, with the guest's control files at DIR on this machine
 	$(Q)tools/run --arch $(ARCH) --smp $(SMP) --elf $(ELF) --interactive \
@@ -360,7 +364,7 @@ help: ## this list
 	@echo '  ARCH           $(ARCHES) (default $(ARCH))'
 	@echo '  SMP            CPUs for run and debug, 1 to 8 (default 4)'
 	@echo '  SITES          compiler front end of ARCH: $(SITES_CHOICES)'
-	@echo '  APPEND         kernel command line for run'
+	@echo '  APPEND         kernel command line for run, mount and iso'
 	@echo '  ICOUNT         1: run counts instructions, as the lab needs it (default 0)'
 	@echo '  T              files of tests/ for test: T=graph, T="graph trace" (default all)'
 	@echo "  PYTEST_ARGS    more for pytest: PYTEST_ARGS='-k NAME'"

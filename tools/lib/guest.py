@@ -100,7 +100,7 @@ class Guest(fdspawn):
     def where(self) -> list[str]:
         """Where each CPU and each task stands, a line each, by gdb: the guest notices nothing.
         If gdb cannot say, the guest's own list of tasks, after Ctrl-C."""
-        lines = stacks(self.machine, self.command, self.qmp)
+        lines = stacks(self.machine, self.qmp)
         if lines[0].startswith(NONE):
             try:
                 for typed in ("\x03", "ps\r"):

@@ -5,6 +5,7 @@ explains each key. tools/lib/arch.c reads "code" and "sites" for the tools in C.
 import json
 import platform
 import shutil
+import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -20,7 +21,7 @@ KEYS = {
     "packages": (OBJECT, True), "qemu": (TEXT, True), "qemu_big": (TEXT, False),
     "args": (LIST, True), "smp1_args": (LIST, False), "icount_args": (LIST, False),
     "lab_icount": (NUMBER, False), "cpu_start": (TEXT, False), "gdb": (LIST, False),
-    "debugger": (OBJECT, True),
+    "debugger": (OBJECT, True), "iso": (OBJECT, False), "test_packages": (OBJECT, False),
     "objdump": (LIST, True),
     "elf_machine": (NUMBER, True), "limits": (OBJECT, True),
     "linux": (OBJECT, False), "code": (OBJECT, True), "fetch": (OBJECT, True),
@@ -67,11 +68,12 @@ def read(arch: str) -> dict:
     return info
 
 
-def packages() -> dict[str, str]:
-    """The ports' needs: Debian's packages, and of each a program or file in it."""
+def packages(test: bool = True) -> dict[str, str]:
+    """The ports' needs: Debian's packages, and of each a program or file in it. test: those of
+    tests alone, too."""
     found = {}
-    for arch in architectures():
-        found |= read(arch)["packages"]
+    for info in map(read, architectures()):
+        found |= info["packages"] | (info.get("test_packages", {}) if test else {})
     return found
 
 
@@ -86,5 +88,5 @@ def find_program(name: str) -> str:
 
 
 if __name__ == "__main__":  # for tools/setup
-    for package, proof in packages().items():
+    for package, proof in packages("test" in sys.argv).items():
         print(package, proof)

@@ -18,7 +18,8 @@ import subprocess
 import time
 from pathlib import Path
 
-from lib import port
+from lib import iso, port
+from lib.bochs import Bochs
 from lib.port import ROOT, UsageError, architectures, find_program  # noqa: F401
 from lib.stacks import stacks
 from lib.watchdog import Watchdog
@@ -58,18 +59,20 @@ class Machine:
     def __init__(self, arch: str):
         self.arch = arch
         self.info = port.read(arch)
-        self.elf = ROOT / "build" / arch / "nopl.elf"
+        self.elf = self.kernel = ROOT / "build" / arch / "nopl.elf"
 
     def command(self, *, smp: int = 1, elf: Path | str | None = None,
                 append: str = "", memory: str = "256M",
                 icount: int | str | None = None, cpu: str | None = None,
                 accel: str | None = None, interactive: bool = False,
-                for_input: bool = False, extra: tuple | list = ()) -> list[str]:
+                for_input: bool = False, extra: tuple | list = (),
+                image: str | None = None) -> list[str]:
         """The command line. Not interactive: a panic ends the machine. accel: "kvm".
         icount: an instruction takes 2^icount ns. "lab": as long as the port's lab needs.
         for_input: a person types, or a program asks QEMU. Then an idle guest's time passes as the
         host's does, under -icount as well. Otherwise QEMU goes from one timer to the next at
-        once, and there are guests for which it never comes to read what is typed."""
+        once, and there are guests for which it never comes to read what is typed.
+        image: a file where a CD image with the kernel is made, from which the machine starts."""
         if not 1 <= smp <= 255:
             raise UsageError(f"--smp {smp}: must be 1 to 255")
         elf = Path(elf or self.elf)
@@ -88,10 +91,14 @@ class Machine:
         if cpu:
             args = replace_option(args, "-cpu", cpu)
         args += self.accelerator(accel or "tcg", args, icount is not None)
+        self.kernel, start = elf, ["-kernel", str(elf), "-append", append.strip()]
+        if image:
+            iso.make(self.arch, elf, append.strip(), image)
+            start = ["-cdrom", image]
         return [find_program(program), *args,
                 "-smp", str(smp), "-m", memory, "-no-reboot",
                 "-display", "none", *console_args(),
-                "-kernel", str(elf), "-append", append.strip(), *extra]
+                *start, *extra]
 
     def accelerator(self, accel: str, args: list[str], icount: bool) -> list[str]:
         """QEMU's arguments for an accelerator. UsageError: why it cannot be used here."""
@@ -274,30 +281,30 @@ ENDED, HANGS, LATE = "ended", "hangs", "late"  # how reading a console ends
 
 def boot(machine: Machine, command: list[str], timeout: float | None = None,
          log: Path | str | None = None, on_line=None, on_start=None,
-         on_failure=None, on_hang=None) -> Boot:
+         on_failure=None, on_hang=None, bochs: Bochs | None = None) -> Boot:
     """Run a guest until it ends, at most timeout seconds of wall clock. None: 120, or 1500
     where it begins with tests. A test that hangs ends it sooner. If it was given up, the
     result has the CPUs' stacks. on_start(pid) is called when QEMU runs, on_hang(test) before gdb
-    looks for the stacks."""
+    looks for the stacks. bochs: what runs instead of QEMU."""
     console = Console(on_line, on_failure)
     start = time.monotonic()
     tests = 'run="test' in " ".join(command)
     timeout = timeout or (1500 if tests else 120)
     where: list[str] = []
-    witness = Witness(command)
+    witness = bochs or Witness(command)
     with witness.start(stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                        stderr=subprocess.STDOUT) as process:
         if on_start:
             on_start(process.pid)
         sink = open(log, "wb") if log else None
         watchdog = Watchdog(process.pid, console, tests,
-                            bool({"-icount", "-plugin"} & {*command}))
+                            bool(bochs or {"-icount", "-plugin"} & {*command}))
         try:
             how = _collect(process, console, start + timeout, sink, watchdog)
             if how == HANGS and on_hang:
                 on_hang(watchdog.test)
-            if how != ENDED:
-                where = stacks(machine, command, witness.qmp)
+            if how != ENDED and not bochs:
+                where = stacks(machine, witness.qmp)
         finally:
             if process.poll() is None:
                 process.kill()
@@ -307,7 +314,7 @@ def boot(machine: Machine, command: list[str], timeout: float | None = None,
     done = Boot(console, None, None, time.monotonic() - start, where, how == HANGS)
     if how == ENDED:
         done.qemu_status = process.returncode
-        done.status = witness.kernel_status(process.returncode)
+        done.status = witness.kernel_status(process.returncode, console.lines)
         if done.status is None:
             done.ran, done.why = witness.ended(process.returncode, console.lines)
     return done

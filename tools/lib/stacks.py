@@ -31,11 +31,11 @@ def ask_gdb(machine, elf: str, qmp: Qmp) -> str:
             text=True, capture_output=True, timeout=30, check=False).stdout
 
 
-def stacks(machine, command: list[str], qmp: Qmp) -> list[str]:
+def stacks(machine, qmp: Qmp) -> list[str]:
     """The calls that each CPU of a guest stands in, then each task, a line each, or NONE, and
     why."""
     try:
-        text = ask_gdb(machine, command[command.index("-kernel") + 1], qmp)
+        text = ask_gdb(machine, str(machine.kernel), qmp)
     except subprocess.TimeoutExpired:
         return [f"{NONE}: QEMU has not answered it for 30 s"]
     except (OSError, RuntimeError, UsageError) as error:

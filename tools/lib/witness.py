@@ -73,7 +73,7 @@ class Witness:
                  "-mon", "chardev=witness,mode=control"],
                 pass_fds=[fd], preexec_fn=end_with_parent, **options)
 
-    def kernel_status(self, status: int) -> int | None:
+    def kernel_status(self, status: int, _lines: list[str] | None = None) -> int | None:
         """The kernel's own, where QEMU has ended with `status`. A machine without a device that
         takes it stops at an address that says it, and QEMU tells of such an end."""
         told = [x["data"].get("info", {}) for x in self.qmp.drain()
