@@ -10,6 +10,8 @@ ARCH_CFLAGS := -m64 -march=x86-64 -mcmodel=kernel -mgeneral-regs-only \
 	-fno-ipa-stack-alignment -mno-red-zone -fcf-protection=none
 ARCH_LDFLAGS := -Wl,-m,elf_x86_64
 
+BOOT_SRCS := boot/multiboot.c
+
 SITES_CHOICES := fentry fentry-nop patchable
 
 SITE_CFLAGS_fentry := -pg -mfentry -mrecord-mcount

@@ -6,15 +6,48 @@
 #include <arch/arch.h>
 #include <boot/boot_info.h>
 #include <boot/boot.h>
+#include <boot/multiboot.h>
 #include <kernel/cpu/cpu.h>
 #include <kernel/lib/string.h>
 #include <kernel/image/symbols.h>
 #include <kernel/console.h>
 #include <kernel/main.h>
-#include <boot/x86_64/start_info.h>
 
 #define MIB 0x100000ull
 #define MAPPED_END (1ull << 32)
+
+/* Xen's public/arch-x86/hvm/start_info.h */
+#define START_INFO_MAGIC 0x336ec578
+#define MEMORY_RAM 1
+
+struct start_info {
+	u32 magic, version, flags, nr_modules;
+	u64 modules, cmdline, rsdp, memory_map;
+	u32 nr_memory_map, reserved;
+};
+
+struct start_module {
+	u64 start, size, cmdline, reserved;
+};
+
+/* Multiboot2's entries are the same. */
+struct start_memory {
+	u64 start, size;
+	u32 type, reserved;
+};
+
+/* ACPI 6.4, chapter 5 */
+struct rsdp {
+	char signature[8];
+	u8 checksum;
+	char oem[6];
+	u8 revision;
+	u32 rsdt;
+	u32 length;
+	u64 xsdt;
+	u8 extended_checksum, reserved[3];
+} __attribute__((packed));
+#define RSDP_1_LENGTH 20
 
 /* Offsets from the beginning of a table or of an entry. */
 enum {
@@ -41,8 +74,8 @@ enum {
 #define OVERRIDE_LOW 0x3   /* both bits set: active low */
 #define OVERRIDE_LEVEL 0xc /* both bits set: level-triggered */
 
-/* Called by start.S on the boot stack. eax: as a multiboot2 loader left it, or 0. */
-noreturn void firmware_main(u64 start_info, u32 eax);
+/* Called by start.S on the boot stack. magic: a multiboot2 loader's, or 0 from PVH's entry. */
+noreturn void firmware_main(u64 start_info, u32 magic);
 
 const void *firmware_mapped(u64 pa, u64 size, const char *what)
 {
@@ -83,8 +116,7 @@ static void read_memory(const struct start_info *info)
 	if (info->version < 1 || !info->nr_memory_map)
 		boot_fail("start info has no memory map");
 	map = firmware_mapped(info->memory_map,
-			      info->nr_memory_map * sizeof(*map),
-			      "memory map");
+			      info->nr_memory_map * sizeof(*map), "memory map");
 	for (u32 i = 0; i < info->nr_memory_map; i++)
 		if (map[i].type == MEMORY_RAM)
 			add_ram(map[i].start, map[i].start + map[i].size);
@@ -287,20 +319,35 @@ static void read_acpi(const struct start_info *info)
 		boot_fail("ACPI table APIC: no local APIC or no I/O APIC");
 }
 
-void firmware_main(u64 start_info, u32 eax)
+/* The tags in PVH's words. */
+static const struct start_info *info_from_tags(u64 tags, u32 magic)
+{
+	static struct start_info info;
+	struct multiboot_info m;
+
+	if (magic != MULTIBOOT2_MAGIC)
+		boot_fail("the loader's magic is %#x, not multiboot2's", magic);
+	multiboot_read(tags, &m);
+	info = (struct start_info){
+		.magic = START_INFO_MAGIC,
+		.version = 1,
+		.cmdline = m.cmdline,
+		.rsdp = m.rsdp,
+		.memory_map = m.memory_map,
+		.nr_memory_map = m.nr_memory_map,
+	};
+	return &info;
+}
+
+void firmware_main(u64 start_info, u32 magic)
 {
 	const struct start_info *info;
-	static struct start_info from_tags;
 
 	set_this_cpu(&cpus[0]);
 	arch_console_init();
-	if (eax && eax != MULTIBOOT2_MAGIC)
-		boot_fail("the loader's magic is %#x, not multiboot2's", eax);
-	if (eax)
-		multiboot_read(start_info, &from_tags);
-	info = eax ? &from_tags :
-		     firmware_mapped(start_info, sizeof(*info),
-				     "PVH start info");
+	info = magic ? info_from_tags(start_info, magic) :
+		       firmware_mapped(start_info, sizeof(*info),
+				       "PVH start info");
 	if (info->magic != START_INFO_MAGIC)
 		boot_fail("PVH start info at %#llx: magic %#x",
 			  (unsigned long long)start_info, info->magic);

@@ -2,7 +2,8 @@
 /*
  * From the PVH entry (Xen's docs/misc/pvh.pandoc: 32-bit protected mode, no
  * paging, flat segments, ebx = physical address of the start info), or multiboot2's
- * (the same, but ebx = its tags and eax = its magic), to C in the higher half. Other CPUs join at secondary_protected.
+ * (the same, but ebx = its tags and eax = its magic), to C in the higher half. Other
+ * CPUs join at secondary_protected.
  */
 #include <arch/asm.h>
 #include <layout.h>
