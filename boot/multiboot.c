@@ -65,11 +65,11 @@ static void read_tag(const struct tag *t, struct multiboot_info *info)
 	}
 }
 
-void multiboot_read(u64 pa, struct multiboot_info *info)
+void multiboot_read(u64 pa, struct multiboot_info *info,
+		    const void *(*mapped)(u64 pa, u64 size, const char *what))
 {
-	const u32 *total = firmware_mapped(pa, 8, "multiboot2 information");
-	const char *start =
-		firmware_mapped(pa, *total, "multiboot2 information");
+	const u32 *total = mapped(pa, 8, "multiboot2 information");
+	const char *start = mapped(pa, *total, "multiboot2 information");
 	const struct tag *t;
 
 	*info = (struct multiboot_info){ 0 };

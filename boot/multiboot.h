@@ -21,10 +21,11 @@ struct multiboot_info {
 	u32 nr_memory_map;
 };
 
-/* The tags at pa. Fails the boot when they make no sense. */
-void multiboot_read(u64 pa, struct multiboot_info *info);
-
-/* The port's: where [pa, pa + size) is mapped at boot. Fails the boot where it is not. */
-const void *firmware_mapped(u64 pa, u64 size, const char *what);
+/*
+ * Read the tags at pa. Fails the boot when they make no sense. mapped(): where the port has
+ * mapped [pa, pa + size). It fails the boot where it has not.
+ */
+void multiboot_read(u64 pa, struct multiboot_info *info,
+		    const void *(*mapped)(u64 pa, u64 size, const char *what));
 
 #endif

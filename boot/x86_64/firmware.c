@@ -77,7 +77,7 @@ enum {
 /* Called by start.S on the boot stack. magic: a multiboot2 loader's, or 0 from PVH's entry. */
 noreturn void firmware_main(u64 start_info, u32 magic);
 
-const void *firmware_mapped(u64 pa, u64 size, const char *what)
+static const void *firmware_mapped(u64 pa, u64 size, const char *what)
 {
 	if (!pa || pa >= MAPPED_END || size > MAPPED_END - pa)
 		boot_fail("%s at %#llx: not below 4 GiB", what,
@@ -327,7 +327,7 @@ static const struct start_info *info_from_tags(u64 tags, u32 magic)
 
 	if (magic != MULTIBOOT2_MAGIC)
 		boot_fail("the loader's magic is %#x, not multiboot2's", magic);
-	multiboot_read(tags, &m);
+	multiboot_read(tags, &m, firmware_mapped);
 	info = (struct start_info){
 		.magic = START_INFO_MAGIC,
 		.version = 1,

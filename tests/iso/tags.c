@@ -13,6 +13,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #define LIST 136 /* bytes of list[] */
 #define AT(byte) ((byte) / 4)
@@ -94,7 +95,7 @@ void boot_fail(const char *fmt, ...)
 }
 
 /* Memory ends with the copy. */
-const void *firmware_mapped(u64 pa, u64 size, const char *what)
+static const void *mapped_copy(u64 pa, u64 size, const char *what)
 {
 	if (pa < begin || pa > end || size > end - pa)
 		boot_fail("%s: not below 4 GiB", what);
@@ -119,7 +120,7 @@ static bool read_copy(const u32 *from, u32 bytes)
 	end = begin + bytes;
 	why[0] = '\0';
 	if (!setjmp(given_up)) {
-		multiboot_read(begin, &info);
+		multiboot_read(begin, &info, mapped_copy);
 		if (info.cmdline)
 			touch(info.cmdline, strlen((char *)info.cmdline) + 1);
 		if (info.rsdp)
@@ -157,6 +158,7 @@ int main(int argc, char **argv)
 	unsigned long count = argc == 2 ? strtoul(argv[1], NULL, 0) : 0,
 		      good = 0;
 
+	alarm(100); /* a reader that comes to no end */
 	if (!damages_are_told())
 		return 1;
 	srandom(1);
