@@ -5,6 +5,9 @@ CPUs after each instruction, and its instruction cache is not QEMU's."""
 import os
 import re
 import subprocess
+import threading
+import time
+import tty
 from pathlib import Path
 
 from lib.port import UsageError, find_program
@@ -67,23 +70,42 @@ class Bochs:
                     stdin=subprocess.DEVNULL, stderr=words, pass_fds=[console.fileno()],
                     env=os.environ | {"TERM": "xterm"}, preexec_fn=end_with_parent)
         process.stdout = tee.stdout
+        threading.Thread(target=self.drain, args=(process,), daemon=True).start()
         return process
 
-    def log(self) -> str:
-        """Its words."""
-        path = self.folder / "log"
+    def drain(self, process: subprocess.Popen) -> None:
+        """Take its screen, which it writes to a terminal of its own, and waits when that is
+        full."""
+        while process.poll() is None:
+            name = re.search(r'connected to screen "(.*)"', self.text("words"))
+            if not name:
+                time.sleep(0.1)
+                continue
+            screen = os.open(name[1], os.O_RDONLY | os.O_NOCTTY)
+            try:
+                tty.setraw(screen)
+                while os.read(screen, 65536):
+                    pass
+            except (OSError, tty.error):  # it has ended
+                return
+            finally:
+                os.close(screen)
+
+    def text(self, name: str) -> str:
+        """Of a file that it writes."""
+        path = self.folder / name
         return path.read_text(errors="replace") if path.is_file() else ""
 
     def kernel_status(self, _status: int, lines: list[str]) -> int | None:
         """The kernel's own, if it gave one."""
         last = next((x for x in reversed(lines) if x), "")
         match = re.fullmatch(r"ended with status (\d+)", last)
-        return int(match[1]) if match and SWITCHED_OFF in self.log() else None
+        return int(match[1]) if match and SWITCHED_OFF in self.text("log") else None
 
     def ended(self, status: int, lines: list[str]) -> tuple[bool, str]:
         """Bochs has ended, and the kernel gave no status: as Witness.ended()."""
-        said = re.findall(r">>PANIC<< (.*)", self.log())
+        said = re.findall(r">>PANIC<< (.*)", self.text("log"))
         why = f": {said[-1]}" if said else ""
-        if not self.log() or not any(lines):
+        if not self.text("log") or not any(lines):
             return False, f"Bochs ended with status {status}{why}; no kernel ran"
         return True, f"Bochs ended{why}"
