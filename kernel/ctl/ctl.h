@@ -89,6 +89,7 @@ struct ctl_handle {
 	bool nonblock; /* a read that would have to wait returns -EAGAIN instead */
 	/* For trace_pipe_raw: how much a read waits for (tracer/show/raw.c). */
 	enum { CTL_WAITS_AS_SHELL, CTL_FIRST_ENTRY, CTL_PERCENT } wants;
+	bool little_endian; /* the reader of binary pages is */
 	unsigned long pos;
 	void *priv;
 	/* The mistake and the accepted values. The printer adds the file's name. */

@@ -101,8 +101,10 @@ static int open_reader(struct fid *f)
 	int err = ctl_open(f->path, false, false, &f->reader);
 
 	f->at = 0;
-	if (!err)
+	if (!err) {
 		f->reader->nonblock = true;
+		f->reader->little_endian = true; /* as the host is */
+	}
 	return err == -EPERM ? -EINVAL : err;
 }
 

@@ -70,7 +70,8 @@ struct event_place event_place(const struct event_field *fields,
 		k = &field_kinds[fields->kind];
 		at = ALIGN_UP(at, (unsigned int)STORED_SIZE(k->align));
 		if (fields == f)
-			return (struct event_place){ at, STORED_SIZE(k->size) };
+			return (struct event_place){ at, STORED_SIZE(k->size),
+						     STORED_SIZE(k->align) };
 		at += STORED_SIZE(k->size);
 	}
 }

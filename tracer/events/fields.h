@@ -68,7 +68,7 @@ struct event_field {
 
 /* Where a field stands in a record, without the common fields, all kinds. */
 struct event_place {
-	unsigned int offset, size;
+	unsigned int offset, size, unit; /* of so many bytes is each number */
 };
 
 /* The place of field f, which is one of `fields`. The same as in the C struct. */

@@ -11,6 +11,7 @@
 #include <kernel/time.h>
 #include <tracer/core/tracer.h>
 #include <tracer/ring/ring_read.h>
+#include <tracer/show/raw_swap.h>
 #include <tracer/show/snapshot.h>
 
 #define WAIT_NS (20 * NSEC_PER_MSEC)
@@ -75,11 +76,21 @@ static bool is_enough(const struct ctl_handle *h, struct raw *raw, bool on)
 					      READ_ONCE(raw->cursor.ring->nr);
 }
 
+/* The next page, in the byte order of the reader. */
+static unsigned int make_page(const struct ctl_handle *h, struct raw *raw)
+{
+	unsigned int entries = raw_page_fill(&raw->cursor, raw->page);
+
+	if (entries && STORED_BIG_ENDIAN && h->little_endian)
+		raw_page_swap(raw->page);
+	return entries;
+}
+
 /* Is there a page for the reader? */
 static bool fill_page(const struct ctl_handle *h, struct raw *raw, bool on)
 {
 	return ring_cursor_peek(&raw->cursor) && is_enough(h, raw, on) &&
-	       raw_page_fill(&raw->cursor, raw->page);
+	       make_page(h, raw);
 }
 
 /* As trace_pipe, it waits for entries, and ends when tracing is off and all are read. */
@@ -155,7 +166,7 @@ static int snapshot_raw_read(struct ctl_handle *h, struct seq *s)
 
 	if (raw->given == PAGE_SIZE) {
 		if (!(snapshot_cpus(instance_of(h)) >> h->index & 1) ||
-		    !raw_page_fill(&raw->cursor, raw->page))
+		    !make_page(h, raw))
 			return 0;
 		raw->given = 0;
 	}

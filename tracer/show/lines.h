@@ -23,6 +23,8 @@ struct trace_lines {
 			const struct ring_entry *e);
 	/* The text of an event's record. */
 	bool (*event)(struct seq *s, const struct ring_entry *e);
+	/* Swap the bytes of each number in an entry of trace_pipe_raw, common fields and all. */
+	void (*swap)(char *payload);
 	/* The next entry is known now: add to the line of the entry at `clock`. */
 	bool (*mark)(struct seq *s, struct trace_iter *it, u64 clock);
 };

@@ -22,11 +22,6 @@ enum {
 	RAW_REPEATS = 19
 };
 
-/* Of an entry's header, a u32: its type, and the time since the last one. */
-#define TYPE_EXTEND 30
-#define TYPE_MAX 28 /* words. Longer data have their length in the next word */
-#define DELTA_BITS 27
-
 /* Of the common fields, which each entry begins with. */
 #define COMMON 8
 /* The longest: a marker, with its ip, a newline and a NUL. */
@@ -194,7 +189,7 @@ static void encode_payload(struct payload *p, const struct trace_instance *in,
 
 static u32 head_word(u32 type, u32 delta)
 {
-	return STORED_BIG_ENDIAN ? type << DELTA_BITS | delta :
+	return STORED_BIG_ENDIAN ? type << RAW_DELTA_BITS | delta :
 				   type | delta << 5;
 }
 
@@ -208,19 +203,19 @@ static always_inline char *put_raw_word(char *to, u32 word)
 /* Bytes that an entry takes: a time that is far ahead has an entry of its own. */
 static u32 size_of(const struct payload *p, u64 delta)
 {
-	return p->len + (p->len > 4 * TYPE_MAX ? 8 : 4) +
-	       (delta >> DELTA_BITS ? 8 : 0);
+	return p->len + (p->len > 4 * RAW_TYPE_MAX ? 8 : 4) +
+	       (delta >> RAW_DELTA_BITS ? 8 : 0);
 }
 
 static char *put_payload(char *to, const struct payload *p, u64 delta)
 {
-	bool far = delta >> DELTA_BITS, is_long = p->len > 4 * TYPE_MAX;
+	bool far = delta >> RAW_DELTA_BITS, is_long = p->len > 4 * RAW_TYPE_MAX;
 
 	if (far) {
-		to = put_raw_word(to,
-				  head_word(TYPE_EXTEND,
-					    delta & ((1u << DELTA_BITS) - 1)));
-		to = put_raw_word(to, delta >> DELTA_BITS);
+		to = put_raw_word(
+			to, head_word(RAW_TYPE_EXTEND,
+				      delta & ((1u << RAW_DELTA_BITS) - 1)));
+		to = put_raw_word(to, delta >> RAW_DELTA_BITS);
 		delta = 0;
 	}
 	to = put_raw_word(to, head_word(is_long ? 0 : p->len / 4, delta));

@@ -27,4 +27,10 @@
  */
 unsigned int raw_page_fill(struct ring_cursor *c, void *page);
 
+/* Of an entry's header, a u32: its type, and the time since the last one. */
+#define RAW_TYPE_EXTEND 30 /* more of that time is in the next word */
+#define RAW_TYPE_MAX                                                           \
+	28 /* words. Longer data, of type 0, have their length in the next word */
+#define RAW_DELTA_BITS 27
+
 #endif

@@ -9,31 +9,45 @@
 #include <kernel/mm/kmalloc.h>
 #include <kernel/mm/page.h>
 #include <kernel/time.h>
+#include <tracer/base/event.h>
 #include <tracer/show/files_marker.h>
 #include <tracer/show/raw.h>
+#include <tracer/show/raw_swap.h>
 #include <tracer/show/snapshot.h>
 #include <tracer/ring/ring_control.h>
 #include <tracer/ring/ring_more.h>
 
-static struct {
+#define FAR_NS (1ull << 27) /* more than an entry's own header can say */
+
+static struct page_walk {
 	const char *at, *end;
 	u64 time;
 	u32 len;
 	const char *payload;
+	bool swapped; /* the page is in the other byte order */
 } next;
+
+static u64 number_at(const char *p, unsigned int size)
+{
+	bool little =
+		(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__) != next.swapped;
+	u64 v = 0;
+
+	for (unsigned int i = 0; i < size; i++)
+		v |= (u64)(u8)p[little ? i : size - 1 - i] << 8 * i;
+	return v;
+}
 
 static u32 word_at(const char *p)
 {
-	u32 word;
-
-	memcpy(&word, p, sizeof(word));
-	return word;
+	return number_at(p, sizeof(u32));
 }
 
 /* Go to the next entry of the page. False: there is no more. */
 static bool next_on_page(struct ktest_run *t)
 {
-	const bool little = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
+	const bool little =
+		(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__) != next.swapped;
 	u32 word, type, delta;
 
 	if (next.at == next.end)
@@ -60,16 +74,15 @@ static u64 begin_raw_page(struct ktest_run *t, const char *page)
 {
 	unsigned long commit;
 
-	memcpy(&next.time, page, 8);
-	memcpy(&commit, page + 8, sizeof(commit));
+	next.time = number_at(page, 8);
+	commit = number_at(page + 8, sizeof(commit));
 	next.at = page + RAW_HEAD;
 	next.end = next.at + (commit & 0xfff);
 	KEXPECT(t, next.end <= page + PAGE_SIZE);
 	if (!(commit & RAW_LOST))
 		return 0;
 	KEXPECT(t, commit & RAW_LOST_COUNT);
-	memcpy(&commit, next.end, sizeof(commit));
-	return commit;
+	return number_at(next.end, sizeof(commit));
 }
 
 /* Markers of every length up to the longest. The text says which one it is. */
@@ -121,7 +134,99 @@ KTEST(raw_markers, "raw.markers_of_any_length")
 	trace_test_reset();
 }
 
-#define FAR_NS (1ull << 27) /* more than an entry's own header can say */
+/* Of an entry on the one page and on the other: are its numbers the same, and its text? */
+static bool is_same_entry(struct page_walk *walk, unsigned int offset,
+			  unsigned int size, bool text)
+{
+	u64 number[2];
+
+	for (unsigned int i = 0; i < 2; i++) {
+		next = walk[i];
+		number[i] = number_at(next.payload + offset, size);
+	}
+	return text ? !memcmp(walk[0].payload + offset,
+			      walk[1].payload + offset, size) :
+		      number[0] == number[1];
+}
+
+/* Calls, markers and switches. Returns the entry's type. */
+static u32 compare_entry(struct ktest_run *t, struct page_walk *walk)
+{
+	const unsigned int size = sizeof(long);
+	u32 type;
+
+	KEXPECT_EQ(t, walk[0].time, walk[1].time);
+	KEXPECT_EQ(t, walk[0].len, walk[1].len);
+	KEXPECT(t, is_same_entry(walk, 0, 2, false)); /* type */
+	KEXPECT(t, is_same_entry(walk, 2, 2, true));  /* flags, depth */
+	KEXPECT(t, is_same_entry(walk, 4, 4, false)); /* pid */
+	next = walk[0];
+	type = number_at(next.payload, 2);
+	if (type == 1 || type == 5)
+		KEXPECT(t, is_same_entry(walk, 8, size, false)); /* ip */
+	if (type == 1)
+		KEXPECT(t, is_same_entry(walk, 8 + size, size, false));
+	if (type == 5)
+		KEXPECT(t, is_same_entry(walk, 8 + size, 7, true));
+	if (type < EVENT_FIRST_ID)
+		return type;
+	/* prev_comm, prev_pid, prev_prio, prev_state */
+	KEXPECT(t, is_same_entry(walk, 8, 16, true));
+	KEXPECT(t, is_same_entry(walk, 24, 4, false));
+	KEXPECT(t, is_same_entry(walk, 28, 4, false));
+	KEXPECT(t, is_same_entry(walk, 32, size, false));
+	return type;
+}
+
+/* What a program of the host's reads of a machine of the other byte order. */
+KTEST(raw_swapped, "raw.other_byte_order")
+{
+	KNEED_CLIENT(t, "events");
+	char *page[] = { page_alloc(0), page_alloc(0) };
+	struct page_walk walk[2];
+	unsigned int calls = 0, marks = 0, switches = 0, n;
+	struct ring_cursor c;
+	u32 type;
+
+	KASSERT(t, page[0] && page[1]);
+	KEXPECT_EQ(t, trace_test_victim(), 0);
+	task_set_affinity(current_task(), 1);
+	trace_test_put("events/sched/sched_switch/enable", "1");
+	victim_call(1);
+	KEXPECT_EQ(t, ring_mark(rings, "a mark", 6), 0);
+	task_sleep(2 * FAR_NS);
+	victim_call(2);
+	trace_test_put("tracing_on", "0");
+	trace_test_put("events/sched/sched_switch/enable", "0");
+	KASSERT(t, !ring_cursor_open(&c, rings, 0, false));
+	n = raw_page_fill(&c, page[0]);
+	ring_cursor_close(&c);
+	memcpy(page[1], page[0], PAGE_SIZE);
+	raw_page_swap(page[1]);
+	for (unsigned int i = 0; i < 2; i++) {
+		next.swapped = i;
+		begin_raw_page(t, page[i]);
+		walk[i] = next;
+	}
+	for (; n; n--) {
+		for (unsigned int i = 0; i < 2; i++) {
+			next = walk[i];
+			KASSERT(t, next_on_page(t));
+			walk[i] = next;
+		}
+		type = compare_entry(t, walk);
+		calls += type == 1;
+		marks += type == 5;
+		switches += type >= EVENT_FIRST_ID;
+	}
+	KEXPECT(t, calls == 2 && marks == 1 && switches > 1);
+	KEXPECT(t, walk[1].at == walk[1].end);
+	next.swapped = false;
+	task_set_affinity(current_task(), ~0u);
+	page_free(page[0], 0);
+	page_free(page[1], 0);
+	trace_test_reset();
+}
 
 /* Bytes that a marker of so many takes in a page, where its time is near the last one's. */
 static u32 marker_size(u32 len)
