@@ -45,7 +45,7 @@ extern const char lab_victim_jump_yes[]; /* in the port's lab.S */
 		return label_switch(site, JUMP_LABEL_NOP);                     \
 	}                                                                      \
                                                                                \
-	LAB_PATCHER(linux_label, "jump_label.c", .from = "Linux 6.1",          \
+	LAB_PATCHER(linux_label, "jump_label.c", .from = "Linux",              \
 		    .victim = (of_victim), .length = (bytes),                  \
 		    .prepare = (prepares), .on = label_on, .off = label_off,   \
 		    LABEL_TRAP)

@@ -56,6 +56,7 @@ typedef struct {
 		(start)                                                        \
 	}
 #define atomic_inc_return(a) (++(a)->value)
+#define atomic_inc_return_release(a) atomic_inc_return(a)
 #define atomic_inc(a) ((void)++(a)->value)
 #define atomic_read(a) ((a)->value)
 #define num_online_cpus() 1 /* the lab holds the others */
@@ -119,6 +120,8 @@ static inline void flush_icache_range(unsigned long from, unsigned long to)
 /* ---- bits ---- */
 
 #define BIT(n) (1ul << (n))
+#define IS_ALIGNED(number, to) ((number) % (to) == 0)
+#define WARN_RATELIMIT(wrong, ...) ((void)(wrong), printk(__VA_ARGS__))
 #define GENMASK(high, low)                                                     \
 	((~0ul >> (sizeof(long) * 8 - 1 - (high))) & (~0ul << (low)))
 #define SZ_128M 0x8000000l

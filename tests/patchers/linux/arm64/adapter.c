@@ -12,6 +12,7 @@ extern const struct lab_victim lab_pair;
 extern const char lab_count_entry[], lab_count_entry2[];
 
 char ftrace_call[AARCH64_INSN_SIZE];
+extern typeof(ftrace_modify_call) ftrace_modify_call __attribute__((weak));
 
 #define RECORD_OF(site)                                                        \
 	{                                                                      \
@@ -51,11 +52,14 @@ static int entry_modify(unsigned long site)
 	struct dyn_ftrace rec = RECORD_OF(site);
 	unsigned long before = called;
 
+	/* 6.12 has it only with CONFIG_DYNAMIC_FTRACE_WITH_CALL_OPS, whose sites are others. */
+	if (!ftrace_modify_call)
+		return -ENOSYS;
 	called = (unsigned long)lab_count_entry2;
 	return ftrace_modify_call(&rec, before, called);
 }
 
-LAB_PATCHER(linux_ftrace, "ftrace.c", .from = "Linux 6.1", .victim = &lab_pair,
+LAB_PATCHER(linux_ftrace, "ftrace.c", .from = "Linux", .victim = &lab_pair,
 	    .length = 8, .prepare = entry_init, .on = entry_on,
 	    .off = entry_off, .retarget = entry_modify);
 

@@ -42,7 +42,7 @@ static int kernel_on(unsigned long site)
 	return make_call(site, true);
 }
 
-LAB_PATCHER(linux_kernel, "ftrace.c, kernel", .from = "Linux 6.1",
+LAB_PATCHER(linux_kernel, "ftrace.c, kernel", .from = "Linux",
 	    .victim = &lab_jal, .length = 8, .prepare = kernel_prepare,
 	    .on = kernel_on, .off = kernel_off);
 
@@ -72,6 +72,6 @@ static int module_on(unsigned long site)
 	return make_call(site, false);
 }
 
-LAB_PATCHER(linux_module, "ftrace.c, module", .from = "Linux 6.1",
+LAB_PATCHER(linux_module, "ftrace.c, module", .from = "Linux",
 	    .victim = &lab_long, .length = 20, .prepare = module_prepare,
 	    .on = module_on, .off = module_off);

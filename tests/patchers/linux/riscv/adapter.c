@@ -21,6 +21,8 @@ static int with_text_mutex(int (*change)(struct dyn_ftrace *rec),
 
 	ftrace_arch_code_modify_prepare();
 	err = change(&rec);
+	/* In 6.12 each held CPU does so itself when it leaves. */
+	patcher_sync_all();
 	ftrace_arch_code_modify_post_process();
 	return err;
 }
@@ -63,9 +65,22 @@ static int go_elsewhere(unsigned long site)
 	return with_text_mutex(modify_call, site);
 }
 
-LAB_PATCHER(linux_ftrace, "ftrace.c", .from = "Linux 6.1", .victim = &lab_pair,
+LAB_PATCHER(linux_ftrace, "ftrace.c", .from = "Linux", .victim = &lab_pair,
 	    .length = 8, .prepare = init_site, .on = switch_on,
 	    .off = switch_off, .retarget = go_elsewhere, .all_held = true);
+
+/* 6.12 switches a label in two calls, 6.1 in one. */
+#define WEAK __attribute__((weak))
+extern WEAK bool arch_jump_label_transform_queue(struct jump_entry *entry,
+						 enum jump_label_type type);
+extern WEAK void arch_jump_label_transform_apply(void);
+
+WEAK void arch_jump_label_transform(struct jump_entry *entry,
+				    enum jump_label_type type)
+{
+	arch_jump_label_transform_queue(entry, type);
+	arch_jump_label_transform_apply();
+}
 
 /* Linux switches jump labels while the other CPUs run. */
 extern const char label_yes[]; /* label.S */

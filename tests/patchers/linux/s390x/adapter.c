@@ -69,7 +69,7 @@ static int entry_off(unsigned long site)
 	return err;
 }
 
-LAB_PATCHER(linux_ftrace, "ftrace.c", .from = "Linux 6.1", .victim = &lab_six,
+LAB_PATCHER(linux_ftrace, "ftrace.c", .from = "Linux", .victim = &lab_six,
 	    .length = SITE_BYTES, .prepare = entry_init, .on = entry_on,
 	    .off = entry_off);
 

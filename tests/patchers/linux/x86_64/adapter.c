@@ -94,7 +94,7 @@ static int entry_modify(unsigned long site)
 			     SECOND_TARGET(site));
 }
 
-LAB_PATCHER(linux_ftrace, "ftrace.c", .from = "Linux 6.1", .victim = &lab_five,
+LAB_PATCHER(linux_ftrace, "ftrace.c", .from = "Linux", .victim = &lab_five,
 	    .length = 5, .prepare = entry_init, .on = entry_on,
 	    .off = entry_off, .retarget = entry_modify, .trap = poke_trap);
 
@@ -125,7 +125,7 @@ static int poke_modify(unsigned long site)
 					      (void *)SECOND_TARGET(site)));
 }
 
-LAB_PATCHER(linux_poke, "text_poke() alone", .from = "Linux 6.1",
+LAB_PATCHER(linux_poke, "text_poke() alone", .from = "Linux",
 	    .victim = &lab_five, .length = 5, .prepare = poke_off,
 	    .on = poke_on, .off = poke_off, .retarget = poke_modify);
 

@@ -26,6 +26,18 @@ enum {
 #define aarch64_insn_gen_move_reg(to, from, size)                              \
 	((size) << 31 | 0x2a0003e0u | (u32)(from) << 16 | (to))
 
+/* Linux 6.12 makes these in code that is not reached: stores of many words, and sites with more. */
+#define noinstr
+#define min_t(type, a, b) min((type)(a), (type)(b))
+#define offset_in_page(address) ((unsigned long)(address) & ~PAGE_MASK)
+#define memset32(to, word, count)                                              \
+	do {                                                                   \
+		for (size_t i_ = 0; i_ < (count); i_++)                        \
+			patcher_write((unsigned long)(to) + 4 * i_, &(word),   \
+				      4);                                      \
+	} while (0)
+#define aarch64_insn_is_bti(insn) ((insn) == 0xd503245f)
+
 #define isb() asm volatile("isb" : : : "memory")
 #define caches_clean_inval_pou(from, to) flush_icache_range(from, to)
 

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* A site of Linux 6.1 on RISC-V: auipc and jalr, through t0 or ra, or two NOPs. */
+/* A site of Linux on RISC-V: auipc and jalr, through t0 or ra, or two NOPs. */
 #ifndef PATCHERS_RISCV_FTRACE_H
 #define PATCHERS_RISCV_FTRACE_H
 
 #include <arch_trace_inline.h>
+
+/* Linux 6.12 asks for it where 6.1 does not, of the function that changes the target. */
+#define CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS 1
 
 #define NOP4 INSN_NOP
 #define MCOUNT_INSN_SIZE 8
