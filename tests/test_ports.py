@@ -5,9 +5,11 @@ under another name works at once, and a wrong data file is named with its field.
 import ast
 import io
 import json
+import os
 import re
 import shutil
 import subprocess
+import sys
 import tokenize
 
 import pytest
@@ -82,6 +84,16 @@ def tree(tmp_path_factory):
     return folder
 
 
+def files_that_test(arch: str, tree, **variables: str) -> set[str]:
+    """Files of tests/ in that tree with a test of the port."""
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--collect-only",
+         "-k", arch, "tests"], cwd=tree, text=True, capture_output=True,
+        env={k: v for k, v in os.environ.items() if k != "NEWCOMERS"} | variables)
+    return {line.partition("::")[0] for line in done.stdout.splitlines()
+            if re.search(rf"::.*[\[-]{arch}[]-]", line)}
+
+
 def test_a_copy_is_a_port(tree):
     """Two folders copied, no other file touched, but the kernel's own name:
     it is built, proved, booted and tested, and every tool knows it."""
@@ -100,6 +112,13 @@ def test_a_copy_is_a_port(tree):
         assert done.returncode == 0, done.stdout
         assert f"nopl 0.1 {NEW}: 2 CPUs" in done.stdout
         assert re.search(rf"ARCH .*\b{NEW}\b", run_make("help", cwd=tree).stdout)
+        # While it is taken in, other tests leave it alone, unless they are asked.
+        data = tree / "arch" / NEW / "machine.json"
+        info = json.loads(data.read_text())
+        info["tests"]["newcomer"] = True
+        data.write_text(json.dumps(info))
+        assert files_that_test(NEW, tree) == {"tests/test_newcomers.py"}
+        assert len(files_that_test(NEW, tree, NEWCOMERS="1")) > 30
         for tool in (["tools/setup"], ["tools/mutations", "--arch", NEW, "no-such"],
                      ["tools/lab", "--arch", NEW, "--schemes", "vector-unsorted"]):
             done = subprocess.run(tool, cwd=tree, text=True, capture_output=True)
