@@ -13,6 +13,12 @@ extern const char lab_pair_a[], lab_pair_b[];
 /* ftrace.c switches calls of its own trampoline too, which are not judged here. */
 char ftrace_call[MCOUNT_INSN_SIZE], ftrace_regs_call[MCOUNT_INSN_SIZE];
 
+/* 6.12 switches a label in two calls, 6.1 in one. */
+#define WEAK __attribute__((weak))
+extern WEAK bool arch_jump_label_transform_queue(struct jump_entry *entry,
+						 enum jump_label_type type);
+extern WEAK void arch_jump_label_transform_apply(void);
+
 static int with_text_mutex(int (*change)(struct dyn_ftrace *rec),
 			   unsigned long site)
 {
@@ -21,8 +27,9 @@ static int with_text_mutex(int (*change)(struct dyn_ftrace *rec),
 
 	ftrace_arch_code_modify_prepare();
 	err = change(&rec);
-	/* In 6.12 each held CPU does so itself when it leaves. */
-	patcher_sync_all();
+	/* In 6.12 each held CPU synchronises itself when it leaves. */
+	if (arch_jump_label_transform_apply)
+		patcher_sync_all();
 	ftrace_arch_code_modify_post_process();
 	return err;
 }
@@ -68,12 +75,6 @@ static int go_elsewhere(unsigned long site)
 LAB_PATCHER(linux_ftrace, "ftrace.c", .from = "Linux", .victim = &lab_pair,
 	    .length = 8, .prepare = init_site, .on = switch_on,
 	    .off = switch_off, .retarget = go_elsewhere, .all_held = true);
-
-/* 6.12 switches a label in two calls, 6.1 in one. */
-#define WEAK __attribute__((weak))
-extern WEAK bool arch_jump_label_transform_queue(struct jump_entry *entry,
-						 enum jump_label_type type);
-extern WEAK void arch_jump_label_transform_apply(void);
 
 WEAK void arch_jump_label_transform(struct jump_entry *entry,
 				    enum jump_label_type type)
