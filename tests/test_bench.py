@@ -8,7 +8,7 @@ import runpy
 import subprocess
 
 import pytest
-from conftest import ARCHES, ROOT, one_of
+from conftest import ARCHES, ROOT, building, one_of
 
 STRATEGIES = ["stop", "breakpoint", "word", "bypass"]
 STALLS = {f"{s}_longest_stall" for s in STRATEGIES}
@@ -49,8 +49,9 @@ def test_figures(arch):
 def test_scale(arch):
     """With a thousand functions more: all grows as their number, or less. All sizes, an hour:
     make bench-scale."""
-    done = subprocess.run([str(ROOT / "tools" / "bench-scale"), arch, "--more", "0", "1000"],
-                          text=True, capture_output=True, check=False)
+    with building():
+        done = subprocess.run([str(ROOT / "tools" / "bench-scale"), arch, "--more", "0", "1000"],
+                              text=True, capture_output=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     few, many = re.match(rf"{arch}, functions +([\d,]+) +([\d,]+)$", done.stdout, re.M).groups()
     assert int(many.replace(",", "")) == int(few.replace(",", "")) + 1000

@@ -46,7 +46,8 @@ REASONS = [
     ("outside", r"on\(\) stores outside its site, -4 bytes from its start, in outside_on\+"),
     ("endless", r"on\(\) does not return: it stands at endless_on\+"),
     ("interrupts", r"on\(\) switches interrupts on while all CPUs are held, in stores_with_int"),
-    ("unsynced", r"on\(\) synchronises no CPU behind its last store"),
+    ("unsynced", r"on\(\) synchronises no CPU behind its last store, in "
+                 r"(same_prepare|store_same)\+"),
     ("nothing", r"on\(\) stores nothing"),
     ("refusing", r"on\(\) returns -22"),
     ("wild", r"on\(\) dies: (page fault \(write\)|access to an unmapped address \(store\)) "

@@ -3,6 +3,7 @@
 under another name works at once, and a wrong data file is named with its field."""
 
 import ast
+import contextlib
 import io
 import json
 import os
@@ -13,7 +14,7 @@ import sys
 import tokenize
 
 import pytest
-from conftest import ANY, ARCHES, ROOT
+from conftest import ANY, ARCHES, ROOT, one_of
 from lib.variants import run_make
 
 NEW = "zzz"
@@ -84,25 +85,42 @@ def tree(tmp_path_factory):
     return folder
 
 
+PYTEST = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+
+
+def environment(**variables: str) -> dict[str, str]:
+    """Of a run of tests in another tree: not as part of the one that runs here."""
+    return {k: v for k, v in os.environ.items()
+            if not k.startswith(("PYTEST_", "NEWCOMERS"))} | variables
+
+
 def files_that_test(arch: str, tree, **variables: str) -> set[str]:
     """Files of tests/ in that tree with a test of the port."""
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--collect-only",
-         "-k", arch, "tests"], cwd=tree, text=True, capture_output=True,
-        env={k: v for k, v in os.environ.items() if k != "NEWCOMERS"} | variables)
+    done = subprocess.run([*PYTEST, "--collect-only", "-k", arch, "tests"], cwd=tree, text=True,
+                          capture_output=True, env=environment(**variables))
     return {line.partition("::")[0] for line in done.stdout.splitlines()
             if re.search(rf"::.*[\[-]{arch}[]-]", line)}
 
 
-def test_a_copy_is_a_port(tree):
-    """Two folders copied, no other file touched, but the kernel's own name:
-    it is built, proved, booted and tested, and every tool knows it."""
+@contextlib.contextmanager
+def copied(tree, arch: str):
+    """Two folders of the port are copied, no other file is touched, but the kernel's own name."""
     for folder in ("arch", "boot"):
-        shutil.copytree(tree / folder / ANY, tree / folder / NEW)
+        shutil.copytree(tree / folder / arch, tree / folder / NEW)
     try:
         for path in tree.glob(f"[ab]*/{NEW}/*.c"):
-            path.write_text(re.sub(rf'(arch_name\[\] = "){ANY}"', rf'\1{NEW}"',
+            path.write_text(re.sub(rf'(arch_name\[\] = "){arch}"', rf'\1{NEW}"',
                                    path.read_text()))
+        yield
+    finally:
+        for folder in ("arch", "boot"):
+            shutil.rmtree(tree / folder / NEW)
+
+
+@pytest.mark.parametrize("arch", one_of(ARCHES))
+def test_a_copy_is_a_port(tree, arch):
+    """It is built, proved, booted and tested, and every tool knows it."""
+    with copied(tree, arch):
         done = run_make(f"ARCH={NEW}", "-j2", "all", cwd=tree)
         assert done.returncode == 0, done.stdout + done.stderr
         done = subprocess.run(
@@ -112,6 +130,11 @@ def test_a_copy_is_a_port(tree):
         assert done.returncode == 0, done.stdout
         assert f"nopl 0.1 {NEW}: 2 CPUs" in done.stdout
         assert re.search(rf"ARCH .*\b{NEW}\b", run_make("help", cwd=tree).stdout)
+        for tool in (["tools/setup"], ["tools/mutations", "--arch", NEW, "no-such"],
+                     ["tools/lab", "--arch", NEW, "--schemes", "vector-unsorted"]):
+            done = subprocess.run(tool, cwd=tree, text=True, capture_output=True)
+            assert done.returncode == (2 if "no-such" in tool else 0), \
+                done.stdout + done.stderr
         # While it is taken in, other tests leave it alone, unless they are asked.
         data = tree / "arch" / NEW / "machine.json"
         info = json.loads(data.read_text())
@@ -119,14 +142,23 @@ def test_a_copy_is_a_port(tree):
         data.write_text(json.dumps(info))
         assert files_that_test(NEW, tree) == {"tests/test_newcomers.py"}
         assert len(files_that_test(NEW, tree, NEWCOMERS="1")) > 30
-        for tool in (["tools/setup"], ["tools/mutations", "--arch", NEW, "no-such"],
-                     ["tools/lab", "--arch", NEW, "--schemes", "vector-unsorted"]):
-            done = subprocess.run(tool, cwd=tree, text=True, capture_output=True)
-            assert done.returncode == (2 if "no-such" in tool else 0), \
-                done.stdout + done.stderr
-    finally:
-        for folder in ("arch", "boot"):
-            shutil.rmtree(tree / folder / NEW)
+
+
+@pytest.mark.parametrize("arch", one_of(ARCHES))
+def test_a_copy_passes_host_tests(tree, arch):
+    """None of them knows a port by its name. A commit has one file of them. All, a quarter of an
+    hour a port: make test T=ports EVERYTHING=1 PYTEST_ARGS='-k "host_tests and NAME"'."""
+    (tree / "build").mkdir(exist_ok=True)
+    if not (tree / "build" / "ccache").exists():
+        (tree / "build" / "ccache").symlink_to(ROOT / "build" / "ccache")
+    failed = {}
+    with copied(tree, arch):
+        for name in one_of(sorted(files_that_test(NEW, tree))):
+            done = subprocess.run([*PYTEST, "-k", NEW, name], cwd=tree, text=True,
+                                  capture_output=True, env=environment())
+            if done.returncode or " passed" not in done.stdout:
+                failed[name] = done.stdout + done.stderr
+    assert not failed, "\n".join(failed.values())
 
 
 def change(info, path: str, value):

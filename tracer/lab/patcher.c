@@ -43,6 +43,7 @@ static struct {
 	u8 form; /* that the site is in, or on its way to */
 	unsigned int stops, holds;
 	bool ended, synced, stored;
+	const void *caller; /* of the last store */
 	int err;
 	char wrong[120]; /* why it cannot be judged */
 } under;
@@ -86,6 +87,7 @@ static void store_is_made(enum patch_step step, bool synced)
 /* caller: of the function that the code has called. */
 static bool lies_outside(unsigned long at, size_t length, const void *caller)
 {
+	under.caller = caller;
 	if (at >= under.site && at + length <= under.site + under.length)
 		return false;
 	patcher_is_wrong("%s() stores outside its site, %ld bytes from its "
@@ -94,12 +96,17 @@ static bool lies_outside(unsigned long at, size_t length, const void *caller)
 	return true;
 }
 
+static void store_piece(unsigned long at, const u8 *bytes, size_t length)
+{
+	lab_store_text(at, bytes, length);
+	store_is_made(PATCH_WORD, false);
+}
+
 int patcher_write_once(unsigned long at, const void *bytes, size_t length)
 {
 	if (lies_outside(at, length, __builtin_return_address(0)))
 		return -EFAULT;
-	lab_store_text(at, bytes, length);
-	store_is_made(PATCH_WORD, false);
+	store_piece(at, bytes, length);
 	return 0;
 }
 
@@ -112,7 +119,7 @@ int patcher_write(unsigned long at, const void *bytes, size_t length)
 	if (lies_outside(at, length, __builtin_return_address(0)))
 		return -EFAULT;
 	for (size_t i = 0; i < length; i += piece)
-		patcher_write_once(at + i, (const u8 *)bytes + i, piece);
+		store_piece(at + i, (const u8 *)bytes + i, piece);
 	return 0;
 }
 
@@ -289,9 +296,9 @@ static void learn_stores(struct lab_case *c)
 	else if (!under.err && !under.stops && c->length)
 		patcher_is_wrong("%s() stores nothing", under.verb);
 	else if (!under.err && under.stops && !under.synced)
-		patcher_is_wrong(
-			"%s() synchronises no CPU behind its last store",
-			under.verb);
+		patcher_is_wrong("%s() synchronises no CPU behind its last "
+				 "store, in %pS",
+				 under.verb, under.caller);
 	let_code_end();
 	c->last = max(under.stops, 1u);
 }
