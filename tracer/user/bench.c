@@ -436,20 +436,14 @@ static u64 cost_of_all_names(u64 *listed)
 	return written + arch_instructions() - start;
 }
 
-static u64 cost_of_pattern(void)
-{
-	u64 start = arch_instructions();
-
-	put_file(TRACED, "v*_*");
-	return arch_instructions() - start;
-}
-
 static void put_names(struct sink *out)
 {
 	unsigned int sites = max(site_count, 1u);
-	u64 listed, written;
+	u64 start = arch_instructions(), listed, written;
 
-	put_figure(out, "filter_by_pattern", cost_of_pattern() * 10 / sites,
+	put_file(TRACED, "v*_*");
+	start = arch_instructions() - start;
+	put_figure(out, "filter_by_pattern", start * 10 / sites,
 		   "instructions/site", 540);
 	put_file(TRACED, "");
 	mutex_unlock(&trace_mutex);
