@@ -57,6 +57,9 @@ def test_failed_test():
     assert judged(FAILED, 1)[0] == Verdict.FAIL
     assert judged(FAILED, 0)[0] == Verdict.FAIL
     assert judged(GOOD + FAILED, 1)[0] == Verdict.FAIL
+    assert judged(FAILED, 1)[1] == "1 passed, 1 failed, 0 skipped: " \
+        "b.b: kernel/b_test.c:12: x == 3 (x is 4)"
+    assert judged(FAILED * 5, 1)[1].endswith("(x is 4); 2 more")
 
 
 def test_failure_is_named():
@@ -307,7 +310,7 @@ def test_a_reset_from_inside_is_broken(image, run_tool, tmp_path):
 
 def test_real_failing_test(image, run_tool, tmp_path):
     """A kernel whose index of names is not in order any more: the in-kernel test
-    that proves the order must fail, and tools/run must name it."""
+    that proves the order must fail, and tools/run and tools/stale must name it."""
     data = bytearray(image.data)
     at = image.offset(image.symbols["symbol_by_name"])
     count, = image.u32(image.symbols["symbol_count"])
@@ -315,10 +318,15 @@ def test_real_failing_test(image, run_tool, tmp_path):
     struct.pack_into(f"{image.order}{count}I", data, at, *reversed(order))
     elf = tmp_path / "broken.elf"
     elf.write_bytes(data)
-    done = run_tool("--arch", image.arch, "--elf", str(elf), "--append",
-                    'run="test symbols.sorted; poweroff"')
+    args = ["--arch", image.arch, "--elf", str(elf), "--append",
+            'run="test symbols.sorted; poweroff"']
+    done = run_tool(*args)
     assert done.returncode == Verdict.FAIL, done.stdout
-    assert "not ok symbols.sorted" in done.stdout
+    assert "not ok symbols.sorted\n# " in done.stdout
+    said = re.search(r"FAIL: 0 passed, 1 failed, 0 skipped: symbols.sorted: \S+_test.c:\d+: .*",
+                     done.stdout)[0].rpartition(" (")[0]
+    stale = subprocess.run([str(ROOT / "tools" / "stale"), *args], text=True, capture_output=True)
+    assert said in stale.stdout, stale.stdout + stale.stderr
 
 
 @pytest.mark.parametrize("args,says", [

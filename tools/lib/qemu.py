@@ -32,6 +32,9 @@ GATHER = 0.002
 # Seconds that QEMU may take to end when it has closed its output.
 LAST_WAIT = 10
 
+# Failed tests that a verdict's reason names, each with its message.
+NAMED = 3
+
 # QEMU translates a function anew when its site changes, and keeps the earlier translation.
 # 8 MiB hold all of nopl. With QEMU's own size, up to 1 GiB, the host's caches miss: all tests on
 # 2 CPUs cost a tenth (MIPS) to a third (RISC-V, x86-64) more.
@@ -393,13 +396,16 @@ def _judge(result: Boot, expect: tuple | list) -> tuple[Verdict, str]:
     if reason := _broken(result, expect):
         panic = console.panic()
         return Verdict.BROKEN, reason + (f": {panic}" if panic else "")
-    failed = [name for run in console.runs for name in run.failed]
+    failed = [" ".join([f"{name}:", *(said.removeprefix("# ") for said in
+                                      run.diagnostics.get(name, []))])
+              for run in console.runs for name in run.failed]
     passed, failures, skipped = (
         sum(run.counts()[i] for run in console.runs) for i in range(3))
     done = f"{passed} passed, {failures} failed, {skipped} skipped" if console.runs else \
         "all expected lines seen"
     if failed:
-        return Verdict.FAIL, done
+        more = [f"{len(failed) - NAMED} more"] if len(failed) > NAMED else []
+        return Verdict.FAIL, f"{done}: " + "; ".join(failed[:NAMED] + more)
     if result.status != 0:
         panic = console.panic()
         return Verdict.BROKEN, (f"{done}, but {_ended(result)}"

@@ -130,6 +130,4 @@ def boot(variant: Variant, tests: str = "", *, smp: int = 2,
         booted.tests_passed += len(run.passed)
         booted.tests_failed += len(run.failed)
         booted.tests_skipped += len(run.skipped)
-        if run.failed:
-            booted.reason += ": " + " ".join(run.failed)
     return booted
