@@ -259,12 +259,11 @@ KTEST(entry_ring_context, "arch_trace.trace_entry_ring.context")
 	irq_state_t state;
 
 	KEXPECT_EQ(t, trace_test_victim(), 0);
-	victim_call(1);
-	for (unsigned int i = 0; i < 2 * ARRAY_SIZE(conform_contexts); i++) {
-		state = arch_irq_save();
+	state = arch_irq_save();
+	victim_call(1); /* the ring knows the task now */
+	for (unsigned int i = 0; i < 2 * ARRAY_SIZE(conform_contexts); i++)
 		expect_context(t, conform_contexts[i / 2], i % 2);
-		arch_irq_restore(state);
-	}
+	arch_irq_restore(state);
 	trace_test_reset();
 }
 

@@ -200,17 +200,20 @@ static void end_divers(struct ktest_run *t)
 PATCH_TEST(returns_toggle, "returns.toggle_under_load")
 {
 	u32 seed = 11, n = 0, least = nr_cpus > 1 ? 2 : 1;
-	u64 until = time_ns() + KWAIT_NS;
+	u64 slept = 0, ns;
 
 	begin_returns_test();
 	start_divers(t);
 	mutex_lock(&trace_mutex);
-	while (n < TOGGLES || (!all_seen(least) && time_ns() < until)) {
+	/* Sleeps count, and not the clock, as in KWAIT(). */
+	while (n < TOGGLES || (!all_seen(least) && slept < KWAIT_NS)) {
 		set_ops(n & 1);
 		if (n++ % 2 == 0)
 			KEXPECT_EQ(t, conform_switch_victims(n & 2), 0);
 		move_divers(&seed);
-		task_sleep(ktest_random(&seed) % NSEC_PER_MSEC);
+		ns = ktest_random(&seed) % NSEC_PER_MSEC;
+		task_sleep(ns);
+		slept += ns;
 	}
 	KEXPECT(t, all_seen(least));
 	set_ops(false);
