@@ -24,6 +24,7 @@
 #include <kernel/printk.h>
 #include <kernel/lib/string.h>
 #include <kernel/sched/balance.h>
+#include <kernel/test/ktest.h>
 #include <tracer/lab/lab_internal.h>
 #include <kernel/sched/hold.h>
 
@@ -53,7 +54,8 @@ static u64 ahead;
  * Interrupts stay off from the clock's edge until the timer is set, so that the
  * same number of instructions passes from there to the site each time. Where a
  * tick is no whole number of instructions, which of them the edge meets depends on
- * when the trial began: anywhere in it, or one boundary could be missed each time.
+ * when the trial began: anywhere in it, or one boundary could be missed each time. At random,
+ * because the delay grows with the trials: a number that does, too, meets some places seldom.
  * Returns where the interrupt came, 0 if not before the end.
  */
 static unsigned long try_hold(struct lab_task *l, unsigned int delay)
@@ -61,10 +63,10 @@ static unsigned long try_hold(struct lab_task *l, unsigned int delay)
 	unsigned long threes = delay & 1, twos = (delay - 3 * threes) / 2;
 	struct task *me = current_task();
 	irq_state_t state = arch_irq_save();
-	static unsigned int trials;
+	static u32 seed = 1;
 	u64 start, now;
 
-	for (unsigned int n = trials++ * 37 % 101; n; n--)
+	for (unsigned int n = ktest_random(&seed) % 101; n; n--)
 		asm volatile("");
 	lab_own_room();
 	start = arch_clock();
