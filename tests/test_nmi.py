@@ -3,41 +3,15 @@
 switched endlessly with each strategy, on the machines that have them."""
 
 import re
-import threading
 
 import pytest
 from conftest import ARCHES, FACTS
-from lib.qmp import Qmp, socket_args
-from test_storm import choose, off_for
+from lib.qmp import socket_args
+from lib.storm import STRATEGIES, TRACING, Injector, off_for
+from test_storm import choose
 
-TRACING = "/sys/kernel/tracing"
 WITH_NMI = pytest.mark.parametrize(
     "arch", [a for a in ARCHES if FACTS[a].get("nmi")], indirect=True)
-
-
-class Injector:
-    """Sends NMIs to all CPUs of a guest until told to stop."""
-
-    def __init__(self, path):
-        self.qmp = Qmp.connect(path)
-        self.sent = 0
-        self.stop = threading.Event()
-        self.thread = threading.Thread(target=self.run)
-
-    def run(self):
-        """The thread."""
-        while not self.stop.is_set():
-            self.qmp.command("inject-nmi")
-            self.sent += 1
-            self.stop.wait(0.0002)
-
-    def __enter__(self):
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_exc):
-        self.stop.set()
-        self.thread.join()
 
 
 def nmis(g) -> list[int]:
@@ -46,7 +20,7 @@ def nmis(g) -> list[int]:
     return [int(n) for n in re.findall(r"\d+", line)[1:]]
 
 
-@pytest.mark.parametrize("strategy", ["stop", "breakpoint", "word", "bypass"])
+@pytest.mark.parametrize("strategy", STRATEGIES)
 @WITH_NMI
 def test_storm(arch, guest, alone, tmp_path, strategy):
     """All sites go on and off under load, until each CPU has had 100 NMIs. Nothing is

@@ -8,9 +8,8 @@ import subprocess
 
 import pytest
 from conftest import ANY, ARCHES, FACTS, ROOT, make
-from test_storm import off_for
+from lib.storm import STRATEGIES, off_for
 
-STRATEGIES = ["stop", "breakpoint", "word", "bypass"]
 CHECK = ROOT / "build" / "host" / "patchcheck"
 # patchcheck's words on each in-kernel test that breaks the code.
 SABOTAGE = {

@@ -5,25 +5,8 @@ that go and come at random under load. Nothing gets lost."""
 import re
 
 import pytest
-from conftest import ANY, FACTS
-from guest import trace_stats
-
-TRACING = "/sys/kernel/tracing"
-CPUS = "/sys/devices/system/cpu"
-STRATEGIES = ["stop", "breakpoint", "word", "bypass"]
-
-
-def loops_of(report: str, kind: str) -> int:
-    """The own counts of the stress tasks of that kind."""
-    line = re.search(rf"^{kind} .*?: (.*) loops", report, re.M)
-    return sum(int(n) for n in line[1].split())
-
-
-def off_for(arch: str, strategy: str) -> str:
-    """The parameter that makes `word` possible. QEMU's x86-64 fetches
-    bytes one by one: there off and on must differ in one byte only."""
-    return FACTS[arch].get("word", {}).get("append", "") if strategy == "word" else ""
-
+from conftest import ANY
+from lib.storm import CPUS, STRATEGIES, TRACING, adds_up, loops_of, off_for, trace_stats
 
 def choose(g, strategy: str) -> None:
     """Use that strategy. Skip where the machine refuses it and says why."""
@@ -77,8 +60,7 @@ def test_every_call(arch, guest, alone, strategy):
     check_stress(report)
     total = trace_stats(g, 4)
     assert total["written"] == loops_of(report, "sleep"), (total, report)
-    assert total["written"] == sum(total[name] for name in (
-        "entries", "overrun", "dropped events", "read events")), total
+    assert adds_up(total), total
     assert g.poweroff() == 0
 
 
@@ -111,8 +93,7 @@ def test_everything_together(arch, guest, alone, strategy):
     total = trace_stats(g, 4, "instances/steady/")
     assert total["written"] == loops_of(report, "sleep"), (total, report)
     assert total["dropped events"] == 0, total
-    assert total["written"] == sum(total[name] for name in (
-        "entries", "overrun", "dropped events", "read events")), total
+    assert adds_up(total), total
     names = {line.split(": ")[1].split()[0]
              for line in g.lines("cat instances/steady/trace", timeout=120)
              if not line.startswith("#") and " <-" in line}

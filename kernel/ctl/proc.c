@@ -105,6 +105,7 @@ static void meminfo_show(struct ctl_handle *h, struct seq *s)
 	print_kb(s, "MemFree:", (u64)m.pages_free * PAGE_SIZE);
 	print_kb(s, "Slab:", m.kmalloc_bytes);
 	seq_printf(s, "%-12s%12lu\n", "SlabObjects:", m.kmalloc_objects);
+	seq_printf(s, "%-12s%12lu\n", "SlabPages:", m.slab_pages);
 	seq_printf(s, "%-12s%12lu\n", "AllocFail:", m.failures);
 }
 CTL_FILE(meminfo, .path = "/proc/meminfo", .show = meminfo_show);
