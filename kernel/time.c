@@ -115,6 +115,8 @@ static u64 first_deadline(struct timer_queue *q)
 		       list_entry(q->timers.next, struct timer, link)->deadline;
 }
 
+FAULT(timer_early, "a timer's interrupt comes before any timer is due");
+
 /* Set only when sooner than it is: an interrupt too many does no harm, and
  * setting it costs a trap into firmware on some machines. */
 void time_program(void)
@@ -125,7 +127,9 @@ void time_program(void)
 
 	if (deadline < q->programmed) {
 		q->programmed = deadline;
-		arch_timer_set(deadline);
+		arch_timer_set(fault_happens(&fault_timer_early) ?
+				       arch_clock() :
+				       deadline);
 	}
 	spin_unlock(&q->lock, state);
 }

@@ -4,7 +4,7 @@
 #define KERNEL_TIME_H
 
 #include <kernel/lib/list.h>
-#include <kernel/types.h>
+#include <kernel/test/fault.h>
 
 #define NSEC_PER_SEC 1000000000ull
 #define NSEC_PER_MSEC 1000000ull
@@ -53,5 +53,7 @@ void time_program(void);
 
 /* Take over the timers of CPU c, which is gone for good. Preemption off. */
 void time_take_over(unsigned int c);
+
+FAULT_DECLARE(timer_early);
 
 #endif

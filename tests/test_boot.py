@@ -9,7 +9,7 @@ import time
 import subprocess
 
 import pytest
-from conftest import ARCHES, FACTS, ROOT, one_of
+from conftest import ARCHES, FACTS, ROOT, one_of, some_of
 
 SITES = re.compile(
     r"^sites: (\d+) calls \+ (\d+) jumps = (\d+) patched \+ (\d+) skipped \+ (\d+) failed, "
@@ -43,6 +43,21 @@ def test_cpus_that_never_arrive(arch, run_tool):
     done = run_tool("--arch", arch, "--smp", "2", "--append",
                     'fault=cpu_join_late run="uptime; test ops*; poweroff"')
     assert done.returncode == 0, done.stdout
+
+
+# More than a boot makes on any port. Of these each commit has three.
+ALLOCATIONS = list(range(1, 250))
+
+
+@pytest.mark.parametrize("nth", some_of(ALLOCATIONS, len(ALLOCATIONS) // 3))
+def test_memory_fails_at_boot(arch, nth, run_tool):
+    """One allocation fails: the kernel boots all the same, or ends in one line that says so."""
+    done = run_tool("--arch", arch, "--smp", "2", "--append",
+                    f'fault=memory_fails@{nth} panic=exit run="uptime; poweroff"')
+    panics = re.findall(r"^\| panic: (.*)", done.stdout, re.M)
+    boots = len(re.findall(r"^\| up \d", done.stdout, re.M))
+    assert len(panics) + boots == 1, done.stdout
+    assert all("no memory" in p for p in panics), done.stdout
 
 
 @pytest.mark.parametrize("smp", [1, 8])

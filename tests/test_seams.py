@@ -43,6 +43,12 @@ DEFECTS = {
     "a-section-stays-open": (
         "tracer/latency/latency.c", "\t\tcpu_call(~0u, close_section, NULL);\n",
         "\t\t(void)close_section;\n", "preemptoff,wakeup", "quiet", "sections+"),
+    "no-memory-is-a-mistake-of-the-text": (
+        "tracer/events/event_filter.c", "ps.error == no_memory ? NULL : ps.error", "ps.error",
+        "event-filter,*", "memory_fails@?", "error -22, and not -12"),
+    "a-filter-stays-when-memory-fails": (
+        "tracer/events/event_filter.c", "\tevent_filter_free(f);\n\t*error", "\t*error",
+        "event-filter,*", "memory_fails@?", "kmalloc objects"),
 }
 
 

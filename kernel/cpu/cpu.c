@@ -83,6 +83,9 @@ notrace void ipi_trace(cpumask_t mask)
 			arch_ipi_send(c);
 }
 
+FAULT(ipi_twice, "an interrupt from another CPU comes twice");
+FAULT(ipi_late, "an interrupt from another CPU comes 1 ms late");
+
 void ipi_send(unsigned int cpu, enum ipi why)
 {
 	BUG_ON(stop_active());
@@ -92,6 +95,8 @@ void ipi_send(unsigned int cpu, enum ipi why)
 				   why == IPI_CALL    ? reason_call :
 							reason_stop);
 	arch_ipi_send(cpu);
+	if (fault_happens(&fault_ipi_twice))
+		arch_ipi_send(cpu);
 }
 
 static void run_call_here(void);
@@ -105,10 +110,22 @@ static void ipi_handle(bool wanted, void (*handle)(void), const char *reason)
 	trace_ipi_exit(reason);
 }
 
+static void ipi_dawdle(void)
+{
+	u64 begin = time_ns();
+
+	while (time_ns() - begin < NSEC_PER_MSEC)
+		arch_cpu_relax();
+}
+
 void ipi_interrupt(void)
 {
 	struct cpu *cpu = arch_this_cpu();
-	u32 why = __atomic_exchange_n(&cpu->ipi_pending, 0, __ATOMIC_ACQ_REL);
+	u32 why;
+
+	if (fault_happens(&fault_ipi_late))
+		ipi_dawdle();
+	why = __atomic_exchange_n(&cpu->ipi_pending, 0, __ATOMIC_ACQ_REL);
 
 	if (why & IPI_PANIC)
 		panic_stop_cpu();

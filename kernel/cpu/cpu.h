@@ -6,6 +6,7 @@
 #include <arch/arch.h>
 #include <kernel/irq.h>
 #include <kernel/sched/sched.h>
+#include <kernel/test/fault.h>
 
 struct cpu {
 	struct cpu_head head; /* first: assembly reaches it */
@@ -91,6 +92,8 @@ void ipi_trace(cpumask_t mask);
 extern void (*ipi_trace_hook)(void);
 /* From irq_event(IRQ_IPI). */
 void ipi_interrupt(void);
+FAULT_DECLARE(ipi_twice);
+FAULT_DECLARE(ipi_late);
 
 /*
  * Run fn(arg) with interrupts off on every CPU of `mask` that is online when the

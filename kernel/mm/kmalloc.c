@@ -133,7 +133,9 @@ static always_inline void *allocate_object(size_t size)
 	if (!size)
 		return NULL;
 	state = spin_lock(&lock);
-	if (size <= SLAB_LARGEST) {
+	if (fault_happens(&fault_memory_fails)) {
+		p = NULL;
+	} else if (size <= SLAB_LARGEST) {
 		got = sizes[size_index(size)];
 		p = alloc_small(size_index(size));
 	} else {

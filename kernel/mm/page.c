@@ -91,10 +91,13 @@ static void *block_take(unsigned int order)
 	return node_of(pfn);
 }
 
+FAULT(memory_fails, "an allocation of memory fails");
+
 void *page_alloc(unsigned int order)
 {
 	irq_state_t state = spin_lock(&lock);
-	void *page = block_take(order);
+	void *page =
+		fault_happens(&fault_memory_fails) ? NULL : block_take(order);
 
 	failures += !page;
 	spin_unlock(&lock, state);

@@ -3,7 +3,7 @@
 #ifndef KERNEL_PAGE_H
 #define KERNEL_PAGE_H
 
-#include <kernel/types.h>
+#include <kernel/test/fault.h>
 
 /* Take over boot_info's memory. Boot CPU, once. */
 void mm_init(void);
@@ -14,6 +14,8 @@ void mm_init(void);
  */
 void *page_alloc(unsigned int order);
 void page_free(void *page, unsigned int order);
+
+FAULT_DECLARE(memory_fails); /* of page_alloc() and kmalloc() */
 
 /* Figures of both allocators. */
 struct mm_stats {

@@ -4,6 +4,7 @@
 
 #include <kernel/ctl/ctl.h>
 #include <kernel/errno.h>
+#include <kernel/lib/format.h>
 #include <kernel/lib/string.h>
 #include <kernel/param.h>
 
@@ -13,19 +14,34 @@ REGISTRY(fault_ptr, faults);
 notrace bool fault_happens(struct fault *f)
 {
 	const u32 *read = READ_ONCE(f->read);
-	u32 from = READ_ONCE(f->from);
+	u32 from = READ_ONCE(f->from), time;
 
-	if (!from || __atomic_add_fetch(&f->times, 1, __ATOMIC_RELAXED) < from)
+	if (!from)
+		return false;
+	time = __atomic_add_fetch(&f->times, 1, __ATOMIC_RELAXED);
+	if (time < from || (time > from && READ_ONCE(f->once)))
 		return false;
 	if (read)
 		(void)READ_ONCE(*read);
 	return true;
 }
 
+static void plant_fault(struct fault *f, u32 from, bool once)
+{
+	WRITE_ONCE(f->from, 0);
+	WRITE_ONCE(f->times, 0);
+	WRITE_ONCE(f->once, once);
+	WRITE_ONCE(f->from, from);
+}
+
 void fault_plant(struct fault *f, u32 from)
 {
-	WRITE_ONCE(f->times, 0);
-	WRITE_ONCE(f->from, from);
+	plant_fault(f, from, false);
+}
+
+void fault_plant_once(struct fault *f, u32 nth)
+{
+	plant_fault(f, nth, true);
 }
 
 static struct fault *fault_find(const char *name)
@@ -38,29 +54,31 @@ static struct fault *fault_find(const char *name)
 	return NULL;
 }
 
-/* "NAME" or "NAME:N". */
+/* "NAME", "NAME:N" or "NAME@N". */
 static int fault_param(const char *value)
 {
-	const char *colon = strchr(value, ':');
+	const char *end = strchr(value, ':');
 	char name[40];
 	u64 from = 1;
 	struct fault *f;
 
-	if (strlen(value) >= sizeof(name))
+	if (!end)
+		end = strchr(value, '@');
+	if (!end)
+		end = value + strlen(value);
+	if ((size_t)(end - value) >= sizeof(name))
 		return -EINVAL;
-	string_copy(name, value, sizeof(name));
-	if (colon)
-		name[colon - value] = '\0';
-	if (colon && (parse_u64(colon + 1, &from) || !from || from >> 32))
+	snprintf(name, sizeof(name), "%.*s", (int)(end - value), value);
+	if (*end && (parse_u64(end + 1, &from) || !from || from >> 32))
 		return -EINVAL;
 	f = fault_find(name);
 	if (!f)
 		return -EINVAL;
-	fault_plant(f, from);
+	plant_fault(f, from, *end == '@');
 	return 0;
 }
 KERNEL_PARAM(fault, "fault",
-	     "NAME or NAME:N, a name that `cat /proc/faults` lists",
+	     "NAME, NAME:N or NAME@N, a name that `cat /proc/faults` lists",
 	     fault_param);
 
 static int faults_read(struct ctl_handle *h, struct seq *s)
@@ -71,8 +89,9 @@ static int faults_read(struct ctl_handle *h, struct seq *s)
 		return 0;
 	h->pos++;
 	if ((*f)->from)
-		seq_printf(s, "%-18s from time %-4u %s\n", (*f)->name,
-			   (*f)->from, (*f)->what);
+		seq_printf(s, "%-18s %s time %-4u %s\n", (*f)->name,
+			   (*f)->once ? "only" : "from", (*f)->from,
+			   (*f)->what);
 	else
 		seq_printf(s, "%-18s %-14s %s\n", (*f)->name, "off",
 			   (*f)->what);

@@ -2,8 +2,8 @@
 /*
  * Faults: mistakes that the kernel makes on purpose, so that a test can see that
  * the check for it notices. One list has them all: `cat /proc/faults`. A test plants
- * one and clears it. `fault=NAME` on the command line plants one at boot, and
- * `fault=NAME:N` one that happens from the N-th time on.
+ * one and clears it. `fault=NAME` on the command line plants one at boot, `fault=NAME:N`
+ * one that happens from the N-th time on, `fault=NAME@N` one that happens the N-th time alone.
  */
 #ifndef KERNEL_FAULT_H
 #define KERNEL_FAULT_H
@@ -15,6 +15,7 @@ struct fault {
 	const char *what; /* that goes wrong, one line */
 	u32 from;	  /* the time from which on it happens. 0: never */
 	u32 times;	  /* that the place has been passed since, atomic */
+	bool once;	  /* it happens that time alone, and not from it on */
 	u32 cpu; /* for a fault of one CPU: its index. A test sets it, else 0 */
 	const u32 *
 		read; /* a word that the place reads then. A test sets it, else NULL */
@@ -32,5 +33,7 @@ bool fault_happens(struct fault *f);
 
 /* Let it happen from the from-th time on, 1 being the next. 0: never again. */
 void fault_plant(struct fault *f, u32 from);
+/* Let it happen the nth time alone, 1 being the next. */
+void fault_plant_once(struct fault *f, u32 nth);
 
 #endif

@@ -10,6 +10,7 @@
 
 #include <kernel/cpu/cpu.h>
 #include <kernel/lib/glob.h>
+#include <kernel/errno.h>
 #include <kernel/lib/string.h>
 #include <kernel/mm/kmalloc.h>
 #include <kernel/sched/task.h>
@@ -85,7 +86,7 @@ struct parser {
 };
 
 static const char no_field[] = "Field not found";
-static const char no_memory[] = "Out of memory";
+static const char no_memory[] = ""; /* which is no mistake of the text's */
 
 /* Note the first mistake, and where it is. -1. */
 static int filter_wrong(struct parser *ps, const char *where, const char *error)
@@ -337,13 +338,16 @@ static int parse_any(struct parser *ps)
 	return left;
 }
 
-void event_filter_log(const struct trace_instance *in, const char *text,
-		      const char *error, unsigned int at)
+int event_filter_refuse(const struct trace_instance *in, const char *text,
+			const char *error, unsigned int at)
 {
+	if (!error)
+		return -ENOMEM;
 	/* Linux marks the character behind the name, and programs look for the mark. */
 	if (error == no_field)
 		at += field_name_length(text + at) + 1;
 	error_log_add(in, text, error, at);
+	return -EINVAL;
 }
 
 void event_filter_free(struct event_filter *f)
@@ -381,7 +385,7 @@ struct event_filter *event_filter_parse(const struct event *e, const char *text,
 		return f;
 	}
 	event_filter_free(f);
-	*error = ps.error;
+	*error = ps.error == no_memory ? NULL : ps.error;
 	*at = ps.at;
 	return NULL;
 }

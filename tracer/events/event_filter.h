@@ -15,15 +15,16 @@ extern struct event event_marker;
 
 /*
  * Parse a filter for records of an event. NULL, with *error and the position of the
- * mistake in *at, when it makes no sense or there is no memory. "0" is no filter.
+ * mistake in *at, when it makes no sense, and with *error NULL when there is no memory. "0" is no
+ * filter.
  */
 struct event_filter *event_filter_parse(const struct event *e, const char *text,
 					const char **error, unsigned int *at);
 void event_filter_free(struct event_filter *f);
-/* Note in the instance's error_log that event_filter_parse() has refused the text, with the *error
- * and the *at that it gave. Context: trace_mutex held. */
-void event_filter_log(const struct trace_instance *in, const char *text,
-		      const char *error, unsigned int at);
+/* event_filter_parse() has refused the text, with the *error and the *at that it gave: note a
+ * mistake in the instance's error_log. -EINVAL, or -ENOMEM. Context: trace_mutex held. */
+int event_filter_refuse(const struct trace_instance *in, const char *text,
+			const char *error, unsigned int at);
 /* As it was written. */
 const char *event_filter_text(const struct event_filter *f);
 

@@ -281,9 +281,10 @@ cut_filter(struct ctl_handle *h, const struct event *e, char *text, int *err)
 	f = event_filter_parse(e, word, &what, &at);
 	if (f)
 		return f;
-	event_filter_log(instance_of(h), word, what, at);
-	*err = ctl_error(h, -EINVAL, "%s, at character %u of '%.64s'", what,
-			 at + 1, word);
+	*err = event_filter_refuse(instance_of(h), word, what, at);
+	if (*err == -EINVAL)
+		ctl_error(h, *err, "%s, at character %u of '%.64s'", what,
+			  at + 1, word);
 	return NULL;
 }
 

@@ -10,6 +10,7 @@
 #include <kernel/errno.h>
 #include <kernel/lib/string.h>
 #include <kernel/lock/mutex.h>
+#include <kernel/mm/kmalloc.h>
 #include <tracer/core/tracer.h>
 
 struct event *event_at(unsigned int i)
@@ -168,13 +169,14 @@ static int set_filter(struct ctl_handle *h, struct event *e, const char *text)
 
 	if (*text && strcmp(text, "0")) {
 		f = event_filter_parse(e, text, &what, &at);
-		if (!f) {
-			event_filter_log(instance_of(h), text, what, at);
+		if (!f && event_filter_refuse(instance_of(h), text, what, at) ==
+				  -ENOMEM)
+			return -ENOMEM;
+		if (!f)
 			return ctl_error(h, -EINVAL,
 					 "%s, at character %u; the fields are "
 					 "in events/%s/format",
 					 what, at + 1, e->path);
-		}
 	}
 	give_filter(h, e, f);
 	return 0;
@@ -189,35 +191,64 @@ TRACE_FILE(event_filter, .path = TRACING "events/%s/filter",
 	   .show = event_filter_show, .write = event_filter_write,
 	   .empties = true, .checks = true);
 
-/* A system's filter goes to each of its events that has the fields, Linux's rule. */
-static int system_filter_write(struct ctl_handle *h, char *text)
+/* Parse the text for each event of the system: 0, -ENOMEM, or -EINVAL when no event has the
+ * fields. */
+static int parse_for_each(struct ctl_handle *h, const char *system,
+			  const char *text, struct event_filter **filters)
 {
-	const char *system = event_system(h->index), *what = NULL;
-	struct event_filter *f;
-	unsigned int at = 0, set = 0;
+	const char *what = NULL;
+	unsigned int at = 0;
+	bool any = false;
 	struct event *e;
+	int err;
 
-	text = ctl_strip(text);
 	for_each_event (e) {
+		struct event_filter **f = &filters[e - __start_events];
+
 		if (strcmp(e->system, system))
 			continue;
-		f = NULL;
-		if (*text && strcmp(text, "0")) {
-			f = event_filter_parse(e, text, &what, &at);
-			if (!f)
-				continue;
-		}
-		give_filter(h, e, f);
-		set++;
+		*f = event_filter_parse(e, text, &what, &at);
+		if (!*f && !what)
+			return -ENOMEM;
+		any |= *f != NULL;
 	}
-	if (!set)
-		event_filter_log(instance_of(h), text, what, at);
-	if (!set)
-		return ctl_error(h, -EINVAL,
-				 "%s, at character %u, for every event of %s; "
-				 "the fields are in events/%s/*/format",
-				 what, at + 1, system, system);
-	return 0;
+	if (any)
+		return 0;
+	err = event_filter_refuse(instance_of(h), text, what, at);
+	return ctl_error(h, err,
+			 "%s, at character %u, for every event of %s; the "
+			 "fields are in events/%s/*/format",
+			 what, at + 1, system, system);
+}
+
+/* A system's filter goes to each of its events that has the fields, Linux's rule. All of them are
+ * made before the first is given, so that nothing changes when the memory ends. */
+static int system_filter_write(struct ctl_handle *h, char *text)
+{
+	const char *system = event_system(h->index);
+	struct event_filter **filters;
+	bool none;
+	struct event *e;
+	int err = 0;
+
+	text = ctl_strip(text);
+	none = !*text || !strcmp(text, "0");
+	filters = kmalloc_zeroed((__stop_events - __start_events) *
+				 sizeof(*filters));
+	if (!filters)
+		return -ENOMEM;
+	if (!none)
+		err = parse_for_each(h, system, text, filters);
+	for_each_event (e) {
+		struct event_filter *f = filters[e - __start_events];
+
+		if (err)
+			event_filter_free(f);
+		else if (f || (none && !strcmp(e->system, system)))
+			give_filter(h, e, f);
+	}
+	kfree(filters);
+	return err;
 }
 
 static void system_filter_show(struct ctl_handle *h, struct seq *s)

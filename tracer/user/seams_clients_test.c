@@ -6,6 +6,7 @@
 
 #include <kernel/ctl/ctl.h>
 #include <kernel/lib/format.h>
+#include <kernel/shell/shell.h>
 
 #define TRACER_OF(name) "current_tracer " name "\n"
 #define NOP "current_tracer nop\n"
@@ -121,9 +122,66 @@ static const struct seam_client clients[] = {
 	{ "probe", "patch_probe 1\n", "patch_probe 0\n", NULL },
 };
 
+/* Lines of the shell's, for the faults. */
+#define SHELL_LINES(client, lines, after)                                      \
+	{                                                                      \
+		client, lines, after, NULL                                     \
+	}
+#define READ(file) "sh cat " TRACING file " | tail -1\n"
+
+static const struct seam_client shell_clients[] = {
+	SHELL_LINES("sh:filters",
+		    READ("available_filter_functions") READ("set_ftrace_filter")
+			    READ("enabled_functions"),
+		    ""),
+	SHELL_LINES("sh:buffer",
+		    READ("trace") READ("snapshot") READ("per_cpu/cpu0/trace")
+			    READ("per_cpu/cpu1/stats") READ("saved_cmdlines"),
+		    ""),
+	SHELL_LINES("sh:events",
+		    READ("available_events") READ("events/header_page")
+			    READ("events/sched/sched_switch/format")
+				    READ("error_log") READ("trace_options"),
+		    ""),
+	SHELL_LINES("sh:system-filter",
+		    "sh echo 'prev_pid == 1' > " TRACING
+		    "events/sched/filter\n",
+		    "sh echo 0 > " TRACING "events/sched/filter\n"),
+	SHELL_LINES("sh:list",
+		    "sh trace list -e\nsh trace list -f 'victim_*' | wc -l\n",
+		    ""),
+	SHELL_LINES("sh:tasks",
+		    "sh ps | tail -2\nsh cpus | head -2\n"
+		    "sh repeat 2 'ls -l /proc | grep -c u'\n",
+		    ""),
+	SHELL_LINES("sh:stress", "sh stress start 4\n", "sh stress stop\n"),
+	SHELL_LINES(
+		"sh:start",
+		"sh trace start -p function_graph -g victim_outer -e "
+		"sched_switch -f 'next_prio > 6'\nsh trace show | tail -2\n",
+		"sh trace reset\n"),
+	SHELL_LINES("sh:start-instance",
+		    "sh trace start -B seam -e sched_switch -R stacktrace\n"
+		    "sh trace show -B seam | tail -2\n",
+		    "sh trace reset -B seam\n"),
+	SHELL_LINES("sh:cpu",
+		    "sh echo 0 > /sys/devices/system/cpu/cpu1/online\n",
+		    "sh echo 1 > /sys/devices/system/cpu/cpu1/online\n"),
+};
+
 const struct seam_client *seam_client(unsigned int i)
 {
-	return i < ARRAY_SIZE(clients) ? &clients[i] : NULL;
+	unsigned int shell = i - ARRAY_SIZE(clients);
+
+	if (i < ARRAY_SIZE(clients))
+		return &clients[i];
+	return shell < ARRAY_SIZE(shell_clients) ? &shell_clients[shell] : NULL;
+}
+
+bool seam_is_shell(const struct seam_client *c)
+{
+	return c >= shell_clients &&
+	       c < shell_clients + ARRAY_SIZE(shell_clients);
 }
 
 /* A line's text, with the pid in place of the $. */
@@ -138,8 +196,17 @@ static void put_pid(char *to, size_t size, const char *text, int pid)
 		snprintf(to, size, "%s", text);
 }
 
+static int write_nowhere(struct sink *s, const char *text, size_t len)
+{
+	(void)s;
+	(void)text;
+	(void)len;
+	return 0;
+}
+
 static int do_line(char *line, int pid)
 {
+	struct sink nowhere = { write_nowhere };
 	char *text = strchr(line, ' '), path[128], filled[128];
 	bool append = *line == '+';
 
@@ -149,6 +216,8 @@ static int do_line(char *line, int pid)
 		text = line + strlen(line);
 	put_pid(filled, sizeof(filled), text, pid);
 	line += append;
+	if (!strcmp(line, "sh"))
+		return shell_run(&nowhere, filled);
 	if (!strcmp(line, "mkdir") || !strcmp(line, "rmdir")) {
 		/* The folder's name, without the / behind it. */
 		snprintf(path, sizeof(path), TRACING "%.*s",

@@ -8,7 +8,8 @@
 /*
  * A client is a few lines that a user would write, in order: "FILE TEXT" writes a control file of
  * the tracer, "+FILE TEXT" appends, "mkdir FOLDER/" and "rmdir FOLDER/". A $ in the text is the pid
- * of a task that calls. A path that begins with / stands for itself.
+ * of a task that calls. A path that begins with / stands for itself. "sh LINE" is a line of the
+ * shell's.
  */
 struct seam_client {
 	const char *name, *on, *off;
@@ -16,9 +17,11 @@ struct seam_client {
 		text; /* `trace` holds: the grammar that tools/seams holds it against, or NULL */
 };
 
-/* The i-th client, or NULL. Switch it on or off: 0, or the first error of its lines, all of which
- * are tried. */
+/* The i-th client, or NULL. */
 const struct seam_client *seam_client(unsigned int i);
+/* Is it no client of the tracer, but lines of the shell's? It is tried with faults alone. */
+bool seam_is_shell(const struct seam_client *c);
+/* Switch it on or off: 0, or the first error of its lines, all of which are tried. */
 int seam_switch(const struct seam_client *c, bool on, int pid);
 
 #endif
