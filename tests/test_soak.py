@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""Soak: a minute of random use on each port, and each book with a mistake in it. More minutes:
+"""Soak: a minute of random use on a port, and each book with a mistake in it. More minutes:
 make soak ARCH=... MINUTES=..."""
 
 import re
 import subprocess
 
 import pytest
-from conftest import ANY, ROOT, built, make
+from conftest import ANY, ARCHES, COMMIT, ROOT, built, make, one_of
 from lib.books import Books, Wrong
 from lib.port import find_program
 from lib.stacks import gdb_socket
@@ -18,10 +18,13 @@ def soak(*args: str) -> subprocess.CompletedProcess:
     return subprocess.run([str(ROOT / "tools" / "soak"), *args], text=True, capture_output=True)
 
 
-def test_a_minute(arch, alone):
-    """Every book is right after it, and all functions went on and off."""
+@pytest.mark.parametrize("port", one_of(ARCHES))
+def test_a_minute(port, alone):
+    """Every book is right after it, and all functions went on and off. Another port for each
+    commit, and another seed."""
     make("build/host/tracefs")
-    done = soak("--arch", arch)
+    built(port)
+    done = soak("--arch", port, "--seed", str(COMMIT % 10000))
     assert done.returncode == 0, done.stdout + done.stderr
     seed, toggles = re.search(r"1 minutes, seed (\d+), (\d+) toggles .* 1 times all books right",
                               done.stdout).groups()
