@@ -15,6 +15,15 @@ FUNCTION(__ftrace_hotpatch_trampolines_start)
 __ftrace_hotpatch_trampolines_end:
 END(__ftrace_hotpatch_trampolines_start)
 
+/* Where 6.12's trampolines lead, with r1 behind their call: r0 and r1 are loaded from the two words
+ * there, the way back and the target. 6.1 has its own. */
+	.globl	ftrace_shared_hotpatch_trampoline_br_end
+FUNCTION(ftrace_shared_hotpatch_trampoline_br)
+	lmg	%r0, %r1, 2(%r1)
+	br	%r1
+ftrace_shared_hotpatch_trampoline_br_end:
+END(ftrace_shared_hotpatch_trampoline_br)
+
 /*
  * A trampoline has the way back in r0. Linux's call may change r0 and r1 at a function's entry. The
  * victim compares r0, so it gets its canary back.

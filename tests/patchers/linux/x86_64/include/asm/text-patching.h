@@ -37,17 +37,25 @@ void text_poke_queue(void *addr, const void *opcode, size_t len,
 void text_poke_finish(void);
 int poke_int3_handler(struct pt_regs *regs);
 
-/* A jump or a call that stands at `at`. It is good until the next one is made. */
-static inline void *text_gen_insn(u8 opcode, const void *at, const void *target)
+/* Make a jump or a call of so many bytes that will stand at `at`. */
+static inline void __text_gen_insn(void *made, u8 opcode, const void *at,
+				   const void *target, size_t length)
 {
-	static u8 made[POKE_MAX_OPCODE_SIZE];
-	unsigned int length =
-		opcode == JMP8_INSN_OPCODE ? JMP8_INSN_SIZE : CALL_INSN_SIZE;
 	s32 distance = (s32)((long)target - (long)at - length);
 
 	BUG_ON(length == JMP8_INSN_SIZE && distance != (s8)distance);
-	made[0] = opcode;
-	__builtin_memcpy(made + 1, &distance, length - 1);
+	*(u8 *)made = opcode;
+	__builtin_memcpy((u8 *)made + 1, &distance, length - 1);
+}
+
+/* It is good until the next one is made. */
+static inline void *text_gen_insn(u8 opcode, const void *at, const void *target)
+{
+	static u8 made[POKE_MAX_OPCODE_SIZE];
+
+	__text_gen_insn(made, opcode, at, target,
+			opcode == JMP8_INSN_OPCODE ? JMP8_INSN_SIZE :
+						     CALL_INSN_SIZE);
 	return made;
 }
 

@@ -17,6 +17,11 @@
 #define __ref
 #define noinstr notrace
 #define EXPORT_SYMBOL_GPL(symbol)
+#define EXPORT_SYMBOL(symbol)
+#define __visible
+#define fallthrough __attribute__((fallthrough))
+#define cond_resched() ((void)0)
+#define kstrtouint(text, base, to) ((void)(text), *(to) = 0, 0)
 #define __setup(text, function)                                                \
 	static int (*const setup_##function)(char *) __attribute__((unused)) = \
 		function
@@ -43,8 +48,10 @@
 #define X86_FEATURE_NX 0
 #define boot_cpu_has(feature) ((void)(feature), false)
 #define ALTINSTR_FLAG_INV 0x8000
+#define ALT_FLAG_NOT 1
+#define ALT_FLAG_DIRECT_CALL 2
 #define paravirt_set_cap() ((void)0)
-#define ibt_save() 0
+#define ibt_save(...) 0
 #define ibt_restore(ibt) ((void)(ibt))
 #define stop_nmi() ((void)0)
 #define restart_nmi() ((void)0)
@@ -52,7 +59,7 @@
 
 struct alt_instr {
 	s32 instr_offset, repl_offset;
-	u16 cpuid;
+	u16 cpuid, flags;
 	u8 instrlen, replacementlen;
 };
 void apply_alternatives(struct alt_instr *start, struct alt_instr *end);
@@ -60,6 +67,15 @@ void apply_retpolines(s32 *start, s32 *end);
 void apply_returns(s32 *start, s32 *end);
 void apply_ibt_endbr(s32 *start, s32 *end);
 void alternative_instructions(void);
+
+extern struct alt_instr __alt_instructions[], __alt_instructions_end[];
+enum cfi_mode { CFI_AUTO, CFI_OFF, CFI_KCFI, CFI_FINEIBT };
+void nop_func(void);
+#define DEFINE_ASM_FUNC(function, text, section)                               \
+	void function(void)                                                    \
+	{                                                                      \
+	}
+#define callthunks_patch_builtin_calls() ((void)0)
 
 /* The encodings that Intel and AMD recommend for one NOP of so many bytes. */
 #define ASM_NOP_MAX 8
@@ -82,6 +98,9 @@ extern int alternatives_patched;
 #define ANNOTATE_NOENDBR
 #define ASM_CALL_CONSTRAINT "+r"(stack_pointer)
 #define __ASM_SEL_RAW(narrow, wide) "D"
+#define _ASM_ARG1 "rdi"
+#define asm_inline __asm__
+#define ALTERNATIVE(old, new, feature) ""
 register unsigned long stack_pointer __asm__("rsp");
 enum { NOTIFY_DONE, NOTIFY_STOP, DIE_INT3 };
 struct notifier_block {
@@ -125,7 +144,7 @@ static pte_t unused_pte __attribute__((unused));
 #define flush_tlb_mm_range(mm, from, to, shift, freed) ((void)(mm))
 #define this_cpu_read(variable) 0
 #define smp_processor_id() 0
-#define leave_mm(cpu) ((void)(cpu))
+#define leave_mm(...) ((void)0)
 #define switch_mm_irqs_off(from, to, task) ((void)(to))
 #define hw_breakpoint_active() false
 #define hw_breakpoint_disable() ((void)0)
@@ -154,6 +173,10 @@ static pte_t unused_pte __attribute__((unused));
 			cpu_relax();                                           \
 		VAL;                                                           \
 	})
+
+/* Their names in 6.12. */
+#define raw_atomic_dec(a) arch_atomic_dec(a)
+#define raw_atomic_inc_not_zero(a) arch_atomic_inc_not_zero(a)
 
 static always_inline bool arch_atomic_inc_not_zero(atomic_t *a)
 {
