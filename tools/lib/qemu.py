@@ -32,7 +32,7 @@ GATHER = 0.002
 # Seconds that QEMU may take to end when it has closed its output.
 LAST_WAIT = 10
 
-# Failed tests that a verdict's reason names, each with its message.
+# Failed tests that a verdict's reason names, and messages of each.
 NAMED = 3
 
 # QEMU translates a function anew when its site changes, and keeps the earlier translation.
@@ -397,7 +397,7 @@ def _judge(result: Boot, expect: tuple | list) -> tuple[Verdict, str]:
         panic = console.panic()
         return Verdict.BROKEN, reason + (f": {panic}" if panic else "")
     failed = [" ".join([f"{name}:", *(said.removeprefix("# ") for said in
-                                      run.diagnostics.get(name, []))])
+                                      run.diagnostics.get(name, [])[:NAMED])])
               for run in console.runs for name in run.failed]
     passed, failures, skipped = (
         sum(run.counts()[i] for run in console.runs) for i in range(3))
