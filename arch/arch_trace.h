@@ -96,6 +96,9 @@ layout_inline void arch_live_write(struct live l, long delta, u64 bytes);
 /* inline constants: bytes of the live instruction of a site, and of a jump label. */
 extern const unsigned int arch_live_length;
 extern const unsigned int arch_jump_length;
+/* inline constant: instructions of a live part. Where a front end has several, only strategy
+ * `bypass` switches its sites. */
+extern const unsigned int arch_live_insns;
 
 /* ---- Without stopping any CPU -------------------------------------------- */
 

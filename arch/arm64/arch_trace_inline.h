@@ -4,6 +4,7 @@
 #define ARCH_ARM64_ARCH_TRACE_INLINE_H
 
 #define arch_live_length 4u
+#define arch_live_insns 1u
 #define arch_jump_length 4u
 #define arch_break_length 4u
 #define arch_break_insn ((u64)INSN_BRK)

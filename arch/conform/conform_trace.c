@@ -288,6 +288,15 @@ KTEST(live_write, "arch_trace.arch_live_write")
 	KEXPECT(t, !buffer_is_filled(0x5a, from, from + arch_live_length));
 }
 
+KTEST(live_insns, "arch_trace.arch_live_insns")
+{
+	KEXPECT(t, arch_live_insns >= 1);
+	KEXPECT(t, arch_live_insns <= arch_live_length);
+	KEXPECT_EQ(t, patch_refused(PATCH_STRATEGY_DEFAULT) == NULL, true);
+	KEXPECT_EQ(t, patch_refused(&patch_strategy_stop) == NULL,
+		   arch_live_insns == 1);
+}
+
 KTEST(live_length, "arch_trace.arch_live_length")
 {
 	KEXPECT(t, arch_live_length >= 1 && arch_live_length <= sizeof(u64));

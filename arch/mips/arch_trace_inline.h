@@ -6,6 +6,7 @@
 #include <frame.h>
 
 #define arch_live_length 4u
+#define arch_live_insns 1u
 #define arch_jump_length 4u
 #define arch_sync_each_site true
 #define arch_break_length 4u

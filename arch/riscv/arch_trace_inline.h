@@ -3,7 +3,6 @@
 #ifndef ARCH_RISCV_ARCH_TRACE_INLINE_H
 #define ARCH_RISCV_ARCH_TRACE_INLINE_H
 
-#define arch_live_length 4u
 /*
  * A jump label is one halfword where there are compressed instructions, c.nop or c.j, so
  * it is always aligned. Elsewhere it is one word.
@@ -134,6 +133,14 @@ extern struct site_word riscv_site_words[2];
  */
 #include <site.h>
 
+/* A front end whose sites have two live instructions says so. */
+#ifdef SITE_LIVE_INSNS
+#define arch_live_insns 2u
+#else
+#define arch_live_insns 1u
+#endif
+#define arch_live_length (4u * arch_live_insns)
+
 static inline unsigned long arch_site_live(unsigned long site)
 {
 	return site + SITE_LIVE;
@@ -183,7 +190,11 @@ static inline bool live_is_half(struct live l)
 
 static inline u64 arch_live_read(struct live l)
 {
-	return live_is_half(l) ? *(const volatile u16 *)l.at : insn_read(l.at);
+	if (live_is_half(l))
+		return *(const volatile u16 *)l.at;
+	if (l.target || arch_live_insns == 1)
+		return insn_read(l.at);
+	return insn_read(l.at) | insn_read(l.at + 4) << 32;
 }
 
 static inline void arch_live_write(struct live l, long delta, u64 bytes)
@@ -192,6 +203,8 @@ static inline void arch_live_write(struct live l, long delta, u64 bytes)
 		*(volatile u16 *)(l.at + delta) = (u16)bytes;
 	else
 		insn_write(l.at + delta, bytes);
+	if (!l.target && arch_live_insns > 1)
+		insn_write(l.at + delta + 4, bytes >> 32);
 }
 
 /*
@@ -200,7 +213,8 @@ static inline void arch_live_write(struct live l, long delta, u64 bytes)
  */
 static inline bool arch_live_word(struct live l)
 {
-	return live_is_half(l) || l.at % 4 == 0;
+	return live_is_half(l) ||
+	       (l.at % 4 == 0 && (l.target || arch_live_insns == 1));
 }
 
 /*

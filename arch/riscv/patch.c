@@ -79,6 +79,8 @@ const char *arch_nop_select(const char *wanted)
 	memcpy(riscv_site_words, c->words, sizeof(riscv_site_words));
 	/* Ziccif promises whole words. */
 	arch_word_refused =
+		arch_live_insns > 1 ?
+			"a site has two live instructions" :
 		site_shares_a_half() || boot_info.icount ?
 			NULL :
 			"QEMU fetches a word by halves, whatever Ziccif "
@@ -126,7 +128,8 @@ void arch_break_resume(struct trap_frame *f, struct live l, bool on)
 
 	if (l.target)
 		pc = on ? l.target : l.at + arch_jump_length;
-	else if (on && arch_live_bytes(l, true) % 128 == INSN_AUIPC) {
+	else if (on && arch_live_insns == 1 &&
+		 arch_live_bytes(l, true) % 128 == INSN_AUIPC) {
 		long rounded = distance_rounded(site, trace_entry);
 
 		f->reg[SITE_LINK] = site + ALIGN_DOWN(rounded, 4096l);

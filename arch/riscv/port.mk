@@ -9,12 +9,14 @@ BOOT_SRCS := boot/fdt.c
 #                 live word in one naturally aligned store. GCC ignores it for
 #                 cold functions, which patch.c then writes by halves
 #   patchable-nc  the same without compressed instructions: two nop
+#   patchable-far both words change, by strategy bypass, and no word is fixed
 #   mcount        -pg: jal ra,_mcount behind the prologue, relaxed by the linker
 #   mcount-far    -pg unrelaxed, for text of more than 1 MiB: auipc ra; jalr ra
-SITES_CHOICES := patchable patchable-nc mcount mcount-far
+SITES_CHOICES := patchable patchable-nc patchable-far mcount mcount-far
 # Those whose ARCH_CFLAGS, below, are not the others'.
-SITES_APART := patchable-nc mcount-far
+SITES_APART := patchable-nc patchable-far mcount-far
 SITE_CFLAGS_patchable := -fpatchable-function-entry=4 -falign-functions=4
+SITE_CFLAGS_patchable-far := $(SITE_CFLAGS_patchable)
 SITE_LAYOUT_patchable-nc := patchable
 SITE_CFLAGS_patchable-nc := -fpatchable-function-entry=2
 SITE_CFLAGS_mcount := -pg
@@ -35,6 +37,7 @@ no_record := GCC leaves no record of the sites of -pg here; use \
 	SITES=patchable or patchable-nc
 REFUSED_patchable_runtime := $(compiled_nops)
 REFUSED_patchable-nc_runtime := $(compiled_nops)
+REFUSED_patchable-far_runtime := $(compiled_nops)
 REFUSED_mcount_compiler := $(no_record)
 REFUSED_mcount-far_compiler := $(no_record)
 REFUSED_big := QEMU has no big-endian RISC-V

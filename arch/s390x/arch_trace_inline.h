@@ -8,6 +8,7 @@
  * behind it is right for both states, and is written once.
  */
 #define arch_live_length 2u
+#define arch_live_insns 1u
 #define arch_jump_length 2u
 #define arch_break_length 2u
 #define arch_break_insn 0x0002ull /* no instruction: an operation exception */

@@ -26,6 +26,7 @@ static inline unsigned long arch_site_live(unsigned long site)
 
 #define arch_site_length ((unsigned int)SITE_LENGTH)
 #define arch_live_length arch_site_length
+#define arch_live_insns 1u
 #define arch_jump_length arch_site_length
 #define arch_sync_each_site false
 /* The unit is one byte: the bytes behind it may be across a cache line. */

@@ -100,8 +100,9 @@ struct lab_case {
 	const struct lab_form *window;	       /* allowed in between, or NULL */
 	u32 breaks;
 	unsigned int last;
-	bool live; /* others run between the steps: a second CPU is needed */
-	bool own;  /* its site must be in the site table */
+	bool live;  /* others run between the steps: a second CPU is needed */
+	bool waits; /* a step that changes text may wait for the held task */
+	bool own;   /* its site must be in the site table */
 	/* Optional, around all that follows: make the steps' memory, undo that. */
 	void (*begin)(struct lab_case *c);
 	void (*end)(struct lab_case *c);

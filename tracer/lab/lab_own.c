@@ -201,6 +201,7 @@ static void make_own(struct lab_case *c, const struct patch_strategy *s,
 	c->before = k->form(!on);
 	c->after = k->form(on);
 	c->live = s != &patch_strategy_stop;
+	c->waits = arch_live_insns > 1 && k->ops;
 	c->own = k->ops;
 	c->ops = k->ops;
 	c->length = 0;
@@ -239,7 +240,8 @@ void lab_own_end(bool able)
 {
 	for (unsigned int i = 0; i < ARRAY_SIZE(kinds); i++)
 		if (able || !kinds[i].ops)
-			lab_own_switch(kinds[i].victim->site, "stop", false);
+			lab_own_switch(kinds[i].victim->site,
+				       PATCH_STRATEGY_DEFAULT->name, false);
 	mutex_lock(&trace_mutex);
 	trace_ops_give_back();
 	graph_session_end();

@@ -10,6 +10,7 @@
 #include <kernel/lock/mutex.h>
 #include <tracer/lab/lab_internal.h>
 #include <tracer/ops/ops.h>
+#include <tracer/patch/patch.h>
 #include <tracer/ring/ring.h>
 #include <tracer/core/tracer.h>
 #include <tracer/ring/ring_control.h>
@@ -88,14 +89,16 @@ static int entry_set(struct lab_case *c, unsigned int state)
 	if (err)
 		return err;
 	record_all(t);
-	return lab_own_switch(c->victim->site, "stop", true);
+	return lab_own_switch(c->victim->site, PATCH_STRATEGY_DEFAULT->name,
+			      true);
 }
 
 /* The datum first, then the site: a task inside has loaded the old datum. */
 static int entry_step(struct lab_case *c, unsigned int from)
 {
 	entry_set(c, from + 1);
-	return lab_own_switch(c->victim->site, "stop", false);
+	return lab_own_switch(c->victim->site, PATCH_STRATEGY_DEFAULT->name,
+			      false);
 }
 
 static bool boundary_is_masked(unsigned long pc)

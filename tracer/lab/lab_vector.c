@@ -7,6 +7,7 @@
  */
 #include <kernel/patch_path.h>
 #include <tracer/lab/lab_internal.h>
+#include <tracer/patch/patch.h>
 #include <tracer/lab/patcher.h>
 #include <tracer/patch/patch_live.h>
 #include <tracer/sites/sites.h>
@@ -38,7 +39,7 @@ static int prepare_sorted(unsigned long at)
 	patch_chunk_add(&steps, live_of_site(at), true);
 	for (unsigned int i = first; i < first + 3; i++)
 		patch_chunk_add(&vector, live_of_site(site_address(i)), true);
-	return lab_own_switch(at, "stop", false);
+	return lab_own_switch(at, PATCH_STRATEGY_DEFAULT->name, false);
 }
 
 static int prepare_unsorted(unsigned long at)

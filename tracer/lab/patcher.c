@@ -16,6 +16,7 @@
 #include <tracer/patch/patch.h>
 
 #define STATES_MAX 24u
+#define WAIT_NS (5 * NSEC_PER_MSEC)
 #define RETURN_NS                                                              \
 	NSEC_PER_SEC /* guest time that the code has from one store to the next */
 
@@ -43,6 +44,7 @@ static struct {
 	u8 form; /* that the site is in, or on its way to */
 	unsigned int stops, holds;
 	bool ended, synced, stored;
+	bool released;	    /* it is on its way to the next store */
 	const void *caller; /* of the last store */
 	int err;
 	char wrong[120]; /* why it cannot be judged */
@@ -195,14 +197,21 @@ static void catch_code(void)
 	task_is_gone();
 }
 
+/* It has come to its next store, or to its end. */
+static bool code_has_come(u64 ns)
+{
+	if (!under.released)
+		task_release(under.task);
+	under.released = !task_wait_held(under.task, ns);
+	return !under.released;
+}
+
 /* On to its next store, or to its end. */
 static void let_code_go(void)
 {
-	if (under.ended)
+	if (under.ended || code_has_come(RETURN_NS))
 		return;
-	task_release(under.task);
-	if (task_wait_held(under.task, RETURN_NS))
-		return;
+	under.released = false;
 	if (under.task->state != TASK_DEAD) {
 		catch_code();
 		return;
@@ -261,8 +270,14 @@ static const struct patcher_move *move_of(const struct lab_case *c)
 
 static int go_to(struct lab_case *c, unsigned int state)
 {
-	while (!under.ended && (under.stops < state || state == c->last))
-		let_code_go();
+	while (!under.ended && (under.stops < state || state == c->last)) {
+		/* It waits for the task that is held inside the site. */
+		if (c->waits && !under.released && !code_has_come(WAIT_NS) &&
+		    under.task->state != TASK_DEAD)
+			return -EBUSY;
+		else if (!c->waits || under.released)
+			let_code_go();
+	}
 	return under.wrong[0] || under.err ? -EIO : 0;
 }
 
@@ -278,7 +293,8 @@ static int patcher_set(struct lab_case *c, unsigned int state)
 
 static int patcher_step(struct lab_case *c, unsigned int from)
 {
-	if (!from)
+	/* Not once more, if it waited for the held task. */
+	if (!from && under.form != move_of(c)->new)
 		begin_move(move_of(c)->new);
 	return go_to(c, from + 1);
 }

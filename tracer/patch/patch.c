@@ -21,7 +21,7 @@
 #include <kernel/time.h>
 #include <kernel/lock/mutex.h>
 
-static const struct patch_strategy *strategy = &patch_strategy_stop;
+static const struct patch_strategy *strategy = PATCH_STRATEGY_DEFAULT;
 static struct patch_stats stats;
 static unsigned int jumps_enabled;
 
@@ -185,6 +185,9 @@ int patch_site(struct patch_batch *b, unsigned int site, bool on)
 
 const char *patch_refused(const struct patch_strategy *s)
 {
+	if (arch_live_insns > 1 && s != &patch_strategy_bypass)
+		return "its sites have several live instructions, which only "
+		       "bypass switches";
 	return s->refused ? s->refused() : NULL;
 }
 

@@ -43,7 +43,9 @@ struct patch_strategy {
 	const struct patch_strategy patch_strategy_##ident REGISTER(           \
 		patch_strategies) = { __VA_ARGS__ }
 REGISTRY(struct patch_strategy, patch_strategies);
-extern const struct patch_strategy patch_strategy_stop; /* the default */
+extern const struct patch_strategy patch_strategy_stop, patch_strategy_bypass;
+#define PATCH_STRATEGY_DEFAULT                                                 \
+	(arch_live_insns > 1 ? &patch_strategy_bypass : &patch_strategy_stop)
 
 /* Why this machine cannot use a strategy, or NULL. */
 const char *patch_refused(const struct patch_strategy *s);
