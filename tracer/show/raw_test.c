@@ -13,77 +13,12 @@
 #include <tracer/show/files_marker.h>
 #include <tracer/show/raw.h>
 #include <tracer/show/raw_swap.h>
+#include <tracer/show/raw_testing.h>
 #include <tracer/show/snapshot.h>
 #include <tracer/ring/ring_control.h>
 #include <tracer/ring/ring_more.h>
 
 #define FAR_NS (1ull << 27) /* more than an entry's own header can say */
-
-static struct page_walk {
-	const char *at, *end;
-	u64 time;
-	u32 len;
-	const char *payload;
-	bool swapped; /* the page is in the other byte order */
-} next;
-
-static u64 number_at(const char *p, unsigned int size)
-{
-	bool little =
-		(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__) != next.swapped;
-	u64 v = 0;
-
-	for (unsigned int i = 0; i < size; i++)
-		v |= (u64)(u8)p[little ? i : size - 1 - i] << 8 * i;
-	return v;
-}
-
-static u32 word_at(const char *p)
-{
-	return number_at(p, sizeof(u32));
-}
-
-/* Go to the next entry of the page. False: there is no more. */
-static bool next_on_page(struct ktest_run *t)
-{
-	const bool little =
-		(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__) != next.swapped;
-	u32 word, type, delta;
-
-	if (next.at == next.end)
-		return false;
-	word = word_at(next.at);
-	type = little ? word & 31 : word >> 27;
-	delta = little ? word >> 5 : word & ((1u << 27) - 1);
-	next.at += 4;
-	if (type == 30) {
-		next.time += delta + ((u64)word_at(next.at) << 27);
-		next.at += 4;
-		return next_on_page(t);
-	}
-	next.time += delta;
-	KEXPECT(t, type <= 28);
-	next.len = type ? 4 * type : word_at(next.at) - 4;
-	next.payload = next.at + (type ? 0 : 4);
-	next.at = next.payload + next.len;
-	KEXPECT(t, next.at <= next.end);
-	return next.at <= next.end;
-}
-
-static u64 begin_raw_page(struct ktest_run *t, const char *page)
-{
-	unsigned long commit;
-
-	next.time = number_at(page, 8);
-	commit = number_at(page + 8, sizeof(commit));
-	next.at = page + RAW_HEAD;
-	next.end = next.at + (commit & 0xfff);
-	KEXPECT(t, next.end <= page + PAGE_SIZE);
-	if (!(commit & RAW_LOST))
-		return 0;
-	KEXPECT(t, commit & RAW_LOST_COUNT);
-	return number_at(next.end, sizeof(commit));
-}
 
 /* Markers of every length up to the longest. The text says which one it is. */
 KTEST(raw_markers, "raw.markers_of_any_length")
@@ -106,24 +41,24 @@ KTEST(raw_markers, "raw.markers_of_any_length")
 	for (unsigned int cpu = 0; cpu < nr_cpus; cpu++) {
 		KASSERT(t, !ring_cursor_open(&c, rings, cpu, false));
 		while ((n = raw_page_fill(&c, page))) {
-			KEXPECT_EQ(t, begin_raw_page(t, page), 0);
-			while (n-- && next_on_page(t)) {
+			KEXPECT_EQ(t, raw_walk_begin(t, page), 0);
+			while (n-- && raw_next_entry(t)) {
 				const char *said =
-					next.payload + 8 + sizeof(long);
+					raw_walk.payload + 8 + sizeof(long);
 
 				unsigned long ip;
 
-				memcpy(&ip, next.payload + 8, sizeof(ip));
+				memcpy(&ip, raw_walk.payload + 8, sizeof(ip));
 				KEXPECT(t, ip == (unsigned long)
 							   tracing_mark_write);
 				KEXPECT_EQ(t, said[0], 'a' + len % 26);
 				KEXPECT_EQ(t, strlen(said), len + 1);
 				KEXPECT_EQ(t, said[len], '\n');
-				KEXPECT(t, next.time >= last);
-				last = next.time;
+				KEXPECT(t, raw_walk.time >= last);
+				last = raw_walk.time;
 				len++;
 			}
-			KEXPECT(t, next.at == next.end);
+			KEXPECT(t, raw_walk.at == raw_walk.end);
 		}
 		ring_cursor_close(&c);
 	}
@@ -141,8 +76,8 @@ static bool is_same_entry(struct page_walk *walk, unsigned int offset,
 	u64 number[2];
 
 	for (unsigned int i = 0; i < 2; i++) {
-		next = walk[i];
-		number[i] = number_at(next.payload + offset, size);
+		raw_walk = walk[i];
+		number[i] = raw_number_at(raw_walk.payload + offset, size);
 	}
 	return text ? !memcmp(walk[0].payload + offset,
 			      walk[1].payload + offset, size) :
@@ -160,8 +95,8 @@ static u32 compare_entry(struct ktest_run *t, struct page_walk *walk)
 	KEXPECT(t, is_same_entry(walk, 0, 2, false)); /* type */
 	KEXPECT(t, is_same_entry(walk, 2, 2, true));  /* flags, depth */
 	KEXPECT(t, is_same_entry(walk, 4, 4, false)); /* pid */
-	next = walk[0];
-	type = number_at(next.payload, 2);
+	raw_walk = walk[0];
+	type = raw_number_at(raw_walk.payload, 2);
 	if (type == 1 || type == 5)
 		KEXPECT(t, is_same_entry(walk, 8, size, false)); /* ip */
 	if (type == 1)
@@ -204,15 +139,15 @@ KTEST(raw_swapped, "raw.other_byte_order")
 	memcpy(page[1], page[0], PAGE_SIZE);
 	raw_page_swap(page[1]);
 	for (unsigned int i = 0; i < 2; i++) {
-		next.swapped = i;
-		begin_raw_page(t, page[i]);
-		walk[i] = next;
+		raw_walk.swapped = i;
+		raw_walk_begin(t, page[i]);
+		walk[i] = raw_walk;
 	}
 	for (; n; n--) {
 		for (unsigned int i = 0; i < 2; i++) {
-			next = walk[i];
-			KASSERT(t, next_on_page(t));
-			walk[i] = next;
+			raw_walk = walk[i];
+			KASSERT(t, raw_next_entry(t));
+			walk[i] = raw_walk;
 		}
 		type = compare_entry(t, walk);
 		calls += type == 1;
@@ -221,7 +156,7 @@ KTEST(raw_swapped, "raw.other_byte_order")
 	}
 	KEXPECT(t, calls == 2 && marks == 1 && switches > 1);
 	KEXPECT(t, walk[1].at == walk[1].end);
-	next.swapped = false;
+	raw_walk.swapped = false;
 	task_set_affinity(current_task(), ~0u);
 	page_free(page[0], 0);
 	page_free(page[1], 0);
@@ -277,8 +212,8 @@ KTEST(raw_far, "raw.far_time_needs_room")
 	trace_test_put("tracing_on", "0");
 	KASSERT(t, !ring_cursor_open(&c, rings, 0, false));
 	KEXPECT(t, raw_page_fill(&c, page) > 3);
-	begin_raw_page(t, page);
-	KEXPECT_EQ(t, next.end - page, PAGE_SIZE - marker_size(1) - 4);
+	raw_walk_begin(t, page);
+	KEXPECT_EQ(t, raw_walk.end - page, PAGE_SIZE - marker_size(1) - 4);
 	KEXPECT_EQ(t, raw_page_fill(&c, page), 1);
 	for (unsigned int i = 0; i < PAGE_SIZE; i++)
 		KEXPECT_EQ(t, (u8)page[PAGE_SIZE + i], 0x5a);
@@ -296,16 +231,10 @@ static u64 entries_and_lost(struct ktest_run *t, struct ring_cursor *c,
 	u64 read = 0;
 
 	while ((n = raw_page_fill(c, page))) {
-		*lost += begin_raw_page(t, page);
+		*lost += raw_walk_begin(t, page);
 		read += n;
 	}
 	return read + *lost;
-}
-
-static void call_victim_times(unsigned int times)
-{
-	for (unsigned int i = 0; i < times; i++)
-		victim_call(i);
 }
 
 /* A page says how many entries the ring has lost before it: also before the first page, and since
@@ -323,18 +252,18 @@ KTEST(raw_lost, "raw.lost_entries_are_counted")
 	trace_test_size(8);
 	task_set_affinity(current_task(), 1);
 	/* The ring goes round several times before there is a reader, and before its first page. */
-	call_victim_times(2000);
+	raw_call_victim(2000);
 	KASSERT(t, !ring_cursor_open(&c, rings, 0, false));
-	call_victim_times(3000);
+	raw_call_victim(3000);
 	trace_test_put("tracing_on", "0");
 	KEXPECT_EQ(t, entries_and_lost(t, &c, page, &lost), 5000);
 	KEXPECT(t, lost > 3000);
 	trace_test_put("tracing_on", "1");
-	call_victim_times(100);
+	raw_call_victim(100);
 	n = raw_page_fill(&c, page);
-	KEXPECT(t, n > 50 && !begin_raw_page(t, page));
+	KEXPECT(t, n > 50 && !raw_walk_begin(t, page));
 	/* Again, before the next one. */
-	call_victim_times(5000);
+	raw_call_victim(5000);
 	trace_test_put("tracing_on", "0");
 	lost = 0;
 	KEXPECT_EQ(t, n + entries_and_lost(t, &c, page, &lost), 5100);
@@ -342,7 +271,7 @@ KTEST(raw_lost, "raw.lost_entries_are_counted")
 	/* The cursor stands at 10,100 entries. Now they count from 0. */
 	trace_test_put("trace", "");
 	trace_test_put("tracing_on", "1");
-	call_victim_times(4000);
+	raw_call_victim(4000);
 	trace_test_put("tracing_on", "0");
 	lost = 0;
 	KEXPECT_EQ(t, entries_and_lost(t, &c, page, &lost), 4000);
@@ -352,177 +281,13 @@ KTEST(raw_lost, "raw.lost_entries_are_counted")
 	/* Losses that one reader was told of are not told to another one. */
 	KASSERT(t, !ring_cursor_open(&c, rings, 0, false));
 	trace_test_put("tracing_on", "1");
-	call_victim_times(10);
+	raw_call_victim(10);
 	trace_test_put("tracing_on", "0");
 	KEXPECT_EQ(t, raw_page_fill(&c, page), 10);
-	KEXPECT_EQ(t, begin_raw_page(t, page), 0);
+	KEXPECT_EQ(t, raw_walk_begin(t, page), 0);
 	ring_cursor_close(&c);
 	task_set_affinity(current_task(), ~0u);
 	page_free(page, 0);
 	trace_test_size(RING_DEFAULT_KB);
 	trace_test_reset();
-}
-
-/* Entries in the next pages of a binary file, up to its end or to where a reader must wait. */
-static unsigned int count_raw(struct ktest_run *t, struct ctl_handle *h)
-{
-	static char page[PAGE_SIZE];
-	unsigned int entries = 0;
-	size_t len = 0;
-	ssize_t n;
-
-	while ((n = ctl_read(h, page + len, PAGE_SIZE - len)) > 0) {
-		len += n;
-		if (len < PAGE_SIZE)
-			continue;
-		for (begin_raw_page(t, page); next_on_page(t); entries++)
-			;
-		len = 0;
-	}
-	KEXPECT_EQ(t, len, 0);
-	return entries;
-}
-
-static struct ctl_handle *open_raw(struct ktest_run *t, const char *file)
-{
-	struct ctl_handle *h = NULL;
-	char path[64];
-
-	snprintf(path, sizeof(path), TRACING "per_cpu/cpu0/%s", file);
-	KEXPECT_EQ(t, ctl_open(path, false, false, &h), 0);
-	return h;
-}
-
-/*
- * snapshot_raw has the entries of the snapshot, not those behind it. A reader that has read an
- * entry has consumed it. While the file is open, nothing takes another snapshot, because that
- * would exchange the pages under the reader. Giving its memory back ends the reader instead. A
- * latency tracer keeps its record there, and the file is refused.
- */
-KTEST(raw_snapshot, "raw.snapshot")
-{
-	KNEED_CLIENT(t, "latency");
-	struct ctl_handle *h;
-
-	KEXPECT_EQ(t, trace_test_victim(), 0);
-	task_set_affinity(current_task(), 1);
-	h = open_raw(t, "snapshot_raw");
-	KASSERT(t, h);
-	KEXPECT_EQ(t, count_raw(t, h), 0);
-	ctl_abandon(h);
-	call_victim_times(1000);
-	KEXPECT_EQ(t, trace_test_put("snapshot", "1"), 0);
-	call_victim_times(10);
-	h = open_raw(t, "snapshot_raw");
-	KASSERT(t, h);
-	KEXPECT_EQ(t, trace_test_put("snapshot", "1"), -EBUSY);
-	KEXPECT_EQ(t, count_raw(t, h), 1000);
-	KEXPECT_EQ(t, count_raw(t, h), 0);
-	ctl_abandon(h);
-	/* Its memory may go between two pages. */
-	KEXPECT_EQ(t, trace_test_put("snapshot", "1"), 0);
-	call_victim_times(1000);
-	KEXPECT_EQ(t, trace_test_put("snapshot", "1"), 0);
-	h = open_raw(t, "snapshot_raw");
-	KASSERT(t, h);
-	for (unsigned int i = 0; i < PAGE_SIZE; i++)
-		KEXPECT_EQ(t, ctl_read(h, &(char){ 0 }, 1), 1);
-	KEXPECT_EQ(t, trace_test_put("snapshot", "0"), 0);
-	count_raw(t, h);
-	ctl_abandon(h);
-	KEXPECT_EQ(t, trace_test_put("current_tracer", "irqsoff"), 0);
-	KEXPECT_EQ(t,
-		   ctl_open(TRACING "per_cpu/cpu0/snapshot_raw", false, false,
-			    &h),
-		   -EBUSY);
-	task_set_affinity(current_task(), ~0u);
-	trace_test_reset();
-}
-
-static struct ctl_handle *waiting;
-static ssize_t woken_with; /* the read's return value. 0: it waits */
-
-static void wait_for_page(void *arg)
-{
-	char byte;
-
-	(void)arg;
-	WRITE_ONCE(woken_with, ctl_read(waiting, &byte, 1));
-}
-
-/* The value that a read returns to a task which is asked to stop: -EINTR if the read would wait. */
-static ssize_t read_if_ready(struct ctl_handle *h)
-{
-	struct task *me = current_task();
-	char byte;
-	ssize_t n;
-
-	WRITE_ONCE(me->should_stop, true);
-	n = ctl_read(h, &byte, 1);
-	WRITE_ONCE(me->should_stop, false);
-	return n;
-}
-
-#define PAGES 16u
-
-/* The reader waits in its task, too, before the ring is full enough. */
-static void wait_at(struct ktest_run *t, const char *percent, unsigned int less,
-		    unsigned int enough)
-{
-	struct task *reader;
-
-	KEXPECT_EQ(t, trace_test_victim(), 0);
-	KEXPECT_EQ(t, trace_test_put("buffer_percent", percent), 0);
-	woken_with = 0;
-	waiting = open_raw(t, "trace_pipe_raw");
-	KASSERT(t, waiting);
-	KEXPECT_EQ(t, read_if_ready(waiting), -EINTR);
-	call_victim_times(less);
-	KEXPECT_EQ(t, read_if_ready(waiting), -EINTR);
-	reader = task_create("reader", PRIO_NORMAL, ~0u, wait_for_page, NULL);
-	KASSERT(t, reader);
-	KEXPECT(t, KWAIT(READ_ONCE(reader->state) == TASK_BLOCKED));
-	KEXPECT_EQ(t, READ_ONCE(woken_with), 0);
-	call_victim_times(enough - less);
-	KEXPECT(t, KWAIT(READ_ONCE(woken_with)));
-	trace_test_put("tracing_on", "0");
-	task_join(reader);
-	KEXPECT_EQ(t, woken_with, 1);
-	ctl_abandon(waiting);
-}
-
-/* A reader that waits goes on when its ring is full to that part. One that wants the first entry
- * gets each at once, and so does each reader when tracing ends. */
-KTEST(raw_percent, "raw.buffer_percent")
-{
-	struct ctl_handle *h;
-
-	KEXPECT(t, trace_test_says("buffer_percent", "50\n"));
-	KEXPECT_EQ(t, trace_test_put("buffer_percent", "101"), -EINVAL);
-	KEXPECT(t, strstr(trace_test_error, "from 0 to 100"));
-	KEXPECT(t, trace_test_says("buffer_percent", "50\n"));
-	task_set_affinity(current_task(), 1);
-	trace_test_size(4 * PAGES);
-	wait_at(t, "0", 0, 1);
-	/* Half a page too little, and half a page more than is enough. */
-	wait_at(t, "50", 13 * RING_SLOTS / 2, 15 * RING_SLOTS / 2);
-	wait_at(t, "100", 29 * RING_SLOTS / 2, 31 * RING_SLOTS / 2);
-	KEXPECT_EQ(t, trace_test_victim(), 0);
-	h = open_raw(t, "trace_pipe_raw");
-	KASSERT(t, h);
-	h->nonblock = true;
-	call_victim_times(3);
-	KEXPECT_EQ(t, count_raw(t, h), 0);
-	h->wants = CTL_FIRST_ENTRY;
-	KEXPECT_EQ(t, count_raw(t, h), 3);
-	h->nonblock = false;
-	h->wants = CTL_WAITS_AS_SHELL;
-	call_victim_times(4);
-	trace_test_put("tracing_on", "0");
-	KEXPECT_EQ(t, count_raw(t, h), 4);
-	ctl_abandon(h);
-	task_set_affinity(current_task(), ~0u);
-	trace_test_size(RING_DEFAULT_KB);
-	trace_test_reset();
-	KEXPECT(t, trace_test_says("buffer_percent", "50\n"));
 }
