@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The control files with binary pages: the entries that each of them has, and when a reader waits. */
+/* The control files with binary pages: the entries that each has, and when a reader waits. */
 #include <tracer/testing.h>
 
 #include <kernel/lib/format.h>

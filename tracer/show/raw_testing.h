@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A walk over the entries of a binary page, for the tests of pages and of the files that have them. */
+/* A walk over the entries of a binary page, for the tests of pages and of their files. */
 #ifndef TRACER_RAW_TESTING_H
 #define TRACER_RAW_TESTING_H
 
