@@ -99,6 +99,8 @@ static struct {
 	/* Of one round: tasks that are not marked, the CPUs on which one was seen inside, a bit
 	 * each, and the last such task on each CPU. */
 	u32 left, seen;
+	bool missed; /* a task was not at rest */
+	bool again;  /* it is the second look of the round */
 	struct trace_left last[MAX_CPUS];
 } quiesce;
 static struct mutex quiesce_mutex = MUTEX_INIT(quiesce_mutex);
@@ -170,6 +172,13 @@ static bool is_away(const struct task *t)
 }
 
 FAULT(quiesce_blind, "no task is met at rest");
+FAULT(quiesce_misses, "the first look of a round meets no task at rest");
+
+static bool is_blind(void)
+{
+	return fault_happens(&fault_quiesce_blind) ||
+	       (!quiesce.again && fault_happens(&fault_quiesce_misses));
+}
 
 static bool look_at_task(struct task *t, void *arg)
 {
@@ -177,21 +186,31 @@ static bool look_at_task(struct task *t, void *arg)
 	if (is_away(t))
 		t->quiesced = quiesce.number;
 	if (t->quiesced != quiesce.number &&
-	    !fault_happens(&fault_quiesce_blind))
-		task_inspect(t, look_at_rest, NULL);
+	    (is_blind() || !task_inspect(t, look_at_rest, NULL)))
+		quiesce.missed = true;
 	quiesce.left += t->quiesced != quiesce.number;
 	return true;
 }
 
-/* Is a task left? */
-static bool look_round(void)
+static void look_once(bool again)
 {
 	quiesce.left = quiesce.seen = 0;
+	quiesce.missed = false;
+	quiesce.again = again;
 	cpu_call(~0u, look_here, NULL);
 	/* With the turn, no CPU comes or goes. */
 	call_turn_take();
 	task_for_each(look_at_task, NULL);
 	call_turn_give();
+}
+
+/* Is a task left? A task that a timer wakes whenever this one is woken may be going to sleep, with
+ * interrupts off, at every first look. At the second it sleeps: its CPU has taken an IPI since. */
+static bool look_round(void)
+{
+	look_once(false);
+	if (quiesce.missed)
+		look_once(true);
 	return quiesce.left;
 }
 

@@ -182,7 +182,9 @@ KTEST(ops_quiesce_returns, "ops.retired_under_returns")
 	retire_often(t, true);
 }
 
-/* ---- CPUs that are away ---- */
+/* ---- Tasks that are never at rest, and CPUs that are away ---- */
+
+FAULT_DECLARE(quiesce_misses);
 
 static void quiesce_once(void *arg)
 {
@@ -190,6 +192,22 @@ static void quiesce_once(void *arg)
 
 	trace_quiesce(&unused);
 	__atomic_store_n((u32 *)arg, 1, __ATOMIC_RELEASE);
+}
+
+/* Each first look comes while a task goes to sleep: the second one of the round meets it. */
+KTEST(ops_misses, "ops.quiesce_looks_again")
+{
+	struct task *waits;
+	u32 done = 0;
+
+	trace_test_reset();
+	fault_plant(&fault_quiesce_misses, 1);
+	waits = task_create("waits", PRIO_NORMAL, ~0u, quiesce_once, &done);
+	KEXPECT(t, waits && KWAIT(READ_ONCE(done)));
+	KEXPECT(t, READ_ONCE(fault_quiesce_misses.times));
+	fault_plant(&fault_quiesce_misses, 0);
+	if (waits)
+		task_join(waits);
 }
 
 /* With `late`, CPU 1 does not arrive, or does not park: the wait leaves it out. */
