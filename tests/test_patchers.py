@@ -52,7 +52,8 @@ REASONS = [
     ("refusing", r"on\(\) returns -22"),
     ("wild", r"on\(\) dies: (page fault \(write\)|access to an unmapped address \(store\)) "
              r"at wild_on\+"),
-    ("masked", r"on\(\) stores with interrupts off, outside patcher_hold_all\(\)"),
+    ("masked", r"on\(\) stores with interrupts off, outside patcher_hold_all\(\), in "
+               r"(masked_on|same_switch|store_same)\+"),
     ("lacking", r"has no on\(\)"),
     ("useless", r"does not work at rest: on"),
 ]

@@ -66,8 +66,8 @@ static void stand_here(void)
 		return;
 	if (arch_irqs_off()) {
 		patcher_is_wrong("%s() stores with interrupts off, outside "
-				 "patcher_hold_all()",
-				 under.verb);
+				 "patcher_hold_all(), in %pS",
+				 under.verb, under.caller);
 		return;
 	}
 	under.stored = false;
