@@ -275,8 +275,8 @@ $(host)/stale.so: $(plugin_srcs) $(wildcard tools/plugin/*.h)
 
 -include $(OBJS:.o=.d)
 
-.PHONY: setup run iso mount quick test bench soak lab lab-linux features report mutations choices \
-	debug check clean help
+.PHONY: setup run iso mount quick test bench soak fuzz lab lab-linux features report mutations \
+	choices debug check clean help
 setup: ## install what is missing from Debian's packages, and say what
 	$(Q)tools/setup $(filter test,$(MAKECMDGOALS))
 
@@ -318,6 +318,11 @@ bench-scale: ## the same figures with up to 100,000 functions more: how each gro
 soak: all $(host)/tracefs ## MINUTES of random use of ARCH's kernel, its books every minute
 	$(Q)tools/soak --arch $(ARCH) --smp $(SMP) --elf $(ELF) \
 		$(if $(MINUTES),--minutes $(call quote,$(MINUTES))) \
+		$(if $(SEED),--seed $(call quote,$(SEED)))
+
+fuzz: all ## INPUTS of nonsense for ARCH's control files and shell, the machine as before
+	$(Q)tools/fuzz --arch $(ARCH) --elf $(ELF) \
+		$(if $(INPUTS),--inputs $(call quote,$(INPUTS))) \
 		$(if $(SEED),--seed $(call quote,$(SEED)))
 
 lab: all ## hold tasks at every instruction and patch under them: ARCH's schemes, or PATCHER's code
@@ -371,7 +376,8 @@ help: ## this list
 	@echo '  SITES          compiler front end of ARCH: $(SITES_CHOICES)'
 	@echo '  APPEND         kernel command line for run, mount and iso'
 	@echo '  MINUTES        for soak (default 1)'
-	@echo '  SEED           for soak: that of an earlier run (default: chosen by chance)'
+	@echo '  INPUTS         for fuzz (default 5000)'
+	@echo '  SEED           for soak and fuzz, of an earlier run (default: by chance)'
 	@echo '  ICOUNT         1: run counts instructions, as the lab needs it (default 0)'
 	@echo '  T              files of tests/ for test: T=graph, T="graph trace" (default all)'
 	@echo "  PYTEST_ARGS    more for pytest: PYTEST_ARGS='-k NAME'"

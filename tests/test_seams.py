@@ -8,7 +8,6 @@ import subprocess
 import pytest
 from conftest import ANY, ROOT, one_of
 from lib.tree import Copy
-from lib.variants import run_make
 
 PARTS = 200
 
@@ -55,18 +54,8 @@ DEFECTS = {
 @pytest.mark.parametrize("defect", one_of(list(DEFECTS)))
 def test_a_defect_is_named(defect):
     """One that is planted in a copy of the tree."""
-    file, old, new, pair, moment, says = DEFECTS[defect]
-    tree = Copy(ANY, f"seams/{ANY}")
-    planted = tree.path / file
-    text = planted.read_text()
-    assert text.count(old) == 1
-    planted.write_text(text.replace(old, new))
-    try:
-        done = run_make(f"ARCH={ANY}", "all", cwd=tree.path)
-        assert done.returncode == 0, done.stderr
-        status, said = seams(ANY, "--pair", pair, "--moment", moment,
-                             "--elf", str(tree.path / "build" / ANY / "nopl.elf"))
-    finally:
-        planted.write_text(text)
+    *mistake, pair, moment, says = DEFECTS[defect]
+    with Copy(ANY, f"seams/{ANY}").planted(*mistake) as elf:
+        status, said = seams(ANY, "--pair", pair, "--moment", moment, "--elf", str(elf))
     assert status == 1 and says in said, said
     assert f"tools/seams --arch {ANY} --pair " in said

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
 """A copy of the tree with one architecture built, to plant mistakes in: for
-tools/mutations and tools/mutate."""
+tools/mutations, tools/mutate and tests."""
 
+import contextlib
 import os
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Iterator
 
 from lib import qemu
 from lib.variants import ROOT, run_make
@@ -38,3 +40,17 @@ class Copy:
         if done.returncode:
             raise qemu.UsageError(f"{arch} cannot be built without a mistake: "
                                   + done.stderr.strip().split("\n")[0])
+
+    @contextlib.contextmanager
+    def planted(self, file: str, old: str, new: str) -> Iterator[Path]:
+        """The kernel with one mistake: old, which stands once in that file, is new there."""
+        place = self.path / file
+        text = place.read_text()
+        assert text.count(old) == 1, f"{file}: {old!r}"
+        place.write_text(text.replace(old, new))
+        try:
+            done = run_make(f"ARCH={self.arch}", "all", cwd=self.path)
+            assert done.returncode == 0, done.stderr
+            yield self.path / "build" / self.arch / "nopl.elf"
+        finally:
+            place.write_text(text)
