@@ -119,7 +119,8 @@ static void read_memory(const struct start_info *info)
 			      info->nr_memory_map * sizeof(*map), "memory map");
 	for (u32 i = 0; i < info->nr_memory_map; i++)
 		if (map[i].type == MEMORY_RAM)
-			add_ram(map[i].start, map[i].start + map[i].size);
+			add_ram(map[i].start,
+				map[i].start + min(map[i].size, ~map[i].start));
 	/*
 	 * The firmware leaves a little RAM of its own out of the map, so the sum is
 	 * rounded up.
@@ -141,7 +142,7 @@ static void read_initrd(const struct start_info *info)
 	if (!info->nr_modules)
 		return;
 	m = firmware_mapped(info->modules, sizeof(*m), "PVH module list");
-	if (m->start + m->size > DIRECT_MAP_SIZE)
+	if (m->start > DIRECT_MAP_SIZE || m->size > DIRECT_MAP_SIZE - m->start)
 		boot_fail("initrd at %#llx is beyond 1 GiB; give the machine "
 			  "no more memory than that",
 			  (unsigned long long)m->start);
@@ -223,10 +224,14 @@ static const u8 *find_table(const struct rsdp *r, const char *signature,
 	boot_fail("ACPI has no table %s", signature);
 }
 
-/* The boot CPU has index 0 already. The others follow as they come. */
+/* The boot CPU has index 0 already. The others follow as they come. A table may name one twice, by
+ * entries of both types. */
 static void add_cpu(u32 id, u32 flags)
 {
-	if (!(flags & LAPIC_ENABLED) || id == boot_info.cpu_hwid[0].id)
+	for (unsigned int i = 0; i < boot_info.nr_cpus; i++)
+		if (id == boot_info.cpu_hwid[i].id)
+			return;
+	if (!(flags & LAPIC_ENABLED))
 		return;
 	if (boot_info.nr_cpus == MAX_CPUS || id > 0xfe)
 		boot_info.cpus_ignored++;
@@ -279,10 +284,16 @@ static void read_ioapic(const u8 *e)
 
 static void for_each_madt_entry(const u8 *madt, void (*fn)(const u8 *e))
 {
+	static const u8 least[] = {
+		[ENTRY_LAPIC] = 8,     [ENTRY_IOAPIC] = 12,
+		[ENTRY_OVERRIDE] = 10, [ENTRY_LAPIC_ADDRESS] = 12,
+		[ENTRY_X2APIC] = 16,
+	};
 	const u8 *e, *end = madt + firmware_get32(madt, TABLE_LENGTH);
 
 	for (e = madt + MADT_ENTRIES; end - e >= 2; e += e[1]) {
-		if (e[1] < 2 || e[1] > end - e)
+		if (e[1] < 2 || e[1] > end - e ||
+		    (e[0] < sizeof(least) && e[1] < least[e[0]]))
 			boot_fail("ACPI table APIC: entry of %u bytes", e[1]);
 		fn(e);
 	}
@@ -356,9 +367,9 @@ void firmware_main(u64 start_info, u32 magic)
 	read_memory(info);
 	read_initrd(info);
 	if (info->cmdline)
-		boot_set_cmdline(firmware_mapped(info->cmdline, 1,
-						 "command line"),
-				 BOOT_CMDLINE * 4);
+		boot_set_cmdline(
+			firmware_mapped(info->cmdline, 1, "command line"),
+			min(BOOT_CMDLINE * 4ull, MAPPED_END - info->cmdline));
 	read_acpi(info);
 	kernel_main();
 }
