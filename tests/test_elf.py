@@ -109,6 +109,57 @@ def test_bad_string(tool, tmp_path):
                         done.stderr), done
 
 
+def set_symbol(data: bytearray, name: str, field: str) -> None:
+    """Let a symbol's value or size be the largest number that there is."""
+    order, wide = (">" if data[5] == 2 else "<"), data[4] == 2
+    word, at_of = ("Q", {"value": 8, "size": 16}) if wide else ("I", {"value": 4, "size": 8})
+    at, = struct.unpack_from(order + word, data, 40 if wide else 32)
+    count, = struct.unpack_from(f"{order}H", data, 60 if wide else 48)
+    heads = [struct.unpack_from(f"{order}II4{word}II", data, at + i * (64 if wide else 40))
+             for i in range(count)]
+    symbols = next(head for head in heads if head[1] == 2)
+    names = heads[symbols[6]][4]
+    for entry in range(symbols[4], symbols[4] + symbols[5], 24 if wide else 16):
+        start = names + struct.unpack_from(f"{order}I", data, entry)[0]
+        if data[start:data.index(0, start)] == name.encode():
+            place = entry + at_of[field]
+            data[place:place + (8 if wide else 4)] = b"\xff" * (8 if wide else 4)
+            return
+    raise AssertionError(f"no symbol {name}")
+
+
+@pytest.mark.parametrize("tool", ["extract", "mksites", "patchpath"])
+def test_a_function_without_an_end(tool, tmp_path):
+    """A function whose size leads out of the text."""
+    image = built(ANY)
+    make(f"build/host/{tool}")
+    bad = tmp_path / "bad.elf"
+    args, name = command(tool, ANY, bad, tmp_path)
+    data = bytearray((image.path.parent / name).read_bytes())
+    set_symbol(data, "schedule", "size")
+    bad.write_bytes(data)
+    done = subprocess.run([HOST / tool, *args], cwd=ROOT, text=True, capture_output=True)
+    assert done.returncode == 1
+    assert re.fullmatch(rf"{tool}: {bad}: function schedule of \d+ bytes goes beyond _etext\n",
+                        done.stderr), done
+
+
+@pytest.mark.parametrize("symbol", ["__stop_events", "__start_patch_strategies"])
+def test_tables_without_an_end(symbol, guest, tmp_path):
+    """extract walks tables from one symbol to another, which damage puts anywhere."""
+    make("build/host/extract")
+    qmp, bad = tmp_path / "qmp", tmp_path / "bad.elf"
+    g = guest(ANY, extra=socket_args(qmp))
+    data = bytearray(g.machine.elf.read_bytes())
+    set_symbol(data, symbol, "value")
+    bad.write_bytes(data)
+    done = subprocess.run([HOST / "extract", "--elf", bad, "--qmp", qmp, "--format", "trace.dat",
+                           "-o", tmp_path / "out"], text=True, capture_output=True, timeout=60)
+    assert done.returncode == 1
+    assert re.fullmatch(rf"extract: {bad}: __start_\w+ to __stop_\w+ is no table of \d+ bytes "
+                        "an entry\n", done.stderr), done
+
+
 def test_types_without_a_size(guest, tmp_path):
     """extract walks arrays in steps of a type's size: 0 would be no step."""
     make("build/host/extract")

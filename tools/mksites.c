@@ -258,7 +258,8 @@ static void emit_trampoline(FILE *f, const struct image *im,
 		s = image_symbol_at(im, addr);
 		if (addr < begin || addr >= end || !s ||
 		    addr >= s->addr + s->size ||
-		    (arch->delay_slots && im->insns[i - 1].flow != FLOW_NEXT))
+		    (arch->delay_slots && i &&
+		     im->insns[i - 1].flow != FLOW_NEXT))
 			continue;
 		fprintf(f, "\t.2byte %u\n", (unsigned int)(addr - begin));
 	}

@@ -167,6 +167,9 @@ static const struct insn *function_insns(const struct image *im,
 		     key, name);
 	in = &im->insns[image_insn(im, s->addr)];
 	*n = image_insn(im, s->addr + s->size) - (in - im->insns);
+	if (!*n)
+		errx(1, "%s: code: %s: function %s has no instructions",
+		     arch->file, key, name);
 	return in;
 }
 

@@ -51,9 +51,9 @@ static void add_event(struct trace *t, const struct event *e)
 
 void formats_read(struct trace *t)
 {
-	u64 at = guest_symbol(t->g, NULL, "__start_events");
-	u64 end = guest_symbol(t->g, NULL, "__stop_events");
-	u64 size = guest_size(t->g, "event");
+	u64 size = guest_size(t->g, "event"), at;
+	u64 n = image_entries(&t->g->im, "__start_events", "__stop_events",
+			      size, &at);
 	const struct own_format *own = own_formats;
 	struct event e;
 
@@ -68,8 +68,8 @@ void formats_read(struct trace *t)
 		add_event(t, &e);
 	}
 #define MEMBER(name) guest_get(t->g, at, "event", #name)
-	for (unsigned int id = RING_FIRST_EVENT; at < end; at += size, id++) {
-		e = (struct event){ .id = id,
+	for (u64 i = 0; i < n; i++, at += size) {
+		e = (struct event){ .id = RING_FIRST_EVENT + i,
 				    .system = copy_text(t, MEMBER(system)),
 				    .name = copy_text(t, MEMBER(name)),
 				    .text = copy_text(t, MEMBER(text)) };
@@ -124,16 +124,18 @@ const struct event *find_event(u32 id)
 void for_each_word(const struct trace *t,
 		   void (*fn)(u64 addr, const char *text, FILE *f), FILE *f)
 {
-	u64 at = guest_symbol(t->g, NULL, "__start_event_words"), name;
-	u64 end = guest_symbol(t->g, NULL, "__stop_event_words");
+	u64 size = t->g->im.pointer_size, at, name;
+	u64 n = image_entries(&t->g->im, "__start_event_words",
+			      "__stop_event_words", size, &at);
 
-	for (; at < end; at += t->g->im.pointer_size) {
+	for (; n; n--, at += size) {
 		name = guest_pointer(t->g, at);
 		fn(name, guest_text(t->g, name), f);
 	}
-	at = guest_symbol(t->g, NULL, "__start_patch_strategies");
-	end = guest_symbol(t->g, NULL, "__stop_patch_strategies");
-	for (; at < end; at += guest_size(t->g, "patch_strategy")) {
+	size = guest_size(t->g, "patch_strategy");
+	n = image_entries(&t->g->im, "__start_patch_strategies",
+			  "__stop_patch_strategies", size, &at);
+	for (; n; n--, at += size) {
 		name = guest_get(t->g, at, "patch_strategy", "name");
 		fn(name, guest_text(t->g, name), f);
 	}

@@ -205,6 +205,9 @@ u64 guest_get(const struct guest *g, u64 addr, const char *type,
 {
 	struct member m = guest_member(g, type, name);
 
+	if (m.size > sizeof(u64))
+		errx(1, "%s: %s of struct %s is no number", g->im.path, name,
+		     type);
 	return guest_number(g, addr + m.at, m.size);
 }
 

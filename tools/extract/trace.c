@@ -87,7 +87,7 @@ static u64 find_instance(const struct guest *g, const char *name)
 	if (!name)
 		return at;
 	end = at + image_size(&g->im, "trace_instances");
-	for (at += size; at < end; at += size) {
+	for (at += size; at < end && guest_at(g, at, size); at += size) {
 		rings_at = guest_get(g, at, "trace_instance", "buffer");
 		if (rings_at && !strcmp(guest_text(g, at + n.at), name))
 			return at;

@@ -103,7 +103,8 @@ const uint8_t *image_bytes(const struct image *im, uint64_t addr, size_t len)
 		elf_header(im->path, scn, &sh);
 		start = elf_addr(im, sh.sh_addr);
 		if (!(sh.sh_flags & SHF_ALLOC) || sh.sh_type == SHT_NOBITS ||
-		    addr < start || addr + len > start + sh.sh_size)
+		    addr < start || len > sh.sh_size ||
+		    addr - start > sh.sh_size - len)
 			continue;
 		data = elf_getdata(scn, NULL);
 		if (!data || !data->d_buf || data->d_size < len ||
@@ -195,6 +196,23 @@ uint64_t image_size(const struct image *im, const char *name)
 	return for_each_symbol(im, is_wanted, &w) ? w.size : 0;
 }
 
+uint64_t image_entries(const struct image *im, const char *start,
+		       const char *stop, uint64_t size, uint64_t *first)
+{
+	uint64_t end;
+	size_t file;
+
+	if (!image_value(im, start, first) || !image_value(im, stop, &end))
+		errx(1, "%s: it has no '%s' or no '%s'; is it nopl's kernel?",
+		     im->path, start, stop);
+	elf_rawfile(im->elf, &file);
+	if (end < *first || end - *first > file || !size ||
+	    (end - *first) % size)
+		errx(1, "%s: %s to %s is no table of %llu bytes an entry",
+		     im->path, start, stop, (unsigned long long)size);
+	return (end - *first) / size;
+}
+
 /* The image, and the source whose local symbols are seen now. */
 struct reader {
 	struct image *im;
@@ -211,6 +229,12 @@ static bool add_function(const char *name, const GElf_Sym *sym, void *arg)
 	if (GELF_ST_TYPE(sym->st_info) != STT_FUNC ||
 	    sym->st_value < im->text || sym->st_value >= im->etext)
 		return false;
+	if (sym->st_size > im->etext - sym->st_value)
+		errx(1, "%s: function %s of %llu bytes goes beyond _etext",
+		     im->path, name, (unsigned long long)sym->st_size);
+	if (strpbrk(name, "\"\\\n") || strstr(name, "*/"))
+		errx(1, "%s: the name of the function at %#llx is no symbol's",
+		     im->path, (unsigned long long)sym->st_value);
 	im->symbols =
 		array_grow(im->symbols, im->nr_symbols, sizeof(im->symbols[0]));
 	im->symbols[im->nr_symbols++] = (struct symbol){

@@ -75,6 +75,10 @@ bool image_value_in(const struct image *im, const char *file, const char *name,
 		    uint64_t *value);
 /* How many bytes an object of that name has. 0 if there is none. */
 uint64_t image_size(const struct image *im, const char *name);
+/* How many entries of `size` bytes a table has, from one symbol to another, and where the first one
+ * is. A table that is not whole ends the program. */
+uint64_t image_entries(const struct image *im, const char *start,
+		       const char *stop, uint64_t size, uint64_t *first);
 /* Index of the instruction at exactly addr, or of the first after it. */
 size_t image_insn(const struct image *im, uint64_t addr);
 /* len bytes at a loaded address, NULL if the file has none. */

@@ -270,7 +270,7 @@ static void check_label(const struct image *im, const struct arch *arch,
 	else if (!to || !same_function(f, to))
 		complain(im, l->addr,
 			 "a jump label that leads out of its function");
-	else if (im->insns[insn].addr != l->target)
+	else if (insn == im->nr_insns || im->insns[insn].addr != l->target)
 		complain(im, l->addr,
 			 "a jump label that leads into an instruction");
 }

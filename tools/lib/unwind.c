@@ -90,7 +90,8 @@ static bool from_cfa(const Dwarf_Op *op, size_t n, int *offset, bool *value)
 		return false;
 	for (size_t i = 1; i < n; i++) {
 		if (op[i].atom == DW_OP_plus_uconst)
-			*offset += (int)(int64_t)op[i].number;
+			*offset = (unsigned int)*offset +
+				  (unsigned int)op[i].number;
 		else if (op[i].atom == DW_OP_stack_value)
 			*value = true;
 		else
@@ -146,7 +147,7 @@ static const char *make_rule(Dwarf_Frame *frame, struct unwind_rule *r,
 	    op[0].atom != DW_OP_bregx || (int)op[0].number != port->sp)
 		return "its frame is not found from the stack pointer "
 		       "(alloca, a frame pointer?)";
-	r->cfa = (int)(int64_t)op[0].number2 - port->cfa;
+	r->cfa = (unsigned int)op[0].number2 - (unsigned int)port->cfa;
 	if (r->cfa != (int16_t)r->cfa)
 		return "its frame is larger than 32,767 bytes, and so than any "
 		       "task's stack";
@@ -266,7 +267,13 @@ static bool read_function(const struct image *im, const struct sources *from,
 			return true;
 		}
 		add_row(t, at, find_rule(t, &r));
-		at = addr = im->pointer_size == 4 ? (uint32_t)next : next;
+		if (im->pointer_size == 4)
+			next = (uint32_t)next;
+		if (next <= addr) {
+			complain(im, addr, "its frame information has no end");
+			return true;
+		}
+		at = addr = next;
 	} while (addr < end);
 	return at > s->addr;
 }
