@@ -207,10 +207,10 @@ static inline u64 arch_instructions(void);
 
 /*
  * Replace the boot page tables. Afterwards text is read-only and executable, all
- * other memory is never executable, no other mapping of the text is writable, and
- * address 0 is unmapped. Called once, with the page allocator ready, interrupts off,
- * before other CPUs start. On a machine that cannot protect text this does nothing,
- * and arch_protects_text is false.
+ * other memory is never executable, no other mapping of the text is writable. Address 0
+ * is unmapped, and so is all from 1 MiB to the direct map. Called once, with the page
+ * allocator ready, interrupts off, before other CPUs start. On a machine that cannot
+ * protect text this does nothing, and arch_protects_text is false.
  */
 void arch_mmu_init(void);
 

@@ -57,6 +57,26 @@ KTEST(arch_mmu_init, "arch.mmu_init")
 	}
 }
 
+/* Addresses below the direct map that lead somewhere, as one number: each of them has one bit set.
+ * Every machine with 64 bits knows addresses of 47 bits at least. */
+static unsigned long mapped_below(unsigned int cpu)
+{
+	u64 end = min((u64)(unsigned long)arch_phys_to_virt(0), 1ull << 46);
+	unsigned long mapped = 0;
+
+	for (u64 at = 1 << 20; at < end; at <<= 1)
+		if (conform_victim(mm_load_from, (void *)(unsigned long)at,
+				   cpu) != -EFAULT)
+			mapped |= at;
+	return mapped;
+}
+
+/* A stray pointer reaches what the boot tables have left there. */
+KTEST(arch_mmu_below, "arch.mmu_init.below")
+{
+	KEXPECT_EQ(t, mapped_below(ktest_last_cpu()), 0);
+}
+
 /* The hardware protects the text if, and only if, the port says so. */
 KTEST(arch_protects_text, "arch.protects_text")
 {
