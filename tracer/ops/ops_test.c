@@ -17,7 +17,7 @@
 #include <tracer/ops/returns.h>
 #include <kernel/sched/hold.h>
 
-#define TRIALS (boot_info.icount ? 60u : 24u)
+#define TRIALS (boot_info.icount ? 40u : 24u)
 #define STAYS_NS (NSEC_PER_MSEC)
 
 static u32 called, called_late;

@@ -288,7 +288,7 @@ KTEST(snapshot_storm, "snapshot.triggers_on_all_cpus")
 		   trace_test_add("set_ftrace_filter", "victim_call:snapshot"),
 		   0);
 	KASSERT(t, trace_workers_start(w, 0));
-	for (unsigned int i = 0; i < 500; i++) {
+	for (unsigned int i = 0; i < 1000 / max(nr_cpus, 2u); i++) {
 		KEXPECT(t, calls_set_aside() != ~0ull);
 		KEXPECT(t, trace_test_books(&s));
 		trace_test_size(i % 2 ? 8 : 64);
