@@ -62,6 +62,32 @@ def test_failed_test():
     assert judged(FAILED * 5, 1)[1].endswith("(x is 4); 2 more")
 
 
+KEY = """KTAP version 1
+1..1
+# begin arch.console_irq_enable
+# type a key
+ok 1 arch.console_irq_enable{}
+# nopl tests: {} passed, 0 failed, {} skipped
+"""
+
+
+def test_a_key_that_nobody_hears():
+    """A test that asks for a key may be skipped only if nobody typed one."""
+    typed = []
+
+    def told(text: str, status: int, type_key=lambda: typed.append(1)):
+        console = qemu.Console()
+        console.type_key = type_key
+        console.feed(text.encode())
+        return qemu.judge(qemu.Boot(console, status, 0, 1.0))
+
+    skipped = GOOD + KEY.format(" # SKIP no key has interrupted a CPU", 0, 1)
+    assert told(skipped, 0)[0] == Verdict.FAIL and typed == [1]
+    assert "arch.console_irq_enable: a key was typed" in told(skipped, 0)[1]
+    assert told(GOOD + KEY.format("", 1, 0), 0)[0] == Verdict.PASS
+    assert told(skipped, 0, type_key=None)[0] == Verdict.PASS
+
+
 def test_failure_is_named():
     console = qemu.Console()
     console.feed(FAILED.encode())

@@ -8,6 +8,7 @@ the test plan met, the end marker seen and the kernel's own exit status, all thr
 What QEMU gives by itself is no such status, and lib.witness says whence it came.
 """
 
+import contextlib
 import dataclasses
 import enum
 import os
@@ -169,6 +170,7 @@ class TestRun:
     seconds: dict[str, float] = dataclasses.field(default_factory=dict)
     reasons: dict[str, str] = dataclasses.field(default_factory=dict)  # of skipped tests
     diagnostics: dict[str, list[str]] = dataclasses.field(default_factory=dict)
+    unheard: str | None = None  # the test that was skipped though a key was typed for it
 
     def counts(self) -> tuple[int, int, int]:
         """Passed, failed, skipped."""
@@ -198,11 +200,14 @@ class Console:
     MARKER = re.compile(
         r"# nopl tests: (\d+) passed, (\d+) failed, (\d+) skipped$")
     ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
+    WANTS_KEY = "# type a key"  # of arch.console_irq_enable
 
     def __init__(self, on_line=None, on_failure=None):
         """on_failure(name, what it said) is called when a test has failed."""
         self.lines: list[str] = []
         self.runs: list[TestRun] = []
+        self.type_key = None  # called when a test wants a key
+        self._typed_for: str | None = None
         self._partial = ""
         self._pending: list[str] = []
         self._on_line = on_line
@@ -240,6 +245,8 @@ class Console:
             kind.append(match[3])
             if match[4]:
                 run.reasons[match[3]] = match[5]
+                if self._typed_for == match[3]:
+                    run.unheard = match[3]
             if run.running == match[3]:
                 run.seconds[match[3]] = time.monotonic() - run.begun
             if match[1] and self._pending:
@@ -253,6 +260,9 @@ class Console:
         elif line.startswith("# begin "):
             run.running = line.removeprefix("# begin ").strip()
             run.begun = time.monotonic()
+        elif line == self.WANTS_KEY and self.type_key:
+            self.type_key()
+            self._typed_for = run.running
         elif line.startswith("# "):
             self._pending.append(line)
 
@@ -295,8 +305,10 @@ def boot(machine: Machine, command: list[str], timeout: float | None = None,
     timeout = timeout or (1500 if tests else 120)
     where: list[str] = []
     witness = bochs or Witness(command)
-    with witness.start(stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                       stderr=subprocess.STDOUT) as process:
+    with witness.start(stdin=subprocess.DEVNULL if bochs else subprocess.PIPE,
+                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT, bufsize=0) as process:
+        if process.stdin:
+            console.type_key = lambda: type_key(process)
         if on_start:
             on_start(process.pid)
         sink = open(log, "wb") if log else None
@@ -321,6 +333,12 @@ def boot(machine: Machine, command: list[str], timeout: float | None = None,
         if done.status is None:
             done.ran, done.why = witness.ended(process.returncode, console.lines)
     return done
+
+
+def type_key(process: subprocess.Popen) -> None:
+    """On the guest's console. It may have ended meanwhile."""
+    with contextlib.suppress(BrokenPipeError):
+        process.stdin.write(b"\n")
 
 
 def _collect(process: subprocess.Popen, console: Console, deadline: float,
@@ -399,6 +417,8 @@ def _judge(result: Boot, expect: tuple | list) -> tuple[Verdict, str]:
     failed = [" ".join([f"{name}:", *(said.removeprefix("# ") for said in
                                       run.diagnostics.get(name, [])[:NAMED])])
               for run in console.runs for name in run.failed]
+    failed += [f"{run.unheard}: a key was typed, and its interrupt did not come"
+               for run in console.runs if run.unheard]
     passed, failures, skipped = (
         sum(run.counts()[i] for run in console.runs) for i in range(3))
     done = f"{passed} passed, {failures} failed, {skipped} skipped" if console.runs else \
