@@ -16,24 +16,18 @@ SITES = re.compile(
     r"nop=(.+), (\d+) us, (\d+) ns/site$", re.M)
 
 
-SOME = one_of(["2", "4", "icount 1"])
+SOME = one_of(["1", "2", "4", "1 --icount"])
 
 
-@pytest.mark.parametrize("smp", [1, 2] if "2" in SOME else [1])
+@pytest.mark.parametrize("smp", ["2 --icount", *(smp for smp in SOME if smp != "4")])
 def test_kernel_tests(arch, smp, run_tool):
-    done = run_tool("--arch", arch, "--smp", str(smp))
+    done = run_tool("--arch", arch, "--smp", *smp.split())
     assert done.returncode == 0, done.stdout
 
 
-@pytest.mark.parametrize("smp", [4, 8] if "4" in SOME else [8])
+@pytest.mark.parametrize("smp", ["8", *(smp for smp in SOME if smp == "4")])
 def test_kernel_tests_of_many_cpus(arch, smp, run_tool, alone):
-    done = run_tool("--arch", arch, "--smp", str(smp))
-    assert done.returncode == 0, done.stdout
-
-
-@pytest.mark.parametrize("smp", [1, 2] if "icount 1" in SOME else [2])
-def test_kernel_tests_icount(arch, smp, run_tool):
-    done = run_tool("--arch", arch, "--smp", str(smp), "--icount")
+    done = run_tool("--arch", arch, "--smp", smp)
     assert done.returncode == 0, done.stdout
 
 

@@ -136,7 +136,7 @@ static u32 odd_entries(bool functions)
 	return odd;
 }
 
-/* Hold the caller at `lo`, or behind it and before `hi`, under `from`, and let it go on under `to`. */
+/* Hold the caller at a pc in [lo, hi) under `from`, and let it go on under `to`. */
 static void follow_takers(struct ktest_run *t, const struct taker *from,
 			  const struct taker *to, unsigned long lo,
 			  unsigned long hi)
