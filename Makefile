@@ -320,9 +320,10 @@ soak: all $(host)/tracefs ## MINUTES of random use of ARCH's kernel, its books e
 		$(if $(MINUTES),--minutes $(call quote,$(MINUTES))) \
 		$(if $(SEED),--seed $(call quote,$(SEED)))
 
-fuzz: all ## INPUTS of nonsense for ARCH's control files and shell, the machine as before
+fuzz: all ## INPUTS of nonsense for ARCH's kernel, the machine as before
 	$(Q)tools/fuzz --arch $(ARCH) --elf $(ELF) \
 		$(if $(INPUTS),--inputs $(call quote,$(INPUTS))) \
+		$(if $(BY),--by $(call quote,$(BY))) \
 		$(if $(SEED),--seed $(call quote,$(SEED)))
 
 lab: all ## hold tasks at every instruction and patch under them: ARCH's schemes, or PATCHER's code
@@ -377,6 +378,7 @@ help: ## this list
 	@echo '  APPEND         kernel command line for run, mount and iso'
 	@echo '  MINUTES        for soak (default 1)'
 	@echo '  INPUTS         for fuzz (default 5000)'
+	@echo '  BY             for fuzz, the way in: shell, 9p or boot (default shell)'
 	@echo '  SEED           for soak and fuzz, of an earlier run (default: by chance)'
 	@echo '  ICOUNT         1: run counts instructions, as the lab needs it (default 0)'
 	@echo '  T              files of tests/ for test: T=graph, T="graph trace" (default all)'

@@ -206,6 +206,10 @@ static int do_read(struct p9_session *s, struct p9_wire *in, u16 tag,
 		      read_file(f, offset, count, out);
 	if (err != -EAGAIN || (f->flags & P9_NONBLOCK))
 		return err;
+	/* No two wait with one tag, or a client could make as many as memory has room for. */
+	for (; *at; at = &(*at)->next)
+		if ((*at)->tag == tag)
+			return -EINVAL;
 	w = kmalloc(sizeof(*w));
 	if (!w)
 		return -ENOMEM;
@@ -213,8 +217,6 @@ static int do_read(struct p9_session *s, struct p9_wire *in, u16 tag,
 	if (count & P9_READ_PAGES)
 		count |= P9_READ_PERCENT;
 	*w = (struct waiting){ NULL, tag, f->number, count, offset };
-	while (*at)
-		at = &(*at)->next;
 	*at = w;
 	return -EAGAIN;
 }

@@ -293,6 +293,7 @@ KTEST(p9_waits, "p9.read_that_waits")
 	KEXPECT_EQ(t, open_fid(1, 0), P9_TLOPEN + 1);
 	KEXPECT_EQ(t, read_fid(7, 1, 0, 2), 0);
 	KEXPECT_EQ(t, p9_later(client->s, client->in), 0);
+	KEXPECT_EQ(t, read_fid(7, 1, 0, 2), -EINVAL); /* one waits with it */
 	/* Others go on meanwhile. */
 	KEXPECT_EQ(t, send_walk(2, "sys", "test9p", "note"), P9_TWALK + 1);
 	may_read = 1;

@@ -8,6 +8,17 @@ from pathlib import Path
 from lib.port import ROOT, UsageError
 
 
+class SharedMemory:
+    """The guest's memory as a file that programs of the host map, and QEMU's options for that. It
+    has no name, so that nothing is left behind, however this program ends."""
+
+    def __init__(self, size: str):
+        self.file = os.memfd_create("nopl-memory")
+        self.path = f"/proc/{os.getpid()}/fd/{self.file}"
+        self.args = ["-object", f"memory-backend-file,id=ram,size={size},share=on,"
+                     f"mem-path={self.path}", "-machine", "memory-backend=ram"]
+
+
 class Mount:
     """A guest's control files in a folder of this machine: QEMU's options for that,
     and tools/tracefs, which begins when QEMU has."""
@@ -21,10 +32,8 @@ class Mount:
             raise UsageError("--mount: there is no /dev/fuse that may be used here")
         if not self.tool.is_file():
             raise UsageError(f"there is no {self.tool}: make {self.tool}")
-        # A file that has no name, so that nothing is left behind, however this program ends.
-        self.shared = f"/proc/{os.getpid()}/fd/{os.memfd_create('nopl-memory')}"
-        self.args = ["-object", f"memory-backend-file,id=ram,size={memory},share=on,"
-                     f"mem-path={self.shared}", "-machine", "memory-backend=ram"]
+        shared = SharedMemory(memory)
+        self.shared, self.args = shared.path, shared.args
 
     def begin(self, pid: int, **options) -> subprocess.Popen:
         """QEMU runs, as this process. tracefs ends with it. Returns tracefs."""
