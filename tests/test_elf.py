@@ -144,6 +144,22 @@ def test_a_function_without_an_end(tool, tmp_path):
                         done.stderr), done
 
 
+@pytest.mark.parametrize("tool", ["mksites", "patchpath"])
+def test_roots_without_an_end(tool, tmp_path):
+    """A list of functions that leads out of the image: no room is made for it first."""
+    image = built(ANY)
+    make(f"build/host/{tool}")
+    bad = tmp_path / "bad.elf"
+    args, name = command(tool, ANY, bad, tmp_path)
+    data = bytearray((image.path.parent / name).read_bytes())
+    set_symbol(data, "__stop_patch_roots", "value")
+    bad.write_bytes(data)
+    done = subprocess.run([HOST / tool, *args], cwd=ROOT, text=True, capture_output=True)
+    assert done.returncode == 1
+    assert re.fullmatch(rf"{tool}: {bad}: __start_patch_roots to __stop_patch_roots does not lie "
+                        "in the image\n", done.stderr), done
+
+
 @pytest.mark.parametrize("symbol", ["__stop_events", "__start_patch_strategies"])
 def test_tables_without_an_end(symbol, guest, tmp_path):
     """extract walks tables from one symbol to another, which damage puts anywhere."""

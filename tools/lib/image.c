@@ -272,6 +272,8 @@ static void read_symbols(struct image *im)
 	    !image_value(im, "_etext", &im->etext))
 		errx(1, "%s: no _text or _etext", im->path);
 	for_each_symbol(im, add_function, &r);
+	if (!im->nr_symbols)
+		errx(1, "%s: no function between _text and _etext", im->path);
 	qsort(im->symbols, im->nr_symbols, sizeof(im->symbols[0]),
 	      compare_symbols);
 	for (i = 0; i < im->nr_symbols; i++) {

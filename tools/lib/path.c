@@ -184,9 +184,12 @@ static size_t read_registry(const struct image *im, const char *start,
 		errx(1, "%s: no symbols %s and %s", im->path, start, stop);
 	n = (b - a) / im->pointer_size;
 	p = image_bytes(im, a, b - a);
+	if (n && !p)
+		errx(1, "%s: %s to %s does not lie in the image", im->path,
+		     start, stop);
 	*values = calloc(n + 1, sizeof(**values));
-	if (!*values || (n && !p))
-		errx(1, "%s: cannot read %s", im->path, start);
+	if (!*values)
+		errx(1, "out of memory");
 	for (i = 0; i < n; i++)
 		(*values)[i] = image_number(im, p + i * im->pointer_size,
 					    im->pointer_size);

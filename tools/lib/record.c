@@ -20,7 +20,7 @@ bool record_compiler(const struct image *im, const struct format *format,
 	for (i = 0; i + size <= len; i += size)
 		add_address(a, image_number(im, p + i, size) +
 				       format->record_before);
-	return true;
+	return a->count;
 }
 
 void record_objects(const struct image *im, const char *path,
@@ -40,8 +40,9 @@ void record_objects(const struct image *im, const char *path,
 			errx(1, "%s: the image has no symbol %s", path, base);
 		add_address(a, value + offset);
 	}
-	if (n != EOF)
-		errx(1, "%s: not as mkrecord writes it", path);
+	if (n != EOF || !a->count)
+		errx(1, "%s: not as mkrecord writes it, a line for each site",
+		     path);
 	fclose(f);
 }
 
