@@ -110,7 +110,8 @@ static void parse(struct log *l, const char *text, unsigned int line)
 	e.time = seconds * 1000000000 + ns;
 	e.cpu = cpu;
 	e.what = word_index(patch_log_words, LOG_WHATS, what);
-	if (e.what == LOG_WHATS || !parse_arguments(&e, text + used))
+	if (e.cpu != cpu || e.what == LOG_WHATS ||
+	    !parse_arguments(&e, text + used))
 		errx(2, "line %u is no entry: %s", line, text);
 	log_add(l, &e, line);
 }
