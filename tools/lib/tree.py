@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A copy of the tree with one architecture built, to plant mistakes in: for
+"""A copy of the tree with one architecture built, or none, to plant mistakes in: for
 tools/mutations, tools/mutate and tests."""
 
 import contextlib
@@ -16,7 +16,7 @@ from lib.variants import ROOT, run_make
 class Copy:
     """The copy, in build/NAME. It is brought up to date, and built without a mistake."""
 
-    def __init__(self, arch: str, name: str):
+    def __init__(self, arch: str | None, name: str):
         self.arch = arch
         self.path: Path = ROOT / "build" / name
         names = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"],
@@ -35,22 +35,27 @@ class Copy:
             if (inside.parts[0] != "build" and copy.is_file()
                     and str(inside) not in names):
                 copy.unlink()
-        done = run_make(f"ARCH={arch}", "-j2", "all", "build/host/stale.so",
-                        cwd=self.path)
+        done = self.make("-j2", "build/host/stale.so")
         if done.returncode:
             raise qemu.UsageError(f"{arch} cannot be built without a mistake: "
                                   + done.stderr.strip().split("\n")[0])
 
+    def make(self, *args: str) -> subprocess.CompletedProcess:
+        """The kernel, and this."""
+        return run_make(f"ARCH={self.arch}", "all", *args, cwd=self.path) if self.arch else \
+            subprocess.CompletedProcess(args, 0)
+
     @contextlib.contextmanager
     def planted(self, file: str, old: str, new: str) -> Iterator[Path]:
-        """The kernel with one mistake: old, which stands once in that file, is new there."""
+        """The kernel, if there is one, with one mistake: old, which stands once in that file, is
+        new there."""
         place = self.path / file
         text = place.read_text()
         assert text.count(old) == 1, f"{file}: {old!r}"
         place.write_text(text.replace(old, new))
         try:
-            done = run_make(f"ARCH={self.arch}", "all", cwd=self.path)
+            done = self.make()
             assert done.returncode == 0, done.stderr
-            yield self.path / "build" / self.arch / "nopl.elf"
+            yield self.path / "build" / (self.arch or "") / "nopl.elf"
         finally:
             place.write_text(text)
