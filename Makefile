@@ -237,7 +237,7 @@ $(ELF): $(O)/first.elf $(O)/tables.o $(host)/mksites $(host)/patchpath
 # Programs that call make may run side by side: none sees a half written file of another's.
 to_target = -o $@.$$$$ && mv $@.$$$$ $@
 tool_objs := $(patsubst %.c,$(host)/%.o,$(wildcard tools/lib/*.c))
-$(host)/%.o: %.c $(wildcard tools/*/*.h kernel/*/*.h tracer/*/*.h)
+$(host)/%.o: %.c $(wildcard tools/*/*.h tests/fuzz/*.h kernel/*/*.h tracer/*/*.h)
 	@mkdir -p $(@D)
 	$(Q)$(HOSTCC) $(HOSTCFLAGS) -I. -c $< $(to_target)
 
@@ -266,6 +266,16 @@ $(host)/extract: $(patsubst %.c,$(host)/%.o,$(wildcard tools/extract/*.c)) $(tra
 	$(call say,HOSTCC,$@)
 	$(Q)$(HOSTCC) $^ -ldw -lelf -ljansson $(to_target)
 
+# Harnesses of tools/fuzz-tools, which sets host and HOSTCC.
+$(host)/fuzz-stale: $(patsubst %,$(host)/%.o,tests/fuzz/stale tools/plugin/target)
+$(host)/fuzz-tracefs: $(patsubst %,$(host)/%.o,tests/fuzz/tracefs $(addprefix tools/tracefs/,\
+	file folder node reads))
+$(host)/fuzz-extract: $(patsubst %.c,$(host)/%.o,tests/fuzz/extract.c $(filter-out %/main.c,\
+	$(wildcard tools/extract/*.c))) $(tracer_objs) $(tool_objs)
+$(host)/fuzz-stale $(host)/fuzz-tracefs $(host)/fuzz-extract:
+	$(call say,HOSTCC,$@)
+	$(Q)$(HOSTCC) $^ -ldw -lelf -ljansson -lfuse3 $(to_target)
+
 # A plugin for QEMU: tools/stale.
 plugin_srcs := $(wildcard tools/plugin/*.c)
 $(host)/stale.so: $(plugin_srcs) $(wildcard tools/plugin/*.h)
@@ -275,8 +285,8 @@ $(host)/stale.so: $(plugin_srcs) $(wildcard tools/plugin/*.h)
 
 -include $(OBJS:.o=.d)
 
-.PHONY: setup run iso mount quick test bench soak fuzz lab lab-linux features report mutations \
-	choices debug check clean help
+.PHONY: setup run iso mount quick test bench soak fuzz fuzz-tools lab lab-linux features report \
+	mutations choices debug check clean help
 setup: ## install what is missing from Debian's packages, and say what
 	$(Q)tools/setup $(filter test,$(MAKECMDGOALS))
 
@@ -324,6 +334,11 @@ fuzz: all ## INPUTS of nonsense for ARCH's kernel, the machine as before
 	$(Q)tools/fuzz --arch $(ARCH) --elf $(ELF) \
 		$(if $(INPUTS),--inputs $(call quote,$(INPUTS))) \
 		$(if $(BY),--by $(call quote,$(BY))) \
+		$(if $(SEED),--seed $(call quote,$(SEED)))
+
+fuzz-tools: ## MINUTES of damaged files and a hostile guest for the tools (AFL++, sanitizers)
+	$(Q)tools/fuzz-tools $(if $(filter command environment,$(origin ARCH)),--arch $(ARCH)) \
+		$(if $(MINUTES),--minutes $(call quote,$(MINUTES))) \
 		$(if $(SEED),--seed $(call quote,$(SEED)))
 
 lab: all ## hold tasks at every instruction and patch under them: ARCH's schemes, or PATCHER's code
@@ -376,10 +391,10 @@ help: ## this list
 	@echo '  SMP            CPUs for run and debug, 1 to 8 (default 4)'
 	@echo '  SITES          compiler front end of ARCH: $(SITES_CHOICES)'
 	@echo '  APPEND         kernel command line for run, mount and iso'
-	@echo '  MINUTES        for soak (default 1)'
+	@echo '  MINUTES        for soak (default 1) and fuzz-tools (default: 10 s each)'
 	@echo '  INPUTS         for fuzz (default 5000)'
 	@echo '  BY             for fuzz, the way in: shell, 9p or boot (default shell)'
-	@echo '  SEED           for soak and fuzz, of an earlier run (default: by chance)'
+	@echo '  SEED           for soak, fuzz, fuzz-tools, of an earlier run (default: by chance)'
 	@echo '  ICOUNT         1: run counts instructions, as the lab needs it (default 0)'
 	@echo '  T              files of tests/ for test: T=graph, T="graph trace" (default all)'
 	@echo "  PYTEST_ARGS    more for pytest: PYTEST_ARGS='-k NAME'"
