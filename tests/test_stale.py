@@ -11,7 +11,7 @@ import signal
 import subprocess
 
 import pytest
-from conftest import ANY, ARCHES, FACTS, ROOT, built, program, qemu_of
+from conftest import ANY, ARCHES, FACTS, ROOT, built, make, program, qemu_of
 from image import INFO
 from lib import qemu
 from lib.qemu import Verdict
@@ -112,3 +112,19 @@ def test_bad_input(tmp_path):
                               capture_output=True, cwd=ROOT)
         assert done.returncode == 2 and words in done.stderr
         assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("field, value, says", [
+    ("unit", "8", "unit must be a whole number"), ("words", 1, "words must be true or false"),
+    ("breakpoint", 204, "breakpoint must be a text"), ("whole", "(", "a regular expression"),
+    ("wholes", "^", "no field wholes is known; accepted: whole line barrier only ")])
+def test_bad_rules(tmp_path, field, value, says):
+    """One line that names the field of machine.json, and QEMU does not begin."""
+    rules = tmp_path / "rules.json"
+    rules.write_text(json.dumps({"fetch": INFO[ANY]["fetch"] | {field: value}}))
+    make("build/host/stale.so")
+    done = subprocess.run([INFO[ANY]["qemu"], "-M", "none", "-display", "none", "-plugin",
+                           f"file={ROOT}/build/host/stale.so,rules={rules},ram=/x,out=/dev/null"],
+                          text=True, capture_output=True, timeout=60)
+    assert done.returncode == 1 and done.stderr.count("\n") == 1
+    assert f"{rules}: fetch: " in done.stderr and says in done.stderr

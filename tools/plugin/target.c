@@ -14,6 +14,57 @@ static const char *const names[] = {
 	[SYNC_WHOLE] = "whole", [SYNC_LINE] = "line", [SYNC_BARRIER] = "barrier"
 };
 
+/* The fields of fetch. A rule that is not applied, because its name or its type is another one,
+ * would hide hazards. */
+static const struct {
+	const char *name;
+	json_type type;
+} fields[] = {
+	{ "whole", JSON_STRING },      { "line", JSON_STRING },
+	{ "barrier", JSON_STRING },    { "only", JSON_STRING },
+	{ "breakpoint", JSON_STRING }, { "words", JSON_TRUE },
+	{ "broadcast", JSON_TRUE },    { "own_stores_seen", JSON_TRUE },
+	{ "unit", JSON_INTEGER },      { "ram", JSON_OBJECT },
+};
+#define FIELDS (sizeof(fields) / sizeof(fields[0]))
+
+static const char *const types[] = { [JSON_STRING] = "a text",
+				     [JSON_TRUE] = "true or false",
+				     [JSON_INTEGER] = "a whole number",
+				     [JSON_OBJECT] = "an object" };
+
+static size_t find_field(const char *name, const char *path)
+{
+	size_t i = 0;
+
+	while (i < FIELDS && strcmp(fields[i].name, name))
+		i++;
+	if (i < FIELDS)
+		return i;
+	fprintf(stderr,
+		"stale: %s: fetch: no field %s is known; accepted:", path,
+		name);
+	for (i = 0; i < FIELDS; i++)
+		fprintf(stderr, " %s", fields[i].name);
+	fputc('\n', stderr);
+	exit(1);
+}
+
+static void check_fields(json_t *fetch, const char *path)
+{
+	const char *name;
+	json_t *value;
+
+	json_object_foreach (fetch, name, value) {
+		json_type is = json_typeof(value);
+		json_type must = fields[find_field(name, path)].type;
+
+		if (must != (is == JSON_FALSE ? JSON_TRUE : is))
+			errx(1, "stale: %s: fetch: %s must be %s", path, name,
+			     types[must]);
+	}
+}
+
 static bool compile(regex_t *regex, json_t *fetch, const char *name,
 		    const char *path)
 {
@@ -21,30 +72,10 @@ static bool compile(regex_t *regex, json_t *fetch, const char *name,
 
 	if (!value)
 		return false;
-	if (!json_is_string(value) ||
-	    regcomp(regex, json_string_value(value), REG_EXTENDED | REG_NOSUB))
+	if (regcomp(regex, json_string_value(value), REG_EXTENDED | REG_NOSUB))
 		errx(1, "stale: %s: fetch: %s must be a regular expression",
 		     path, name);
 	return true;
-}
-
-/* No field is misspelt: a rule that is not applied would hide hazards. */
-static void check_names(json_t *fetch, const char *path)
-{
-	static const char known[] = " whole line barrier words broadcast unit "
-				    "only own_stores_seen breakpoint ram ";
-	const char *name;
-	char word[40];
-	json_t *value;
-
-	json_object_foreach (fetch, name, value) {
-		snprintf(word, sizeof(word), " %s ", name);
-		if (!strstr(known, word))
-			errx(1,
-			     "stale: %s: fetch: no field %s is known; "
-			     "accepted:%s",
-			     path, name, known);
-	}
 }
 
 void target_read(struct target *t, const char *path, const char *mode, bool big)
@@ -59,7 +90,7 @@ void target_read(struct target *t, const char *path, const char *mode, bool big)
 		errx(1, "stale: %s: %s", path,
 		     root ? "the field fetch is missing: an object" :
 			    error.text);
-	check_names(fetch, path);
+	check_fields(fetch, path);
 	for (enum sync s = SYNC_WHOLE; s <= SYNC_BARRIER; s++)
 		t->has[s] = compile(&t->regex[s], fetch, names[s], path);
 	if (!t->has[SYNC_WHOLE] && !t->has[SYNC_BARRIER])
