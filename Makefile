@@ -191,7 +191,7 @@ $(foreach folder,$(sort $(O) $(by_any_recorder) $(by_any_front_end)),\
 $(O)/nopl.ld: linker/nopl.ld.S arch/$(ARCH)/layout.h arch/$(ARCH)/port.mk
 	@mkdir -p $(@D)
 	$(Q)$(CC) -E -P -x c $(CFLAGS) -D__ASSEMBLER__ -D__LINKER__ \
-		-D'ARCH_DISCARD=$(ARCH_DISCARD)' $< -o $@
+		-D'ARCH_DISCARD=$(ARCH_DISCARD)' -D'ARCH_DATA=$(ARCH_DATA)' $< -o $@
 
 link = $(CC) $(CFLAGS) $(LDFLAGS) -T $(O)/nopl.ld $(OBJS) $(1) -lgcc -o $(2)
 

@@ -82,7 +82,7 @@ SECTIONS
 		REGISTRY(static_keys)
 		REGISTRY(events)
 		__global_pointer$ = . + 0x800;
-		*(.sdata .sdata.* .got .got.* .igot .igot.*)
+		*(.sdata .sdata.* .got .got.* .igot .igot.* ARCH_DATA)
 	} :data
 	. = ALIGN(4096);
 	.bss (NOLOAD) : AT(ADDR(.bss) - KERNEL_OFFSET) {
