@@ -26,7 +26,7 @@ class Guest(fdspawn):
         self.machine = qemu.Machine(arch)
         command = self.machine.command(
             smp=smp, append=append, for_input=True, **options)
-        self.witness = Witness(command)
+        self.witness = Witness(command, self.machine.info.get("ends"))
         self.qmp = self.witness.qmp
         self.process = self.witness.start(
             stdin=subprocess.PIPE, stdout=subprocess.PIPE,

@@ -20,6 +20,7 @@ TEXT, LIST, OBJECT, NUMBER = "a string", "a list", "an object", "a number"
 KEYS = {
     "packages": (OBJECT, True), "qemu": (TEXT, True), "qemu_big": (TEXT, False),
     "args": (LIST, True), "smp1_args": (LIST, False), "icount_args": (LIST, False),
+    "ends": (OBJECT, False),
     "lab_icount": (NUMBER, False), "cpu_start": (TEXT, False), "gdb": (LIST, False),
     "debugger": (OBJECT, True), "iso": (OBJECT, False), "test_packages": (OBJECT, False),
     "objdump": (LIST, True),

@@ -304,7 +304,7 @@ def boot(machine: Machine, command: list[str], timeout: float | None = None,
     tests = 'run="test' in " ".join(command)
     timeout = timeout or (1500 if tests else 120)
     where: list[str] = []
-    witness = bochs or Witness(command)
+    witness = bochs or Witness(command, machine.info.get("ends"))
     # Under -icount no key is asked for, and a pipe to type at makes two runs differ.
     keys = subprocess.PIPE if tests and not bochs and "-icount" not in command else \
         subprocess.DEVNULL

@@ -55,8 +55,11 @@ class Witness:
     """A monitor of one QEMU. It stands on two sockets that exist before QEMU does, with the
     first command in them, so that nothing is missed however soon QEMU ends."""
 
-    def __init__(self, command: list[str]):
+    def __init__(self, command: list[str], ends: dict[str, int] | None = None):
+        """ends: of a machine without a device that takes a status, the kernel's by QMP's reason
+        (arch/README.md)."""
         self.command = command
+        self.ends = ends or {}
         self.program = command[0].rpartition("/")[2]
         self.reason: str | None = None  # QMP's word, once QEMU has ended
         ours, self.theirs = socket.socketpair()
@@ -78,6 +81,9 @@ class Witness:
         takes it stops at an address that says it, and QEMU tells of such an end."""
         told = [x["data"].get("info", {}) for x in self.qmp.drain()
                 if x.get("event") == "GUEST_PANICKED"]
+        for event in self.qmp.said:
+            if event.get("event") == "SHUTDOWN" and event["data"]["reason"] in self.ends:
+                return self.ends[event["data"]["reason"]]
         stops = [x["psw-addr"] for x in told if x.get("reason") == "disabled-wait"]
         return kernel_status(stops[0] if stops else status)
 
