@@ -370,6 +370,7 @@ KTEST(options_stack, "options.func_stack_trace")
 static noinline notrace void call_victim_in_loop(unsigned int n)
 {
 	asm volatile("" : "+r"(n)); /* one loop, for any n */
+#pragma GCC unroll 1 /* of one call: GCC for POWER makes four */
 	while (n--)
 		victim_call(n);
 }
@@ -377,6 +378,7 @@ static noinline notrace void call_victim_in_loop(unsigned int n)
 static noinline notrace void call_others(unsigned int n)
 {
 	asm volatile("" : "+r"(n));
+#pragma GCC unroll 1
 	while (n--)
 		victim_other(n);
 }
