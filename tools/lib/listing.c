@@ -144,20 +144,49 @@ static bool classify(struct insn *in, const struct arch *arch)
 	return false;
 }
 
+/* The instructions that no list has: the first one, and the mnemonics of the others. */
+struct unknown {
+	struct insn first;
+	char others[400]; /* each behind a blank, once */
+};
+
 /* An instruction of a function must be one that the port's file lists: what it does
  * not know might go anywhere. */
-static void check_known(const struct image *im, const struct arch *arch,
-			const struct insn *in)
+static void note_unknown(const struct image *im, const struct insn *in,
+			 struct unknown *u)
 {
-	if (image_symbol_at(im, in->addr))
+	size_t n = strlen(u->others);
+	char name[64];
+	const char *at;
+
+	if (!image_symbol_at(im, in->addr))
+		return;
+	if (!u->first.mnemonic)
+		u->first = *in;
+	snprintf(name, sizeof(name), " %s", in->mnemonic);
+	at = strstr(u->others, name);
+	while (at && at[strlen(name)] != ' ' && at[strlen(name)])
+		at = strstr(at + 1, name);
+	if (!at && strcmp(in->mnemonic, u->first.mnemonic) &&
+	    n + strlen(name) < sizeof(u->others))
+		strcpy(u->others + n, name);
+}
+
+/* All at once: a port that is new has many of them. */
+static void check_known(const struct image *im, const struct arch *arch,
+			const struct unknown *u)
+{
+	const struct insn *in = &u->first;
+
+	if (in->mnemonic)
 		errx(1,
 		     "%#llx (%s): %s: code: no list has the instruction "
-		     "\"%s %s\"; it goes into one of: calls jumps branches "
+		     "\"%s %s\"%s%s; it goes into one of: calls jumps branches "
 		     "stops plain, and if it goes where a register says, with "
-		     "its "
-		     "operands into returns or plain",
+		     "its operands into returns or plain",
 		     (unsigned long long)in->addr, image_name(im, in->addr),
-		     arch->file, in->mnemonic, in->operands);
+		     arch->file, in->mnemonic, in->operands,
+		     u->others[0] ? ", nor:" : "", u->others);
 }
 
 /* Behind the prefixes that objdump writes before the instruction they modify. */
@@ -266,6 +295,7 @@ void image_read_insns(struct image *im, const struct arch *arch,
 		      const char *objdump)
 {
 	FILE *listing = open_listing(im, objdump);
+	struct unknown unknown = { 0 };
 	char *line = NULL;
 	struct insn in;
 	size_t size = 0;
@@ -275,11 +305,12 @@ void image_read_insns(struct image *im, const struct arch *arch,
 			continue;
 		in.flow = FLOW_STOP;
 		if (!classify(&in, arch))
-			check_known(im, arch, &in);
+			note_unknown(im, &in, &unknown);
 		im->insns = array_grow(im->insns, im->nr_insns,
 				       sizeof(im->insns[0]));
 		im->insns[im->nr_insns++] = in;
 	}
+	check_known(im, arch, &unknown);
 	qsort(im->insns, im->nr_insns, sizeof(im->insns[0]), compare_insns);
 	if (!im->nr_insns)
 		errx(1, "%s shows no instructions of %s", objdump, im->path);
