@@ -369,8 +369,9 @@ KTEST(options_stack, "options.func_stack_trace")
 /* Each from one place: a call that comes again has the same return address. */
 static noinline notrace void call_victim_in_loop(unsigned int n)
 {
-	asm volatile("" : "+r"(n)); /* one loop, for any n */
-#pragma GCC unroll 1 /* of one call: GCC for POWER makes four */
+	/* One loop, for any n, of one call: GCC for POWER makes four. */
+	asm volatile("" : "+r"(n));
+#pragma GCC unroll 1
 	while (n--)
 		victim_call(n);
 }
