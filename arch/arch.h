@@ -253,7 +253,8 @@ struct task *arch_switch(struct task *prev, struct task *next);
 /* ---- Traps ------------------------------------------------------------- */
 
 /* inline: the address of the instruction that was interrupted or has faulted, and
- * set it. */
+ * set it. The new one may be a function's first instruction: then set, too, the register in
+ * which a call through a pointer leaves that address, if the ABI has one. */
 static inline unsigned long arch_frame_pc(const struct trap_frame *f);
 static inline void arch_frame_set_pc(struct trap_frame *f, unsigned long pc);
 /*

@@ -3,6 +3,7 @@
 exit status is never a pass. Most cases are consoles made up here, and the last ones
 are machines that really end that way."""
 
+import json
 import os
 import re
 import signal
@@ -125,6 +126,21 @@ def test_no_status_of_qemus_own():
     """QEMU gives 0 and 1 by itself, and minus a signal's number."""
     assert [witness.kernel_status(status) for status in (33, 35, 253)] == [0, 1, 110]
     assert all(witness.kernel_status(status) is None for status in (*range(-64, 33), 34))
+
+
+@pytest.mark.parametrize("reason, status", [
+    ("guest-shutdown", 0), ("guest-panic", 1), ("host-signal", None), (None, None)])
+def test_status_by_reason(reason, status):
+    """A machine without a device that takes a status: the port says which of QMP's reasons is
+    which status, and no other end is one."""
+    told = {"event": "SHUTDOWN", "data": {"guest": True, "reason": reason}}
+    of_port = witness.Witness(["qemu"], {"guest-shutdown": 0, "guest-panic": 1})
+    of_none = witness.Witness(["qemu"])
+    for one in (of_port, of_none):
+        with one.theirs:
+            one.theirs.sendall(json.dumps(told if reason else {"return": {}}).encode() + b"\n")
+    assert of_port.kernel_status(0) == status
+    assert of_none.kernel_status(0) is None
 
 
 def test_killed_is_timeout():
