@@ -53,7 +53,7 @@ def test_nothing_fails(port, by, inputs, words):
 def test_a_mistake_is_found(mistake):
     """One that is planted in a copy of the tree: it is named, with the few inputs that show it."""
     by, *planted, said, shown = MISTAKES[mistake]
-    with Copy(ANY, f"fuzz/{ANY}").planted(*planted) as elf:
+    with Copy(ANY, f"fuzz/{mistake}").planted(*planted) as elf:
         done = fuzz("--arch", ANY, "--by", by, "--seed", "77", "--elf", str(elf))
     assert done.returncode == 1, done.stdout + done.stderr
     first, *rest = done.stdout.splitlines()

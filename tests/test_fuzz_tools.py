@@ -45,7 +45,7 @@ def test_nothing_fails(port):
 def test_a_mistake_is_found(mistake):
     """A bound is taken out in a copy of the tree: the first crash ends the run, and is named."""
     *planted, tool = MISTAKES[mistake]
-    copy = Copy(None, "fuzz-tools")
+    copy = Copy(None, f"fuzz-tools/{mistake}")
     with copy.planted(*planted):
         done = fuzz(tool, "--seconds", "600", "--seed", "1", tree=copy.path,
                     AFL_BENCH_UNTIL_CRASH="1")

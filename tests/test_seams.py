@@ -55,7 +55,7 @@ DEFECTS = {
 def test_a_defect_is_named(defect):
     """One that is planted in a copy of the tree."""
     *mistake, pair, moment, says = DEFECTS[defect]
-    with Copy(ANY, f"seams/{ANY}").planted(*mistake) as elf:
+    with Copy(ANY, f"seams/{defect}").planted(*mistake) as elf:
         status, said = seams(ANY, "--pair", pair, "--moment", moment, "--elf", str(elf))
     assert status == 1 and says in said, said
     assert f"tools/seams --arch {ANY} --pair " in said
