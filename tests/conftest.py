@@ -190,7 +190,8 @@ FIRST = ["test_bench", "test_unwind", "test_ftracetest"]
 
 @pytest.hookimpl(tryfirst=True)  # before xdist looks at groups
 def pytest_collection_modifyitems(config, items):
-    """Tests that use `alone` go to one worker, so that the others never wait for them."""
+    """The commit's tests. Those that use `alone` go to one worker, so that the others never wait
+    for them."""
     config.hook.pytest_deselected(items=[item for item in items if not in_commit(item)])
     items[:] = [item for item in items if in_commit(item)]
     items.sort(key=lambda item: FIRST.index(item.path.stem) if item.path.stem in FIRST

@@ -128,36 +128,25 @@ def set_symbol(data: bytearray, name: str, field: str) -> None:
     raise AssertionError(f"no symbol {name}")
 
 
-@pytest.mark.parametrize("tool", ["extract", "mksites", "patchpath"])
-def test_a_function_without_an_end(tool, tmp_path):
-    """A function whose size leads out of the text."""
+BEYOND = r"function schedule of \d+ bytes goes beyond _etext"
+OUTSIDE = "__start_patch_roots to __stop_patch_roots does not lie in the image"
+
+
+@pytest.mark.parametrize("tool, symbol, field, says", [
+    *((tool, "schedule", "size", BEYOND) for tool in ("extract", "mksites", "patchpath")),
+    *((tool, "__stop_patch_roots", "value", OUTSIDE) for tool in ("mksites", "patchpath"))])
+def test_a_symbol_that_leads_out(tool, symbol, field, says, tmp_path):
+    """A function, or a list of functions, that goes on behind the image."""
     image = built(ANY)
     make(f"build/host/{tool}")
     bad = tmp_path / "bad.elf"
     args, name = command(tool, ANY, bad, tmp_path)
     data = bytearray((image.path.parent / name).read_bytes())
-    set_symbol(data, "schedule", "size")
+    set_symbol(data, symbol, field)
     bad.write_bytes(data)
     done = subprocess.run([HOST / tool, *args], cwd=ROOT, text=True, capture_output=True)
     assert done.returncode == 1
-    assert re.fullmatch(rf"{tool}: {bad}: function schedule of \d+ bytes goes beyond _etext\n",
-                        done.stderr), done
-
-
-@pytest.mark.parametrize("tool", ["mksites", "patchpath"])
-def test_roots_without_an_end(tool, tmp_path):
-    """A list of functions that leads out of the image: no room is made for it first."""
-    image = built(ANY)
-    make(f"build/host/{tool}")
-    bad = tmp_path / "bad.elf"
-    args, name = command(tool, ANY, bad, tmp_path)
-    data = bytearray((image.path.parent / name).read_bytes())
-    set_symbol(data, "__stop_patch_roots", "value")
-    bad.write_bytes(data)
-    done = subprocess.run([HOST / tool, *args], cwd=ROOT, text=True, capture_output=True)
-    assert done.returncode == 1
-    assert re.fullmatch(rf"{tool}: {bad}: __start_patch_roots to __stop_patch_roots does not lie "
-                        "in the image\n", done.stderr), done
+    assert re.fullmatch(rf"{tool}: {bad}: {says}\n", done.stderr), done
 
 
 @pytest.mark.parametrize("symbol", ["__stop_events", "__start_patch_strategies"])

@@ -40,9 +40,10 @@ not ok 2 b.b
 
 
 def judged(text: str, status: int | None, qemu_status: int | None = 0,
-           expect: tuple = ()) -> tuple[Verdict, str]:
+           expect: tuple = (), type_key=None) -> tuple[Verdict, str]:
     """The verdict on a console and a status."""
     console = qemu.Console()
+    console.type_key = type_key
     for chunk in range(0, len(text), 7):  # whole lines must not matter
         console.feed(text[chunk:chunk + 7].replace("\n", "\r\n").encode())
     console.close()
@@ -75,18 +76,12 @@ ok 1 arch.console_irq_enable{}
 def test_a_key_that_nobody_hears():
     """A test that asks for a key may be skipped only if nobody typed one."""
     typed = []
-
-    def told(text: str, status: int, type_key=lambda: typed.append(1)):
-        console = qemu.Console()
-        console.type_key = type_key
-        console.feed(text.encode())
-        return qemu.judge(qemu.Boot(console, status, 0, 1.0))
-
     skipped = GOOD + KEY.format(" # SKIP no key has interrupted a CPU", 0, 1)
-    assert told(skipped, 0)[0] == Verdict.FAIL and typed == [1]
-    assert "arch.console_irq_enable: a key was typed" in told(skipped, 0)[1]
-    assert told(GOOD + KEY.format("", 1, 0), 0)[0] == Verdict.PASS
-    assert told(skipped, 0, type_key=None)[0] == Verdict.PASS
+    verdict, why = judged(skipped, 0, type_key=lambda: typed.append(1))
+    assert verdict == Verdict.FAIL and typed == [1]
+    assert "arch.console_irq_enable: a key was typed" in why
+    heard = GOOD + KEY.format("", 1, 0)
+    assert judged(heard, 0, type_key=lambda: 0)[0] == judged(skipped, 0)[0] == Verdict.PASS
 
 
 def test_failure_is_named():
@@ -131,14 +126,13 @@ def test_no_status_of_qemus_own():
 @pytest.mark.parametrize("reason, status", [
     ("guest-shutdown", 0), ("guest-panic", 1), ("host-signal", None), (None, None)])
 def test_status_by_reason(reason, status):
-    """A machine without a device that takes a status: the port says which of QMP's reasons is
-    which status, and no other end is one."""
+    """Where no device takes a status, the port says which of QMP's reasons is which status."""
     told = {"event": "SHUTDOWN", "data": {"guest": True, "reason": reason}}
     of_port = witness.Witness(["qemu"], {"guest-shutdown": 0, "guest-panic": 1})
     of_none = witness.Witness(["qemu"])
-    for one in (of_port, of_none):
-        with one.theirs:
-            one.theirs.sendall(json.dumps(told if reason else {"return": {}}).encode() + b"\n")
+    for theirs in (of_port.theirs, of_none.theirs):
+        theirs.sendall(json.dumps(told if reason else {"return": {}}).encode() + b"\n")
+        theirs.close()
     assert of_port.kernel_status(0) == status
     assert of_none.kernel_status(0) is None
 
