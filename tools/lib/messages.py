@@ -200,7 +200,6 @@ class Mailbox:
         if silent := [kind for kind in sent.values() if kind != READ]:
             raise Wrong(f"9P: no answer to messages of types {silent}")
         self.begin()
-        self.remove_instances()
         return answered - 3, refused
 
     def ask(self, kind: int, body: bytes) -> bytes:
@@ -212,6 +211,7 @@ class Mailbox:
 
     def remove_instances(self) -> None:
         """By their names as they are: no shell takes all of them."""
+        self.begin()
         self.ask(VERSION, number(65536, 4) + text("9P2000.L"))
         self.ask(ATTACH, bytes(16))
         path = [text(x) for x in ("sys", "kernel", "tracing", "instances")]

@@ -12,13 +12,13 @@ from lib.witness import Witness
 class Stopped:
     """It ends with the `with`. UsageError: it could not begin, in QEMU's own words."""
 
-    def __init__(self, command: list[str], log: str):
-        """log: the file for the console, which has no other reader."""
+    def __init__(self, command: list[str], log: str, ends: dict[str, int] | None = None):
+        """log: the file for the console, which has no other reader. ends: as Witness has it."""
         self.folder = tempfile.TemporaryDirectory()
         self.words = tempfile.TemporaryFile("w+")  # QEMU's own
         command = qemu.replace_option(command, "-chardev", "null,id=console,mux=on,logfile="
                                       + log.replace(",", ",,"))
-        self.witness = Witness([*command, "-S"])
+        self.witness = Witness([*command, "-S"], ends)
         # Its own session: Ctrl-C is for gdb.
         self.process = self.witness.start(stdin=subprocess.DEVNULL, stdout=self.words,
                                           stderr=subprocess.STDOUT, start_new_session=True)
