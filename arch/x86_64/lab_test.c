@@ -106,7 +106,7 @@ static u32 lose_counts(struct ktest_run *t, const char *name, unsigned int most)
 {
 	const struct lab_scheme *scheme = __start_lab_schemes;
 	static struct lab_scheme s;
-	static struct lab_case c;
+	static struct lab_run r;
 	cpumask_t before = current_task()->affinity;
 	u32 lost = 0;
 
@@ -115,13 +115,13 @@ static u32 lose_counts(struct ktest_run *t, const char *name, unsigned int most)
 		scheme++;
 	s = *scheme;
 	s.victim = &lab_adds;
-	lab_scheme_case(&c, &s);
-	c.begin(&c);
+	lab_scheme_case(&r.test, &s);
+	r.test.begin(&r);
 	task_set_affinity(current_task(), 1);
 	for (unsigned int i = 0; i < most && !lost && !t->failures; i++)
-		lost = add_round(t, &c);
+		lost = add_round(t, &r.test);
 	task_set_affinity(current_task(), before);
-	c.end(&c);
+	r.test.end(&r);
 	return lost;
 }
 

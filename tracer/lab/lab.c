@@ -71,11 +71,11 @@ static void run_case(struct lab_run *r)
 	if (c->incomplete)
 		return;
 	if (c->begin)
-		c->begin(c);
+		c->begin(r);
 	if (!c->wrong && !c->incomplete)
 		lab_enumerate(r);
 	if (c->end)
-		c->end(c);
+		c->end(r);
 }
 
 static void report_case(struct lab_run *r)

@@ -45,9 +45,6 @@
 #define DITHER 24      /* delays around the one that was right in the sweep */
 #define ROUNDS 48      /* and how often they are gone through */
 
-/* From the deadline's setting to the interrupt, arch_clock() ticks. */
-static u64 ahead;
-
 /* ---- in the victim's task ---- */
 
 /*
@@ -76,7 +73,7 @@ static unsigned long try_hold(struct lab_task *l, unsigned int delay)
 	do
 		now = arch_clock();
 	while (now == start);
-	arch_timer_set(now + ahead);
+	arch_timer_set(now + l->ahead);
 	arch_irq_restore(state);
 	l->damage = l->victim->run(twos, threes);
 	l->damage |= l->fault_damage;
@@ -104,8 +101,8 @@ static unsigned int find_first(struct lab_task *l)
 {
 	unsigned int lo = 2, hi = 128, mid;
 
-	while (comes_in_time(l, lo) && ahead < ~0ull / 4)
-		ahead *= 2;
+	while (comes_in_time(l, lo) && l->ahead < ~0ull / 4)
+		l->ahead *= 2;
 	while (!comes_in_time(l, hi) && hi < DELAY_MAX / 2)
 		hi *= 2;
 	while (lo + 1 < hi) {
@@ -232,13 +229,13 @@ static bool fix_fault(struct trap_frame *f)
 
 /* ---- in the lab's ---- */
 
-static void calibrate_hold(void)
+static u64 ticks_ahead(void)
 {
 	u64 start = arch_clock();
 
 	for (int i = 0; i < 10 * AHEAD_INSTRUCTIONS; i++)
 		asm volatile("");
-	ahead = (arch_clock() - start) / 20 + 2;
+	return (arch_clock() - start) / 20 + 2;
 }
 
 /* One that died is replaced by a new one. */
@@ -259,9 +256,7 @@ static int get_ready(struct lab_task *l)
 
 int lab_task_start(struct lab_task *l, unsigned int cpu)
 {
-	if (!ahead)
-		calibrate_hold();
-	*l = (struct lab_task){ .cpu = cpu };
+	*l = (struct lab_task){ .cpu = cpu, .ahead = ticks_ahead() };
 	return get_ready(l);
 }
 

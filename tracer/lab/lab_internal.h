@@ -9,6 +9,7 @@
 #include <tracer/lab/lab.h>
 
 struct lab_patcher;
+struct lab_run;
 
 /* ---- lab_hold.c: tasks that run victims, and the hold sweep ---- */
 
@@ -41,6 +42,7 @@ struct lab_task {
 	const struct lab_victim *victim;
 	const struct lab_scheme *scheme; /* whose fault() is asked, or NULL */
 	struct lab_map *map;
+	u64 ahead; /* from the deadline's setting to the interrupt, arch_clock() ticks */
 	unsigned int delay; /* where a sweep begins */
 	unsigned int span;  /* and how far it goes */
 	unsigned int first; /* the first delay of the latest sweep */
@@ -104,13 +106,13 @@ struct lab_case {
 	bool waits; /* a step that changes text may wait for the held task */
 	bool own;   /* its site must be in the site table */
 	/* Optional, around all that follows: make the steps' memory, undo that. */
-	void (*begin)(struct lab_case *c);
-	void (*end)(struct lab_case *c);
+	void (*begin)(struct lab_run *r);
+	void (*end)(struct lab_run *r);
 	/* Bring the text into a state, with no task inside. Make one step. */
 	int (*set)(struct lab_case *c, unsigned int state);
 	int (*step)(struct lab_case *c, unsigned int from);
 	/* Optional: a victim is held at pc. */
-	void (*held_at)(unsigned long pc);
+	void (*held_at)(struct lab_run *r, unsigned long pc);
 	const void *arg;
 	u8 move; /* patcher.c: which transition of arg's */
 	/* Of a site whose forms do not say it, and whose bytes come back behind the case. 0: the
@@ -149,6 +151,8 @@ struct lab_run {
 	struct lab_map map;    /* of its present state, as its boundaries */
 	unsigned int nr_boundaries;
 	unsigned long boundary[LAB_BOUNDARIES];
+	/* Boundaries of the trampolines that some case has held a victim at. */
+	bool reached[LAB_REGION];
 	unsigned int count[LAB_INCOMPLETE + 1], total;
 };
 

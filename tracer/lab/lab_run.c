@@ -278,7 +278,7 @@ static bool hold_one(struct lab_run *r, unsigned int s, unsigned int e,
 	if (c->set(c, s) || wrong || !lab_hold(&r->held, pc))
 		return false;
 	if (c->held_at)
-		c->held_at(pc);
+		c->held_at(r, pc);
 	for (unsigned int k = s; k < e; k++) {
 		int err = c->step(c, k);
 

@@ -248,17 +248,19 @@ static const char *what_is_wrong(const struct lab_scheme *s)
 	return NULL;
 }
 
-static void begin_scheme(struct lab_case *c)
+static void begin_scheme(struct lab_run *r)
 {
+	struct lab_case *c = &r->test;
+
 	make_steps(c->scheme);
 	BUG_ON(under_way.count != c->last);
 	c->wrong = what_is_wrong(c->scheme);
 	PATCH_HOOK_SET(patch_trap_hook, patch_trap, lab_trap);
 }
 
-static void end_scheme(struct lab_case *c)
+static void end_scheme(struct lab_run *r)
 {
-	(void)c;
+	(void)r;
 	PATCH_HOOK_SET(patch_trap_hook, patch_trap, NULL);
 }
 

@@ -62,9 +62,6 @@ static const struct change {
 	{ &lab_victim_return, &back, &ring },
 };
 
-/* Boundaries of the trampolines that some case has held a victim at. */
-static bool reached[LAB_REGION];
-
 static void record_all(const struct trampoline *t)
 {
 	cpumask_t online = READ_ONCE(cpus_online);
@@ -109,22 +106,26 @@ static bool boundary_is_masked(unsigned long pc)
 	return false;
 }
 
-static void note_reached(unsigned long pc)
+static void note_reached(struct lab_run *r, unsigned long pc)
 {
 	unsigned long at = pc - (unsigned long)trace_entry;
 
 	if (at < LAB_REGION)
-		reached[at] = true;
+		r->reached[at] = true;
 }
 
 /* After all cases: count the instructions of the disassembly that no case has reached. */
-static void check_reached(struct lab_case *c)
+static void check_reached(struct lab_run *r)
 {
+	struct lab_case *c = &r->test;
+
 	for (const u16 *i = trampoline_insns; *i != 0xffff; i++) {
 		unsigned long pc = (unsigned long)trace_entry + *i;
 
-		c->boundaries += !boundary_is_masked(pc) && !reached[*i];
-		if (!boundary_is_masked(pc) && !reached[*i] && !c->incomplete) {
+		if (boundary_is_masked(pc) || r->reached[*i])
+			continue;
+		c->boundaries++;
+		if (!c->incomplete) {
 			c->incomplete = "never interrupted at";
 			c->incomplete_at = pc;
 		}
@@ -132,17 +133,17 @@ static void check_reached(struct lab_case *c)
 }
 
 /* Together the cases reach every instruction: the first begins, the last looks. */
-static void begin_change(struct lab_case *c)
+static void begin_change(struct lab_run *r)
 {
 	lab_own_graph();
-	if (c->arg == &changes[0])
-		memset(reached, 0, sizeof(reached));
+	if (r->test.arg == &changes[0])
+		memset(r->reached, 0, sizeof(r->reached));
 }
 
-static void end_change(struct lab_case *c)
+static void end_change(struct lab_run *r)
 {
-	if (c->arg == &changes[ARRAY_SIZE(changes) - 1])
-		check_reached(c);
+	if (r->test.arg == &changes[ARRAY_SIZE(changes) - 1])
+		check_reached(r);
 }
 
 bool lab_case_trampoline(struct lab_case *c, unsigned int *i)

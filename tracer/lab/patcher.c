@@ -334,8 +334,9 @@ static const char *what_is_missing(const struct lab_patcher *p)
 			 NULL;
 }
 
-static void begin_patcher(struct lab_case *c)
+static void begin_patcher(struct lab_run *r)
 {
+	struct lab_case *c = &r->test;
 	const struct lab_patcher *p = c->arg;
 
 	c->lo = c->victim->boundary[0];
@@ -365,8 +366,9 @@ static void begin_patcher(struct lab_case *c)
 		c->incomplete = under.wrong;
 }
 
-static void end_patcher(struct lab_case *c)
+static void end_patcher(struct lab_run *r)
 {
+	struct lab_case *c = &r->test;
 	if (under.wrong[0])
 		c->incomplete = under.wrong;
 	if (under.task) {
