@@ -114,9 +114,7 @@ static int allow_tracer(struct ctl_handle *h, const struct tracer *tracer)
 
 static u32 profile_want(unsigned int w)
 {
-	if (!profile_is_on())
-		return 0;
-	return instance_takes_word(&trace_top, w);
+	return on ? instance_takes_word(&trace_top, w) : 0;
 }
 
 static bool function_profiled(struct task_return *r, unsigned int depth)

@@ -100,7 +100,7 @@ static bool stack_is_traced(void)
 
 static u32 stack_want(unsigned int w)
 {
-	if (!stack_is_traced())
+	if (!enabled)
 		return 0;
 	return filter_stack.count ? site_bits.stack[w] : ~0u;
 }

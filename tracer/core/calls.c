@@ -155,14 +155,12 @@ static void set_in_c(bool exact)
 
 void calls_before_update(void)
 {
-	mutex_assert_held(&trace_mutex);
 	if (trace_ops == &choose_ops)
 		set_in_c(false);
 }
 
 void calls_after_update(void)
 {
-	mutex_assert_held(&trace_mutex);
 	if (trace_ops == &choose_ops)
 		set_in_c(true);
 }

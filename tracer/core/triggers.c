@@ -106,7 +106,6 @@ bool triggers_any(void)
 
 static u32 triggers_want(unsigned int w)
 {
-	mutex_assert_held(&trace_mutex);
 	return triggers ? triggers->sites[w] : 0;
 }
 
