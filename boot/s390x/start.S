@@ -14,14 +14,14 @@
 _start:
 	larl	%r7, boot_data
 	lghi	%r0, 2			/* three words */
-	stfle	facilities - boot_data(%r7)
-	lg	%r3, facilities - boot_data(%r7)
-	ng	%r3, wanted - boot_data(%r7)
-	clg	%r3, wanted - boot_data(%r7)
+	stfle	boot_facilities - boot_data(%r7)
+	lg	%r3, boot_facilities - boot_data(%r7)
+	ng	%r3, boot_wanted - boot_data(%r7)
+	clg	%r3, boot_wanted - boot_data(%r7)
 	jne	wrong_cpu
-	lg	%r3, facilities + 16 - boot_data(%r7)
-	ng	%r3, wanted + 8 - boot_data(%r7)
-	clg	%r3, wanted + 8 - boot_data(%r7)
+	lg	%r3, boot_facilities + 16 - boot_data(%r7)
+	ng	%r3, boot_wanted + 8 - boot_data(%r7)
+	clg	%r3, boot_wanted + 8 - boot_data(%r7)
 	jne	wrong_cpu
 
 	/* The CPU's own storage is that of CPU 0, and nothing is in it yet. */
@@ -30,7 +30,7 @@ _start:
 	mvc	LOW_EXTERNAL_NEW(16), boot_trap_psw - boot_data(%r7)
 	lg	%r1, boot_cpu - boot_data(%r7)
 	stg	%r1, LC_CPU
-	sck	zero - boot_data(%r7)	/* the clock counts from here, if it may be set */
+	sck	boot_zero - boot_data(%r7)	/* the clock counts from here, if it may be set */
 
 	/*
 	 * Page tables: the image's memory at KERNEL_OFFSET, until firmware.c has mapped all
@@ -102,12 +102,14 @@ wrong_cpu:
 	.space	COMMAND_LINE_SIZE
 
 boot_data:
-zero:	.quad	0
-facilities:
+boot_zero:
+	.quad	0
+boot_facilities:
 	.quad	0, 0, 0
 /* Of bits 0 to 63: long displacement, the fast clock, and 45, z196. Of 128 to 191:
  * instruction-execution protection. */
-wanted:	.quad	1 << (63 - 18) | 1 << (63 - 25) | 1 << (63 - 45)
+boot_wanted:
+	.quad	1 << (63 - 18) | 1 << (63 - 25) | 1 << (63 - 45)
 	.quad	1 << (63 - 2)
 boot_prefix:
 	.quad	lowcores - KERNEL_OFFSET
