@@ -132,6 +132,7 @@ KTEST(arch_guard_page, "arch.guard_page")
 	int err;
 
 	page[0] = above[0] = 77;
+	memcpy(page + 16, (const void *)only_return, 64);
 	err = arch_guard_page(page, true);
 	if (!arch_protects_text) {
 		KEXPECT_EQ(t, err, -ENOSYS);
@@ -147,8 +148,12 @@ KTEST(arch_guard_page, "arch.guard_page")
 	}
 	KEXPECT_EQ(t, arch_guard_page(page, false), 0);
 	KEXPECT_EQ(t, page[0], 77);
-	for_each_online_cpu (c)
+	/* It is as before: data, which is read and written and does not run. */
+	for_each_online_cpu (c) {
 		KEXPECT_EQ(t, conform_victim(mm_load_from, page, c), 0);
+		KEXPECT_EQ(t, conform_victim(mm_store_to, page + 1, c), 0);
+		KEXPECT_EQ(t, conform_victim(mm_run_at, page + 16, c), -EFAULT);
+	}
 	/*
 	 * A CPU that has just used the page has to forget it. This task stays on other CPUs,
 	 * because a new task's guard page may have its CPU forget all pages.
