@@ -12,6 +12,7 @@
 #include <kernel/test/ktest.h>
 #include <kernel/sched/hold.h>
 #include <kernel/sched/sched_internal.h>
+#include <kernel/sched/balance.h>
 #include <kernel/sched/task.h>
 #include <kernel/time.h>
 #include <kernel/lock/wait.h>
@@ -373,4 +374,28 @@ KTEST(lock_wake_one, "lock.wake_one")
 	for (int i = 0; i < 3; i++)
 		task_join(task[i]);
 	KEXPECT_EQ(t, woken, 3);
+}
+
+/* The first waiter has been woken for another reason and has not looked yet. It may give up, so the
+ * next one must be woken, too. */
+KTEST(lock_wake_awake, "lock.wake_one.awake")
+{
+	struct task *task[2];
+
+	woken = 0;
+	task_set_affinity(current_task(), 1);
+	for (int i = 0; i < 2; i++) {
+		task[i] =
+			task_create("waiter", PRIO_HIGH, 1, wait_for_one, NULL);
+		KEXPECT(t, KWAIT(READ_ONCE(task[i]->state) == TASK_BLOCKED));
+	}
+	preempt_disable();
+	KEXPECT(t, task_wake(task[0]));
+	wake_one(&baton_wait);
+	preempt_enable();
+	KEXPECT(t, KWAIT(READ_ONCE(woken) == 2));
+	wake_all(&baton_wait);
+	for (int i = 0; i < 2; i++)
+		task_join(task[i]);
+	task_set_affinity(current_task(), ~0u);
 }
