@@ -179,6 +179,41 @@ KTEST(time_cancel, "time.cancel_from_elsewhere")
 	task_set_affinity(current_task(), ~0u);
 }
 
+static struct {
+	struct timer timer;
+	bool runs, may_end, ended;
+} slow;
+
+static void end_slowly(struct timer *timer)
+{
+	struct spin_limit limit = spin_limit_begin(KWAIT_NS);
+
+	(void)timer;
+	WRITE_ONCE(slow.runs, true);
+	while (!READ_ONCE(slow.may_end) && !spin_limit_over(&limit))
+		arch_cpu_relax();
+	for (int i = 0; i < 2000; i++)
+		arch_cpu_relax();
+	WRITE_ONCE(slow.ended, true);
+}
+
+/* Whoever cancels a timer whose function runs on another CPU may free it afterwards. */
+KTEST(time_cancel_runs, "time.timer_cancel.while_it_runs")
+{
+	KNEED_TWO(t);
+	slow.runs = slow.may_end = slow.ended = false;
+	timer_setup(&slow.timer, end_slowly);
+	task_set_affinity(current_task(), 2);
+	timer_start(&slow.timer, NSEC_PER_MSEC);
+	task_set_affinity(current_task(), 1);
+	KEXPECT(t, KWAIT(READ_ONCE(slow.runs)));
+	WRITE_ONCE(slow.may_end, true);
+	timer_cancel(&slow.timer);
+	KEXPECT(t, READ_ONCE(slow.ended));
+	KEXPECT(t, KWAIT(READ_ONCE(slow.ended)));
+	task_set_affinity(current_task(), ~0u);
+}
+
 /* The host's pause between two looks is no time that a CPU has spun. */
 KTEST(time_spin_limit, "time.spin_limit")
 {
