@@ -110,21 +110,13 @@ static void ipi_handle(bool wanted, void (*handle)(void), const char *reason)
 	trace_ipi_exit(reason);
 }
 
-static void ipi_dawdle(void)
-{
-	u64 begin = time_ns();
-
-	while (time_ns() - begin < NSEC_PER_MSEC)
-		arch_cpu_relax();
-}
-
 void ipi_interrupt(void)
 {
 	struct cpu *cpu = arch_this_cpu();
 	u32 why;
 
 	if (fault_happens(&fault_ipi_late))
-		ipi_dawdle();
+		fault_dawdle();
 	why = __atomic_exchange_n(&cpu->ipi_pending, 0, __ATOMIC_ACQ_REL);
 
 	if (why & IPI_PANIC)

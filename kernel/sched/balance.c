@@ -14,6 +14,7 @@
 #include <kernel/printk.h>
 #include <kernel/sched/sched_internal.h>
 #include <kernel/sched/balance.h>
+#include <kernel/test/fault.h>
 
 #define BALANCE_TICKS 4
 
@@ -124,14 +125,20 @@ static void put_on(unsigned int c, struct task *t)
 		cpu_kick(c);
 }
 
+FAULT(place_late, "a task's CPU is chosen 1 ms before the task is put there");
+
 /* Where it may run can change until both locks are held: then choose again. */
 void sched_place(struct task *t)
 {
 	for (;;) {
 		unsigned int from = t->cpu, to = select_cpu(t);
-		irq_state_t state = lock_two(from, to);
-		bool fits = sched_may_run(t, to);
+		irq_state_t state;
+		bool fits;
 
+		if (fault_happens(&fault_place_late))
+			fault_dawdle();
+		state = lock_two(from, to);
+		fits = sched_may_run(t, to);
 		if (fits)
 			put_on(to, t);
 		unlock_two(from, to, state);

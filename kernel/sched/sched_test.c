@@ -7,7 +7,10 @@
 #include <boot/boot_info.h>
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
+#include <kernel/test/fault.h>
 #include <kernel/test/ktest.h>
+#include <kernel/sched/balance.h>
+#include <kernel/sched/sched_internal.h>
 #include <kernel/sched/task.h>
 #include <kernel/time.h>
 #include <kernel/lib/string.h>
@@ -305,6 +308,55 @@ KTEST(sched_move, "sched.affinity_moves")
 	unpin_task();
 	task_stop(m);
 	task_join(m);
+}
+
+FAULT_DECLARE(place_late);
+
+static cpumask_t place_to;
+
+static void move_when_late(void *arg)
+{
+	struct task *m = arg;
+
+	while (!READ_ONCE(fault_place_late.times) && !task_should_stop())
+		arch_cpu_relax();
+	task_set_affinity(m, place_to);
+}
+
+static void sleep_and_tell(void *arg)
+{
+	sched_set_state(current_task(), TASK_BLOCKED);
+	task_block();
+	tell_cpu(arg);
+}
+
+/* Its CPU was chosen, and it may not run there any more when it is put there. */
+KTEST(sched_place_again, "sched.place_again")
+{
+	struct task *m, *other;
+
+	KNEED_TWO(t);
+	place_to = cpus_online & 4 ? 4 : 1;
+	task_set_affinity(current_task(), 1);
+	for (int i = 0; i < 10 && !t->failures; i++) {
+		m = task_create("mover", PRIO_LOW, 2, sleep_and_tell, NULL);
+		KEXPECT(t, KWAIT(READ_ONCE(m->state) == TASK_BLOCKED &&
+				 !READ_ONCE(m->on_cpu)));
+		WRITE_ONCE(seen_cpu, 31);
+		fault_plant(&fault_place_late, 0);
+		other = task_create("other", PRIO_LOW, cpus_online & 4 ? 4 : 2,
+				    move_when_late, m);
+		task_sleep(2 * NSEC_PER_MSEC);
+		fault_plant_once(&fault_place_late, 1);
+		task_wake(m);
+		KEXPECT(t, KWAIT(1u << READ_ONCE(seen_cpu) == place_to));
+		task_stop(other);
+		task_join(other);
+		task_stop(m);
+		task_join(m);
+	}
+	fault_plant(&fault_place_late, 0);
+	unpin_task();
 }
 
 /* ---- balancing ---- */

@@ -2,11 +2,13 @@
 /* Mistakes on purpose: fault.h. */
 #include <kernel/test/fault.h>
 
+#include <arch/arch.h>
 #include <kernel/ctl/ctl.h>
 #include <kernel/errno.h>
 #include <kernel/lib/format.h>
 #include <kernel/lib/string.h>
 #include <kernel/param.h>
+#include <kernel/time.h>
 
 typedef struct fault *fault_ptr;
 REGISTRY(fault_ptr, faults);
@@ -32,6 +34,14 @@ static void plant_fault(struct fault *f, u32 from, bool once)
 	WRITE_ONCE(f->times, 0);
 	WRITE_ONCE(f->once, once);
 	WRITE_ONCE(f->from, from);
+}
+
+void fault_dawdle(void)
+{
+	u64 begin = time_ns();
+
+	while (time_ns() - begin < NSEC_PER_MSEC)
+		arch_cpu_relax();
 }
 
 void fault_plant(struct fault *f, u32 from)

@@ -31,6 +31,9 @@ struct fault {
 /* Does the fault happen here, now? Any context. No site. */
 bool fault_happens(struct fault *f);
 
+/* Be 1 ms late. Any context. */
+void fault_dawdle(void);
+
 /* Let it happen from the from-th time on, 1 being the next. 0: never again. */
 void fault_plant(struct fault *f, u32 from);
 /* Let it happen the nth time alone, 1 being the next. */
