@@ -31,6 +31,13 @@ def test_kernel_tests_of_many_cpus(arch, smp, run_tool, alone):
     assert done.returncode == 0, done.stdout
 
 
+def test_three_cpus(arch, run_tool):
+    """Tests that need as many, and interrupts at any instruction."""
+    done = run_tool("--arch", arch, "--smp", "3", "--icount", "--append",
+                    'run="test arch.ipi*; test sched.place*; poweroff"')
+    assert done.returncode == 0 and "0 skipped" in done.stdout, done.stdout
+
+
 def test_cpus_that_never_arrive(arch, run_tool):
     """Started at boot, and away for ever: waits for all tasks pass their idle tasks over.
     The boot waits for the CPU, which would be a hang if the tests came first."""

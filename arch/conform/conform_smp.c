@@ -45,6 +45,56 @@ KTEST(arch_ipi_send, "arch.ipi_send")
 	conform_on_each_cpu(ipi_others, t);
 }
 
+#define SENDS 2000
+#define SEND_NS (10 * NSEC_PER_USEC)
+
+static struct {
+	struct timer timer;
+	bool fired;
+} to_third;
+
+static void send_to_third(struct timer *timer)
+{
+	(void)timer;
+	arch_ipi_send(2);
+	WRITE_ONCE(to_third.fired, true);
+}
+
+/* An interrupt at any instruction sends one to another CPU: none goes where it should not. */
+KTEST(arch_ipi_interrupted, "arch.ipi_send.interrupted")
+{
+	u32 seed = 1;
+
+	if (!boot_info.icount || (cpus_online & 7) != 7)
+		KSKIP(t, "three CPUs, and interrupts at any instruction, so "
+			 "icount, are needed");
+	task_set_affinity(current_task(), 1);
+	timer_setup(&to_third.timer, send_to_third);
+	for (unsigned int i = 0; i < SENDS && !t->failures; i++) {
+		u32 second, third;
+		u64 start;
+
+		preempt_disable();
+		second = conform_irq_count(1, IRQ_IPI);
+		third = conform_irq_count(2, IRQ_IPI);
+		to_third.fired = false;
+		start = time_ns();
+		timer_start(&to_third.timer, SEND_NS);
+		/* It comes about then, a nanosecond an instruction. A look takes some, so
+		 * the short loop lets each of them be met. */
+		while (time_ns() - start < SEND_NS - SENDS / 8 + i / 4)
+			;
+		for (unsigned int n = ktest_random(&seed) % 16; n; n--)
+			asm volatile("");
+		arch_ipi_send(1);
+		preempt_enable();
+		KEXPECT(t, KWAIT(READ_ONCE(to_third.fired)));
+		KEXPECT(t, KWAIT(conform_irq_count(1, IRQ_IPI) != second));
+		KEXPECT(t, KWAIT(conform_irq_count(2, IRQ_IPI) != third));
+	}
+	task_set_affinity(current_task(), ~0u);
+}
+
 int conform_nmi(void)
 {
 	irq_state_t state = arch_irq_save();
