@@ -41,9 +41,11 @@ static void gic_route(u32 source, u32 pin, u32 vp, bool edge)
 }
 
 /*
- * The i8259s, 82371AB manual: edge triggered, vectors unused since pending
- * interrupts are read by poll commands, all lines masked but the UART's. Done
- * before IP2 is unmasked: from reset on the timer's line is open.
+ * The i8259s, 82371AB manual: vectors unused since pending interrupts are read by poll
+ * commands, all lines masked but the UART's. That line triggers by its level: if an
+ * interrupt were lost, there would be no further edge, because the UART holds its line
+ * until all bytes are taken. Done before IP2 is unmasked: from reset on the timer's line
+ * is open.
  */
 static void i8259_init(void)
 {
@@ -57,6 +59,7 @@ static void i8259_init(void)
 	isa_out(PIC2 + 1, 0x08);
 	isa_out(PIC2 + 1, CASCADE_IRQ);
 	isa_out(PIC2 + 1, 0x01);
+	isa_out(PIC1_LEVEL, 1 << UART_IRQ);
 	isa_out(PIC1 + 1, PIC1_MASK);
 }
 
