@@ -8,6 +8,7 @@
 #include <kernel/sched/sched_internal.h>
 #include <kernel/test/ktest.h>
 #include <kernel/lock/mutex.h>
+#include <kernel/test/again.h>
 
 static struct spinlock spin = SPINLOCK_INIT("assert");
 static struct mutex mutex = MUTEX_INIT(mutex);

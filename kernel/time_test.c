@@ -8,6 +8,7 @@
 #include <kernel/test/ktest.h>
 #include <kernel/sched/task.h>
 #include <kernel/time.h>
+#include <kernel/test/again.h>
 
 /* ---- time ---- */
 

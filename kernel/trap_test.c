@@ -14,6 +14,7 @@
 #include <kernel/sched/task.h>
 #include <kernel/lock/wait.h>
 #include <kernel/sched/balance.h>
+#include <kernel/test/again.h>
 
 static unsigned int survived;
 

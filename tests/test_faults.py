@@ -1,8 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""Faults of the kernel's list (`cat /proc/faults`) in a running guest: each is survived."""
+"""Faults of the kernel's list (`cat /proc/faults`) in a running guest: each is survived, or ends in
+one clear line."""
+
+import os
+import random
+import re
 
 import pexpect
 import pytest
+from conftest import COMMIT, ROOT
 
 LINES = 8
 
@@ -24,3 +30,38 @@ def test_console_lost(arch, nth, guest):
     counts = [x for x in g.lines("cat /proc/interrupts") if x.endswith("console")]
     assert sum(map(int, counts[0].split()[1:-1])) >= nth, counts
     assert g.poweroff() == 0
+
+
+# The kernel's own tests, but those that PATCH_TEST() makes.
+TESTS = sorted({name for glob in ("kernel/**/*_test.c", "tracer/**/*_test.c", "arch/conform/*.c")
+                for path in ROOT.glob(glob) for name in re.findall(
+                    r'^KTEST\(\w+,\s*"([^"]+)"\)', path.read_text(), re.M)})
+# Of these, each commit has so many, each with another of its allocations failing: every n of each
+# would take a day a port.
+SAMPLE = 100
+
+
+def run_test(guest, test: str, fault: str) -> tuple[int, list[str]]:
+    """How often the fault could happen in the test, and what was lost with it. The test may fail:
+    it may lack memory."""
+    text = guest.run(f"test {test} {fault}", timeout=120)
+    times = re.findall(r"^# \w+ could happen (\d+) times$", text, re.M)
+    assert re.match(r"up \d", guest.run("uptime", check=True))
+    return int(times[0]) if times else 0, re.findall(r"^# .*: \d+ before, \d+ after$", text, re.M)
+
+
+@pytest.mark.parametrize("seed", range(COMMIT % 10000, COMMIT % 10000 +
+                                       (20 if os.environ.get("EVERYTHING") == "1" else 1)))
+def test_memory_fails_in_tests(arch, seed, guest):
+    """One allocation fails in a test of the kernel. What lacks it is refused and changes nothing,
+    so most tests pass when they have asked again. None loses memory, tasks or sites."""
+    dice = random.Random(f"{arch} {seed}")
+    g = guest(arch, smp=2, append="panic=exit")
+    lost = {}
+    for test in dice.sample(TESTS, SAMPLE):
+        if times := run_test(g, test, "memory_fails@4000000000")[0]:
+            fault = f"memory_fails@{max(1, round(times**dice.random()))}"
+            lost[test, fault] = run_test(g, test, fault)[1]
+    assert len(lost) > SAMPLE // 3, lost
+    assert not any(lost.values()), {run: what for run, what in lost.items() if what}
+    assert g.poweroff() in (0, 1)

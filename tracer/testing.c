@@ -12,6 +12,7 @@
 #include <kernel/sched/hold.h>
 #include <kernel/time.h>
 #include <tracer/show/snapshot.h>
+#include <kernel/test/again.h>
 
 char trace_test_error[160];
 
@@ -84,7 +85,8 @@ void trace_test_reset(void)
 	/* Else C code would write all returns of the test's task from then on. */
 	current_task()->returns_missed = 0;
 	meet_victims();
-	cmd_reset();
+	if (cmd_reset() && ktest_with_fault)
+		cmd_reset();
 }
 
 ssize_t trace_test_read_path(const char *path, char *text, size_t size,

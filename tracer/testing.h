@@ -13,6 +13,12 @@
 #include <tracer/patch/patch.h>
 #include <tracer/ops/ops.h>
 #include <tracer/core/tracer.h>
+#include <kernel/test/again.h>
+
+AGAIN(struct trace_iter *, trace_iter_open, NULL,
+      (const struct ring *set, cpumask_t mask, bool bounded),
+      (set, mask, bounded))
+#define trace_iter_open trace_iter_open_again
 
 /* Bring the tracer into the state after boot: tracer nop, no filters, recording on all
  * CPUs, the buffer empty. */

@@ -10,6 +10,7 @@
 #include <kernel/errno.h>
 #include <kernel/sched/task.h>
 #include <kernel/test/victim.h>
+#include <kernel/test/again.h>
 
 /* Without IPIs no task has a guarded stack, or begins on another CPU. Where none comes, the test
  * hangs here, and a hang is reported with this function's name. */

@@ -10,6 +10,7 @@
 #include <kernel/lock/mutex.h>
 #include <kernel/sched/balance.h>
 #include <kernel/sched/hold.h>
+#include <kernel/test/again.h>
 
 #define ROUNDS 40
 #define EVERY_NS (20 * NSEC_PER_USEC)

@@ -10,6 +10,7 @@
 #include <kernel/mm/page.h>
 #include <kernel/sched/task.h>
 #include <kernel/test/ktest.h>
+#include <kernel/test/again.h>
 
 static void mm_store_to(void *arg)
 {

@@ -14,6 +14,7 @@
 #include <kernel/sched/task.h>
 #include <kernel/time.h>
 #include <kernel/mm/page.h>
+#include <kernel/test/again.h>
 
 KTEST(arch_cpu_start, "arch.cpu_start")
 {

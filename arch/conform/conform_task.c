@@ -15,6 +15,7 @@
 #include <kernel/sched/task.h>
 #include <kernel/test/ktest.h>
 #include <kernel/time.h>
+#include <kernel/test/again.h>
 
 static void conform_store_to_null(void *arg)
 {

@@ -9,6 +9,7 @@
 #include <kernel/test/ktest.h>
 #include <kernel/sched/task.h>
 #include <kernel/time.h>
+#include <kernel/test/again.h>
 
 static u64 last_clock;
 

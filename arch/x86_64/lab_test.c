@@ -11,6 +11,7 @@
 #include <kernel/test/ktest.h>
 #include <kernel/time.h>
 #include <tracer/lab/lab_internal.h>
+#include <kernel/test/again.h>
 
 /* ---- counts that are lost ---- */
 

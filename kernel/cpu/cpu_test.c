@@ -6,6 +6,7 @@
 #include <kernel/test/ktest.h>
 #include <kernel/sched/task.h>
 #include <kernel/time.h>
+#include <kernel/test/again.h>
 
 KTEST(cpu_all_online, "cpu.all_online")
 {

@@ -12,6 +12,7 @@
 #include <kernel/sched/task.h>
 #include <kernel/test/ktest.h>
 #include <kernel/time.h>
+#include <kernel/test/again.h>
 
 struct meeting {
 	u32 members; /* in cpus_online, told by change() or by the first call */

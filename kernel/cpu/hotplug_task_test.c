@@ -9,6 +9,7 @@
 #include <kernel/sched/task.h>
 #include <kernel/test/ktest.h>
 #include <kernel/time.h>
+#include <kernel/test/again.h>
 
 struct runner {
 	struct task *task;

@@ -17,6 +17,7 @@
 #include <kernel/image/symbols.h>
 #include <kernel/test/ktest.h>
 #include <kernel/time.h>
+#include <kernel/test/again.h>
 
 KTEST(hotplug_each, "hotplug.down_up")
 {

@@ -14,6 +14,7 @@
 #include <kernel/patch_path.h>
 #include <kernel/sched/task.h>
 #include <kernel/time.h>
+#include <kernel/test/again.h>
 
 /* Long enough for other CPUs to be seen moving, if they were not held. */
 #define HOLD_NS (10 * NSEC_PER_USEC)

@@ -12,6 +12,7 @@
 #include <kernel/test/ktest.h>
 #include <kernel/lib/string.h>
 #include <kernel/mm/kmalloc.h>
+#include <kernel/test/again.h>
 
 #define DIR "/sys/kernel/selftest"
 #define NR_LINES 60

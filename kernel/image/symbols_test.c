@@ -10,6 +10,7 @@
 #include <kernel/sched/task.h>
 #include <kernel/time.h>
 #include <kernel/image/unwind.h>
+#include <kernel/test/again.h>
 
 /* Its entry in the table, not a pointer to it: nothing is inlined into these. */
 static noinline unsigned int innermost_function(unsigned long *pcs,

@@ -18,6 +18,7 @@
 #include <kernel/lock/wait.h>
 #include <kernel/lock/mutex.h>
 #include <kernel/sched/sched.h>
+#include <kernel/test/again.h>
 
 #define TASKS 6
 #define ROUNDS 40

@@ -10,6 +10,7 @@
 #include <kernel/time.h>
 #include <kernel/mm/page.h>
 #include <kernel/mm/kmalloc.h>
+#include <kernel/test/again.h>
 
 static struct mm_stats stats_now(void)
 {

@@ -12,6 +12,7 @@
 #include <kernel/sched/task.h>
 #include <kernel/test/ktest.h>
 #include <kernel/time.h>
+#include <kernel/test/again.h>
 
 /* The test itself stays on this CPU, which the other task leaves. */
 #define HERE 1u

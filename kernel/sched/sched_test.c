@@ -15,6 +15,7 @@
 #include <kernel/time.h>
 #include <kernel/lib/string.h>
 #include <kernel/lock/wait.h>
+#include <kernel/test/again.h>
 
 /* The test itself stays on this CPU, so that it competes with its tasks. */
 #define HERE 1u

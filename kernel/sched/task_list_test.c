@@ -10,6 +10,7 @@
 #include <kernel/sched/task.h>
 #include <kernel/test/ktest.h>
 #include <kernel/time.h>
+#include <kernel/test/again.h>
 
 #define TASKS 60u
 #define LOOK_NS (100 * NSEC_PER_USEC)

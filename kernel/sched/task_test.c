@@ -14,6 +14,7 @@
 #include <kernel/sched/task_list.h>
 #include <kernel/time.h>
 #include <kernel/sched/balance.h>
+#include <kernel/test/again.h>
 
 FAULT_DECLARE(task_bury_late);
 

@@ -133,12 +133,19 @@ SHELL_CMD(sleep, "sleep", "SECONDS", "wait", cmd_sleep);
 
 static int cmd_test(struct sink *out, int argc, char **argv)
 {
+	const char *fault = argc > 2 ? argv[2] : NULL;
 	int failures;
 
 	(void)out;
-	if (argc > 2)
-		return shell_error(-EINVAL, "test", "takes one GLOB");
-	failures = ktest_run_all(argv[1]);
+	if (argc > 3)
+		return shell_error(-EINVAL, "test",
+				   "takes a GLOB and a FAULT at most");
+	failures = ktest_run_all(argv[1], fault);
+	if (failures == -EINVAL)
+		return shell_error(failures, "test",
+				   "'%s' is no NAME, NAME:N or NAME@N, a name "
+				   "that `cat /proc/faults` lists",
+				   fault);
 	if (failures == -ENOENT)
 		return shell_error(-ENOENT, "test",
 				   "%s: no test has such a name; without a "
@@ -146,8 +153,8 @@ static int cmd_test(struct sink *out, int argc, char **argv)
 				   argc > 1 ? argv[1] : "*");
 	return failures ? -EIO : 0;
 }
-SHELL_CMD(test, "test", "[GLOB]", "run the kernel's tests, all or some",
-	  cmd_test);
+SHELL_CMD(test, "test", "[GLOB [FAULT]]",
+	  "run the kernel's tests, all or some, each with a fault", cmd_test);
 
 static int cmd_panic(struct sink *out, int argc, char **argv)
 {

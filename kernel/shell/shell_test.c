@@ -13,6 +13,7 @@
 #include <kernel/sched/task.h>
 #include <kernel/sched/task_list.h>
 #include <kernel/mm/kmalloc.h>
+#include <kernel/test/again.h>
 
 #define DIR "/sys/kernel/selftest"
 #define NOTE DIR "/note"

@@ -64,8 +64,7 @@ static struct fault *fault_find(const char *name)
 	return NULL;
 }
 
-/* "NAME", "NAME:N" or "NAME@N". */
-static int fault_param(const char *value)
+struct fault *fault_plant_text(const char *value)
 {
 	const char *end = strchr(value, ':');
 	char name[40];
@@ -77,15 +76,19 @@ static int fault_param(const char *value)
 	if (!end)
 		end = value + strlen(value);
 	if ((size_t)(end - value) >= sizeof(name))
-		return -EINVAL;
+		return NULL;
 	snprintf(name, sizeof(name), "%.*s", (int)(end - value), value);
 	if (*end && (parse_u64(end + 1, &from) || !from || from >> 32))
-		return -EINVAL;
+		return NULL;
 	f = fault_find(name);
-	if (!f)
-		return -EINVAL;
-	plant_fault(f, from, *end == '@');
-	return 0;
+	if (f)
+		plant_fault(f, from, *end == '@');
+	return f;
+}
+
+static int fault_param(const char *value)
+{
+	return fault_plant_text(value) ? 0 : -EINVAL;
 }
 KERNEL_PARAM(fault, "fault",
 	     "NAME, NAME:N or NAME@N, a name that `cat /proc/faults` lists",

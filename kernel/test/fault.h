@@ -38,5 +38,7 @@ void fault_dawdle(void);
 void fault_plant(struct fault *f, u32 from);
 /* Let it happen the nth time alone, 1 being the next. */
 void fault_plant_once(struct fault *f, u32 nth);
+/* "NAME", "NAME:N" or "NAME@N", as above: the fault that is planted, or NULL. */
+struct fault *fault_plant_text(const char *value);
 
 #endif

@@ -5,6 +5,7 @@
  */
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
+#include <kernel/test/fault.h>
 #include <kernel/test/ktest.h>
 #include <kernel/param.h>
 #include <kernel/lib/bits.h>
@@ -108,6 +109,7 @@ static void compare_resources(struct ktest_run *t, const unsigned long *before)
 }
 
 const char *ktest_running;
+bool ktest_with_fault;
 void (*ktest_begin_hook)(void);
 
 /* ---- results of a test ---- */
@@ -151,7 +153,25 @@ static void report_test(const struct ktest_run *t, struct totals *sum)
 	}
 }
 
-static void run_one(const struct ktest *test, struct totals *sum)
+/* The fault is there while the test runs, and not while memory is counted. */
+static void run_with_fault(const struct ktest *test, struct ktest_run *t,
+			   const char *fault)
+{
+	struct fault *f = fault ? fault_plant_text(fault) : NULL;
+	u32 times;
+
+	ktest_with_fault = f;
+	test->fn(t);
+	ktest_with_fault = false;
+	if (!f)
+		return;
+	times = READ_ONCE(f->times);
+	fault_plant(f, 0);
+	printk("# %s could happen %u times\n", f->name, times);
+}
+
+static void run_one(const struct ktest *test, const char *fault,
+		    struct totals *sum)
 {
 	unsigned long before[RESOURCES_MAX] = { 0 };
 	struct ktest_run t = { .name = test->name };
@@ -161,7 +181,7 @@ static void run_one(const struct ktest *test, struct totals *sum)
 	if (ktest_begin_hook)
 		ktest_begin_hook();
 	count_all(before);
-	test->fn(&t);
+	run_with_fault(test, &t, fault);
 	compare_resources(&t, before);
 	WRITE_ONCE(ktest_running, NULL);
 	report_test(&t, sum);
@@ -172,7 +192,7 @@ static bool test_name_matches(const struct ktest *test, const char *glob)
 	return !glob || glob_match(glob, test->name);
 }
 
-int ktest_run_all(const char *glob)
+int ktest_run_all(const char *glob, const char *fault)
 {
 	struct totals sum = { 0 };
 	const struct ktest *test;
@@ -182,10 +202,12 @@ int ktest_run_all(const char *glob)
 		plan += test_name_matches(test, glob);
 	if (!plan)
 		return -ENOENT;
+	if (fault && !fault_plant_text(fault))
+		return -EINVAL;
 	printk("KTAP version 1\n1..%u\n", plan);
 	for_each_registered (test, ktests)
 		if (test_name_matches(test, glob))
-			run_one(test, &sum);
+			run_one(test, fault, &sum);
 	printk("# nopl tests: %u passed, %u failed, %u skipped\n", sum.passed,
 	       sum.failed, sum.skipped);
 	return sum.failed;

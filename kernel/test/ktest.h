@@ -91,12 +91,12 @@ void ktest_expect_eq(struct ktest_run *t, const char *file, int line,
 		     const char *text, long long a, long long b);
 
 /*
- * Run tests whose name matches the glob (NULL: all). Each is named when it begins,
- * by a KTAP comment "# begin NAME". KTAP ends with the marker
- * line "# nopl tests: P passed, F failed, S skipped". Returns failures, or
- * -ENOENT when nothing matches. The result becomes poweroff's exit status.
+ * Run tests whose name matches the glob (NULL: all), each with a fault of fault_plant_text()
+ * (NULL: none). Each is named when it begins, by a KTAP comment "# begin NAME". KTAP ends with the
+ * marker line "# nopl tests: P passed, F failed, S skipped". Returns failures, -ENOENT when nothing
+ * matches, or -EINVAL when there is no such fault. The result becomes poweroff's exit status.
  */
-int ktest_run_all(const char *glob);
+int ktest_run_all(const char *glob, const char *fault);
 /* 0 if every test since boot passed, else 1. `poweroff` ends with this status. */
 int ktest_status(void);
 
@@ -108,6 +108,7 @@ u32 ktest_random(u32 *seed);
  * tasks of the kernel's own that would disturb a test's count of resources.
  */
 extern const char *ktest_running;
+extern bool ktest_with_fault; /* it runs with a fault: kernel/test/again.h */
 
 /* Called when ktest_running is set, before a test's memory is counted. It waits until no
  * other task does work that the test would be blamed for. May sleep. */

@@ -8,6 +8,7 @@
 
 #include <kernel/mm/kmalloc.h>
 #include <kernel/time.h>
+#include <kernel/test/again.h>
 
 #define ROWS 2000
 

@@ -7,6 +7,7 @@
 #include <kernel/lib/string.h>
 #include <kernel/mm/kmalloc.h>
 #include <tracer/core/filter.h>
+#include <kernel/test/again.h>
 
 #define TEXT 4096
 #define ENABLED "/proc/sys/kernel/stack_tracer_enabled"

@@ -10,6 +10,7 @@
 #include <kernel/sched/task.h>
 #include <tracer/core/client.h>
 #include <tracer/core/instances.h>
+#include <kernel/test/again.h>
 
 static int put(const char *file, const char *text)
 {

@@ -7,6 +7,7 @@
 #include <tracer/testing.h>
 #include <kernel/mm/kmalloc.h>
 #include <kernel/sched/task.h>
+#include <kernel/test/again.h>
 
 #define TEXT 32768
 

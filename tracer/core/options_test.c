@@ -7,6 +7,7 @@
 #include <kernel/lib/string.h>
 #include <kernel/mm/kmalloc.h>
 #include <tracer/core/options.h>
+#include <kernel/test/again.h>
 
 #define TEXT 65536
 

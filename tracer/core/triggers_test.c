@@ -9,6 +9,7 @@
 #include <kernel/lib/string.h>
 #include <kernel/mm/kmalloc.h>
 #include <tracer/core/triggers.h>
+#include <kernel/test/again.h>
 
 #define TEXT 4096
 

@@ -8,6 +8,19 @@
 #include <tracer/events/event_filter.h>
 #include <tracer/events/events.h>
 #include <tracer/ring/ring_event.h>
+#include <kernel/test/again.h>
+
+/* Once more if there was no memory. */
+static struct event_filter *parse_filter(const struct event *e,
+					 const char *text, const char **error,
+					 unsigned int *at)
+{
+	struct event_filter *f = event_filter_parse(e, text, error, at);
+
+	return f || *error || !ktest_with_fault ?
+		       f :
+		       event_filter_parse(e, text, error, at);
+}
 
 /* A record as an event has it: every kind of value that a filter may ask for. */
 static const struct event_field fields[] = {
@@ -106,8 +119,8 @@ KTEST(filter_matches, "event_filter.matches")
 	unsigned int at;
 
 	for (unsigned int i = 0; i < ARRAY_SIZE(filters); i++) {
-		struct event_filter *f = event_filter_parse(
-			&event, filters[i].text, &error, &at);
+		struct event_filter *f =
+			parse_filter(&event, filters[i].text, &error, &at);
 
 		if (!f) {
 			printk("# %s: %s\n", filters[i].text, error);
@@ -157,8 +170,8 @@ KTEST(filter_mistakes, "event_filter.mistakes_are_shown")
 	for (unsigned int i = 0; i < ARRAY_SIZE(mistakes); i++) {
 		error = "";
 		at = ~0u;
-		KEXPECT(t, !event_filter_parse(&event, mistakes[i].text, &error,
-					       &at));
+		KEXPECT(t,
+			!parse_filter(&event, mistakes[i].text, &error, &at));
 		if (strcmp(error, mistakes[i].error))
 			printk("# %s: %s\n", mistakes[i].text, error);
 		KEXPECT(t, !strcmp(error, mistakes[i].error));
@@ -178,14 +191,14 @@ KTEST(filter_limits, "event_filter.limits")
 	for (n = 0; n < 40; n++)
 		len += snprintf(text + len, sizeof(text) - len, "%spid == %u",
 				n ? " || " : "", n);
-	KEXPECT(t, !event_filter_parse(&event, text, &error, &at));
+	KEXPECT(t, !parse_filter(&event, text, &error, &at));
 	KEXPECT(t, !strcmp(error, "Too many terms in predicate expression"));
 	for (n = 16; n <= 17; n++) {
 		memset(text, '(', n);
 		string_copy(text + n, "pid == 1", 20);
 		memset(text + n + 8, ')', n);
 		text[2 * n + 8] = '\0';
-		f = event_filter_parse(&event, text, &error, &at);
+		f = parse_filter(&event, text, &error, &at);
 		KEXPECT_EQ(t, f != NULL, n == 16);
 		event_filter_free(f);
 	}
@@ -193,7 +206,7 @@ KTEST(filter_limits, "event_filter.limits")
 	for (n = 16; n < 1900; n += n == 16 ? 1 : 1800) {
 		memset(text, '!', n);
 		string_copy(text + n, "pid == 1", 20);
-		f = event_filter_parse(&event, text, &error, &at);
+		f = parse_filter(&event, text, &error, &at);
 		KEXPECT_EQ(t, f != NULL, n == 16);
 		event_filter_free(f);
 	}
@@ -201,7 +214,7 @@ KTEST(filter_limits, "event_filter.limits")
 	string_copy(text, "comm == ", 20);
 	memset(text + 8, 'x', 64);
 	text[72] = '\0';
-	KEXPECT(t, !event_filter_parse(&event, text, &error, &at));
+	KEXPECT(t, !parse_filter(&event, text, &error, &at));
 	KEXPECT(t, !strcmp(error, "Operand too long"));
 }
 
@@ -230,12 +243,12 @@ KTEST(filter_formats, "event_filter.every_field_of_a_format")
 
 		for (f = e->fields; f->name; f++) {
 			snprintf(text, sizeof(text), "%s == 1", f->name);
-			filter = event_filter_parse(e, text, &error, &at);
+			filter = parse_filter(e, text, &error, &at);
 			KEXPECT(t, filter);
 			event_filter_free(filter);
 		}
 		for (unsigned int i = 0; i < ARRAY_SIZE(texts); i++) {
-			filter = event_filter_parse(e, texts[i], &error, &at);
+			filter = parse_filter(e, texts[i], &error, &at);
 			KASSERT(t, filter);
 			if (i != 2 && i != 3)
 				KEXPECT_EQ(t,
@@ -245,13 +258,12 @@ KTEST(filter_formats, "event_filter.every_field_of_a_format")
 			event_filter_free(filter);
 		}
 		snprintf(text, sizeof(text), "common_type == %u", event_id(e));
-		filter = event_filter_parse(e, text, &error, &at);
+		filter = parse_filter(e, text, &error, &at);
 		KASSERT(t, filter);
 		KEXPECT(t, event_filter_matches(filter, e, record, false));
 		event_filter_free(filter);
 	}
-	filter = event_filter_parse(__start_events, "common_flags & 1", &error,
-				    &at);
+	filter = parse_filter(__start_events, "common_flags & 1", &error, &at);
 	KASSERT(t, filter);
 	KEXPECT(t, event_filter_matches(filter, __start_events, NULL, true));
 	KEXPECT(t, !event_filter_matches(filter, __start_events, NULL, false));
@@ -284,7 +296,7 @@ static u64 cost_of_worst(struct ktest_run *t, char c)
 	}
 	memset(reason, c, sizeof(reason) - 1);
 	r.reason = reason;
-	filter = event_filter_parse(&event, text, &error, &at);
+	filter = parse_filter(&event, text, &error, &at);
 	KEXPECT(t, filter);
 	if (!filter)
 		return 0;

@@ -8,6 +8,7 @@
 
 #include <kernel/mm/kmalloc.h>
 #include <tracer/events/event_trigger.h>
+#include <kernel/test/again.h>
 
 #define KMALLOC "events/kmem/kmalloc/"
 #define KFREE "events/kmem/kfree/"

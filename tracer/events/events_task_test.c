@@ -12,6 +12,7 @@
 #include <kernel/sched/hold.h>
 #include <kernel/time.h>
 #include <tracer/events/events.h>
+#include <kernel/test/again.h>
 
 /* ---- sched -------------------------------------------------------------------------- */
 

@@ -12,6 +12,7 @@
 #include <tracer/events/events.h>
 #include <tracer/patch/keys.h>
 #include <tracer/ring/ring_control.h>
+#include <kernel/test/again.h>
 
 /* ---- Labels ------------------------------------------------------------------------ */
 

@@ -13,6 +13,7 @@
 #include <kernel/lib/bits.h>
 #include <kernel/mm/kmalloc.h>
 #include <kernel/time.h>
+#include <kernel/test/again.h>
 
 #define SLEEP_NS (3 * NSEC_PER_MSEC)
 #define LEVELS (TASK_RETURNS + 12)

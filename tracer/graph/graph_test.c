@@ -13,6 +13,7 @@
 #include <kernel/image/symbols.h>
 #include <kernel/time.h>
 #include <kernel/mm/kmalloc.h>
+#include <kernel/test/again.h>
 
 #define TINY "8"
 

@@ -8,6 +8,7 @@
 #include <kernel/mm/kmalloc.h>
 #include <kernel/printk.h>
 #include <kernel/time.h>
+#include <kernel/test/again.h>
 
 #define RULE " ------------------------------------------\n"
 

@@ -11,6 +11,7 @@
 #include <kernel/time.h>
 #include <tracer/ops/returns.h>
 #include <tracer/ring/ring_read.h>
+#include <kernel/test/again.h>
 
 /* How many calls are in the buffer: of one function, or NULL: of all, by one task, or -1: by all,
  * on the CPUs of a mask. */

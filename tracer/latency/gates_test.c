@@ -12,6 +12,7 @@
 #include <tracer/latency/latency.h>
 #include <tracer/ring/ring_control.h>
 #include <tracer/show/snapshot.h>
+#include <kernel/test/again.h>
 
 #define GATE_NS (2 * NSEC_PER_MSEC)
 

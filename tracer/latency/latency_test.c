@@ -18,6 +18,7 @@
 #include <tracer/ring/ring_control.h>
 #include <tracer/patch/keys.h>
 #include <tracer/core/client.h>
+#include <kernel/test/again.h>
 
 #define LONG_NS (3 * NSEC_PER_MSEC)
 

@@ -12,6 +12,7 @@
 #include <tracer/latency/latency.h>
 #include <tracer/show/snapshot.h>
 #include <tracer/ring/ring.h>
+#include <kernel/test/again.h>
 
 struct wakeup {
 	struct wait_queue queue;

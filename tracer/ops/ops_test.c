@@ -16,6 +16,7 @@
 #include <kernel/mm/kmalloc.h>
 #include <tracer/ops/returns.h>
 #include <kernel/sched/hold.h>
+#include <kernel/test/again.h>
 
 #define TRIALS (boot_info.icount ? 40u : 24u)
 #define STAYS_NS (NSEC_PER_MSEC)

@@ -15,6 +15,7 @@
 #include <kernel/lock/mutex.h>
 #include <tracer/ops/returns.h>
 #include <tracer/testing.h>
+#include <kernel/test/again.h>
 
 /*
  * Atomic. Counted since boot, because a function in which a task sleeps may return in a

@@ -19,6 +19,7 @@
 #include <kernel/sched/balance.h>
 #include <tracer/ops/returns.h>
 #include <kernel/sched/hold.h>
+#include <kernel/test/again.h>
 
 /* When the timer is due. The victim counts turns until then. On a host's clock some of that time is
  * gone before it begins. */

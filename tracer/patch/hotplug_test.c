@@ -9,6 +9,7 @@
 #include <kernel/errno.h>
 #include <tracer/testing.h>
 #include <tracer/ring/ring_control.h>
+#include <kernel/test/again.h>
 
 static void call_some(void *arg)
 {

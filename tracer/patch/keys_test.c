@@ -8,6 +8,7 @@
 #include <boot/boot_info.h>
 #include <kernel/lock/mutex.h>
 #include <tracer/patch/keys.h>
+#include <kernel/test/again.h>
 
 static u32 wrong; /* atomic: results that neither way gives */
 

@@ -11,6 +11,7 @@
 #include <kernel/cpu/stop.h>
 #include <kernel/lock/mutex.h>
 #include <kernel/patch_path.h>
+#include <kernel/test/again.h>
 
 static u32 calls_made, wrong; /* by NMIs, atomic */
 

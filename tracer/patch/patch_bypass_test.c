@@ -10,6 +10,7 @@
 #include <kernel/lock/mutex.h>
 #include <kernel/time.h>
 #include <tracer/patch/patch_log.h>
+#include <kernel/test/again.h>
 
 #define LINGERS_NS (30 * NSEC_PER_MSEC)
 

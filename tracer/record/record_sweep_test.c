@@ -19,6 +19,7 @@
 #include <kernel/image/unwind.h>
 #include <kernel/sched/balance.h>
 #include <kernel/sched/hold.h>
+#include <kernel/test/again.h>
 
 #define BEFORE 64 /* turns fewer than bring the timer to the call */
 #define AFTER 192 /* and more: a clock that ticks in 100 ns, a trampoline */

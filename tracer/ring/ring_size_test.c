@@ -6,6 +6,7 @@
 #include <tracer/testing.h>
 #include <tracer/ring/ring_control.h>
 #include <kernel/lib/string.h>
+#include <kernel/test/again.h>
 
 #define TINY "8"
 

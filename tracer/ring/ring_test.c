@@ -10,6 +10,7 @@
 #include <tracer/ring/ring_more.h>
 #include <kernel/lock/mutex.h>
 #include <kernel/mm/kmalloc.h>
+#include <kernel/test/again.h>
 
 #define TINY "8"
 

@@ -13,6 +13,7 @@
 #include <tracer/show/raw.h>
 #include <tracer/ring/ring_control.h>
 #include <tracer/ring/ring_more.h>
+#include <kernel/test/again.h>
 
 /* How many entries the buffer has. Each one's number must be that behind the last one's. */
 static unsigned int walk(struct ktest_run *t)

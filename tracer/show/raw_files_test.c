@@ -8,6 +8,7 @@
 #include <tracer/show/raw_testing.h>
 #include <tracer/show/snapshot.h>
 #include <tracer/ring/ring_control.h>
+#include <kernel/test/again.h>
 
 /* Entries in the next pages of a binary file, up to its end or to where a reader must wait. */
 static unsigned int count_raw(struct ktest_run *t, struct ctl_handle *h)

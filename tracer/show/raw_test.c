@@ -17,6 +17,7 @@
 #include <tracer/show/snapshot.h>
 #include <tracer/ring/ring_control.h>
 #include <tracer/ring/ring_more.h>
+#include <kernel/test/again.h>
 
 #define FAR_NS (1ull << 27) /* more than an entry's own header can say */
 

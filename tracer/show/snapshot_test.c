@@ -9,6 +9,7 @@
 #include <tracer/show/output.h>
 #include <tracer/ring/ring_control.h>
 #include <tracer/show/snapshot.h>
+#include <kernel/test/again.h>
 
 /* Entries in a set of rings, of the CPUs of mask. All ones if one is no call of victim_call(). */
 static u64 count_victim_calls(const struct ring *set, cpumask_t mask)

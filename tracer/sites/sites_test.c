@@ -11,6 +11,7 @@
 #include <kernel/mm/kmalloc.h>
 #include <tracer/sites/kept_off.h>
 #include <tracer/sites/sites.h>
+#include <kernel/test/again.h>
 
 KTEST(sites_counts, "sites.counts")
 {

@@ -4,6 +4,7 @@
 #include <tracer/testing.h>
 #include <kernel/ctl/ctl.h>
 #include <kernel/mm/kmalloc.h>
+#include <kernel/test/again.h>
 
 #define TEXT 65536
 

@@ -8,6 +8,7 @@
 #include <kernel/test/ktest.h>
 #include <tracer/testing.h>
 #include <tracer/core/tracer.h>
+#include <kernel/test/again.h>
 
 /* The ways of Linux: a decimal number, 0 or 1, a mask of CPUs, a list of pids, an int in
  * /proc/sys, of which these files show whether it is 0. */

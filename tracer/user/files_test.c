@@ -10,6 +10,7 @@
 #include <tracer/core/comm.h>
 #include <tracer/ring/ring_control.h>
 #include <tracer/ring/ring_more.h>
+#include <kernel/test/again.h>
 
 #define TEXT 65536
 

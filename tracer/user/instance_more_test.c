@@ -11,6 +11,7 @@
 #include <tracer/core/instances.h>
 #include <tracer/show/snapshot.h>
 #include <tracer/ring/ring_control.h>
+#include <kernel/test/again.h>
 
 /* The instances of each test: a and b, both with function and a filter. */
 static struct trace_instance *a, *b;

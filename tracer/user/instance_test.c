@@ -14,6 +14,7 @@
 #include <tracer/core/options.h>
 #include <tracer/ring/ring_more.h>
 #include <tracer/ring/ring_control.h>
+#include <kernel/test/again.h>
 
 #define CALLS 500
 

@@ -11,6 +11,7 @@
 #include <tracer/user/probe.h>
 #include <tracer/patch/patch_break.h>
 #include <kernel/lock/mutex.h>
+#include <kernel/test/again.h>
 
 /* With strategy `name`, all sites. 0 if it is refused here. */
 static u64 stall_with(struct ktest_run *t, const char *name)

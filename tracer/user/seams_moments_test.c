@@ -332,7 +332,7 @@ static void read_instance(void)
 	ctl_read(reader, text, sizeof(text));
 }
 
-static void remove_instance(void)
+static void remove_read_instance(void)
 {
 	char error[160];
 	int err = ctl_rmdir(GONE, error, sizeof(error));
@@ -385,7 +385,8 @@ static const struct seam_moment moments[] = {
 	{ "swapped", .meet = swap_buffer, .part = swap_buffer,
 	  .after = forget_snapshot, .empties = true },
 	{ "clock", .meet = change_clock, .part = usual_clock, .empties = true },
-	{ "instance-gone", .meet = read_instance, .part = remove_instance },
+	{ "instance-gone", .meet = read_instance,
+	  .part = remove_read_instance },
 	{ "memory", .meet = take_memory, .part = give_memory, .poor = true },
 };
 

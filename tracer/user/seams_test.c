@@ -22,6 +22,7 @@
 #include <tracer/user/cmd_reset.h>
 
 #include <stdarg.h>
+#include <kernel/test/again.h>
 
 static struct {
 	const struct seam_client *x, *y;

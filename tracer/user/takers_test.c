@@ -14,6 +14,7 @@
 #include <kernel/time.h>
 #include <tracer/graph/graph.h>
 #include <tracer/ring/ring_read.h>
+#include <kernel/test/again.h>
 
 /* The takers of calls and returns. The sites of the victims are on for each of them, and for no
  * other function. */

@@ -10,6 +10,7 @@
 #include <kernel/lib/string.h>
 #include <kernel/mm/kmalloc.h>
 #include <kernel/test/ktest.h>
+#include <kernel/test/again.h>
 
 #define USERS 4
 #define WORKERS 3

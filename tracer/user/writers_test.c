@@ -11,6 +11,7 @@
 #include <kernel/time.h>
 #include <tracer/ring/ring_internal.h>
 #include <tracer/ring/ring_more.h>
+#include <kernel/test/again.h>
 
 #define IN_FOLDER "instances/gated/"
 
