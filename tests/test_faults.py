@@ -9,6 +9,7 @@ import re
 import pexpect
 import pytest
 from conftest import COMMIT, ROOT
+from lib.storm import STRATEGIES
 
 LINES = 8
 
@@ -30,6 +31,22 @@ def test_console_lost(arch, nth, guest):
     counts = [x for x in g.lines("cat /proc/interrupts") if x.endswith("console")]
     assert sum(map(int, counts[0].split()[1:-1])) >= nth, counts
     assert g.poweroff() == 0
+
+
+@pytest.mark.parametrize("nth", [1, 2, 3, 4])
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_batch_traps(arch, strategy, nth, guest):
+    """The task that patches takes a fault amid a batch, under `stop` while all CPUs are held. The
+    panic names it, and the machine ends."""
+    g = guest(arch, smp=2, append=f"panic=exit fault=batch_traps@{nth}")
+    if why := g.run(f"echo {strategy} >/sys/kernel/tracing/patch_strategy"):
+        pytest.skip(why)
+    for line in ("echo function", "echo nop") * 2:
+        g.send(f"{line} >/sys/kernel/tracing/current_tracer\r")
+    g.expect(pexpect.EOF)
+    said = re.findall(r"^panic: .*", g.text_before(), re.M)
+    assert len(said) == 1 and "task init" in said[0], g.text_before()
+    assert re.search(r" at (patch_fault_trap|stop_change|patch_step_end)\+", said[0])
 
 
 # The kernel's own tests, but those that PATCH_TEST() makes.

@@ -306,6 +306,8 @@ void task_bury(struct task *t)
 {
 	irq_state_t state = irq_save();
 
+	if (!t->expendable)
+		panic("task_bury: task %s is not expendable", t->name);
 	note_killed(t, SIGNAL_KILL);
 	t->exit_code = -EFAULT;
 	forget_waits(t);

@@ -86,7 +86,7 @@ struct task {
 		__attribute__((aligned(8))); /* copied by words */
 	int pid;			     /* idle tasks: 0 */
 	int prio;
-	bool expendable; /* a fault kills it, not the kernel */
+	bool expendable; /* a fault kills it, not the kernel. Not while it patches */
 	bool guarded; /* a page that faults is below its stack. Else a canary */
 	char *stack;  /* lowest usable byte */
 	void (*fn)(void *arg);

@@ -347,6 +347,12 @@ bool lab_hold(struct lab_task *l, unsigned long pc)
 	return false;
 }
 
+void lab_kill(struct lab_task *l)
+{
+	task_bury(l->task);
+	bury_task(l);
+}
+
 enum lab_end lab_finish(struct lab_task *l)
 {
 	l->stop = true;

@@ -73,6 +73,8 @@ enum lab_end lab_sweep(struct lab_task *l, const struct lab_victim *v,
 bool lab_hold(struct lab_task *l, unsigned long pc);
 /* Let it go on, to its end. */
 enum lab_end lab_finish(struct lab_task *l);
+/* Or end it where it stands. */
+void lab_kill(struct lab_task *l);
 
 /* ---- lab_run.c: every boundary of every state, and the outcomes ---- */
 
@@ -105,6 +107,7 @@ struct lab_case {
 	bool live;  /* others run between the steps: a second CPU is needed */
 	bool waits; /* a step that changes text may wait for the held task */
 	bool own;   /* its site must be in the site table */
+	bool kills; /* the held victim dies where it stands, and another runs */
 	/* Optional, around all that follows: make the steps' memory, undo that. */
 	void (*begin)(struct lab_run *r);
 	void (*end)(struct lab_run *r);

@@ -244,6 +244,18 @@ static bool sweep_boundaries(struct lab_run *r)
 
 /* ---- one task held ---- */
 
+/* Another task runs the victim instead, in that state. */
+static enum lab_end replace_held(struct lab_run *r, unsigned int e,
+				 unsigned long pc)
+{
+	struct lab_case *c = &r->test;
+
+	lab_kill(&r->held);
+	if (c->set(c, e))
+		mark_incomplete(c, "a state was refused", pc);
+	return lab_once(&r->held, c->victim);
+}
+
 static void release_held(struct lab_run *r, unsigned int s, unsigned int e,
 			 unsigned long pc)
 {
@@ -254,7 +266,7 @@ static void release_held(struct lab_run *r, unsigned int s, unsigned int e,
 	unsigned int as = AS_OLD | AS_NEW | AS_WINDOW;
 	enum lab_end end;
 
-	if (before && e == c->last)
+	if ((before || c->kills) && e == c->last)
 		as = AS_NEW;
 	else if (behind && s == 0)
 		as = AS_OLD;
@@ -262,7 +274,7 @@ static void release_held(struct lab_run *r, unsigned int s, unsigned int e,
 		as = AS_OLD | AS_NEW;
 	if (c->scheme && c->scheme->trap_return)
 		c->scheme->trap_return(r->held.task->frame, c->victim->site);
-	end = lab_finish(&r->held);
+	end = c->kills ? replace_held(r, e, pc) : lab_finish(&r->held);
 	record_finding(c, &r->held, end, damage_of(c, &r->held, end, as), e,
 		       pc);
 }

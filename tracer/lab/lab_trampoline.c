@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The trampolines in the lab (H16), the way back included: a victim is held at each
- * boundary outside C, while the tracer is switched and the site with it.
+ * boundary outside C, while the tracer is switched and the site with it. Then it goes on, or it is
+ * killed where it stands, and another task finds all as if it had never been there.
  */
 #include <kernel/cpu/cpu.h>
 #include <kernel/printk.h>
@@ -148,16 +149,18 @@ static void end_change(struct lab_run *r)
 
 bool lab_case_trampoline(struct lab_case *c, unsigned int *i)
 {
-	const struct change *ch = &changes[*i];
+	bool kills = *i >= ARRAY_SIZE(changes);
+	const struct change *ch = &changes[*i % ARRAY_SIZE(changes)];
 
-	if (*i >= ARRAY_SIZE(changes)) {
-		*i -= ARRAY_SIZE(changes);
+	if (*i >= 2 * ARRAY_SIZE(changes)) {
+		*i -= 2 * ARRAY_SIZE(changes);
 		return false;
 	}
 	*c = (struct lab_case){
-		.name = "trampoline",
+		.name = kills ? "trampoline-killed" : "trampoline",
 		.from = "H16",
-		.because = ch->victim == &lab_victim_own ?
+		.because = kills ? "what a task leaves there is its own" :
+			   ch->victim == &lab_victim_own ?
 				   "the target is a datum that is loaded once" :
 				   "what was taken stays with the task",
 		.strategy = "datum",
@@ -168,6 +171,7 @@ bool lab_case_trampoline(struct lab_case *c, unsigned int *i)
 		.after = &ch->to->form,
 		.last = 1,
 		.own = true,
+		.kills = kills,
 		.begin = begin_change,
 		.end = end_change,
 		.held_at = note_reached,

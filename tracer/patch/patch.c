@@ -97,6 +97,22 @@ static void count_batch_stats(const struct patch_batch *b)
 }
 
 /*
+ * A task that died here would leave a batch half written, and no task could bring it to its end. So
+ * a fault of the task that patches ends the machine, even where the task is expendable.
+ */
+static int carry_out_batch(struct patch_batch *b)
+{
+	struct task *t = current_task();
+	bool expendable = t->expendable;
+	int err;
+
+	t->expendable = false;
+	err = strategy->carry_out(b);
+	t->expendable = expendable;
+	return err;
+}
+
+/*
  * Verify all, write all, then the books. A bad site is found before the first store, so a batch is
  * carried out whole or not at all. The caller's interrupts must be on: a strategy waits for
  * other CPUs, which may wait for this one.
@@ -120,7 +136,7 @@ static int apply_batch(const struct live_set *set, struct patch_batch *b,
 	trace_patch_batch(strategy->name, b->on, b->off);
 	patch_log(LOG_BATCH, b->on + b->off,
 		  strategy - __start_patch_strategies);
-	err = strategy->carry_out(b);
+	err = carry_out_batch(b);
 	patch_log(LOG_DONE, 0, 0);
 	if (err)
 		return err;

@@ -59,6 +59,7 @@ void patch_step_begin(enum patch_step step, unsigned int sites)
 void patch_step_end(enum patch_step step, void (*sync)(void *arg), void *arg)
 {
 	tell_lab(step, false);
+	patch_fault_trap();
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	cpu_call(~0u, sync, arg);
 	tell_lab(step, true);

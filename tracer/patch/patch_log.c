@@ -220,12 +220,19 @@ FAULT(stop_waits, "the CPU that leads a rendezvous waits for another one");
 FAULT(bypass_loose, "`bypass` does not wait for tasks inside its sites");
 FAULT(bypass_wide, "`bypass` takes 256 bytes from each site for the site");
 FAULT(stop_loose, "a batch of `stop` is written with no CPU held");
+FAULT(batch_traps, "the task that patches takes a fault amid a batch");
 
 bool patch_fault_no_sync(void)
 {
 	return fault_happens(&fault_sync_early) ||
 	       (cpu_index() == fault_sync_skipped.cpu &&
 		fault_happens(&fault_sync_skipped));
+}
+
+void patch_fault_trap(void)
+{
+	if (fault_happens(&fault_batch_traps))
+		*(volatile int *)NULL = 0;
 }
 
 /* Past ipi_send(), which would refuse: the test shows that no CPU answers. */

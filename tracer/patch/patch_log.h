@@ -72,5 +72,7 @@ bool patch_fault_no_sync(void);
 /* Interrupt another CPU and wait for an answer, at most for a millisecond, where
  * that is forbidden. No site. */
 void patch_fault_wait(void);
+/* Between the stores of a step and its end: of fault_batch_traps. */
+void patch_fault_trap(void);
 
 #endif

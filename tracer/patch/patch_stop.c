@@ -41,6 +41,7 @@ static notrace void stop_change(void *arg)
 	long delta = arch_text_open();
 
 	PATCH_BY_STATE(b, stop_write_kind, b, delta);
+	patch_fault_trap();
 	arch_text_close();
 	patch_write_back();
 	if (READ_ONCE(patch_log_on))
