@@ -225,7 +225,7 @@ void time_take_over(unsigned int c)
 	irq_restore(state);
 }
 
-/* Take the first timer that is due off the queue, and remember it as running. */
+/* Take the first timer that is due off the queue, and remember it as running. NULL: none is. */
 static struct timer *take_due(struct timer_queue *q, u64 now)
 {
 	irq_state_t state = spin_lock(&q->lock);
@@ -241,15 +241,20 @@ static struct timer *take_due(struct timer_queue *q, u64 now)
 	return t;
 }
 
+/* An interrupt handles so many timers: a timer that wakes a task takes 700 to 900 instructions. */
+#define TIMERS_AT_ONCE 32u
+
 /* After fn(t) has returned, t may be gone. */
 void timer_interrupt(void)
 {
 	struct timer_queue *q = &arch_this_cpu()->timers;
 	u64 now = arch_clock();
+	unsigned int left = TIMERS_AT_ONCE;
 	struct timer *t;
 
 	q->programmed = NEVER;
-	while ((t = take_due(q, now))) {
+	/* Those that are left are due: the next interrupt comes at once. */
+	while ((t = take_due(q, left-- ? now : 0))) {
 		trace_timer_expire_entry(t, now);
 		t->fn(t);
 		trace_timer_expire_exit(t);
