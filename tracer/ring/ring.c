@@ -68,7 +68,8 @@ void ring_take_page_back(struct ring *r, struct ring_page *p)
 				      __ATOMIC_ACQ_REL);
 	u32 entries = p->used - p->inner;
 
-	if (RING_STATE_GEN(old) == RING_NOBODY)
+	/* A clear leaves the pages as they are, whose number a user chooses. */
+	if (RING_STATE_GEN(old) == RING_NOBODY || (s32)(p->seq - r->first) < 0)
 		return;
 	r->read += RING_STATE_ENTRIES(old);
 	r->overwritten += entries - RING_STATE_ENTRIES(old);
@@ -131,7 +132,7 @@ static void next_page(struct ring *r, u64 now)
 	if (r->head == ~0u) {
 		/* Page numbers run over after 2^32 pages: start again. */
 		take_back_all(r);
-		r->head = r->tail = 0;
+		r->head = r->tail = r->first = 0;
 		begin_ring_page(r, 0, before, now);
 	} else {
 		begin_ring_page(r, r->head + 1, before, now);
@@ -456,13 +457,12 @@ void ring_put_event(struct ring *r, unsigned int id, bool irqs_off,
 	publish_slots(r, 1 + more);
 }
 
-/* The page numbers go on, so that a reader which stood in an old page sees that it has gone. */
 void ring_restart(struct ring *r)
 {
-	take_back_all(r);
 	r->read = r->overwritten = r->dropped = 0;
 	r->began = arch_clock();
-	r->tail = r->head == ~0u ? 0 : r->head + 1;
+	r->first = r->head == ~0u ? 0 : r->head + 1;
+	WRITE_ONCE(r->tail, r->first);
 	begin_ring_page(r, r->tail, 0, r->began);
 }
 

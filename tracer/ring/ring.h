@@ -48,6 +48,10 @@ struct ring_switch {
 	u8 prev_prio, prev_state, next_prio, next_state;
 };
 
+/* Pages of a ring that are looked at, or moved, with interrupts off, 15 to 40 instructions each.
+ * In between, interrupts come. */
+#define RING_PAGES_AT_ONCE 256u
+
 #define RING_MIN_PAGES 2
 #define RING_DEFAULT_KB 256
 #define RING_MARK_MAX 1024 /* bytes of a marker, as in Linux */
@@ -90,6 +94,7 @@ struct ring {
 	bool unmarked;
 	s32 pid;   /* as a reader would see it now */
 	u64 began; /* arch_clock() of the last clear */
+	u32 first; /* page that was begun then. The entries of earlier ones are no longer counted */
 	/* Of pages that were taken back, and events that never got a slot: */
 	u64 overwritten, read, dropped;
 };

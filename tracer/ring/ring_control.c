@@ -9,6 +9,7 @@
 #include <kernel/cpu/hotplug.h>
 #include <kernel/errno.h>
 #include <kernel/lib/bits.h>
+#include <kernel/lib/string.h>
 #include <kernel/printk.h>
 #include <kernel/sched/task.h>
 #include <kernel/lock/mutex.h>
@@ -107,46 +108,84 @@ static int alloc_sets(struct page_set *sets, cpumask_t mask, u32 nr)
 }
 
 /*
- * Take other pages, with the newest events of the old ones. r gets the array `pages` of nr, in
- * which pages that stay are exchanged for new ones. The caller frees all pages that are in the old
- * array then. Events that do not fit count as overwritten.
+ * A ring's way into other pages, with the newest events of the old ones. Events that do not fit
+ * count as overwritten. `to` begins as `fresh`, and gets the ring's pages some at a time while the
+ * writer goes on in the old array. When it has caught up, it writes by the new array.
  */
-static void adopt_pages(struct ring *r, struct ring_page **pages, u32 nr)
-{
-	struct ring_page **old = r->pages, *p;
-	u32 old_nr = r->nr, first, seq, i;
-
-	r->pages = pages;
-	r->nr = nr;
-	if (!old) {
-		ring_restart(r);
-		return;
-	}
-	first = r->head - min(r->head - r->tail, nr - 1);
-	for (seq = first; seq != r->head + 1; seq++) {
-		p = pages[seq % nr];
-		pages[seq % nr] = old[seq % old_nr];
-		old[seq % old_nr] = p;
-	}
-	for (i = 0; i < old_nr; i++)
-		ring_take_page_back(r, old[i]);
-	WRITE_ONCE(r->tail, first);
-}
-
-struct swap {
-	struct ring *buffer;
-	struct page_set sets[MAX_CPUS];
+struct page_move {
+	struct page_set fresh, old;
+	struct ring_page **to;
+	u32 first, end; /* pages from first to before end are in `to` */
+	bool begun, done;
 };
 
-static void swap_set(unsigned int cpu, void *arg)
-{
-	struct swap *swap = arg;
-	struct ring *r = &swap->buffer[cpu];
-	struct page_set *set = &swap->sets[cpu];
-	struct page_set old = { r->pages, r->nr };
+struct page_moves {
+	struct ring *buffer;
+	struct page_move of[MAX_CPUS];
+};
 
-	adopt_pages(r, set->pages, set->nr);
-	*set = old;
+static void move_pages(unsigned int cpu, void *arg)
+{
+	struct page_moves *moves = arg;
+	struct page_move *m = &moves->of[cpu];
+	struct ring *r = &moves->buffer[cpu];
+	u32 left = RING_PAGES_AT_ONCE, nr = m->fresh.nr, i;
+
+	if (!r->pages) {
+		r->pages = m->to;
+		r->nr = nr;
+		ring_restart(r);
+		m->done = true;
+		return;
+	}
+	if (!m->begun)
+		m->first = m->end = r->tail;
+	m->begun = true;
+	for (; left && r->head - r->tail >= nr; left--) {
+		ring_take_page_back(r, r->pages[r->tail % r->nr]);
+		WRITE_ONCE(r->tail, r->tail + 1);
+	}
+	for (; left && m->first != r->tail; left--) {
+		i = m->first % nr;
+		m->to[i] = m->fresh.pages[i];
+		m->first++;
+		if ((s32)(m->end - m->first) < 0)
+			m->end = m->first;
+	}
+	for (; left && m->end != r->head + 1; left--, m->end++)
+		m->to[m->end % nr] = r->pages[m->end % r->nr];
+	if (!left)
+		return;
+	m->old = (struct page_set){ r->pages, r->nr };
+	r->pages = m->to;
+	r->nr = nr;
+	m->done = true;
+}
+
+static void free_move(struct page_move *m)
+{
+	u32 seq;
+
+	if (!m->done)
+		kfree(m->to);
+	for (seq = m->first; m->old.pages && seq != m->end; seq++) {
+		page_free(m->fresh.pages[seq % m->fresh.nr], 0);
+		m->old.pages[seq % m->old.nr] = NULL;
+	}
+	while (m->old.pages && m->old.nr)
+		if (m->old.pages[--m->old.nr])
+			page_free(m->old.pages[m->old.nr], 0);
+	kfree(m->old.pages);
+	if (m->done)
+		kfree(m->fresh.pages);
+	else
+		free_set(&m->fresh);
+}
+
+static void free_moves(struct page_moves *moves)
+{
+	for (unsigned int cpu = 0; cpu < nr_cpus; cpu++)
+		free_move(&moves->of[cpu]);
 }
 
 /* A ring that is made tells the trampolines where to write, or keeps that to itself. */
@@ -157,29 +196,61 @@ static void place_rings(struct ring *set)
 			set == rings ? &cpus[cpu].head.ring : &set[cpu].own;
 }
 
+static int alloc_moves(struct page_moves *moves, cpumask_t mask, u32 nr)
+{
+	struct page_set sets[MAX_CPUS] = { 0 };
+	int err = alloc_sets(sets, mask, nr);
+
+	for (unsigned int cpu = 0; !err && cpu < nr_cpus; cpu++)
+		moves->of[cpu].fresh = sets[cpu];
+	for (unsigned int cpu = 0; !err && cpu < nr_cpus; cpu++) {
+		struct page_move *m = &moves->of[cpu];
+
+		if (!m->fresh.pages)
+			continue;
+		m->to = kmalloc(nr * sizeof(*m->to));
+		if (m->to)
+			memcpy(m->to, m->fresh.pages, nr * sizeof(*m->to));
+		else
+			err = -ENOMEM;
+	}
+	return err;
+}
+
+static void carry_out_moves(struct page_moves *moves, cpumask_t mask)
+{
+	cpumask_t left = mask & cpus_present();
+
+	while (left) {
+		ring_call(left, move_pages, moves);
+		for (unsigned int cpu = 0; cpu < nr_cpus; cpu++)
+			if (moves->of[cpu].done)
+				left &= ~(1u << cpu);
+	}
+}
+
 int ring_resize(struct ring *set, cpumask_t mask, unsigned long kb)
 {
 	unsigned long nr = max((kb + 3) / 4, RING_MIN_PAGES + 0ul);
-	struct swap new = { .buffer = set },
-		    spare = { .buffer = set[0].in->spares };
+	struct page_moves new = { .buffer = set },
+			  spare = { .buffer = set[0].in->spares };
 	bool spares = spare.buffer[0].pages;
+	int err = nr > ~0u ? -ENOMEM : alloc_moves(&new, mask, nr);
 
-	if (nr > ~0u || alloc_sets(new.sets, mask, nr))
-		return -ENOMEM;
-	if (spares && alloc_sets(spare.sets, mask, nr)) {
-		free_sets(new.sets);
-		return -ENOMEM;
+	if (!err && spares)
+		err = alloc_moves(&spare, mask, nr);
+	if (!err) {
+		mutex_lock(&ring_readers);
+		if (!set[0].pages)
+			place_rings(set);
+		carry_out_moves(&new, mask);
+		if (spares)
+			carry_out_moves(&spare, mask);
+		mutex_unlock(&ring_readers);
 	}
-	mutex_lock(&ring_readers);
-	if (!set[0].pages)
-		place_rings(set);
-	ring_call(mask, swap_set, &new);
-	if (spares)
-		ring_call(mask, swap_set, &spare);
-	free_sets(new.sets);
-	free_sets(spare.sets);
-	mutex_unlock(&ring_readers);
-	return 0;
+	free_moves(&new);
+	free_moves(&spare);
+	return err;
 }
 
 int ring_spares_make(struct trace_instance *in)

@@ -9,7 +9,7 @@
 #include <tracer/ring/ring.h>
 
 /* Begin anew in r->pages: empty, counts 0. Page numbers go on, so that readers
- * see that theirs are gone. */
+ * see that theirs are below r->tail, and gone. */
 void ring_restart(struct ring *r);
 
 /*

@@ -30,6 +30,15 @@ static void live_pages(const struct ring *r, u32 *tail, u32 *head)
 		*tail = *head;
 }
 
+/* A clear leaves the pages' states as they were. */
+static bool is_live(const struct ring *r, u32 seq)
+{
+	u32 tail, head;
+
+	live_pages(r, &tail, &head);
+	return seq - tail <= head - tail;
+}
+
 /* Slots of page p that are written. */
 static u32 slots_of(const struct ring *r, const struct ring_page *p)
 {
@@ -74,7 +83,8 @@ static bool copy_slots(struct ring_cursor *c, struct ring_page *p, u32 *state)
 		       (slots - c->copied) * sizeof(p->slots[0]));
 	/* The copy before the second look: pairs with take_back()'s fence. */
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	if (RING_STATE_GEN(READ_ONCE(p->state)) != RING_GEN(c->seq))
+	if (RING_STATE_GEN(READ_ONCE(p->state)) != RING_GEN(c->seq) ||
+	    !is_live(c->ring, c->seq))
 		return false;
 	c->copied = max(slots, c->copied);
 	return true;
@@ -204,8 +214,10 @@ notrace bool ring_cursor_take(struct ring_cursor *c)
 	u32 first = leaf ? c->first : c->after;
 
 	lock_pages_of(c);
-	/* A snapshot's memory may have been given back since peek. */
-	state = r->pages ? &r->pages[c->seq % r->nr]->state : &gone;
+	/* Since peek the ring may have been cleared, or a snapshot's memory given back. */
+	state = r->pages && is_live(r, c->seq) ?
+			&r->pages[c->seq % r->nr]->state :
+			&gone;
 	old = READ_ONCE(*state);
 	while (RING_STATE_GEN(old) == RING_GEN(c->seq) &&
 	       RING_STATE_SLOTS(old) < first && !ours)
@@ -304,36 +316,56 @@ static u64 first_number(const struct ring_page *p, u32 used)
 struct collection {
 	const struct ring *set;
 	struct ring_stats *stats;
+	bool begun, done;
+	u32 low, high; /* pages from low to before high are in stats */
 };
 
-/* As above: `written` and its four parts are of one moment, else the books would not close. */
+static void collect_page(struct ring_stats *s, const struct ring *r, u32 seq)
+{
+	const struct ring_page *p = r->pages[seq % r->nr];
+	u32 used = slots_of(r, p);
+	u32 state = READ_ONCE(p->state);
+	u32 read = RING_STATE_ENTRIES(state);
+
+	s->bytes += (used - RING_STATE_SLOTS(state)) * RING_EVENT_SIZE;
+	s->read += read;
+	s->held += used - p->inner - read;
+	s->written = p->before + used - p->inner + r->dropped;
+}
+
+/*
+ * As above: `written` and its four parts are of one moment, else the books would not close. The
+ * writer takes back the oldest page first, so that is looked at last, in the same piece as the
+ * newest. Readers are locked out. If the writer has taken back a page that was counted, all begins
+ * anew.
+ */
 static void collect_stats(unsigned int cpu, void *arg)
 {
-	const struct collection *c = arg;
+	struct collection *c = arg;
 	const struct ring *r = &c->set[cpu];
+	const struct ring_page *oldest = r->pages[r->tail % r->nr];
 	struct ring_stats *s = c->stats;
-	u32 seq = r->tail;
+	u32 left = RING_PAGES_AT_ONCE;
 
-	s->read = r->read;
+	if (!c->begun || (s32)(r->tail - c->low) > 0) {
+		*s = (struct ring_stats){ 0 };
+		c->low = c->high = r->head;
+		c->begun = true;
+	}
+	for (; left && c->high != r->head; left--)
+		collect_page(s, r, c->high++);
+	for (; left && c->low != r->tail; left--)
+		collect_page(s, r, --c->low);
+	c->done = c->high == r->head && c->low == r->tail;
+	if (!c->done)
+		return;
+	collect_page(s, r, r->head);
+	s->read += r->read;
 	s->overwritten = r->overwritten;
 	s->dropped = r->dropped;
-	s->oldest = r->pages[seq % r->nr]->base;
-	if (instance_counts(r->in))
-		s->oldest = first_number(r->pages[seq % r->nr],
-					 slots_of(r, r->pages[seq % r->nr]));
-	for (;; seq++) {
-		const struct ring_page *p = r->pages[seq % r->nr];
-		u32 used = slots_of(r, p);
-		u32 state = READ_ONCE(p->state);
-		u32 read = RING_STATE_ENTRIES(state);
-
-		s->bytes += (used - RING_STATE_SLOTS(state)) * RING_EVENT_SIZE;
-		s->read += read;
-		s->held += used - p->inner - read;
-		s->written = p->before + used - p->inner + r->dropped;
-		if (seq == r->head)
-			break;
-	}
+	s->oldest = instance_counts(r->in) ?
+			    first_number(oldest, slots_of(r, oldest)) :
+			    oldest->base;
 }
 
 void ring_stats(const struct ring *set, unsigned int cpu, struct ring_stats *s)
@@ -342,7 +374,7 @@ void ring_stats(const struct ring *set, unsigned int cpu, struct ring_stats *s)
 
 	*s = (struct ring_stats){ 0 };
 	lock_pages();
-	if (set[cpu].pages)
+	while (set[cpu].pages && !c.done)
 		ring_call(1u << cpu, collect_stats, &c);
 	unlock_pages();
 }

@@ -67,6 +67,7 @@ struct field {
 	F(unmarked, FREE) /* a mark is made of the task that runs then */      \
 	F(pid, FREE)	  /* of the task that runs */                          \
 	F(began, FREE)	  /* a time */                                         \
+	F(first, FREE)	  /* a page's number */                                \
 	F(overwritten, ZERO)                                                   \
 	F(read, ZERO)                                                          \
 	F(dropped, ZERO)
