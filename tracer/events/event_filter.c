@@ -142,23 +142,18 @@ static size_t field_name_length(const char *text)
 	return n;
 }
 
-static bool name_is(const char *name, size_t n, const char *word)
-{
-	return strlen(word) == n && !strncmp(name, word, n);
-}
-
 /* The field's name, which the node takes. */
 static int parse_subject(struct parser *ps, struct node *node)
 {
 	const char *name = ps->p;
-	size_t n = field_name_length(name);
-	unsigned int i = 0;
+	size_t n = field_name_length(name), i = 0;
 
 	ps->p += n;
 	node->field = event_field_find(ps->event->fields, name, n);
 	if (node->field)
 		return 0;
-	while (i < ARRAY_SIZE(subjects) && !name_is(name, n, subjects[i].name))
+	while (i < ARRAY_SIZE(subjects) && (strlen(subjects[i].name) != n ||
+					    strncmp(name, subjects[i].name, n)))
 		i++;
 	if (i == ARRAY_SIZE(subjects))
 		return filter_wrong(ps, name,
@@ -182,14 +177,14 @@ static int parse_operator(struct parser *ps, struct node *node)
 		[OP_BITS] = "&", [OP_GLOB] = "~",
 	};
 	const char *where;
-	unsigned int i;
+	unsigned int i = 0;
 
 	skip_blanks(ps);
 	where = ps->p;
 	/* "&&" is no operator of a test. */
-	for (i = 0; i < ARRAY_SIZE(words); i++)
-		if (strncmp(where, "&&", 2) && accept_word(ps, words[i]))
-			break;
+	while (i < ARRAY_SIZE(words) &&
+	       (!strncmp(where, "&&", 2) || !accept_word(ps, words[i])))
+		i++;
 	if (i == ARRAY_SIZE(words))
 		return filter_wrong(ps, where, "Invalid operator");
 	node->op = i;
@@ -393,6 +388,18 @@ struct event_filter *event_filter_parse(const struct event *e, const char *text,
 const char *event_filter_text(const struct event_filter *f)
 {
 	return f->text;
+}
+
+/* Of a class, each try looks at all its characters: `event_filter.worst_time`. */
+unsigned int event_filter_cost(const struct event_filter *f)
+{
+	unsigned int cost = f ? f->count * 100 : 0;
+
+	for (unsigned int i = 0; f && i < f->count; i++)
+		if (f->node[i].text)
+			cost += strlen(f->node[i].text) *
+				(strchr(f->node[i].text, '[') ? 500 : 60);
+	return cost;
 }
 
 /* ---- Where the event happens ---------------------------------------------------------- */

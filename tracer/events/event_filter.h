@@ -25,14 +25,16 @@ void event_filter_free(struct event_filter *f);
  * mistake in the instance's error_log. -EINVAL, or -ENOMEM. Context: trace_mutex held. */
 int event_filter_refuse(const struct trace_instance *in, const char *text,
 			const char *error, unsigned int at);
+/* Instructions that it takes at most, where an event's texts are as long as they may be. NULL: 0 */
+unsigned int event_filter_cost(const struct event_filter *f);
 /* As it was written. */
 const char *event_filter_text(const struct event_filter *f);
 
 /*
- * Does the event's record pass? irqs_off: interrupts were off where it happened. A filter may take
- * long: its time is FILTER_NODES times that of one pattern, which grows with the length of its text
- * times that of the pattern. The texts of events have EVENT_WORD_MAX bytes at most. A longer text
- * is looked at with interrupts on. Any context. No site.
+ * Does the event's record pass? irqs_off: interrupts were off where it happened. The time of a
+ * pattern grows with the length of its text times that of the pattern. The texts of events have
+ * EVENT_WORD_MAX bytes at most: event_filter_cost(). A longer text is looked at with interrupts on.
+ * Any context. No site.
  */
 bool event_filter_matches(const struct event_filter *f, const struct event *e,
 			  const void *record, bool irqs_off);

@@ -13,7 +13,8 @@
 #include <tracer/core/tracer.h>
 #include <tracer/show/files_marker.h>
 
-#define TRIGGERS_MAX 8 /* of one event */
+#define TRIGGERS_MAX 8	    /* of one event */
+#define FILTERS_COST 60000u /* instructions of all filters of one event */
 
 /* A list never changes: a write makes another. */
 struct event_triggers {
@@ -103,6 +104,27 @@ static int marker_written(struct ctl_handle *h, const char *text, size_t len,
 	act_on_marker(instance_of(h), record, ip);
 	kfree(record);
 	return 0;
+}
+
+/* Those of markers are looked at with interrupts on. */
+int event_filters_afford(struct ctl_handle *h, const struct event *e,
+			 const struct event_filter *f,
+			 const struct event_filter *gone)
+{
+	unsigned int cost = event_filter_cost(f) - event_filter_cost(gone), i;
+
+	if (!f || e == &event_marker)
+		return 0;
+	for (i = 0; i < INSTANCES; i++)
+		cost += event_filter_cost(e->filters[i]);
+	for (i = 0; e->triggers && i < e->triggers->nr; i++)
+		cost += event_filter_cost(e->triggers->t[i].filter);
+	if (cost <= FILTERS_COST)
+		return 0;
+	return ctl_error(h, -E2BIG,
+			 "all filters of %s together could keep interrupts "
+			 "off for %u us; %u us are allowed",
+			 e->path, cost / 1000, FILTERS_COST / 1000);
 }
 
 /* ---- Writing ------------------------------------------------------------------ */
@@ -227,7 +249,8 @@ static int event_triggers_add(struct ctl_handle *h, struct event *e,
 		err = ctl_error(h, -ENOSPC, "an event has at most %u triggers",
 				TRIGGERS_MAX);
 	else
-		err = command_prepare(h, c->kind);
+		err = event_filters_afford(h, e, filter, NULL) ?:
+			      command_prepare(h, c->kind);
 	if (!err && command_count_make(c))
 		err = ctl_error(h, -ENOMEM, "out of memory");
 	if (err) {

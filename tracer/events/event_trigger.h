@@ -16,6 +16,14 @@
  */
 int event_trigger_write(struct ctl_handle *h, struct event *e, char *text);
 
+/*
+ * Interrupts are off while all filters and triggers of an event look at a record. 0, or -E2BIG:
+ * with f, and without the filter `gone`, they could take longer than they may. Either may be NULL.
+ */
+int event_filters_afford(struct ctl_handle *h, const struct event *e,
+			 const struct event_filter *f,
+			 const struct event_filter *gone);
+
 /* Does text say a trigger that can be added to e? 0 or -EINVAL. text is changed. */
 int event_trigger_check(struct ctl_handle *h, const struct event *e,
 			char *text);

@@ -166,6 +166,7 @@ static int set_filter(struct ctl_handle *h, struct event *e, const char *text)
 	struct event_filter *f = NULL;
 	const char *what;
 	unsigned int at;
+	int err;
 
 	if (*text && strcmp(text, "0")) {
 		f = event_filter_parse(e, text, &what, &at);
@@ -178,8 +179,12 @@ static int set_filter(struct ctl_handle *h, struct event *e, const char *text)
 					 "in events/%s/format",
 					 what, at + 1, e->path);
 	}
-	give_filter(h, e, f);
-	return 0;
+	err = event_filters_afford(h, e, f, e->filters[h->folder]);
+	if (err)
+		event_filter_free(f);
+	else
+		give_filter(h, e, f);
+	return err;
 }
 
 static int event_filter_write(struct ctl_handle *h, char *text)
@@ -239,6 +244,11 @@ static int system_filter_write(struct ctl_handle *h, char *text)
 		return -ENOMEM;
 	if (!none)
 		err = parse_for_each(h, system, text, filters);
+	for_each_event (e)
+		err = err   ?:
+			      event_filters_afford(h, e,
+						   filters[e - __start_events],
+						   e->filters[h->folder]);
 	for_each_event (e) {
 		struct event_filter *f = filters[e - __start_events];
 
