@@ -15,7 +15,9 @@
 #include <arch/arch_trace.h>
 #include <kernel/cpu/cpu.h>
 #include <kernel/patch_path.h>
+#include <kernel/printk.h>
 #include <kernel/cpu/stop.h>
+#include <kernel/time.h>
 #include <tracer/patch/patch_live.h>
 #include <tracer/patch/patch_log.h>
 
@@ -57,8 +59,23 @@ static int carry_out_loose(struct patch_batch *b)
 	return cpu_call(~0u, patch_sync_batch, b);
 }
 
+/* The last large batch. Before the first: more than any machine that was seen needs. */
+static u64 last_held_ns = 60;
+static unsigned int last_sites = 1;
+
+static void foretell_hold(unsigned int sites)
+{
+	u64 ns = sites * last_held_ns / last_sites;
+
+	if (ns > NSEC_PER_MSEC)
+		printk("patch: stop is going to hold all CPUs for about %llu "
+		       "us, for %u sites; other strategies hold none\n",
+		       (unsigned long long)ns / NSEC_PER_USEC, sites);
+}
+
 static int stop_carry_out(struct patch_batch *b)
 {
+	unsigned int sites = b->on + b->off;
 	struct stop_work work = {
 		.change = stop_change,
 		.sync = patch_sync_batch,
@@ -70,8 +87,13 @@ static int stop_carry_out(struct patch_batch *b)
 		return carry_out_loose(b);
 	if (fault_happens(&fault_sync_early))
 		patch_sync_early();
+	foretell_hold(sites);
 	err = stop_cpus(&work);
 	b->held_ns = work.held_ns;
+	if (sites >= 64) {
+		last_held_ns = work.held_ns;
+		last_sites = sites;
+	}
 	return err;
 }
 
