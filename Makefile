@@ -276,12 +276,13 @@ $(host)/fuzz-stale $(host)/fuzz-tracefs $(host)/fuzz-extract:
 	$(call say,HOSTCC,$@)
 	$(Q)$(HOSTCC) $^ -ldw -lelf -ljansson -lfuse3 $(to_target)
 
-# A plugin for QEMU: tools/stale.
-plugin_srcs := $(wildcard tools/plugin/*.c)
-$(host)/stale.so: $(plugin_srcs) $(wildcard tools/plugin/*.h)
+# Plugins for QEMU: tools/stale, tools/sections.
+$(host)/stale.so: $(patsubst %,tools/plugin/%.c,stale changes target ram)
+$(host)/sections.so: $(patsubst %,tools/plugin/%.c,sections ram)
+$(host)/stale.so $(host)/sections.so: $(wildcard tools/plugin/*.h)
 	$(call say,HOSTCC,$@)
 	@mkdir -p $(@D)
-	$(Q)$(HOSTCC) $(HOSTCFLAGS) -shared -fPIC $(plugin_srcs) -ljansson $(to_target)
+	$(Q)$(HOSTCC) $(HOSTCFLAGS) -shared -fPIC $(filter %.c,$^) -ljansson $(to_target)
 
 -include $(OBJS:.o=.d)
 

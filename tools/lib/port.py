@@ -26,6 +26,7 @@ KEYS = {
     "objdump": (LIST, True),
     "elf_machine": (NUMBER, True), "limits": (OBJECT, True),
     "linux": (OBJECT, False), "code": (OBJECT, True), "fetch": (OBJECT, True),
+    "interrupts": (OBJECT, True),
     "sites": (OBJECT, True), "tests": (OBJECT, True),
 }
 TESTS = {

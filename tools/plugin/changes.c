@@ -21,8 +21,6 @@ struct page {
 	size_t nr_changes, room;
 };
 
-uint8_t *ram;
-uint64_t ram_size;
 uint32_t now, unseen, synced[MAX_CPUS];
 static struct page **pages;
 static unsigned int nr_cpus;
@@ -178,32 +176,9 @@ unsigned int changes_missed(unsigned int cpu, uint64_t offset, size_t n,
 	return count;
 }
 
-/* Where QEMU has mapped the file behind the guest's RAM. */
-static void find_ram(const char *path)
-{
-	FILE *maps = fopen("/proc/self/maps", "r");
-	char line[512];
-	uint64_t start, end;
-
-	while (maps && fgets(line, sizeof(line), maps)) {
-		line[strcspn(line, "\n")] = '\0';
-		if (!strstr(line, path) ||
-		    sscanf(line, "%" SCNx64 "-%" SCNx64, &start, &end) != 2)
-			continue;
-		if (ram && start != (uintptr_t)ram + ram_size)
-			errx(1, "stale: %s is mapped twice", path);
-		ram = ram ? ram : (uint8_t *)(uintptr_t)start;
-		ram_size += end - start;
-	}
-	if (maps)
-		fclose(maps);
-}
-
 void changes_begin(const char *path, unsigned int cpus)
 {
 	nr_cpus = cpus;
-	find_ram(path);
-	if (!ram)
-		errx(1, "stale: QEMU has not mapped %s", path);
+	ram_find(path);
 	pages = checked(calloc(ram_size >> PAGE_SHIFT, sizeof(*pages)));
 }

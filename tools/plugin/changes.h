@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ram.h"
+
 #define MAX_CPUS 256
 #define STORE_MOST 16 /* bytes of one store */
 
@@ -23,9 +25,6 @@ struct change {
 	uint8_t before[STORE_MOST], after[STORE_MOST];
 };
 
-extern uint8_t
-	*ram; /* QEMU's own mapping of the guest's RAM. NULL: not found yet */
-extern uint64_t ram_size;
 extern uint32_t now;	/* changes so far */
 extern uint32_t unseen; /* bytes of code that changed by no store that was seen */
 extern uint32_t

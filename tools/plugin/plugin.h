@@ -31,7 +31,9 @@ struct plugin_info {
 
 /* Registers that a callback reads, and accesses that it wants to hear of. */
 enum { PLUGIN_NO_REGISTERS };
-enum { PLUGIN_STORES = 2 };
+enum { PLUGIN_STORES = 2, PLUGIN_ACCESSES = 3 };
+/* What an instruction does to a counter without a callback. */
+enum { PLUGIN_ADD };
 
 typedef void (*plugin_tb_cb)(plugin_id id, struct qemu_plugin_tb *tb);
 typedef void (*plugin_exec_cb)(unsigned int vcpu, void *data);
@@ -46,6 +48,9 @@ void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *tb,
 void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *insn,
 					    plugin_exec_cb cb, int registers,
 					    void *data);
+void qemu_plugin_register_vcpu_insn_exec_inline(struct qemu_plugin_insn *insn,
+						int op, void *counter,
+						uint64_t by);
 void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *insn,
 				      plugin_mem_cb cb, int registers, int what,
 				      void *data);
@@ -62,6 +67,7 @@ uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *insn);
 void *qemu_plugin_insn_haddr(const struct qemu_plugin_insn *insn);
 
 unsigned int qemu_plugin_mem_size_shift(plugin_access access);
+bool qemu_plugin_mem_is_store(plugin_access access);
 struct qemu_plugin_hwaddr *qemu_plugin_get_hwaddr(plugin_access access,
 						  uint64_t vaddr);
 bool qemu_plugin_hwaddr_is_io(const struct qemu_plugin_hwaddr *hwaddr);
