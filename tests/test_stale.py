@@ -11,7 +11,7 @@ import signal
 import subprocess
 
 import pytest
-from conftest import ANY, ARCHES, FACTS, ROOT, built, make, program, qemu_of
+from conftest import ANY, ARCHES, FACTS, ROOT, built, make, one_of, program, qemu_of
 from image import INFO
 from lib import qemu
 from lib.qemu import Verdict
@@ -32,12 +32,18 @@ def stale(arch: str, append: str, *args: str) -> subprocess.CompletedProcess:
         text=True, capture_output=True)
 
 
-def test_findings_that_are_cut_off(tmp_path, capsys):
-    """QEMU was ended while the plugin wrote: one line says it, and nothing was counted."""
+@pytest.fixture
+def program_of():
+    """tools/stale as a module."""
     loader = importlib.machinery.SourceFileLoader("stale", str(ROOT / "tools" / "stale"))
-    program_of = importlib.util.module_from_spec(
+    module = importlib.util.module_from_spec(
         importlib.util.spec_from_loader("stale", loader))
-    loader.exec_module(program_of)
+    loader.exec_module(module)
+    return module
+
+
+def test_findings_that_are_cut_off(tmp_path, capsys, program_of):
+    """QEMU was ended while the plugin wrote: one line says it, and nothing was counted."""
     file = tmp_path / "findings"
     file.write_text('{"total": {"changes": 5}}\n{"hazard": tru')
     assert program_of.read_findings(file) == ([], {})
@@ -56,6 +62,25 @@ def test_no_false_alarm(arch, tmp_path):
     # It is not blind: CPUs do run into sites that are just being switched.
     assert found["total"]["harmless"] > 0 and found["total"]["hazards"] == 0
     assert found["total"]["unseen"] == 0
+
+
+RULES = [(arch, field) for arch in ARCHES
+         for field in ("whole", "line", "barrier", "only") if field in INFO[arch]["fetch"]]
+
+
+@pytest.mark.parametrize("arch, field", one_of(RULES))
+def test_rule_without_an_instruction(arch, field, tmp_path, monkeypatch, capsys, program_of):
+    """A slip in one of a port's patterns makes every site a hazard: its name is the cause."""
+    rules = tmp_path / "rules.json"
+    rules.write_text(json.dumps(INFO[arch] | {"fetch": INFO[arch]["fetch"] | {field: "^none$"}}))
+    monkeypatch.setattr(program_of, "rules_for", lambda command: rules)
+    monkeypatch.setattr("sys.argv", ["stale", "--arch", arch, "--append",
+                                     'run="test patch.t*; poweroff"'])
+    built(arch)
+    status, said = program_of.main(), capsys.readouterr().out
+    if status or field != "whole" or "line" not in INFO[arch]["fetch"]:
+        assert status == 1
+        assert f"stale: fetch: {field} of the rules matches no instruction that has run" in said
 
 
 @pytest.mark.parametrize("arch,fault,rules", PLANTED)

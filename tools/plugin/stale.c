@@ -294,8 +294,10 @@ static void ended(plugin_id id, void *data)
 	(void)id, (void)data;
 	fprintf(out,
 		"{\"total\": {\"changes\": %u, \"hazards\": %u, "
-		"\"harmless\": %u, \"unseen\": %u}}\n",
+		"\"harmless\": %u, \"unseen\": %u, \"unmatched\": ",
 		now, hazards, harmless, unseen);
+	target_print_unmatched(&target, out);
+	fprintf(out, "}}\n");
 	fclose(out);
 }
 

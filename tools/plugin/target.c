@@ -130,23 +130,44 @@ static void print_insn(const struct target *t, const uint8_t *p, size_t n,
 		text += sprintf(text, "%02x", p[reverse ? n - 1 - i : i]);
 }
 
-enum sync target_sync(const struct target *t, const uint8_t *p, size_t n)
+enum sync target_sync(struct target *t, const uint8_t *p, size_t n)
 {
 	char text[2 * INSN_MOST + 1];
 
 	print_insn(t, p, n, text);
 	for (enum sync s = SYNC_WHOLE; s <= SYNC_BARRIER; s++)
-		if (t->has[s] && !regexec(&t->regex[s], text, 0, NULL, 0))
+		if (t->has[s] && !regexec(&t->regex[s], text, 0, NULL, 0)) {
+			t->matched[s] = true;
 			return s;
+		}
 	return SYNC_NO;
 }
 
-bool target_may_change(const struct target *t, const uint8_t *p, size_t n)
+bool target_may_change(struct target *t, const uint8_t *p, size_t n)
 {
 	char text[2 * INSN_MOST + 1];
 
 	if (!t->has_only)
 		return true;
 	print_insn(t, p, n, text);
-	return !regexec(&t->only, text, 0, NULL, 0);
+	t->only_asked = true;
+	if (regexec(&t->only, text, 0, NULL, 0))
+		return false;
+	t->only_matched = true;
+	return true;
+}
+
+void target_print_unmatched(const struct target *t, FILE *out)
+{
+	const char *separator = "";
+
+	fputc('[', out);
+	for (enum sync s = SYNC_WHOLE; s <= SYNC_BARRIER; s++)
+		if (t->has[s] && !t->matched[s]) {
+			fprintf(out, "%s\"%s\"", separator, names[s]);
+			separator = ", ";
+		}
+	if (t->only_asked && !t->only_matched)
+		fprintf(out, "%s\"only\"", separator);
+	fputc(']', out);
 }

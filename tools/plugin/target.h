@@ -26,6 +26,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 enum sync { SYNC_NO, SYNC_WHOLE, SYNC_LINE, SYNC_BARRIER };
 
@@ -35,6 +36,8 @@ struct target {
 	int breakpoint; /* -1: none */
 	bool has[SYNC_BARRIER + 1], has_only;
 	regex_t regex[SYNC_BARRIER + 1], only;
+	/* Has an instruction matched? And has any been held against `only`? */
+	bool matched[SYNC_BARRIER + 1], only_asked, only_matched;
 };
 
 /*
@@ -47,9 +50,12 @@ void target_read(struct target *t, const char *path, const char *mode,
 		 bool big);
 
 /* The effect of the instruction of n bytes at p. */
-enum sync target_sync(const struct target *t, const uint8_t *p, size_t n);
+enum sync target_sync(struct target *t, const uint8_t *p, size_t n);
 
 /* May the instruction of n bytes at p be stored or replaced while CPUs fetch it? */
-bool target_may_change(const struct target *t, const uint8_t *p, size_t n);
+bool target_may_change(struct target *t, const uint8_t *p, size_t n);
+
+/* The names of fields that no instruction has matched, as a list in JSON. */
+void target_print_unmatched(const struct target *t, FILE *out);
 
 #endif
