@@ -5,11 +5,14 @@ instruction boundary held, and a lab that is wrong on purpose is found out."""
 import importlib.machinery
 import importlib.util
 import json
+import os
 import re
+import signal
 import subprocess
 
 import pytest
-from conftest import ANY, ARCHES, FACTS, ROOT, built
+from conftest import ANY, ARCHES, FACTS, ROOT, built, program, qemu_of
+from lib.qemu import Verdict
 
 LIMIT = 180  # seconds, on two cores
 OWN_BOUNDARIES = 4  # instructions around the site in the lab's victim
@@ -76,6 +79,22 @@ def test_every_claim(arch, tmp_path, alone):
     table = (tmp_path / "lab.txt").read_text()
     assert table.splitlines()[-1] == report["summary"]
     assert table in text
+
+
+@pytest.mark.parametrize("command", [
+    ["lab", "--arch", ANY, "--schemes", "vector*", "--output"], ["bench", ANY, "--output"]])
+@pytest.mark.parametrize("arch", [ANY], indirect=True)
+def test_rows_come_one_by_one(arch, tmp_path, command):
+    """A lab or a bench that hangs has shown how far it came: QEMU still runs behind a row."""
+    is_lab = command[0] == "lab"
+    tool, *args = command
+    with program([ROOT / "tools" / tool, *args, tmp_path if is_lab else tmp_path / "out.json"],
+                 text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as runner:
+        stream = runner.stdout if is_lab else runner.stderr
+        row = [stream.readline() for _ in range(1 + is_lab)][-1]
+        os.kill(qemu_of(runner), signal.SIGKILL)
+    assert row.startswith(f"{arch} vector" if is_lab else f"{arch}: "), row
+    assert runner.returncode not in (0, Verdict.USAGE)
 
 
 @pytest.mark.parametrize("wrong, verdict", [

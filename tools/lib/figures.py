@@ -18,12 +18,18 @@ def fail(machine: qemu.Machine, verdict: qemu.Verdict, reason: str) -> NoReturn:
     sys.exit(verdict)
 
 
+def tell(machine: qemu.Machine, line: str) -> None:
+    """A figure as soon as the kernel has it, beside the table: a slow port shows how far it is."""
+    if match := LINE.match(line):
+        print(f"{machine.arch}: {' '.join(match.groups()[:3])}", file=sys.stderr, flush=True)
+
+
 def kernel_figures(machine: qemu.Machine, elf: Path | None = None,
                    timeout: float = 180) -> list[dict]:
     """What the kernel counts: arch, name, value, unit, and limit, which is None where there is
     none."""
     command = machine.command(smp=1, elf=elf, icount=0, append='run="bench; poweroff"')
-    result = qemu.boot(machine, command, timeout=timeout)
+    result = qemu.boot(machine, command, timeout=timeout, on_line=lambda line: tell(machine, line))
     verdict, reason = qemu.judge(result, expect=[LINE.pattern])
     if verdict != qemu.Verdict.PASS:
         fail(machine, verdict, reason)
