@@ -15,6 +15,7 @@ import pytest
 
 from conftest import ANY, ARCHES, EVERY_KERNEL, FACTS, ROOT, make
 from guest import function_events, graph_events
+from image import Image
 from lib import qemu
 from lib.qmp import socket_args
 
@@ -114,6 +115,22 @@ def test_text_of_stacks_repeats_and_an_instance(arch, image, guest, tmp_path):
         g.run(f"echo {clock} > {TRACING}/trace_clock; echo 1 > {TRACING}/tracing_on; ps; "
               f"echo 0 > {TRACING}/tracing_on")
         assert text_of(image, qmp) == shown(g), clock
+
+
+def test_image_that_the_loader_moves(arch, image, guest, tmp_path):
+    """QEMU may load an image elsewhere than its file says: here the file says so afterwards."""
+    qmp, file = tmp_path / "qmp", bytearray(image.data)
+    head, at, number = (32, 24, "Q") if image.bits == 64 else (28, 12, "I")
+    table, = image.unpack(number, image.data, head)
+    size, count = image.unpack("HH", image.data, head + (22 if image.bits == 64 else 14))
+    for place in range(table + at, table + at + count * size, size):
+        physical, = image.unpack(number, file, place)
+        struct.pack_into(image.order + number, file, place, physical + (4 << 20))
+    moved = tmp_path / "moved.elf"
+    moved.write_bytes(file)
+    g = guest(arch, smp=2, extra=socket_args(qmp))
+    g.run(f"echo function > {TRACING}/current_tracer; ps; echo 0 > {TRACING}/tracing_on")
+    assert text_of(Image(arch, moved), qmp) == shown(g)
 
 
 def test_clocks(arch, image, guest, tmp_path):

@@ -327,7 +327,7 @@ static u64 physical(const struct guest *g, u64 addr)
 
 		if (ph.p_type == PT_LOAD && addr >= start &&
 		    addr - start < ph.p_memsz)
-			return addr - start + ph.p_paddr;
+			return addr - start + ph.p_paddr + g->moved;
 	}
 	errx(1, "%s: %#llx is in no segment", g->im.path,
 	     (unsigned long long)addr);
@@ -355,12 +355,32 @@ static bool find_ram(const struct guest *g, u64 info, u64 *start, u64 *end)
 	return nr && nr <= mem.size / size && *end - *start <= 1ull << 31;
 }
 
+/*
+ * QEMU may load an image elsewhere than at its physical addresses. If the constants are not there,
+ * CPU 0 says where they are. It is not asked first, because it may run firmware, which has
+ * other mappings.
+ */
+static void find_place(struct guest *g, struct qmp *q)
+{
+	u64 addr, at;
+	size_t len;
+	const uint8_t *bytes = constants(g, &addr, &len);
+
+	len = len < PAGE ? len : PAGE;
+	qmp_save(q, physical(g, addr), len, saved);
+	map_file(g, saved);
+	if (g->size != len || memcmp(g->memory, bytes, len))
+		if (qmp_place(q, addr, &at))
+			g->moved = at - physical(g, addr);
+}
+
 void guest_save(struct guest *g, const char *socket)
 {
 	u64 info = guest_symbol(g, NULL, "boot_info"), start, end;
 	struct qmp *q = qmp_stop(socket);
 
 	make_saved();
+	find_place(g, q);
 	qmp_save(q, physical(g, info), guest_size(g, "boot_info"), saved);
 	map_file(g, saved);
 	g->base = info;

@@ -18,6 +18,7 @@ struct guest {
 	const uint8_t *memory; /* of the machine, from its first byte of RAM */
 	size_t size;
 	u64 base; /* the kernel's address of that byte */
+	u64 moved; /* from the image's physical addresses to where it was loaded */
 };
 
 /* Open the kernel's ELF file. */
@@ -55,6 +56,8 @@ s64 guest_enumerator(const struct guest *g, const char *type, const char *name);
 struct qmp;
 struct qmp *qmp_stop(const char *socket);
 void qmp_save(struct qmp *q, u64 from, u64 size, const char *file);
+/* The physical address of what CPU 0 sees at `addr`. false: nothing is there. */
+bool qmp_place(struct qmp *q, u64 addr, u64 *at);
 /* Let the machine go on, if it ran before. */
 void qmp_continue(struct qmp *q);
 

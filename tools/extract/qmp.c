@@ -141,3 +141,22 @@ void qmp_save(struct qmp *q, u64 from, u64 size, const char *file)
 			json_pack("{s:I, s:I, s:s}", "val", (json_int_t)from,
 				  "size", (json_int_t)size, "filename", file)));
 }
+
+bool qmp_place(struct qmp *q, u64 addr, u64 *at)
+{
+	unsigned long long value;
+	const char *said;
+	char line[40];
+	json_t *root;
+	bool found;
+
+	snprintf(line, sizeof(line), "gva2gpa %#llx", (unsigned long long)addr);
+	root = command(q, "human-monitor-command",
+		       json_pack("{s:s, s:i}", "command-line", line, "cpu-index",
+				 0));
+	found = !json_unpack(root, "{s:s}", "return", &said) &&
+		sscanf(said, "gpa: %llx", &value) == 1;
+	*at = found ? value : 0;
+	json_decref(root);
+	return found;
+}
