@@ -143,7 +143,7 @@ class Stepper:
         """pc, sp, link, alt."""
         size, places = self.facts["gdb_registers"]
         regs = [0 if i is None else
-                int.from_bytes(data[i * size:(i + 1) * size], self.order)
+                int.from_bytes(data[int(i * size):int((i + 1) * size)], self.order)
                 for i in places]
         regs[1] += self.cfa
         return regs
