@@ -55,9 +55,14 @@ def code_lines(paths) -> int:
         r"/\*.*?\*/", "", path.read_text(), flags=re.S).split("\n"))
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+ROWS = dict(re.findall(r"^\| (\w+)((?: \| \d+){4}) \|$",
+                       (ROOT / "arch" / "README.md").read_text(), re.M))
+
+
+@pytest.mark.parametrize("arch", ROWS)
 def test_the_guide_says_what_a_port_costs(arch):
-    """Its table, recounted. A few lines more or less are the same port."""
+    """Its table, recounted: a port that has just come needs no row. A few lines more or less are
+    the same port."""
     files = {path for top in ("arch", "boot")
              for path in (ROOT / top / arch).glob("*.[chS]")}
     lab = {path for path in files if path.stem in ("lab", "lab_test")}
@@ -69,9 +74,7 @@ def test_the_guide_says_what_a_port_costs(arch):
         "patch.c", "arch_trace_inline.h", "trampoline.S")}
     counts = [code_lines(paths) for paths in
               (files - lab | own, patching, lab, set(sites.rglob("*.h")) - own)]
-    row = re.search(rf"^\| {arch}((?: \| \d+){{4}}) \|$",
-                    (ROOT / "arch" / "README.md").read_text(), re.M)
-    for said, counted in zip(map(int, row[1].split(" | ")[1:]), counts):
+    for said, counted in zip(map(int, ROWS[arch].split(" | ")[1:]), counts, strict=True):
         assert abs(said - counted) <= said / 50, counts
 
 
