@@ -156,3 +156,54 @@ KTEST(arch_cpu_idle, "arch.cpu_idle")
 {
 	conform_on_each_cpu(idle_race, t);
 }
+
+static volatile u32 datum = 5;
+
+static noinline u32 read_datum(u32 more)
+{
+	return datum + more;
+}
+static u32 (*volatile datum_reader)(u32 more) = read_datum;
+
+static void call_by_pointer(void *wrong)
+{
+	while (!task_should_stop())
+		*(u32 *)wrong += datum_reader(1) != 6;
+}
+
+/* Preempts the task that calls, at any instruction. Returns how often a call of its own was
+ * wrong afterwards. */
+static u32 sleep_and_read(void)
+{
+	u32 wrong = 0;
+
+	for (u32 i = 0; i < 300; i++) {
+		task_sleep(10 * NSEC_PER_USEC + i);
+		wrong += read_datum(i) != 5 + i;
+	}
+	return wrong;
+}
+static u32 (*volatile sleeper)(void) = sleep_and_read;
+
+/*
+ * An ABI may have a register that is constant in C code, but that a function which is called
+ * through a pointer makes anew (a TOC pointer). An interrupt among its first instructions finds
+ * half of the value: its handler needs the whole, and the function goes on with the half.
+ * A call through a pointer gives the test its own value back.
+ */
+KTEST(arch_trap_constant, "arch.trap_init.constant")
+{
+	u32 inside = 0, outside;
+	struct task *caller;
+
+	if (!boot_info.icount)
+		KSKIP(t, "interrupts come between blocks only: icount is needed");
+	task_set_affinity(current_task(), 1);
+	caller = task_create("caller", PRIO_LOW, 1, call_by_pointer, &inside);
+	outside = sleeper();
+	task_stop(caller);
+	task_join(caller);
+	task_set_affinity(current_task(), ~0u);
+	KEXPECT_EQ(t, inside, 0);
+	KEXPECT_EQ(t, outside, 0);
+}
