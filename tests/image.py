@@ -115,21 +115,24 @@ class Image:
                 found[name] = int(value.split()[0], 16) % (1 << self.bits)
         return found
 
+    @functools.cached_property
+    def symbol_rows(self) -> list[list[str]]:
+        """readelf's table, without what an ABI has it say beside some symbols in brackets."""
+        rows = [re.sub(r"\[.*?\]", "", line).split()
+                for line in self.tool("readelf", "-sW").splitlines()]
+        return [row for row in rows if len(row) == 8]
+
     def size_of(self, name: str) -> int:
         """Bytes of a variable."""
-        sizes = {line.split()[7]: int(line.split()[2], 0)
-                 for line in self.tool("readelf", "-sW").splitlines()
-                 if len(line.split()) == 8 and line.split()[2].isdigit()}
-        return sizes[name]
+        return {row[7]: int(row[2], 0) for row in self.symbol_rows if row[2].isdigit()}[name]
 
     @functools.cached_property
     def functions(self) -> list[Function]:
         """All functions in text with their code, ascending."""
         lo, hi = self.symbols["_text"], self.symbols["_etext"]
         found = {}
-        for line in self.tool("readelf", "-sW").splitlines():
-            word = line.split()
-            if len(word) == 8 and word[3] == "FUNC" and word[6] != "UND":
+        for word in self.symbol_rows:
+            if word[3] == "FUNC" and word[6] != "UND":
                 addr = int(word[1], 16)
                 if lo <= addr < hi:
                     found.setdefault(addr, Function(self.arch, word[7], addr,

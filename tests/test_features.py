@@ -93,7 +93,7 @@ def test_each_has_its_own_folder(arch):
     every = [v for v in ALL
              if v.arch == arch and v.record in ("link", "runtime") and possible(v)]
     folders = [v.elf().parent for v in every]
-    assert len(set(folders)) == len(every) > 3, folders
+    assert len(set(folders)) == len(every) > 1, folders
     assert folders[0] == ROOT / "build" / arch
 
 

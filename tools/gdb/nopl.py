@@ -78,7 +78,8 @@ def facts() -> dict:
     name = gdb.execute("show architecture", to_string=True)
     for arch in port.architectures():
         info = port.read(arch)
-        if f'"{info["objdump"][-1].partition(":")[0]}' in name:
+        options = info["objdump"]
+        if f'"{options[options.index("-m") + 1].partition(":")[0]}' in name:
             return info
     raise gdb.GdbError(f"no port has this machine: {name.strip()}")
 

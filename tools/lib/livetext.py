@@ -23,12 +23,14 @@ class LiveText:
         heads = subprocess.run(["readelf", "-lW", elf], text=True, capture_output=True,
                                check=True).stdout
         self.segments = [tuple(int(x, 16) for x in found) for found in re.findall(
-            r"LOAD +\S+ +0x(\w+) 0x(\w+) 0x\w+ 0x(\w+)", heads)]
+            r"LOAD +0x(\w+) 0x(\w+) 0x(\w+) 0x\w+ 0x(\w+)", heads)]
         symbols = [(name, int(at, 16), kind) for at, kind, name in re.findall(
-            r"^ *\d+: (\w+) +\w+ (\w+) +\w+ +\w+ +\w+ (\S+)$", subprocess.run(
+            r"^ *\d+: (\w+) +\w+ (\w+) +\w+ +\w+ +(?:\[.*\] +)?\w+ (\S+)$", subprocess.run(
                 ["readelf", "-sW", elf], text=True, capture_output=True, check=True).stdout,
             re.M)]
         self.symbols = {name: at for name, at, _ in symbols}
+        self.moved = 0
+        self.moved = self.loaded_at(self.symbols["_rodata"], elf.read_bytes())
         start, end = self.symbols["_text"], self.symbols["_etext"]
         self.functions = sorted((at - start, name) for name, at, kind in symbols
                                 if kind == "FUNC" and start <= at < end)
@@ -39,12 +41,25 @@ class LiveText:
         self.off = self.read(start, end - start)
         self.on: dict[int, int] = {}  # bytes, as they were first seen on
 
+    def loaded_at(self, constants: int, elf: bytes) -> int:
+        """How far from its physical addresses QEMU has loaded the file. CPU 0 is asked only if the
+        constants are not there: it may run firmware, which has other mappings."""
+        at = next(constants - to + at for at, to, _, length in self.segments
+                  if to <= constants < to + length)
+        if self.read(constants, SITE_MAX) == elf[at:at + SITE_MAX]:
+            return 0
+        said = re.match(r"gpa: 0x(\w+)", self.qmp.monitor(f"gva2gpa {constants:#x}"))
+        return int(said[1], 16) - self.physical(constants) if said else 0
+
+    def physical(self, addr: int) -> int:
+        """Where an address of the ELF file is in memory."""
+        return next(addr - at + to for _, at, to, length in self.segments
+                    if at <= addr < at + length) + self.moved
+
     def read(self, addr: int, size: int) -> bytes:
         """Memory at an address of the ELF file."""
-        physical = next(addr - at + to for at, to, length in self.segments
-                        if at <= addr < at + length)
         with tempfile.NamedTemporaryFile() as file:
-            self.qmp.command("pmemsave", val=physical, size=size, filename=file.name)
+            self.qmp.command("pmemsave", val=self.physical(addr), size=size, filename=file.name)
             return file.read()
 
     def table(self, name: str) -> list[int]:
