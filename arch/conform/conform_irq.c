@@ -101,6 +101,7 @@ static u64 idle_once(struct ktest_run *t, unsigned int turns, bool odd)
 	preempt_disable();
 	arch_irq_disable();
 	conform_flag_start(&f, IDLE_US * NSEC_PER_USEC);
+#pragma GCC unroll 1 /* an instruction a turn, at least */
 	while (turns--)
 		asm volatile("");
 	if (odd)
