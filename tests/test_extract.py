@@ -2,7 +2,6 @@
 """build/host/extract: the trace of a guest that does not help, for other programs, which
 say the same of it as the guest itself."""
 
-import functools
 import json
 import mmap
 import random
@@ -28,7 +27,8 @@ LOST = re.compile(r"extract: CPU (\d): (\d+) entries were overwritten, (\d+) ski
 @pytest.fixture
 def guest(guest):
     """Guests of little memory: QEMU writes all of it into a file whenever extract reads one."""
-    return functools.partial(guest, memory="64M")
+    return lambda arch, **options: guest(
+        arch, memory=FACTS[str(arch)].get("least_memory", "64M"), **options)
 
 
 def extract(image, *args, check: bool = True) -> subprocess.CompletedProcess:
