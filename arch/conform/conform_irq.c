@@ -192,7 +192,7 @@ static u32 (*volatile sleeper)(void) = sleep_and_read;
  * half of the value: its handler needs the whole, and the function goes on with the half.
  * A call through a pointer gives the test its own value back.
  */
-KTEST(arch_trap_constant, "arch.trap_init.constant")
+KTEST(arch_irq_constant, "arch.irq_init.constant")
 {
 	u32 inside = 0, outside;
 	struct task *caller;
