@@ -4,6 +4,7 @@ call by call, and each says which events are missing, of which tasks, by which c
 
 import json
 import re
+import struct
 import subprocess
 from collections import Counter, defaultdict
 
@@ -11,6 +12,7 @@ import pytest
 
 from conftest import EVERY_KERNEL
 from guest import graph_events
+from image import Image
 from lib.qmp import socket_args
 from test_extract import LOST, TRACING, extract, guest, shown, text_of  # noqa: F401
 
@@ -160,3 +162,19 @@ def test_text_with_each_option(arch, image, guest, tmp_path, tracer):  # noqa: F
               "echo 0 > tracing_on")
         assert text_of(image, qmp) == shown(g), option
         g.run(f"echo {was} > options/{option}")
+
+
+def test_image_that_the_loader_moves(arch, image, guest, tmp_path):
+    """QEMU may load an image elsewhere than its file says: here the file says so afterwards."""
+    qmp, file = tmp_path / "qmp", bytearray(image.data)
+    head, at, number = (32, 24, "Q") if image.bits == 64 else (28, 12, "I")
+    table, = image.unpack(number, image.data, head)
+    size, count = image.unpack("HH", image.data, head + (22 if image.bits == 64 else 14))
+    for place in range(table + at, table + at + count * size, size):
+        physical, = image.unpack(number, file, place)
+        struct.pack_into(image.order + number, file, place, physical + (4 << 20))
+    moved = tmp_path / "moved.elf"
+    moved.write_bytes(file)
+    g = guest(arch, smp=2, extra=socket_args(qmp))
+    g.run(f"echo function > {TRACING}/current_tracer; ps; echo 0 > {TRACING}/tracing_on")
+    assert text_of(Image(arch, moved), qmp) == shown(g)

@@ -14,7 +14,6 @@ import pytest
 
 from conftest import ANY, ARCHES, EVERY_KERNEL, FACTS, ROOT, make
 from guest import function_events, graph_events
-from image import Image
 from lib import qemu
 from lib.qmp import socket_args
 
@@ -24,11 +23,15 @@ LOST = re.compile(r"extract: CPU (\d): (\d+) entries were overwritten, (\d+) ski
                   r"(\d+) dropped\n")
 
 
+def little(arch) -> str:
+    """A memory that QEMU takes for the machine: it writes all of it when extract reads one."""
+    return FACTS[str(arch)].get("least_memory", "64M")
+
+
 @pytest.fixture
 def guest(guest):
-    """Guests of little memory: QEMU writes all of it into a file whenever extract reads one."""
-    return lambda arch, **options: guest(
-        arch, memory=FACTS[str(arch)].get("least_memory", "64M"), **options)
+    """Guests of little memory."""
+    return lambda arch, **options: guest(arch, memory=little(arch), **options)
 
 
 def extract(image, *args, check: bool = True) -> subprocess.CompletedProcess:
@@ -115,22 +118,6 @@ def test_text_of_stacks_repeats_and_an_instance(arch, image, guest, tmp_path):
         g.run(f"echo {clock} > {TRACING}/trace_clock; echo 1 > {TRACING}/tracing_on; ps; "
               f"echo 0 > {TRACING}/tracing_on")
         assert text_of(image, qmp) == shown(g), clock
-
-
-def test_image_that_the_loader_moves(arch, image, guest, tmp_path):
-    """QEMU may load an image elsewhere than its file says: here the file says so afterwards."""
-    qmp, file = tmp_path / "qmp", bytearray(image.data)
-    head, at, number = (32, 24, "Q") if image.bits == 64 else (28, 12, "I")
-    table, = image.unpack(number, image.data, head)
-    size, count = image.unpack("HH", image.data, head + (22 if image.bits == 64 else 14))
-    for place in range(table + at, table + at + count * size, size):
-        physical, = image.unpack(number, file, place)
-        struct.pack_into(image.order + number, file, place, physical + (4 << 20))
-    moved = tmp_path / "moved.elf"
-    moved.write_bytes(file)
-    g = guest(arch, smp=2, extra=socket_args(qmp))
-    g.run(f"echo function > {TRACING}/current_tracer; ps; echo 0 > {TRACING}/tracing_on")
-    assert text_of(Image(arch, moved), qmp) == shown(g)
 
 
 def test_clocks(arch, image, guest, tmp_path):
@@ -344,7 +331,7 @@ def test_pages_that_make_no_sense(arch, image, guest, tmp_path):
     running guest's RAM."""
     memory = tmp_path / "memory"
     g = guest(arch, smp=1, extra=[
-        "-object", f"memory-backend-file,id=ram,size=64M,share=on,mem-path={memory}",
+        "-object", f"memory-backend-file,id=ram,size={little(arch)},share=on,mem-path={memory}",
         "-machine", "memory-backend=ram"])
     record(g, "function", events="")
     args = ("--memory", memory, "--format", "text", "-o", "-")
@@ -422,7 +409,7 @@ def test_damaged_memory(arch, image, guest, tmp_path):
     a line for nonsense, of any kind."""
     memory = tmp_path / "memory"
     g = guest(arch, smp=2, extra=[
-        "-object", f"memory-backend-file,id=ram,size=64M,share=on,mem-path={memory}",
+        "-object", f"memory-backend-file,id=ram,size={little(arch)},share=on,mem-path={memory}",
         "-machine", "memory-backend=ram"])
     record(g, "function_graph")
     g.run(f"echo 1 > {TRACING}/events/enable")

@@ -275,6 +275,7 @@ KTEST(arch_instructions, "arch.instructions")
 	irq_state_t state = arch_irq_save();
 	u64 start = arch_instructions(), taken;
 
+#pragma GCC unroll 1
 	for (int i = 0; i < 10000; i++)
 		asm volatile("nop");
 	taken = arch_instructions() - start;
