@@ -198,7 +198,8 @@ KTEST(arch_irq_constant, "arch.irq_init.constant")
 	struct task *caller;
 
 	if (!boot_info.icount)
-		KSKIP(t, "interrupts come between blocks only: icount is needed");
+		KSKIP(t,
+		      "interrupts come between blocks only: icount is needed");
 	task_set_affinity(current_task(), 1);
 	caller = task_create("caller", PRIO_LOW, 1, call_by_pointer, &inside);
 	outside = sleeper();

@@ -152,8 +152,8 @@ bool qmp_place(struct qmp *q, u64 addr, u64 *at)
 
 	snprintf(line, sizeof(line), "gva2gpa %#llx", (unsigned long long)addr);
 	root = command(q, "human-monitor-command",
-		       json_pack("{s:s, s:i}", "command-line", line, "cpu-index",
-				 0));
+		       json_pack("{s:s, s:i}", "command-line", line,
+				 "cpu-index", 0));
 	found = !json_unpack(root, "{s:s}", "return", &said) &&
 		sscanf(said, "gpa: %llx", &value) == 1;
 	*at = found ? value : 0;
