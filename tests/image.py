@@ -122,6 +122,12 @@ class Image:
                 for line in self.tool("readelf", "-sW").splitlines()]
         return [row for row in rows if len(row) == 8]
 
+    @functools.cached_property
+    def skipped(self) -> dict[str, int]:
+        """Bytes at the beginning of a function that its ABI lets calls leave out."""
+        return {name: int(length) for length, name in re.findall(
+            r"\[<localentry>: (\d+)\] +\d+ (\S+)$", self.tool("readelf", "-sW"), re.M)}
+
     def size_of(self, name: str) -> int:
         """Bytes of a variable."""
         return {row[7]: int(row[2], 0) for row in self.symbol_rows if row[2].isdigit()}[name]
