@@ -64,8 +64,8 @@ def test_every_claim(arch, tmp_path, alone):
     for name in (" own", " own return"):
         own = {r["strategy"] for r in rows if r["scheme"].endswith(name)}
         assert {"stop", "breakpoint", "bypass"} <= own
-    # Sites of several instructions, and what becomes of them without a part of the bypass, where the
-    # port has schemes of its own.
+    # Sites of several instructions, and what becomes of them without a part of the bypass, where
+    # the port has schemes of its own.
     ways = {(r["strategy"], r["claim"]) for r in rows}
     assert ("bypass", "safe") in ways
     assert not REQUIRED[arch] or {("no wait", "unsafe"), ("in place", "unsafe")} <= ways

@@ -162,7 +162,7 @@ def test_real_panic_after_tests(arch, run_tool):
 
 def with_code(image, function: str, code: str, path: Path, behind: int = 0) -> Path:
     """The image, with other instructions (hexadecimal) where that function begins, or from its
-    first instruction on that is at least so many bytes behind."""
+    first instruction on that is at least so many bytes behind: calls may enter behind the first."""
     data = bytearray(image.data)
     start = image.symbols[function]
     at = image.offset(start if not behind else next(
@@ -271,9 +271,7 @@ def test_time_is_up_in_the_middle(arch, run_tool):
 def test_real_hang_in_the_contract(image, run_tool, tmp_path):
     """A function that never returns: the test that calls it is named long before the
     timeout, with the calls of each CPU and of the other tasks."""
-    # Behind the site: some calls may enter behind a function's first instructions.
-    elf = with_code(image, "arch_frame_print", FACTS[image.arch]["loop"], tmp_path / "hangs.elf",
-                    behind=20)
+    elf = with_code(image, "arch_frame_print", FACTS[image.arch]["loop"], tmp_path / "h.elf", 20)
     done = run_tool("--arch", image.arch, "--smp", "2", "--elf", str(elf),
                     "--timeout", "600", "--append", 'run="test arch*; poweroff"')
     assert done.returncode == Verdict.TIMEOUT, done.stdout
