@@ -55,7 +55,7 @@ TESTS = sorted({name for glob in ("kernel/**/*_test.c", "tracer/**/*_test.c", "a
                     r'^KTEST\(\w+,\s*"([^"]+)"\)', path.read_text(), re.M)})
 # Of these, each commit has so many, each with another of its allocations failing: every n of each
 # would take a day a port.
-SAMPLE = 100
+SAMPLE = 50
 
 
 def run_test(guest, test: str, fault: str) -> tuple[int, list[str]]:

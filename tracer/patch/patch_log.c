@@ -231,8 +231,10 @@ bool patch_fault_no_sync(void)
 
 void patch_fault_trap(void)
 {
+	static unsigned long nowhere;
+
 	if (fault_happens(&fault_batch_traps))
-		*(volatile int *)NULL = 0;
+		*(volatile int *)READ_ONCE(nowhere) = 0;
 }
 
 /* Past ipi_send(), which would refuse: the test shows that no CPU answers. */
