@@ -143,4 +143,5 @@ _entry = _start - KERNEL_OFFSET;
 #endif
 
 /* An event keeps 24 bits of a text offset, less its own types: ring_event.h. */
-ASSERT(_etext - _text < 0x1000000 - 256, "text too large for the ring's events")
+ASSERT(_etext - _text < 0x1000000 - 256,
+       "text is larger than the 16 MiB in which an event can name an address")

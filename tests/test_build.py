@@ -92,6 +92,16 @@ def test_no_warnings(arch, tmp_path):
     assert "warning:" not in done.stdout + done.stderr
 
 
+def test_text_beyond_an_event(arch, tmp_path):
+    """Text of 16 MiB more. Behind the linker's line come the compiler's and make's, as ever."""
+    (tmp_path / "large.c").write_text('asm(".text\\n.skip 0x1000000");\n')
+    done = make(f"ARCH={arch}", f"MORE={tmp_path}", "all", check=False)
+    said = [line for line in done.stderr.splitlines()
+            if not re.match(r"collect2: error: ld returned 1|make: \*\*\*", line)]
+    assert done.returncode != 0 and len(said) == 1, done.stderr
+    assert said[0].endswith("ld: text is larger than the 16 MiB in which an event can name an address")
+
+
 def test_second_make_does_nothing(arch):
     done = make(f"ARCH={arch}", "all")
     assert "CC" not in done.stdout and "LINK" not in done.stdout, done.stdout
