@@ -99,7 +99,8 @@ def test_text_beyond_an_event(arch, tmp_path):
     said = [line for line in done.stderr.splitlines()
             if not re.match(r"collect2: error: ld returned 1|make: \*\*\*", line)]
     assert done.returncode != 0 and len(said) == 1, done.stderr
-    assert said[0].endswith("ld: text is larger than the 16 MiB in which an event can name an address")
+    assert said[0].endswith(
+        "ld: text is larger than the 16 MiB in which an event can name an address")
 
 
 def test_second_make_does_nothing(arch):

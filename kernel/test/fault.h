@@ -28,8 +28,14 @@ struct fault {
 		&fault_##ident
 #define FAULT_DECLARE(ident) extern struct fault fault_##ident
 
-/* Does the fault happen here, now? Any context. No site. */
-bool fault_happens(struct fault *f);
+/* One that is planted: count the time, and say whether it is one to happen. No site. */
+bool fault_is_due(struct fault *f);
+
+/* Does the fault happen here, now? Any context. */
+static always_inline bool fault_happens(struct fault *f)
+{
+	return READ_ONCE(f->from) && fault_is_due(f);
+}
 
 /* Be 1 ms late. Any context. */
 void fault_dawdle(void);

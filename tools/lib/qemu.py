@@ -38,8 +38,8 @@ NAMED = 3
 
 # QEMU translates a function anew when its site changes, and keeps the earlier translation.
 # 8 MiB hold all of nopl. With QEMU's own size, up to 1 GiB, the host's caches miss: all tests on
-# 2 CPUs cost a tenth (MIPS) to a third (RISC-V, x86-64) more. QEMU gives each CPU a part of its own,
-# and begins anew when one is full: 32 CPUs with 8 MiB took three times as long to boot.
+# 2 CPUs cost a tenth (MIPS) to a third (RISC-V, x86-64) more. QEMU gives each CPU a part of its
+# own, and begins anew when one is full: 32 CPUs with 8 MiB took three times as long to boot.
 TB_MIB = 8
 TB_MIB_CPU = 2  # where there are more than 8 CPUs
 

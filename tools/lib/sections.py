@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 
 from lib import qemu
+from lib.variants import run_make
 
 PLUGIN = "build/host/sections.so"
 # The plugin's enum place.
@@ -100,7 +101,9 @@ def arguments(kernel: Kernel, folder: Path, bounds: tuple[str, str] | None) -> l
 
 def boot(kernel: Kernel, append: str, *, smp: int = 1, timeout: float = 600,
          bounds: tuple[str, str] | None = None) -> tuple[qemu.Boot, list[dict]]:
-    """Run a guest under the plugin. Its result, and the sections."""
+    """Run a guest under the plugin, which is made first. Its result, and the sections."""
+    if run_make("-s", PLUGIN).returncode:
+        raise qemu.UsageError(f"make {PLUGIN} fails")
     with tempfile.TemporaryDirectory(dir="/dev/shm") as name:
         folder = Path(name)
         result = qemu.boot(kernel.machine, kernel.machine.command(

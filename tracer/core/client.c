@@ -146,7 +146,8 @@ u32 clients_want(unsigned int w)
 {
 	u32 sites = 0;
 
-	mutex_assert_held(&trace_mutex); /* once, for all hooks: a batch asks for each word */
+	/* Once, for all hooks: a batch asks for each word. */
+	mutex_assert_held(&trace_mutex);
 	for (unsigned int i = 0; want_hooks[i]; i++)
 		sites |= want_hooks[i](w);
 	return sites;
