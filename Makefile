@@ -130,7 +130,7 @@ HOSTCFLAGS := -std=gnu11 -O2 -g -Wall -Wextra -Itools/extract
 SRCS := boot/boot.c $(BOOT_SRCS) arch/conform/conform.c
 # In the order of the porting guide: tests run in the order of linking.
 SRCS += $(patsubst %,arch/conform/conform%.c,_console _cpu _task _mm _time _irq _smp \
-	_trace _trampoline _return _graph _leaf _break _nmi)
+	_stacks _trace _trampoline _return _graph _leaf _break _nmi)
 SRCS += $(wildcard boot/$(ARCH)/*.[cS] \
 	arch/$(ARCH)/*.[cS] tracer/*.c tracer/*/*.c kernel/*.c kernel/*/*.c)
 ifneq ($(RECORD),runtime)
