@@ -7,7 +7,7 @@ import re
 import subprocess
 
 import pytest
-from conftest import ANY, ARCHES, ROOT, built, one_of
+from conftest import ANY, ARCHES, ROOT, built, make, one_of
 from lib import sections
 
 
@@ -63,18 +63,24 @@ def test_restored(monkeypatch):
 
 
 @pytest.mark.parametrize("arch", one_of(ARCHES))
-def test_stop_says_it(arch, guest):
-    """Strategy `stop` says beforehand that it will hold CPUs for more than 1 ms, as its last large
-    batch lets it expect. With this fault each batch takes 1 ms."""
-    g = guest(arch, smp=2, append="patch_strategy=stop fault=stop_waits:1")
-    g.run("cd /sys/kernel/tracing")
-    quick = g.run("echo function > current_tracer", check=False)
-    slow = g.run("echo nop > current_tracer", check=False)
-    said = re.compile(r"patch: stop is going to hold all CPUs for about (\d+) us, "
-                      r"for (\d+) sites; other strategies hold none")
-    assert not said.search(quick) and said.search(slow), quick + slow
-    us, sites = map(int, said.search(slow).groups())
-    assert us >= 1000 and sites > 1000
+def test_stop_says_it(arch, guest, tmp_path):
+    """Strategy `stop` says beforehand that it will hold CPUs for more than 1 ms, and not when it
+    will not."""
+    for i in range(17):
+        (tmp_path / f"more_{i}.c").write_text("".join(
+            f"__attribute__((noipa)) unsigned int more_fn_{i}_{k}(unsigned int x)\n"
+            f"{{\n\treturn x ^ {k};\n}}\n" for k in range(1000)))
+    make(f"ARCH={arch}", f"MORE={tmp_path}", f"O={tmp_path}/kernel", "all")
+    said = re.compile(r"^patch: stop is going to hold all CPUs for about (\d+) us, "
+                      r"for (\d+) sites; other strategies hold none\r?$", re.M)
+    for elf, expected in (None, 0), (tmp_path / "kernel" / "nopl.elf", 2):
+        g = guest(arch, smp=2, elf=elf, append="patch_strategy=stop")
+        g.run("cd /sys/kernel/tracing")
+        text = g.run("echo function > current_tracer; echo nop > current_tracer")
+        found = said.findall(text)
+        assert len(found) == expected, text
+        assert all(int(us) >= 1000 and int(sites) > 17000 for us, sites in found), text
+        assert g.poweroff() == 0
 
 
 @pytest.mark.parametrize("between", [

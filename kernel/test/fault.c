@@ -13,7 +13,7 @@
 typedef struct fault *fault_ptr;
 REGISTRY(fault_ptr, faults);
 
-notrace bool fault_is_due(struct fault *f)
+notrace bool fault_happens(struct fault *f)
 {
 	const u32 *read = READ_ONCE(f->read);
 	u32 from = READ_ONCE(f->from), time;

@@ -28,14 +28,11 @@ struct fault {
 		&fault_##ident
 #define FAULT_DECLARE(ident) extern struct fault fault_##ident
 
-/* One that is planted: count the time, and say whether it is one to happen. No site. */
-bool fault_is_due(struct fault *f);
-
-/* Does the fault happen here, now? Any context. */
-static always_inline bool fault_happens(struct fault *f)
-{
-	return READ_ONCE(f->from) && fault_is_due(f);
-}
+/* Does the fault happen here, now? Any context. No site. */
+bool fault_happens(struct fault *f);
+/* The same where a call would cost too much. In a loop the compiler would keep the function's
+ * address in a register, and the proof of the patching path does not follow it there. */
+#define fault_happens_here(f) (READ_ONCE((f)->from) && fault_happens(f))
 
 /* Be 1 ms late. Any context. */
 void fault_dawdle(void);

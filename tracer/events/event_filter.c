@@ -398,7 +398,7 @@ unsigned int event_filter_cost(const struct event_filter *f)
 	for (unsigned int i = 0; f && i < f->count; i++)
 		if (f->node[i].text)
 			cost += strlen(f->node[i].text) *
-				(strchr(f->node[i].text, '[') ? 500 : 60);
+				(strchr(f->node[i].text, '[') ? 600 : 60);
 	return cost;
 }
 

@@ -224,16 +224,16 @@ FAULT(batch_traps, "the task that patches takes a fault amid a batch");
 
 bool patch_fault_no_sync(void)
 {
-	return fault_happens(&fault_sync_early) ||
+	return fault_happens_here(&fault_sync_early) ||
 	       (cpu_index() == fault_sync_skipped.cpu &&
-		fault_happens(&fault_sync_skipped));
+		fault_happens_here(&fault_sync_skipped));
 }
 
 void patch_fault_trap(void)
 {
 	static unsigned long nowhere;
 
-	if (fault_happens(&fault_batch_traps))
+	if (fault_happens_here(&fault_batch_traps))
 		*(volatile int *)READ_ONCE(nowhere) = 0;
 }
 

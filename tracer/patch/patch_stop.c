@@ -59,13 +59,13 @@ static int carry_out_loose(struct patch_batch *b)
 	return cpu_call(~0u, patch_sync_batch, b);
 }
 
-/* The last large batch. Before the first: more than any machine that was seen needs. */
-static u64 last_held_ns = 60;
-static unsigned int last_sites = 1;
+/* A site at most, on any port, where an instruction takes a nanosecond. A slower machine takes more,
+ * but a figure of its own would differ from batch to batch. */
+#define SITE_NS 60u
 
 static void foretell_hold(unsigned int sites)
 {
-	u64 ns = sites * last_held_ns / last_sites;
+	u64 ns = (u64)sites * SITE_NS;
 
 	if (ns > NSEC_PER_MSEC)
 		printk("patch: stop is going to hold all CPUs for about %llu "
@@ -75,7 +75,6 @@ static void foretell_hold(unsigned int sites)
 
 static int stop_carry_out(struct patch_batch *b)
 {
-	unsigned int sites = b->on + b->off;
 	struct stop_work work = {
 		.change = stop_change,
 		.sync = patch_sync_batch,
@@ -87,13 +86,9 @@ static int stop_carry_out(struct patch_batch *b)
 		return carry_out_loose(b);
 	if (fault_happens(&fault_sync_early))
 		patch_sync_early();
-	foretell_hold(sites);
+	foretell_hold(b->on + b->off);
 	err = stop_cpus(&work);
 	b->held_ns = work.held_ns;
-	if (sites >= 64) {
-		last_held_ns = work.held_ns;
-		last_sites = sites;
-	}
 	return err;
 }
 

@@ -68,14 +68,14 @@ void ring_take_page_back(struct ring *r, struct ring_page *p)
 				      __ATOMIC_ACQ_REL);
 	u32 entries = p->used - p->inner;
 
+	/* New slots after the new state: pairs with the fence in
+	 * ring_read.c's copy_slots(). */
+	__atomic_thread_fence(__ATOMIC_RELEASE);
 	/* A clear leaves the pages as they are, whose number a user chooses. */
 	if (RING_STATE_GEN(old) == RING_NOBODY || (s32)(p->seq - r->first) < 0)
 		return;
 	r->read += RING_STATE_ENTRIES(old);
 	r->overwritten += entries - RING_STATE_ENTRIES(old);
-	/* New slots after the new state: pairs with the fence in
-	 * ring_read.c's copy_slots(). */
-	__atomic_thread_fence(__ATOMIC_RELEASE);
 }
 
 /* Make page number seq the one being written, its times counting from now. */

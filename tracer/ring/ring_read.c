@@ -40,7 +40,7 @@ static bool is_live(const struct ring *r, u32 seq)
 }
 
 /* Slots of page p that are written. */
-static u32 slots_of(const struct ring *r, const struct ring_page *p)
+static notrace u32 slots_of(const struct ring *r, const struct ring_page *p)
 {
 	/* Acquire: pairs with the writer's release of ring.cur, which comes
 	 * after a slot, and after `used` when it leaves the page. */
@@ -320,7 +320,9 @@ struct collection {
 	u32 low, high; /* pages from low to before high are in stats */
 };
 
-static void collect_page(struct ring_stats *s, const struct ring *r, u32 seq)
+/* No site: a call here would be an entry in the ring whose entries are being counted. */
+static notrace void collect_page(struct ring_stats *s, const struct ring *r,
+				 u32 seq)
 {
 	const struct ring_page *p = r->pages[seq % r->nr];
 	u32 used = slots_of(r, p);
