@@ -295,13 +295,13 @@ static void add_triggers(const char *text)
 }
 
 #define LINES 17
-#define TRIGGERS 100000 /* in sum, for their list is one block of memory */
 
-/* The last of some lines that give each function another trigger: its cost for each trigger. */
+/* The cost of the last of some lines that give each function another trigger, for each trigger that
+ * there is then. */
 static u64 cost_of_trigger_line(void)
 {
 	const struct event *e = __start_events;
-	unsigned int lines = 0, last;
+	unsigned int lines = 0;
 	char text[80];
 	u64 start;
 
@@ -311,16 +311,14 @@ static u64 cost_of_trigger_line(void)
 		start = arch_instructions();
 		add_triggers(text);
 		start = arch_instructions() - start;
-		last = ++lines;
-	} while (last < LINES && last * site_count < TRIGGERS &&
-		 ++e < __stop_events);
+	} while (++lines < LINES && ++e < __stop_events);
 	while (lines--) {
 		snprintf(text, sizeof(text), "!*:disable_event:%s:%s",
 			 e->system, e->name);
 		add_triggers(text);
 		e--;
 	}
-	return start * 10 / (last * site_count);
+	return start * 10 / (LINES * site_count);
 }
 
 /* The cost that the first trigger of a function, and a further one, add to a call that C records,
