@@ -39,13 +39,14 @@ static struct ctl_handle errors;
 static int put_figure(struct sink *out, const char *name, u64 tenths,
 		      const char *unit, unsigned int limit)
 {
+	unsigned long n = tenths;
 	char text[12] = "-";
 
 	if (limit)
 		snprintf(text, sizeof(text), "%u", limit);
-	return sink_printf(out, "bench: %s %llu.%llu %s %s\n", name,
-			   (unsigned long long)tenths / 10,
-			   (unsigned long long)tenths % 10, unit, text);
+	/* A console may interrupt for the line later: not in the next figure. */
+	return sink_printf(out, "bench: %s %lu.%lu %s %s\n", name, n / 10, n % 10, unit, text) ?:
+		       (task_sleep(NSEC_PER_MSEC), 0);
 }
 
 /* Instructions of CALLS calls, interrupts off. */
