@@ -59,8 +59,8 @@ static int carry_out_loose(struct patch_batch *b)
 	return cpu_call(~0u, patch_sync_batch, b);
 }
 
-/* A site at most, on any port, where an instruction takes a nanosecond. A slower machine takes more,
- * but a figure of its own would differ from batch to batch. */
+/* A site at most, on any port, where an instruction takes a nanosecond. A slower machine takes
+ * longer, but a figure of its own would differ from batch to batch. */
 #define SITE_NS 60u
 
 static void foretell_hold(unsigned int sites)
