@@ -198,7 +198,7 @@ static void end_slowly(struct timer *timer)
 	WRITE_ONCE(slow.ended, true);
 }
 
-/* Whoever cancels a timer whose function runs on another CPU may free it afterwards. */
+/* A task that cancels a timer may free it afterwards, even where another CPU ran its function. */
 KTEST(time_cancel_runs, "time.timer_cancel.while_it_runs")
 {
 	KNEED_TWO(t);

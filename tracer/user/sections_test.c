@@ -189,7 +189,7 @@ static void load_rings(void)
 	run_text("echo > instances/big/trace; rmdir instances/big");
 }
 
-/* All events into a full buffer that nobody reads, and one that readers wait for. */
+/* All events into a full buffer that no task reads, and into one that readers wait for. */
 static void load_readers(void)
 {
 	run_text("echo 1 > events/enable; echo 1 > options/stacktrace");
