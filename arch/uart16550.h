@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The console of a port whose machine has a 16550, included by its console.c alone. Output is
- * polled, input comes by interrupt. Before it includes this, the port defines
+ * The console of a port whose machine has a 16550. Output is polled, input comes by interrupt. The
+ * port's interrupt handler includes this for uart_interrupt(). Its console.c includes it too, and
+ * defines before that
  *
  *	UART_IN(reg), UART_OUT(reg, value)
  *	UART_WAIT()		a pause of the CPU until the transmitter is empty
@@ -9,6 +10,16 @@
  */
 #ifndef ARCH_UART16550_H
 #define ARCH_UART16550_H
+
+/*
+ * The device interrupted: raise the console's event. Interrupts off; before the interrupt controller
+ * hears the end of the interrupt. Bytes that are left interrupt again, even where the interrupt
+ * controller sees edges alone, because the device's line falls and rises behind the event.
+ */
+void uart_interrupt(void);
+
+#ifdef UART_IN
+#include <kernel/irq.h>
 
 enum { UART_DATA, UART_IER, UART_FCR, UART_LCR, UART_MCR, UART_LSR };
 
@@ -60,4 +71,12 @@ int arch_console_getc(void)
 	return UART_IN(UART_DATA);
 }
 
+void uart_interrupt(void)
+{
+	irq_event(IRQ_CONSOLE);
+	UART_OUT(UART_IER, 0);
+	UART_OUT(UART_IER, UART_IER_RECEIVED);
+}
+
+#endif
 #endif

@@ -144,7 +144,7 @@ static void console_start(void)
 INIT_HOOK(INIT_SITES, console_start);
 
 /* A port whose device interrupts once, and then only when all has been taken, would hear no more
- * after an interrupt that was lost: its interrupt controller must look at the line's level. */
+ * after an interrupt that was lost: its handler must ask for the next one (arch/uart16550.h). */
 void console_interrupt(void)
 {
 	if (!fault_happens(&fault_console_lost))

@@ -6,6 +6,7 @@
  * IP2 is the i8259, and there is one CPU.
  */
 #include <arch/arch.h>
+#include <arch/uart16550.h>
 #include <boot/boot_info.h>
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
@@ -59,7 +60,6 @@ static void i8259_init(void)
 	isa_out(PIC2 + 1, 0x08);
 	isa_out(PIC2 + 1, CASCADE_IRQ);
 	isa_out(PIC2 + 1, 0x01);
-	isa_out(PIC1_LEVEL, 1 << UART_IRQ);
 	isa_out(PIC1 + 1, PIC1_MASK);
 }
 
@@ -134,7 +134,10 @@ static void i8259_interrupt(void)
 		poll = isa_in(PIC1);
 		if (!(poll & 0x80))
 			return;
-		irq_event((poll & 7) == UART_IRQ ? IRQ_CONSOLE : IRQ_SPURIOUS);
+		if ((poll & 7) == UART_IRQ)
+			uart_interrupt();
+		else
+			irq_event(IRQ_SPURIOUS);
 		isa_out(PIC1,
 			0x60 | (poll & 7)); /* specific end of interrupt */
 	}

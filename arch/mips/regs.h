@@ -84,7 +84,6 @@
 #define ISA_BASE (KSEG1 + 0x18000000)
 #define PIC1 0x20
 #define PIC2 0xa0
-#define PIC1_LEVEL 0x4d0 /* ELCR1: lines that trigger by level */
 #define PIT 0x40
 #define UART 0x3f8
 

@@ -4,6 +4,7 @@
  * inter-processor interrupt, which is the firmware's. (SiFive PLIC 1.0.0.)
  */
 #include <arch/arch.h>
+#include <arch/uart16550.h>
 #include <boot/boot_info.h>
 #include <kernel/cpu/cpu.h>
 #include <kernel/errno.h>
@@ -47,7 +48,7 @@ void plic_interrupt(void)
 	if (irq == 0 || irq != boot_info.port.uart_irq)
 		irq_event(IRQ_SPURIOUS);
 	else
-		irq_event(IRQ_CONSOLE);
+		uart_interrupt();
 	if (irq)
 		mmio_write32(claim, irq);
 }

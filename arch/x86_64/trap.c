@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Descriptor tables, and the meaning of each vector. */
 #include <arch/arch_trace.h>
+#include <arch/uart16550.h>
 #include <kernel/cpu/cpu.h>
 #include <kernel/irq.h>
 #include <kernel/patch_path.h>
@@ -199,7 +200,7 @@ static void trap_interrupt(struct trap_frame *f)
 		f->rip = (u64)wait_hlt + 1;
 	irq_enter(f);
 	if (v == VECTOR_CONSOLE)
-		irq_event(IRQ_CONSOLE);
+		uart_interrupt();
 	else if (v == VECTOR_IPI)
 		irq_event(IRQ_IPI);
 	else if (v != VECTOR_TIMER)
