@@ -19,8 +19,10 @@ void trap_handler(struct trap_frame *f);
 void task_first(void);
 void gic_enable(u32 irq); /* irq.c, to the calling CPU */
 void gic_interrupt(void);
-void timer_silence(void);	    /* clock.c */
-void arm64_relax(void);		    /* interrupts off */
+void gic_timer_alone(
+	bool alone);	     /* signals no other interrupt to the calling CPU */
+void timer_silence(void);    /* clock.c */
+void arm64_relax(bool deaf); /* interrupts off */
 extern char boot_stack[STACK_SIZE]; /* start.S. A page below it is its guard */
 extern char boot_stack_guard[];
 void secondary_start(void); /* secondary.S */
@@ -74,18 +76,18 @@ static inline void arch_irq_restore(irq_state_t state)
 		asm volatile("msr daifset, %0" ::"i"(DAIF_SET_I) : "memory");
 }
 
+static inline bool arch_irq_was_off(irq_state_t state)
+{
+	return state.opaque;
+}
+
 static inline void arch_cpu_relax(void)
 {
 	irq_state_t state = arch_irq_save();
 
-	arm64_relax();
+	arm64_relax(arch_irq_was_off(state));
 	/* Inline, so that the function that waits takes the interrupt that ended it. */
 	arch_irq_restore(state);
-}
-
-static inline bool arch_irq_was_off(irq_state_t state)
-{
-	return state.opaque;
 }
 
 static inline bool arch_irqs_off(void)

@@ -62,38 +62,33 @@ void timer_silence(void)
 	insn_sync();
 }
 
-#define PENDING_I 0x80 /* of ISR_EL1: an interrupt, masked or not */
-
-/* QEMU's wfi goes on at once while an interrupt is pending. There, with -icount, a yield lets
- * the other CPUs run. */
-static void wait_or_yield(void)
-{
-	if (reg_read(isr_el1) & PENDING_I)
-		asm volatile("yield" ::: "memory");
-	else
-		asm volatile("wfi" ::: "memory");
-}
-
 /*
- * Sleep for 30 us, or until an interrupt, which is taken later. With -icount all CPUs share a
- * thread, and without it, on a busy host, the CPU that is waited for may need this CPU's
- * processor. No interrupt is certain to come, so the timer is set for one, and set back. An
- * interrupt handler ends its interrupt before it may wait (irq.c): the GIC signals no other
- * before.
+ * Sleep for 30 us. With -icount all CPUs share a thread, and without it, on a busy host, the CPU
+ * that is waited for may need this CPU's processor. No interrupt is certain to come, so the timer
+ * is set for one, and set back. An interrupt handler ends its interrupt before it may wait (irq.c):
+ * the GIC signals no other before.
+ *
+ * Where the caller takes interrupts, an interrupt ends the sleep, and is taken later. Else (`deaf`)
+ * the timer alone does: a CPU that is held with another one pending would spin.
  */
-void arm64_relax(void)
+void arm64_relax(bool deaf)
 {
 	u64 deadline = deadlines[cpu_index()],
 	    soon = arch_clock() + relax_ticks;
+	bool nap = deaf || soon < deadline;
 
-	if (soon < deadline)
+	if (deaf)
+		gic_timer_alone(true);
+	if (nap)
 		timer_start(soon);
 	/* Under -icount the other CPUs may have run as soon as the timer was set. This CPU then
 	 * waits no more, or they would get a second turn. */
-	if (deadline <= soon || arch_clock() < soon)
-		wait_or_yield();
+	if (!nap || arch_clock() < soon)
+		asm volatile("wfi" ::: "memory");
 	if (deadline == NEVER)
 		timer_silence();
-	else if (soon < deadline)
+	else if (nap)
 		timer_start(deadline);
+	if (deaf)
+		gic_timer_alone(false);
 }

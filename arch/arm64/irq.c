@@ -14,11 +14,14 @@
 #define GIC_NONE 1020	       /* from here on: there is none, after all */
 #define GIC_NUMBER 0x3ff       /* the CPU interface adds other facts above it */
 #define GIC_LOWEST_OF_ALL 0xf0 /* the priority mask: takes every interrupt */
+#define GIC_TIMER_ALONE 0x80   /* takes those above this priority: the timer's */
+#define GIC_BEHIND_TIMER 0x80808080 /* the priority of four interrupts */
 
 /* The distributor. For private interrupts a redistributor has the first two, at GICR_PRIVATE. */
 #define GICD_CTLR 0x000
 #define GICD_GROUP(irq) (0x080 + (irq) / 32 * 4)
 #define GICD_ENABLE(irq) (0x100 + (irq) / 32 * 4)
+#define GICD_PRIORITY(irq) (0x400 + ALIGN_DOWN(irq, 4u)) /* a byte each */
 #define GICD_TARGET 0x800 /* a byte each. Version 2 */
 #define GICD_SEND 0xf00	  /* version 2 */
 #define GICD_ROUTE(irq) (0x6000 + 8 * (irq))
@@ -81,6 +84,13 @@ static u64 find_gicr(void)
 	panic("no redistributor for CPU %u", arch_this_cpu()->hwid.id);
 }
 
+/* Of the private interrupts. */
+static void set_priorities(u64 base)
+{
+	mmio_write32(base + GICD_PRIORITY(boot_info.port.timer_irq), 0);
+	mmio_write32(base + GICD_PRIORITY(GIC_IPI), GIC_BEHIND_TIMER);
+}
+
 static void init_v3(u32 private)
 {
 	u64 gicr = find_gicr();
@@ -91,6 +101,7 @@ static void init_v3(u32 private)
 	while (mmio_read32(gicr + GICR_WAKER) & GICR_WAKER_ASLEEP)
 		;
 	mmio_write32(gicr + GICR_PRIVATE + GICD_GROUP(0), ~0u);
+	set_priorities(gicr + GICR_PRIVATE);
 	mmio_write32(gicr + GICR_PRIVATE + GICD_ENABLE(0), private);
 	icc_write(ICC_SRE, 1);
 	insn_sync();
@@ -104,6 +115,7 @@ static void init_v2(u32 private)
 {
 	target_bit[cpu_index()] = (u8)mmio_read32(gicd(GICD_TARGET));
 	mmio_write32(gicd(GICD_CTLR), GICD_CTLR_V2);
+	set_priorities(gicd(0));
 	mmio_write32(gicd(GICD_ENABLE(0)), private);
 	mmio_write32(gicc(GICC_PMR), GIC_LOWEST_OF_ALL);
 	mmio_write32(gicc(GICC_CTLR), GICD_CTLR_V2);
@@ -132,7 +144,20 @@ void gic_enable(u32 irq)
 		mmio_write32(target, (mmio_read32(target) & ~(0xffu << byte)) |
 					     (u32)target_bit[0] << byte);
 	}
+	mmio_write32(gicd(GICD_PRIORITY(irq)), GIC_BEHIND_TIMER);
 	mmio_write32(gicd(GICD_ENABLE(irq)), 1u << irq % 32);
+}
+
+void gic_timer_alone(bool alone)
+{
+	u32 mask = alone ? GIC_TIMER_ALONE : GIC_LOWEST_OF_ALL;
+
+	if (is_v3()) {
+		icc_write(ICC_PMR, mask);
+		insn_sync();
+	} else {
+		mmio_write32(gicc(GICC_PMR), mask);
+	}
 }
 
 /*

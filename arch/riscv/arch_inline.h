@@ -23,7 +23,7 @@ void plic_enable(u32 irq); /* irq.c, to the calling CPU */
 void plic_interrupt(void);
 void ipi_acknowledge(void);
 void timer_silence(void);	    /* clock.c */
-void riscv_relax(void);		    /* interrupts off */
+void riscv_relax(bool deaf);	    /* interrupts off */
 extern char boot_stack[STACK_SIZE]; /* start.S. A page below it is its guard */
 extern char boot_stack_guard[];
 void secondary_start(void);	   /* secondary.S */
@@ -78,18 +78,18 @@ static inline void arch_irq_restore(irq_state_t state)
 		arch_irq_save();
 }
 
+static inline bool arch_irq_was_off(irq_state_t state)
+{
+	return !state.opaque;
+}
+
 static inline void arch_cpu_relax(void)
 {
 	irq_state_t state = arch_irq_save();
 
-	riscv_relax();
+	riscv_relax(arch_irq_was_off(state));
 	/* Inline, so that the function that waits takes the interrupt that ended it. */
 	arch_irq_restore(state);
-}
-
-static inline bool arch_irq_was_off(irq_state_t state)
-{
-	return !state.opaque;
 }
 
 static inline bool arch_irqs_off(void)

@@ -54,28 +54,31 @@ void timer_silence(void)
 }
 
 /*
- * Sleep for 30 us, or until an interrupt, which is taken later. Under QEMU wfi is the
- * only way to let another hart run. With -icount all harts share a thread, and one that
- * spins keeps it for 0.1 s. Without it, on a busy host, the hart that is waited for may
- * need this hart's processor: a rendezvous of 8 harts on 2 processors took 40 times
- * longer with `pause`. No interrupt is certain to come, so the timer is set for one,
- * and set back.
+ * Sleep for 30 us. Under QEMU wfi is the only way to let another hart run. With -icount all harts
+ * share a thread, and one that spins keeps it for 0.1 s. Without it, on a busy host, the hart that
+ * is waited for may need this hart's processor. No interrupt is certain to come, so the timer is
+ * set for one, and set back.
+ *
+ * Where the caller takes interrupts, an interrupt ends the sleep, and is taken later. Else (`deaf`)
+ * the timer alone does: wfi goes on at once while an enabled interrupt is pending, so a hart that
+ * is held with one would spin.
  */
-void riscv_relax(void)
+void riscv_relax(bool deaf)
 {
 	u64 deadline = deadlines[cpu_index()],
-	    soon = arch_clock() + relax_ticks;
+	    soon = arch_clock() + relax_ticks, enabled = csr_read(sie);
+	bool nap = deaf || soon < deadline;
 
-	if (soon < deadline) {
+	if (nap) {
 		compare_set(soon);
-		csr_set(sie, SIE_STIE);
+		csr_write(sie, deaf ? SIE_STIE : enabled | SIE_STIE);
 	}
 	/* Under -icount the other harts may have run as soon as the timer was set. This hart then
 	 * waits no more, or they would get a second turn. */
-	if (deadline <= soon || arch_clock() < soon)
+	if (!nap || arch_clock() < soon)
 		asm volatile("wfi" ::: "memory");
-	if (deadline == NEVER)
-		csr_clear(sie, SIE_STIE);
-	if (soon < deadline)
+	if (nap) {
+		csr_write(sie, enabled);
 		compare_set(deadline);
+	}
 }
