@@ -12,9 +12,9 @@
 #define ARCH_UART16550_H
 
 /*
- * The device interrupted: raise the console's event. Interrupts off; before the interrupt controller
- * hears the end of the interrupt. Bytes that are left interrupt again, even where the interrupt
- * controller sees edges alone, because the device's line falls and rises behind the event.
+ * The device interrupted: raise the console's event. Interrupts off. Called before the interrupt
+ * controller hears the end of the interrupt. Bytes that are left interrupt again, even where the
+ * interrupt controller sees edges alone: the device's line falls and rises behind the event.
  */
 void uart_interrupt(void);
 

@@ -19,10 +19,10 @@ void trap_handler(struct trap_frame *f);
 void task_first(void);
 void gic_enable(u32 irq); /* irq.c, to the calling CPU */
 void gic_interrupt(void);
-void gic_timer_alone(
-	bool alone);	     /* signals no other interrupt to the calling CPU */
-void timer_silence(void);    /* clock.c */
-void arm64_relax(bool deaf); /* interrupts off */
+/* The GIC signals no other interrupt to the calling CPU, or all again. */
+void gic_timer_alone(bool alone);
+void timer_silence(void);	    /* clock.c */
+void arm64_relax(bool deaf);	    /* interrupts off */
 extern char boot_stack[STACK_SIZE]; /* start.S. A page below it is its guard */
 extern char boot_stack_guard[];
 void secondary_start(void); /* secondary.S */

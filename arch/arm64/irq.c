@@ -14,7 +14,7 @@
 #define GIC_NONE 1020	       /* from here on: there is none, after all */
 #define GIC_NUMBER 0x3ff       /* the CPU interface adds other facts above it */
 #define GIC_LOWEST_OF_ALL 0xf0 /* the priority mask: takes every interrupt */
-#define GIC_TIMER_ALONE 0x80   /* takes those above this priority: the timer's */
+#define GIC_TIMER_ALONE 0x80 /* takes those above this priority: the timer's */
 #define GIC_BEHIND_TIMER 0x80808080 /* the priority of four interrupts */
 
 /* The distributor. For private interrupts a redistributor has the first two, at GICR_PRIVATE. */
