@@ -369,6 +369,7 @@ static void begin_patcher(struct lab_run *r)
 static void end_patcher(struct lab_run *r)
 {
 	struct lab_case *c = &r->test;
+
 	if (under.wrong[0])
 		c->incomplete = under.wrong;
 	if (under.task) {
