@@ -125,21 +125,25 @@ def test_sabotage_of_one_is_seen(machine, name, tmp_path):
 
 @pytest.mark.parametrize("strategy", SOME)
 def test_order_under_stress_and_hotplug(machine, strategy, tmp_path):
-    """Everything switched while all CPUs are busy and one goes and comes."""
+    """Everything switched while all CPUs are busy and one goes and comes. On a slow host more tasks
+    run into a switch than the log can hold: such a log gets no verdict, another one does."""
     available(machine, strategy)
     online = "/sys/devices/system/cpu/cpu2/online"
     machine.run(f"echo {strategy} > patch_strategy")
     machine.run("stress start 2")
-    machine.run("echo > patch_log")
-    for turn in range(3):
+    kept = 0
+    for turn in range(6):
+        machine.run("echo > patch_log")
         machine.run("echo function > current_tracer")
         machine.run(f"echo {turn % 2} > {online}")
         machine.run("echo nop > current_tracer")
+        if machine.run("cat patch_log_check") != "incomplete: entries were lost\n":
+            status, line = check(log_of(machine), tmp_path)
+            assert status == 0, line
+            kept += 1
+    assert kept
     machine.run(f"echo 1 > {online}")
     assert "none lost" in machine.run("stress stop", timeout=120)
-    assert machine.run("cat patch_log_check").startswith("kept: ")
-    status, line = check(log_of(machine), tmp_path)
-    assert status == 0, line
 
 
 def test_no_whole_log(machine, tmp_path):

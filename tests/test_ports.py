@@ -141,7 +141,7 @@ def test_a_copy_is_a_port(tree, arch):
         info["tests"]["newcomer"] = True
         data.write_text(json.dumps(info))
         assert files_that_test(NEW, tree) == {"tests/test_newcomers.py"}
-        assert len(files_that_test(NEW, tree, NEWCOMERS="1")) > 30
+        assert len(files_that_test(NEW, tree, NEWCOMERS="1", EVERYTHING="1")) > 30
 
 
 @pytest.mark.parametrize("arch", one_of(ARCHES))
