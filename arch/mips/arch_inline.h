@@ -209,7 +209,6 @@ static inline void arch_context_regs(const struct arch_context *c,
 void trap_handle(struct trap_frame *f);	 /* trap.c, from entry.S */
 void irq_dispatch(struct trap_frame *f); /* irq.c: Cause.ExcCode 0 */
 void clock_interrupt(void);		 /* clock.c */
-void irqs_again(void);			 /* irq.c: those that got lost */
 u64 clock_measure(void);		 /* clock.c: ticks a second, or 0 */
 extern char idle_window[], idle_window_end[];
 extern char relax_window[], relax_window_end[];

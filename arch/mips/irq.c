@@ -15,7 +15,6 @@
 enum { PIN_I8259, PIN_IPI }; /* pin n is IP(n + 2) */
 
 enum { UART_IRQ = 4, CASCADE_IRQ = 2 }; /* of the i8259s */
-#define PIC1_MASK (0xff & ~(1 << UART_IRQ))
 
 #define IP_I8259 CAUSE_IP(2 + PIN_I8259)
 #define IP_IPI CAUSE_IP(2 + PIN_IPI)
@@ -43,10 +42,8 @@ static void gic_route(u32 source, u32 pin, u32 vp, bool edge)
 
 /*
  * The i8259s, 82371AB manual: vectors unused since pending interrupts are read by poll
- * commands, all lines masked but the UART's. That line triggers by its level: if an
- * interrupt were lost, there would be no further edge, because the UART holds its line
- * until all bytes are taken. Done before IP2 is unmasked: from reset on the timer's line
- * is open.
+ * commands, all lines masked but the UART's. Done before IP2 is unmasked: from reset on
+ * the timer's line is open.
  */
 static void i8259_init(void)
 {
@@ -60,7 +57,7 @@ static void i8259_init(void)
 	isa_out(PIC2 + 1, 0x08);
 	isa_out(PIC2 + 1, CASCADE_IRQ);
 	isa_out(PIC2 + 1, 0x01);
-	isa_out(PIC1 + 1, PIC1_MASK);
+	isa_out(PIC1 + 1, 0xff & ~(1 << UART_IRQ));
 }
 
 /* The boot CPU takes the i8259, and routes every CPU's IPI: the registers are
@@ -95,25 +92,6 @@ void arch_ipi_send(unsigned int cpu)
 	asm volatile("sync" : : : "memory");
 	reg_write(boot_info.port.gic, GIC_WEDGE,
 		  GIC_WEDGE_SET | ipi_source(cpus[cpu].hwid.id));
-}
-
-/*
- * QEMU clears the timer's bit of Cause without its lock, whenever Compare is
- * written: an interrupt that a device, or another CPU, raises in that moment is lost
- * from Cause (helper_mtc0_compare(), seen as a CPU that slept on, and with the i8259's
- * input of the GIC in 18 of 20,000 cases). The GIC and the i8259 still have it, so
- * saying it again brings it back: to the i8259 its mask, which changes nothing. One too
- * many does no harm.
- */
-void irqs_again(void)
-{
-	const struct cpu *cpu = arch_this_cpu();
-
-	if (READ_ONCE(cpu->ipi_pending) && boot_info.port.gic)
-		reg_write(boot_info.port.gic, GIC_WEDGE,
-			  GIC_WEDGE_SET | ipi_source(cpu->hwid.id));
-	if (cpu->head.index == 0)
-		isa_out(PIC1 + 1, PIC1_MASK);
 }
 
 static void ipi_acknowledge(void)

@@ -52,10 +52,18 @@ static notrace void stop_change(void *arg)
 		patch_fault_wait();
 }
 
-/* A test's fault: the change without the rendezvous, so that the rules show its purpose. */
+static notrace void take_interrupt(void *unused)
+{
+}
+
+/*
+ * A test's fault: the change without the rendezvous, so that the rules show its purpose.
+ * Each CPU takes an interrupt before it synchronises, so it runs changed text for certain.
+ */
 static int carry_out_loose(struct patch_batch *b)
 {
 	stop_change(b);
+	cpu_call(~0u, take_interrupt, NULL);
 	return cpu_call(~0u, patch_sync_batch, b);
 }
 
