@@ -49,6 +49,30 @@ def test_batch_traps(arch, strategy, nth, guest):
     assert re.search(r" at (patch_fault_trap|stop_change|patch_step_end)\+", said[0])
 
 
+@pytest.mark.parametrize("test", ["arch.cpu_start.trap_stack", "arch.nmi_send.own_stack"])
+def test_own_stacks(arch, test, image, guest, tmp_path):
+    """Where CPUs stand on a stack of their own, by the image's symbols: near the top of that part
+    of one array which has the CPU's index. The kernel's test sees only that no two CPUs share."""
+    g = guest(arch, smp=4)
+    if f"ok 1 {test} # SKIP" in (said := g.run(f"test {test}")):
+        pytest.skip(said)
+    size = image.size_of("meeting_place")
+    word = image.bits // 8
+    addr = image.symbols["meeting_place"]
+    g.qmp.command("memsave", val=addr - (addr >> 63 << 64), size=size,
+                  filename=str(tmp_path / "places"))
+    places = image.unpack("QI"[word == 4] * (size // word), (tmp_path / "places").read_bytes())
+    found = set()
+    for cpu, at in enumerate(places[:4]):
+        (start, stack, name), = (
+            (start, int(row[2], 0) // len(places), row[7]) for row in image.symbol_rows
+            if row[3] == "OBJECT" and (start := image.symbols[row[7]]) <= at < start + int(row[2], 0))
+        assert (at - start) // stack == cpu, (name, cpu)
+        assert stack - (at - start) % stack < stack // 2, (name, cpu)
+        found.add(name)
+    assert len(found) == 1
+
+
 # The kernel's own tests, but those that PATCH_TEST() makes.
 TESTS = sorted({name for glob in ("kernel/**/*_test.c", "tracer/**/*_test.c", "arch/conform/*.c")
                 for path in ROOT.glob(glob) for name in re.findall(

@@ -6,62 +6,12 @@
  *
  *   tables COUNT     that many damaged lists, the same ones every time
  */
-#include FIRMWARE
+#include "host.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-struct boot_info boot_info;
-struct cpu cpus[MAX_CPUS];
-
-static jmp_buf given_up;
-static char why[256];
 static char *page; /* below 4 GiB, and behind it is none */
-
-void boot_fail(const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(why, sizeof(why), fmt, ap);
-	va_end(ap);
-	longjmp(given_up, 1);
-}
-
-void boot_add_memory(u64 start, u64 end)
-{
-	if (start > end)
-		boot_fail("memory from %#lx to %#lx\n", start, end);
-}
-
-void boot_remove_memory(u64 start, u64 end)
-{
-	boot_add_memory(start, end);
-}
-
-void boot_set_cmdline(const char *s, size_t len)
-{
-	(void)s, (void)len;
-}
-
-void multiboot_read(u64 pa, struct multiboot_info *to,
-		    const void *(*mapped)(u64, u64, const char *))
-{
-	(void)pa, (void)to, (void)mapped;
-}
-
-void arch_console_init(void)
-{
-}
-
-noreturn void kernel_main(void)
-{
-	abort();
-}
 
 /* `bytes` bytes, the last ones of the page. */
 static char *at_the_end(const void *bytes, size_t n)
@@ -84,11 +34,9 @@ static bool memory_wraps(void)
 		.nr_memory_map = sizeof(map) / sizeof(map[0]),
 	};
 
-	why[0] = '\0';
-	memset(&boot_info, 0, sizeof(boot_info));
+	forget();
 	if (!setjmp(given_up))
 		read_memory(&info);
-	/* boot_fail() says that RAM ends before the kernel, for the host's _end is no kernel's. */
 	return boot_info.port.ram_top != 0x1100000 ||
 	       boot_info.port.ram_left_out != 0xfff + ~map[2].start;
 }
@@ -101,7 +49,7 @@ static bool initrd_wraps(void)
 		.modules = (u64)at_the_end(&module, sizeof(module)),
 	};
 
-	why[0] = '\0';
+	forget();
 	if (!setjmp(given_up))
 		read_initrd(&info);
 	return strncmp(why, "initrd at 0xfffffffffffff000 is beyond", 38);
@@ -192,8 +140,7 @@ static bool read_list(const u8 *from, u32 bytes)
 	memcpy(madt + TABLE_LENGTH, &length, sizeof(length));
 	memcpy(madt + MADT_ENTRIES, from, bytes);
 	at = (u8 *)at_the_end(madt, length);
-	why[0] = '\0';
-	memset(&boot_info, 0, sizeof(boot_info));
+	forget();
 	boot_info.nr_cpus = 1;
 	boot_info.port.console_gsi = ISA_CONSOLE_IRQ;
 	if (setjmp(given_up))
