@@ -49,6 +49,33 @@ def test_batch_traps(arch, strategy, nth, guest):
     assert re.search(r" at (patch_fault_trap|stop_change|patch_step_end)\+", said[0])
 
 
+# What a port's words for an access have.
+ACCESS = {"store": "write|store", "load": "read|load", "fetch": "execute|fetch"}
+
+
+def test_reports(arch, image, guest):
+    """A fault's report has the access that was refused, its address, and the function that did it,
+    or none: each by the image."""
+    g = guest(arch)
+    said = g.run("test trap.kills_expendable; test trap.text_is_not_writable")
+    found = re.findall(r"^fault: (.*), address 0x(\w+), at (\w+)\S*, CPU", said, re.M)
+    symbol = {name: hex(image.symbols[name])[2:] for name in ("_text", "schedule", "symbol_count")}
+    symbol["data"] = next(hex(image.symbols[row[7]])[2:] for row in image.symbol_rows
+                          if row[7].startswith("data.") and row[2] == "64")
+    wanted = [("store", "0", "trap_store_to"), ("load", "0", "trap_load_from"), ("fetch", "0", "0x0")]
+    if "1 passed" in said.splitlines()[-1]:
+        wanted += [("store", symbol["_text"], "trap_store_to"),
+                   ("store", symbol["schedule"], "trap_store_to"),
+                   ("fetch", symbol["data"], f"0x{symbol['data']}"),
+                   ("store", symbol["symbol_count"], "trap_store_to")]
+    unit = image.u32(image.symbols["arch_fault_unit"])[0]
+    assert len(found) == len(wanted), said
+    for (words, at, where), (access, addr, name) in zip(found, wanted):
+        assert re.search(ACCESS[access], words), (words, access)
+        assert (access == "store") == bool(re.search(ACCESS["store"], words)), (words, access)
+        assert int(at, 16) == int(addr, 16) // unit * unit and where == name, (words, at, where)
+
+
 @pytest.mark.parametrize("test", ["arch.cpu_start.trap_stack", "arch.nmi_send.own_stack"])
 def test_own_stacks(arch, test, image, guest, tmp_path):
     """Where CPUs stand on a stack of their own, by the image's symbols: near the top of that part

@@ -52,22 +52,31 @@ KTEST(arch_trap_init, "arch.trap_init")
 	}
 }
 
+#define NOWHERE 16   /* a stack pointer where no stack is */
+#define ABI_AREA 256 /* what an ABI may have between it and the frame's end */
+
 /* Interrupts are off. Otherwise an interrupt could preempt the task here, and the registers that
  * it saved would be lost. */
-static void lose_stack(void *sp)
+static void lose_stack(void *arg)
 {
+	(void)arg;
 	arch_irq_disable();
-	lab_lose_stack(sp);
+	lab_lose_stack((void *)NOWHERE);
 }
 
-/* A trap does not store where the stack pointer happens to point. */
+/* A trap does not store where the stack pointer happens to point, and its frame has that pointer. */
 KTEST(arch_trap_lost, "arch.trap_init.lost_stack")
 {
+	struct task_fault fault = { 0 };
+	struct task *v;
 	unsigned int c;
 
 	for_each_online_cpu (c)
-		KEXPECT_EQ(t, conform_victim(lose_stack, (void *)16, c),
-			   -EFAULT);
+		KEXPECT_EQ(t, conform_victim(lose_stack, NULL, c), -EFAULT);
+	v = task_create_watched("victim", lose_stack, &fault);
+	KASSERT(t, v);
+	KEXPECT_EQ(t, task_join(v), -EFAULT);
+	KEXPECT(t, fault.sp - NOWHERE <= ABI_AREA);
 }
 
 /* ---- registers ---- */

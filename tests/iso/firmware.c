@@ -67,7 +67,7 @@ static void balance_all(void)
 		words + RSDP + offsetof(struct rsdp, checksum));
 }
 
-#define CPU_ID(n) ((cpuid_apic_id() + (n)) % 0xf0)
+#define CPU_ID(n) (THIS_CPU_ID + (n))
 
 /* Where the first entry of each type stands in the list. */
 enum {
@@ -89,7 +89,7 @@ static unsigned int put_cpus(unsigned int at)
 	};
 
 	for (unsigned int i = 0; i < sizeof(lapics) / 2; i++, at += 8) {
-		put(at, ENTRY_LAPIC | 8 << 8 | lapics[i][0] << 24, 4);
+		put(at, ENTRY_LAPIC | 8 << 8 | (u32)lapics[i][0] << 24, 4);
 		put(at + 4, lapics[i][1], 4);
 	}
 	for (unsigned int i = 0; i < sizeof(wide) / 8; i++, at += 16) {
@@ -227,7 +227,7 @@ static void expect_memory(void)
 static void expect_machine(void)
 {
 	EXPECT(boot_info.nr_cpus == 4);
-	EXPECT(boot_info.cpu_hwid[0].id == cpuid_apic_id());
+	EXPECT(boot_info.cpu_hwid[0].id == THIS_CPU_ID);
 	EXPECT(boot_info.cpu_hwid[1].id == CPU_ID(1));
 	EXPECT(boot_info.cpu_hwid[2].id == CPU_ID(3));
 	EXPECT(boot_info.cpu_hwid[3].id == CPU_ID(5));

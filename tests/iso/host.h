@@ -11,6 +11,9 @@
 /* The kernel's end, for the host's own _end is none that firmware can know. */
 #define IMAGE_END 0x345678ul
 #define arch_virt_to_phys(p) ((void)(p), IMAGE_END)
+/* The host moves this program from CPU to CPU. */
+#define THIS_CPU_ID 0xb0
+#define cpuid_apic_id() THIS_CPU_ID
 
 #include FIRMWARE
 
