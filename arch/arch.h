@@ -91,7 +91,8 @@ static inline void arch_set_current(struct task *t);
 /*
  * Set up traps on the calling CPU: vectors, and all else that a trap needs (descriptor
  * tables, the emergency stack head.trap_stack). Afterwards every fault on this CPU
- * reaches trap_fault(), a stack overflow included. Interrupts off.
+ * reaches trap_fault(), a stack overflow included. Its words name the access as the
+ * machine tells it: read or load, write or store, execute or fetch. Interrupts off.
  */
 void arch_trap_init(void);
 

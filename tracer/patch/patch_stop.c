@@ -54,6 +54,7 @@ static notrace void stop_change(void *arg)
 
 static notrace void take_interrupt(void *unused)
 {
+	(void)unused;
 }
 
 /*
