@@ -20,8 +20,14 @@ typedef int64_t s64;
 typedef long ssize_t;
 
 /* The most CPUs that nopl runs on. A cpumask_t holds one bit for each. */
-#define MAX_CPUS 8
+#define MAX_CPUS 32
 typedef u32 cpumask_t;
+
+/* The first n CPUs, from 1 to all: a shift by 32 would be undefined. */
+static inline cpumask_t cpus_below(unsigned int n)
+{
+	return ~0u >> (32 - n);
+}
 
 /*
  * How firmware and interrupt controllers name a CPU: a hart id, an APIC id, a VP

@@ -62,6 +62,7 @@ SECTIONS
 		REGISTRY(lab_patchers)
 		REGISTRY(faults)
 		REGISTRY(cpu_comes)
+		REGISTRY(cpu_arrays)
 		REGISTRY(patch_roots)
 		REGISTRY(patch_indirect)
 		REGISTRY(event_words)

@@ -195,7 +195,7 @@ def test_unknown_parameter(arch, image, guest):
 # Parameters that a boot does not take as they stand. Each way to say so has one.
 REFUSED = [
     ("trace_evnt=sched", "param: unknown 'trace_evnt'"),
-    ("maxcpus=many", "param: bad value 'many' for maxcpus; it takes 1 to 8"),
+    ("maxcpus=many", "param: bad value 'many' for maxcpus; it takes 1 to 32"),
     ("trace_event=nosuch", f"param: {TRACING}/set_event: no event 'nosuch'"),
     ("trace_instance=a/b", f"param: {TRACING}/instances/a/b: "),
     ("trace_buf_size=900M", "param: trace_buf_size: no memory for 921600 KiB a CPU"),

@@ -36,7 +36,7 @@ def test_bad_arguments():
     for args, said in [(("--arch", "vax"), "choose one of"),
                        (("--arch", ANY, "--minutes", "0"), "must be a number from 1"),
                        (("--arch", ANY, "--minutes", "ten"), "must be a number from 1"),
-                       (("--arch", ANY, "--smp", "1"), "must be a number from 2 to 8"),
+                       (("--arch", ANY, "--smp", "1"), "must be a number from 2 to 32"),
                        (("--arch", ANY, "--elf", "/nowhere"), "there is no /nowhere")]:
         done = soak(*args)
         assert done.returncode == 2 and not done.stdout, done

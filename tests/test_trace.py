@@ -13,6 +13,7 @@ import pytest
 from conftest import EVERY_KERNEL, FACTS, ROOT
 from guest import PROMPT, function_events, graph_events, graph_nesting, trace_stats
 from image import INFO, name_among
+from lib.port import MAX_CPUS
 
 TRACING = "/sys/kernel/tracing"
 
@@ -192,7 +193,6 @@ def live_return(image) -> int:
 
 
 RING_TYPES = 0x1000000 - 256
-MAX_CPUS = 8  # kernel/types.h
 
 
 def full_pages(qmp, image, cpus: int, folder) -> list[tuple[int, int]]:

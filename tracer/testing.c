@@ -386,6 +386,8 @@ void trace_witness_end(struct trace_witness *w, struct ktest_run *t)
 
 /* ---- workers ---- */
 
+struct trace_worker trace_workers[MAX_CPUS];
+
 static void trace_work(void *arg)
 {
 	struct trace_worker *w = arg;

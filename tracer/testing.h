@@ -149,6 +149,8 @@ struct trace_worker {
 	unsigned long wrong; /* of these with a wrong result */
 	bool finished;
 };
+/* For a test's own use, as no task's stack has much room for so many. */
+extern struct trace_worker trace_workers[MAX_CPUS];
 /* False: a task could not be made. */
 bool trace_workers_start(struct trace_worker *w, unsigned int calls);
 /* Stop and join all of them. Returns how many calls they made. */

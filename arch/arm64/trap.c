@@ -12,7 +12,9 @@ const unsigned int arch_fault_unit = 1;
 
 static_assert(TASK_STACK_SIZE == STACK_SIZE, "trap_entry's check");
 
-static char trap_stacks[MAX_CPUS][TRAP_STACK_SIZE] __attribute__((aligned(16)));
+static char trap_stacks[MAX_CPUS][TRAP_STACK_SIZE]
+	__attribute__((aligned(PAGE_SIZE)));
+CPU_ARRAY(trap_stacks);
 
 /* ESR_EL1: the class, and of an abort its kind and whether it was a store. */
 enum {

@@ -224,7 +224,7 @@ struct secondary_boot {
 	u32 pad;
 };
 static_assert(sizeof(struct secondary_boot) == 16, "asm: index << 4");
-extern struct secondary_boot secondary_boot[MAX_CPUS]; /* by VP number */
+extern struct secondary_boot secondary_boot[]; /* by VP number */
 void secondary_entry(void);
 
 #endif

@@ -8,7 +8,7 @@
 
 const char arch_name[] = "mips";
 
-struct secondary_boot secondary_boot[MAX_CPUS];
+struct secondary_boot secondary_boot[GCR_VPS];
 
 /*
  * A VP leaves reset at its BEV base, which must be 4 KiB aligned and is entered
@@ -23,7 +23,7 @@ int arch_cpu_start(unsigned int cpu)
 	u32 vp = c->hwid.id;
 	irq_state_t state;
 
-	if (!port->cpc || vp >= MAX_CPUS)
+	if (!port->cpc || vp >= GCR_VPS)
 		return -EIO;
 	secondary_boot[vp] = (struct secondary_boot){
 		.cpu = c,

@@ -23,7 +23,7 @@ enum { UART_IRQ = 4, CASCADE_IRQ = 2 }; /* of the i8259s */
 /* The shared interrupts used for IPIs are the last ones. Malta wires none. */
 static u32 ipi_source(u32 vp)
 {
-	return boot_info.port.gic_sources - MAX_CPUS + vp;
+	return boot_info.port.gic_sources - GCR_VPS + vp;
 }
 
 static void gic_route(u32 source, u32 pin, u32 vp, bool edge)

@@ -51,6 +51,7 @@
 #define GCR_CPC_BASE 0x0088
 #define GCR_CL_CONFIG 0x2010
 #define GCR_CL_OTHER 0x2018
+#define GCR_VPS 8 /* that it can name, in three bits */
 #define GCR_CO_RESET_BASE 0x4020
 #define GCR_BASE_ENABLE 1 /* in GIC_BASE and CPC_BASE */
 #define GIC_PHYS 0x1bdc0000

@@ -45,7 +45,8 @@ static const char *const exception_names[32] = {
  */
 u32 trap_stack_span;
 static char emergency_stack[MAX_CPUS][EMERGENCY_STACK_SIZE]
-	__attribute__((aligned(16)));
+	__attribute__((aligned(PAGE_SIZE)));
+CPU_ARRAY(emergency_stack);
 
 /*
  * Nothing is ever mapped through the TLB, so that accesses to kuseg (address 0 too) and

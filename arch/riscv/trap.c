@@ -12,7 +12,9 @@ const unsigned int arch_fault_unit = 1;
 
 static_assert(TASK_STACK_SIZE == STACK_SIZE, "trap_entry's check");
 
-static char trap_stacks[MAX_CPUS][TRAP_STACK_SIZE] __attribute__((aligned(16)));
+static char trap_stacks[MAX_CPUS][TRAP_STACK_SIZE]
+	__attribute__((aligned(PAGE_SIZE)));
+CPU_ARRAY(trap_stacks);
 
 /* scause without its interrupt bit. */
 enum { IRQ_SOFTWARE = 1, IRQ_SUPERVISOR_TIMER = 5, IRQ_EXTERNAL = 9 };

@@ -9,6 +9,7 @@ const char arch_name[] = "s390x";
 
 /* Real addresses below LOWCORE_SIZE are here, by CPU index. */
 char lowcores[MAX_CPUS][LOWCORE_SIZE] __attribute__((aligned(LOWCORE_SIZE)));
+CPU_ARRAY(lowcores);
 
 static bool parked[MAX_CPUS];
 

@@ -17,7 +17,7 @@
 #define CONTEXT_SP 0
 #define CONTEXT_SIZE 8
 
-#define SECONDARY_SLOTS 8
+#define SECONDARY_SLOTS 32
 #define SLOT_KEY 0
 #define SLOT_STACK 8
 #define SLOT_CPU 16

@@ -81,8 +81,11 @@ static struct gate idt[NR_VECTORS];
 static struct tss tss[MAX_CPUS];
 static u64 gdt[MAX_CPUS][6];
 static char emergency_stacks[MAX_CPUS][EMERGENCY_STACK_SIZE]
-	__attribute__((aligned(16)));
-static char nmi_stacks[MAX_CPUS][NMI_STACK_SIZE] __attribute__((aligned(16)));
+	__attribute__((aligned(PAGE_SIZE)));
+CPU_ARRAY(emergency_stacks);
+static char nmi_stacks[MAX_CPUS][NMI_STACK_SIZE]
+	__attribute__((aligned(PAGE_SIZE)));
+CPU_ARRAY(nmi_stacks);
 
 /* Every CPU writes the same bytes, so a later CPU changes nothing. */
 static void idt_fill(void)

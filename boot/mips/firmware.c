@@ -154,9 +154,9 @@ static void find_gic(void)
 	port->gic = place_block("GIC", GCR_GIC_BASE, GIC_PHYS);
 	config = reg_read(port->gic, GIC_CONFIG);
 	port->gic_sources = GIC_CONFIG_SOURCES(config);
-	if (port->gic_sources < 2 * MAX_CPUS)
+	if (port->gic_sources < 2 * GCR_VPS)
 		boot_fail("GIC: %u shared interrupts, %u wanted",
-			  port->gic_sources, 2 * MAX_CPUS);
+			  port->gic_sources, 2 * GCR_VPS);
 	/* Its low word is used, as 32 bits is all that QEMU's counter has. */
 	reg_write(port->gic, GIC_CONFIG, config & ~GIC_CONFIG_COUNTSTOP);
 	arch_clock_words.counter = (volatile u32 *)(port->gic + GIC_COUNTER_LO);
@@ -181,7 +181,7 @@ static void find_cpus(void)
 		port->cpc = place_block("CPC", GCR_CPC_BASE, CPC_PHYS);
 		find_gic();
 	}
-	for (u32 vp = 0; vp < min(port->vps, (u32)MAX_CPUS); vp++)
+	for (u32 vp = 0; vp < min(port->vps, (u32)GCR_VPS); vp++)
 		if (vp != self)
 			boot_info.cpu_hwid[boot_info.nr_cpus++].id = vp;
 	boot_info.cpus_ignored = port->vps * cores - boot_info.nr_cpus;

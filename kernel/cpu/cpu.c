@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* CPUs: their structs, interrupting one another, calls on all of them. */
 #include <arch/arch.h>
+#include <boot/boot.h>
 #include <boot/boot_info.h>
 #include <kernel/cpu/cpu.h>
 #include <kernel/event/event.h>
@@ -31,8 +32,8 @@ static int maxcpus_set(const char *value)
 	maxcpus = n;
 	return 0;
 }
-static_assert(MAX_CPUS == 8, "the line below says so");
-KERNEL_PARAM(maxcpus, "maxcpus", "1 to 8", maxcpus_set);
+static_assert(MAX_CPUS == 32, "the line below says so");
+KERNEL_PARAM(maxcpus, "maxcpus", "1 to 32", maxcpus_set);
 
 void cpu_init_boot(void)
 {
@@ -46,13 +47,21 @@ void cpu_init_boot(void)
 	nr_cpus = 1;
 }
 
+REGISTRY(struct cpu_array, cpu_arrays);
+
 void cpu_count(void)
 {
+	const struct cpu_array *a;
+
 	nr_cpus = min(boot_info.nr_cpus, maxcpus);
+	for_each_registered (a, cpu_arrays)
+		boot_add_memory(
+			arch_virt_to_phys(a->start + nr_cpus * a->size),
+			arch_virt_to_phys(a->start + MAX_CPUS * a->size));
 	if (boot_info.cpus_ignored)
-		printk("cpu: %u more CPUs are left out: nopl runs on %d at "
-		       "most\n",
-		       boot_info.cpus_ignored, MAX_CPUS);
+		printk("cpu: %u more CPUs are left out: nopl can run on %u "
+		       "here\n",
+		       boot_info.cpus_ignored, boot_info.nr_cpus);
 }
 
 /* ---- interrupting one another ---- */

@@ -34,6 +34,21 @@ struct cpu {
 	unsigned long spin_pc; /* where it waits */
 };
 
+/*
+ * An array of MAX_CPUS times whole pages. Where there are fewer CPUs, cpu_count() gives the rest to
+ * the page allocator, because most machines have a few CPUs.
+ */
+struct cpu_array {
+	char *start;
+	size_t size; /* bytes for each CPU */
+};
+#define CPU_ARRAY(name)                                                        \
+	static_assert(sizeof((name)[0]) % PAGE_SIZE == 0 &&                    \
+			      ARRAY_SIZE(name) == MAX_CPUS,                    \
+		      "pages for each CPU");                                   \
+	static const struct cpu_array cpu_array_##name REGISTER(               \
+		cpu_arrays) = { (char *)(name), sizeof((name)[0]) }
+
 extern struct cpu cpus[MAX_CPUS];
 extern unsigned int nr_cpus; /* present, set once at boot */
 /*
@@ -54,7 +69,7 @@ static inline unsigned int cpu_index(void)
 /* Every CPU that there is, online or not. */
 static inline cpumask_t cpus_present(void)
 {
-	return (1u << nr_cpus) - 1;
+	return cpus_below(nr_cpus);
 }
 
 /* Is CPU c online now? The answer may change at once. */
@@ -78,7 +93,8 @@ enum ipi {
 
 /* Make the CPUs' structs usable, and the boot CPU the one online. First of all. */
 void cpu_init_boot(void);
-/* Set nr_cpus from boot_info and maxcpus=, and names the CPUs that are left out. */
+/* Set nr_cpus from boot_info and maxcpus=, name the CPUs that are left out, and take their memory:
+ * before mm_init(). */
 void cpu_count(void);
 
 /* Tell a CPU, not this one. Any context, never while CPUs are stopped. */

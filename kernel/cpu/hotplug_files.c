@@ -45,7 +45,7 @@ CTL_FILE(cpus_present, .path = CPU_DIR "present", .show = present_show);
 static void possible_show(struct ctl_handle *h, struct seq *s)
 {
 	(void)h;
-	print_list(s, (1u << boot_info.nr_cpus) - 1);
+	print_list(s, cpus_below(boot_info.nr_cpus));
 }
 CTL_FILE(cpus_possible, .path = CPU_DIR "possible", .show = possible_show);
 

@@ -77,14 +77,20 @@ bool sched_may_run(const struct task *t, unsigned int c)
 	return allowed_cpus(t) & (1u << c);
 }
 
+/* Behind the last CPU comes the first. */
+static unsigned int cpu_behind(unsigned int c)
+{
+	return c + 1 < nr_cpus ? c + 1 : 0;
+}
+
 /* The CPU where t last ran wins a draw. */
 static unsigned int select_cpu(const struct task *t)
 {
 	cpumask_t allowed = allowed_cpus(t);
-	unsigned int best = MAX_CPUS, best_crowd = 0;
+	unsigned int best = MAX_CPUS, best_crowd = 0, c = t->cpu;
 
-	for (unsigned int i = 0; i < MAX_CPUS; i++) {
-		unsigned int c = (t->cpu + i) % MAX_CPUS, crowd;
+	for (unsigned int i = 0; i < nr_cpus; i++, c = cpu_behind(c)) {
+		unsigned int crowd;
 
 		if (!(allowed & (1u << c)))
 			continue;
@@ -286,12 +292,9 @@ void balance_idle(struct cpu *cpu)
 {
 	unsigned int me = cpu->head.index;
 
-	for (unsigned int i = 1; i < MAX_CPUS; i++) {
-		unsigned int c = (me + i) % MAX_CPUS;
-
+	for (unsigned int c = cpu_behind(me); c != me; c = cpu_behind(c))
 		if (READ_ONCE(cpus[c].rq.ready) && pull_task(me, c, 1))
 			return;
-	}
 }
 
 /* Pull a task that is more urgent than the running one. Or pull one from a CPU that has at least

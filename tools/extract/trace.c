@@ -154,5 +154,5 @@ void trace_open(struct trace *t, struct guest *g, const char *instance)
 			rings[cpu].in = in;
 		}
 	rings[0].in = in;
-	t->it = trace_iter_open(rings, cpus & ((1u << nr_cpus) - 1), false);
+	t->it = trace_iter_open(rings, cpus & cpus_below(nr_cpus), false);
 }

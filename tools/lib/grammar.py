@@ -22,14 +22,14 @@ def function_events(lines: list[str]) -> list[dict[str, str]]:
 
 
 GRAPH_LINE = re.compile(
-    r" (?P<cpu>\d)\) (?: {14}|(?P<mark>[ +!#*@$]) (?P<us>\d+(?:\.\d{1,3})?) us "
+    r" +(?P<cpu>\d+)\) (?: {14}|(?P<mark>[ +!#*@$]) (?P<us>\d+(?:\.\d{1,3})?) us "
     r"(?P<pad> *))\|  (?P<indent>(?:  )*)(?:"
     r"(?P<name>[\w.]+)\(\)(?P<how> \{|;)|"
     r"(?P<end>\})(?: /\* (?P<ended>[\w.]+) \*/)?|"
     r"/\* (?P<comment>.*) \*/)$")
-GRAPH_SWITCH = re.compile(r" (\d)\) +\S.*?-(\d+) +=> +\S.*?-(\d+) +$")
+GRAPH_SWITCH = re.compile(r" +(\d+)\) +\S.*?-(\d+) +=> +\S.*?-(\d+) +$")
 # Where an interrupt begins and ends: around the lines of irq_event(), and nowhere else.
-GRAPH_IRQ = re.compile(r" (\d)\)   (==========>|<==========) \|$")
+GRAPH_IRQ = re.compile(r" +(\d+)\)   (==========>|<==========) \|$")
 GRAPH_RULE = " " + 42 * "-"
 # A duration of more microseconds than this has that mark.
 GRAPH_MARKS = [("$", 10**6), ("@", 10**5), ("*", 10**4), ("#", 1000),

@@ -4,11 +4,15 @@ explains each key. tools/lib/arch.c reads "code" and "sites" for the tools in C.
 
 import json
 import platform
+import re
 import shutil
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+# The most CPUs that nopl runs on. A machine may have fewer: `most_cpus` of its port's tests.
+MAX_CPUS = int(re.search(r"^#define MAX_CPUS (\d+)$",
+                         (ROOT / "kernel" / "types.h").read_text(), re.M)[1])
 
 
 class UsageError(Exception):

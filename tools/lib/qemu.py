@@ -38,8 +38,10 @@ NAMED = 3
 
 # QEMU translates a function anew when its site changes, and keeps the earlier translation.
 # 8 MiB hold all of nopl. With QEMU's own size, up to 1 GiB, the host's caches miss: all tests on
-# 2 CPUs cost a tenth (MIPS) to a third (RISC-V, x86-64) more.
-TCG = "tcg,tb-size=8"
+# 2 CPUs cost a tenth (MIPS) to a third (RISC-V, x86-64) more. QEMU gives each CPU a part of its
+# own, and begins anew when one is full: 32 CPUs with 8 MiB took three times as long to boot.
+TB_MIB = 8
+TB_MIB_CPU = 2  # where there are more than 8 CPUs
 
 # Of an ELF header.
 EI_DATA, E_MACHINE = 5, slice(18, 20)
@@ -94,7 +96,7 @@ class Machine:
             append = f"panic=exit {append}"
         if cpu:
             args = replace_option(args, "-cpu", cpu)
-        args += self.accelerator(accel or "tcg", args, icount is not None)
+        args += self.accelerator(accel or "tcg", args, icount is not None, smp)
         self.kernel, start = elf, ["-kernel", str(elf), "-append", append.strip()]
         if image:
             iso.make(self.arch, elf, append.strip(), image)
@@ -104,10 +106,10 @@ class Machine:
                 "-display", "none", *console_args(),
                 *start, *extra]
 
-    def accelerator(self, accel: str, args: list[str], icount: bool) -> list[str]:
+    def accelerator(self, accel: str, args: list[str], icount: bool, smp: int) -> list[str]:
         """QEMU's arguments for an accelerator. UsageError: why it cannot be used here."""
         if accel == "tcg":
-            return ["-accel", TCG]
+            return ["-accel", f"tcg,tb-size={TB_MIB if smp <= 8 else TB_MIB_CPU * smp}"]
         if accel != "kvm":
             raise UsageError(f"--accel {accel}: tcg and kvm are accepted")
         if icount:

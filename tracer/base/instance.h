@@ -56,7 +56,8 @@ struct trace_instance {
 	u32 options;	    /* a bit for each of options.h */
 	unsigned int clock; /* the number of its clock: show/output.c */
 	unsigned int buffer_percent; /* full so far, a ring wakes its reader */
-	struct ring *buffer; /* MAX_CPUS rings. NULL: the instance is not there */
+	struct ring *
+		buffer; /* a ring for each CPU. NULL: the instance is not there */
 	/* As many, which have no writer: the pages that a snapshot has taken out of the buffer
 	 * (show/snapshot.h). Without pages, there is no memory for a snapshot. */
 	struct ring *spares;

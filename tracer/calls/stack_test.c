@@ -110,7 +110,7 @@ KTEST(stack_depth, "stack_tracer.depth")
 /* Every function, every CPU, and a tracer: the tracer's entries stay right. */
 KTEST(stack_everything, "stack_tracer.under_load")
 {
-	struct trace_worker w[MAX_CPUS];
+	struct trace_worker *w = trace_workers;
 	struct ring_stats s;
 	unsigned long calls;
 	char text[24];

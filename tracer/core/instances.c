@@ -251,11 +251,11 @@ static int make_in(struct ctl_handle *h, struct trace_instance *in)
 {
 	unsigned int i = instance_number(in);
 
-	in->buffer = kmalloc_zeroed(2 * MAX_CPUS * sizeof(*in->buffer));
-	in->spares = in->buffer + MAX_CPUS;
+	in->buffer = kmalloc_zeroed(2 * nr_cpus * sizeof(*in->buffer));
+	in->spares = in->buffer + nr_cpus;
 	site_bits.filter[i] = site_bitmap_alloc();
 	site_bits.left_out[i] = site_bitmap_alloc();
-	for (unsigned int n = 0; in->buffer && n < 2 * MAX_CPUS; n++)
+	for (unsigned int n = 0; in->buffer && n < 2 * nr_cpus; n++)
 		in->buffer[n].in = in;
 	in->tracer = &tracer_nop;
 	in->options = trace_options_at_boot;

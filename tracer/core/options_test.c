@@ -77,7 +77,7 @@ static void put_pid(const char *file)
 /* Calls of this task, and then of one task on each CPU. */
 static u64 calls_recorded(struct ktest_run *t, u64 *others)
 {
-	struct trace_worker w[MAX_CPUS];
+	struct trace_worker *w = trace_workers;
 	u64 own;
 
 	trace_test_put("trace", "");

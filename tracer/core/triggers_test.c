@@ -245,7 +245,7 @@ KTEST(triggers_refused, "triggers.wrong_words_change_nothing")
 PATCH_TEST(triggers_load, "triggers.come_and_go")
 {
 	KNEED_CLIENT(t, "graph");
-	struct trace_worker w[MAX_CPUS];
+	struct trace_worker *w = trace_workers;
 	unsigned long calls;
 	u64 before, after;
 
@@ -288,7 +288,7 @@ PATCH_TEST(triggers_load, "triggers.come_and_go")
 /* A list that replaces another goes on counting where that one is. */
 KTEST(triggers_count_kept, "triggers.count_is_kept_while_others_change")
 {
-	struct trace_worker w[MAX_CPUS];
+	struct trace_worker *w = trace_workers;
 
 	trace_test_reset();
 	KEXPECT_EQ(t, add_function_trigger("victim_call:stacktrace:500"), 0);

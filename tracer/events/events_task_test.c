@@ -59,7 +59,7 @@ static void note_cpu_end(void *arg)
 /* As many switches as each run queue counts, while tasks hand a CPU to each other. */
 KTEST(events_switch, "events.sched_switch")
 {
-	struct trace_worker w[MAX_CPUS];
+	struct trace_worker *w = trace_workers;
 	unsigned int cpu;
 	u64 all = 0;
 

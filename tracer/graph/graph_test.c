@@ -182,7 +182,7 @@ KTEST(graph_books, "graph.books_add_up")
 {
 	unsigned long kb = ring_kb(rings, 0), calls;
 	struct reader readers[2] = { 0 };
-	struct trace_worker w[MAX_CPUS];
+	struct trace_worker *w = trace_workers;
 	struct ring_stats s;
 
 	KEXPECT_EQ(t, trace_test_put("buffer_size_kb", TINY), 0);
@@ -344,7 +344,7 @@ static u64 entries_of_outer(void)
 
 KTEST(graph_filters, "graph.filters_and_cpus")
 {
-	struct trace_worker w[MAX_CPUS];
+	struct trace_worker *w = trace_workers;
 	struct ring_stats s;
 
 	KEXPECT_EQ(t, begin_graph("victim_*"), 0);

@@ -71,10 +71,9 @@ static bool graph_header(struct seq *s, const struct trace_iter *it)
 static void put_cpu(struct seq *s, unsigned int cpu)
 {
 	seq_puts(s, " ");
-	seq_decimal(s, cpu, 1, ' ');
+	seq_decimal(s, cpu, nr_cpus > 10 ? 2 : 1, ' ');
 	seq_puts(s, ") ");
 }
-static_assert(MAX_CPUS <= 10, "one digit");
 
 /* In the middle of its column. */
 static void put_task(struct seq *s, s32 pid)

@@ -80,6 +80,16 @@ static bool ends_with(const char *s, const char *end)
 	return len >= n && !strcmp(s + len - n, end);
 }
 
+/* A machine with more than ten CPUs has two columns for one. The cases have one column. */
+static void narrow_cpu(struct seq *s)
+{
+	char *to = s->buf;
+
+	for (const char *from = s->buf; *from; *to++ = *from++)
+		from += !strncmp(from, "  3) ", 5);
+	*to = '\0';
+}
+
 /* Is that the text of an entry of CPU 3, which is one of the function at ip? */
 static bool is_line(struct seq *s, struct trace_graph *g, struct text_case c,
 		    unsigned long ip, bool flags)
@@ -88,6 +98,7 @@ static bool is_line(struct seq *s, struct trace_graph *g, struct text_case c,
 	c.e.ip = c.e.text ? 0 : ip;
 	s->len = 0;
 	trace_graph_line(s, g, &c.e, flags);
+	narrow_cpu(s);
 	if (!strcmp(s->buf, c.line))
 		return true;
 	printk("# %s# is not\n# %s", s->buf, c.line);
@@ -122,6 +133,7 @@ KTEST(graph_text, "graph.text")
 		};
 		s->len = 0;
 		trace_graph_line(s, g, &e, false);
+		narrow_cpu(s);
 		KEXPECT(t, !strncmp(s->buf, durations[i].starts,
 				    strlen(durations[i].starts)));
 		KEXPECT(t, ends_with(s->buf, durations[i].ends));

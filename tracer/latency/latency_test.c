@@ -379,7 +379,7 @@ KTEST(latency_toggle, "latency.switching_under_load")
 					       "preemptoff",	 "nop",
 					       "preemptirqsoff", "wakeup_rt",
 					       "function" };
-	struct trace_worker w[MAX_CPUS];
+	struct trace_worker *w = trace_workers;
 	struct ring_stats s;
 
 	trace_test_reset();

@@ -77,7 +77,9 @@ static always_inline void pop_return(struct task *t, u32 depth,
 	WRITE_ONCE(t->nr_returns, depth);
 }
 
-static struct frame_kept frames[MAX_CPUS][FRAMES_KEPT];
+static struct frame_kept frames[MAX_CPUS][FRAMES_KEPT]
+	__attribute__((aligned(PAGE_SIZE)));
+CPU_ARRAY(frames);
 
 static void returns_start(void)
 {

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define PATCH_CHECK_CPUS 8
+#define PATCH_CHECK_CPUS 32
 
 /* The actions of a CPU. The words of the text form are in patch_log_words[]. */
 enum patch_log_what {

@@ -204,7 +204,7 @@ static void switch_shuffled(bool on)
 /* All sites are switched in a random order, in several chunks, while all CPUs call. */
 KTEST(patch_shuffled, "patch.shuffled_and_oversized")
 {
-	struct trace_worker w[MAX_CPUS];
+	struct trace_worker *w = trace_workers;
 	unsigned int n;
 
 	trace_test_reset();

@@ -74,7 +74,7 @@ static void flip_logged(struct ktest_run *t, bool on)
 
 PATCH_TEST(order_kept, "patch.order_is_kept")
 {
-	struct trace_worker w[MAX_CPUS];
+	struct trace_worker *w = trace_workers;
 	struct patch_check c;
 	struct patch_batch b;
 

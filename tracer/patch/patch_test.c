@@ -80,7 +80,7 @@ static u64 expected_fallback(unsigned int batches)
 /* Every CPU busy, tasks preempted wherever they are, all sites on and off. */
 PATCH_TEST(patch_toggle, "patch.toggle_under_load")
 {
-	struct trace_worker w[MAX_CPUS];
+	struct trace_worker *w = trace_workers;
 	unsigned long before[MAX_CPUS];
 	struct patch_stats old, new;
 	unsigned int i, cpu;
@@ -115,7 +115,7 @@ PATCH_TEST(patch_toggle, "patch.toggle_under_load")
 /* With one function on, each of its calls is an event and nothing else is. */
 PATCH_TEST(patch_calls, "patch.every_call_is_an_event")
 {
-	struct trace_worker w[MAX_CPUS];
+	struct trace_worker *w = trace_workers;
 	struct ring_stats sum;
 	unsigned long calls;
 
@@ -159,7 +159,7 @@ static void call_second(unsigned long ip, unsigned long parent,
 PATCH_TEST(patch_pair, "patch.function_and_its_data")
 {
 	int site = trace_test_site(victim_call);
-	struct trace_worker w[MAX_CPUS];
+	struct trace_worker *w = trace_workers;
 	struct patch_batch b;
 	unsigned long calls;
 	unsigned int i;

@@ -13,7 +13,7 @@
 KTEST(ring_resize, "ring.resize")
 {
 	unsigned long kb = ring_kb(rings, 0);
-	struct trace_worker w[MAX_CPUS];
+	struct trace_worker *w = trace_workers;
 	struct ring_stats s;
 	unsigned int i;
 
@@ -149,7 +149,7 @@ static void near_the_end(unsigned int cpu, void *arg)
 KTEST(ring_wrap, "ring.page_numbers_run_over")
 {
 	unsigned long kb = ring_kb(rings, 0);
-	struct trace_worker w[MAX_CPUS];
+	struct trace_worker *w = trace_workers;
 	struct ring_stats s;
 	unsigned long calls;
 

@@ -140,7 +140,7 @@ static void read_ring_on(void *arg)
 static void with_readers(struct ktest_run *t, const char *kb)
 {
 	struct reader readers[3] = { { .consume = true }, { .consume = true } };
-	struct trace_worker w[MAX_CPUS];
+	struct trace_worker *w = trace_workers;
 	struct ring_stats s;
 	unsigned long calls;
 	unsigned int i;
@@ -426,7 +426,7 @@ KTEST(ring_marks, "ring.markers")
 /* A CPU outside tracing_cpumask records nothing. tracing_on = 0: none does. */
 KTEST(ring_mask, "ring.cpumask_and_tracing_on")
 {
-	struct trace_worker w[MAX_CPUS];
+	struct trace_worker *w = trace_workers;
 	struct ring_stats s;
 
 	KEXPECT_EQ(t, trace_test_victim(), 0);

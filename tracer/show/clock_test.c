@@ -38,7 +38,7 @@ static unsigned int walk(struct ktest_run *t)
 /* Calls on all CPUs, and markers and events between them. */
 static void make_entries(struct ktest_run *t)
 {
-	struct trace_worker workers[MAX_CPUS] = { 0 };
+	struct trace_worker *workers = trace_workers;
 
 	KASSERT(t, trace_workers_start(workers, 200));
 	for (unsigned int i = 0; i < 20; i++) {

@@ -162,7 +162,7 @@ KTEST(snapshot_trigger_function, "snapshot.of_functions")
 /* Every CPU's part, though the trigger cannot wait for them: a reader does. */
 KTEST(snapshot_trigger_all, "snapshot.of_all_cpus")
 {
-	struct trace_worker w[MAX_CPUS];
+	struct trace_worker *w = trace_workers;
 	unsigned long made;
 
 	trace_test_reset();
@@ -243,7 +243,7 @@ KTEST(snapshot_trigger_event, "snapshot.of_events")
 /* Tasks on all CPUs call, and nothing is lost between the snapshots and the buffer. */
 KTEST(snapshot_counts, "snapshot.loses_nothing")
 {
-	struct trace_worker w[MAX_CPUS];
+	struct trace_worker *w = trace_workers;
 	struct ring_stats s;
 	u64 found = 0;
 	unsigned long made;
@@ -280,7 +280,7 @@ KTEST(snapshot_counts, "snapshot.loses_nothing")
  */
 KTEST(snapshot_storm, "snapshot.triggers_on_all_cpus")
 {
-	struct trace_worker w[MAX_CPUS];
+	struct trace_worker *w = trace_workers;
 	struct ring_stats s;
 
 	trace_test_reset();

@@ -458,7 +458,7 @@ KTEST(files_long_stack, "tracefs.longest_stack_is_whole")
 /* All sites are on and every CPU works: each event names a site that was on. */
 KTEST(files_events, "tracefs.every_event_is_a_site")
 {
-	struct trace_worker w[MAX_CPUS];
+	struct trace_worker *w = trace_workers;
 	const struct ring_entry *e;
 	struct trace_iter *it;
 	unsigned int wrong = 0, n = 0;

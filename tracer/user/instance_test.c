@@ -114,7 +114,7 @@ KTEST(instances_folders, "instances.make_and_remove")
 /* Each CPU's task calls victim_call() and, through it, nothing else. */
 static unsigned long run_workers(struct ktest_run *t)
 {
-	struct trace_worker w[MAX_CPUS];
+	struct trace_worker *w = trace_workers;
 
 	KEXPECT(t, trace_workers_start(w, CALLS));
 	return trace_workers_join(w);
@@ -251,7 +251,7 @@ KTEST(instances_functions, "instances.functions")
  */
 KTEST(instances_choose, "instances.choose")
 {
-	struct trace_worker w[MAX_CPUS];
+	struct trace_worker *w = trace_workers;
 	unsigned long calls;
 
 	trace_test_reset();
