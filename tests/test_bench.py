@@ -8,7 +8,8 @@ import runpy
 import subprocess
 
 import pytest
-from conftest import ARCHES, ROOT, building, one_of
+from conftest import ARCHES, FACTS, ROOT, building, one_of
+from lib.port import MAX_CPUS
 
 STRATEGIES = ["stop", "breakpoint", "word", "bypass"]
 STALLS = {f"{s}_longest_stall" for s in STRATEGIES}
@@ -60,6 +61,9 @@ def test_scale(arch):
     assert int(many.replace(",", "")) == int(few.replace(",", "")) + 1000
     rows = json.loads((ROOT / "build" / "scale.json").read_text())["scale"][arch]
     assert {"image", "memory_used", "filter_by_all_names", "stop_enable_all"} <= set(rows[1])
+    most = FACTS[arch].get("most_cpus", MAX_CPUS)
+    held, = re.findall(rf"^{arch}, CPUs.* {most}\nstop_holds +(.*) +ns$", done.stdout, re.M)
+    assert len(held.split()) == most.bit_length()
     growth = runpy.run_path(str(ROOT / "tools" / "bench-scale"))["growth"]
     quadratic = [{"sites": n, "x": (n / 1000, "instructions/site")} for n in (1000, 2000)]
     assert growth(*quadratic, "x") == (4, True)

@@ -12,6 +12,7 @@
 #include <kernel/event/latency.h>
 #include <kernel/lib/string.h>
 #include <kernel/patch_path.h>
+#include <kernel/printk.h>
 #include <kernel/sched/task.h>
 #include <kernel/time.h>
 #include <kernel/test/again.h>
@@ -101,6 +102,20 @@ KTEST(stop_of_those, "stop.time_of_those_held")
 	}
 	KEXPECT(t, least < LINGER_NS);
 	KEXPECT_EQ(t, cpu_up(nr_cpus - 1), 0);
+}
+
+/* tools/bench-scale reads the line: how the time grows with the CPUs. */
+KTEST(stop_cost, "stop.cost")
+{
+	struct stop_work quick = { change_nothing, change_nothing, NULL, 0 };
+	u64 least = ~0ull;
+
+	for (int i = 0; i < 20; i++) {
+		KEXPECT_EQ(t, stop_cpus(&quick), 0);
+		least = min(least, quick.held_ns);
+	}
+	printk("# stop.cost: %u CPUs held for %llu ns\n", nr_cpus,
+	       (unsigned long long)least);
 }
 
 static void count_alive(void *arg)

@@ -9,6 +9,7 @@ from typing import NoReturn
 from lib import qemu
 
 LINE = re.compile(r"bench: (\S+) (\d+(?:\.\d+)?) (\S+) (\d+(?:\.\d+)?|-)$")
+STOP = re.compile(r"# stop.cost: (\d+) CPUs held for (\d+) ns$")
 
 
 def fail(machine: qemu.Machine, verdict: qemu.Verdict, reason: str) -> NoReturn:
@@ -40,3 +41,16 @@ def kernel_figures(machine: qemu.Machine, elf: Path | None = None,
     return [{"arch": machine.arch, "name": match[1], "value": float(match[2]), "unit": match[3],
              "limit": None if match[4] == "-" else float(match[4])}
             for line in result.console.lines if (match := LINE.match(line))]
+
+
+def stop_figure(machine: qemu.Machine, cpus: int, timeout: float = 180) -> int:
+    """Nanoseconds that a rendezvous of so many CPUs, which changes nothing, holds them."""
+    command = machine.command(smp=cpus, icount=0, append='run="test stop.cost; poweroff"')
+    result = qemu.boot(machine, command, timeout=timeout)
+    verdict, reason = qemu.judge(result)
+    if verdict != qemu.Verdict.PASS:
+        fail(machine, verdict, reason)
+    found, = filter(None, map(STOP.match, result.console.lines))
+    if int(found[1]) != cpus:
+        fail(machine, qemu.Verdict.FAIL, f"{found[1]} CPUs of {cpus} are there")
+    return int(found[2])

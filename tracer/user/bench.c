@@ -296,13 +296,13 @@ static void add_triggers(const char *text)
 }
 
 #define LINES 17
+#define TRIGGERS 100000 /* in sum, for their list is one block of memory */
 
-/* The cost of the last of some lines that give each function another trigger, for each trigger that
- * there is then. */
+/* The last of some lines that give each function another trigger: its cost for each trigger. */
 static u64 cost_of_trigger_line(void)
 {
 	const struct event *e = __start_events;
-	unsigned int lines = 0;
+	unsigned int lines = 0, last;
 	char text[80];
 	u64 start;
 
@@ -312,14 +312,16 @@ static u64 cost_of_trigger_line(void)
 		start = arch_instructions();
 		add_triggers(text);
 		start = arch_instructions() - start;
-	} while (++lines < LINES && ++e < __stop_events);
+		last = ++lines;
+	} while (last < LINES && last * site_count < TRIGGERS &&
+		 ++e < __stop_events);
 	while (lines--) {
 		snprintf(text, sizeof(text), "!*:disable_event:%s:%s",
 			 e->system, e->name);
 		add_triggers(text);
 		e--;
 	}
-	return start * 10 / (LINES * site_count);
+	return start * 10 / (last * site_count);
 }
 
 /* The cost that the first trigger of a function, and a further one, add to a call that C records,
