@@ -52,6 +52,8 @@ struct lab_victim {
  * a site calls to, counts in lab_calls[1].
  */
 extern u32 lab_calls[2];
+/* The stack pointer that a victim returns with, by the CPU's index: it uses its CPU's alone. */
+extern unsigned long lab_saved[MAX_CPUS];
 
 /* One form of a site: off, on, or something in between. */
 struct lab_form {

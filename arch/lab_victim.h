@@ -11,7 +11,7 @@
 
 /*
  * lab_canary: values for so many registers and results, which differ in each byte but the last.
- * The defaults are no addresses of 64-bit CPUs. lab_saved: a slot for each CPU's stack pointer.
+ * The defaults are no addresses of 64-bit CPUs.
  */
 .macro lab_canaries count, first=0x5ab0c0de70000001, step=0x0101010100
 	.section .rodata
@@ -23,10 +23,6 @@ lab_canary:
 	.dc.a	\first + canary * \step
 	canary = canary + 1
 	.endr
-	.bss
-	.balign	__SIZEOF_POINTER__
-lab_saved:
-	.fill	8 * __SIZEOF_POINTER__
 	.text
 .endm
 

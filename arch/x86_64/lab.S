@@ -24,11 +24,6 @@ lab_canary:
 	canary = canary + 1
 	.endr
 
-	.bss
-	.balign 8
-lab_saved:
-	.fill 8 * 8
-
 	.text
 	.balign 4096
 lab_page:

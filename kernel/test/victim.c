@@ -7,6 +7,7 @@
 #include <stdarg.h>
 
 u32 lab_calls[2]; /* of the victims in lab.S */
+unsigned long lab_saved[MAX_CPUS];
 
 static noinline notrace unsigned long victim_last_call(unsigned long x)
 {
