@@ -86,9 +86,20 @@ static void store_is_made(enum patch_step step, bool synced)
 	stand_here();
 }
 
+/*
+ * A victim that jumps wildly may come into the code. It dies there, because its calls say nothing
+ * of the code. Inline, the trap would make a part of each caller a function of its own.
+ */
+static noinline void refuse_victim(void)
+{
+	if (current_task() != under.task)
+		__builtin_trap();
+}
+
 /* caller: of the function that the code has called. */
 static bool lies_outside(unsigned long at, size_t length, const void *caller)
 {
+	refuse_victim();
 	under.caller = caller;
 	if (at >= under.site && at + length <= under.site + under.length)
 		return false;
@@ -132,6 +143,7 @@ void patcher_sync(void)
 
 void patcher_sync_all(void)
 {
+	refuse_victim();
 	under.synced = true;
 	if (!under.holds)
 		lab_sync_all(under.site);
@@ -142,6 +154,7 @@ int patcher_hold_all(int (*fn)(void *arg), void *arg)
 	irq_state_t state = arch_irq_save();
 	int err;
 
+	refuse_victim();
 	under.holds++;
 	err = fn(arg);
 	under.holds--;
