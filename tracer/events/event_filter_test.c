@@ -107,7 +107,7 @@ static const struct {
 	{ "!pid == 1 && !(yes == 0)", true },
 	{ "!(!(pid == -7))", true },
 	{ " ( ( pid == -7 ) ) ", true },
-	{ "CPU < 8", true },
+	{ "CPU < 32", true },
 	{ "common_pid == -1", false },
 	{ "COMM ~ *", true },
 };
