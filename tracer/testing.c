@@ -263,9 +263,9 @@ u64 trace_test_written(void)
 	return trace_test_books(&s) ? s.written : ~0ull;
 }
 
-u64 trace_test_walk(bool consume)
+static u64 walk_rings(cpumask_t mask, bool consume)
 {
-	struct trace_iter *it = trace_iter_open(rings, cpus_present(), true);
+	struct trace_iter *it = trace_iter_open(rings, mask, true);
 	u64 n = 0;
 
 	while (it && trace_iter_peek(it)) {
@@ -275,6 +275,18 @@ u64 trace_test_walk(bool consume)
 	}
 	trace_iter_close(it);
 	return n;
+}
+
+u64 trace_test_walk(bool consume)
+{
+	return walk_rings(cpus_present(), consume);
+}
+
+void trace_test_walk_eight(unsigned int i, bool consume)
+{
+	cpumask_t eight = 0xffu << i % ((nr_cpus + 7) / 8) * 8;
+
+	walk_rings(cpus_present() & eight, consume);
 }
 
 static void *taken[400];

@@ -390,7 +390,7 @@ KTEST(latency_toggle, "latency.switching_under_load")
 					  tracers[i % ARRAY_SIZE(tracers)]),
 			   0);
 		task_sleep(NSEC_PER_MSEC);
-		trace_test_walk(false);
+		trace_test_walk_eight(i, false);
 		KEXPECT(t, trace_test_books(&s));
 	}
 	trace_workers_join(w);

@@ -31,7 +31,7 @@ KTEST(ring_resize, "ring.resize")
 			   0);
 		KEXPECT_EQ(t, ring_kb(rings, 0), i % 2 ? 12 : 40);
 		KEXPECT(t, trace_test_books(&s));
-		trace_test_walk(i % 3);
+		trace_test_walk_eight(i, i % 3);
 		if (i % 4 == 0)
 			trace_test_put("trace", "");
 	}
