@@ -315,17 +315,15 @@ static u64 cost_of_trigger_line(void)
 		last = ++lines;
 	} while (last < LINES && last * site_count < TRIGGERS &&
 		 ++e < __stop_events);
-	while (lines--) {
+	for (; lines; lines--, e--) {
 		snprintf(text, sizeof(text), "!*:disable_event:%s:%s",
 			 e->system, e->name);
 		add_triggers(text);
-		e--;
 	}
 	return start * 10 / (last * site_count);
 }
 
-/* The cost that the first trigger of a function, and a further one, add to a call that C records,
- * while other functions have over 64. */
+/* The cost of a first and of a further trigger of a call, while other functions have over 64. */
 static void put_triggers(struct sink *out)
 {
 	u64 none, one, two;
