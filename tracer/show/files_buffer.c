@@ -229,7 +229,7 @@ static void buffer_size_show(struct ctl_handle *h, struct seq *s)
 	unsigned int first = h->file->data ? h->index : 0;
 	bool same = true;
 
-	for (unsigned int cpu = first; mask >> cpu; cpu++)
+	for (unsigned int cpu = first; cpu < nr_cpus && mask >> cpu; cpu++)
 		same &= ring_kb(set, cpu) == ring_kb(set, first);
 	if (same)
 		seq_printf(s, "%lu\n", ring_kb(set, first));
