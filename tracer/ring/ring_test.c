@@ -440,7 +440,8 @@ KTEST(ring_mask, "ring.cpumask_and_tracing_on")
 	trace_workers_join(w);
 	KEXPECT(t, trace_test_books(&s));
 	KEXPECT_EQ(t, s.written, 100);
-	KEXPECT_EQ(t, trace_test_put("tracing_cpumask", "100"), -EOVERFLOW);
+	KEXPECT_EQ(t, trace_test_put("tracing_cpumask", "100000000"),
+		   -EOVERFLOW);
 	KEXPECT_EQ(t, trace_test_put("tracing_cpumask", "x"), -EINVAL);
 	trace_test_reset();
 }
