@@ -69,6 +69,9 @@ KTEST(instances_folders, "instances.make_and_remove")
 	for (unsigned int i = 1; i < INSTANCES; i++) {
 		snprintf(name, sizeof(name), "i%u", i);
 		KEXPECT_EQ(t, add_instance(name), 0);
+		/* The rings of 31 instances on 32 CPUs would be 248 MiB. */
+		snprintf(text, sizeof(text), "instances/i%u/buffer_size_kb", i);
+		KEXPECT_EQ(t, trace_test_put(text, "8"), 0);
 	}
 	KEXPECT_EQ(t, add_instance("more"), -ENOSPC);
 	KEXPECT(t, !strcmp(error, "there are 31 instances already"));
