@@ -62,7 +62,8 @@ def test_reports(arch, image, guest):
     symbol = {name: hex(image.symbols[name])[2:] for name in ("_text", "schedule", "symbol_count")}
     symbol["data"] = next(hex(image.symbols[row[7]])[2:] for row in image.symbol_rows
                           if row[7].startswith("data.") and row[2] == "64")
-    wanted = [("store", "0", "trap_store_to"), ("load", "0", "trap_load_from"), ("fetch", "0", "0x0")]
+    wanted = [("store", "0", "trap_store_to"), ("load", "0", "trap_load_from"),
+              ("fetch", "0", "0x0")]
     if "1 passed" in said.splitlines()[-1]:
         wanted += [("store", symbol["_text"], "trap_store_to"),
                    ("store", symbol["schedule"], "trap_store_to"),
@@ -93,7 +94,8 @@ def test_own_stacks(arch, test, image, guest, tmp_path):
     for cpu, at in enumerate(places[:4]):
         (start, stack, name), = (
             (start, int(row[2], 0) // len(places), row[7]) for row in image.symbol_rows
-            if row[3] == "OBJECT" and (start := image.symbols[row[7]]) <= at < start + int(row[2], 0))
+            if row[3] == "OBJECT"
+            and (start := image.symbols[row[7]]) <= at < start + int(row[2], 0))
         assert (at - start) // stack == cpu, (name, cpu)
         assert stack - (at - start) % stack < stack // 2, (name, cpu)
         found.add(name)

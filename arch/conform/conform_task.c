@@ -64,7 +64,7 @@ static void lose_stack(void *arg)
 	lab_lose_stack((void *)NOWHERE);
 }
 
-/* A trap does not store where the stack pointer happens to point, and its frame has that pointer. */
+/* A trap does not store where the stack pointer happens to point. Its frame has that pointer. */
 KTEST(arch_trap_lost, "arch.trap_init.lost_stack")
 {
 	struct task_fault fault = { 0 };
