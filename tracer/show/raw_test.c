@@ -6,8 +6,6 @@
 #include <tracer/testing.h>
 
 #include <kernel/lib/format.h>
-#include <kernel/mm/kmalloc.h>
-#include <kernel/mm/page.h>
 #include <kernel/time.h>
 #include <tracer/base/event.h>
 #include <tracer/show/files_marker.h>
@@ -21,15 +19,17 @@
 
 #define FAR_NS (1ull << 27) /* more than an entry's own header can say */
 
+/* What the tests fill. A test that fails amid its work loses no memory. */
+static char pages[2][PAGE_SIZE] __attribute__((aligned(16)));
+static char text[RING_MARK_MAX + 1];
+
 /* Markers of every length up to the longest. The text says which one it is. */
 KTEST(raw_markers, "raw.markers_of_any_length")
 {
-	char *page = page_alloc(0), *text = kmalloc_zeroed(RING_MARK_MAX + 1);
 	struct ring_cursor c;
 	unsigned int len = 1, n;
 	u64 last = 0;
 
-	KASSERT(t, page && text);
 	trace_test_reset();
 	trace_test_size(2048);
 	preempt_disable();
@@ -41,8 +41,8 @@ KTEST(raw_markers, "raw.markers_of_any_length")
 	trace_test_put("tracing_on", "0");
 	for (unsigned int cpu = 0; cpu < nr_cpus; cpu++) {
 		KASSERT(t, !ring_cursor_open(&c, rings, cpu, false));
-		while ((n = raw_page_fill(&c, page))) {
-			KEXPECT_EQ(t, raw_walk_begin(t, page), 0);
+		while ((n = raw_page_fill(&c, pages[0]))) {
+			KEXPECT_EQ(t, raw_walk_begin(t, pages[0]), 0);
 			while (n-- && raw_next_entry(t)) {
 				const char *said =
 					raw_walk.payload + 8 + sizeof(long);
@@ -64,8 +64,6 @@ KTEST(raw_markers, "raw.markers_of_any_length")
 		ring_cursor_close(&c);
 	}
 	KEXPECT_EQ(t, len, RING_MARK_MAX + 1);
-	kfree(text);
-	page_free(page, 0);
 	trace_test_size(RING_DEFAULT_KB);
 	trace_test_reset();
 }
@@ -118,13 +116,11 @@ static u32 compare_entry(struct ktest_run *t, struct page_walk *walk)
 KTEST(raw_swapped, "raw.other_byte_order")
 {
 	KNEED_CLIENT(t, "events");
-	char *page[] = { page_alloc(0), page_alloc(0) };
 	struct page_walk walk[2];
 	unsigned int calls = 0, marks = 0, switches = 0, n;
 	struct ring_cursor c;
 	u32 type;
 
-	KASSERT(t, page[0] && page[1]);
 	KEXPECT_EQ(t, trace_test_victim(), 0);
 	task_set_affinity(current_task(), 1);
 	trace_test_put("events/sched/sched_switch/enable", "1");
@@ -135,13 +131,13 @@ KTEST(raw_swapped, "raw.other_byte_order")
 	trace_test_put("tracing_on", "0");
 	trace_test_put("events/sched/sched_switch/enable", "0");
 	KASSERT(t, !ring_cursor_open(&c, rings, 0, false));
-	n = raw_page_fill(&c, page[0]);
+	n = raw_page_fill(&c, pages[0]);
 	ring_cursor_close(&c);
-	memcpy(page[1], page[0], PAGE_SIZE);
-	raw_page_swap(page[1]);
+	memcpy(pages[1], pages[0], PAGE_SIZE);
+	raw_page_swap(pages[1]);
 	for (unsigned int i = 0; i < 2; i++) {
 		raw_walk.swapped = i;
-		raw_walk_begin(t, page[i]);
+		raw_walk_begin(t, pages[i]);
 		walk[i] = raw_walk;
 	}
 	for (; n; n--) {
@@ -159,8 +155,6 @@ KTEST(raw_swapped, "raw.other_byte_order")
 	KEXPECT(t, walk[1].at == walk[1].end);
 	raw_walk.swapped = false;
 	task_set_affinity(current_task(), ~0u);
-	page_free(page[0], 0);
-	page_free(page[1], 0);
 	trace_test_reset();
 }
 
@@ -174,7 +168,7 @@ static u32 marker_size(u32 len)
 
 /* Markers that leave room in a page for one of a byte, and for 4 bytes. If the host has stopped the
  * machine, the times of two of them may be far apart: then begin anew. */
-static void fill_but_one(struct ktest_run *t, const char *text)
+static void fill_but_one(struct ktest_run *t)
 {
 	const u32 most = marker_size(RING_MARK_MAX);
 	u32 left, len;
@@ -199,29 +193,25 @@ static void fill_but_one(struct ktest_run *t, const char *text)
 /* An entry that fits into a page, but not together with a time that is far ahead. */
 KTEST(raw_far, "raw.far_time_needs_room")
 {
-	char *page = page_alloc(1), *text = kmalloc_zeroed(RING_MARK_MAX + 1);
 	struct ring_cursor c;
 
-	KASSERT(t, page && text);
 	memset(text, 'x', RING_MARK_MAX);
-	memset(page + PAGE_SIZE, 0x5a, PAGE_SIZE);
+	memset(pages[1], 0x5a, PAGE_SIZE);
 	trace_test_reset();
 	task_set_affinity(current_task(), 1);
-	fill_but_one(t, text);
+	fill_but_one(t);
 	task_sleep(FAR_NS);
 	KEXPECT_EQ(t, ring_mark(rings, text, 1), 0);
 	trace_test_put("tracing_on", "0");
 	KASSERT(t, !ring_cursor_open(&c, rings, 0, false));
-	KEXPECT(t, raw_page_fill(&c, page) > 3);
-	raw_walk_begin(t, page);
-	KEXPECT_EQ(t, raw_walk.end - page, PAGE_SIZE - marker_size(1) - 4);
-	KEXPECT_EQ(t, raw_page_fill(&c, page), 1);
+	KEXPECT(t, raw_page_fill(&c, pages[0]) > 3);
+	raw_walk_begin(t, pages[0]);
+	KEXPECT_EQ(t, raw_walk.end - pages[0], PAGE_SIZE - marker_size(1) - 4);
+	KEXPECT_EQ(t, raw_page_fill(&c, pages[0]), 1);
 	for (unsigned int i = 0; i < PAGE_SIZE; i++)
-		KEXPECT_EQ(t, (u8)page[PAGE_SIZE + i], 0x5a);
+		KEXPECT_EQ(t, (u8)pages[1][i], 0x5a);
 	ring_cursor_close(&c);
 	task_set_affinity(current_task(), ~0u);
-	kfree(text);
-	page_free(page, 1);
 	trace_test_reset();
 }
 
@@ -242,13 +232,11 @@ static u64 entries_and_lost(struct ktest_run *t, struct ring_cursor *c,
  * the ring was cleared. */
 KTEST(raw_lost, "raw.lost_entries_are_counted")
 {
-	char *page = page_alloc(0);
 	struct ring_cursor c;
 	struct ring_stats sum;
 	u64 lost = 0;
 	unsigned int n;
 
-	KASSERT(t, page);
 	KEXPECT_EQ(t, trace_test_victim(), 0);
 	trace_test_size(8);
 	task_set_affinity(current_task(), 1);
@@ -257,17 +245,17 @@ KTEST(raw_lost, "raw.lost_entries_are_counted")
 	KASSERT(t, !ring_cursor_open(&c, rings, 0, false));
 	raw_call_victim(3000);
 	trace_test_put("tracing_on", "0");
-	KEXPECT_EQ(t, entries_and_lost(t, &c, page, &lost), 5000);
+	KEXPECT_EQ(t, entries_and_lost(t, &c, pages[0], &lost), 5000);
 	KEXPECT(t, lost > 3000);
 	trace_test_put("tracing_on", "1");
 	raw_call_victim(100);
-	n = raw_page_fill(&c, page);
-	KEXPECT(t, n > 50 && !raw_walk_begin(t, page));
+	n = raw_page_fill(&c, pages[0]);
+	KEXPECT(t, n > 50 && !raw_walk_begin(t, pages[0]));
 	/* Again, before the next one. */
 	raw_call_victim(5000);
 	trace_test_put("tracing_on", "0");
 	lost = 0;
-	KEXPECT_EQ(t, n + entries_and_lost(t, &c, page, &lost), 5100);
+	KEXPECT_EQ(t, n + entries_and_lost(t, &c, pages[0], &lost), 5100);
 	KEXPECT(t, lost > 3000);
 	/* The cursor stands at 10,100 entries. Now they count from 0. */
 	trace_test_put("trace", "");
@@ -275,7 +263,7 @@ KTEST(raw_lost, "raw.lost_entries_are_counted")
 	raw_call_victim(4000);
 	trace_test_put("tracing_on", "0");
 	lost = 0;
-	KEXPECT_EQ(t, entries_and_lost(t, &c, page, &lost), 4000);
+	KEXPECT_EQ(t, entries_and_lost(t, &c, pages[0], &lost), 4000);
 	KEXPECT(t, lost > 2000);
 	KEXPECT(t, trace_test_books(&sum));
 	ring_cursor_close(&c);
@@ -284,11 +272,10 @@ KTEST(raw_lost, "raw.lost_entries_are_counted")
 	trace_test_put("tracing_on", "1");
 	raw_call_victim(10);
 	trace_test_put("tracing_on", "0");
-	KEXPECT_EQ(t, raw_page_fill(&c, page), 10);
-	KEXPECT_EQ(t, raw_walk_begin(t, page), 0);
+	KEXPECT_EQ(t, raw_page_fill(&c, pages[0]), 10);
+	KEXPECT_EQ(t, raw_walk_begin(t, pages[0]), 0);
 	ring_cursor_close(&c);
 	task_set_affinity(current_task(), ~0u);
-	page_free(page, 0);
 	trace_test_size(RING_DEFAULT_KB);
 	trace_test_reset();
 }
