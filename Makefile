@@ -389,7 +389,7 @@ help: ## this list
 	@sed -n 's/^\([a-z_.-]*\):[^#]*## /  \1\t/p' Makefile | expand -t 26
 	@echo 'Variables'
 	@echo '  ARCH           $(ARCHES) (default $(ARCH))'
-	@echo '  SMP            CPUs for run and debug, up to 32 where the machine has them (default 4)'
+	@echo '  SMP            CPUs for run and debug, at most 32 (default 4)'
 	@echo '  SITES          compiler front end of ARCH: $(SITES_CHOICES)'
 	@echo '  APPEND         kernel command line for run, mount and iso'
 	@echo '  MINUTES        for soak (default 1) and fuzz-tools (default: 10 s each)'
