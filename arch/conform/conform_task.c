@@ -30,8 +30,10 @@ static noinline unsigned int recurse_with_pad(unsigned int depth)
 	return depth ? recurse_with_pad(depth - 1) + pad[depth % 32] : pad[0];
 }
 
+/* Interrupts are off: one that overflows a stack is no task that can be killed. */
 static void overflow_stack(void *arg)
 {
+	arch_irq_disable();
 	recurse_with_pad((unsigned long)arg);
 }
 
