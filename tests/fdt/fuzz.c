@@ -23,10 +23,9 @@ static inline u64 arch_virt_to_phys(const void *va)
 
 #include "../../boot/fdt.c"
 
-#include <setjmp.h>
+#include "../iso/refusal.h"
+
 #include <signal.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -35,20 +34,8 @@ static inline u64 arch_virt_to_phys(const void *va)
 
 struct boot_info boot_info;
 
-static jmp_buf given_up;
-static char why[256];
 static unsigned long copy; /* that is being read */
 static unsigned long touched;
-
-void boot_fail(const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(why, sizeof(why), fmt, ap);
-	va_end(ap);
-	longjmp(given_up, 1);
-}
 
 void boot_add_memory(u64 start, u64 end)
 {

@@ -17,16 +17,12 @@
 
 #include FIRMWARE
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
+#include "refusal.h"
+
 #include <stdlib.h>
 
 struct boot_info boot_info;
 struct cpu cpus[MAX_CPUS];
-
-static jmp_buf given_up;
-static char why[256];
 
 /* What boot_add_memory() and boot_remove_memory() were told. */
 static struct told {
@@ -36,16 +32,6 @@ static struct told {
 static unsigned int nr_told;
 /* What the tags of multiboot2 say. */
 static struct multiboot_info tags;
-
-void boot_fail(const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(why, sizeof(why), fmt, ap);
-	va_end(ap);
-	longjmp(given_up, 1);
-}
 
 static void tell_memory(u64 start, u64 end, bool removed)
 {

@@ -9,9 +9,8 @@
 #define ARCH_ARCH_H
 #include "../../boot/multiboot.c"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
+#include "refusal.h"
+
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -79,20 +78,8 @@ static const struct damage {
 	{ 132, 0, "multiboot2 tag 0: 0 bytes" },
 };
 
-static jmp_buf given_up;
-static char why[256];
 static u64 touched;
 static u64 begin, end; /* of the copy */
-
-void boot_fail(const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(why, sizeof(why), fmt, ap);
-	va_end(ap);
-	longjmp(given_up, 1);
-}
 
 /* Memory ends with the copy. */
 static const void *mapped_copy(u64 pa, u64 size, const char *what)
