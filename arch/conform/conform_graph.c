@@ -169,6 +169,13 @@ static notrace void begin_later(unsigned long x)
 	arch_this_cpu()->head.ring.base = arch_clock();
 }
 
+/* As if the page had been begun 2^33 ticks before. */
+static notrace void age_page(unsigned long x)
+{
+	(void)x;
+	arch_this_cpu()->head.ring.base -= 1ull << 33;
+}
+
 KTEST(graph_long, "arch_trace.trace_entry_graph.long")
 {
 	const struct ring_event *e;
@@ -185,6 +192,9 @@ KTEST(graph_long, "arch_trace.trace_entry_graph.long")
 	e = (const struct ring_event *)arch_this_cpu()->head.ring.cur;
 	KEXPECT_EQ(t, victim_callback(begin_later, 5), 6);
 	KEXPECT_EQ(t, e[1].ip >> 8, RING_RETURN);
+	KEXPECT_EQ(t, victim_callback(age_page, 5), 6);
+	/* C has begun another page for the return. */
+	KEXPECT(t, arch_clock() - arch_this_cpu()->head.ring.base < 1ull << 32);
 	arch_irq_restore(state);
 	graph_end(t);
 }
