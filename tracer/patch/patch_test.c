@@ -47,6 +47,31 @@ PATCH_TEST(patch_refuses, "patch.refuses_unexpected_bytes")
 	KEXPECT_EQ(t, trace_test_count_off(), site_boot.patched);
 }
 
+/* An option that wants calls stays off. */
+KTEST(patch_refuses_option, "patch.refuses_unexpected_bytes.option")
+{
+	int site = trace_test_site(victim_call);
+	struct live live;
+
+	KNEED_CLIENT(t, "latency");
+	KASSERT(t, site >= 0);
+	trace_test_reset();
+	live = live_of_site(site_address(site));
+	KEXPECT_EQ(t, trace_test_put("options/function-trace", "0"), 0);
+	KEXPECT_EQ(t, trace_test_put("set_ftrace_filter", "victim_call"), 0);
+	KEXPECT_EQ(t, trace_test_put("current_tracer", "irqsoff"), 0);
+	mutex_lock(&trace_mutex);
+	trace_test_overwrite(live, arch_live_bytes(live, true));
+	mutex_unlock(&trace_mutex);
+	KEXPECT_EQ(t, trace_test_put("options/function-trace", "1"), -EIO);
+	KEXPECT(t, trace_test_says("options/function-trace", "0\n"));
+	mutex_lock(&trace_mutex);
+	trace_test_overwrite(live, arch_live_bytes(live, false));
+	mutex_unlock(&trace_mutex);
+	KEXPECT_EQ(t, trace_test_put("options/function-trace", "1"), 0);
+	trace_test_reset();
+}
+
 /* A batch with interrupts off is an error, not a hang. Nothing is written. */
 PATCH_TEST(patch_irqs_off, "patch.refuses_irqs_off")
 {

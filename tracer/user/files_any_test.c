@@ -4,6 +4,8 @@
 #include <tracer/testing.h>
 #include <kernel/ctl/ctl.h>
 #include <kernel/mm/kmalloc.h>
+#include <kernel/mm/page.h>
+#include <kernel/test/fault.h>
 #include <kernel/test/again.h>
 
 #define TEXT 65536
@@ -16,6 +18,7 @@ static bool reads_differ(const char *name)
 
 struct texts {
 	unsigned int files;
+	bool flat;     /* no files of directories within the directory */
 	u32 sums[512]; /* of each file's text */
 	char one[TEXT], two[TEXT];
 };
@@ -31,7 +34,8 @@ static void for_all_files(struct ktest_run *t, struct texts *texts,
 	while (!ctl_next(dir, name, sizeof(name))) {
 		snprintf(path, sizeof(path), "%s%s", dir, name);
 		if (name[strlen(name) - 1] == '/') {
-			for_all_files(t, texts, path, test);
+			if (!texts->flat)
+				for_all_files(t, texts, path, test);
 		} else if (!test(texts, path, name)) {
 			printk("# %s\n", path);
 			KEXPECT(t, false);
@@ -49,6 +53,7 @@ static void test_all_files(struct ktest_run *t, unsigned int least,
 
 	KASSERT(t, texts);
 	texts->files = 0;
+	texts->flat = false;
 	trace_test_reset();
 	trace_test_put("set_ftrace_filter", "victim_* mutex_*");
 	trace_test_put("current_tracer", "function");
@@ -181,39 +186,44 @@ static bool same_text(struct texts *texts, const char *path, const char *name)
 		texts->sums[texts->files - 1] == before);
 }
 
-/* All that an instance can keep is other than at first. */
+/* With these, all that an instance can keep is other than at first. */
+static const struct use {
+	const char *file, *text;
+} uses[] = { { "trace_options", "sym-offset nooverwrite nomarkers" },
+	     { "trace_clock", "counter" },
+	     { "tracing_cpumask", "0" },
+	     { "tracing_on", "0" },
+	     { "buffer_percent", "7" },
+	     { "buffer_size_kb", "64" },
+	     { "set_ftrace_filter", "victim_call victim_leaf:traceoff" },
+	     { "set_ftrace_notrace", "victim_other" },
+	     { "set_ftrace_pid", "7" },
+	     { "set_event_notrace_pid", "7" },
+	     { "set_event", "sched:*" },
+	     { "events/kmem/filter", "common_pid == 1" },
+	     { "events/kmem/kfree/trigger", "traceoff" },
+	     { "events/ftrace/print/trigger", "traceoff" },
+	     { "snapshot", "1" },
+	     { "current_tracer", "function" },
+	     { "trace_options", "stacktrace" } };
+
+static int use_file(const char *folder, const struct use *u)
+{
+	char path[80];
+
+	snprintf(path, sizeof(path), "%s%s", folder, u->file);
+	return trace_test_put(path, u->text);
+}
+
 static void use_instance(struct ktest_run *t)
 {
-	static const struct {
-		const char *file, *text;
-	} uses[] = { { "trace_options", "sym-offset nooverwrite nomarkers" },
-		     { "trace_clock", "counter" },
-		     { "tracing_cpumask", "0" },
-		     { "tracing_on", "0" },
-		     { "buffer_percent", "7" },
-		     { "buffer_size_kb", "64" },
-		     { "set_ftrace_filter",
-		       "victim_call victim_leaf:traceoff" },
-		     { "set_ftrace_notrace", "victim_other" },
-		     { "set_ftrace_pid", "7" },
-		     { "set_event_notrace_pid", "7" },
-		     { "set_event", "sched:*" },
-		     { "events/kmem/filter", "common_pid == 1" },
-		     { "events/kmem/kfree/trigger", "traceoff" },
-		     { "events/ftrace/print/trigger", "traceoff" },
-		     { "snapshot", "1" },
-		     { "current_tracer", "function" },
-		     { "events/kmem/kfree/filter", "nothing" } };
-	char path[80];
-	int err = 0;
+	static const struct use wrong = { "events/kmem/kfree/filter",
+					  "nothing" };
 
-	for (unsigned int i = 0; i < ARRAY_SIZE(uses); i++) {
-		KEXPECT(t, !err);
-		snprintf(path, sizeof(path), "instances/again/%s",
-			 uses[i].file);
-		err = trace_test_put(path, uses[i].text);
-	}
-	KEXPECT_EQ(t, err, -EINVAL); /* which error_log has */
+	for (unsigned int i = 0; i < ARRAY_SIZE(uses); i++)
+		KEXPECT_EQ(t, use_file("instances/again/", &uses[i]), 0);
+	/* error_log has this. */
+	KEXPECT_EQ(t, use_file("instances/again/", &wrong), -EINVAL);
 }
 
 KTEST(files_anew, "tracefs.an_instance_made_again_is_new")
@@ -235,4 +245,71 @@ KTEST(files_anew, "tracefs.an_instance_made_again_is_new")
 	}
 	KEXPECT(t, texts->files > 100);
 	kfree(texts);
+}
+
+#define ALLOCATIONS_MAX 2000u
+
+/* test(path) for what the uses write, and what stands beside it. */
+static void for_used_files(struct ktest_run *t, struct texts *texts,
+			   const char *folder,
+			   bool (*test)(struct texts *texts, const char *path,
+					const char *name))
+{
+	static const char *const parts[] = { "", "options/", "events/kmem/",
+					     "events/kmem/kfree/",
+					     "events/ftrace/print/" };
+	char dir[80];
+
+	texts->files = 0;
+	texts->flat = true;
+	for (unsigned int i = 0; i < ARRAY_SIZE(parts); i++) {
+		snprintf(dir, sizeof(dir), TRACING "%s%s", folder, parts[i]);
+		for_all_files(t, texts, dir, test);
+	}
+}
+
+/* Do this while the nth allocation fails, for many n. A write that lacks it changes nothing. */
+static void use_without_memory(struct ktest_run *t, struct texts *texts,
+			       const char *folder, const struct use *u)
+{
+	unsigned int nth = 1;
+	int err;
+
+	for_used_files(t, texts, folder, note_text);
+	for (;; nth += 1 + nth / 8) {
+		fault_plant_once(&fault_memory_fails, nth);
+		err = use_file(folder, u);
+		fault_plant(&fault_memory_fails, 0);
+		if (!err || nth > ALLOCATIONS_MAX)
+			break;
+		KEXPECT_EQ(t, err, -ENOMEM);
+		for_used_files(t, texts, folder, same_text);
+	}
+	if (nth == 1 || err)
+		printk("# %s%s: error %d at %u\n", folder, u->file, err, nth);
+	KEXPECT(t, nth > 1 && !err);
+}
+
+KTEST(files_poor, "tracefs.a_write_without_memory_changes_nothing")
+{
+	static const char *const folders[] = { "", "instances/poor/" };
+	struct texts *texts;
+	char size[32];
+
+	KNEED_CLIENT(t, "events");
+	if (ktest_with_fault)
+		KSKIP(t, "another allocation fails");
+	texts = kmalloc_zeroed(sizeof(*texts));
+	KASSERT(t, texts);
+	trace_test_reset();
+	KASSERT(t,
+		trace_test_read("buffer_size_kb", size, sizeof(size), 32) > 0);
+	KASSERT(t, !ctl_mkdir(TRACING "instances/poor", NULL, 0));
+	for (unsigned int f = 0; f < ARRAY_SIZE(folders); f++)
+		for (unsigned int i = 0; i < ARRAY_SIZE(uses); i++)
+			use_without_memory(t, texts, folders[f], &uses[i]);
+	KEXPECT_EQ(t, ctl_rmdir(TRACING "instances/poor", NULL, 0), 0);
+	kfree(texts);
+	trace_test_reset();
+	KEXPECT_EQ(t, trace_test_put("buffer_size_kb", size), 0);
 }
