@@ -8,6 +8,7 @@
 #include <kernel/lib/string.h>
 #include <kernel/lock/mutex.h>
 #include <kernel/patch_path.h>
+#include <kernel/test/fault.h>
 #include <tracer/show/files_buffer.h>
 #include <tracer/core/client.h>
 #include <tracer/core/command.h>
@@ -55,6 +56,9 @@ void snapshot_answer(void)
 /* With a site, its calls would be in the ring that it exchanges. */
 PATCH_ROOT(snapshot_answer);
 
+FAULT(snapshot_late,
+      "a CPU begins a snapshot 1 ms after it has looked whether it may");
+
 /* A CPU that is still to exchange its pages for the snapshot before does it once, for both. */
 bool snapshot_trigger(struct trace_instance *in, cpumask_t mask)
 {
@@ -71,6 +75,8 @@ bool snapshot_trigger(struct trace_instance *in, cpumask_t mask)
 	    !READ_ONCE(in->spares[0].pages) ||
 	    __atomic_exchange_n(&snap->begins, 1, __ATOMIC_ACQUIRE))
 		return false;
+	if (fault_happens(&fault_snapshot_late))
+		fault_dawdle();
 	WRITE_ONCE(snap->taken, 0);
 	__atomic_store_n(&snap->wanted, others, __ATOMIC_RELEASE);
 	exchange_rings(cpu_index(), in);

@@ -10,6 +10,7 @@
 #include <tracer/ring/ring_control.h>
 #include <tracer/show/snapshot.h>
 #include <kernel/test/again.h>
+#include <kernel/test/fault.h>
 
 /* Entries in a set of rings, of the CPUs of mask. All ones if one is no call of victim_call(). */
 static u64 count_victim_calls(const struct ring *set, cpumask_t mask)
@@ -301,6 +302,77 @@ KTEST(snapshot_storm, "snapshot.triggers_on_all_cpus")
 			   s.read + s.overwritten + s.dropped + s.held);
 	}
 	trace_test_size(RING_DEFAULT_KB);
+	trace_test_reset();
+}
+
+FAULT_DECLARE(snapshot_late);
+
+/* Begin snapshots. Interrupts are on for a moment between two. */
+static void begin_snapshots(void *arg)
+{
+	irq_state_t state;
+
+	(void)arg;
+	while (!task_should_stop()) {
+		state = arch_irq_save();
+		snapshot_trigger(&trace_top, ~0u);
+		arch_irq_restore(state);
+	}
+}
+
+/* Be late with this CPU's part, again and again. */
+static void answer_late(void *arg)
+{
+	irq_state_t state;
+
+	(void)arg;
+	while (!task_should_stop()) {
+		state = arch_irq_save();
+		fault_dawdle();
+		fault_dawdle();
+		arch_irq_restore(state);
+	}
+}
+
+static void end_task(struct task *task)
+{
+	if (!task)
+		return;
+	task_stop(task);
+	task_join(task);
+}
+
+#define HOLDS 100u
+
+/* A CPU has looked whether it may begin, and another has answered the first round: the snapshot
+ * that is begun then is whole before snapshot_hold() returns. */
+KTEST(snapshot_whole, "snapshot.hold_waits_for_a_late_one")
+{
+	struct task *begins, *answers;
+	unsigned int parts = 0;
+
+	if (nr_cpus < 3)
+		KSKIP(t, "needs three CPUs");
+	trace_test_reset();
+	KEXPECT_EQ(t, trace_test_put("snapshot", "1"), 0);
+	task_set_affinity(current_task(), 1u << 0);
+	fault_plant(&fault_snapshot_late, 1);
+	begins = task_create("begins", PRIO_NORMAL, 1u << 1, begin_snapshots,
+			     NULL);
+	answers =
+		task_create("answers", PRIO_NORMAL, 1u << 2, answer_late, NULL);
+	for (unsigned int i = 0; begins && answers && i < HOLDS; i++) {
+		snapshot_hold(&trace_top);
+		parts += snapshot_cpus(&trace_top) != cpus_present();
+		snapshot_release(&trace_top);
+		task_sleep(2 * NSEC_PER_MSEC);
+	}
+	KEXPECT(t, begins && answers);
+	end_task(begins);
+	end_task(answers);
+	fault_plant(&fault_snapshot_late, 0);
+	task_set_affinity(current_task(), ~0u);
+	KEXPECT_EQ(t, parts, 0);
 	trace_test_reset();
 }
 

@@ -311,5 +311,7 @@ KTEST(files_poor, "tracefs.a_write_without_memory_changes_nothing")
 	KEXPECT_EQ(t, ctl_rmdir(TRACING "instances/poor", NULL, 0), 0);
 	kfree(texts);
 	trace_test_reset();
+	/* A reset leaves these. */
 	KEXPECT_EQ(t, trace_test_put("buffer_size_kb", size), 0);
+	KEXPECT_EQ(t, trace_test_put("trace_clock", "local"), 0);
 }
