@@ -15,7 +15,8 @@ from lib import qemu
 SAID = {a: tomllib.loads((ROOT / "boot" / a / "said.toml").read_text()) for a in ARCHES}
 GDB = """
 import gdb, json
-for command in ["set confirm off", "set pagination off"] + {setup}:
+# Else gdb asks twice where QEMU is slow to begin, and takes the first answer for another's.
+for command in ["set confirm off", "set pagination off", "set remotetimeout 300"] + {setup}:
     gdb.execute(command)
 def execute(command):
     "QEMU may be faster than gdb in ending."
