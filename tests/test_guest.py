@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import ANY, ROOT, built
+from conftest import ANY, ROOT, built, stop_process
 from lib import port, qemu, stacks, witness
 from lib.guest import Guest
 
@@ -115,7 +115,7 @@ def test_time_is_up_without_gdb(guest, monkeypatch):
         g.run("sleep 1000", timeout=2)
     monkeypatch.setattr(g.qmp, "WAIT", 1)
     g.qmp.socket.settimeout(1)
-    os.kill(g.pid, signal.SIGSTOP)
+    stop_process(g.pid)
     with pytest.raises(AssertionError, match="QEMU has not answered for 1 s; is it stopped.*\n"
                                              "the guest does not answer Ctrl-C"):
         g.run("uptime", timeout=1)

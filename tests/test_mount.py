@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import ANY, ROOT, built, make, program
+from conftest import ANY, ROOT, built, make, program, stop_process
 from guest import Guest, function_events
 
 pytestmark = pytest.mark.skipif(not os.access("/dev/fuse", os.R_OK | os.W_OK),
@@ -280,7 +280,7 @@ def test_guest_ends(mounted):
     m = mounted(ANY)
     pid = m.qemu()
     m.read("current_tracer")  # its name is known: the open itself fails
-    os.kill(pid, signal.SIGSTOP)
+    stop_process(pid)
     assert fails(errno.EIO, m.read, "current_tracer")
     os.kill(pid, signal.SIGCONT)
     # The first open that is answered: its fid is free in the guest, too.

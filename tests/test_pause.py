@@ -7,7 +7,7 @@ import re
 import signal
 import time
 
-from conftest import FACTS
+from conftest import FACTS, stop_process
 
 TRACING = "/sys/kernel/tracing"
 
@@ -24,7 +24,7 @@ def test_clock(arch, guest):
     # Where the counter is small: less than a turn of it, and more than half of one.
     pause = FACTS[arch].get("pause", 6.0)
     before = uptime(g)
-    os.kill(g.pid, signal.SIGSTOP)
+    stop_process(g.pid)
     time.sleep(pause)
     os.kill(g.pid, signal.SIGCONT)
     after = uptime(g)

@@ -6,7 +6,7 @@ import re
 import signal
 import subprocess
 
-from conftest import ANY, ROOT, built, make
+from conftest import ANY, ROOT, built, make, stop_process
 from lib.qmp import socket_args
 
 PROGRAMS = 5  # more than QEMU's socket keeps waiting
@@ -21,7 +21,7 @@ def test_extract_of_a_stopped_qemu(guest, tmp_path):
     g = guest(ANY, extra=socket_args(qmp))
     command = [ROOT / "build/host/extract", "--elf", g.machine.elf, "--qmp", qmp, "--format",
                "text", "-o", "-"]
-    os.kill(g.pid, signal.SIGSTOP)
+    stop_process(g.pid)
     running = [subprocess.Popen(command, text=True, stdout=subprocess.DEVNULL,
                                 stderr=subprocess.PIPE) for _ in range(PROGRAMS)]
     said = {p.communicate(timeout=60)[1] for p in running}
