@@ -10,10 +10,11 @@
 
 #define TEXT 65536
 
-/* Reading these takes entries away and may wait, or shows the time. */
+/* Reading these takes entries away and may wait, or shows the time, or the calls found so far. */
 static bool reads_differ(const char *name)
 {
-	return !strncmp(name, "trace_pipe", 10) || !strcmp(name, "stats");
+	return !strncmp(name, "trace_pipe", 10) || !strcmp(name, "stats") ||
+	       !strcmp(name, "record_info");
 }
 
 struct texts {
