@@ -124,7 +124,7 @@ static u32 count_shots(const u64 *ahead, unsigned int n, u64 wait)
  */
 static bool stays_quiet(const u64 *ahead, unsigned int n)
 {
-	u64 wait = ns_to_clock_delta(50 * NSEC_PER_USEC);
+	u64 wait = ns_to_clock_delta(NSEC_PER_MSEC);
 
 	for (unsigned int tries = 0, fired = 0; fired < 2 && tries < 100;
 	     tries++) {
