@@ -307,29 +307,26 @@ KTEST(snapshot_storm, "snapshot.triggers_on_all_cpus")
 
 FAULT_DECLARE(snapshot_late);
 
-/* Begin snapshots. Interrupts are on for a moment between two. */
-static void begin_snapshots(void *arg)
+static void begin_snapshot(void)
 {
-	irq_state_t state;
-
-	(void)arg;
-	while (!task_should_stop()) {
-		state = arch_irq_save();
-		snapshot_trigger(&trace_top, ~0u);
-		arch_irq_restore(state);
-	}
+	snapshot_trigger(&trace_top, ~0u);
 }
 
-/* Be late with this CPU's part, again and again. */
-static void answer_late(void *arg)
+static void answer_late(void)
 {
+	fault_dawdle();
+	fault_dawdle();
+}
+
+/* Call what arg says with interrupts off, again and again. They are on for a moment between two. */
+static void repeat_irqs_off(void *arg)
+{
+	void (*act)(void) = arg;
 	irq_state_t state;
 
-	(void)arg;
 	while (!task_should_stop()) {
 		state = arch_irq_save();
-		fault_dawdle();
-		fault_dawdle();
+		act();
 		arch_irq_restore(state);
 	}
 }
@@ -357,10 +354,10 @@ KTEST(snapshot_whole, "snapshot.hold_waits_for_a_late_one")
 	KEXPECT_EQ(t, trace_test_put("snapshot", "1"), 0);
 	task_set_affinity(current_task(), 1u << 0);
 	fault_plant(&fault_snapshot_late, 1);
-	begins = task_create("begins", PRIO_NORMAL, 1u << 1, begin_snapshots,
-			     NULL);
-	answers =
-		task_create("answers", PRIO_NORMAL, 1u << 2, answer_late, NULL);
+	begins = task_create("begins", PRIO_NORMAL, 1u << 1, repeat_irqs_off,
+			     begin_snapshot);
+	answers = task_create("answers", PRIO_NORMAL, 1u << 2, repeat_irqs_off,
+			      answer_late);
 	for (unsigned int i = 0; begins && answers && i < HOLDS; i++) {
 		snapshot_hold(&trace_top);
 		parts += snapshot_cpus(&trace_top) != cpus_present();
