@@ -119,6 +119,35 @@ KTEST(mm_kzalloc, "mm.kmalloc_zeroed")
 	kfree(p);
 }
 
+/* Each byte from an object's end to the end of its slot is written, one at a time. */
+KTEST(mm_guard, "mm.guard")
+{
+	static const struct {
+		u16 size, slot;
+	} objects[] = { { 1, 16 },    { 12, 16 },    { 13, 32 },
+			{ 16, 32 },   { 252, 256 },  { 253, 496 },
+			{ 988, 992 }, { 989, 2000 }, { 1996, 2000 } };
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(objects); i++) {
+		unsigned int size = objects[i].size;
+		u8 *p = kmalloc(size);
+		const void *first;
+
+		KASSERT(t, p);
+		memset(p, 1, size);
+		KEXPECT_EQ(t, kmalloc_damaged(&first), 0);
+		for (unsigned int at = size; at < objects[i].slot; at++) {
+			first = NULL;
+			p[at] ^= 1;
+			KEXPECT_EQ(t, kmalloc_damaged(&first), 1);
+			KEXPECT(t, first == p);
+			p[at] ^= 1;
+		}
+		KEXPECT_EQ(t, kmalloc_damaged(&first), 0);
+		kfree(p);
+	}
+}
+
 /* ---- all CPUs at once ---- */
 
 #define HELD 16

@@ -108,6 +108,22 @@ static void compare_resources(struct ktest_run *t, const unsigned long *before)
 	}
 }
 
+/* Damage done before the first test is the first test's. */
+static void check_guards(struct ktest_run *t)
+{
+	static unsigned int known;
+	const void *first = NULL;
+	unsigned int n = kmalloc_damaged(&first);
+
+	if (n > known) {
+		printk("# bytes behind the object at %p were written, %u such "
+		       "objects in all\n",
+		       first, n);
+		t->failures++;
+	}
+	known = n;
+}
+
 const char *ktest_running;
 bool ktest_with_fault;
 void (*ktest_begin_hook)(void);
@@ -183,6 +199,7 @@ static void run_one(const struct ktest *test, const char *fault,
 	count_all(before);
 	run_with_fault(test, &t, fault);
 	compare_resources(&t, before);
+	check_guards(&t);
 	WRITE_ONCE(ktest_running, NULL);
 	report_test(&t, sum);
 }
