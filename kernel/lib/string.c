@@ -22,6 +22,12 @@ notrace void *memset(void *d, int c, size_t n)
 	if (ALIGNED(p)) {
 		word_t fill = (u8)c * (~0ul / 0xff);
 
+		for (; n >= 4 * WORD; n -= 4 * WORD, p += 4 * WORD) {
+			word_t *w = (word_t *)p;
+
+			w[0] = w[1] = w[2] = w[3] = fill;
+			OPAQUE(p);
+		}
 		for (; n >= WORD; n -= WORD, p += WORD) {
 			*(word_t *)p = fill;
 			OPAQUE(p);
