@@ -3,7 +3,6 @@
  * The shell's `bench`: instructions of everything that has a limit, counted by
  * the machine under `-icount shift=0`, where they are the same in every run. One
  * line a figure, for tools/bench:
- *
  *	bench: NAME VALUE UNIT LIMIT
  */
 #include <boot/boot_info.h>
@@ -54,12 +53,11 @@ static noinline u64 count_calls(unsigned long (*fn)(unsigned long x))
 {
 	irq_state_t state = arch_irq_save();
 	unsigned long x = 0;
-	unsigned int i;
 	u64 start;
 
 	fn(0);
 	start = arch_instructions();
-	for (i = 0; i < CALLS; i++)
+	for (unsigned int i = 0; i < CALLS; i++)
 		x = fn(x);
 	start = arch_instructions() - start;
 	arch_irq_restore(state);
@@ -165,9 +163,8 @@ static void cost_of_batches(u64 *enable, u64 *disable)
 static u64 cost_of_name(void)
 {
 	u64 start, least = ~0ull;
-	unsigned int i;
 
-	for (i = 0; i < TURNS; i++) {
+	for (unsigned int i = 0; i < TURNS; i++) {
 		char add[] = "victim_other", drop[] = "!victim_other";
 
 		start = arch_instructions();
@@ -437,19 +434,23 @@ static u64 cost_of_all_names(u64 *listed)
 	return written + arch_instructions() - start;
 }
 
+/* Of all names the least of two, which a late interrupt of the console did not interrupt. */
 static void put_names(struct sink *out)
 {
 	unsigned int sites = max(site_count, 1u);
-	u64 start = arch_instructions(), listed, written;
+	u64 start = arch_instructions(), names, listed = ~0ull, written = ~0ull;
 
 	put_file(TRACED, "v*_*");
 	start = arch_instructions() - start;
 	put_figure(out, "filter_by_pattern", start * 10 / sites,
 		   "instructions/site", 540);
-	put_file(TRACED, "");
-	mutex_unlock(&trace_mutex);
-	written = cost_of_all_names(&listed);
-	mutex_lock(&trace_mutex);
+	for (unsigned int i = 0; i < 2; i++) {
+		put_file(TRACED, "");
+		mutex_unlock(&trace_mutex);
+		written = min(written, cost_of_all_names(&names));
+		mutex_lock(&trace_mutex);
+		listed = min(listed, names);
+	}
 	put_figure(out, "filter_by_all_names", written * 10 / sites,
 		   "instructions/site", 3300);
 	put_figure(out, "list_all_names", listed * 10 / sites,
@@ -462,7 +463,6 @@ static void put_names(struct sink *out)
 
 static int measure_all(struct sink *out)
 {
-	char none[] = "";
 	int err;
 
 	if (trace_top.tracer->ops || calls_ops(trace_top.tracer) ||
@@ -476,7 +476,7 @@ static int measure_all(struct sink *out)
 	put_names(out);
 	err = put_calls(out);
 	trace_select(&errors, "nop");
-	filter_write(&errors, &trace_top.filter, none, false);
+	put_file(TRACED, "");
 	return err;
 }
 
