@@ -308,7 +308,17 @@ static bool hold_one(struct lab_run *r, unsigned int s, unsigned int e,
 	return true;
 }
 
-static void hold_all(struct lab_run *r, unsigned int s)
+/* Two trials met the address, and the task cannot be held there. Had each a reason of its own to go
+ * that way, another sweep of the state does not meet it twice. */
+static bool is_met_again(struct lab_run *r, unsigned int s, unsigned long pc)
+{
+	return r->test.set(&r->test, s) || !sweep_boundaries(r) ||
+	       pc - r->map.lo >= LAB_REGION - LAB_BYPASS_SIZE ||
+	       r->map.times[pc - r->map.lo] > 1;
+}
+
+/* The form declares the boundaries, or a sweep has met them. */
+static void hold_all(struct lab_run *r, unsigned int s, bool declared)
 {
 	struct lab_case *c = &r->test;
 
@@ -317,6 +327,8 @@ static void hold_all(struct lab_run *r, unsigned int s)
 
 		for (unsigned int e = s + 1; e <= c->last; e++)
 			all &= hold_one(r, s, e, r->boundary[i]);
+		if (!all && !declared && !is_met_again(r, s, r->boundary[i]))
+			continue;
 		if (!all)
 			mark_incomplete(c, "could not be held at",
 					r->boundary[i]);
@@ -392,7 +404,7 @@ static void enumerate_between(struct lab_run *r, unsigned int s)
 	list_declared(r, &(const struct lab_form){ NULL });
 	sweep_missing(r);
 	list_seen(r);
-	hold_all(r, s);
+	hold_all(r, s, false);
 }
 
 void lab_enumerate(struct lab_run *r)
@@ -404,7 +416,7 @@ void lab_enumerate(struct lab_run *r)
 		return;
 	if (c->live && !r->second)
 		mark_incomplete(c, "needs a second CPU", 0);
-	hold_all(r, 0);
+	hold_all(r, 0, c->before->insn[0]);
 	good = walk_steps(r);
 	for (unsigned int s = 1; s < c->last; s++)
 		if (good & 1u << s)
