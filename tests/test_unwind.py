@@ -191,6 +191,14 @@ class Stepper:
         self.stack = self.number(self.task + self.at["task::stack"], self.word)
         self.true = []
 
+    def behind(self, p: int, n: int) -> int:
+        """Where the instruction at p ends, if that is n. The boot has made others, and fewer, of
+        a site's."""
+        for site in self.sites & {*range(p - self.facts["live_return"] + 1, p + 1)}:
+            end = site + self.facts["live_return"]
+            return n if p < n < end else end
+        return self.code[p][1]
+
     def account(self, p: int, n: int) -> None:
         """Control went from the instruction at p to the one at n."""
         mnemonic, after, name = self.code[p]
@@ -208,7 +216,7 @@ class Stepper:
             # QEMU's step may execute two instructions behind a trap's return, too.
             for _ in range(2):
                 if back != n and not self.leads_on(self.code[back][0]):
-                    back = self.code[back][1]
+                    back = self.behind(back, n)
             if back != n:
                 assert self.leads_on(self.code[back][0]), self.name(n)
                 self.account(back, n)
