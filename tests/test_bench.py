@@ -50,6 +50,30 @@ def test_figures(arch):
 
 
 @pytest.mark.parametrize("arch", one_of(ARCHES))
+def test_leaves_what_a_user_has_set(arch, guest):
+    """It counts nothing while the tracer is in use, and takes nothing back."""
+    shell = guest(arch, smp=2, icount=0)
+    shell.run("cd /sys/kernel/tracing")
+    for file, word in {"set_event": "sched:sched_switch", "set_ftrace_pid": "1",
+                       "set_ftrace_filter": "victim_call:traceoff",
+                       "events/sched/sched_switch/trigger": "stacktrace",
+                       "max_graph_depth": "3", "tracing_on": "0"}.items():
+        before = shell.run(f"cat {file}")
+        shell.run(f"echo '{word}' > {file}")
+        assert shell.run("bench calls").strip() == \
+            "bench: the tracer is in use; `trace reset` first", file
+        assert word in shell.run(f"cat {file}") != before, file
+        shell.run("trace reset")
+    shell.run("mkdir instances/bench")
+    said = shell.run("bench calls")
+    assert "bench: /sys/kernel/tracing/instances/bench: " in said
+    assert "bench: graph_call " in said and shell.run("ls instances").strip() == "bench/"
+    for line, reason in (("bench foo", "foo: not sites, files, strategies, names or calls"),
+                         ("bench calls sites", "takes one argument at most")):
+        assert shell.run(line).strip() == f"bench: {reason}"
+
+
+@pytest.mark.parametrize("arch", one_of(ARCHES))
 def test_scale(arch):
     """With a thousand functions more: all grows as their number, or less. All sizes, an hour:
     make bench-scale."""

@@ -120,6 +120,11 @@ static const struct seam_client clients[] = {
 	  "set_ftrace_pid $\n",
 	  "rmdir " IN "\n", NULL },
 	{ "probe", "patch_probe 1\n", "patch_probe 0\n", NULL },
+	/* It is over as soon as it is on. */
+	{ "bench",
+	  "set_ftrace_filter\nsh bench calls\nset_ftrace_filter " SEAM_FILTER
+	  "\n",
+	  "", NULL },
 };
 
 /* Lines of the shell's, for the faults. */

@@ -5,6 +5,10 @@
 
 #include <kernel/types.h>
 
+/* What is traced. The calls of other functions are few, so that the buffer holds all of them. */
+#define SEAM_FILTER                                                            \
+	"victim_* task_exit task_bury cpu_idle_check task_set_affinity"
+
 /*
  * A client is a few lines that a user would write, in order: "FILE TEXT" writes a control file of
  * the tracer, "+FILE TEXT" appends, "mkdir FOLDER/" and "rmdir FOLDER/". A $ in the text is the pid

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef TRACER_BENCH_H
+#define TRACER_BENCH_H
+
+#include <kernel/shell/shell.h>
+
+/* Write a figure's line. tenths: ten times the figure. unit: a word. limit: the most that any port
+ * may need, or 0 for none. The sink's error, or 0. Context: a task. */
+int bench_figure(struct sink *out, const char *name, u64 tenths,
+		 const char *unit, unsigned int limit);
+
+/* Measure each patch strategy that this CPU does not refuse. 0. Context: a task, trace_mutex held,
+ * no tracer selected. */
+int bench_strategies(struct sink *out);
+
+#endif
