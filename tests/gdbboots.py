@@ -11,8 +11,7 @@ from lib import qemu
 
 GDB = """
 import gdb, json
-# Else gdb asks twice where QEMU is slow to begin, and takes the first answer for another's.
-for command in ["set confirm off", "set pagination off", "set remotetimeout 300"] + {setup}:
+for command in ["set confirm off", "set pagination off"] + {setup}:
     gdb.execute(command)
 def execute(command):
     "The machine may end in it, and QEMU may be faster than gdb."
@@ -37,7 +36,7 @@ class Boots:
     """The boots of one test. Each is added, then all are run, by one gdb."""
 
     def __init__(self, arch: str, image, folder):
-        self.info, self.image, self.folder, self.runs = qemu.port.read(arch), image, folder, []
+        self.machine, self.image, self.folder, self.runs = qemu.Machine(arch), image, folder, []
 
     def console(self, i: int):
         """The file with the console of the i-th boot."""
@@ -46,8 +45,9 @@ class Boots:
     def add(self, at: str, do: list[str], until: str, names=(), smp: int = 2, append: str = ""):
         """The guest stops at a function, gdb does these commands, and the guest goes on until
         another function, where these variables are read."""
-        command = ["timeout", "120", self.info["qemu"], *self.info["args"], "-smp", str(smp), "-m",
-                   "256M", "-no-reboot", "-display", "none", "-monitor", "none", "-chardev",
+        info = self.machine.info
+        command = ["timeout", "120", info["qemu"], *info["args"], "-smp", str(smp), "-m", "256M",
+                   "-no-reboot", "-display", "none", "-monitor", "none", "-chardev",
                    f"file,id=console,path={self.console(len(self.runs))}", "-serial",
                    "chardev:console", "-kernel", self.image.path, "-append", append, "-S",
                    "-gdb", "stdio"]
@@ -56,7 +56,7 @@ class Boots:
     def run(self) -> list[tuple[dict, str]]:
         """Of each boot the variables, or none if the machine has ended, and its console."""
         script = self.folder / "script.py"
-        script.write_text(GDB.format(setup=self.info.get("gdb", []), runs=self.runs))
+        script.write_text(GDB.format(setup=self.machine.gdb, runs=self.runs))
         log = self.folder / "gdb.log"  # a pipe would wait for a guest that outlives gdb
         with log.open("w") as to:
             subprocess.run(["gdb-multiarch", "-nx", "-batch", self.image.path, "-x", script],

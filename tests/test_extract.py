@@ -288,11 +288,11 @@ def wedge(image, g, folder) -> None:
     stores = [f"set {{unsigned char}}{address + i:#x} = {b}" for i, b in enumerate(loop)]
     done = subprocess.run(
         ["gdb-multiarch", "-nx", "-q", "-batch", image.path,
-         *(w for c in [*qemu.Machine(image.arch).info.get("gdb", []),
+         *(w for c in [*qemu.Machine(image.arch).gdb,
                        f"target remote {folder}/gdb", *stores, f"x/{len(loop)}xb {address:#x}",
                       "detach"]
            for w in ("-ex", c))],
-        text=True, capture_output=True, check=True, timeout=60)
+        text=True, capture_output=True, check=True, timeout=300)
     shown_bytes = re.findall(r"\t0x(\w\w)", done.stdout)
     assert shown_bytes == [f"{b:02x}" for b in loop], done
     g.send("\r")

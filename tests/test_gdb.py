@@ -25,7 +25,7 @@ def debugged(arch, image, guest, tmp_path):
             done = subprocess.run(
                 ["gdb-multiarch", "-nx", "-q", "-batch", "-iex",
                  f"add-auto-load-safe-path {ROOT}/build", image.path,
-                 *(w for c in [*qemu.Machine(arch).info.get("gdb", []),
+                 *(w for c in [*qemu.Machine(arch).gdb,
                                f"target remote {socket}",
                                "echo BEGIN\\n", *commands, "echo END\\n", "detach"]
                    for w in ("-ex", c))],

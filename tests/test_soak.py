@@ -66,7 +66,7 @@ def books(guest, tmp_path):
     def gdb(*commands: str) -> None:
         done = subprocess.run(
             [find_program("gdb-multiarch"), "-nx", "-q", "-batch", image.path,
-             *(word for c in [*g.machine.info.get("gdb", []), f"target remote {socket}", *commands]
+             *(word for c in [*g.machine.gdb, f"target remote {socket}", *commands]
                for word in ("-ex", c))], text=True, capture_output=True, check=True)
         assert "Cannot access" not in done.stderr, done.stderr
     return Books(g, image.path, 2), gdb, image

@@ -67,6 +67,12 @@ class Machine:
         self.info = port.read(arch)
         self.elf = self.kernel = ROOT / "build" / arch / "nopl.elf"
 
+    @property
+    def gdb(self) -> list[str]:
+        """gdb's commands before it connects. Its own 2 s are too few for QEMU on a busy host, and
+        it takes a late answer for another's."""
+        return ["set remotetimeout 300", *self.info.get("gdb", [])]
+
     def command(self, *, smp: int = 1, elf: Path | str | None = None,
                 append: str = "", memory: str = "256M",
                 icount: int | str | None = None, cpu: str | None = None,

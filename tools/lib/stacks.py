@@ -21,7 +21,7 @@ def gdb_socket(qmp: Qmp, folder: str) -> str:
 def ask_gdb(machine, elf: str, qmp: Qmp) -> str:
     """gdb's output: its own walk of each CPU, which ends where a trap began, and nopl-bt."""
     with tempfile.TemporaryDirectory() as folder:
-        commands = [*machine.info.get("gdb", []), "set print frame-arguments none",
+        commands = [*machine.gdb, "set print frame-arguments none",
                     f"source {ROOT}/tools/gdb/nopl.py",
                     f"target remote {gdb_socket(qmp, folder)}",
                     "thread apply all -q backtrace 12", "nopl-bt"]

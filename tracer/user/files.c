@@ -147,7 +147,7 @@ static int trace_clock_write(struct ctl_handle *h, char *text)
 }
 TRACE_FILE(trace_clock, .path = TRACING "trace_clock",
 	   .folders = &trace_folders, .show = clock_show,
-	   .write = trace_clock_write);
+	   .write = trace_clock_write, .at_boot = "local");
 
 /* An entry of a binary page says how long after the one before it came. */
 static void timestamp_mode_show(struct ctl_handle *h, struct seq *s)
