@@ -154,7 +154,7 @@ KTEST(time_restart, "time.timer_restarts_itself")
 static void restart_for_ever(struct timer *timer)
 {
 	nr_fired++;
-	timer_start(timer, 20 * NSEC_PER_USEC);
+	timer_start(timer, 100 * NSEC_PER_USEC);
 }
 
 /* A timer that another CPU cancels while it fires does not fire again. */

@@ -32,6 +32,14 @@ def test_kernel_tests_of_many_cpus(arch, smp, run_tool, alone):
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.parametrize("arch", one_of(ARCHES), indirect=True)
+def test_slow_machine(arch, run_tool):
+    """31 million instructions a second, as on a busy host, but the same each time: no task needs
+    all of a CPU's time, and no test takes a sleep to be longer than the work beside it."""
+    done = run_tool("--arch", arch, "--smp", "2", "--icount", "5")
+    assert done.returncode == 0, done.stdout
+
+
 def test_three_cpus(arch, run_tool):
     """Tests that need as many, and interrupts at any instruction."""
     done = run_tool("--arch", arch, "--smp", "3", "--icount", "--append",

@@ -106,8 +106,8 @@ static void keep_registers(void *arg)
 #define DISTURBANCES 60
 
 /*
- * The keepers' CPU is interrupted, and switches to this task, at any instruction. On a slow host
- * every sleep may be over before a keeper has run: then it goes on until both have.
+ * The keepers' CPU is interrupted, and switches to this task, at any instruction. On a slow machine
+ * every sleep may be over before a keeper has run: then they get longer until both have.
  */
 static void disturb_keepers(void *arg)
 {
@@ -117,7 +117,8 @@ static void disturb_keepers(void *arg)
 	for (int i = 0; i < DISTURBANCES || !READ_ONCE(k[0].turns) ||
 			!READ_ONCE(k[1].turns);
 	     i++)
-		task_sleep(ktest_random(&seed) % (40 * NSEC_PER_USEC));
+		task_sleep(ktest_random(&seed) %
+			   ((1 + i / DISTURBANCES) * 40 * NSEC_PER_USEC));
 }
 
 static volatile unsigned long unmapped = 27; /* each low bit counts */

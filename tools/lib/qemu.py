@@ -80,7 +80,8 @@ class Machine:
                 for_input: bool = False, extra: tuple | list = (),
                 image: str | None = None) -> list[str]:
         """The command line. Not interactive: a panic ends the machine. accel: "kvm".
-        icount: an instruction takes 2^icount ns. "lab": as long as the port's lab needs.
+        icount: an instruction takes 2^icount ns. "lab": as long as the port's lab needs. A kernel
+        that is slower than that is not told, for it could not count instructions by its clock.
         for_input: a person types, or a program asks QEMU. Then an idle guest's time passes as the
         host's does, under -icount as well. Otherwise QEMU goes from one timer to the next at
         once, and there are guests for which it never comes to read what is typed.
@@ -92,12 +93,14 @@ class Machine:
         args = list(self.info["args"])
         if smp == 1:
             args += self.info.get("smp1_args", [])
+        counts = not icount or icount == "lab"
         if icount == "lab":
             icount = self.info.get("lab_icount", 0)
         if icount is not None:
             args += ["-icount", f"shift={icount},sleep={'on' if for_input else 'off'}"]
             args += self.info.get("icount_args", [])
-            append = f"icount=1 {append}"
+            if counts:
+                append = f"icount=1 {append}"
         if not interactive:
             append = f"panic=exit {append}"
         if cpu:
