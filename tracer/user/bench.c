@@ -30,6 +30,7 @@
 #include <tracer/core/filter.h>
 #include <tracer/core/client.h>
 #include <tracer/core/pids.h>
+#include <tracer/user/bench_strategies.h>
 
 #define CALLS 10000u
 #define TURNS 8

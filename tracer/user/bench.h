@@ -9,8 +9,4 @@
 int bench_figure(struct sink *out, const char *name, u64 tenths,
 		 const char *unit, unsigned int limit);
 
-/* Measure each patch strategy that this CPU does not refuse. 0. Context: a task, trace_mutex held,
- * no tracer selected. */
-int bench_strategies(struct sink *out);
-
 #endif

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* The part of the shell's `bench` that patches all sites, by each strategy. */
-#include <tracer/user/bench.h>
+#include <tracer/user/bench_strategies.h>
 
 #include <kernel/lib/format.h>
 #include <kernel/lib/string.h>
 #include <tracer/patch/patch.h>
 #include <tracer/sites/sites.h>
+#include <tracer/user/bench.h>
 #include <tracer/user/probe.h>
 
 #define TURNS 8
