@@ -36,4 +36,8 @@ void probe_figures(unsigned int strategy, struct probe_figures *f);
  */
 int probe_measure(unsigned int n, u64 *longest_ns);
 
+/* The instructions of a batch that switches every site on, and off, with that strategy, in tenths
+ * a site. Context: a task, trace_mutex held, no site on; -icount. */
+void probe_batches(u64 *enable, u64 *disable);
+
 #endif
