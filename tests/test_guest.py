@@ -92,14 +92,18 @@ def test_a_command_that_fails(guest):
 
 def test_time_is_up_at_the_prompt(arch, guest):
     """Where each CPU and each task stands, the shell's among them, and the guest goes on."""
-    g = guest(arch, smp=2)
+    g = guest(arch, smp=3)
+    g.run("echo 0 > /sys/devices/system/cpu/cpu2/online", check=True)
     with pytest.raises(AssertionError) as error:
         g.run("echo begun; sleep 1000", timeout=3)
     said = str(error.value).splitlines()
     assert said[0] == "no prompt (waited for 3 s); the console ended:" and "begun" in said
     assert {"CPU 0", "CPU 1"} <= {x.partition(":")[0] for x in said}
+    assert [",".join(x.split(",")[:2]) for x in said if re.match(r"CPU \d,", x)] == [
+        "CPU 0, online", "CPU 1, online", "CPU 2, offline"]
     # The shell wakes each 20 ms, and may be running.
-    assert any(re.match(r"task init \(2\)( on CPU \d)?: .* <- cmd_sleep\+", x) for x in said), said
+    assert any(re.match(r"task init \(2\)( on CPU \d|, blocked): .* <- cmd_sleep\+", x)
+               for x in said), said
     g.send("\x03")
     g.expect_prompt()
     assert g.run("echo it runs") == "it runs\n"

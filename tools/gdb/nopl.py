@@ -4,7 +4,7 @@
   nopl-tasks            every task, and where it stands
   nopl-bt [TASK]        the calls that a task (a pid or a name) stands in, by the kernel's own
                         table. Without TASK: those of every task
-  nopl-cpus             every CPU: its task, and the lock that it waits for
+  nopl-cpus             every CPU: its task, the lock that it waits for, its way up or down
   nopl-sites [GLOB]     sites and jump labels of functions: what is in memory, and what the
                         books say, where these differ
   nopl-trace [N]        the last N lines of the trace (default 20)
@@ -288,14 +288,18 @@ class Command(gdb.Command):
             raise gdb.GdbError(f"{self.name}: the kernel has not begun yet")
 
 
+def state_of(task: gdb.Value, on_cpu: dict) -> str:
+    """What the task does or waits for."""
+    return "running" if int(task) in on_cpu else str(task["state"]).removeprefix("TASK_").lower()
+
+
 class Tasks(Command):
     """Every task: pid, name, state, CPU, priority, and where it stands."""
 
     def run(self) -> None:
         on_cpu, symbols = running(), Symbols()
         for task in all_tasks():
-            runs = int(task) in on_cpu
-            state = "running" if runs else str(task["state"]).removeprefix("TASK_").lower()
+            runs, state = int(task) in on_cpu, state_of(task, on_cpu)
             walk = Walk(task, on_cpu[int(task)][1] if runs else None)
             print(f"{int(task['pid']):5} {text(task['name']):<15} {state:<8} "
                   f"{int(task['cpu']):3} {int(task['prio']):4} {symbols.show(walk.pc)}")
@@ -309,10 +313,10 @@ class Backtrace(Command):
         for task in [find_task(word)] if word else all_tasks():
             cpu, thread = on_cpu.get(int(task), (None, None))
             calls = list(self.calls(task, thread, symbols))
-            where = "" if cpu is None else f" on CPU {cpu}"
+            where = f", {state_of(task, on_cpu)}" if cpu is None else f" on CPU {cpu}"
             if word:
                 print("\n".join(f"#{depth:<3} {call}" for depth, call in enumerate(calls)))
-            elif thread or not where:
+            elif thread or cpu is None:
                 print(f"{text(task['name'])} ({int(task['pid'])}){where}: {' <- '.join(calls)}")
 
     @staticmethod
@@ -331,7 +335,8 @@ class Backtrace(Command):
 
 
 class Cpus(Command):
-    """Every CPU: is it online, which task runs, its depth in interrupts, the lock it spins for."""
+    """Every CPU: is it online, which task runs, its depth in interrupts, the lock that it spins
+    for, what other CPUs interrupt it for, how many tasks wait for it."""
 
     def run(self) -> None:
         on_cpu, symbols = running(), Symbols()
@@ -339,7 +344,7 @@ class Cpus(Command):
             c = gdb.parse_and_eval(f"cpus[{cpu}]")
             task, count = c["head"]["current"], int(c["head"]["preempt_count"])
             online = number("cpus_online") >> cpu & 1
-            said = [f"CPU {cpu}", "online" if online else "offline"]
+            said = [f"CPU {cpu}", self.state(cpu)]
             if online and int(task):
                 thread = on_cpu[int(task)][1]
                 said += [f"task {text(task['name'])} ({int(task['pid'])})"]
@@ -350,7 +355,18 @@ class Cpus(Command):
                 said += ["in a rendezvous"] if bool(c["in_stop"]) else []
                 if int(c["spins_for"]):
                     said += [f"waits for lock {text(c['spins_for']['name'])}"]
+            if wanted := int(c["ipi_pending"]):
+                said += [f"wanted for {gdb.Value(wanted).cast(gdb.lookup_type('enum ipi'))}"]
+            if ready := int(c["rq"]["nr_ready"]):
+                said += [f"{ready} ready tasks wait"]
             print(", ".join(said))
+
+    @staticmethod
+    def state(cpu: int) -> str:
+        """On its way up or down, as hotplug.c calls it."""
+        # The boot CPU has no such state.
+        state = gdb.parse_and_eval(f"(enum cpu_state)'hotplug.c'::states[{cpu}]")
+        return "online" if cpu == 0 else str(state).removeprefix("CPU_").lower()
 
 
 class Sites(Command):

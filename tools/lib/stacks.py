@@ -24,7 +24,7 @@ def ask_gdb(machine, elf: str, qmp: Qmp) -> str:
         commands = [*machine.gdb, "set print frame-arguments none",
                     f"source {ROOT}/tools/gdb/nopl.py",
                     f"target remote {gdb_socket(qmp, folder)}",
-                    "thread apply all -q backtrace 12", "nopl-bt"]
+                    "thread apply all -q backtrace 12", "nopl-bt", "nopl-cpus"]
         return subprocess.run(
             [find_program("gdb-multiarch"), "-nx", "-q", "-batch", elf,
              *(word for c in commands for word in ("-ex", c))],
@@ -32,8 +32,8 @@ def ask_gdb(machine, elf: str, qmp: Qmp) -> str:
 
 
 def stacks(machine, qmp: Qmp) -> list[str]:
-    """The calls that each CPU of a guest stands in, then each task, a line each, or NONE, and
-    why."""
+    """The calls that each CPU of a guest stands in, then what each CPU is at, then each task, a
+    line each, or NONE, and why."""
     try:
         text = ask_gdb(machine, str(machine.kernel), qmp)
     except subprocess.TimeoutExpired:
@@ -41,9 +41,10 @@ def stacks(machine, qmp: Qmp) -> list[str]:
     except (OSError, RuntimeError, UsageError) as error:
         return [f"{NONE}: {error}"]
     found: list[list[str]] = []
-    tasks = [f"task {line}" for line in text.split("\n")
-             if re.match(r"\S+ \(\d+\)(?: on CPU \d+)?: ", line)]
-    for line in text.split("\n"):
+    lines = text.split("\n")
+    tasks = [f"task {line}" for line in lines
+             if re.match(r"\S+ \(\d+\)(?: on CPU \d+|, \w+): ", line)]
+    for line in lines:
         if match := re.match(r"#(\d+) .*?([\w.?]+) \(.*?(?: at (\S+))?$"
                              r"|#(\d+) +<signal handler called>", line):
             if "0" in (match[1], match[4]):
@@ -51,4 +52,4 @@ def stacks(machine, qmp: Qmp) -> list[str]:
             found[-1].append((match[2] or "a trap") + (f" ({match[3]})" if match[3] else ""))
     # gdb shows the last thread first.
     return [*(f"CPU {i}: " + " <- ".join(calls) for i, calls in enumerate(reversed(found))),
-            *tasks] or [NONE]
+            *(x for x in lines if re.match(r"CPU \d+, ", x)), *tasks] or [NONE]
