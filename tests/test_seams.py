@@ -9,7 +9,7 @@ import pytest
 from conftest import ANY, ROOT, one_of
 from lib.tree import Copy
 
-PARTS = 200
+PARTS = 60
 
 
 def seams(arch, *args):

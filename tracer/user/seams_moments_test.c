@@ -252,7 +252,7 @@ static void be_late(struct fault *f, int (*change)(unsigned int cpu))
 	late = f;
 	late->cpu = cpu;
 	fault_plant(late, 1);
-	cpu_start_ns = 20 * NSEC_PER_MSEC;
+	cpu_start_ns = NSEC_PER_MSEC;
 	expect_cpu(change(cpu), -ETIMEDOUT);
 	cpu_start_ns = usual;
 }
