@@ -3,6 +3,7 @@
  * Proves that tasks begin, sleep, are told to stop, end, are joined or freed by
  * themselves, and can be held at an instruction and released.
  */
+#include <boot/boot_info.h>
 #include <kernel/cpu/cpu.h>
 #include <kernel/cpu/hotplug.h>
 #include <kernel/errno.h>
@@ -150,6 +151,47 @@ KTEST(task_hold, "task.hold")
 	KEXPECT(t, !task_wait_held(s, NSEC_PER_MSEC));
 	task_stop(s);
 	KEXPECT_EQ(t, task_join(s), 0);
+}
+
+static struct timer hold_timer;
+
+static void do_nothing(struct timer *timer)
+{
+	(void)timer;
+}
+
+/* After a millisecond, by itself, or where an interrupt finds it. */
+static void hold_later(void *arg)
+{
+	if (arg) {
+		task_sleep(NSEC_PER_MSEC);
+		task_hold_self();
+	} else {
+		timer_start(&hold_timer, NSEC_PER_MSEC);
+		spin_here();
+	}
+}
+
+/* Who waits is told, and does not find out when it next looks, which is after a tick. */
+KTEST(task_hold_told, "task.hold_tells")
+{
+	if (!boot_info.icount)
+		KSKIP(t, "needs -icount: a busy host could take as long");
+	timer_setup(&hold_timer, do_nothing);
+	for (unsigned long by_itself = 0; by_itself < 2; by_itself++) {
+		struct task *s =
+			task_create_expendable("hold-me", PRIO_LOW, ~0u,
+					       hold_later, (void *)by_itself);
+		u64 begin = time_ns();
+
+		KASSERT(t, s);
+		if (!by_itself)
+			task_hold(s, 0, ~0ul);
+		KEXPECT(t, task_wait_held(s, KWAIT_NS));
+		KEXPECT(t, time_ns() - begin < TICK_NS / 2);
+		task_stop(s);
+		KEXPECT_EQ(t, task_join(s), 0);
+	}
 }
 
 /* Whether it is held already, about to be, or runs. */
