@@ -4,6 +4,7 @@
 #include <kernel/sched/hold.h>
 #include <kernel/sched/sched_internal.h>
 #include <kernel/event/latency.h>
+#include <kernel/test/fault.h>
 
 /* Tasks wait here for another task to be held. */
 static struct wait_queue hold_wait = WAIT_QUEUE_INIT(hold_wait);
@@ -13,10 +14,14 @@ void task_hold_look(void)
 	wake_all(&hold_wait);
 }
 
+FAULT(hold_late, "the end of a range to be held in is set 1 ms late");
+
 void task_hold(struct task *t, unsigned long lo, unsigned long hi)
 {
 	WRITE_ONCE(t->hold_hi, 0); /* never a range made of old and new */
 	WRITE_ONCE(t->hold_lo, lo);
+	if (fault_happens(&fault_hold_late))
+		fault_dawdle();
 	WRITE_ONCE(t->hold_hi, hi);
 	/* Pairs with task_hold_here(). */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);

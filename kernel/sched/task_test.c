@@ -18,6 +18,7 @@
 #include <kernel/test/again.h>
 
 FAULT_DECLARE(task_bury_late);
+FAULT_DECLARE(hold_late);
 
 static void exit_with(void *arg)
 {
@@ -192,6 +193,41 @@ KTEST(task_hold_told, "task.hold_tells")
 		task_stop(s);
 		KEXPECT_EQ(t, task_join(s), 0);
 	}
+}
+
+static void nap_here(void *arg)
+{
+	(void)arg;
+	while (!task_should_stop())
+		task_sleep(100 * NSEC_PER_USEC);
+}
+
+/* One range without the task follows another. From the start of one to the end of the other
+ * would be everywhere. */
+KTEST(task_hold_ranges, "task.hold_has_one_range")
+{
+	static const unsigned long lo[] = { 0, ~15ul, 0 };
+	cpumask_t there = 1u << ktest_last_cpu();
+	struct task *s, *napper;
+
+	KNEED_TWO(t);
+	s = task_create_expendable("hold-me", PRIO_LOW, there, hold_me, NULL);
+	/* Its timer interrupts the other one. */
+	napper = task_create("napper", PRIO_NORMAL, there, nap_here, NULL);
+	KASSERT(t, s && napper);
+	task_set_affinity(current_task(), 1);
+	task_hold(s, lo[0], lo[0] + 15);
+	fault_plant(&fault_hold_late, 1);
+	for (unsigned int i = 1; i < ARRAY_SIZE(lo); i++) {
+		task_hold(s, lo[i], lo[i] + 15);
+		KEXPECT(t, READ_ONCE(s->state) != TASK_HELD);
+	}
+	fault_plant(&fault_hold_late, 0);
+	task_set_affinity(current_task(), ~0u);
+	task_stop(s);
+	task_stop(napper);
+	KEXPECT_EQ(t, task_join(s), 0);
+	KEXPECT_EQ(t, task_join(napper), 0);
 }
 
 /* Whether it is held already, about to be, or runs. */
