@@ -309,21 +309,20 @@ static void close_section(void *arg)
 	sections[cpu_index()].since = 0;
 }
 
-static void measure_kinds(unsigned int kinds)
+static void measure_nothing(void)
 {
 	if (measured) {
 		WRITE_ONCE(measured, 0);
 		/* A CPU that answers is in the middle of no section that it would still keep. */
 		cpu_call(~0u, close_section, NULL);
 	}
-	longest = (struct latency){ 0 };
-	limit_ns = 0;
 	woken.pid = 0;
-	WRITE_ONCE(measured, kinds);
 }
 
-/* Do longest latencies stand in the snapshot's pages? Under trace_mutex. */
-static bool keeps_snapshot;
+/* Under trace_mutex. The kinds of the tracer whose longest latency stands in the snapshot's pages,
+ * or 0. And: did these pages come with a tracer that is not selected yet? */
+static unsigned int kept_kinds;
+static bool made_pages;
 
 static void forget_latencies(struct trace_instance *in, cpumask_t mask)
 {
@@ -335,31 +334,52 @@ static void forget_latencies(struct trace_instance *in, cpumask_t mask)
 	snapshot_release(in);
 }
 
+static void free_made_pages(void)
+{
+	if (made_pages)
+		snapshot_free(&trace_top);
+	made_pages = false;
+}
+
 /*
- * Make the tracer's means: the snapshot's memory, which is empty, and the jump labels. Nothing
- * is measured yet. After an error nothing has changed.
+ * Make the tracer's means: the snapshot's memory, and the jump labels. Nothing is measured
+ * meanwhile. After an error nothing has changed.
  */
 static int prepare_latency(struct ctl_handle *h, const struct tracer *tracer)
 {
-	bool some = tracer->latency;
+	bool some = tracer->latency && !trace_top.spares[0].pages;
 	int err = some ? snapshot_make(h, &trace_top) : 0;
 
-	if (!err)
-		err = apply_keys(h, tracer->latency);
 	if (err)
 		return err;
-	measure_kinds(0);
-	if (some)
-		snapshot_forget(&trace_top, ~0u);
-	return 0;
+	made_pages |= some;
+	err = apply_keys(h, tracer->latency);
+	if (err)
+		free_made_pages();
+	else
+		measure_nothing();
+	return err;
 }
 
+/* Still the same one, after an error: then its longest latency, or what a user has in the snapshot,
+ * is there as before. */
 static void measure_latency(const struct tracer *tracer)
 {
-	measure_kinds(tracer->latency);
-	if (!tracer->latency && keeps_snapshot)
+	bool another = tracer->latency != kept_kinds;
+
+	if (another) {
+		longest = (struct latency){ 0 };
+		limit_ns = 0;
+	}
+	if (another && tracer->latency)
+		snapshot_forget(&trace_top, ~0u);
+	else if (another)
 		snapshot_free(&trace_top);
-	keeps_snapshot = tracer->latency;
+	else if (!tracer->latency)
+		free_made_pages();
+	made_pages = false;
+	kept_kinds = tracer->latency;
+	WRITE_ONCE(measured, tracer->latency);
 }
 
 TRACE_CLIENT(latency, .prepares = prepare_latency, .selected = measure_latency,

@@ -20,6 +20,8 @@
 #include <tracer/core/client.h>
 #include <kernel/test/again.h>
 
+FAULT_DECLARE(batch_refused);
+
 #define LONG_NS (3 * NSEC_PER_MSEC)
 
 static void spin_for(u64 ns)
@@ -350,6 +352,67 @@ KTEST(latency_errors, "latency.bad_input")
 	KEXPECT_EQ(t, keys_on(), 0);
 	trace_test_size(kb);
 	trace_test_memory_give();
+	trace_test_reset();
+}
+
+#define KEPT_TEXT 16384
+
+static void read_kept(char *text)
+{
+	if (trace_test_read("snapshot", text, KEPT_TEXT, 4096) < 0)
+		trace_test_read("trace", text, KEPT_TEXT, 4096);
+}
+
+/* The labels are refused, then the calls, if these change. Neither takes what was kept. */
+static void refuse_tracer(struct ktest_run *t, const char *name,
+			  unsigned int batches)
+{
+	char *before = kmalloc_zeroed(2 * KEPT_TEXT), *after;
+	char most[16], same[16];
+	struct mm_stats mm, left;
+
+	KASSERT(t, before);
+	after = before + KEPT_TEXT;
+	read_kept(before);
+	trace_test_read("tracing_max_latency", most, sizeof(most), 16);
+	mm_stats(&mm);
+	for (unsigned int nth = 1; nth <= batches; nth++) {
+		fault_plant_once(&fault_batch_refused, nth);
+		KEXPECT_EQ(t, trace_test_put("current_tracer", name), -EIO);
+		fault_plant(&fault_batch_refused, 0);
+		read_kept(after);
+		KEXPECT_EQ(t, strcmp(before, after), 0);
+		trace_test_read("tracing_max_latency", same, sizeof(same), 16);
+		KEXPECT_EQ(t, strcmp(most, same), 0);
+	}
+	mm_stats(&left);
+	KEXPECT_EQ(t, left.pages_free, mm.pages_free);
+	kfree(before);
+}
+
+static bool has_latency(void)
+{
+	char text[16];
+
+	trace_test_read("tracing_max_latency", text, sizeof(text), 16);
+	return text[0] != '0';
+}
+
+KTEST(latency_refused, "latency.a_refused_tracer_takes_nothing")
+{
+	trace_test_reset();
+	refuse_tracer(t, "irqsoff", 2);
+	KEXPECT_EQ(t, trace_test_put("trace_marker", "kept"), 0);
+	KEXPECT_EQ(t, trace_test_put("snapshot", "1"), 0);
+	refuse_tracer(t, "irqsoff", 2);
+	KEXPECT_EQ(t, trace_test_put("current_tracer", "irqsoff"), 0);
+	KEXPECT(t, KWAIT(has_latency()));
+	KEXPECT_EQ(t, trace_test_put("tracing_on", "0"), 0);
+	refuse_tracer(t, "wakeup", 1);
+	/* The one that stays measures on. */
+	KEXPECT_EQ(t, trace_test_put("tracing_max_latency", "0"), 0);
+	KEXPECT_EQ(t, trace_test_put("tracing_on", "1"), 0);
+	KEXPECT(t, KWAIT(has_latency()));
 	trace_test_reset();
 }
 

@@ -112,6 +112,8 @@ static int carry_out_batch(struct patch_batch *b)
 	return err;
 }
 
+FAULT(batch_refused, "a site is found with bytes that it should not have");
+
 /*
  * Verify all, write all, then the books. A bad site is found before the first store, so a batch is
  * carried out whole or not at all. The caller's interrupts must be on: a strategy waits for
@@ -133,6 +135,8 @@ static int apply_batch(const struct live_set *set, struct patch_batch *b,
 	err = verify_batch(b);
 	if (err || !(b->on + b->off))
 		return err;
+	if (fault_happens(&fault_batch_refused))
+		return -EIO;
 	trace_patch_batch(strategy->name, b->on, b->off);
 	patch_log(LOG_BATCH, b->on + b->off,
 		  strategy - __start_patch_strategies);

@@ -8,13 +8,17 @@
 #include <kernel/test/fault.h>
 #include <kernel/test/again.h>
 
+FAULT_DECLARE(batch_refused);
+
 #define TEXT 65536
 
-/* Reading these takes entries away and may wait, or shows the time, or the calls found so far. */
+/* Reading these takes entries away and may wait, or shows the time, the calls found so far, or the
+ * batches. */
 static bool reads_differ(const char *name)
 {
 	return !strncmp(name, "trace_pipe", 10) || !strcmp(name, "stats") ||
-	       !strcmp(name, "record_info");
+	       !strcmp(name, "record_info") ||
+	       !strcmp(name, "dyn_ftrace_total_info");
 }
 
 struct texts {
@@ -168,14 +172,16 @@ static u32 sum_text(const char *text)
 static bool note_text(struct texts *texts, const char *path, const char *name)
 {
 	u32 *sum = &texts->sums[texts->files];
+	ssize_t n;
 
 	if (!(ctl_mode(path) & CTL_READ) || reads_differ(name))
 		return true;
-	if (++texts->files > ARRAY_SIZE(texts->sums) ||
-	    trace_test_read_path(path, texts->one, TEXT, 4096) < 0)
+	if (++texts->files > ARRAY_SIZE(texts->sums))
 		return false;
-	*sum = sum_text(texts->one);
-	return true;
+	n = trace_test_read_path(path, texts->one, TEXT, 4096);
+	/* A latency tracer has the snapshot for itself. */
+	*sum = n < 0 ? 0 : sum_text(texts->one);
+	return n >= 0 || n == -EBUSY;
 }
 
 static bool same_text(struct texts *texts, const char *path, const char *name)
@@ -206,7 +212,13 @@ static const struct use {
 	     { "events/ftrace/print/trigger", "traceoff" },
 	     { "snapshot", "1" },
 	     { "current_tracer", "function" },
-	     { "trace_options", "stacktrace" } };
+	     { "trace_options", "stacktrace" },
+	     /* Of the top level alone: */
+	     { "current_tracer", "nop" },
+	     { "current_tracer", "irqsoff" },
+	     { "trace_options", "nofunction-trace" } };
+#define NR_USES ARRAY_SIZE(uses)
+#define NR_INSTANCE_USES (NR_USES - 3)
 
 static int use_file(const char *folder, const struct use *u)
 {
@@ -221,7 +233,7 @@ static void use_instance(struct ktest_run *t)
 	static const struct use wrong = { "events/kmem/kfree/filter",
 					  "nothing" };
 
-	for (unsigned int i = 0; i < ARRAY_SIZE(uses); i++)
+	for (unsigned int i = 0; i < NR_INSTANCE_USES; i++)
 		KEXPECT_EQ(t, use_file("instances/again/", &uses[i]), 0);
 	/* error_log has this. */
 	KEXPECT_EQ(t, use_file("instances/again/", &wrong), -EINVAL);
@@ -248,7 +260,7 @@ KTEST(files_anew, "tracefs.an_instance_made_again_is_new")
 	kfree(texts);
 }
 
-#define ALLOCATIONS_MAX 2000u
+#define TIMES_MAX 2000u
 
 /* test(path) for what the uses write, and what stands beside it. */
 static void for_used_files(struct ktest_run *t, struct texts *texts,
@@ -269,52 +281,79 @@ static void for_used_files(struct ktest_run *t, struct texts *texts,
 	}
 }
 
-/* Do this while the nth allocation fails, for many n. A write that lacks it changes nothing. */
-static void use_without_memory(struct ktest_run *t, struct texts *texts,
-			       const char *folder, const struct use *u)
+/* Do this while the fault happens the nth time, for many n. A write that fails changes nothing.
+ * Returns how often one has failed. */
+static unsigned int use_with_fault(struct ktest_run *t, struct texts *texts,
+				   const char *folder, const struct use *u,
+				   struct fault *f, int right)
 {
-	unsigned int nth = 1;
+	unsigned int nth = 1, failed = 0;
 	int err;
 
 	for_used_files(t, texts, folder, note_text);
 	for (;; nth += 1 + nth / 8) {
-		fault_plant_once(&fault_memory_fails, nth);
+		fault_plant_once(f, nth);
 		err = use_file(folder, u);
-		fault_plant(&fault_memory_fails, 0);
-		if (!err || nth > ALLOCATIONS_MAX)
+		fault_plant(f, 0);
+		if (!err || nth > TIMES_MAX)
 			break;
-		KEXPECT_EQ(t, err, -ENOMEM);
+		KEXPECT_EQ(t, err, right);
 		for_used_files(t, texts, folder, same_text);
+		failed++;
 	}
-	if (nth == 1 || err)
+	if (err)
 		printk("# %s%s: error %d at %u\n", folder, u->file, err, nth);
-	KEXPECT(t, nth > 1 && !err);
+	KEXPECT(t, !err);
+	return failed;
 }
 
 #define CLOCKS "[local] global counter uptime mono boot\n"
 
-KTEST(files_poor, "tracefs.a_write_without_memory_changes_nothing")
+/* Counts the uses of which one has failed. */
+static void use_all_with_fault(struct ktest_run *t, struct fault *f, int right,
+			       unsigned int *failed)
 {
-	static const char *const folders[] = { "", "instances/poor/" };
 	struct texts *texts;
 	char size[32];
 
-	KNEED_CLIENT(t, "events");
-	if (ktest_with_fault)
-		KSKIP(t, "another allocation fails");
 	texts = kmalloc_zeroed(sizeof(*texts));
 	KASSERT(t, texts);
 	trace_test_reset();
 	KASSERT(t,
 		trace_test_read("buffer_size_kb", size, sizeof(size), 32) > 0);
 	KASSERT(t, !ctl_mkdir(TRACING "instances/poor", NULL, 0));
-	for (unsigned int f = 0; f < ARRAY_SIZE(folders); f++)
-		for (unsigned int i = 0; i < ARRAY_SIZE(uses); i++)
-			use_without_memory(t, texts, folders[f], &uses[i]);
+	for (unsigned int i = 0; i < NR_USES; i++)
+		*failed += use_with_fault(t, texts, "", &uses[i], f, right) > 0;
+	trace_test_reset(); /* else the sites are on that the instance wants */
+	for (unsigned int i = 0; i < NR_INSTANCE_USES; i++)
+		*failed += use_with_fault(t, texts, "instances/poor/", &uses[i],
+					  f, right) > 0;
 	KEXPECT_EQ(t, ctl_rmdir(TRACING "instances/poor", NULL, 0), 0);
 	kfree(texts);
 	trace_test_reset();
 	KEXPECT(t, trace_test_says("trace_clock", CLOCKS));
 	/* A reset leaves this. */
 	KEXPECT_EQ(t, trace_test_put("buffer_size_kb", size), 0);
+}
+
+KTEST(files_poor, "tracefs.a_write_without_memory_changes_nothing")
+{
+	unsigned int failed = 0;
+
+	KNEED_CLIENT(t, "events");
+	if (ktest_with_fault)
+		KSKIP(t, "another allocation fails");
+	use_all_with_fault(t, &fault_memory_fails, -ENOMEM, &failed);
+	KEXPECT_EQ(t, failed, NR_USES + NR_INSTANCE_USES);
+}
+
+KTEST(files_refused, "tracefs.a_write_that_patches_nothing_changes_nothing")
+{
+	unsigned int failed = 0;
+
+	KNEED_CLIENT(t, "events");
+	if (ktest_with_fault)
+		KSKIP(t, "another allocation fails");
+	use_all_with_fault(t, &fault_batch_refused, -EIO, &failed);
+	KEXPECT(t, failed > 6);
 }
