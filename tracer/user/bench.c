@@ -253,8 +253,8 @@ static u64 cost_beside(void)
 	cost = cost_with(true);
 	mutex_unlock(&trace_mutex);
 	err = ctl_rmdir(BESIDE, error, sizeof(error));
-	/* Memory may have been short for a moment, and nothing may stay behind. */
-	if (err == -ENOMEM)
+	/* Memory may have been short for a moment. Nothing may stay behind. */
+	if (err)
 		err = ctl_rmdir(BESIDE, error, sizeof(error));
 	if (err)
 		printk("bench: %s: %s\n", BESIDE, error);

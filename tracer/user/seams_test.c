@@ -24,6 +24,8 @@
 #include <stdarg.h>
 #include <kernel/test/again.h>
 
+FAULT_DECLARE(batch_refused);
+
 static struct {
 	const struct seam_client *x, *y;
 	const struct seam_moment *m;
@@ -152,6 +154,7 @@ static const struct seam_fault {
 	{ &fault_ipi_twice, 0, 100 },
 	{ &fault_ipi_late, 0, 100 },
 	{ &fault_timer_early, 0, 100 },
+	{ &fault_batch_refused, -EIO, 100 },
 };
 
 #define CLIENTS_MAX 64u
