@@ -417,4 +417,4 @@ static int latency_max_write(struct ctl_handle *h, char *text)
 	return 0;
 }
 CTL_FILE(tracing_max_latency, .path = TRACING "tracing_max_latency",
-	 .show = latency_max_show, .write = latency_max_write);
+	 .show = latency_max_show, .write = latency_max_write, .at_boot = "0");

@@ -7,6 +7,7 @@
 #include <kernel/mm/page.h>
 #include <kernel/test/fault.h>
 #include <kernel/test/again.h>
+#include <tracer/user/cmd_reset.h>
 
 FAULT_DECLARE(batch_refused);
 
@@ -356,4 +357,49 @@ KTEST(files_refused, "tracefs.a_write_that_patches_nothing_changes_nothing")
 		KSKIP(t, "another allocation fails");
 	use_all_with_fault(t, &fault_batch_refused, -EIO, &failed);
 	KEXPECT(t, failed > 6);
+}
+
+/* What came to pass stays, and the names of tasks. */
+static bool same_setting(struct texts *texts, const char *path,
+			 const char *name)
+{
+	bool same = same_text(texts, path, name);
+
+	return same || !strcmp(name, "touched_functions") ||
+	       !strcmp(name, "saved_cmdlines") || !strcmp(name, "error_log");
+}
+
+KTEST(files_reset, "tracefs.a_reset_makes_all_as_at_boot")
+{
+	static const struct use more[] = {
+		{ "current_tracer", "nop" },
+		{ "tracing_max_latency", "7" },
+		{ "tracing_thresh", "7" },
+		{ "max_graph_depth", "7" },
+		{ "set_graph_function", "victim_outer" },
+		{ "set_graph_notrace", "victim_call" },
+		{ "set_ftrace_notrace_pid", "8" },
+		{ "set_event_pid", "9" },
+		{ "stack_trace_filter", "victim_leaf" },
+		{ "function_profile_enabled", "1" },
+	};
+	struct texts *texts;
+	char size[32];
+
+	KNEED_CLIENT(t, "events");
+	texts = kmalloc_zeroed(sizeof(*texts));
+	KASSERT(t, texts);
+	trace_test_reset();
+	KASSERT(t,
+		trace_test_read("buffer_size_kb", size, sizeof(size), 32) > 0);
+	for_used_files(t, texts, "", note_text);
+	for (unsigned int i = 0; i < NR_USES; i++)
+		KEXPECT_EQ(t, use_file("", &uses[i]), 0);
+	for (unsigned int i = 0; i < ARRAY_SIZE(more); i++)
+		KEXPECT_EQ(t, use_file("", &more[i]), 0);
+	KEXPECT_EQ(t, cmd_reset(), 0);
+	KEXPECT_EQ(t, trace_test_put("buffer_size_kb", size), 0);
+	for_used_files(t, texts, "", same_setting);
+	kfree(texts);
+	trace_test_reset();
 }
