@@ -42,11 +42,13 @@ class Boots:
         """The file with the console of the i-th boot."""
         return self.folder / f"console{i}"
 
-    def add(self, at: str, do: list[str], until: str, names=(), smp: int = 2, append: str = ""):
+    def add(self, at: str, do: list[str], until: str, names=(), smp: int = 2, append: str = "",
+            cpu: str | None = None):
         """The guest stops at a function, gdb does these commands, and the guest goes on until
-        another function, where these variables are read."""
+        another function, where these variables are read. cpu: QEMU's model, not the port's."""
         info = self.machine.info
-        command = ["timeout", "120", info["qemu"], *info["args"], "-smp", str(smp), "-m", "256M",
+        args = qemu.replace_option(info["args"], "-cpu", cpu) if cpu else info["args"]
+        command = ["timeout", "120", info["qemu"], *args, "-smp", str(smp), "-m", "256M",
                    "-no-reboot", "-display", "none", "-monitor", "none", "-chardev",
                    f"file,id=console,path={self.console(len(self.runs))}", "-serial",
                    "chardev:console", "-kernel", self.image.path, "-append", append, "-S",

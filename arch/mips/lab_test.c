@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Proves facts that the lab cannot enumerate: the clock carries into its high word, the host may
- * stop the machine, and the timer loses no interrupt. */
+ * stop the machine, the timer loses no interrupt, and kseg0 is cached alike on all CPUs. */
 #include <boot/boot_info.h>
 #include <kernel/cpu/cpu.h>
+#include <kernel/cpu/hotplug.h>
 #include <kernel/test/ktest.h>
 #include <kernel/time.h>
 #include <tracer/testing.h>
@@ -126,5 +127,42 @@ KTEST(timer_device, "arch.timer_set.device")
 	KEXPECT(t, i8259_pending());
 	arch_console_irq_enable();
 	arch_irq_restore(state);
+	task_set_affinity(current_task(), ~0u);
+}
+
+/* ---- Config.K0: how kseg0 is cached ---- */
+
+#define CONFIG_K0 7
+
+static void note_kseg0(void *arg)
+{
+	*(u32 *)arg = read_c0(C0_CONFIG) & CONFIG_K0;
+}
+
+static u32 kseg0_of_restarted(struct ktest_run *t, unsigned int cpu)
+{
+	u32 found = ~0u;
+
+	KEXPECT_EQ(t, cpu_down(cpu), 0);
+	KEXPECT_EQ(t, cpu_up(cpu), 0);
+	KEXPECT_EQ(t, cpu_call(1u << cpu, note_kseg0, &found), 0);
+	return found;
+}
+
+/* A CPU gets it from the CPU that starts it. At reset QEMU's CPUs all have the same. */
+KTEST(start_kseg0, "arch.cpu_start.kseg0")
+{
+	u32 usual, other;
+
+	KNEED_TWO(t);
+	task_set_affinity(current_task(), 1);
+	usual = read_c0(C0_CONFIG);
+	other = usual ^ 1; /* 2, uncached, becomes 3, cached */
+	write_c0(C0_CONFIG, other);
+	KEXPECT_EQ(t, kseg0_of_restarted(t, ktest_last_cpu()),
+		   other & CONFIG_K0);
+	write_c0(C0_CONFIG, usual);
+	KEXPECT_EQ(t, kseg0_of_restarted(t, ktest_last_cpu()),
+		   usual & CONFIG_K0);
 	task_set_affinity(current_task(), ~0u);
 }
