@@ -27,8 +27,8 @@ def test_nop_of_the_cpu(arch, cpu, append, expected, guest):
 def test_no_word_on_the_cpu(arch, cpu, append, why, guest):
     """One store is no strategy where the CPU's maker promises nothing, whichever NOP there is."""
     g = guest(arch, cpu=cpu, append=f"patch_strategy=word {append}", refused_parameters=True)
-    assert re.search(rf"^param: patch_strategy=word is not possible on this CPU: {why}", g.boot_text,
-                     re.M), g.boot_text
+    assert re.search(rf"^param: patch_strategy=word is not possible on this CPU: {why}",
+                     g.boot_text, re.M), g.boot_text
 
 
 @pytest.mark.parametrize("arch,args,why", models("refused_machines"), indirect=["arch"])
