@@ -287,8 +287,8 @@ KTEST(arch_timer_init, "arch.timer_init")
 
 #define LOOPS 100000
 
-/* A round has two instructions at least: the loop may be one. Each takes a nanosecond under -icount,
- * and the clock's tick, of which there are thousands, may be long. */
+/* A round has two instructions at least: the loop may be one. Under -icount each of them takes a
+ * nanosecond. The clock may have long ticks, so there are many rounds. */
 KTEST(arch_instructions, "arch.instructions")
 {
 	irq_state_t state = arch_irq_save();
