@@ -133,18 +133,6 @@ def test_debug(arch):
         done.stdout + done.stderr
 
 
-# The NOP that each CPU model must get, as the port's patch.c says, and what nop= makes
-# of it.
-MODELS = [(arch, *row) for arch in ARCHES for row in FACTS[arch].get("nops", [])]
-
-
-@pytest.mark.parametrize("arch,cpu,append,expected", MODELS, indirect=["arch"])
-def test_nop_of_the_cpu(arch, cpu, append, expected, guest):
-    g = guest(arch, cpu=cpu, append=append)
-    assert expected in SITES.search(g.boot_text)[6]
-    assert g.poweroff() == 0
-
-
 def test_nop_choice_runs(arch, guest, run_tool):
     """Every NOP that a port offers works: trace with it."""
     offered = re.search(r"accepted: (.*)|takes (.*)",

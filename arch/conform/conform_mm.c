@@ -170,3 +170,29 @@ KTEST(arch_guard_page, "arch.guard_page")
 	task_set_affinity(current_task(), ~0u);
 	page_free(page, 1);
 }
+
+/* Of page_alloc(). The last such block of memory is the first that it gives. */
+#define LARGEST_ORDER 11
+
+/* A machine may have memory beyond 4 GiB, so addresses and entries of its pages need all 64 bits.
+ * tests/test_machines.py boots one. */
+KTEST(arch_guard_page_far, "arch.guard_page.far")
+{
+	u32 *page = page_alloc(LARGEST_ORDER);
+	u64 pa = arch_virt_to_phys(page);
+
+	KASSERT(t, page);
+	KEXPECT(t, is_ram(pa));
+	KASSERT(t, arch_phys_to_virt(pa) == page);
+	page[0] = 77;
+	if (arch_protects_text) {
+		KEXPECT_EQ(t, arch_guard_page(page, true), 0);
+		KEXPECT_EQ(t,
+			   conform_victim(mm_load_from, page, ktest_last_cpu()),
+			   -EFAULT);
+		KEXPECT_EQ(t, arch_guard_page(page, false), 0);
+	}
+	/* Were another page there, page_free() would write to it. */
+	KASSERT(t, READ_ONCE(page[0]) == 77);
+	page_free(page, LARGEST_ORDER);
+}

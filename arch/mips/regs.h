@@ -22,6 +22,7 @@
 #define C0_CMGCRBASE $15, 3
 #define C0_CONFIG $16
 #define C0_CONFIG1 $16, 1
+#define C0_CONFIG2 $16, 2
 #define C0_CONFIG3 $16, 3
 
 #define STATUS_IE 0x00000001
@@ -38,6 +39,7 @@
 #define CONFIG_AR_SHIFT 10 /* architecture release */
 #define CONFIG_AR_MASK 7
 #define CONFIG_AR_RELEASE_2 1 /* to 5. 0: release 1, 2: release 6 */
+#define CONFIG_M 0x80000000   /* the next Config register exists */
 #define CONFIG1_MMUSIZE(c) (((c) >> 25) & 63)
 #define CONFIG3_CMGCR 0x20000000 /* there is a coherence manager */
 

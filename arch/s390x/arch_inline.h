@@ -120,9 +120,7 @@ static inline u64 arch_clock(void)
 /* Under -icount an instruction takes a nanosecond, of which the clock counts 4.096 parts. */
 static inline u64 arch_instructions(void)
 {
-	u64 now = arch_clock();
-
-	return (now >> 9) * 125 + ((now & 511) * 125 >> 9);
+	return (unsigned __int128)arch_clock() * 125 >> 9;
 }
 
 static inline u64 arch_virt_to_phys(const void *va)

@@ -119,12 +119,15 @@ static void find_cmdline(u32 argc, const u32 *argv)
 }
 
 /* The coherence manager's registers, or 0. QEMU's P5600 always claims to have
- * one. If so, its GCR_BASE says where. Each CPU of release 2 has a Config3. */
+ * one. If so, its GCR_BASE says where. */
 static unsigned long find_gcr(void)
 {
 	u32 phys;
 
-	if (!(read_c0(C0_CONFIG3) & CONFIG3_CMGCR))
+	if (!(read_c0(C0_CONFIG) & CONFIG_M) ||
+	    !(read_c0(C0_CONFIG1) & CONFIG_M) ||
+	    !(read_c0(C0_CONFIG2) & CONFIG_M) ||
+	    !(read_c0(C0_CONFIG3) & CONFIG3_CMGCR))
 		return 0;
 	phys = read_c0(C0_CMGCRBASE) << 4;
 	if ((reg_read(KSEG1 + phys, GCR_BASE) & GCR_BASE_MASK) != phys)
