@@ -65,8 +65,8 @@ def test_tasks_and_their_calls(debugged):
         assert any(calls(gdb("nopl-bt sleep")) == asleep for _ in range(10))
         path = calls(gdb("nopl-bt 2"))
         assert "shell_task" in path and path[-1] == "task_start"
-        assert re.search(r"^\S+ \(2\), blocked: schedule\+0x.* <- shell_task\S* <- .*<- task_start\S*$",
-                         gdb("nopl-bt"), re.M)
+        assert re.search(r"^\S+ \(2\), blocked: schedule\+0x.* <- shell_task\S* <- .*<- "
+                         r"task_start\S*$", gdb("nopl-bt"), re.M)
     assert g.run("echo it runs", timeout=120) == "it runs\n"
 
 

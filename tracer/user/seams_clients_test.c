@@ -159,7 +159,9 @@ static const struct seam_client shell_clients[] = {
 		    "sh ps | tail -2\nsh cpus | head -2\n"
 		    "sh repeat 2 'ls -l /proc | grep -c u'\n",
 		    ""),
-	SHELL_LINES("sh:stress", "sh stress start 2 mutex-a ping pong fork sleep\n", "sh stress stop\n"),
+	SHELL_LINES("sh:stress",
+		    "sh stress start 2 mutex-a ping pong fork sleep\n",
+		    "sh stress stop\n"),
 	SHELL_LINES(
 		"sh:start",
 		"sh trace start -p function_graph -g victim_outer -e "

@@ -150,10 +150,8 @@ static const struct seam_fault {
 	unsigned int times;
 } seam_faults[] = {
 	/* More than any client allocates, but for `bench`. */
-	{ &fault_memory_fails, -ENOMEM, 600 },
-	{ &fault_ipi_twice, 0, 100 },
-	{ &fault_ipi_late, 0, 100 },
-	{ &fault_timer_early, 0, 100 },
+	{ &fault_memory_fails, -ENOMEM, 600 }, { &fault_ipi_twice, 0, 100 },
+	{ &fault_ipi_late, 0, 100 },	       { &fault_timer_early, 0, 100 },
 	{ &fault_batch_refused, -EIO, 100 },
 };
 
