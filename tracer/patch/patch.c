@@ -135,7 +135,7 @@ static int apply_batch(const struct live_set *set, struct patch_batch *b,
 	err = verify_batch(b);
 	if (err || !(b->on + b->off))
 		return err;
-	if (fault_happens(&fault_batch_refused))
+	if (fault_happens_here(&fault_batch_refused))
 		return -EIO;
 	trace_patch_batch(strategy->name, b->on, b->off);
 	patch_log(LOG_BATCH, b->on + b->off,
