@@ -14,7 +14,7 @@ SAID = {a: tomllib.loads((ROOT / "boot" / a / "said.toml").read_text()) for a in
 
 
 def values(row: dict) -> dict[str, int]:
-    """By gdb's expression what it is."""
+    """The values that gdb must find, by expression."""
     return {f"boot_info.{name}": n for name, n in row.get("gets", {}).items()} | \
         row.get("looks", {})
 

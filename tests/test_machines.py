@@ -54,8 +54,9 @@ ADDRESSES = "test arch.mmu_init; test arch.*_to_*; test arch.guard_page*"
 
 
 def test_much_memory(arch, run_tool):
-    """Addresses of more than 32 bits, where a machine can have so much memory. It is a file, of
-    which the host supplies a page where the guest touches one. Else it supplies 2 MiB."""
+    """Addresses of more than 32 bits, where a machine can have so much memory. The memory is a
+    file, of which the host supplies single pages. Of other memory it supplies 2 MiB at each
+    touch."""
     size = FACTS[arch].get("most_memory", 4352)
     file = f"-object memory-backend-memfd,id=file,size={size}M -machine memory-backend=file"
     done = run_tool("--arch", arch, "--smp", "2", "--memory", str(size),

@@ -102,11 +102,11 @@ def provoke(arch, image, folder, rows):
 
 
 def test_each_panic(arch, image, tmp_path):
-    """Those of the code that all ports share."""
+    """The panics of the code that all ports share."""
     provoke(arch, image, tmp_path, PANICS)
 
 
-# Of a port, and why it is not provoked there.
+# Panics of a port that no test provokes, each with the reason.
 OF_A_PORT = {
     ".*no memory.*": OTHERS[".*no memory.*"],
     ".*the image is larger than .*": "nothing in a guest changes the image's size",
@@ -116,7 +116,7 @@ OF_A_PORT = {
 
 @pytest.mark.parametrize("arch", ARCHES, indirect=True)
 def test_panics_of_a_port(arch, image, tmp_path):
-    """Those of its own code."""
+    """The panics of the port's own code."""
     rows = FACTS[arch].get("panics", [])
     assert not not_provoked(source_panics(f"arch/{arch}", f"boot/{arch}"), rows, OF_A_PORT)
     provoke(arch, image, tmp_path, rows)

@@ -38,7 +38,7 @@ KTEST(lab_words, "lab.words_may_change")
 
 #define ROUTE_NOWHERE 0xffffff
 
-/* Each has another value than QEMU gives it at reset, which is the wanted one. */
+/* Each register gets another value than at reset: QEMU's values there are the right ones. */
 static void spoil_uart_registers(u64 word, u64 bytes, u64 route)
 {
 	u32 bit = 1u << boot_info.port.uart_irq % 32;
@@ -53,7 +53,7 @@ static void spoil_uart_registers(u64 word, u64 bytes, u64 route)
 	}
 }
 
-/* The boot CPU gets it, at the kernel's own priority. */
+/* The boot CPU gets the console's interrupt, behind the timer's. */
 KTEST(gic_uart, "arch.console_irq_enable.gic")
 {
 	u32 irq = boot_info.port.uart_irq, shift = irq % 4 * 8;

@@ -171,7 +171,7 @@ KTEST(arch_guard_page, "arch.guard_page")
 	page_free(page, 1);
 }
 
-/* Of page_alloc(). The last such block of memory is the first that it gives. */
+/* The largest of page_alloc(), which gives the last such block of memory first. */
 #define LARGEST_ORDER 11
 
 /* A machine may have memory beyond 4 GiB, so addresses and entries of its pages need all 64 bits.

@@ -149,7 +149,7 @@ static u32 kseg0_of_restarted(struct ktest_run *t, unsigned int cpu)
 	return found;
 }
 
-/* A CPU gets it from the CPU that starts it. At reset QEMU's CPUs all have the same. */
+/* A CPU gets Config.K0 from the CPU that starts it. At reset QEMU's CPUs all have the same. */
 KTEST(start_kseg0, "arch.cpu_start.kseg0")
 {
 	u32 usual, other;

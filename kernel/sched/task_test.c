@@ -161,7 +161,7 @@ static void do_nothing(struct timer *timer)
 	(void)timer;
 }
 
-/* After a millisecond, by itself, or where an interrupt finds it. */
+/* The task is held after a millisecond: by itself, or where an interrupt finds it. */
 static void hold_later(void *arg)
 {
 	if (arg) {
@@ -173,7 +173,7 @@ static void hold_later(void *arg)
 	}
 }
 
-/* Who waits is told, and does not find out when it next looks, which is after a tick. */
+/* The task that waits is told. Otherwise it would look again after a tick. */
 KTEST(task_hold_told, "task.hold_tells")
 {
 	if (!boot_info.icount)
@@ -202,8 +202,8 @@ static void nap_here(void *arg)
 		task_sleep(100 * NSEC_PER_USEC);
 }
 
-/* One range without the task follows another. From the start of one to the end of the other
- * would be everywhere. */
+/* The task runs in none of these ranges. One from the start of one of them to the end of another
+ * would hold the task anywhere. */
 KTEST(task_hold_ranges, "task.hold_has_one_range")
 {
 	static const unsigned long lo[] = { 0, ~15ul, 0 };
@@ -212,7 +212,7 @@ KTEST(task_hold_ranges, "task.hold_has_one_range")
 
 	KNEED_TWO(t);
 	s = task_create_expendable("hold-me", PRIO_LOW, there, hold_me, NULL);
-	/* Its timer interrupts the other one. */
+	/* The napper's timer interrupts the task that may be held. */
 	napper = task_create("napper", PRIO_NORMAL, there, nap_here, NULL);
 	KASSERT(t, s && napper);
 	task_set_affinity(current_task(), 1);

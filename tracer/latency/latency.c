@@ -334,13 +334,6 @@ static void forget_latencies(struct trace_instance *in, cpumask_t mask)
 	snapshot_release(in);
 }
 
-static void free_made_pages(void)
-{
-	if (made_pages)
-		snapshot_free(&trace_top);
-	made_pages = false;
-}
-
 /*
  * Make the tracer's means: the snapshot's memory, and the jump labels. Nothing is measured
  * meanwhile. After an error nothing has changed.
@@ -352,17 +345,18 @@ static int prepare_latency(struct ctl_handle *h, const struct tracer *tracer)
 
 	if (err)
 		return err;
-	made_pages |= some;
 	err = apply_keys(h, tracer->latency);
+	if (err && some)
+		snapshot_free(&trace_top);
 	if (err)
-		free_made_pages();
-	else
-		measure_nothing();
-	return err;
+		return err;
+	made_pages |= some;
+	measure_nothing();
+	return 0;
 }
 
-/* Still the same one, after an error: then its longest latency, or what a user has in the snapshot,
- * is there as before. */
+/* After an error the tracer is the same as before, and keeps its longest latency. A user keeps what
+ * stands in the snapshot. */
 static void measure_latency(const struct tracer *tracer)
 {
 	bool another = tracer->latency != kept_kinds;
@@ -373,10 +367,8 @@ static void measure_latency(const struct tracer *tracer)
 	}
 	if (another && tracer->latency)
 		snapshot_forget(&trace_top, ~0u);
-	else if (another)
+	else if (another || (made_pages && !tracer->latency))
 		snapshot_free(&trace_top);
-	else if (!tracer->latency)
-		free_made_pages();
 	made_pages = false;
 	kept_kinds = tracer->latency;
 	WRITE_ONCE(measured, tracer->latency);

@@ -160,7 +160,7 @@ static const struct seam_client shell_clients[] = {
 		    "sh repeat 2 'ls -l /proc | grep -c u'\n",
 		    ""),
 	SHELL_LINES("sh:stress",
-		    "sh stress start 2 mutex-a ping pong fork sleep\n",
+		    "sh stress start 4 mutex-a mutex-b ping pong fork sleep\n",
 		    "sh stress stop\n"),
 	SHELL_LINES(
 		"sh:start",
